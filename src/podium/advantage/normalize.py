@@ -1,0 +1,54 @@
+"""The keyed normaliser as an advantage: GRPO and everything that differs from it by a setting."""
+
+from __future__ import annotations
+
+from podium.core.batch import Batch
+from podium.core.normalize import Normalizer
+from podium.core.part import Advantage, Columns, Need
+
+__all__ = ["Normalize"]
+
+
+class Normalize(Advantage, Normalizer):
+    """A = (x − centre) / (scale + ε) over the elements with the same key."""
+
+    of: str = "rollout.reward"  # what is compared; the advantage has its level
+    key: tuple[str, ...] = ("group",)  # levels above, or full names of columns
+    weight: str | None = None  # a column that counts rows more than once in the centre, such as rollout.length
+    baseline: str | None = None  # a column to subtract instead of the centre
+    scope: tuple[str, ...] | None = None  # the key of the scale, where it differs; () is the whole batch
+    scope_weight: str | None = None
+
+    @property
+    def level(self) -> str:
+        return self.of.partition(".")[0]
+
+    @property
+    def normalizes(self) -> bool:
+        return self.scale != "none"
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        keys = [k for k in (*self.key, *(self.scope or ())) if "." in k]
+        extra = [c for c in (self.weight, self.baseline, self.scope_weight) if c is not None]
+        return (self.of, *keys, *extra)
+
+    @property
+    def provides(self) -> tuple[str, ...]:
+        return (f"{self.level}.advantage",)
+
+    def __call__(self, batch: Batch) -> Columns:
+        level = self.level
+
+        def column(name: str | None):  # type: ignore[no-untyped-def]
+            return None if name is None else batch.spread(batch[name], name.partition(".")[0], level)
+
+        advantage = self.normalized(
+            batch.by(level, *self.key),
+            batch[self.of],
+            weight=column(self.weight),
+            centre=column(self.baseline),
+            scope=None if self.scope is None else batch.by(level, *self.scope),
+            scope_weight=column(self.scope_weight),
+        )
+        return {f"{level}.advantage": advantage}

@@ -1,0 +1,37 @@
+"""Advantages from a matrix of pairwise differences, without pointwise rewards."""
+
+from __future__ import annotations
+
+from podium.core.batch import Batch
+from podium.core.errors import within
+from podium.core.part import Advantage, Columns
+
+__all__ = ["PairwiseDifferences"]
+
+
+class PairwiseDifferences(Advantage):
+    """A_i = (1/G) Σ_j d_ij / sqrt(Σ_{i,j} d_ij² / (2 G (G − 1)) + ε), the sums over the ordered pairs of a group.
+
+    The relation `pair` holds each unordered pair once, with its `difference` d = r_left − r_right. If d_ij = r_i − r_j
+    for some scores, this is GRPO with epsilon inside the root.
+    """
+
+    reference = "Think-RM, https://github.com/IlgeeHong/Think-RM"
+    epsilon: float = 1e-6
+
+    needs = ("pair.difference",)
+    provides = ("rollout.advantage",)
+
+    def __post_init__(self) -> None:
+        within(self, "epsilon", 0)
+
+    def __call__(self, batch: Batch) -> Columns:
+        pair, n = batch.relation("pair"), len(batch)
+        d = pair["difference"]
+        groups = batch.by("rollout", "group")
+        size = groups.count().to(d.dtype)
+        mean = (pair.sum(d, "left", n) - pair.sum(d, "right", n)) / size
+        # Each unordered pair stands for two ordered ones, and meets each of its two rollouts once.
+        square = groups.sum(pair.sum(d.square(), "left", n) + pair.sum(d.square(), "right", n))
+        spread = (square / (2 * size * (size - 1).clamp(min=1)) + self.epsilon).sqrt()
+        return {"rollout.advantage": mean / spread.where(spread > 0, spread.new_ones(()))}

@@ -1,0 +1,71 @@
+"""Returns along the tokens of a rollout, with and without a critic."""
+
+from __future__ import annotations
+
+import torch
+
+from podium.core.batch import Batch
+from podium.core.errors import one_of, within
+from podium.core.part import Advantage, Columns, Need
+from podium.core.schedule import Number
+from podium.core.signal import Signal
+
+__all__ = ["GAE", "Returns"]
+
+VALUE = Signal("value", of="old")
+
+
+class Returns(Advantage):
+    """A_t = G_t − b, with G_t = r_t + gamma · G_{t+1} over the tokens of a rollout."""
+
+    gamma: Number = 1.0
+    baseline: str | None = None  # a column to subtract, such as group.baseline
+    given: str = "pass"  # what a token of the world does to the return: pass it on, or stop it
+
+    provides = ("token.advantage", "token.return")
+
+    def __post_init__(self) -> None:
+        within(self, "gamma", 0, 1)
+        one_of(self, "given", ("pass", "stop"))
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return ("token.reward",) if self.baseline is None else ("token.reward", self.baseline)
+
+    def __call__(self, batch: Batch) -> Columns:
+        action = batch.action.to(batch.dtype)
+        decay = self.gamma
+        if self.given == "stop":
+            decay = self.gamma * batch.shift(action, "token", "rollout", by=-1)
+        returns = batch.scan(batch["token.reward"] * action, "token", "rollout", decay=decay)
+        if self.baseline is None:
+            return {"token.advantage": returns, "token.return": returns}
+        baseline = batch.spread(batch[self.baseline], self.baseline.partition(".")[0], "token")
+        return {"token.advantage": returns - baseline, "token.return": returns}
+
+
+class GAE(Advantage):
+    """A_t = δ_t + gamma·lam·A_{t+1}, with δ_t = r_t + gamma·V_{t+1} − V_t; returns R = A + V.
+
+    Tokens given by the world are stepped over: value and advantage pass through them unchanged.
+    """
+
+    reference = "https://arxiv.org/abs/1506.02438"
+    gamma: Number = 1.0
+    lam: Number = 1.0
+
+    needs = ("token.reward", VALUE)
+    provides = ("token.advantage", "token.return")
+
+    def __post_init__(self) -> None:
+        within(self, "gamma", 0, 1)
+        within(self, "lam", 0, 1)
+
+    def __call__(self, batch: Batch) -> Columns:
+        value, action = batch[VALUE], batch.action
+        after = batch.following(value, "token", "rollout", where=action)
+        delta = batch["token.reward"] + self.gamma * after - value
+        delta = torch.where(action, delta, torch.zeros_like(delta))
+        decay = torch.where(action, float(self.gamma * self.lam), 1.0).to(value.dtype)
+        advantage = batch.scan(delta, "token", "rollout", decay=decay)
+        return {"token.advantage": advantage, "token.return": advantage + value}

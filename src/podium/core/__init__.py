@@ -1,0 +1,44 @@
+"""The pure core: batch, partitions, signals, parts, methods, schedules, memories."""
+
+from podium.core.batch import Batch, Origin, Purpose, Relation
+from podium.core.build import Rollout, Turn
+from podium.core.errors import PodiumError
+from podium.core.memory import Memory, State, Table
+from podium.core.normalize import Normalizer
+from podium.core.part import Advantage, Keep, Metric, Part, Reward, Select, Shape, Strategy, stop_gradient
+from podium.core.partition import Partition
+from podium.core.schedule import Cosine, Follow, Linear, Schedule, Steps
+from podium.core.signal import Signal
+from podium.core.value import Clock, Value
+
+__all__ = [
+    "Advantage",
+    "Batch",
+    "Clock",
+    "Cosine",
+    "Follow",
+    "Keep",
+    "Linear",
+    "Memory",
+    "Metric",
+    "Normalizer",
+    "Origin",
+    "Part",
+    "Partition",
+    "PodiumError",
+    "Purpose",
+    "Relation",
+    "Reward",
+    "Rollout",
+    "Schedule",
+    "Select",
+    "Shape",
+    "Signal",
+    "State",
+    "Steps",
+    "Strategy",
+    "Table",
+    "Turn",
+    "Value",
+    "stop_gradient",
+]

@@ -1,0 +1,600 @@
+"""The batch: flat columns for each level of token ⊂ step ⊂ rollout ⊂ group ⊂ batch, and the links between them.
+
+A batch is a value: verbs return new columns or new batches, never change one. Columns are named `level.name`
+(`rollout.reward`, `token.old.logp`); tensors have the level's size as first dimension, text and objects are tuples.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from podium.core import order
+from podium.core.errors import PodiumError, nearest
+from podium.core.partition import Partition, combine, compact
+from podium.core.signal import Signal
+
+__all__ = ["Batch", "Column", "Origin", "Purpose", "Relation"]
+
+Column = Tensor | tuple[Any, ...]
+Links = Mapping[tuple[str, str], Tensor]
+
+
+class Origin(IntEnum):
+    """Who wrote a token. Everything but `given` is an action that may be trained."""
+
+    policy = 0
+    given = 1  # an observation, a template: never trained
+    hint = 2
+    expert = 3
+    copied = 4
+    forced = 5
+
+
+class Purpose(IntEnum):
+    """Why a rollout was made: whether it counts in statistics and whether it is trained."""
+
+    train = 0
+    vote = 1  # counts, not trained
+    baseline = 2  # neither: read by name
+    probe = 3  # only recorded
+    demo = 4  # trained, does not count
+    replaced = 5  # only recorded
+
+
+COUNTS = (Purpose.train, Purpose.vote)
+TRAINS = (Purpose.train, Purpose.demo)
+ENUMS: dict[str, type[IntEnum]] = {"token.origin": Origin, "rollout.purpose": Purpose}
+# These mean the same at every level, so a finer level inherits them from the nearest coarser one that has them.
+INHERITED = ("advantage",)
+FINITE = ("reward", "logp", "advantage", "weight", "value", "entropy", "return")
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Pairs of elements of one level with columns of their own, such as a judge's verdict."""
+
+    level: str
+    left: Tensor  # [pair]
+    right: Tensor  # [pair]
+    columns: Mapping[str, Tensor] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name not in self.columns:
+            raise PodiumError(f"The relation has no column {name!r}. {nearest(name, self.columns)}")
+        return self.columns[name]
+
+    def sum(self, x: Tensor, side: Literal["left", "right"], size: int) -> Tensor:
+        """Σ of a value per pair over the pairs in which an element stands on `side`; one value per element."""
+        return x.new_zeros(size).index_add(0, self.left if side == "left" else self.right, x)
+
+
+class Batch:
+    """Rollouts as columns. See `Batch.from_rollouts`, `Batch.from_padded` and `Batch.from_rewards` for ways to make one."""
+
+    def __init__(
+        self,
+        links: Links,
+        columns: Mapping[str, Any] | None = None,
+        *,
+        sizes: Mapping[str, int] | None = None,
+        relations: Mapping[str, Relation] | None = None,
+        seed: int = 0,
+        step: str = "turn",
+    ) -> None:
+        from podium.core.validate import validated
+
+        self._links, self._sizes, self._columns, self._relations = validated(
+            links, columns or {}, sizes or {}, relations or {}
+        )
+        self.seed = seed
+        self._step = step
+        self._cache: dict[Any, Any] = {}
+
+    @classmethod
+    def _trusted(
+        cls,
+        links: dict[tuple[str, str], Tensor],
+        sizes: dict[str, int],
+        columns: dict[str, Column],
+        relations: dict[str, Relation],
+        seed: int,
+        step: str,
+        cache: dict[Any, Any] | None = None,
+    ) -> Batch:
+        batch = cls.__new__(cls)
+        batch._links, batch._sizes, batch._columns, batch._relations = links, sizes, columns, relations
+        batch.seed, batch._step = seed, step
+        batch._cache = {} if cache is None else cache
+        return batch
+
+    # -- structure -------------------------------------------------------------------------------------------------
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        return tuple(self._sizes)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self._columns)
+
+    @property
+    def device(self) -> torch.device:
+        return self._links["rollout", "group"].device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The floating type of the batch's columns."""
+        for x in self._columns.values():
+            if isinstance(x, Tensor) and x.is_floating_point():
+                return x.dtype
+        return torch.get_default_dtype()
+
+    def level(self, name: str) -> str:
+        """Resolve the alias `step` and refuse unknown levels."""
+        name = self._step if name == "step" else name
+        if name not in self._sizes:
+            raise PodiumError(f"The batch has no level {name!r}. {nearest(name, self._sizes)}")
+        return name
+
+    def size(self, level: str) -> int:
+        return self._sizes[self.level(level)]
+
+    def __len__(self) -> int:
+        return self.size("rollout")
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{n} {level}s" for level, n in self._sizes.items() if level != "batch")
+        return f"Batch({sizes}; {', '.join(self._columns)})"
+
+    def link(self, child: str, parent: str) -> Tensor:
+        """For each element of `child`, the element of `parent` that it belongs to."""
+        child, parent = self.level(child), self.level(parent)
+        key = ("link", child, parent)
+        if key not in self._cache:
+            self._cache[key] = self._find_link(child, parent)
+        found: Tensor = self._cache[key]
+        return found
+
+    def _find_link(self, child: str, parent: str) -> Tensor:
+        size = self._sizes[child]
+        if child == parent:
+            return torch.arange(size, device=self.device)
+        if parent == "batch":
+            return torch.zeros(size, dtype=torch.long, device=self.device)
+        paths: list[tuple[str, Tensor | None]] = [(child, None)]
+        while paths:  # breadth first, so the shortest chain of links wins
+            level, index = paths.pop(0)
+            for (a, b), link in self._links.items():
+                if a == level:
+                    there = link if index is None else link.index_select(0, index)
+                    if b == parent:
+                        return there
+                    paths.append((b, there))
+        raise PodiumError(f"{parent!r} is not above {child!r}: a {child} does not belong to one {parent}.")
+
+    def is_above(self, parent: str, child: str) -> bool:
+        """Whether every element of `child` belongs to one of `parent`."""
+        try:
+            self.link(child, parent)
+        except PodiumError:
+            return False
+        return True
+
+    def with_level(self, name: str, index: Tensor, *, of: str = "token", parent: str = "rollout") -> Batch:
+        """A named segmentation: `index[i]` is the new level's element that element i of `of` belongs to.
+
+        Elements are numbered in order along `parent`; each must lie inside one element of it.
+        """
+        index, size = compact(index)
+        first = Partition(index, size).representative()
+        up = self.link(of, parent).index_select(0, first)
+        if not torch.equal(up.index_select(0, index), self.link(of, parent)):
+            raise PodiumError(f"A {name} crosses the border of a {parent}.")
+        links = dict(self._links) | {(self.level(of), name): index, (name, self.level(parent)): up}
+        return Batch(
+            links,
+            self._columns,
+            sizes=self._sizes | {name: size},
+            relations=self._relations,
+            seed=self.seed,
+            step=self._step,
+        )
+
+    def with_step(self, level: str) -> Batch:
+        """The same batch in which the alias `step` means `level`."""
+        return Batch._trusted(
+            self._links, self._sizes, self._columns, self._relations, self.seed, self.level(level), None
+        )
+
+    # -- columns ---------------------------------------------------------------------------------------------------
+
+    def name(self, column: str | Signal) -> str:
+        """The full name of a column, with the alias `step` resolved."""
+        name = column.column if isinstance(column, Signal) else column
+        level, _, rest = name.partition(".")
+        return f"{self._step}.{rest}" if level == "step" else name
+
+    def __contains__(self, column: str | Signal) -> bool:
+        name = self.name(column)
+        return name in self._columns or self._inherited(name) is not None
+
+    def _inherited(self, name: str) -> str | None:
+        level, _, rest = name.partition(".")
+        if rest.split(".")[0] not in INHERITED or level not in self._sizes:
+            return None
+        for upper in (self._step, "turn", "rollout", "group", "batch"):
+            if upper != level and f"{upper}.{rest}" in self._columns and self.is_above(upper, level):
+                return upper
+        return None
+
+    def __getitem__(self, column: str | Signal) -> Any:
+        name = self.name(column)
+        if name in self._columns:
+            return self._columns[name]
+        upper = self._inherited(name)
+        if upper is not None:
+            level, _, rest = name.partition(".")
+            return self.spread(self._columns[f"{upper}.{rest}"], upper, level)
+        if name == "rollout.length":
+            return self.length()
+        raise PodiumError(f"The batch has no column {name!r}. {nearest(name, self._columns)}")
+
+    def get(self, column: str | Signal, default: Any = None) -> Any:
+        return self[column] if column in self else default
+
+    def with_columns(self, columns: Mapping[str, Any] | Mapping[Signal, Any]) -> Batch:
+        """The same batch with these columns added or replaced."""
+        from podium.core.validate import checked_column
+
+        merged = dict(self._columns)
+        for key, value in columns.items():
+            name = self.name(key)
+            merged[name] = checked_column(name, value, self._sizes, self.device)
+        return Batch._trusted(
+            self._links, self._sizes, merged, self._relations, self.seed, self._step, self._structure_cache()
+        )
+
+    def without(self, columns: Iterable[str | Signal]) -> Batch:
+        """The same batch without these columns."""
+        gone = {self.name(c) for c in columns}
+        kept = {k: v for k, v in self._columns.items() if k not in gone}
+        return Batch._trusted(
+            self._links, self._sizes, kept, self._relations, self.seed, self._step, self._structure_cache()
+        )
+
+    def _structure_cache(self) -> dict[Any, Any]:
+        return {k: v for k, v in self._cache.items() if k[0] == "link"}
+
+    def length(self, level: str = "rollout") -> Tensor:
+        """Number of action tokens of each rollout (or turn, …)."""
+        return self.reduce(self.action.to(self.dtype), "token", level, "sum")
+
+    # -- who counts, who is trained --------------------------------------------------------------------------------
+
+    @property
+    def action(self) -> Tensor:
+        """[token] tokens that the model is responsible for: not given by the world."""
+        origin = self._columns.get("token.origin")
+        if origin is None:
+            return torch.ones(self.size("token"), dtype=torch.bool, device=self.device)
+        assert isinstance(origin, Tensor)
+        return origin != Origin.given
+
+    def _purposes(self, members: Sequence[Purpose]) -> Tensor | None:
+        purpose = self._columns.get("rollout.purpose")
+        if purpose is None:
+            return None
+        assert isinstance(purpose, Tensor)
+        return torch.isin(purpose, torch.tensor([int(m) for m in members], device=self.device))
+
+    def counted(self, level: str) -> Tensor | None:
+        """Who enters statistics at `level`; None: everyone."""
+        level = self.level(level)
+        mask = self.action if level == "token" and "token.origin" in self._columns else None
+        members = self._purposes(COUNTS)
+        if members is not None and level not in ("group", "batch"):
+            members = self.spread(members, "rollout", level)
+            mask = members if mask is None else mask & members
+        return mask
+
+    def trained(self, level: str) -> Tensor:
+        """Who is trained at `level`: not given, not dropped by `keep` at any level, made for training."""
+        level = self.level(level)
+        base = "token" if "token" in self._sizes else level
+        if level in ("group", "batch") and base == level:
+            base = "rollout"
+        mask = self.action if base == "token" else torch.ones(self.size(base), dtype=torch.bool, device=self.device)
+        members = self._purposes(TRAINS)
+        if members is not None:
+            mask = mask & self.spread(members, "rollout", base)
+        for upper, keep in self._marked("keep", base):
+            mask = mask & self.spread(keep, upper, base)
+        if base == level:
+            return mask
+        return self.partition(base, level).agg.any(mask)
+
+    def weight(self, level: str = "token") -> Tensor | None:
+        """The product of the `weight` and `weight.NAME` columns at and above `level`; None where there are none."""
+        product: Tensor | None = None
+        for upper, weight in self._marked("weight", level):
+            weight = self.spread(weight, upper, level)
+            product = weight if product is None else product * weight
+        return product
+
+    def _marked(self, kind: str, level: str) -> Iterator[tuple[str, Tensor]]:
+        """Columns named `kind` or `kind.NAME` at and above `level`: several parts may each write one."""
+        for name, column in self._columns.items():
+            upper, _, rest = name.partition(".")
+            if rest.split(".")[0] == kind and isinstance(column, Tensor) and self.is_above(upper, level):
+                yield upper, column
+
+    # -- verbs across levels ---------------------------------------------------------------------------------------
+
+    def spread(self, x: Tensor, source: str, target: str) -> Tensor:
+        """Copy a value per `source` down to its elements of `target`."""
+        if self.level(source) == self.level(target):
+            return x
+        return x.index_select(0, self.link(target, source))
+
+    def partition(self, child: str, parent: str) -> Partition:
+        """The elements of `child` in cells that are the elements of `parent`, empty ones included; everyone enters."""
+        child, parent = self.level(child), self.level(parent)
+        key = ("link", child, parent, "partition")
+        if key not in self._cache:
+            ordered = child in ("token", "turn", self._step) and parent in ("turn", "rollout", self._step)
+            self._cache[key] = Partition(self.link(child, parent), self._sizes[parent], ordered=ordered, level=child)
+        found: Partition = self._cache[key]
+        return found
+
+    def reduce(
+        self,
+        x: Tensor,
+        source: str,
+        target: str,
+        how: Literal["sum", "mean", "min", "max", "any", "all"] = "mean",
+        where: Tensor | None = None,
+    ) -> Tensor:
+        """Aggregate a value per `source` up to `target`. Tokens given by the world never enter."""
+        if self.level(source) == "token" and "token.origin" in self._columns:
+            where = self.action if where is None else where & self.action
+        result: Tensor = getattr(self.partition(source, target).agg, how)(x, where)
+        return result
+
+    def codes(self, level: str, *keys: str | Tensor) -> list[tuple[Tensor, int]]:
+        """For each key (a level above, a column at or above `level`, or codes): integer codes and their bound."""
+        return [self._codes(self.level(level), key) for key in keys]
+
+    def _codes(self, level: str, key: str | Tensor) -> tuple[Tensor, int]:
+        if isinstance(key, Tensor):
+            return compact(key) if not key.is_floating_point() else compact(torch.unique(key, return_inverse=True)[1])
+        if key in self._sizes or key == "step":
+            return self.link(level, key), self.size(key)
+        owner, column = self._owner(level, key)
+        cached = self._cache.get(("codes", column))
+        if cached is None:
+            cached = self._cache[("codes", column)] = _factorize(self._columns[column], self.device)
+        codes, bound = cached
+        return self.spread(codes, owner, level), bound
+
+    def _owner(self, level: str, key: str) -> tuple[str, str]:
+        """The nearest level at or above `level` that has column `key`."""
+        named = self.name(key)
+        if named in self._columns:
+            return self.level(named.partition(".")[0]), named
+        for upper in (level, self._step, "turn", "rollout", "group", "batch"):
+            if upper in self._sizes and f"{upper}.{key}" in self._columns and self.is_above(upper, level):
+                return upper, f"{upper}.{key}"
+        options = [c.partition(".")[2] for c in self._columns] + list(self._sizes)
+        raise PodiumError(f"No level or column {key!r} at or above {level!r}. {nearest(key, options)}")
+
+    def by(self, level: str, *keys: str | Tensor, where: Tensor | None = None) -> Partition:
+        """Partition the elements of `level` by `keys`; those who do not count never enter its statistics."""
+        level = self.level(level)
+        counted = self.counted(level)
+        if where is not None:
+            counted = where if counted is None else counted & where
+        index, cells = combine(self.codes(level, *keys), self._sizes[level], self.device)
+        ordered = len(keys) == 1 and isinstance(keys[0], str) and level == "token" and keys[0] in ("turn", "rollout")
+        tie = self._columns.get("rollout.index") if level == "rollout" else None
+        return Partition(
+            index,
+            cells,
+            where=counted,
+            tie=tie if isinstance(tie, Tensor) else None,
+            batch=self,
+            level=level,
+            ordered=ordered,
+        )
+
+    # -- ordered verbs along a parent ------------------------------------------------------------------------------
+
+    def scan(
+        self, x: Tensor, level: str, parent: str = "rollout", *, decay: float | Tensor = 1.0, reverse: bool = True
+    ) -> Tensor:
+        """y_t = x_t + decay_t · y_{t+1} along each parent (y_{t−1} with reverse=False); 0 beyond its ends."""
+        return order.scan(x, self.partition(level, parent), decay, reverse)
+
+    def shift(self, x: Tensor, level: str, parent: str = "rollout", *, by: int = 1, fill: float | int = 0) -> Tensor:
+        """The value `by` elements earlier in the same parent (later if negative); `fill` beyond its ends."""
+        return order.shift(x, self.partition(level, parent), by, fill)
+
+    def diff(self, x: Tensor, level: str, parent: str = "rollout", *, start: float = 0.0) -> Tensor:
+        """x_t − x_{t−1} along each parent; the first minus `start`."""
+        return x - self.shift(x, level, parent, by=1, fill=start)
+
+    def position(self, level: str, parent: str = "rollout") -> Tensor:
+        """0, 1, 2, … along each parent."""
+        return order.position(self.partition(level, parent))
+
+    def first(self, level: str, parent: str = "rollout", where: Tensor | None = None) -> Tensor:
+        """True at the first element (of those in `where`) of each parent."""
+        return order.first(self.partition(level, parent), where)
+
+    def last(self, level: str, parent: str = "rollout", where: Tensor | None = None) -> Tensor:
+        """True at the last element (of those in `where`) of each parent."""
+        return order.last(self.partition(level, parent), where)
+
+    def following(
+        self, x: Tensor, level: str, parent: str = "rollout", *, where: Tensor, fill: float | Tensor = 0.0
+    ) -> Tensor:
+        """The value at the next later element in `where` of the same parent; `fill` (a number, or one per parent) if none."""
+        return order.following(x, self.partition(level, parent), where, fill)
+
+    def history(self, level: str, key: str, k: int, parent: str = "rollout") -> tuple[Tensor, Tensor]:
+        """Codes of the last `k` values of `key` ending at each element, and whether there are that many."""
+        codes, _ = compact(self._codes(self.level(level), key)[0])
+        place = self.position(level, parent)
+        joint = codes
+        for back in range(1, k):
+            earlier = self.shift(codes + 1, level, parent, by=back, fill=0)  # 0: before the start
+            joint, _ = compact(joint * (int(earlier.max()) + 1 if earlier.numel() else 1) + earlier)
+        return joint, place >= k - 1
+
+    # -- relations, subsets, random draws --------------------------------------------------------------------------
+
+    def relation(self, name: str) -> Relation:
+        if name not in self._relations:
+            raise PodiumError(f"The batch has no relation {name!r}. {nearest(name, self._relations)}")
+        return self._relations[name]
+
+    def with_relation(self, name: str, relation: Relation) -> Batch:
+        return Batch(
+            self._links,
+            self._columns,
+            sizes=self._sizes,
+            relations=self._relations | {name: relation},
+            seed=self.seed,
+            step=self._step,
+        )
+
+    def pairs(self, level: str, parent: str) -> Relation:
+        """All ordered pairs of different elements of `level` within an element of `parent`."""
+        index = self.link(level, parent)
+        same = index[:, None] == index[None, :]
+        same.fill_diagonal_(False)
+        left, right = same.nonzero(as_tuple=True)
+        return Relation(self.level(level), left, right)
+
+    def take(self, level: str, chosen: Tensor) -> Batch:
+        """The batch of the chosen elements of `level` (a mask, or numbers in the wanted order) and all that they hold."""
+        from podium.core.subset import take
+
+        return take(self, level, chosen)
+
+    @classmethod
+    def concat(cls, batches: Sequence[Batch]) -> Batch:
+        """One batch after another; groups stay apart."""
+        from podium.core.subset import concat
+
+        return concat(batches)
+
+    def random(self, level: str, name: str) -> Tensor:
+        """[level] uniform numbers in [0, 1) that depend on the seed, `name` and each element's identity alone."""
+        level = self.level(level)
+        salt = int.from_bytes(
+            hashlib.blake2b(f"{self.seed}/{name}".encode(), digest_size=8).digest(), "little", signed=True
+        )
+        state = _mix(self.identity(level) ^ salt)
+        # The upper 53 bits make a double in [0, 1).
+        return (((state >> 11) & ((1 << 53) - 1)).to(torch.float64) * 2.0**-53).to(self.dtype).clamp(max=1 - 2**-24)
+
+    def identity(self, level: str) -> Tensor:
+        """[level] an integer for each element that does not depend on where it stands in the batch."""
+        level = self.level(level)
+        if level == "batch":
+            return torch.zeros(1, dtype=torch.long, device=self.device)
+        if level == "group":
+            return self._hashed("group.task")
+        if level == "rollout":
+            if "rollout.uid" in self._columns:
+                return self._hashed("rollout.uid")
+            own = _mix(self["rollout.index"] + 1)
+            return _mix(self.spread(self.identity("group"), "group", "rollout") ^ own)
+        return _mix(self.spread(self.identity("rollout"), "rollout", level) ^ _mix(self.position(level) + 1))
+
+    def _hashed(self, column: str) -> Tensor:
+        values = self[column]
+        if isinstance(values, Tensor):
+            return _mix(values.long())
+        digests = [hashlib.blake2b(repr(v).encode(), digest_size=8).digest() for v in values]
+        return torch.tensor([int.from_bytes(d, "little", signed=True) for d in digests], device=self.device)
+
+    def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Batch:
+        """The same batch on another device or with another floating type."""
+
+        def move(x: Any) -> Any:
+            if not isinstance(x, Tensor):
+                return x
+            return x.to(device=device, dtype=dtype if x.is_floating_point() else None)
+
+        relations = {
+            k: Relation(r.level, move(r.left), move(r.right), {c: move(x) for c, x in r.columns.items()})
+            for k, r in self._relations.items()
+        }
+        return Batch._trusted(
+            {k: move(v) for k, v in self._links.items()},
+            self._sizes,
+            {k: move(v) for k, v in self._columns.items()},
+            relations,
+            self.seed,
+            self._step,
+        )
+
+    # -- ways to make one ------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_rollouts(cls, rollouts: Iterable[Any], **settings: Any) -> Batch:
+        """From `podium.core.Rollout` records. See `podium.core.build.from_rollouts`."""
+        from podium.core.build import from_rollouts
+
+        return from_rollouts(rollouts, **settings)
+
+    @classmethod
+    def from_padded(cls, mask: Tensor, group: Any, columns: Mapping[str, Any] | None = None, **settings: Any) -> Batch:
+        """From a neighbour's [B, T] tensors. See `podium.core.build.from_padded`."""
+        from podium.core.build import from_padded
+
+        return from_padded(mask, group, columns or {}, **settings)
+
+    @classmethod
+    def from_rewards(
+        cls, rewards: Tensor | Sequence[float], group: Any, columns: Mapping[str, Any] | None = None
+    ) -> Batch:
+        """From one reward a rollout and the group of each: enough for outcome advantages."""
+        from podium.core.build import from_rewards
+
+        return from_rewards(rewards, group, columns or {})
+
+    def to_padded(self, x: Tensor, fill: float = 0.0) -> Tensor:
+        """A value per token as [B, T], at the place each token had in the padded tensors it came from."""
+        from podium.core.build import to_padded
+
+        return to_padded(self, x, fill)
+
+
+def _factorize(column: Column, device: torch.device) -> tuple[Tensor, int]:
+    """Integer codes for the values of a column."""
+    if isinstance(column, Tensor):
+        values, codes = torch.unique(column, return_inverse=True)
+        return codes, values.numel()
+    table: dict[Any, int] = {}
+    numbers = [table.setdefault(v, len(table)) for v in column]
+    return torch.tensor(numbers, dtype=torch.long, device=device), len(table)
+
+
+_M1, _M2 = -49064778989728563, -4265267296055464877  # splitmix64's multipliers as signed numbers
+
+
+def _mix(x: Tensor) -> Tensor:
+    """A bijection of 64-bit integers whose output looks random (splitmix64's finaliser)."""
+    x = x + -7046029254386353131
+    x = (x ^ ((x >> 30) & ((1 << 34) - 1))) * _M1
+    x = (x ^ ((x >> 27) & ((1 << 37) - 1))) * _M2
+    return x ^ ((x >> 31) & ((1 << 33) - 1))

@@ -1,0 +1,173 @@
+"""Ways to make a batch: from rollouts, from the padded tensors of neighbours, from bare rewards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from podium.core.batch import Batch, Origin
+from podium.core.errors import PodiumError
+from podium.core.partition import compact
+
+__all__ = ["Rollout", "Turn", "from_padded", "from_rewards", "from_rollouts", "to_padded"]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One exchange with the world: the tokens written in it and the context they were sampled under.
+
+    `train_context` is the context the tokens are trained under, where it differs (a hint shown and then removed).
+    `columns` hold values of the turn, `tokens` values per token, by name.
+    """
+
+    ids: Sequence[int]
+    context: Sequence[int] = ()
+    train_context: Sequence[int] | None = None
+    origin: Sequence[str] | None = None  # one per token; default: policy
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    tokens: Mapping[str, Sequence[float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """One answer or episode: the task it belongs to, its turns, and values by name (`reward`, `answer`, …)."""
+
+    task: Any
+    turns: Sequence[Turn]
+    group: Any = None  # which instance of the task; default: the task
+    columns: Mapping[str, Any] = field(default_factory=dict)
+
+
+def from_rollouts(rollouts: Iterable[Rollout], *, seed: int = 0, dtype: torch.dtype = torch.float32) -> Batch:
+    """A batch of rollouts. Groups are numbered in the order in which they first appear."""
+    rows = list(rollouts)
+    if not rows:
+        raise PodiumError("The batch is empty: it has no rollouts.")
+    table: dict[Any, int] = {}
+    group = [table.setdefault(r.task if r.group is None else r.group, len(table)) for r in rows]
+    turns = [turn for r in rows for turn in r.turns]
+    ids = [i for turn in turns for i in turn.ids]
+    task: dict[int, Any] = {}
+    for number, r in zip(group, rows, strict=True):
+        task.setdefault(number, r.task)
+    columns: dict[str, Any] = {
+        "group.task": [task[number] for number in range(len(table))],
+        "token.id": torch.tensor(ids, dtype=torch.long),
+        "turn.context": [tuple(t.context) for t in turns],
+        "turn.train_context": [tuple(t.context if t.train_context is None else t.train_context) for t in turns],
+    }
+    if any(t.origin is not None for t in turns):
+        columns["token.origin"] = [o for t in turns for o in (t.origin or ["policy"] * len(t.ids))]
+    columns |= {f"rollout.{k}": v for k, v in _collect([r.columns for r in rows], "rollout", dtype).items()}
+    columns |= {f"turn.{k}": v for k, v in _collect([t.columns for t in turns], "turn", dtype).items()}
+    for name in {name for t in turns for name in t.tokens}:
+        values = [t.tokens.get(name) for t in turns]
+        for number, (turn, value) in enumerate(zip(turns, values, strict=True)):
+            if value is None or len(value) != len(turn.ids):
+                raise PodiumError(
+                    f"Turn {number} must have one value of {name!r} for each of its {len(turn.ids)} tokens."
+                )
+        columns[f"token.{name}"] = torch.tensor([v for value in values for v in value or ()], dtype=dtype)
+    links = {
+        ("token", "turn"): _index([len(t.ids) for t in turns]),
+        ("turn", "rollout"): _index([len(r.turns) for r in rows]),
+        ("rollout", "group"): torch.tensor(group),
+    }
+    return Batch(links, columns, sizes={"turn": len(turns), "rollout": len(rows), "group": len(table)}, seed=seed)
+
+
+def _index(lengths: list[int]) -> Tensor:
+    return torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths, dtype=torch.long))
+
+
+def _collect(rows: Sequence[Mapping[str, Any]], level: str, dtype: torch.dtype) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
+    for name in {name for row in rows for name in row}:
+        missing = [i for i, row in enumerate(rows) if name not in row]
+        if missing:
+            raise PodiumError(f"{level} {missing[0]} has no {name!r}, which other {level}s have.")
+        values = [row[name] for row in rows]
+        floats = all(isinstance(v, float) for v in values)
+        columns[name] = torch.tensor(values, dtype=dtype) if floats else values
+    return columns
+
+
+def from_padded(
+    mask: Tensor,
+    group: Any,
+    columns: Mapping[str, Any],
+    *,
+    given: bool = False,
+    turn: Tensor | None = None,
+    seed: int = 0,
+) -> Batch:
+    """A batch from [B, T] tensors: `mask` is 1 at the model's tokens, `group` names the group of each row.
+
+    Columns are `token.NAME` with shape [B, T] and `rollout.NAME` with shape [B]. Positions outside the mask are left
+    out, or kept as tokens given by the world with `given=True`. `turn` [B, T] numbers the turns of each row.
+    """
+    if mask.dim() != 2:
+        raise PodiumError(f"The mask must be [B, T], not {tuple(mask.shape)}.")
+    rows, width = mask.shape
+    action = mask.bool()
+    chosen = torch.ones_like(action) if given else action
+    row, position = chosen.nonzero(as_tuple=True)
+    flat: dict[str, Any] = {"token.position": position}
+    if given:
+        flat["token.origin"] = torch.where(action[row, position], int(Origin.policy), int(Origin.given)).to(torch.int8)
+    for name, value in columns.items():
+        if name.startswith("token."):
+            if not isinstance(value, Tensor) or value.shape[:2] != mask.shape:
+                raise PodiumError(
+                    f"{name!r} must have the mask's shape {tuple(mask.shape)}, not {tuple(getattr(value, 'shape', ()))}."
+                )
+            flat[name] = value[row, position]
+        else:
+            flat[name] = value
+    number, names = _group_numbers(group, mask.device)
+    if number.numel() != rows:
+        raise PodiumError(f"{number.numel()} group ids for {rows} rows.")
+    flat.setdefault("group.task", names)
+    flat.setdefault("rollout.width", torch.full((rows,), width, device=mask.device))
+    if turn is None:
+        turn_of_token, turn_rows = row, torch.arange(rows, device=mask.device)
+    else:
+        span = int(turn.max()) + 1 if turn.numel() else 1
+        turn_of_token, count = compact(row * span + turn[row, position], rows * span)
+        turn_rows = torch.zeros(count, dtype=torch.long, device=mask.device).index_copy(0, turn_of_token, row)
+    links = {("token", "turn"): turn_of_token, ("turn", "rollout"): turn_rows, ("rollout", "group"): number}
+    return Batch(links, flat, seed=seed)
+
+
+def to_padded(batch: Batch, x: Tensor, fill: float = 0.0) -> Tensor:
+    """The inverse of `from_padded` for a value per token."""
+    if "token.position" not in batch or "rollout.width" not in batch:
+        raise PodiumError("This batch was not made from padded tensors: use batch.link('token', 'rollout') instead.")
+    width = int(batch["rollout.width"].max())
+    row = batch.link("token", "rollout")
+    return x.new_full((len(batch), width), fill).index_put((row, batch["token.position"]), x)
+
+
+def from_rewards(rewards: Tensor | Sequence[float], group: Any, columns: Mapping[str, Any]) -> Batch:
+    """A batch without tokens: one reward a rollout and the group of each."""
+    reward = torch.as_tensor(rewards)
+    number, names = _group_numbers(group, reward.device)
+    if number.numel() != reward.numel():
+        raise PodiumError(f"{number.numel()} group ids for {reward.numel()} rewards.")
+    given = {"group.task": names, "rollout.reward": reward} | dict(columns)
+    return Batch({("rollout", "group"): number}, given, sizes={"rollout": reward.numel(), "group": len(names)})
+
+
+def _group_numbers(group: Any, device: torch.device) -> tuple[Tensor, Any]:
+    """Groups numbered from 0 in the order of first appearance, and their names."""
+    if isinstance(group, Tensor):
+        names, codes = torch.unique(group.to(device), return_inverse=True)
+        return codes, names
+    table: dict[Any, int] = {}
+    items = group.tolist() if hasattr(group, "tolist") else list(group)
+    numbers = [table.setdefault(item, len(table)) for item in items]
+    return torch.tensor(numbers, dtype=torch.long, device=device), list(table)

@@ -1,0 +1,58 @@
+"""Errors for people: what is wrong, where, and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = ["PodiumError", "nearest", "one_of", "within"]
+
+
+class PodiumError(ValueError):
+    """Input that Podium refuses, with the reason and the remedy in the message."""
+
+
+def nearest(name: str, options: Iterable[str]) -> str:
+    """A sentence that names what `name` was probably meant to be."""
+    known = sorted(set(options))
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    if close:
+        return "Did you mean " + " or ".join(repr(c) for c in close) + "?"
+    listed = ", ".join(known[:20]) + (", …" if len(known) > 20 else "")
+    return f"Known: {listed}." if known else "None are known."
+
+
+def one_of(owner: object, field: str, options: Iterable[str]) -> None:
+    """Check that a text field holds one of `options`."""
+    value = getattr(owner, field)
+    options = list(options)
+    if value not in options:
+        raise PodiumError(
+            f"{type(owner).__name__}.{field} = {value!r} is not one of {', '.join(map(repr, options))}. "
+            + nearest(str(value), options)
+        )
+
+
+def within(
+    owner: object,
+    field: str,
+    low: float = float("-inf"),
+    high: float = float("inf"),
+    *,
+    open_low: bool = False,
+    optional: bool = False,
+) -> None:
+    """Check that a numeric field lies in [low, high] (or (low, high]); schedules are checked at their extremes."""
+    value = getattr(owner, field)
+    if value is None and optional:
+        return
+    if isinstance(value, str):
+        return  # the name of a column that holds the value
+    extremes = getattr(value, "extremes", None)
+    numbers = extremes() if callable(extremes) else (value,)
+    for number in numbers:
+        if isinstance(number, bool) or not isinstance(number, (int, float)):
+            raise PodiumError(f"{type(owner).__name__}.{field} = {value!r} must be a number.")
+        if not (low < number if open_low else low <= number) or not number <= high:
+            left = "(" if open_low else "["
+            raise PodiumError(f"{type(owner).__name__}.{field} = {value!r} is out of range {left}{low:g}, {high:g}].")

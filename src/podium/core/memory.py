@@ -1,0 +1,75 @@
+"""Memories: state that outlives an iteration, explicit and saved with every checkpoint.
+
+A memory is a frozen value; its state is a plain dictionary that the loop carries. `recall` turns the state into
+columns that any stage may read, `observe` returns the state after an iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.part import Columns, Need
+from podium.core.value import Value
+
+__all__ = ["Memory", "State", "Table"]
+
+State = dict[str, Any]
+
+
+class Memory(Value):
+    """State that outlives an iteration."""
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """What `observe` reads from the batch."""
+        return ()
+
+    @property
+    def provides(self) -> tuple[str, ...]:
+        """What `recall` writes: `group.NAME` for values of tasks, `batch.NAME` for global ones."""
+        return ()
+
+    def initial(self) -> State:
+        raise NotImplementedError
+
+    def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
+        """Columns for these tasks, one row a task in the `group.` ones."""
+        raise NotImplementedError
+
+    def observe(self, state: State, batch: Batch) -> State:
+        """The state after the iteration in which `batch` was trained. Must not depend on the order of its rows."""
+        raise NotImplementedError
+
+    def scalars(self, state: State) -> dict[str, float]:
+        """Numbers that schedules can `Follow`."""
+        return {}
+
+
+class Table:
+    """A row of numbers for each task, as an immutable value: the usual state of a memory keyed by task."""
+
+    def __init__(self, rows: Mapping[Any, tuple[float, ...]] | None = None, default: tuple[float, ...] = ()) -> None:
+        self.rows = dict(rows or {})
+        self.default = default
+
+    def read(self, tasks: Sequence[Any] | Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+        """[task, column] the rows of these tasks, the default where a task is new."""
+        names = tasks.tolist() if isinstance(tasks, Tensor) else tasks
+        return torch.tensor([self.rows.get(t, self.default) for t in names], dtype=dtype).reshape(len(names), -1)
+
+    def write(self, tasks: Sequence[Any] | Tensor, values: Tensor) -> Table:
+        """A table in which these tasks have new rows; of a task that appears twice the last row counts."""
+        names = tasks.tolist() if isinstance(tasks, Tensor) else tasks
+        new = {t: tuple(row) for t, row in zip(names, values.tolist(), strict=True)}
+        return Table(self.rows | new, self.default)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Table) and (self.rows, self.default) == (other.rows, other.default)
+
+    def __len__(self) -> int:
+        return len(self.rows)

@@ -1,0 +1,163 @@
+"""Methods: parts, memories and roles as one value that composes, prints, and checks itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import yaml
+
+from podium.core import serial
+from podium.core.errors import PodiumError, nearest
+from podium.core.memory import Memory
+from podium.core.part import Advantage, Keep, Metric, Part, Reward, Select, Shape, Strategy
+from podium.core.value import Value
+from podium.objective.term import Term
+from podium.objective.updates import Updates
+
+__all__ = ["STAGES", "Method", "Role"]
+
+# In the order of the training loop; those in LISTS hold several parts.
+STAGES = ("select", "rollout", "reward", "keep", "advantage", "shape", "objective", "updates", "evaluate")
+LISTS = ("reward", "keep", "shape", "objective", "evaluate")
+
+
+class Role(Value):
+    """A model's job beside the policy: where its weights come from and how they move."""
+
+    name: str  # ref, critic, teacher, …
+    source: str = "initial"  # initial (the policy's first weights), policy (a view of it), or a model's path
+    decay: float | None = None  # of a moving average of the policy; None: frozen, or trained by its own terms
+
+
+class Method(Value):
+    """What to do at each stage of the loop."""
+
+    name: str
+    summary: str = ""
+    citation: str = ""
+    select: Select | None = None
+    rollout: Strategy | None = None
+    reward: tuple[Reward, ...] = ()
+    keep: tuple[Keep, ...] = ()
+    advantage: Advantage | None = None
+    shape: tuple[Shape, ...] = ()
+    objective: tuple[Term, ...] = ()
+    updates: Updates = Updates()
+    evaluate: tuple[Metric, ...] = ()
+    memories: tuple[Memory, ...] = ()
+    roles: tuple[Role, ...] = ()
+
+    def __post_init__(self) -> None:
+        for stage in STAGES:
+            held = getattr(self, stage)
+            for part in held if stage in LISTS else [held]:
+                if part is not None and getattr(part, "stage", None) != stage:
+                    raise PodiumError(f"{part!r} is not a part of the stage {stage!r}.")
+
+    # -- composition -----------------------------------------------------------------------------------------------
+
+    def with_(self, **stages: Any) -> Method:
+        """The method with whole stages replaced; a single part stands for a list of one."""
+        lists = (*LISTS, "memories", "roles")
+        wrapped = {k: (v,) if k in lists and not isinstance(v, tuple) else v for k, v in stages.items()}
+        return self.replace(**{k: tuple(v) if isinstance(v, list) else v for k, v in wrapped.items()})
+
+    def __or__(self, other: Part | Memory | Role) -> Method:
+        """Add a part: it replaces the one at its stage, or the one of its class where the stage holds a list."""
+        if isinstance(other, Role):
+            return self.replace(roles=(*(r for r in self.roles if r.name != other.name), other))
+        if isinstance(other, Memory):
+            return self.replace(memories=_replaced(self.memories, other))
+        stage = getattr(other, "stage", None)
+        if not isinstance(other, Part) or stage not in STAGES:
+            raise PodiumError(f"{other!r} is not a part, a memory or a role, so it cannot join a method.")
+        if stage in LISTS:
+            return self.replace(**{stage: _replaced(getattr(self, stage), other)})
+        return self.replace(**{stage: other})
+
+    def insert(self, part: Part, *, before: type[Part]) -> Method:
+        """Add a part to its stage's list just before the first part of class `before`."""
+        held = getattr(self, part.stage)
+        if part.stage not in LISTS:
+            raise PodiumError(f"The stage {part.stage!r} holds one part: use method | part.")
+        for place, old in enumerate(held):
+            if isinstance(old, before):
+                return self.replace(**{part.stage: (*held[:place], part, *held[place:])})
+        names = ", ".join(type(p).__name__ for p in held) or "nothing"
+        raise PodiumError(f"The stage {part.stage!r} has no {before.__name__} to insert before; it holds {names}.")
+
+    def set(self, path: str, value: Any) -> Method:
+        """The method with one setting changed: `advantage.scale`, `objective.KL.coefficient`, `updates.epochs`."""
+        head, _, rest = path.partition(".")
+        if head not in self.field_names() or not rest:
+            raise PodiumError(
+                f"{path!r} does not name a setting. {nearest(head, STAGES)} Example: objective.KL.coefficient."
+            )
+        held = getattr(self, head)
+        if not isinstance(held, tuple):
+            return self.replace(**{head: _changed(held, rest, value, head)})
+        name, _, rest = rest.partition(".")
+        places = [i for i, part in enumerate(held) if type(part).__name__ == name]
+        if not places or not rest:
+            raise PodiumError(f"{head!r} has no part {name!r}. {nearest(name, [type(p).__name__ for p in held])}")
+        new = [_changed(p, rest, value, name) if i in places else p for i, p in enumerate(held)]
+        return self.replace(**{head: tuple(new)})
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def parts(self) -> Iterable[Part]:
+        """All parts in the order of the loop."""
+        for stage in STAGES:
+            held = getattr(self, stage)
+            yield from (held if stage in LISTS else [held] if held is not None else [])
+
+    def describe(self) -> str:
+        """Stages, parts with their formulas, and citations, as text."""
+        lines = [f"{self.name}: {self.summary}" if self.summary else self.name]
+        if self.citation:
+            lines.append(f"  {self.citation}")
+        for part in self.parts():
+            formula = (type(part).__doc__ or "").strip().splitlines()
+            lines += [f"  {part.stage:<10} {part!r}", f"  {'':<10}   {formula[0]}" if formula else ""]
+        for memory in self.memories:
+            lines.append(f"  {'memory':<10} {memory!r}")
+        for role in self.roles:
+            lines.append(f"  {'role':<10} {role!r}")
+        return "\n".join(line for line in lines if line)
+
+    def to_yaml(self) -> str:
+        """Complete and readable; `Method.from_yaml` gives an equal method back."""
+        text: str = yaml.safe_dump(serial.encode(self)["Method"], sort_keys=False, allow_unicode=True)
+        return text
+
+    @classmethod
+    def from_yaml(cls, text: str) -> Method:
+        data = yaml.safe_load(text)
+        if not isinstance(data, Mapping):
+            raise PodiumError("A method in YAML is a mapping from stages to parts.")
+        method = serial.build("Method", dict(data))
+        assert isinstance(method, Method)
+        return method
+
+    def check(self, columns: Iterable[str] = (), *, signals: Iterable[str] | None = None) -> list[Any]:
+        """Reasons why the method cannot work, or may not do what it says. See `podium.core.check`."""
+        from podium.core.check import check
+
+        return check(self, columns, signals)
+
+
+def _replaced(held: tuple[Any, ...], new: Any) -> tuple[Any, ...]:
+    if any(type(old) is type(new) for old in held):
+        return tuple(new if type(old) is type(new) else old for old in held)
+    return (*held, new)
+
+
+def _changed(held: Any, path: str, value: Any, owner: str) -> Any:
+    """`held` with the field at `path` changed."""
+    name, _, rest = path.partition(".")
+    if not isinstance(held, Value):
+        raise PodiumError(f"{owner} holds {held!r}, which has no setting {name!r}.")
+    if name not in held.field_names():
+        raise PodiumError(f"{type(held).__name__} has no setting {name!r}. {nearest(name, held.field_names())}")
+    return held.replace(**{name: _changed(getattr(held, name), rest, value, name) if rest else value})

@@ -1,0 +1,128 @@
+"""Parts: a formula at a stage.
+
+A part is a frozen dataclass whose fields are its hyperparameters and whose call is the formula: it takes a batch and
+returns columns by name. It declares what it `needs` (columns and signals) and `provides`, as attributes, or as
+properties where settings change them.
+
+    class Centred(Advantage):
+        \"\"\"A = scale · (r − mean of the group).\"\"\"
+
+        scale: float = 1.0
+        needs = ("rollout.reward",)
+        provides = ("rollout.advantage",)
+
+        def __call__(self, batch):
+            return {"rollout.advantage": self.scale * batch.by("rollout", "group").centre(batch["rollout.reward"])}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.signal import Signal
+from podium.core.value import Value
+
+__all__ = [
+    "Advantage",
+    "Columns",
+    "Keep",
+    "Metric",
+    "Need",
+    "Part",
+    "Reward",
+    "Select",
+    "Shape",
+    "Strategy",
+    "stop_gradient",
+]
+
+Need = str | Signal
+Columns = dict[str, Any]
+
+
+def stop_gradient(x: Tensor) -> Tensor:
+    """x as a constant. All stop-gradients go through here, so that tests can hold them fixed."""
+    return x.detach()
+
+
+class Part(Value):
+    """A formula at a stage."""
+
+    stage: ClassVar[str] = ""
+    reference: ClassVar[str] = ""  # where the formula comes from
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """Columns and signals that it reads."""
+        return ()
+
+    @property
+    def provides(self) -> tuple[str, ...]:
+        """Columns that it writes."""
+        return ()
+
+    @property
+    def normalizes(self) -> bool:
+        """Whether it divides by a spread of rewards or advantages."""
+        return False
+
+    @property
+    def live(self) -> bool:
+        """Whether it depends on the current policy, and so is evaluated once per update instead of once per batch."""
+        return any(isinstance(need, Signal) and need.of == "now" for need in self.needs)
+
+
+class _BatchPart(Part):
+    def __call__(self, batch: Batch) -> Columns:
+        raise NotImplementedError
+
+
+class Select(Part):
+    """Which tasks to sample next: a weight for each, from what the memories recall of them."""
+
+    stage = "select"
+
+    def __call__(self, columns: Mapping[str, Tensor]) -> Tensor:
+        """[task] how likely each task is to be drawn, relative to the others."""
+        raise NotImplementedError
+
+
+class Strategy(Part):
+    """How rollouts are made."""
+
+    stage = "rollout"
+
+
+class Reward(_BatchPart):
+    """Writes named rewards."""
+
+    stage = "reward"
+    constant_within: ClassVar[str] = ""  # a level within which its reward never varies
+
+
+class Keep(_BatchPart):
+    """Drops what should not be trained: writes `keep` columns that are False there."""
+
+    stage = "keep"
+
+
+class Advantage(_BatchPart):
+    """Writes `advantage` at the level at which the method credits."""
+
+    stage = "advantage"
+
+
+class Shape(_BatchPart):
+    """Changes advantages, weights, keeps or clip bounds."""
+
+    stage = "shape"
+
+
+class Metric(_BatchPart):
+    """Writes numbers that are only reported."""
+
+    stage = "evaluate"

@@ -1,0 +1,96 @@
+"""Schedules: numbers that change over training, as values of fields.
+
+    KL("k3", coefficient=Linear(0.1, 0.0, over=200))
+
+The loop resolves `method.at(clock)` to plain numbers once an iteration; parts never see a schedule.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+from podium.core.errors import PodiumError, within
+from podium.core.value import Clock, Value
+
+__all__ = ["Cosine", "Follow", "Linear", "Number", "Schedule", "Steps"]
+
+
+class Schedule(Value):
+    """A number that depends on the clock."""
+
+    def number(self, clock: Clock) -> float:
+        raise NotImplementedError
+
+    def extremes(self) -> tuple[float, ...]:
+        """The smallest and largest values it can take, for checking ranges."""
+        raise NotImplementedError
+
+
+# A float, or a schedule that is resolved to one before any part is called: formulas may treat it as a number.
+Number: TypeAlias = Any
+
+
+class Linear(Schedule):
+    """From `start` to `end` in a straight line over `over` iterations, then constant."""
+
+    start: float
+    end: float
+    over: int  # iterations
+
+    def __post_init__(self) -> None:
+        within(self, "over", 1)
+
+    def number(self, clock: Clock) -> float:
+        share = min(clock.iteration / self.over, 1.0)
+        return self.start + (self.end - self.start) * share
+
+    def extremes(self) -> tuple[float, ...]:
+        return (self.start, self.end)
+
+
+class Cosine(Linear):
+    """From `start` to `end` along half a cosine over `over` iterations, then constant."""
+
+    def number(self, clock: Clock) -> float:
+        share = min(clock.iteration / self.over, 1.0)
+        return self.end + (self.start - self.end) * 0.5 * (1.0 + math.cos(math.pi * share))
+
+
+class Steps(Schedule):
+    """`values[k]` from iteration `at[k]` on; `at` starts with 0 and increases."""
+
+    values: tuple[float, ...]
+    starts: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.values) != len(self.starts) or not self.values or self.starts[0] != 0:
+            raise PodiumError(
+                f"Steps needs one start for each value, the first 0; got {self.values} and {self.starts}."
+            )
+        if list(self.starts) != sorted(set(self.starts)):
+            raise PodiumError(f"Steps.starts = {self.starts} must increase.")
+
+    def number(self, clock: Clock) -> float:
+        return [v for v, start in zip(self.values, self.starts, strict=True) if start <= clock.iteration][-1]
+
+    def extremes(self) -> tuple[float, ...]:
+        return self.values
+
+
+class Follow(Schedule):
+    """scale · (a scalar that a memory exposes) + offset, held within [low, high]."""
+
+    name: str
+    scale: float = 1.0
+    offset: float = 0.0
+    low: float = float("-inf")
+    high: float = float("inf")
+    initial: float = 0.0  # before the memory has a value
+
+    def number(self, clock: Clock) -> float:
+        value = clock.values.get(self.name, self.initial)
+        return min(max(self.scale * value + self.offset, self.low), self.high)
+
+    def extremes(self) -> tuple[float, ...]:
+        return tuple(x for x in (self.low, self.high) if math.isfinite(x))

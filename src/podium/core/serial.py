@@ -1,0 +1,130 @@
+"""Values as plain data and back: `{ClassName: {field: value}}`, and classes by name or import path."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from podium.core.errors import PodiumError, nearest
+from podium.core.signal import Signal
+from podium.core.value import REGISTRY, Value
+
+__all__ = ["decode", "encode", "load_class"]
+
+
+def encode(value: Any) -> Any:
+    """A value as nested dictionaries, lists and scalars."""
+    if isinstance(value, Value):
+        return {class_name(type(value)): {k: encode(v) for k, v in value.settings().items()}}
+    if isinstance(value, Signal):
+        return {
+            "Signal": {
+                "name": value.name,
+                "of": value.of,
+                "level": value.level,
+                "grad": value.grad,
+                **dict(value.settings),
+            }
+        }
+    if isinstance(value, (tuple, list)):
+        return [encode(v) for v in value]
+    if isinstance(value, dict):
+        return {k: encode(v) for k, v in value.items()}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise PodiumError(
+        f"{value!r} cannot be written to YAML: a setting must be a number, text, a list, or a Podium value."
+    )
+
+
+def decode(data: Any) -> Any:
+    """The inverse of `encode`."""
+    if isinstance(data, list):
+        return tuple(decode(v) for v in data)
+    if isinstance(data, dict):
+        name = next(iter(data), None)
+        if len(data) == 1 and isinstance(name, str) and (name in REGISTRY or name == "Signal" or ":" in name):
+            return build(name, data[name] or {})
+        if len(data) == 1 and isinstance(name, str) and name[:1].isupper():
+            load_class(name)  # raises with the nearest names
+        return {k: decode(v) for k, v in data.items()}
+    return data
+
+
+def build(name: str, settings: dict[str, Any]) -> Any:
+    """The value of class `name` with these settings."""
+    fields = {k: decode(v) for k, v in settings.items()}
+    if name == "Signal":
+        return Signal(**fields)
+    cls = load_class(name)
+    known = cls.field_names()
+    for key in fields:
+        if key not in known:
+            raise PodiumError(f"{name} has no setting {key!r}. {nearest(key, known)}")
+    required = [f.name for f in dataclasses.fields(cls) if _required(f)]
+    missing = [f for f in required if f not in fields]
+    if missing:
+        raise PodiumError(f"{name} needs the setting {missing[0]!r}.")
+    return cls(**fields)
+
+
+def _required(f: dataclasses.Field[Any]) -> bool:
+    return f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+
+
+def class_name(cls: type[Value]) -> str:
+    """The name under which `load_class` finds the class again."""
+    if REGISTRY.get(cls.__name__) is cls:
+        return cls.__name__
+    source = getattr(sys.modules.get(cls.__module__), "__podium_file__", None)
+    return f"{source or cls.__module__}:{cls.__qualname__}"
+
+
+def load_class(name: str) -> type[Value]:
+    """A class by its Podium name, or `my_file.py:MyPart`, or `package.module:MyPart`."""
+    import podium  # noqa: F401  registers the classes of every stage
+
+    if ":" not in name:
+        if name in REGISTRY:
+            return REGISTRY[name]
+        raise PodiumError(f"There is no part or value named {name!r}. {nearest(name, REGISTRY)}")
+    source, _, attribute = name.rpartition(":")
+    module = _load_file(source) if source.endswith(".py") else _import(source)
+    found = getattr(module, attribute, None)
+    if not (isinstance(found, type) and issubclass(found, Value)):
+        options = [k for k, v in vars(module).items() if isinstance(v, type) and issubclass(v, Value)]
+        raise PodiumError(f"{source} has no part named {attribute!r}. {nearest(attribute, options)}")
+    return found
+
+
+def _import(source: str) -> ModuleType:
+    try:
+        return importlib.import_module(source)
+    except ImportError as error:
+        raise PodiumError(f"Cannot import {source!r}: {error}.") from error
+
+
+def _load_file(source: str) -> ModuleType:
+    path = Path(source)
+    if not path.is_file():
+        raise PodiumError(f"There is no file {source!r} (looked in {Path.cwd()}).")
+    name = f"podium_user_{hashlib.blake2b(str(path.resolve()).encode(), digest_size=6).hexdigest()}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    module.__podium_file__ = source  # type: ignore[attr-defined]
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise PodiumError(f"{source} could not be loaded: {type(error).__name__}: {error}.") from error
+    return module

@@ -1,0 +1,41 @@
+"""Signals: numbers that a model computes for tokens. A signal is a value; its column holds the result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Signal"]
+
+
+@dataclass(frozen=True, init=False)
+class Signal:
+    """What to compute (`logp`, `entropy`, `value`, …), by whom, and with which settings.
+
+    `of` is `sampler` (under the distribution sampled from), `old` (the trainer's weights before the first update),
+    `now` (the weights of the current update), or the name of a role (`ref`, `critic`, …).
+    """
+
+    name: str
+    of: str
+    level: str
+    grad: bool  # whether the objective differentiates through it
+    settings: tuple[tuple[str, Any], ...]
+
+    def __init__(self, name: str, of: str = "now", level: str = "token", grad: bool = False, **settings: Any) -> None:
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "of", of)
+        object.__setattr__(self, "level", level)
+        object.__setattr__(self, "grad", grad)
+        object.__setattr__(self, "settings", tuple(sorted(settings.items())))
+
+    @property
+    def column(self) -> str:
+        """The column of the batch that holds it: `token.old.logp`, `token.now.entropy[top_p=0.8]`."""
+        inside = ",".join(f"{k}={v}" for k, v in self.settings)
+        return f"{self.level}.{self.of}.{self.name}" + (f"[{inside}]" if inside else "")
+
+    def __repr__(self) -> str:
+        extra = "".join(f", {k}={v!r}" for k, v in self.settings)
+        level = "" if self.level == "token" else f", level={self.level!r}"
+        return f"Signal({self.name!r}, of={self.of!r}{level}{', grad=True' if self.grad else ''}{extra})"

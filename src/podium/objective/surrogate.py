@@ -1,0 +1,130 @@
+"""The policy-gradient surrogate: one formula for REINFORCE, PPO, GRPO, DAPO, GSPO, CISPO and their kin."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import PodiumError, one_of, within
+from podium.core.part import Need, stop_gradient
+from podium.core.schedule import Number
+from podium.core.signal import Signal
+from podium.core.value import Value
+from podium.objective.term import Term
+
+__all__ = ["Clip", "PolicyGradient"]
+
+NOW = Signal("logp", of="now", grad=True)
+
+
+class Clip(Value):
+    """Bounds of the ratio: [1 − low, 1 + high]; each may be a number or the name of a token column.
+
+    - `ppo`: max(−A·r, −A·clip(r)), and where A < 0 at most −A·dual;
+    - `weight`: the clipped ratio is a constant weight of −A·log π, so no token loses its gradient (CISPO).
+    """
+
+    low: Number | str = 0.2
+    high: Number | str = 0.2
+    dual: Number | None = None  # a ratio, > 1
+    kind: str = "ppo"
+
+    def __post_init__(self) -> None:
+        within(self, "low", 0)
+        within(self, "high", 0)
+        within(self, "dual", 1, open_low=True, optional=True)
+        one_of(self, "kind", ("ppo", "weight"))
+        if self.dual is not None and self.kind != "ppo":
+            raise PodiumError("Clip.dual applies to kind='ppo' only.")
+
+    @classmethod
+    def capped(cls, cap: float) -> Clip:
+        """CISPO in TRL's convention: the weight is min(r, cap), without a lower bound."""
+        return cls(low=1.0, high=cap - 1.0, kind="weight")
+
+    def needs(self) -> tuple[str, ...]:
+        return tuple(b for b in (self.low, self.high) if isinstance(b, str))
+
+    def bounds(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The smallest and largest ratio, as numbers or [token]."""
+
+        def bound(b: Number | str) -> Tensor:
+            return batch[b] if isinstance(b, str) else torch.as_tensor(b, dtype=batch.dtype, device=batch.device)
+
+        return 1 - bound(self.low), 1 + bound(self.high)
+
+
+class PolicyGradient(Term):
+    """−A · r, with the ratio r = exp(log π − log π_old) at a level of choice and clipped by choice.
+
+    `ratio="none"` is −A · log π (REINFORCE). At a level above the token (`turn`, `sequence`, …) the ratio is the
+    geometric mean over the trained tokens of the span, and each token receives its own share of the gradient.
+    """
+
+    ratio: str = "token"  # none, token, turn, sequence, or another level
+    clip: Clip | None = None
+    advantage: str = "advantage"  # the column that credits the tokens
+    behaviour: str = "old"  # whose log-probabilities stand below: old or sampler
+    clamp: float = 20.0  # log-ratios are held within ± this
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of(self, "behaviour", ("old", "sampler"))
+        within(self, "clamp", 0, open_low=True)
+        if self.ratio == "none" and self.clip is not None:
+            raise PodiumError("PolicyGradient(ratio='none') has nothing to clip: set clip=None.")
+
+    @property
+    def _old(self) -> Signal:
+        return Signal("logp", of=self.behaviour)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        ratio = () if self.ratio == "none" else (self._old,)
+        return (f"token.{self.advantage}", NOW, *ratio, *(self.clip.needs() if self.clip else ()))
+
+    @property
+    def couples(self) -> str:
+        return "token" if self.ratio in ("none", "token") else "rollout"
+
+    def log_ratio(self, batch: Batch) -> Tensor:
+        """[token] log of the ratio, at the level of choice."""
+        difference = batch[NOW] - batch[self._old]
+        if self.ratio == "token":
+            return difference.clamp(-self.clamp, self.clamp)
+        span = "rollout" if self.ratio == "sequence" else self.ratio
+        mean = batch.reduce(stop_gradient(difference), "token", span, "mean", where=batch.trained("token"))
+        own = batch[NOW] - stop_gradient(batch[NOW])  # 0, with the gradient of this token
+        return (own + batch.spread(mean, span, "token")).clamp(max=min(self.clamp, 10.0))
+
+    def loss(self, batch: Batch) -> Tensor:
+        a = batch[f"token.{self.advantage}"]
+        if self.ratio == "none":
+            return -a * batch[NOW]
+        r = self.log_ratio(batch).exp()
+        if self.clip is None:
+            return -a * r
+        low, high = self.clip.bounds(batch)
+        if self.clip.kind == "weight":
+            return -a * stop_gradient(r.clamp(low, high)) * batch[NOW]
+        loss = torch.maximum(-a * r, -a * r.clamp(low, high))
+        if self.clip.dual is not None:
+            loss = torch.where(a < 0, torch.minimum(loss, -a * self.clip.dual), loss)
+        return loss
+
+    def diagnostics(self, batch: Batch) -> dict[str, Tensor]:
+        if self.ratio == "none":
+            return {}
+        a, r = batch[f"token.{self.advantage}"], self.log_ratio(batch).exp()
+        watched = {"ratio": r, "approx_kl": batch[self._old] - batch[NOW]}
+        if self.clip is None:
+            return watched
+        low, high = self.clip.bounds(batch)
+        if self.clip.kind == "weight":
+            return watched | {"clip_fraction": (r < low) | (r > high)}
+        plain, clipped = -a * r, -a * r.clamp(low, high)
+        watched["clip_fraction"] = clipped > plain
+        if self.clip.dual is not None:
+            watched["dual_clip_fraction"] = (a < 0) & (torch.maximum(plain, clipped) > -a * self.clip.dual)
+        return watched

@@ -1,0 +1,141 @@
+"""Terms: what the objective adds up. A loss gives a value per element; aggregation is explicit and outside it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import field
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import PodiumError, one_of
+from podium.core.part import Part
+from podium.core.schedule import Number
+from podium.core.signal import Signal
+from podium.core.value import Value
+
+__all__ = ["COUPLINGS", "Aggregate", "Term"]
+
+# What a term ties together, from little to much; a micro-batch must hold whole units of it to be exact in one pass.
+COUPLINGS = ("token", "rollout", "group", "update")
+STEP = re.compile(r"^(\w+) (mean|sum)(?: / ([0-9.eE+-]+))?$")
+
+
+class Aggregate(Value):
+    """How values become one number: a path of reduces, such as
+
+    - `token mean`: the mean over all trained tokens of the update;
+    - `token mean, rollout mean`: the mean over rollouts of each one's token mean;
+    - `token sum, rollout mean`; `token sum / 1024, rollout mean`: a constant instead of the length;
+    - `group mean`: for a loss that has one value a group.
+
+    A mean counts the elements that hold something trained; an empty rollout is in no denominator.
+    """
+
+    path: str = "token mean"
+
+    def __post_init__(self) -> None:
+        self.steps()
+
+    def steps(self) -> list[tuple[str, str, float]]:
+        """(level, mean or sum, divisor) from the finest to the coarsest."""
+        steps = []
+        for text in self.path.split(","):
+            match = STEP.match(text.strip())
+            if match is None:
+                raise PodiumError(
+                    f"Aggregate.path = {self.path!r}: {text.strip()!r} is not 'LEVEL mean' or 'LEVEL sum', "
+                    "with an optional '/ NUMBER'. Example: 'token mean, rollout mean'."
+                )
+            steps.append((match[1], match[2], float(match[3] or 1.0)))
+        return steps
+
+    def coefficients(self, batch: Batch, members: Tensor) -> Tensor:
+        """c with total = Σ c_i · value_i; 0 outside `members`."""
+        steps = self.steps()
+        present = members
+        c = members.to(batch.dtype)
+        start = steps[0][0]
+        for (level, how, divisor), upper in zip(steps, [s[0] for s in steps[1:]] + ["batch"], strict=True):
+            if how == "mean":
+                count = batch.partition(level, upper).agg.count(present)
+                share = 1.0 / count.clamp(min=1).to(c.dtype)
+                c = c * batch.spread(share, upper, start)
+            if divisor != 1.0:
+                c = c / divisor
+            if upper != "batch":
+                present = batch.partition(level, upper).agg.any(present)
+        return c
+
+    def __str__(self) -> str:
+        return self.path
+
+
+class Term(Part):
+    """One summand of the objective: coefficient · aggregate(loss over `where`)."""
+
+    stage = "objective"
+    level: ClassVar[str] = "token"  # the level of the values that `loss` gives
+
+    aggregate: Aggregate = field(default=Aggregate("token mean"), kw_only=True)
+    coefficient: Number = field(default=1.0, kw_only=True)
+    where: str | None = field(default=None, kw_only=True)  # a boolean column: who is in this term
+    over: str = field(default="where", kw_only=True)  # what means divide by: where (this term's members) or all trained
+    trains: str = field(default="policy", kw_only=True)  # which learner receives the gradient
+
+    def __post_init__(self) -> None:
+        one_of(self, "over", ("where", "all"))
+        first = self.aggregate.steps()[0][0]
+        if first != self.level:
+            raise PodiumError(
+                f"{type(self).__name__} has one value a {self.level}, so its aggregate must start there, "
+                f"not with {first!r}: for example '{self.level} mean'."
+            )
+
+    @property
+    def couples(self) -> str:
+        """The unit that the loss ties together: token, rollout, group or update."""
+        return "token"
+
+    @property
+    def differentiates(self) -> tuple[Signal, ...]:
+        """The signals of the current policy that carry the gradient."""
+        return tuple(n for n in self.needs if isinstance(n, Signal) and n.of == "now")
+
+    def loss(self, batch: Batch) -> Tensor:
+        """[level] the value of each element."""
+        raise NotImplementedError
+
+    def diagnostics(self, batch: Batch) -> dict[str, Tensor]:
+        """[level] values whose means over the members are worth watching."""
+        return {}
+
+    def members(self, batch: Batch) -> Tensor:
+        """[level] who is in this term."""
+        trained = batch.trained(self.level)
+        return trained if self.where is None else trained & self._chosen(batch, self.where)
+
+    def _chosen(self, batch: Batch, name: str) -> Tensor:
+        owner = batch.name(name).partition(".")[0]
+        column = batch[name]
+        if not isinstance(column, Tensor) or column.dtype != torch.bool:
+            raise PodiumError(f"{type(self).__name__}.where = {name!r} must name a boolean column.")
+        return batch.spread(column, owner, self.level)
+
+    def coefficients(self, batch: Batch) -> Tensor:
+        """[level] c with term = Σ c_i · loss_i. Fixed over an update, so any split of it gives the same sum."""
+        members = self.members(batch)
+        c = self.aggregate.coefficients(batch, members if self.over == "where" else batch.trained(self.level))
+        c = torch.where(members, c, torch.zeros_like(c))
+        weight = batch.weight(self.level)
+        if weight is not None:
+            c = c * weight
+        return c * self.coefficient
+
+    def __call__(self, batch: Batch) -> Tensor:
+        """The term's value on a whole update."""
+        c = self.coefficients(batch)
+        # 0 · inf would be NaN: elements outside the term do not enter at all.
+        return torch.where(c != 0, c * self.loss(batch), torch.zeros_like(c)).sum()

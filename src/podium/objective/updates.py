@@ -1,0 +1,40 @@
+"""The update plan: which rows each optimiser step sees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import one_of, within
+from podium.core.part import Part
+
+__all__ = ["Updates"]
+
+
+class Updates(Part):
+    """`epochs` passes over the batch, each in `mini_batches` optimiser steps of whole groups (or rollouts)."""
+
+    stage = "updates"
+    epochs: int = 1
+    mini_batches: int = 1
+    unit: str = "group"  # what a mini-batch never splits: group or rollout
+    shuffle: bool = True
+
+    def __post_init__(self) -> None:
+        within(self, "epochs", 1)
+        within(self, "mini_batches", 1)
+        one_of(self, "unit", ("group", "rollout"))
+
+    def __call__(self, batch: Batch) -> Iterator[Batch]:
+        """The batches of the successive optimiser steps."""
+        for epoch in range(self.epochs):
+            for units in self._order(batch, epoch).chunk(min(self.mini_batches, batch.size(self.unit))):
+                yield batch.take(self.unit, units.sort().values)
+
+    def _order(self, batch: Batch, epoch: int) -> Tensor:
+        if self.shuffle and self.mini_batches > 1:
+            return torch.argsort(batch.random(self.unit, f"updates.{epoch}"))
+        return torch.arange(batch.size(self.unit), device=batch.device)

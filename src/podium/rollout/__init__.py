@@ -1,0 +1,5 @@
+"""The rollout stage: how rollouts are made."""
+
+from podium.rollout.sample import Sample
+
+__all__ = ["Sample"]
