@@ -15,10 +15,9 @@ from podium.core.part import Advantage, Columns
 from podium.core.partition import Partition
 from podium.core.schedule import Number
 
-__all__ = ["QuantileTracker", "RiskBundles", "papers"]
+__all__ = ["QuantileTracker", "RiskBundles", "papers", "scores"]
 
 REFERENCE = "RiskPO, https://github.com/RTkenny/RiskPO"
-EPSILON = 1e-6
 
 
 def papers(batch: Batch) -> Partition:
@@ -27,6 +26,11 @@ def papers(batch: Batch) -> Partition:
     k = groups.rank(batch["rollout.index"].to(batch.dtype))
     smallest = batch.by("rollout", "group.bundle").min(groups.count().to(batch.dtype))
     return batch.by("rollout", "group.bundle", k, where=(k >= 0) & (k < smallest))
+
+
+def scores(batch: Batch, paper: Partition) -> tuple[Tensor, Tensor]:
+    """[paper] the summed reward of its rollouts, and whether it is one: what lies beyond the smallest group is not."""
+    return paper.agg.sum(batch["rollout.reward"]), paper.agg.count() > 0
 
 
 class RiskBundles(Advantage):
@@ -46,6 +50,7 @@ class RiskBundles(Advantage):
     natural_baseline: bool = True  # add a − b, so that no value is positive
     credit: str = "std"  # uniform, std, score, sum-mean
     scale: str = "std"  # of the bundle's scores: std or none
+    epsilon: float = 1e-6  # beside every divisor
 
     provides = ("rollout.advantage",)
 
@@ -57,6 +62,7 @@ class RiskBundles(Advantage):
         one_of(self, "credit", ("uniform", "std", "score", "sum-mean"))
         one_of(self, "scale", ("std", "none"))
         within(self, "tail_weight", 0)
+        within(self, "epsilon", 0, open_low=True)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -69,14 +75,13 @@ class RiskBundles(Advantage):
 
     def __call__(self, batch: Batch) -> Columns:
         paper = papers(batch)
-        score = paper.agg.sum(batch["rollout.reward"])  # [paper]
-        taken = paper.agg.count() > 0
+        score, taken = scores(batch, paper)
         bundle = paper.by("group.bundle")  # papers in bundles
         a, b = (self._quantile(batch, bundle, score, taken, level) for level in (self.low, self.high))
         value = self._risk(score, a, b)
         if self.scale == "std":
             std = bundle.std(score, taken)
-            value = value / (std.where(bundle.count(taken) > 1, torch.ones_like(std)) + EPSILON)
+            value = value / (std.where(bundle.count(taken) > 1, torch.ones_like(std)) + self.epsilon)
         value = torch.where(taken, value, torch.zeros_like(value))
         return {"rollout.advantage": self._credit(batch, paper, paper.spread(value))}
 
@@ -95,11 +100,11 @@ class RiskBundles(Advantage):
         middle = (s - a).clamp(min=0) - (s - b).clamp(min=0)
         if self.natural_baseline:
             middle = middle + a - b
-        middle = middle / (high - low + EPSILON)
+        middle = middle / (high - low + self.epsilon)
         if self.tail == "lower":
-            return (w * -(a - s).clamp(min=0) / (low + EPSILON) + middle) / (w + 1)
+            return (w * -(a - s).clamp(min=0) / (low + self.epsilon) + middle) / (w + 1)
         if self.tail == "upper":
-            return ((s - b).clamp(min=0) / (1 - high + EPSILON) * w + middle) / (w + 1)
+            return ((s - b).clamp(min=0) / (1 - high + self.epsilon) * w + middle) / (w + 1)
         return middle
 
     def _credit(self, batch: Batch, paper: Partition, value: Tensor) -> Tensor:
@@ -108,16 +113,14 @@ class RiskBundles(Advantage):
         if self.credit == "std":
             std = question.std(reward)
             std = std.where((std >= 1e-3) & (question.count() > 1), torch.ones_like(std))
-            return value / (std + EPSILON)
+            return value / (std + self.epsilon)
         if self.credit == "score":
             return value * torch.where(reward > 0, 0.5, 1.5).to(value.dtype)
         if self.credit == "sum-mean":
             deviation = question.centre(reward)
             total = paper.sum(deviation)
-            share = torch.where(
-                total.abs() <= EPSILON, 1.0 / paper.count().clamp(min=1), deviation / total.where(total != 0, 1.0)
-            )
-            return value * share
+            alike = 1.0 / paper.count().clamp(min=1).to(value.dtype)
+            return value * torch.where(total.abs() <= self.epsilon, alike, deviation / total.where(total != 0, 1.0))
         return value
 
 
@@ -142,7 +145,9 @@ class QuantileTracker(Memory):
         return {"batch.risk.levels": levels[None], "batch.risk.quantiles": state["quantiles"][None]}
 
     def track(self, quantiles: Tensor, scores: Tensor) -> Tensor:
-        """One step of the tracked quantiles towards those of `scores`."""
+        """One step of the tracked quantiles towards those of `scores`; none where there are no scores."""
+        if scores.numel() == 0:
+            return quantiles
         levels = torch.tensor(self.levels, dtype=scores.dtype)
         if bool(quantiles.isnan().any()):
             return torch.quantile(scores, levels)
@@ -150,6 +155,5 @@ class QuantileTracker(Memory):
         return quantiles + self.lr * (levels - below)
 
     def observe(self, state: State, batch: Batch) -> State:
-        paper = papers(batch)
-        scores = paper.agg.sum(batch["rollout.reward"])[paper.agg.count() > 0]
-        return {"quantiles": self.track(state["quantiles"], scores.double().cpu())}
+        score, taken = scores(batch, papers(batch))
+        return {"quantiles": self.track(state["quantiles"], score[taken].double().cpu())}

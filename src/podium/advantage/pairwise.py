@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from podium.core.batch import Batch
 from podium.core.errors import within
 from podium.core.part import Advantage, Columns
@@ -29,9 +31,12 @@ class PairwiseDifferences(Advantage):
         pair, n = batch.relation("pair"), len(batch)
         d = pair["difference"]
         groups = batch.by("rollout", "group")
-        size = groups.count().to(d.dtype)
-        mean = (pair.sum(d, "left", n) - pair.sum(d, "right", n)) / size
+        size = groups.count().clamp(min=1).to(d.dtype)
+        counted = batch.counted("rollout")
+        weight = torch.ones_like(size) if counted is None else counted.to(d.dtype)  # who is compared with
+        left, right = weight[pair.left], weight[pair.right]
+        mean = (pair.sum(d * right, "left", n) - pair.sum(d * left, "right", n)) / size
         # Each unordered pair stands for two ordered ones, and meets each of its two rollouts once.
-        square = groups.sum(pair.sum(d.square(), "left", n) + pair.sum(d.square(), "right", n))
+        square = groups.sum(pair.sum(d.square() * right, "left", n) + pair.sum(d.square() * left, "right", n))
         spread = (square / (2 * size * (size - 1).clamp(min=1)) + self.epsilon).sqrt()
         return {"rollout.advantage": mean / spread.where(spread > 0, spread.new_ones(()))}

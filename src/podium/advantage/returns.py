@@ -66,6 +66,6 @@ class GAE(Advantage):
         after = batch.following(value, "token", "rollout", where=action)
         delta = batch["token.reward"] + self.gamma * after - value
         delta = torch.where(action, delta, torch.zeros_like(delta))
-        decay = torch.where(action, float(self.gamma * self.lam), 1.0).to(value.dtype)
+        decay = torch.ones_like(value).masked_fill(action, float(self.gamma * self.lam))
         advantage = batch.scan(delta, "token", "rollout", decay=decay)
         return {"token.advantage": advantage, "token.return": advantage + value}

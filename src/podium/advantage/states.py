@@ -62,7 +62,7 @@ class NestedHistories(Advantage):
     """A = Σ_k w_k A_k: a step compared with those that share its last k states, k = 1 … history + 1.
 
     A_k = (G − mean) / (std + ε) over steps of the group with the same last k states, at least two of them;
-    w_k ∝ (k + 1)^alpha over the comparisons that a step has.
+    w_k ∝ (k + 1)^alpha over the comparisons that a step has. A return that equals its mean up to rounding gets 0.
     """
 
     reference = "HGPO, https://github.com/langfengQ/verl-agent"
@@ -90,15 +90,20 @@ class NestedHistories(Advantage):
     def normalizes(self) -> bool:
         return self.scale != "none"
 
+    def returns(self, batch: Batch) -> Tensor:
+        """[step] discounted reward to go."""
+        return batch.scan(batch["step.reward"], "step", "rollout", decay=self.gamma)
+
     def __call__(self, batch: Batch) -> Columns:
-        returns = batch.scan(batch["step.reward"], "step", "rollout", decay=self.gamma)
+        returns = self.returns(batch)
         total, weights = torch.zeros_like(returns), torch.zeros_like(returns)
         for k, advantage, available in self._comparisons(batch, returns):
             if self.drop_zero:
                 available = available & (advantage != 0)
             weight = (k + 1.0) ** self.alpha * available
             total, weights = total + weight * advantage, weights + weight
-        return {"step.advantage": total / (weights + self.epsilon)}
+        # A step without any comparison has weight 0, and advantage 0 whatever epsilon is.
+        return {"step.advantage": total / (weights + self.epsilon).where(weights > 0, 1.0)}
 
     def _comparisons(self, batch: Batch, returns: Tensor) -> list[tuple[int, Tensor, Tensor]]:
         """(k, advantage, whether a step has it) for each length of history."""
@@ -110,5 +115,9 @@ class NestedHistories(Advantage):
         for k in range(1, self.history + 2):
             codes, enough = batch.history("step", "step.state", k)
             same = batch.by("step", "group", codes, where=enough)
-            found.append((k, normalizer.normalized(same, returns), enough & (same.count() > 1)))
+            advantage = normalizer.normalized(same, returns)
+            # A return at the mean is 0 whatever rounding makes of it: `drop_zero` must not depend on the last bit.
+            rounding = 8 * torch.finfo(returns.dtype).eps * same.max(returns.abs())
+            advantage = advantage.masked_fill(same.centre(returns).abs() <= rounding, 0.0)
+            found.append((k, advantage, enough & (same.count() > 1)))
         return found

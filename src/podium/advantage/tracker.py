@@ -12,15 +12,22 @@ from podium.core.batch import Batch
 from podium.core.errors import PodiumError, within
 from podium.core.memory import Memory, State, Table
 from podium.core.part import Columns
+from podium.core.signal import Signal
 
-__all__ = ["SuccessTracker"]
+__all__ = ["SuccessTracker", "policy_shift"]
+
+
+def policy_shift(batch: Batch, stored: str = "stored") -> Tensor:
+    """[rollout] D: the mean |log π_stored − log π| over the tokens of a response kept from an earlier visit."""
+    difference = batch[Signal("logp", of=stored)] - batch[Signal("logp")]
+    return batch.reduce(difference.abs(), "token", "rollout", "mean")
 
 
 class SuccessTracker(Memory):
     """Beta counts: alpha ← rho·alpha + r, beta ← rho·beta + 1 − r, value v = alpha / (alpha + beta).
 
     rho = clip(2^(−D / half_life), rho_min, rho_max), with D the policy's shift on the task's last stored response
-    (the mean |log-ratio| of its tokens).
+    (`policy_shift`).
     """
 
     reference = "Single-stream Policy Optimization, https://arxiv.org/abs/2509.13232"
@@ -56,8 +63,12 @@ class SuccessTracker(Memory):
         tasks, reward = batch["group.task"], batch["rollout.reward"].double()
         if bool(((reward < 0) | (reward > 1)).any()):
             raise PodiumError("SuccessTracker counts successes: rewards must lie in [0, 1].")
-        success = batch.by("rollout", "group").agg.mean(reward)
+        # Two groups of one task are one observation of it; a task without a rollout that counts was not observed.
+        rollouts, groups = batch.by("rollout", "group.task"), batch.partition("rollout", "group").agg
+        success = groups.max(rollouts.mean(reward)).cpu()
+        observed = groups.any(rollouts.count() > 0).cpu()
         counts = state["counts"].read(tasks, torch.float64)
-        rho = self.keep_rate(batch["group.policy_shift"].double())
-        seen = torch.stack([success, 1 - success], dim=1).cpu()
-        return {"counts": state["counts"].write(tasks, rho[:, None].cpu() * counts + seen)}
+        shift = batch.by("group", "group.task").mean(batch["group.policy_shift"].double())
+        seen = torch.stack([success, 1 - success], dim=1)
+        after = self.keep_rate(shift)[:, None].cpu() * counts + seen
+        return {"counts": state["counts"].write(tasks, torch.where(observed[:, None], after, counts))}

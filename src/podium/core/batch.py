@@ -10,7 +10,8 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Literal
+from itertools import pairwise
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -24,6 +25,7 @@ __all__ = ["Batch", "Column", "Origin", "Purpose", "Relation"]
 
 Column = Tensor | tuple[Any, ...]
 Links = Mapping[tuple[str, str], Tensor]
+How = Literal["sum", "mean", "min", "max", "any", "all"]
 
 
 class Origin(IntEnum):
@@ -53,7 +55,6 @@ TRAINS = (Purpose.train, Purpose.demo)
 ENUMS: dict[str, type[IntEnum]] = {"token.origin": Origin, "rollout.purpose": Purpose}
 # These mean the same at every level, so a finer level inherits them from the nearest coarser one that has them.
 INHERITED = ("advantage",)
-FINITE = ("reward", "logp", "advantage", "weight", "value", "entropy", "return")
 
 
 @dataclass(frozen=True)
@@ -168,50 +169,58 @@ class Batch:
             return torch.arange(size, device=self.device)
         if parent == "batch":
             return torch.zeros(size, dtype=torch.long, device=self.device)
-        paths: list[tuple[str, Tensor | None]] = [(child, None)]
-        while paths:  # breadth first, so the shortest chain of links wins
-            level, index = paths.pop(0)
-            for (a, b), link in self._links.items():
-                if a == level:
-                    there = link if index is None else link.index_select(0, index)
-                    if b == parent:
-                        return there
-                    paths.append((b, there))
-        raise PodiumError(f"{parent!r} is not above {child!r}: a {child} does not belong to one {parent}.")
+        path = self._path(child, parent)
+        if not path:
+            raise PodiumError(f"{parent!r} is not above {child!r}: a {child} does not belong to one {parent}.")
+        links = [self._links[step] for step in pairwise(path)]
+        index = links[0]
+        for link in links[1:]:
+            index = link.index_select(0, index)
+        return index
+
+    def _path(self, child: str, parent: str) -> tuple[str, ...]:
+        """The levels from `child` up to `parent` by the fewest links; empty if there is no way."""
+        paths = [(child,)]
+        for path in paths:
+            if path[-1] == parent:
+                return path
+            paths += [(*path, upper) for lower, upper in self._links if lower == path[-1]]
+        return (child, parent) if parent == "batch" else ()
 
     def is_above(self, parent: str, child: str) -> bool:
         """Whether every element of `child` belongs to one of `parent`."""
-        try:
-            self.link(child, parent)
-        except PodiumError:
-            return False
-        return True
+        return bool(self._path(self.level(child), self.level(parent)))
 
     def with_level(self, name: str, index: Tensor, *, of: str = "token", parent: str = "rollout") -> Batch:
         """A named segmentation: `index[i]` is the new level's element that element i of `of` belongs to.
 
-        Elements are numbered in order along `parent`; each must lie inside one element of it.
+        Elements are numbered over the whole batch, in order along `parent`; each must lie inside one element of it.
         """
+        from podium.core.validate import check_link
+
+        of, parent = self.level(of), self.level(parent)
+        if name in self._sizes or name == "step" or not name.isidentifier():
+            raise PodiumError(f"A level cannot be named {name!r}: take a new name without dots, such as 'segment'.")
+        if len(index) != self._sizes[of]:
+            raise PodiumError(f"{len(index)} numbers of {name}s for {self._sizes[of]} {of}s.")
         index, size = compact(index)
-        first = Partition(index, size).representative()
-        up = self.link(of, parent).index_select(0, first)
-        if not torch.equal(up.index_select(0, index), self.link(of, parent)):
-            raise PodiumError(f"A {name} crosses the border of a {parent}.")
-        links = dict(self._links) | {(self.level(of), name): index, (name, self.level(parent)): up}
-        return Batch(
-            links,
-            self._columns,
-            sizes=self._sizes | {name: size},
-            relations=self._relations,
-            seed=self.seed,
-            step=self._step,
-        )
+        up = self.link(of, parent)
+        own = Partition(index, size).agg.first(up)
+        if not torch.equal(own.index_select(0, index), up):
+            raise PodiumError(
+                f"A {name} crosses the border of a {parent}: number the {name}s over the whole batch, "
+                f"so that no two {parent}s share one."
+            )
+        links = dict(self._links) | {(of, name): index, (name, parent): own}
+        sizes = self._sizes | {name: size}
+        for key in ((of, name), (name, parent)):
+            check_link(key, links, sizes)
+        return Batch._trusted(links, sizes, self._columns, self._relations, self.seed, self._step)
 
     def with_step(self, level: str) -> Batch:
         """The same batch in which the alias `step` means `level`."""
-        return Batch._trusted(
-            self._links, self._sizes, self._columns, self._relations, self.seed, self.level(level), None
-        )
+        parts = (self._links, self._sizes, self._columns, self._relations)
+        return Batch._trusted(*parts, self.seed, self.level(level), self._structure_cache())
 
     # -- columns ---------------------------------------------------------------------------------------------------
 
@@ -223,16 +232,24 @@ class Batch:
 
     def __contains__(self, column: str | Signal) -> bool:
         name = self.name(column)
-        return name in self._columns or self._inherited(name) is not None
+        return name in self._columns or self._inherited(name) is not None or self._derived(name)
 
     def _inherited(self, name: str) -> str | None:
+        """The level from which `name` is inherited: the finest one above that has it."""
         level, _, rest = name.partition(".")
         if rest.split(".")[0] not in INHERITED or level not in self._sizes:
             return None
-        for upper in (self._step, "turn", "rollout", "group", "batch"):
-            if upper != level and f"{upper}.{rest}" in self._columns and self.is_above(upper, level):
-                return upper
-        return None
+        return self._nearest(level, rest)
+
+    def _nearest(self, level: str, rest: str) -> str | None:
+        """The finest level at or above `level` that has a column `rest`; beside each other, the alias `step` wins."""
+        having = [x for x in self._sizes if f"{x}.{rest}" in self._columns and self.is_above(x, level)]
+        depth = {x: sum(self.is_above(upper, x) for upper in self._sizes) for x in having}
+        return max(having, key=lambda x: (depth[x], x == self._step), default=None)
+
+    def _derived(self, name: str) -> bool:
+        """Whether the column follows from the structure, so that it is there without having been given."""
+        return name in ("rollout.length", "token.position") and "token" in self._sizes
 
     def __getitem__(self, column: str | Signal) -> Any:
         name = self.name(column)
@@ -242,8 +259,8 @@ class Batch:
         if upper is not None:
             level, _, rest = name.partition(".")
             return self.spread(self._columns[f"{upper}.{rest}"], upper, level)
-        if name == "rollout.length":
-            return self.length()
+        if self._derived(name):
+            return self.length() if name == "rollout.length" else self.position("token")
         raise PodiumError(f"The batch has no column {name!r}. {nearest(name, self._columns)}")
 
     def get(self, column: str | Signal, default: Any = None) -> Any:
@@ -256,7 +273,7 @@ class Batch:
         merged = dict(self._columns)
         for key, value in columns.items():
             name = self.name(key)
-            merged[name] = checked_column(name, value, self._sizes, self.device)
+            merged[name] = checked_column(name, value, self._sizes, self.device, self.dtype)
         return Batch._trusted(
             self._links, self._sizes, merged, self._relations, self.seed, self._step, self._structure_cache()
         )
@@ -299,16 +316,19 @@ class Batch:
         level = self.level(level)
         mask = self.action if level == "token" and "token.origin" in self._columns else None
         members = self._purposes(COUNTS)
-        if members is not None and level not in ("group", "batch"):
+        if members is not None and self.is_above("rollout", level):
             members = self.spread(members, "rollout", level)
             mask = members if mask is None else mask & members
         return mask
 
-    def trained(self, level: str) -> Tensor:
-        """Who is trained at `level`: not given, not dropped by `keep` at any level, made for training."""
+    def trained(self, level: str, *, empty: bool = False) -> Tensor:
+        """Who is trained at `level`: not given, not dropped by `keep` at any level, made for training.
+
+        `empty=True` counts those who would be, had they a token to train.
+        """
         level = self.level(level)
-        base = "token" if "token" in self._sizes else level
-        if level in ("group", "batch") and base == level:
+        base = "token" if "token" in self._sizes and not empty else level
+        if not self.is_above("rollout", base):
             base = "rollout"
         mask = self.action if base == "token" else torch.ones(self.size(base), dtype=torch.bool, device=self.device)
         members = self._purposes(TRAINS)
@@ -339,8 +359,13 @@ class Batch:
 
     def spread(self, x: Tensor, source: str, target: str) -> Tensor:
         """Copy a value per `source` down to its elements of `target`."""
-        if self.level(source) == self.level(target):
+        source, target = self.level(source), self.level(target)
+        if len(x) != self._sizes[source]:
+            raise PodiumError(f"{len(x)} values for the {self._sizes[source]} {source}s of the batch.")
+        if source == target:
             return x
+        if source == "batch":
+            return x.expand(self._sizes[target], *x.shape[1:])
         return x.index_select(0, self.link(target, source))
 
     def partition(self, child: str, parent: str) -> Partition:
@@ -348,20 +373,17 @@ class Batch:
         child, parent = self.level(child), self.level(parent)
         key = ("link", child, parent, "partition")
         if key not in self._cache:
-            ordered = child in ("token", "turn", self._step) and parent in ("turn", "rollout", self._step)
-            self._cache[key] = Partition(self.link(child, parent), self._sizes[parent], ordered=ordered, level=child)
+            # Everything inside a rollout stands in its order; rollouts stand in any order in the groups.
+            ordered = self.is_above("rollout", parent)
+            link = self.link(child, parent)
+            self._cache[key] = Partition(link, self._sizes[parent], level=child, of=parent, ordered=ordered)
         found: Partition = self._cache[key]
         return found
 
-    def reduce(
-        self,
-        x: Tensor,
-        source: str,
-        target: str,
-        how: Literal["sum", "mean", "min", "max", "any", "all"] = "mean",
-        where: Tensor | None = None,
-    ) -> Tensor:
+    def reduce(self, x: Tensor, source: str, target: str, how: How = "mean", where: Tensor | None = None) -> Tensor:
         """Aggregate a value per `source` up to `target`. Tokens given by the world never enter."""
+        if how not in get_args(How):
+            raise PodiumError(f"Cannot reduce by {how!r}. {nearest(how, get_args(How))}")
         if self.level(source) == "token" and "token.origin" in self._columns:
             where = self.action if where is None else where & self.action
         result: Tensor = getattr(self.partition(source, target).agg, how)(x, where)
@@ -373,13 +395,15 @@ class Batch:
 
     def _codes(self, level: str, key: str | Tensor) -> tuple[Tensor, int]:
         if isinstance(key, Tensor):
-            return compact(key) if not key.is_floating_point() else compact(torch.unique(key, return_inverse=True)[1])
+            if len(key) != self._sizes[level]:
+                raise PodiumError(f"A key has {len(key)} codes for the {self._sizes[level]} {level}s of the batch.")
+            return _factorize(key, "key", self.device)
         if key in self._sizes or key == "step":
             return self.link(level, key), self.size(key)
         owner, column = self._owner(level, key)
         cached = self._cache.get(("codes", column))
         if cached is None:
-            cached = self._cache[("codes", column)] = _factorize(self._columns[column], self.device)
+            cached = self._cache[("codes", column)] = _factorize(self._columns[column], column, self.device)
         codes, bound = cached
         return self.spread(codes, owner, level), bound
 
@@ -388,30 +412,31 @@ class Batch:
         named = self.name(key)
         if named in self._columns:
             return self.level(named.partition(".")[0]), named
-        for upper in (level, self._step, "turn", "rollout", "group", "batch"):
-            if upper in self._sizes and f"{upper}.{key}" in self._columns and self.is_above(upper, level):
-                return upper, f"{upper}.{key}"
+        upper = self._nearest(level, key)
+        if upper is not None:
+            return upper, f"{upper}.{key}"
         options = [c.partition(".")[2] for c in self._columns] + list(self._sizes)
         raise PodiumError(f"No level or column {key!r} at or above {level!r}. {nearest(key, options)}")
 
     def by(self, level: str, *keys: str | Tensor, where: Tensor | None = None) -> Partition:
         """Partition the elements of `level` by `keys`; those who do not count never enter its statistics."""
         level = self.level(level)
-        counted = self.counted(level)
-        if where is not None:
-            counted = where if counted is None else counted & where
-        index, cells = combine(self.codes(level, *keys), self._sizes[level], self.device)
-        ordered = len(keys) == 1 and isinstance(keys[0], str) and level == "token" and keys[0] in ("turn", "rollout")
-        tie = self._columns.get("rollout.index") if level == "rollout" else None
-        return Partition(
-            index,
-            cells,
-            where=counted,
-            tie=tie if isinstance(tie, Tensor) else None,
-            batch=self,
-            level=level,
-            ordered=ordered,
-        )
+        if len(keys) == 1 and isinstance(keys[0], str) and (keys[0] == "step" or keys[0] in self._sizes):
+            base = self.partition(level, keys[0])  # the cells are the parent's elements, empty ones included
+        else:
+            base = Partition(*combine(self.codes(level, *keys), self._sizes[level], self.device), level=level)
+        return base.entered_by(self, where)
+
+    def ties(self, level: str) -> tuple[Tensor, ...]:
+        """What breaks ties between elements of `level`, the first key first; none depends on the order of the rows."""
+        level = self.level(level)
+        if not self.is_above("rollout", level):
+            return (self.identity(level),)
+        index, identity = self._columns["rollout.index"], self.identity("rollout")
+        assert isinstance(index, Tensor)
+        if level == "rollout":
+            return index, identity
+        return self.spread(index, "rollout", level), self.position(level), self.spread(identity, "rollout", level)
 
     # -- ordered verbs along a parent ------------------------------------------------------------------------------
 
@@ -447,8 +472,10 @@ class Batch:
         """The value at the next later element in `where` of the same parent; `fill` (a number, or one per parent) if none."""
         return order.following(x, self.partition(level, parent), where, fill)
 
-    def history(self, level: str, key: str, k: int, parent: str = "rollout") -> tuple[Tensor, Tensor]:
+    def history(self, level: str, key: str | Tensor, k: int, parent: str = "rollout") -> tuple[Tensor, Tensor]:
         """Codes of the last `k` values of `key` ending at each element, and whether there are that many."""
+        if k < 1:
+            raise PodiumError(f"A history of the last {k} values is empty: k must be at least 1.")
         codes, _ = compact(self._codes(self.level(level), key)[0])
         place = self.position(level, parent)
         joint = codes
@@ -465,25 +492,25 @@ class Batch:
         return self._relations[name]
 
     def with_relation(self, name: str, relation: Relation) -> Batch:
-        return Batch(
-            self._links,
-            self._columns,
-            sizes=self._sizes,
-            relations=self._relations | {name: relation},
-            seed=self.seed,
-            step=self._step,
-        )
+        from podium.core.validate import check_relation
+
+        check_relation(name, relation, self._sizes, self.device)
+        relations = self._relations | {name: relation}
+        parts = (self._links, self._sizes, self._columns, relations)
+        return Batch._trusted(*parts, self.seed, self._step, self._structure_cache())
 
     def pairs(self, level: str, parent: str) -> Relation:
         """All ordered pairs of different elements of `level` within an element of `parent`."""
-        index = self.link(level, parent)
-        same = index[:, None] == index[None, :]
-        same.fill_diagonal_(False)
-        left, right = same.nonzero(as_tuple=True)
-        return Relation(self.level(level), left, right)
+        cells = self.partition(level, parent)
+        # Each element stands on the left once for every element of its parent.
+        partners = cells.spread(cells.lengths())
+        left = torch.arange(len(cells), device=self.device).repeat_interleave(partners)
+        right = cells.members(cells.index)
+        different = left != right
+        return Relation(self.level(level), left[different], right[different])
 
     def take(self, level: str, chosen: Tensor) -> Batch:
-        """The batch of the chosen elements of `level` (a mask, or numbers in the wanted order) and all that they hold."""
+        """The batch of the chosen rollouts or groups (a mask, or numbers in the wanted order) and all that they hold."""
         from podium.core.subset import take
 
         return take(self, level, chosen)
@@ -502,32 +529,41 @@ class Batch:
             hashlib.blake2b(f"{self.seed}/{name}".encode(), digest_size=8).digest(), "little", signed=True
         )
         state = _mix(self.identity(level) ^ salt)
-        # The upper 53 bits make a double in [0, 1).
-        return (((state >> 11) & ((1 << 53) - 1)).to(torch.float64) * 2.0**-53).to(self.dtype).clamp(max=1 - 2**-24)
+        # The upper bits of a 64-bit number, as many as the floating type holds exactly.
+        bits = 53 if self.dtype == torch.float64 else 24
+        return ((state >> (64 - bits)) & ((1 << bits) - 1)).to(self.dtype) * 2.0**-bits
 
     def identity(self, level: str) -> Tensor:
-        """[level] an integer for each element that does not depend on where it stands in the batch."""
+        """[level] an integer for each element that does not depend on where it stands in the batch.
+
+        Groups are known by their task: two groups of one task are told apart by a column `group.uid`.
+        """
         level = self.level(level)
         if level == "batch":
             return torch.zeros(1, dtype=torch.long, device=self.device)
         if level == "group":
-            return self._hashed("group.task")
+            return self._hashed("group.uid" if "group.uid" in self._columns else "group.task")
+        if level == "rollout" and "rollout.uid" in self._columns:
+            return self._hashed("rollout.uid")
         if level == "rollout":
-            if "rollout.uid" in self._columns:
-                return self._hashed("rollout.uid")
-            own = _mix(self["rollout.index"] + 1)
-            return _mix(self.spread(self.identity("group"), "group", "rollout") ^ own)
+            index = self._columns["rollout.index"]
+            assert isinstance(index, Tensor)
+            return _mix(self.spread(self.identity("group"), "group", "rollout") ^ _mix(index.long() + 1))
+        if not self.is_above("rollout", level):  # a set of groups is known by its members
+            return _mix(self.partition("group", level).total(self.identity("group")))
         return _mix(self.spread(self.identity("rollout"), "rollout", level) ^ _mix(self.position(level) + 1))
 
     def _hashed(self, column: str) -> Tensor:
-        values = self[column]
+        values = self._columns[column]
         if isinstance(values, Tensor):
-            return _mix(values.long())
+            return _mix(values.double().view(torch.long) if values.is_floating_point() else values.long())
         digests = [hashlib.blake2b(repr(v).encode(), digest_size=8).digest() for v in values]
         return torch.tensor([int.from_bytes(d, "little", signed=True) for d in digests], device=self.device)
 
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Batch:
         """The same batch on another device or with another floating type."""
+        if dtype is not None and not dtype.is_floating_point:
+            raise PodiumError(f"A batch can be converted to a floating type such as torch.float64, not to {dtype}.")
 
         def move(x: Any) -> Any:
             if not isinstance(x, Tensor):
@@ -579,13 +615,16 @@ class Batch:
         return to_padded(self, x, fill)
 
 
-def _factorize(column: Column, device: torch.device) -> tuple[Tensor, int]:
+def _factorize(column: Column, name: str, device: torch.device) -> tuple[Tensor, int]:
     """Integer codes for the values of a column."""
     if isinstance(column, Tensor):
-        values, codes = torch.unique(column, return_inverse=True)
-        return codes, values.numel()
+        values, codes = torch.unique(column, return_inverse=True, dim=None if column.dim() == 1 else 0)
+        return codes, len(values)
     table: dict[Any, int] = {}
-    numbers = [table.setdefault(v, len(table)) for v in column]
+    try:
+        numbers = [table.setdefault(v, len(table)) for v in column]
+    except TypeError as error:
+        raise PodiumError(f"{name!r} cannot be a key, since its values cannot be compared: {error}.") from error
     return torch.tensor(numbers, dtype=torch.long, device=device), len(table)
 
 

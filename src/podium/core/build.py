@@ -38,7 +38,7 @@ class Rollout:
 
     task: Any
     turns: Sequence[Turn]
-    group: Any = None  # which instance of the task; default: the task
+    group: Any = None  # which instance of the task, where a batch holds several
     columns: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -48,23 +48,22 @@ def from_rollouts(rollouts: Iterable[Rollout], *, seed: int = 0, dtype: torch.dt
     if not rows:
         raise PodiumError("The batch is empty: it has no rollouts.")
     table: dict[Any, int] = {}
-    group = [table.setdefault(r.task if r.group is None else r.group, len(table)) for r in rows]
+    group = [table.setdefault((r.task, r.group), len(table)) for r in rows]
     turns = [turn for r in rows for turn in r.turns]
     ids = [i for turn in turns for i in turn.ids]
-    task: dict[int, Any] = {}
-    for number, r in zip(group, rows, strict=True):
-        task.setdefault(number, r.task)
     columns: dict[str, Any] = {
-        "group.task": [task[number] for number in range(len(table))],
+        "group.task": [task for task, _ in table],
         "token.id": torch.tensor(ids, dtype=torch.long),
         "turn.context": [tuple(t.context) for t in turns],
         "turn.train_context": [tuple(t.context if t.train_context is None else t.train_context) for t in turns],
     }
+    if any(r.group is not None for r in rows):
+        columns["group.uid"] = list(table)
     if any(t.origin is not None for t in turns):
-        columns["token.origin"] = [o for t in turns for o in (t.origin or ["policy"] * len(t.ids))]
+        columns["token.origin"] = [o for i, t in enumerate(turns) for o in _origins(t, i)]
     columns |= {f"rollout.{k}": v for k, v in _collect([r.columns for r in rows], "rollout", dtype).items()}
     columns |= {f"turn.{k}": v for k, v in _collect([t.columns for t in turns], "turn", dtype).items()}
-    for name in {name for t in turns for name in t.tokens}:
+    for name in dict.fromkeys(name for t in turns for name in t.tokens):
         values = [t.tokens.get(name) for t in turns]
         for number, (turn, value) in enumerate(zip(turns, values, strict=True)):
             if value is None or len(value) != len(turn.ids):
@@ -80,13 +79,21 @@ def from_rollouts(rollouts: Iterable[Rollout], *, seed: int = 0, dtype: torch.dt
     return Batch(links, columns, sizes={"turn": len(turns), "rollout": len(rows), "group": len(table)}, seed=seed)
 
 
+def _origins(turn: Turn, number: int) -> Sequence[Any]:
+    if turn.origin is None:
+        return [Origin.policy.name] * len(turn.ids)
+    if len(turn.origin) != len(turn.ids):
+        raise PodiumError(f"Turn {number} has {len(turn.origin)} origins for its {len(turn.ids)} tokens.")
+    return turn.origin
+
+
 def _index(lengths: list[int]) -> Tensor:
     return torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths, dtype=torch.long))
 
 
 def _collect(rows: Sequence[Mapping[str, Any]], level: str, dtype: torch.dtype) -> dict[str, Any]:
     columns: dict[str, Any] = {}
-    for name in {name for row in rows for name in row}:
+    for name in dict.fromkeys(name for row in rows for name in row):
         missing = [i for i, row in enumerate(rows) if name not in row]
         if missing:
             raise PodiumError(f"{level} {missing[0]} has no {name!r}, which other {level}s have.")
@@ -115,29 +122,33 @@ def from_padded(
     rows, width = mask.shape
     action = mask.bool()
     chosen = torch.ones_like(action) if given else action
-    row, position = chosen.nonzero(as_tuple=True)
-    flat: dict[str, Any] = {"token.position": position}
+    row = torch.arange(rows, device=mask.device).repeat_interleave(chosen.sum(1))
+    at = None if bool(chosen.all()) else chosen.reshape(-1).nonzero().reshape(-1)
+
+    def kept(name: str, value: Any) -> Tensor:
+        if not isinstance(value, Tensor) or value.shape[:2] != mask.shape:
+            shape = tuple(getattr(value, "shape", ()))
+            raise PodiumError(f"{name!r} must have the mask's shape {tuple(mask.shape)}, not {shape}.")
+        return value.flatten(0, 1) if at is None else value.flatten(0, 1).index_select(0, at)
+
+    flat: dict[str, Any] = {"token.position": kept("position", torch.arange(width, device=mask.device).expand(rows, -1))}
     if given:
-        flat["token.origin"] = torch.where(action[row, position], int(Origin.policy), int(Origin.given)).to(torch.int8)
+        flat["token.origin"] = torch.where(action, int(Origin.policy), int(Origin.given)).reshape(-1).to(torch.int8)
     for name, value in columns.items():
-        if name.startswith("token."):
-            if not isinstance(value, Tensor) or value.shape[:2] != mask.shape:
-                raise PodiumError(
-                    f"{name!r} must have the mask's shape {tuple(mask.shape)}, not {tuple(getattr(value, 'shape', ()))}."
-                )
-            flat[name] = value[row, position]
-        else:
-            flat[name] = value
+        flat[name] = kept(name, value) if name.startswith("token.") else value
     number, names = _group_numbers(group, mask.device)
-    if number.numel() != rows:
-        raise PodiumError(f"{number.numel()} group ids for {rows} rows.")
+    if len(number) != rows:
+        raise PodiumError(f"{len(number)} group ids for {rows} rows.")
     flat.setdefault("group.task", names)
     flat.setdefault("rollout.width", torch.full((rows,), width, device=mask.device))
     if turn is None:
         turn_of_token, turn_rows = row, torch.arange(rows, device=mask.device)
     else:
-        span = int(turn.max()) + 1 if turn.numel() else 1
-        turn_of_token, count = compact(row * span + turn[row, position], rows * span)
+        own = kept("turn", turn)
+        if own.is_floating_point() or (len(own) and int(own.min()) < 0):
+            raise PodiumError("The turns of tokens must be numbered by integers from 0 on.")
+        span = int(own.max()) + 1 if len(own) else 1
+        turn_of_token, count = compact(row * span + own, rows * span)
         turn_rows = torch.zeros(count, dtype=torch.long, device=mask.device).index_copy(0, turn_of_token, row)
     links = {("token", "turn"): turn_of_token, ("turn", "rollout"): turn_rows, ("rollout", "group"): number}
     return Batch(links, flat, seed=seed)
@@ -145,25 +156,32 @@ def from_padded(
 
 def to_padded(batch: Batch, x: Tensor, fill: float = 0.0) -> Tensor:
     """The inverse of `from_padded` for a value per token."""
-    if "token.position" not in batch or "rollout.width" not in batch:
+    if "rollout.width" not in batch:
         raise PodiumError("This batch was not made from padded tensors: use batch.link('token', 'rollout') instead.")
+    if len(x) != batch.size("token"):
+        raise PodiumError(f"{len(x)} values for the {batch.size('token')} tokens of the batch.")
     width = int(batch["rollout.width"].max())
-    row = batch.link("token", "rollout")
-    return x.new_full((len(batch), width), fill).index_put((row, batch["token.position"]), x)
+    if len(x) == len(batch) * width:
+        return x.reshape(len(batch), width, *x.shape[1:])  # every place is taken
+    place = batch.link("token", "rollout") * width + batch["token.position"]
+    padded = x.new_full((len(batch) * width, *x.shape[1:]), fill).index_copy(0, place, x)
+    return padded.reshape(len(batch), width, *x.shape[1:])
 
 
 def from_rewards(rewards: Tensor | Sequence[float], group: Any, columns: Mapping[str, Any]) -> Batch:
     """A batch without tokens: one reward a rollout and the group of each."""
     reward = torch.as_tensor(rewards)
+    if reward.dim() != 1:
+        raise PodiumError(f"Rewards must be a vector, one for each rollout, not {tuple(reward.shape)}.")
     number, names = _group_numbers(group, reward.device)
-    if number.numel() != reward.numel():
-        raise PodiumError(f"{number.numel()} group ids for {reward.numel()} rewards.")
+    if len(number) != len(reward):
+        raise PodiumError(f"{len(number)} group ids for {len(reward)} rewards.")
     given = {"group.task": names, "rollout.reward": reward} | dict(columns)
-    return Batch({("rollout", "group"): number}, given, sizes={"rollout": reward.numel(), "group": len(names)})
+    return Batch({("rollout", "group"): number}, given)
 
 
 def _group_numbers(group: Any, device: torch.device) -> tuple[Tensor, Any]:
-    """Groups numbered from 0 in the order of first appearance, and their names."""
+    """Groups numbered from 0, and their names: a tensor's in order of size, others in order of first appearance."""
     if isinstance(group, Tensor):
         names, codes = torch.unique(group.to(device), return_inverse=True)
         return codes, names

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 from podium.core.batch import INHERITED
 from podium.core.errors import nearest
+from podium.core.normalize import Normalizer
 from podium.core.part import Need, Part
+from podium.core.schedule import Follow
 from podium.core.signal import Signal
+from podium.core.value import Value
 from podium.objective.regularize import KL
-from podium.objective.term import COUPLINGS
+from podium.objective.term import Term
 
 if TYPE_CHECKING:
     from podium.core.method import Method
@@ -44,35 +47,39 @@ class Finding:
 
 def check(method: Method, columns: Iterable[str] = (), signals: Iterable[str] | None = None) -> list[Finding]:
     """Findings for a method on a world that writes `columns`, with a policy that can compute `signals`."""
-    findings: list[Finding] = []
-    findings += _unmet(method, set(ALWAYS) | set(columns), set(SIGNALS if signals is None else signals))
-    findings += _normalised_twice(method)
-    findings += _two_anchors(method)
-    findings += _constant_rewards(method)
-    findings += _split_groups(method)
-    if method.objective and method.advantage is None and any("token.advantage" in t.needs for t in method.objective):
-        findings.append(Finding("error", "the objective reads an advantage, but there is no advantage part."))
-    return findings
+    return [
+        *_unmet(method, set(ALWAYS) | set(columns), set(SIGNALS if signals is None else signals)),
+        *_no_learner(method),
+        *_unfollowed(method),
+        *_normalised_twice(method),
+        *_two_anchors(method),
+        *_constant_rewards(method),
+        *_single_rollouts(method),
+        *_split_groups(method),
+    ]
 
 
 def _unmet(method: Method, have: set[str], signals: set[str]) -> Iterable[Finding]:
     sources = {"sampler", "old", "now"} | {role.name for role in method.roles}
     for memory in method.memories:
         have |= set(memory.provides)
-    for part in method.parts():
-        for need in part.needs:
+    # Memories read what the iteration has left behind.
+    for part in (*method.parts(), *method.memories):
+        where = part.where if isinstance(part, Term) else None
+        for need in (*part.needs, *([where] if where else [])):
             if isinstance(need, Signal):
                 if need.name not in signals:
                     yield Finding(
                         "error",
-                        f"{part!r} needs the signal {need.name!r}, which the policy does not compute. {nearest(need.name, signals)}",
+                        f"{part!r} needs the signal {need.name!r}, which the policy does not compute. "
+                        + nearest(need.name, signals),
                     )
                 elif need.of not in sources:
                     yield Finding(
                         "error",
                         f"{part!r} needs {need!r}, but the method has no role {need.of!r}: add Role({need.of!r}).",
                     )
-            elif not _met(need, have):
+            elif not met(need, have):
                 yield Finding(
                     "error",
                     f"{part!r} needs the column {need!r}, which nothing before it writes. {nearest(need, have)}",
@@ -80,12 +87,50 @@ def _unmet(method: Method, have: set[str], signals: set[str]) -> Iterable[Findin
         have |= set(part.provides)
 
 
-def _met(need: Need, have: set[str]) -> bool:
+def met(need: Need, have: set[str]) -> bool:
+    """Whether a column is among those that there are, or follows from one of them."""
     assert isinstance(need, str)
     level, _, rest = need.partition(".")
     if rest.split(".")[0] in INHERITED:  # a finer level inherits it from any coarser one
-        return any(name.partition(".")[2] == rest for name in have)
-    return need in have or need.replace("step.", "turn.") in have
+        return any(x.partition(".")[2] == rest and _height(x) >= _height(need) for x in have)
+    return need in have or (level == "step" and f"turn.{rest}" in have)
+
+
+def _height(column: str) -> int:
+    """How high the level of a column is; turns, segments and other steps are alike."""
+    return {"token": 0, "rollout": 2, "group": 3, "batch": 4}.get(column.partition(".")[0], 1)
+
+
+def _no_learner(method: Method) -> Iterable[Finding]:
+    learners = {"policy"} | {role.name for role in method.roles}
+    for term in method.objective:
+        if term.trains not in learners:
+            yield Finding(
+                "error", f"{term!r} trains {term.trains!r}, which the method does not have: add Role({term.trains!r})."
+            )
+
+
+def _unfollowed(method: Method) -> Iterable[Finding]:
+    exposed = {name for memory in method.memories for name in memory.scalars(memory.initial())}
+    for part in method.parts():
+        for follow in _follows(part):
+            if follow.name not in exposed:
+                yield Finding(
+                    "error",
+                    f"{part!r} follows {follow.name!r}, which no memory of the method exposes. "
+                    + nearest(follow.name, exposed),
+                )
+
+
+def _follows(value: object) -> Iterable[Follow]:
+    if isinstance(value, Follow):
+        yield value
+    elif isinstance(value, Value):
+        for setting in value.settings().values():
+            yield from _follows(setting)
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _follows(item)
 
 
 def _normalised_twice(method: Method) -> Iterable[Finding]:
@@ -109,14 +154,28 @@ def _constant_rewards(method: Method) -> Iterable[Finding]:
         if reward.constant_within and key == (reward.constant_within,):
             yield Finding(
                 "warning",
-                f"{reward!r} is constant within a {reward.constant_within}, so the baseline of {method.advantage!r} removes it.",
+                f"{reward!r} is constant within a {reward.constant_within}, "
+                f"so the baseline of {method.advantage!r} removes it.",
             )
+
+
+def _single_rollouts(method: Method) -> Iterable[Finding]:
+    advantage = method.advantage
+    if getattr(method.rollout, "n", None) != 1 or not isinstance(advantage, Normalizer):
+        return
+    own = getattr(advantage, "key", None) == ("group",) and getattr(advantage, "baseline", None) is None
+    if own and advantage.centre != "none":
+        yield Finding(
+            "warning",
+            f"{method.rollout!r} makes groups of one, so {advantage!r} has nothing to compare with: sample more.",
+        )
 
 
 def _split_groups(method: Method) -> Iterable[Finding]:
     for term in method.objective:
-        if COUPLINGS.index(term.couples) >= COUPLINGS.index("group") and method.updates.unit == "rollout":
+        if term.couples == "group" and method.updates.unit == "rollout":
             yield Finding(
                 "error",
-                f"{term!r} compares the rollouts of a group, but {method.updates!r} splits groups: set updates.unit='group'.",
+                f"{term!r} compares the rollouts of a group, but {method.updates!r} splits groups: "
+                "set updates.unit='group'.",
             )

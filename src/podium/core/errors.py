@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 from collections.abc import Iterable
 
@@ -41,18 +42,22 @@ def within(
     *,
     open_low: bool = False,
     optional: bool = False,
+    column: bool = False,
 ) -> None:
-    """Check that a numeric field lies in [low, high] (or (low, high]); schedules are checked at their extremes."""
+    """Check that a numeric field lies in [low, high] (or (low, high]); schedules are checked at their extremes.
+
+    `optional` allows None, `column` the name of a column that holds the value. A field declared `int` must be whole.
+    """
     value = getattr(owner, field)
-    if value is None and optional:
+    if (value is None and optional) or (isinstance(value, str) and column):
         return
-    if isinstance(value, str):
-        return  # the name of a column that holds the value
+    name = f"{type(owner).__name__}.{field} = {value!r}"
+    whole = any(f.name == field and f.type in ("int", int) for f in dataclasses.fields(owner))  # type: ignore[arg-type]
     extremes = getattr(value, "extremes", None)
-    numbers = extremes() if callable(extremes) else (value,)
-    for number in numbers:
+    for number in extremes() if callable(extremes) else (value,):
         if isinstance(number, bool) or not isinstance(number, (int, float)):
-            raise PodiumError(f"{type(owner).__name__}.{field} = {value!r} must be a number.")
+            raise PodiumError(f"{name} must be a number.")
+        if whole and not isinstance(number, int):
+            raise PodiumError(f"{name} must be a whole number.")
         if not (low < number if open_low else low <= number) or not number <= high:
-            left = "(" if open_low else "["
-            raise PodiumError(f"{type(owner).__name__}.{field} = {value!r} is out of range {left}{low:g}, {high:g}].")
+            raise PodiumError(f"{name} is out of range {'(' if open_low else '['}{low:g}, {high:g}].")

@@ -13,10 +13,11 @@ import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
+from podium.core.errors import PodiumError
 from podium.core.part import Columns, Need
 from podium.core.value import Value
 
-__all__ = ["Memory", "State", "Table"]
+__all__ = ["Memory", "State", "Table", "decode_state", "encode_state"]
 
 State = dict[str, Any]
 
@@ -73,3 +74,37 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+
+def encode_state(state: Any, tensors: dict[str, Tensor], path: str = "") -> Any:
+    """A memory's state as plain JSON data; tensors go into `tensors` by path. No pickle: it may come from outside."""
+    if isinstance(state, Tensor):
+        tensors[path] = state.contiguous()
+        return {"tensor": path}
+    if isinstance(state, Table):
+        rows = [[encode_state(task, tensors, path), list(row)] for task, row in state.rows.items()]
+        return {"table": rows, "default": list(state.default)}
+    if isinstance(state, dict):
+        pairs = [[encode_state(k, tensors, path), encode_state(v, tensors, f"{path}/{k}")] for k, v in state.items()]
+        return {"dict": pairs}
+    if isinstance(state, (list, tuple)):
+        kind = "tuple" if isinstance(state, tuple) else "list"
+        return {kind: [encode_state(v, tensors, f"{path}/{i}") for i, v in enumerate(state)]}
+    if state is None or isinstance(state, (bool, int, float, str)):
+        return state
+    raise PodiumError(f"A memory's state holds a {type(state).__name__} at {path!r}, which cannot be saved.")
+
+
+def decode_state(data: Any, tensors: Mapping[str, Tensor]) -> Any:
+    """The inverse of `encode_state`."""
+    if not isinstance(data, dict):
+        return data
+    if "tensor" in data:
+        return tensors[data["tensor"]]
+    if "table" in data:
+        rows = {decode_state(task, tensors): tuple(row) for task, row in data["table"]}
+        return Table(rows, tuple(data["default"]))
+    if "dict" in data:
+        return {decode_state(k, tensors): decode_state(v, tensors) for k, v in data["dict"]}
+    values = [decode_state(v, tensors) for v in data.get("tuple", data.get("list", []))]
+    return tuple(values) if "tuple" in data else values

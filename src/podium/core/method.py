@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from podium.core import serial
-from podium.core.errors import PodiumError, nearest
+from podium.core.errors import PodiumError, nearest, within
 from podium.core.memory import Memory
 from podium.core.part import Advantage, Keep, Metric, Part, Reward, Select, Shape, Strategy
 from podium.core.value import Value
@@ -28,6 +28,9 @@ class Role(Value):
     name: str  # ref, critic, teacher, …
     source: str = "initial"  # initial (the policy's first weights), policy (a view of it), or a model's path
     decay: float | None = None  # of a moving average of the policy; None: frozen, or trained by its own terms
+
+    def __post_init__(self) -> None:
+        within(self, "decay", 0, 1, optional=True)
 
 
 class Method(Value):
@@ -49,19 +52,24 @@ class Method(Value):
     roles: tuple[Role, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in (*LISTS, "memories", "roles"):
+            if not isinstance(getattr(self, name), tuple):  # a single part stands for a list of one
+                object.__setattr__(self, name, (getattr(self, name),))
         for stage in STAGES:
             held = getattr(self, stage)
-            for part in held if stage in LISTS else [held]:
-                if part is not None and getattr(part, "stage", None) != stage:
+            for part in held if stage in LISTS else [] if held is None else [held]:
+                if not isinstance(part, Part) or part.stage != stage:
                     raise PodiumError(f"{part!r} is not a part of the stage {stage!r}.")
+        for name, kind in (("memories", Memory), ("roles", Role)):
+            for item in getattr(self, name):
+                if not isinstance(item, kind):
+                    raise PodiumError(f"{item!r} is not one of the method's {name}: give a {kind.__name__}.")
 
     # -- composition -----------------------------------------------------------------------------------------------
 
     def with_(self, **stages: Any) -> Method:
         """The method with whole stages replaced; a single part stands for a list of one."""
-        lists = (*LISTS, "memories", "roles")
-        wrapped = {k: (v,) if k in lists and not isinstance(v, tuple) else v for k, v in stages.items()}
-        return self.replace(**{k: tuple(v) if isinstance(v, list) else v for k, v in wrapped.items()})
+        return self.replace(**stages)
 
     def __or__(self, other: Part | Memory | Role) -> Method:
         """Add a part: it replaces the one at its stage, or the one of its class where the stage holds a list."""
@@ -69,18 +77,17 @@ class Method(Value):
             return self.replace(roles=(*(r for r in self.roles if r.name != other.name), other))
         if isinstance(other, Memory):
             return self.replace(memories=_replaced(self.memories, other))
-        stage = getattr(other, "stage", None)
-        if not isinstance(other, Part) or stage not in STAGES:
+        if not isinstance(other, Part) or other.stage not in STAGES:
             raise PodiumError(f"{other!r} is not a part, a memory or a role, so it cannot join a method.")
-        if stage in LISTS:
-            return self.replace(**{stage: _replaced(getattr(self, stage), other)})
-        return self.replace(**{stage: other})
+        if other.stage in LISTS:
+            return self.replace(**{other.stage: _replaced(getattr(self, other.stage), other)})
+        return self.replace(**{other.stage: other})
 
     def insert(self, part: Part, *, before: type[Part]) -> Method:
         """Add a part to its stage's list just before the first part of class `before`."""
+        if not isinstance(part, Part) or part.stage not in LISTS:
+            raise PodiumError(f"{part!r} does not belong to a stage that holds a list: use method | part.")
         held = getattr(self, part.stage)
-        if part.stage not in LISTS:
-            raise PodiumError(f"The stage {part.stage!r} holds one part: use method | part.")
         for place, old in enumerate(held):
             if isinstance(old, before):
                 return self.replace(**{part.stage: (*held[:place], part, *held[place:])})
@@ -133,7 +140,7 @@ class Method(Value):
 
     @classmethod
     def from_yaml(cls, text: str) -> Method:
-        data = yaml.safe_load(text)
+        data = serial.from_yaml(text)
         if not isinstance(data, Mapping):
             raise PodiumError("A method in YAML is a mapping from stages to parts.")
         method = serial.build("Method", dict(data))
@@ -148,9 +155,11 @@ class Method(Value):
 
 
 def _replaced(held: tuple[Any, ...], new: Any) -> tuple[Any, ...]:
-    if any(type(old) is type(new) for old in held):
-        return tuple(new if type(old) is type(new) else old for old in held)
-    return (*held, new)
+    alike = [place for place, old in enumerate(held) if type(old) is type(new)]
+    if len(alike) > 1:
+        name = type(new).__name__
+        raise PodiumError(f"The method has {len(alike)} parts of class {name}: say which with with_(...) or set(...).")
+    return (*held[: alike[0]], new, *held[alike[0] + 1 :]) if alike else (*held, new)
 
 
 def _changed(held: Any, path: str, value: Any, owner: str) -> Any:

@@ -60,22 +60,37 @@ class Normalizer(Value):
         `weight` counts rows more than once; `centre` overrides the centre by given values; `scope` takes the scale
         over other cells than the centre, with its own weights.
         """
-        alone = p.count() + self.virtual <= 1
-        if self.singleton == "error" and bool(alone.any()):
+        x = p.real(x)
+        self._check_weights(weight, weight if scope is None else scope_weight)
+        alone = p.agg.count() + self.virtual <= 1  # [cell]
+        lonely = p.spread(alone) if bool(alone.any()) else None  # [element]
+        if self.singleton == "error" and lonely is not None:
             raise PodiumError("A group has a single rollout: it has no baseline. Sample at least two for each task.")
         deviation = x - centre if centre is not None else self._deviation(p, x, weight)
-        if self.singleton == "raw" and centre is None:
-            deviation = torch.where(alone, x, deviation)
+        result = deviation
+        if self.singleton == "raw" and centre is None and lonely is not None:
+            result = torch.where(lonely, x, result)
         if self.scale != "none":
-            scale, undefined = self._scale(p, x, weight, scope, scope_weight)
+            about_mean = deviation if centre is None and self.centre == "mean" else None
             if scope is None:
-                undefined = undefined | alone
-            deviation = self._divide(deviation, scale, undefined)
-        if self.singleton == "zero":
-            deviation = torch.where(alone, torch.zeros_like(deviation), deviation)
+                result = result / self._divisor(p, x, weight, about_mean, self.virtual)
+            else:
+                result = result / self._divisor(scope, x, scope_weight)
+        if self.singleton == "zero" and lonely is not None:
+            result = result.masked_fill(lonely, 0)
         if self.limit is not None:
-            deviation = deviation.clamp(-float(self.limit), float(self.limit))
-        return deviation
+            result = result.clamp(-float(self.limit), float(self.limit))
+        return result
+
+    def _check_weights(self, centre: Tensor | None, scale: Tensor | None) -> None:
+        blind = {
+            "centre": centre is not None and self.centre == "median",
+            "scale": scale is not None and self.scale in ("mad", "std_of_others"),
+            "virtual": centre is not None and self.virtual > 0,
+        }
+        for name in (name for name, refused in blind.items() if refused):
+            value = getattr(self, name)
+            raise PodiumError(f"Normalizer({name}={value!r}) counts every member once: it takes no weights.")
 
     def _deviation(self, p: Partition, x: Tensor, weight: Tensor | None) -> Tensor:
         if self.centre == "none":
@@ -83,63 +98,58 @@ class Normalizer(Value):
         if self.centre == "median":
             return x - p.median(x)
         if self.centre == "leave_one_out":
-            # G/(G−1) · (x − mean), which is exactly 0 in a constant cell where x − (others' mean) is not.
-            if weight is None and p.where is None:
-                n = p.count().to(x.dtype)
-                return p.centre(x) * (n / (n - 1).clamp(min=1))
-            return x - p.leave_one_out(x, weight=weight)
-        deviation = p.centre(x, weight=weight)
+            return p.apart(x, weight=weight)
         if self.virtual:
-            n = p.count().to(x.dtype)
-            mean = x - deviation
-            return x - (n * mean + self.virtual * float(self.virtual_value)) / (n + self.virtual)
-        return deviation
+            return x - p.spread(self._mean_with_virtual(p, x))
+        return p.centre(x, weight=weight)
 
-    def _scale(
-        self, p: Partition, x: Tensor, weight: Tensor | None, scope: Partition | None, scope_weight: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        """The scale for each element, and where it does not exist (fewer than two members)."""
-        cells = p if scope is None else scope
-        rows = weight if scope is None else scope_weight
-        if self.scale == "mad":
-            return cells.mad(x), torch.zeros_like(x, dtype=torch.bool)
+    def _mean_with_virtual(self, p: Partition, x: Tensor) -> Tensor:
+        """[cell] the mean of the members and the virtual ones."""
+        return (p.agg.sum(x) + self.virtual * float(self.virtual_value)) / (p.agg.count() + self.virtual).to(x.dtype)
+
+    def _divisor(
+        self, p: Partition, x: Tensor, weight: Tensor | None, deviation: Tensor | None = None, virtual: int = 0
+    ) -> Tensor:
+        """[element] the scale with epsilon. `deviation` is x − mean of its cell, where that is known already."""
         if self.scale == "std_of_others":
-            return self._std_of_others(cells, x)
-        n = cells.count().to(x.dtype) if rows is None else cells.sum(torch.ones_like(x), weight=rows)
-        if self.virtual and scope is None:
-            std = self._std_with_virtual(cells, x)
-            return std, n + self.virtual < 2
-        return cells.std(x, weight=rows, unbiased=self.unbiased), n < 2
+            return self._softened(*self._std_of_others(p, x))
+        exists = p.agg.count() + virtual > 1
+        if self.scale == "mad":
+            scale = p.agg.mad(x)
+        elif virtual:
+            scale = self._std_with_virtual(p, x)
+        else:
+            deviation = p.centre(x, weight=weight) if deviation is None else deviation
+            scale = p.agg.root(p.agg.dispersion(deviation, None, weight, self.unbiased))
+            if weight is not None and self.unbiased:
+                exists = exists & (p.agg.size(None, weight, x.dtype) > 1)
+        return p.spread(self._softened(scale, exists))
 
     def _std_with_virtual(self, p: Partition, x: Tensor) -> Tensor:
-        deviation = self._deviation(p, x, None)
-        virtual = float(self.virtual_value) - (x - deviation)
-        n = p.count().to(x.dtype) + self.virtual
-        square = p.sum(deviation.square()) + self.virtual * virtual.square()
-        return (square / (n - (1 if self.unbiased else 0)).clamp(min=1)).sqrt()
+        mean, n = self._mean_with_virtual(p, x), p.agg.count() + self.virtual
+        square = p.agg.sum((x - p.spread(mean)).square()) + self.virtual * (float(self.virtual_value) - mean).square()
+        return p.agg.root(square / (n - (1 if self.unbiased else 0)).clamp(min=1).to(x.dtype))
 
     def _std_of_others(self, p: Partition, x: Tensor) -> tuple[Tensor, Tensor]:
-        shifted = p.centre(x)
-        mean = p.leave_one_out(shifted)
-        n = (p.count() - 1).to(x.dtype)  # the others
-        # Σ over the others of (x_j − mean)², from the sums over all.
-        square = p.sum(shifted.square()) - shifted.square() - n * mean.square()
-        negligible = square <= 1e-10 * p.sum(shifted.square())
-        square = torch.where(negligible, torch.zeros_like(square), square)
-        return (square / (n - (1 if self.unbiased else 0)).clamp(min=1)).sqrt(), n < 2
+        """[element] the std of the other members of its cell, and whether there are two of them."""
+        # In float64: what is left of a sum after one large member is taken out drowns in float32's rounding.
+        shifted = p.centre(x.double())
+        own = torch.ones_like(shifted) if p.where is None else p.where.double()
+        n, mean = p.count() - own, p.leave_one_out(shifted)
+        total = p.sum(shifted.square())
+        square = total - own * shifted.square() - n * mean.square()
+        square = square.where(square > 1e-10 * total, 0)
+        return (square / (n - (1 if self.unbiased else 0)).clamp(min=1)).sqrt().to(x.dtype), n > 1
 
-    def _divide(self, deviation: Tensor, scale: Tensor, undefined: Tensor) -> Tensor:
-        scale = torch.where(undefined, torch.ones_like(scale), scale)
+    def _softened(self, scale: Tensor, exists: Tensor) -> Tensor:
+        """The scale with epsilon; a scale that does not exist is 1."""
+        scale = scale.where(exists, 1)
         if self.epsilon_at == "outside":
             denominator = scale + self.epsilon
         elif self.epsilon_at == "inside":
             denominator = (scale.square() + self.epsilon).sqrt()
         else:
             denominator = scale.clamp(min=self.epsilon)
-        zero = scale == 0
-        if self.zero_scale == "skip":
-            denominator = torch.where(zero, torch.ones_like(denominator), denominator)
-        elif self.epsilon == 0:
-            # 0 / 0 in a constant cell: the deviation is 0 there, and stays it.
-            denominator = torch.where(zero & (deviation == 0), torch.ones_like(denominator), denominator)
-        return deviation / denominator
+        if self.zero_scale == "skip" or self.epsilon == 0:
+            denominator = denominator.where(scale != 0, 1)
+        return denominator

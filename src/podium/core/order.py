@@ -7,85 +7,109 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
+from podium.core.errors import PodiumError
 from podium.core.partition import Partition
 
 __all__ = ["first", "following", "last", "position", "scan", "shift"]
 
+BLOCK = 32  # elements that `_recurrence` walks one by one, for all blocks at once
+
 
 def position(p: Partition) -> Tensor:
     """0, 1, 2, … within each cell."""
-    lengths = p.lengths()
-    start = lengths.cumsum(0) - lengths
-    return torch.arange(p.index.numel(), device=p.index.device) - p.spread(start)
+    _check(p)
+    return torch.arange(len(p), device=p.index.device) - p.spread(p._starts)
 
 
 def scan(x: Tensor, p: Partition, decay: float | Tensor = 1.0, reverse: bool = True) -> Tensor:
-    """The linear recurrence y_t = x_t + decay_t · y_{t+1} within each cell (y_{t−1} if not `reverse`).
-
-    By doubling: after round k every y_t holds the sum over the next 2^k elements, so log₂(longest) rounds do.
-    """
-    n = x.numel()
-    if n == 0:
-        return x
-    place = position(p)
-    longest = int(p.lengths().max())
+    """The linear recurrence y_t = x_t + decay_t · y_{t+1} within each cell (y_{t−1} if not `reverse`)."""
+    _check(p, x)
+    if isinstance(decay, Tensor) and decay.dim():
+        p._check(decay, "decay")
+    factor = torch.as_tensor(decay, dtype=x.dtype, device=x.device).expand(len(x))
     if reverse:
-        inside = place < p.spread(p.lengths()) - 1  # there is a next element
+        return _recurrence(x, _stopped(factor, p.index))
+    return _recurrence(x.flip(0), _stopped(factor.flip(0), p.index.flip(0))).flip(0)
+
+
+def _stopped(factor: Tensor, index: Tensor) -> Tensor:
+    """0 at the end of each cell: it takes nothing from the next one, so that the whole vector is one recurrence."""
+    return torch.cat([factor[:-1].where(index[1:] == index[:-1], 0), factor.new_zeros(min(len(factor), 1))])
+
+
+def _recurrence(x: Tensor, factor: Tensor) -> Tensor:
+    """y_t = x_t + factor_t · y_{t+1}, in blocks: inside all of them at once, then over their first elements."""
+    n = len(x)
+    if n <= BLOCK:
+        blocks, width = 1, n
     else:
-        inside = place > 0
-    factor = torch.as_tensor(decay, dtype=x.dtype, device=x.device).expand(n)
-    factor = torch.where(inside, factor, torch.zeros((), dtype=x.dtype, device=x.device))
-    y, step = x, 1
-    while step < longest:
-        if reverse:
-            y = torch.cat([torch.addcmul(y[:-step], factor[:-step], y[step:]), y[-step:]])
-            factor = torch.cat([factor[:-step] * factor[step:], factor.new_zeros(step)])
-        else:
-            y = torch.cat([y[:step], torch.addcmul(y[step:], factor[step:], y[:-step])])
-            factor = torch.cat([factor.new_zeros(step), factor[step:] * factor[:-step]])
-        step *= 2
-    return y
+        blocks, width = -(-n // BLOCK), BLOCK
+    # [width, blocks]: row j holds the j-th elements of the blocks.
+    xs = pad(x, (0, blocks * width - n)).view(blocks, width).t().contiguous()
+    factors = pad(factor, (0, blocks * width - n)).view(blocks, width).t().contiguous()
+    ys, reach = [xs.new_zeros(blocks)], [xs.new_ones(blocks)]
+    for j in reversed(range(width)):
+        ys.append(torch.addcmul(xs[j], factors[j], ys[-1]))
+        reach.append(factors[j] * reach[-1])  # how much of what comes after the block arrives here
+    if blocks == 1:
+        return torch.stack(ys[:0:-1]).reshape(-1) if n else x
+    heads = _recurrence(ys[-1], reach[-1])
+    after = torch.cat([heads[1:], heads.new_zeros(1)])
+    y = torch.addcmul(torch.stack(ys[:0:-1]), torch.stack(reach[:0:-1]), after)
+    return y.t().reshape(-1)[:n]
 
 
 def shift(x: Tensor, p: Partition, by: int = 1, fill: float | int = 0) -> Tensor:
     """The value `by` elements earlier in the cell (later if negative), `fill` where there is none."""
-    n = x.numel()
-    source = torch.arange(n, device=x.device) - by
-    place = position(p) - by
-    inside = (place >= 0) & (place < p.spread(p.lengths()))
-    moved = x.index_select(0, source.clamp(0, max(n - 1, 0)))
-    return torch.where(inside, moved, torch.full((), fill, dtype=x.dtype, device=x.device))
+    _check(p, x)
+    if abs(by) >= len(x):
+        return x if by == 0 else torch.full_like(x, fill)
+    source = p.index.roll(by)
+    source[slice(0, by) if by > 0 else slice(len(x) + by, None)] = -1  # what has wrapped around
+    return x.roll(by, 0).where(source == p.index, fill)
 
 
 def following(x: Tensor, p: Partition, where: Tensor, fill: float | Tensor = 0.0) -> Tensor:
     """The value at the next later element in `where` of the same cell; `fill` (a number, or one per cell) if none."""
-    n = x.numel()
+    _check(p, x)
+    p._check(where, "where")
+    n = len(x)
     place = torch.arange(n, device=x.device)
-    candidate = torch.where(where, place, torch.full_like(place, n))
-    # After this, nearest[t] is the first place >= t in `where`; the one after t itself is wanted.
-    nearest = candidate.flip(0).cummin(0).values.flip(0)
-    after = torch.cat([nearest[1:], nearest.new_full((min(n, 1),), n)])
+    if bool(where.all()):
+        after = place + 1
+    else:
+        # nearest[t] is the first place >= t in `where`; the one after t itself is wanted.
+        nearest = place.where(where, n).flip(0).cummin(0).values.flip(0)
+        after = torch.cat([nearest[1:], nearest.new_full((min(n, 1),), n)])
     safe = after.clamp(max=max(n - 1, 0))
     inside = (after < n) & (p.index.index_select(0, safe) == p.index)
-    default = p.spread(fill) if isinstance(fill, Tensor) else torch.full((), fill, dtype=x.dtype, device=x.device)
-    return torch.where(inside, x.index_select(0, safe), default)
+    return x.index_select(0, safe).where(inside, p.spread(fill) if isinstance(fill, Tensor) else fill)
 
 
 def first(p: Partition, where: Tensor | None = None) -> Tensor:
     """True at the first element (of those in `where`) of each cell."""
-    return _edge(p, where, "amin")
+    _check(p)
+    return _at(p, p._first(p.enters(where)))
 
 
 def last(p: Partition, where: Tensor | None = None) -> Tensor:
     """True at the last element (of those in `where`) of each cell."""
-    return _edge(p, where, "amax")
+    _check(p)
+    if where is None:
+        return _at(p, (p._starts + p._lengths - 1).where(p._lengths > 0, -1))
+    return _at(p, p.agg.max(torch.arange(len(p), device=p.index.device), where))
 
 
-def _edge(p: Partition, where: Tensor | None, how: str) -> Tensor:
-    n = p.index.numel()
-    place = torch.arange(n, device=p.index.device)
-    outside = n if how == "amin" else -1
-    candidate = place if where is None else torch.where(where, place, torch.full_like(place, outside))
-    edge = candidate.new_full((p.cells,), outside).scatter_reduce(0, p.index, candidate, how)
-    return p.spread(edge) == place
+def _at(p: Partition, places: Tensor) -> Tensor:
+    """True at these places, those outside the elements left out."""
+    found = places[(places >= 0) & (places < len(p))]
+    return torch.zeros_like(p.index, dtype=torch.bool).index_fill(0, found, True)
+
+
+def _check(p: Partition, x: Tensor | None = None) -> None:
+    if not p.ordered:
+        raise PodiumError(f"The {p.level}s of a {p.of} have no order of their own: rank them by a column instead.")
+    if x is not None:
+        p._check(x)

@@ -17,7 +17,9 @@ properties where settings change them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, ClassVar
 
 from torch import Tensor
@@ -37,6 +39,7 @@ __all__ = [
     "Select",
     "Shape",
     "Strategy",
+    "constants",
     "stop_gradient",
 ]
 
@@ -44,9 +47,22 @@ Need = str | Signal
 Columns = dict[str, Any]
 
 
+_constant: ContextVar[Callable[[Tensor], Tensor]] = ContextVar("constant", default=Tensor.detach)
+
+
 def stop_gradient(x: Tensor) -> Tensor:
     """x as a constant. All stop-gradients go through here, so that tests can hold them fixed."""
-    return x.detach()
+    return _constant.get()(x)
+
+
+@contextmanager
+def constants(of: Callable[[Tensor], Tensor]) -> Iterator[None]:
+    """Let `of` say what `stop_gradient` returns: for finite differences, which must hold constants at one point."""
+    token = _constant.set(of)
+    try:
+        yield
+    finally:
+        _constant.reset(token)
 
 
 class Part(Value):
@@ -54,6 +70,7 @@ class Part(Value):
 
     stage: ClassVar[str] = ""
     reference: ClassVar[str] = ""  # where the formula comes from
+    read_by_loop: ClassVar[tuple[str, ...]] = ()  # fields that the training loop reads and the formula does not
 
     @property
     def needs(self) -> tuple[Need, ...]:

@@ -2,11 +2,15 @@
 
 `p.mean(x)` has one value per element (pandas' *transform*); `p.agg.mean(x)` one value per cell. Every statistic takes
 `where=` (who enters) and, where it makes sense, `weight=`. An element that does not enter still receives the value of
-its cell. An empty cell has sum 0, mean 0, std 0 and count 0.
+its cell. In a cell that nobody enters sum, mean, std and count are 0, quantiles NaN, the minimum +∞, the maximum and
+logsumexp −∞.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -17,13 +21,13 @@ from podium.core.errors import PodiumError
 if TYPE_CHECKING:
     from podium.core.batch import Batch
 
-__all__ = ["Partition", "compact", "combine"]
+__all__ = ["Cells", "Partition", "combine", "compact"]
 
 
 def compact(codes: Tensor, bound: int | None = None) -> tuple[Tensor, int]:
-    """Renumber non-negative `codes` to 0..cells-1 without holes, keeping their order."""
+    """Renumber `codes` to 0..cells-1 without holes, keeping their order; with a `bound` they lie in 0..bound-1."""
     if codes.numel() == 0:
-        return codes, 0
+        return codes.long(), 0
     if bound is None or bound > 8 * codes.numel() + 1024:
         unique, inverse = torch.unique(codes, return_inverse=True)
         return inverse, unique.numel()
@@ -36,10 +40,10 @@ def compact(codes: Tensor, bound: int | None = None) -> tuple[Tensor, int]:
 
 
 def combine(keys: list[tuple[Tensor, int]], size: int, device: torch.device) -> tuple[Tensor, int]:
-    """The cells of several keys taken together; each key is (codes, bound)."""
+    """The cells of several keys taken together; each key is (codes, bound). No cell is empty."""
     if not keys:
         return torch.zeros(size, dtype=torch.long, device=device), min(size, 1)
-    codes, bound = keys[0]
+    codes, bound = compact(*keys[0])
     for other, other_bound in keys[1:]:
         codes, bound = compact(codes * max(other_bound, 1) + other, bound * max(other_bound, 1))
     return codes, bound
@@ -54,23 +58,26 @@ class Partition:
         cells: int,
         *,
         where: Tensor | None = None,
-        tie: Tensor | None = None,
         batch: Batch | None = None,
         level: str = "",
+        of: str = "",
         ordered: bool = False,
+        ties: Callable[[], tuple[Tensor, ...]] = tuple,
     ) -> None:
         self.index = index  # [element] the cell of each element
         self.cells = cells
         self.where = where  # [element] who enters by default; None: all
-        self.tie = tie  # [element] what breaks ties; None: the order of the elements
         self.batch = batch
-        self.level = level
+        self.level = level  # of the elements
+        self.of = of  # the level whose elements the cells are; empty where they are made by keys
         self.ordered = ordered  # cells are contiguous and in order
-        self._representative: Tensor | None = None
-        self._lengths: Tensor | None = None
+        self.ties = ties  # what breaks ties, the first key first; after them the order of the elements
 
     def __repr__(self) -> str:
-        return f"Partition({self.level}: {self.index.numel()} elements in {self.cells} cells)"
+        return f"Partition({self.level}: {len(self)} elements in {self.cells} cells)"
+
+    def __len__(self) -> int:
+        return self.index.numel()
 
     # -- structure -------------------------------------------------------------------------------------------------
 
@@ -81,70 +88,148 @@ class Partition:
 
     def spread(self, y: Tensor) -> Tensor:
         """Copy a value per cell to the cell's elements."""
+        if len(y) != self.cells:
+            raise PodiumError(f"{len(y)} values for the {self.cells} cells of {self!r}.")
+        if self.cells == 1:
+            return y.expand(len(self), *y.shape[1:])
         return y.index_select(0, self.index)
 
-    def refine(self, codes: Tensor) -> Partition:
-        """The partition by this one's cells and `codes` together."""
-        codes, bound = compact(codes)
-        index, cells = combine([(self.index, self.cells), (codes, bound)], codes.numel(), codes.device)
-        return Partition(index, cells, where=self.where, tie=self.tie, batch=self.batch, level=self.level)
+    def refine(self, key: str | Tensor) -> Partition:
+        """The partition by this one's cells and `key` (a column, or codes) together."""
+        index, cells = combine([(self.index, self.cells), self._codes(key)], len(self), self.index.device)
+        return Partition(index, cells, where=self.where, batch=self.batch, level=self.level, ties=self.ties)
 
     def by(self, *keys: str) -> Partition:
-        """The cells of this partition as a level, partitioned by `keys` (each constant within a cell)."""
+        """The cells of this partition as elements, partitioned by `keys` (each constant within a cell).
+
+        A cell that nobody enters does not enter either.
+        """
         if self.batch is None:
             raise PodiumError("Only a partition made by batch.by(...) can be partitioned by name.")
-        first = self.representative()
-        coded = [(codes.index_select(0, first), n) for codes, n in self.batch.codes(self.level, *keys)]
+        coded = self.batch.codes(self.of, *keys) if self.of else [self._code_of_cells(key) for key in keys]
         index, cells = combine(coded, self.cells, self.index.device)
-        return Partition(index, cells)
+        entered = self.agg.count() > 0
+        return Partition(
+            index,
+            cells,
+            where=None if bool(entered.all()) else entered,
+            batch=self.batch if self.of else None,
+            level=self.of or f"cell of {self.level}s",
+            ties=self._ties_of_cells,
+        )
 
-    def representative(self) -> Tensor:
-        """One element of each cell: the first that enters, or the first of all where none enters."""
-        if self._representative is None:
-            n = self.index.numel()
-            place = torch.arange(n, device=self.index.device)
-            if self.where is not None:
-                place = torch.where(self.where, place, place + n)
-            first = place.new_full((self.cells,), 2 * n).scatter_reduce(0, self.index, place, "amin")
-            self._representative = first % max(n, 1)
-        return self._representative
+    def _codes(self, key: str | Tensor) -> tuple[Tensor, int]:
+        if self.batch is not None:
+            return self.batch.codes(self.level, key)[0]
+        if isinstance(key, str):
+            raise PodiumError(f"Only a partition made by batch.by(...) can be refined by the name {key!r}.")
+        return compact(key)
+
+    def _code_of_cells(self, key: str) -> tuple[Tensor, int]:
+        codes, bound = self._codes(key)
+        own = codes.index_select(0, self._first(None))
+        if not torch.equal(self.spread(own), codes):
+            raise PodiumError(f"{key!r} varies within a cell of {self!r}, so its cells cannot be partitioned by it.")
+        return own, bound
+
+    def _ties_of_cells(self) -> tuple[Tensor, ...]:
+        assert self.batch is not None
+        if self.of:
+            return self.batch.ties(self.of)
+        return (Partition(self.index, self.cells).agg.min(self.batch.identity(self.level)),)
+
+    def entered_by(self, batch: Batch, where: Tensor | None) -> Partition:
+        """The same cells, entered by those of `batch` who count and are in `where`; names and ties come from it."""
+        self.lengths()  # computed once for all such copies
+        found = copy(self)
+        found.batch, found.where, found.ties = batch, batch.counted(self.level), partial(batch.ties, self.level)
+        found.where = found.enters(where)
+        return found
 
     def enters(self, where: Tensor | None = None) -> Tensor | None:
-        """Who enters a statistic: the default of this partition and `where` together."""
+        """Who enters a statistic: the default of this partition and `where` together; None: everyone."""
         if where is None:
             return self.where
+        if where.dtype != torch.bool:
+            raise PodiumError(f"where is {where.dtype}: it must be boolean, one value per {self.level or 'element'}.")
+        self._check(where, "where")
         return where if self.where is None else self.where & where
 
     def lengths(self) -> Tensor:
         """The number of elements of each cell, whoever enters."""
-        if self._lengths is None:
-            self._lengths = torch.bincount(self.index, minlength=self.cells)
         return self._lengths
+
+    def members(self, cells: Tensor) -> Tensor:
+        """The elements of these cells, cell after cell."""
+        lengths = self._lengths.index_select(0, cells)
+        before = lengths.cumsum(0) - lengths
+        place = (self._starts.index_select(0, cells) - before).repeat_interleave(lengths)
+        place = place + torch.arange(len(place), device=place.device)
+        return place if self.ordered else self._arranged.index_select(0, place)
+
+    @cached_property
+    def _lengths(self) -> Tensor:
+        return torch.bincount(self.index, minlength=self.cells)
+
+    @cached_property
+    def _starts(self) -> Tensor:
+        """Where each cell begins among the elements arranged cell by cell."""
+        return self._lengths.cumsum(0) - self._lengths
+
+    @cached_property
+    def _arranged(self) -> Tensor:
+        return torch.argsort(self.index, stable=True)
+
+    def _first(self, enters: Tensor | None) -> Tensor:
+        """[cell] its first element that enters; the number of elements where there is none."""
+        n = len(self)
+        if enters is None and self.ordered:
+            return self._starts.where(self._lengths > 0, n)
+        place = torch.arange(n, device=self.index.device)
+        if enters is not None:
+            place = place.where(enters, n)
+        if self.cells == 1:
+            return place.amin(0, keepdim=True)
+        return place.new_full((self.cells,), n).scatter_reduce(0, self.index, place, "amin")
+
+    def _check(self, x: Tensor, name: str = "A column") -> None:
+        if len(x) != len(self):
+            raise PodiumError(f"{name} has {len(x)} values for the {len(self)} elements of {self!r}.")
 
     def total(self, x: Tensor) -> Tensor:
         """Plain sum per cell of all elements."""
+        self._check(x)
+        x = x.long() if x.dtype == torch.bool else x
         if self.cells == 1:
             return x.sum(0, keepdim=True)
-        if self.ordered and x.dim() == 1 and x.is_floating_point() and x.numel():
-            return torch.segment_reduce(x, "sum", lengths=self.lengths(), unsafe=True)
-        shape = (self.cells, *x.shape[1:])
-        return x.new_zeros(shape).index_add(0, self.index, x)
+        if self.ordered and x.dim() == 1 and x.is_floating_point() and len(x):
+            return torch.segment_reduce(x, "sum", lengths=self._lengths, unsafe=True)
+        return x.new_zeros((self.cells, *x.shape[1:])).index_add(0, self.index, x)
 
     def sort(self, x: Tensor, where: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Elements that enter, sorted by (cell, value, tie): (element, cell, place within the cell)."""
+        """Elements that enter, sorted by (cell, value, ties): (element, cell, place within the cell)."""
+        self._check(x)
         enters = self.enters(where)
-        element = torch.arange(x.numel(), device=x.device)
-        if enters is not None:
-            element = element[enters]
-        if self.tie is not None:
-            element = element[torch.argsort(self.tie[element], stable=True)]
-        element = element[torch.argsort(x[element], stable=True)]
-        element = element[torch.argsort(self.index[element], stable=True)]
-        cell = self.index[element]
+        element = torch.arange(len(x), device=x.device)
+        element = self._sorted(element if enters is None else element[enters], x)
+        value, cell = x[element], self.index[element]
+        if bool(((value[1:] == value[:-1]) & (cell[1:] == cell[:-1])).any()):
+            for key in reversed(self.ties()):
+                element = element[torch.argsort(key[element], stable=True)]
+            element = self._sorted(element, x)
         lengths = torch.bincount(cell, minlength=self.cells)
         start = lengths.cumsum(0) - lengths
-        place = torch.arange(element.numel(), device=x.device) - start[cell]
-        return element, cell, place
+        return element, cell, torch.arange(len(element), device=x.device) - start[cell]
+
+    def _sorted(self, element: Tensor, x: Tensor) -> Tensor:
+        element = element[torch.argsort(x[element], stable=True)]
+        return element if self.cells == 1 else element[torch.argsort(self.index[element], stable=True)]
+
+    def real(self, x: Tensor) -> Tensor:
+        """x as floating-point numbers."""
+        if x.is_floating_point():
+            return x
+        return x.to(torch.get_default_dtype() if self.batch is None else self.batch.dtype)
 
     # -- one value per element -------------------------------------------------------------------------------------
 
@@ -177,26 +262,38 @@ class Partition:
     def mad(self, x: Tensor, where: Tensor | None = None) -> Tensor:
         return self.spread(self.agg.mad(x, where))
 
-    def entropy(self, codes: Tensor, where: Tensor | None = None) -> Tensor:
-        return self.spread(self.agg.entropy(codes, where))
+    def entropy(self, key: str | Tensor, where: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
+        return self.spread(self.agg.entropy(key, where, weight))
 
     def centre(self, x: Tensor, where: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
         """x − mean of its cell; exactly 0 in a cell whose values are all equal."""
+        self._check(x)
+        if len(x) == 0:
+            return x
         # Shifting by one member first makes equal values cancel exactly instead of to rounding.
-        shifted = x - self.spread(x.detach().index_select(0, self.representative()))
+        x = self.real(x)
+        enters = self.enters(where)
+        if weight is not None:  # where all weights are 0 nobody enters, and which element stands first must not show
+            enters = weight != 0 if enters is None else enters & (weight != 0)
+        first = self._first(enters)
+        origin = x.detach().index_select(0, first.clamp(max=len(x) - 1))
+        shifted = x - self.spread(origin.where(first < len(x), 0))
         return shifted - self.mean(shifted, where, weight)
+
+    def apart(self, x: Tensor, where: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
+        """x − mean of the other members of its cell; x itself where there are none."""
+        # With W the cell's weight and w the element's own this is W / (W − w) · (x − mean): exact where values are equal.
+        x = self.real(x)
+        own = torch.ones_like(x) if weight is None else weight.to(x.dtype)
+        enters = self.enters(where)
+        own = own if enters is None else own.where(enters, 0)
+        total = self.spread(self.total(own))
+        others = total - own
+        return torch.where(others > 0, self.centre(x, where, weight) * (total / others.where(others > 0, 1)), x)
 
     def leave_one_out(self, x: Tensor, where: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
         """Mean of the other members of the cell; 0 where there are none."""
-        enters = self.enters(where)
-        w = torch.ones_like(x) if weight is None else weight.to(x.dtype)
-        if enters is not None:
-            w = torch.where(enters, w, torch.zeros_like(w))
-        total, weight_sum = self.sum(x, where, weight), self.spread(self.total(w))
-        others = weight_sum - w
-        return torch.where(
-            others > 0, (total - w * x) / others.where(others > 0, torch.ones_like(others)), torch.zeros_like(x)
-        )
+        return self.real(x) - self.apart(x, where, weight)
 
     def rank(self, x: Tensor, where: Tensor | None = None) -> Tensor:
         """0 for the smallest; ties by `index`; −1 for those who do not enter."""
@@ -204,30 +301,36 @@ class Partition:
         return torch.full_like(self.index, -1).index_copy(0, element, place)
 
     def argmax(self, x: Tensor, where: Tensor | None = None) -> Tensor:
-        """True at the first element with the largest value of each cell."""
-        enters = self.enters(where)
+        """True at the element with the largest value of each cell; ties by `index`."""
         best = x == self.max(x, where)
-        if enters is not None:
-            best = best & enters
-        # Among equals the one with the smallest tie key wins.
-        return (self.rank(torch.zeros_like(x), best) == 0) & best
+        enters = self.enters(where)
+        best = best if enters is None else best & enters
+        return self.rank(torch.zeros_like(x), best) == 0
 
     def softmax(self, x: Tensor, where: Tensor | None = None) -> Tensor:
         """exp(x) over the cell's sum of it; 0 for those who do not enter."""
         enters = self.enters(where)
-        value = (x - self.spread(self.agg.logsumexp(x, where))).exp()
-        return value if enters is None else torch.where(enters, value, torch.zeros_like(value))
+        if enters is not None:  # exp(−∞) is 0, with gradient 0
+            x = x.where(enters, -torch.inf)
+        total = self.agg.logsumexp(x, where)
+        return (x - self.spread(total.where(total > -torch.inf, 0))).exp()
 
-    def frequency(self, codes: Tensor, where: Tensor | None = None) -> Tensor:
-        """Share of the cell's members that have the same code."""
-        same = self.refine(codes)
-        return same.count(where).to(torch.get_default_dtype()) / self.count(where).clamp(min=1)
+    def frequency(self, key: str | Tensor, where: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
+        """Share of the cell's members that have the same value of `key` (a column, or codes)."""
+        own = self.real(torch.ones_like(self.index) if weight is None else weight)
+        return self.refine(key).sum(own, where) / self.sum(own, where).clamp(min=torch.finfo(own.dtype).tiny)
 
     def standardize(
-        self, x: Tensor, where: Tensor | None = None, unbiased: bool = True, epsilon: float = 1e-6
+        self,
+        x: Tensor,
+        where: Tensor | None = None,
+        weight: Tensor | None = None,
+        unbiased: bool = True,
+        epsilon: float = 1e-6,
     ) -> Tensor:
         """(x − mean) / (std + epsilon) of its cell."""
-        return self.centre(x, where) / (self.std(x, where, unbiased=unbiased) + epsilon)
+        deviation = self.centre(x, where, weight)
+        return deviation / self.spread(self.agg.root(self.agg.dispersion(deviation, where, weight, unbiased)) + epsilon)
 
 
 class Cells:
@@ -240,76 +343,87 @@ class Cells:
         enters = self.p.enters(where)
         if enters is None:
             return x
-        enters = enters.reshape(-1, *[1] * (x.dim() - 1))
-        return torch.where(enters, x, torch.full((), fill, dtype=x.dtype, device=x.device))
+        return x.where(enters.reshape(-1, *[1] * (x.dim() - 1)), fill)
 
-    def _extreme(self, x: Tensor, where: Tensor | None, how: str, fill: float) -> Tensor:
+    def _extreme(self, x: Tensor, where: Tensor | None, how: str) -> Tensor:
+        self.p._check(x)
+        x = x.long() if x.dtype == torch.bool else x
+        if x.is_floating_point():
+            fill: float | int = float("-inf" if how == "amax" else "inf")
+        else:
+            fill = torch.iinfo(x.dtype).min if how == "amax" else torch.iinfo(x.dtype).max
         x = self._masked(x, where, fill)
-        if self.p.cells == 1 and x.numel():
+        if self.p.cells == 1 and len(x):
             return x.amax(0, keepdim=True) if how == "amax" else x.amin(0, keepdim=True)
         return x.new_full((self.p.cells,), fill).scatter_reduce(0, self.p.index, x, how)
 
     def count(self, where: Tensor | None = None) -> Tensor:
         enters = self.p.enters(where)
-        if enters is None:
-            return self.p.lengths()
-        return self.p.total(enters.long())
+        return self.p.lengths() if enters is None else self.p.total(enters)
 
     def sum(self, x: Tensor, where: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
         return self.p.total(self._masked(x if weight is None else x * weight, where))
 
+    def size(self, where: Tensor | None, weight: Tensor | None, dtype: torch.dtype) -> Tensor:
+        """How many members count: their number, or the sum of their weights."""
+        return self.count(where).to(dtype) if weight is None else self.sum(weight.to(dtype), where)
+
     def mean(self, x: Tensor, where: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
-        total = self.sum(x, where, weight)
-        size = self.count(where).to(x.dtype) if weight is None else self.sum(weight.to(x.dtype), where)
-        size = size.where(size != 0, torch.ones_like(size))
-        return total / size.reshape(-1, *[1] * (total.dim() - 1))
+        x = self.p.real(x)
+        total, size = self.sum(x, where, weight), self.size(where, weight, x.dtype)
+        return total / size.where(size != 0, 1).reshape(-1, *[1] * (total.dim() - 1))
 
     def var(
         self, x: Tensor, where: Tensor | None = None, weight: Tensor | None = None, unbiased: bool = True
     ) -> Tensor:
         """Variance; 0 where it does not exist. Weights count as repeated rows."""
-        square = self.p.centre(x, where, weight).square()
-        total = self.sum(square, where, weight)
-        size = self.count(where).to(x.dtype) if weight is None else self.sum(weight.to(x.dtype), where)
-        return total / (size - 1 if unbiased else size).clamp(min=torch.finfo(x.dtype).tiny).where(
-            total > 0, torch.ones_like(size)
-        )
+        return self.dispersion(self.p.centre(x, where, weight), where, weight, unbiased)
 
     def std(
         self, x: Tensor, where: Tensor | None = None, weight: Tensor | None = None, unbiased: bool = True
     ) -> Tensor:
-        var = self.var(x, where, weight, unbiased)
+        return self.root(self.var(x, where, weight, unbiased))
+
+    def dispersion(self, deviation: Tensor, where: Tensor | None, weight: Tensor | None, unbiased: bool) -> Tensor:
+        """The variance from the deviations from the mean."""
+        size = self.size(where, weight, deviation.dtype) - (1 if unbiased else 0)
+        return self.sum(deviation.square(), where, weight).where(size > 0, 0) / size.where(size > 0, 1)
+
+    @staticmethod
+    def root(var: Tensor) -> Tensor:
         # The root of an exact 0 has no derivative: constant cells get 0 with gradient 0.
-        positive = var > 0
-        return torch.where(positive, var.where(positive, torch.ones_like(var)).sqrt(), torch.zeros_like(var))
+        return var.where(var > 0, 1).sqrt().where(var > 0, 0)
 
     def min(self, x: Tensor, where: Tensor | None = None) -> Tensor:
-        return self._extreme(x, where, "amin", float("inf"))
+        return self._extreme(x, where, "amin")
 
     def max(self, x: Tensor, where: Tensor | None = None) -> Tensor:
-        return self._extreme(x, where, "amax", float("-inf"))
+        return self._extreme(x, where, "amax")
 
     def any(self, x: Tensor, where: Tensor | None = None) -> Tensor:
-        return self.p.total(self._masked(x.bool(), where).long()) > 0
+        return self.p.total(self._masked(x.bool(), where)) > 0
 
     def all(self, x: Tensor, where: Tensor | None = None) -> Tensor:
-        return self.p.total(self._masked(~x.bool(), where).long()) == 0
+        return self.p.total(self._masked(~x.bool(), where)) == 0
 
     def quantile(self, x: Tensor, q: float, where: Tensor | None = None) -> Tensor:
-        """Linear interpolation between order statistics; NaN in an empty cell."""
-        element, cell, _ = self.p.sort(x, where)
+        """Linear interpolation between order statistics."""
+        if not 0 <= q <= 1:
+            raise PodiumError(f"The quantile {q} is out of range [0, 1].")
+        x = self.p.real(x)
+        # Equal values are interchangeable here, so no tie needs breaking.
+        element, cell, _ = Partition(self.p.index, self.p.cells).sort(x, self.p.enters(where))
+        if len(element) == 0:
+            return x.new_full((self.p.cells,), float("nan"))
         lengths = torch.bincount(cell, minlength=self.p.cells)
         start = lengths.cumsum(0) - lengths
-        place = q * (lengths - 1).clamp(min=0).to(x.dtype)
+        last = (lengths - 1).clamp(min=0)
+        place = q * last.to(x.dtype)
         low = place.floor().long()
-        high = torch.minimum(low + 1, (lengths - 1).clamp(min=0))
-        if element.numel() == 0:
-            return x.new_full((self.p.cells,), float("nan"))
-        ordered = x[element]
-        last = ordered.numel() - 1
-        a, b = ordered[(start + low).clamp(max=last)], ordered[(start + high).clamp(max=last)]
-        value = a + (b - a) * (place - low.to(x.dtype))
-        return value.where(lengths > 0, torch.full_like(value, float("nan")))
+        ordered, end = x[element], len(element) - 1
+        a = ordered[(start + low).clamp(max=end)]
+        b = ordered[(start + torch.minimum(low + 1, last)).clamp(max=end)]
+        return (a + (b - a) * (place - low)).where(lengths > 0, float("nan"))
 
     def median(self, x: Tensor, where: Tensor | None = None) -> Tensor:
         return self.quantile(x, 0.5, where)
@@ -319,21 +433,26 @@ class Cells:
         return self.quantile((x - self.p.median(x, where)).abs(), 0.5, where)
 
     def logsumexp(self, x: Tensor, where: Tensor | None = None, anchor: float | None = None) -> Tensor:
-        """log Σ exp(x), with exp(anchor) added to each cell's sum if given; −inf in an empty cell."""
+        """log Σ exp(x), with exp(anchor) added to each cell's sum if given."""
         top = self.max(x.detach(), where)
         if anchor is not None:
             top = top.clamp(min=anchor)
-        top = top.where(top.isfinite(), torch.zeros_like(top))
-        total = self.sum((x - self.p.spread(top)).clamp(max=80.0).exp(), where)
+        top = top.where(top.isfinite(), 0)
+        total = self.p.total(self._masked(x - self.p.spread(top), where, float("-inf")).exp())
         if anchor is not None:
             total = total + (anchor - top).exp()
-        return total.log() + top
+        return total.where(total > 0, 1).log().where(total > 0, float("-inf")) + top
 
-    def entropy(self, codes: Tensor, where: Tensor | None = None) -> Tensor:
-        """−Σ f ln f over the codes' frequencies in each cell."""
-        share = self.p.frequency(codes, where)
-        return -self.mean(share.clamp(min=1e-30).log(), where)
+    def entropy(self, key: str | Tensor, where: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
+        """−Σ f ln f over the frequencies of the values of `key` in each cell."""
+        share = self.p.frequency(key, where, weight)
+        return -self.mean(share.where(share > 0, 1).log(), where, weight)
 
-    def first(self, x: Tensor) -> Tensor:
-        """The value of the cell's first element that enters."""
-        return x.index_select(0, self.p.representative())
+    def first(self, x: Tensor, where: Tensor | None = None) -> Tensor:
+        """The value of the cell's first element that enters; 0 where there is none."""
+        self.p._check(x)
+        first = self.p._first(self.p.enters(where))
+        if len(x) == 0:
+            return x.new_zeros((self.p.cells, *x.shape[1:]))
+        there = (first < len(x)).reshape(-1, *[1] * (x.dim() - 1))
+        return x.index_select(0, first.clamp(max=len(x) - 1)).where(there, 0)

@@ -58,7 +58,7 @@ class Cosine(Linear):
 
 
 class Steps(Schedule):
-    """`values[k]` from iteration `at[k]` on; `at` starts with 0 and increases."""
+    """`values[k]` from iteration `starts[k]` on; `starts` begins with 0 and increases."""
 
     values: tuple[float, ...]
     starts: tuple[int, ...]
@@ -87,6 +87,10 @@ class Follow(Schedule):
     low: float = float("-inf")
     high: float = float("inf")
     initial: float = 0.0  # before the memory has a value
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.high:
+            raise PodiumError(f"Follow({self.name!r}) is held between {self.low} and {self.high}: low must be below.")
 
     def number(self, clock: Clock) -> float:
         value = clock.values.get(self.name, self.initial)

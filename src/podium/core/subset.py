@@ -18,35 +18,50 @@ __all__ = ["concat", "take"]
 def take(batch: Batch, level: str, chosen: Tensor) -> Batch:
     """The chosen elements of `level`, all that they hold, and what they belong to."""
     level = batch.level(level)
-    chosen = chosen.nonzero().reshape(-1) if chosen.dtype == torch.bool else chosen
-    if chosen.numel() == 0:
-        raise PodiumError(f"Nothing is left: no {level} was chosen.")
-    if chosen.unique().numel() < chosen.numel():
+    if level == "batch" or not batch.is_above(level, "rollout"):
+        raise PodiumError(
+            f"Whole rollouts or groups can be taken, not single {level}s: to leave a {level} out of the training, "
+            f"write a column '{level}.keep'."
+        )
+    chosen = _numbers(chosen, level, batch.size(level))
+    if len(compact(chosen)[0]) > compact(chosen)[1]:
         return _take_with_copies(batch, level, chosen)
     selected = {level: chosen, "batch": torch.zeros(1, dtype=torch.long, device=batch.device)}
     _select_above(batch, selected, level)
     _select_below(batch, selected)
-    new = {name: _numbers(selected[name], batch.size(name)) for name in selected}
-    links = {
-        (child, parent): new[parent].index_select(0, link.index_select(0, selected[child]))
-        for (child, parent), link in batch._links.items()
+    new: dict[str, Tensor] = {}
+    links = {}
+    for (child, parent), link in batch._links.items():
+        if parent not in new:
+            new[parent] = _renumbered(selected[parent], batch.size(parent))
+        links[child, parent] = new[parent].index_select(0, link.index_select(0, selected[child]))
+    columns = {name: _rows(column, selected[name.partition(".")[0]]) for name, column in batch._columns.items()}
+    relations = {
+        name: _take_pairs(r, _renumbered(selected[r.level], batch.size(r.level)))
+        for name, r in batch._relations.items()
     }
-    columns: dict[str, Column] = {}
-    for name, column in batch._columns.items():
-        rows = selected[name.partition(".")[0]]
-        if isinstance(column, Tensor):
-            columns[name] = column.index_select(0, rows)
-        else:
-            columns[name] = tuple(column[i] for i in rows.tolist())
-    relations = {name: _take_pairs(r, new[r.level]) for name, r in batch._relations.items()}
-    sizes = {name: selected[name].numel() for name in batch.levels}
+    sizes = {name: len(selected[name]) for name in batch.levels}
     return Batch._trusted(links, sizes, columns, relations, batch.seed, batch._step)
+
+
+def _numbers(chosen: Tensor, level: str, size: int) -> Tensor:
+    """A mask or numbers as numbers that exist."""
+    chosen = torch.as_tensor(chosen)
+    if chosen.dtype == torch.bool:
+        if len(chosen) != size:
+            raise PodiumError(f"The mask has {len(chosen)} values, but the batch has {size} {level}s.")
+        chosen = chosen.nonzero().reshape(-1)
+    if len(chosen) == 0:
+        raise PodiumError(f"Nothing is left: no {level} was chosen.")
+    if chosen.is_floating_point() or int(chosen.min()) < 0 or int(chosen.max()) >= size:
+        raise PodiumError(f"The numbers of the {level}s to take must be integers from 0 to {size - 1}.")
+    return chosen
 
 
 def _select_above(batch: Batch, selected: dict[str, Tensor], level: str) -> None:
     for (child, parent), link in batch._links.items():
         if child == level and parent not in selected:
-            selected[parent] = link.index_select(0, selected[level]).unique()
+            selected[parent] = torch.unique(link.index_select(0, selected[level]))
             _select_above(batch, selected, parent)
 
 
@@ -54,18 +69,22 @@ def _select_below(batch: Batch, selected: dict[str, Tensor]) -> None:
     changed = True
     while changed:
         changed = False
-        for (child, parent), link in batch._links.items():
+        for child, parent in batch._links:
             if child not in selected and parent in selected:
-                place = _numbers(selected[parent], batch.size(parent)).index_select(0, link)
-                rows = (place >= 0).nonzero().reshape(-1)
-                selected[child] = rows.index_select(0, torch.argsort(place[rows], stable=True))
+                selected[child] = batch.partition(child, parent).members(selected[parent])
                 changed = True
 
 
-def _numbers(rows: Tensor, size: int) -> Tensor:
+def _renumbered(rows: Tensor, size: int) -> Tensor:
     """For each old number the new one, −1 where it is gone."""
     new = torch.full((size,), -1, dtype=torch.long, device=rows.device)
-    return new.index_copy(0, rows, torch.arange(rows.numel(), device=rows.device))
+    return new.index_copy(0, rows, torch.arange(len(rows), device=rows.device))
+
+
+def _rows(column: Column, rows: Tensor) -> Column:
+    if isinstance(column, Tensor):
+        return column.index_select(0, rows)
+    return tuple(column[i] for i in rows.tolist())
 
 
 def _take_pairs(relation: Relation, new: Tensor) -> Relation:
@@ -81,8 +100,8 @@ def _take_with_copies(batch: Batch, level: str, chosen: Tensor) -> Batch:
         raise PodiumError(f"Only whole groups can be repeated; a {level} was chosen twice.")
     codes, count = compact(chosen)
     order = torch.argsort(codes, stable=True)
-    place = torch.arange(chosen.numel(), device=chosen.device)
-    first = place.new_full((count,), chosen.numel()).scatter_reduce(0, codes[order], place, "amin")
+    place = torch.arange(len(chosen), device=chosen.device)
+    first = place.new_full((count,), len(chosen)).scatter_reduce(0, codes[order], place, "amin")
     occurrence = torch.empty_like(place).index_copy(0, order, place - first[codes[order]])
     layers = [(occurrence == k).nonzero().reshape(-1) for k in range(int(occurrence.max()) + 1)]
     joined = concat([take(batch, level, chosen[rows]) for rows in layers])
@@ -95,10 +114,7 @@ def concat(batches: Sequence[Batch]) -> Batch:
         raise PodiumError("Nothing to concatenate.")
     head = batches[0]
     for other in batches[1:]:
-        for what in ("levels", "columns"):
-            extra = set(getattr(head, what)) ^ set(getattr(other, what))
-            if extra:
-                raise PodiumError(f"Batches with different {what} cannot be joined: {', '.join(sorted(extra))}.")
+        _check_alike(head, other)
     offsets: dict[str, list[int]] = {level: [0] for level in head.levels}
     for batch in batches:
         for level in head.levels:
@@ -121,10 +137,34 @@ def concat(batches: Sequence[Batch]) -> Batch:
     return Batch._trusted(links, sizes, columns, relations, head.seed, head._step)
 
 
+def _check_alike(head: Batch, other: Batch) -> None:
+    structure = {
+        "levels": (head._links, other._links),
+        "columns": (head._columns, other._columns),
+        "relations": (head._relations, other._relations),
+    }
+    for what, (ours, theirs) in structure.items():
+        extra = [key if isinstance(key, str) else " → ".join(key) for key in set(ours) ^ set(theirs)]
+        if extra:
+            raise PodiumError(f"Batches with different {what} cannot be joined: {', '.join(sorted(extra))}.")
+    if head.device != other.device:
+        raise PodiumError(f"Batches on {head.device} and on {other.device} cannot be joined: move one with .to(...).")
+
+
 def _joined(values: list[Any], name: str) -> Column:
+    first: Column = values[0]
+    if len({isinstance(value, Tensor) for value in values}) > 1:
+        raise PodiumError(f"Column {name!r} holds numbers in one batch and objects in another.")
     if name.startswith("batch."):
-        first: Column = values[0]
+        if not all(_same(first, value) for value in values[1:]):
+            raise PodiumError(f"Column {name!r} differs between the batches: drop it with .without([{name!r}]).")
         return first
-    if isinstance(values[0], Tensor):
+    if isinstance(first, Tensor):
         return torch.cat(values)
     return tuple(item for value in values for item in value)
+
+
+def _same(a: Column, b: Column) -> bool:
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return a.shape == b.shape and bool(torch.isclose(a, b, rtol=0, atol=0, equal_nan=True).all())
+    return a == b

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
+from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from podium.core.batch import ENUMS, FINITE, Column, Relation
+from podium.core.batch import ENUMS, Column, Relation
 from podium.core.errors import PodiumError, nearest
-from podium.core.order import position
 from podium.core.partition import Partition
 
-__all__ = ["checked_column", "validated"]
+__all__ = ["check_link", "check_relation", "checked_column", "validated"]
 
 Links = dict[tuple[str, str], Tensor]
+# A column with one of these words in its name holds finite floating-point numbers, or True and False.
+FINITE = {"reward", "logp", "advantage", "weight", "value", "entropy", "return"}
+BOOLEAN = {"keep"}
 
 
 def validated(
-    links: Mapping[tuple[str, str], Tensor],
+    links: Mapping[tuple[str, str], Any],
     columns: Mapping[str, Any],
     sizes: Mapping[str, int],
     relations: Mapping[str, Relation],
@@ -33,113 +36,198 @@ def validated(
     all_sizes = _sizes(checked, sizes, device)
     if all_sizes["rollout"] == 0:
         raise PodiumError("The batch is empty: it has no rollouts.")
-    for (child, parent), index in checked.items():
-        _check_link(child, parent, index, all_sizes)
+    for key in checked:
+        check_link(key, checked, all_sizes)
+    _check_ways_up(checked)
     _check_groups(checked["rollout", "group"], all_sizes["group"])
+    floats = [x.dtype for x in columns.values() if isinstance(x, Tensor) and x.is_floating_point()]
+    dtype = floats[0] if floats else torch.get_default_dtype()
     result: dict[str, Column] = {
-        name: checked_column(name, value, all_sizes, device) for name, value in columns.items()
+        name: checked_column(name, value, all_sizes, device, dtype) for name, value in columns.items()
     }
     if "group.task" not in result:
         result["group.task"] = torch.arange(all_sizes["group"], device=device)
     if "rollout.index" not in result:
         result["rollout.index"] = _occurrence(checked["rollout", "group"], all_sizes["group"])
     for name, relation in relations.items():
-        _check_relation(name, relation, all_sizes)
+        check_relation(name, relation, all_sizes, device)
     return checked, all_sizes, result, dict(relations)
 
 
-def checked_column(name: str, value: Any, sizes: Mapping[str, int], device: torch.device) -> Column:
+def checked_column(
+    name: str, value: Any, sizes: Mapping[str, int], device: torch.device, dtype: torch.dtype
+) -> Column:
     """A column as a tensor or a tuple, of the right length, on the right device, with numbers that are numbers."""
     level, _, rest = name.partition(".")
     if not rest or level not in sizes:
         raise PodiumError(
             f"Column {name!r} must be named level.name with a level of the batch. {nearest(level, sizes)}"
         )
-    column = _as_column(name, value, device)
+    column = _as_column(name, value, device, dtype)
     if len(column) != sizes[level]:
         raise PodiumError(f"Column {name!r} has {len(column)} values, but the batch has {sizes[level]} {level}s.")
-    if not isinstance(column, Tensor):
-        return column
-    if column.device != device:
+    if isinstance(column, Tensor) and column.device != device:
         raise PodiumError(f"Column {name!r} is on {column.device}, the batch on {device}: move one with .to(...).")
-    if rest.split("[")[0].split(".")[-1] in FINITE:
-        if not column.is_floating_point():
-            raise PodiumError(f"Column {name!r} is {column.dtype}; give floating-point numbers (x.float()).")
-        finite = column.isfinite()
-        if not bool(finite.all()):
-            row = int((~finite).reshape(len(column), -1).any(1).nonzero()[0])
-            raise PodiumError(
-                f"Column {name!r} is {column[row].tolist()} at {level} {row}: NaN or infinite values are refused."
-            )
+    words = set(rest.split("[")[0].split("."))
+    if words & FINITE:
+        _check_finite(name, column)
+    if words & BOOLEAN and not (isinstance(column, Tensor) and column.dtype == torch.bool):
+        raise PodiumError(f"Column {name!r} holds {_kind(column)}; give True where a {level} is kept, else False.")
     return column
 
 
-def _as_column(name: str, value: Any, device: torch.device) -> Column:
+def _kind(column: Column) -> str:
+    return str(column.dtype) if isinstance(column, Tensor) else "objects"
+
+
+def _check_finite(name: str, column: Column) -> None:
+    if not isinstance(column, Tensor) or not column.is_floating_point():
+        raise PodiumError(f"Column {name!r} holds {_kind(column)}; give floating-point numbers (x.float()).")
+    # A sum is finite only if all of it is; looking for the culprit is left to the rare case.
+    if not bool(column.detach().sum().isfinite()) and not bool(column.isfinite().all()):
+        row = int((~column.isfinite()).reshape(len(column), -1).any(1).nonzero()[0])
+        raise PodiumError(
+            f"Column {name!r} is {column[row].tolist()} at {name.partition('.')[0]} {row}: "
+            "NaN and infinite values are refused."
+        )
+
+
+def _as_column(name: str, value: Any, device: torch.device, dtype: torch.dtype) -> Column:
     enum = ENUMS.get(name)
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
+        value = [value]  # one value, for the batch as a whole
     if isinstance(value, Tensor):
-        return value if value.dim() else value.reshape(1)
-    if hasattr(value, "dtype") and value.dtype.kind in "biuf":  # a numpy array of numbers
-        return torch.as_tensor(value, device=device)
-    items = tuple(value)
-    if enum is not None:
-        return torch.tensor([_member(name, enum, item) for item in items], dtype=torch.int8, device=device)
-    if items and all(isinstance(item, (bool, int, float)) for item in items):
-        return torch.tensor(items, device=device)
-    return items
+        column = value if value.dim() else value.reshape(1)
+    elif hasattr(value, "dtype") and value.dtype.kind in "biuf":  # a numpy array of numbers
+        column = torch.as_tensor(value, device=device)
+    else:
+        items = tuple(value)
+        if enum is not None:
+            items = tuple(_member(name, enum, item) for item in items)
+        if not items or not all(isinstance(item, (bool, int, float)) for item in items):
+            return items
+        floats = any(isinstance(item, float) for item in items)
+        column = torch.tensor(items, dtype=dtype if floats else None, device=device)
+    return column if enum is None else _as_members(name, enum, column)
 
 
-def _member(name: str, enum: type[IntEnum], item: Any) -> int:
-    if isinstance(item, str):
-        if item not in enum.__members__:
-            raise PodiumError(f"Column {name!r} holds {item!r}. {nearest(item, enum.__members__)}")
-        return int(enum[item])
-    return int(item)
+def _member(name: str, enum: type[IntEnum], item: Any) -> Any:
+    if isinstance(item, str) and item not in enum.__members__:
+        raise PodiumError(f"Column {name!r} holds {item!r}. {nearest(item, enum.__members__)}")
+    return int(enum[item]) if isinstance(item, str) else item
+
+
+def _as_members(name: str, enum: type[IntEnum], column: Tensor) -> Tensor:
+    integers = not column.is_floating_point() and column.dtype != torch.bool
+    if not integers or (len(column) and not 0 <= int(column.min()) <= int(column.max()) < len(enum)):
+        known = ", ".join(f"{member.name} ({int(member)})" for member in enum)
+        raise PodiumError(f"Column {name!r} holds something else than {known}.")
+    return column.to(torch.int8)
 
 
 def _sizes(links: Links, given: Mapping[str, int], device: torch.device) -> dict[str, int]:
     sizes: dict[str, int] = {}
-    for (child, _), index in links.items():
+    for (child, parent), index in links.items():
         if index.dim() != 1 or index.dtype != torch.long:
-            raise PodiumError(f"The link of {child} must be a vector of int64, not {tuple(index.shape)} {index.dtype}.")
+            raise PodiumError(
+                f"The link from {child} to {parent} must be a vector of int64, not {index.dtype} {tuple(index.shape)}."
+            )
         if index.device != device:
-            raise PodiumError(f"The link of {child} is on {index.device}, the batch on {device}.")
-        if sizes.setdefault(child, index.numel()) != index.numel():
-            raise PodiumError(f"The links of {child} have different lengths: {sizes[child]} and {index.numel()}.")
+            raise PodiumError(
+                f"The link from {child} to {parent} is on {index.device}, the batch on {device}: "
+                "move one with .to(...)."
+            )
+        if sizes.setdefault(child, len(index)) != len(index):
+            raise PodiumError(f"The links of {child} have different lengths: {sizes[child]} and {len(index)}.")
     for (_, parent), index in links.items():
         if parent not in sizes:
-            sizes[parent] = given.get(parent, int(index.max()) + 1 if index.numel() else 0)
+            sizes[parent] = given.get(parent, int(index.max()) + 1 if len(index) else 0)
+    for level, size in given.items():
+        if level not in sizes | {"batch": 1}:
+            raise PodiumError(f"There is no link for the level {level!r}. {nearest(level, sizes)}")
+        if level != "batch" and sizes[level] != size:
+            raise PodiumError(f"{size} {level}s were announced, but the links have {sizes[level]}.")
     return sizes | {"batch": 1}
 
 
-def _check_link(child: str, parent: str, index: Tensor, sizes: Mapping[str, int]) -> None:
-    if index.numel() and (int(index.min()) < 0 or int(index.max()) >= sizes[parent]):
+def check_link(key: tuple[str, str], links: Mapping[tuple[str, str], Tensor], sizes: Mapping[str, int]) -> None:
+    """That every child has a parent that exists, and what is inside a rollout stands in its order."""
+    (child, parent), index = key, links[key]
+    if not len(index):
+        return
+    unordered = bool((index[1:] < index[:-1]).any())
+    if unordered and "rollout" in _above(child, links) and child != "rollout":
+        raise PodiumError(f"The {child}s must stand in the order of their {parent}s.")
+    low, high = (int(index.min()), int(index.max())) if unordered else (int(index[0]), int(index[-1]))
+    if low < 0 or high >= sizes[parent]:
         raise PodiumError(
-            f"A {child} belongs to {parent} {int(index.max() if index.min() >= 0 else index.min())}, "
+            f"A {child} belongs to {parent} {low if low < 0 else high}, "
             f"but there are {sizes[parent]} {parent}s (0 to {sizes[parent] - 1})."
         )
-    if child != "rollout" and index.numel() and bool((index.diff() < 0).any()):
-        raise PodiumError(f"The {child}s must stand in the order of their {parent}s.")
+
+
+def _above(level: str, links: Mapping[tuple[str, str], Tensor]) -> set[str]:
+    """The level and all that are above it."""
+    found = [level]
+    for lower in found:
+        found += [b for a, b in links if a == lower and b not in found]
+    return set(found)
+
+
+def _check_ways_up(links: Links) -> None:
+    """That links form no circle, join every level to the rollouts, and lead to one rollout whichever way is taken."""
+    for child, parent in links:
+        if child in _above(parent, links):
+            raise PodiumError(f"The links form a circle: a {child} and a {parent} each belong to the other.")
+        if "rollout" not in _above(child, links) and child not in _above("rollout", links):
+            raise PodiumError(f"The level {child!r} is not joined to the rollouts: link it to one of their levels.")
+    to_rollout: dict[str, Tensor] = {}
+    for level in {child for child, _ in links}:
+        for path in _paths(level, links):
+            index = links[path[0], path[1]]
+            for step in pairwise(path[1:]):
+                index = links[step].index_select(0, index)
+            if not torch.equal(to_rollout.setdefault(level, index), index):
+                raise PodiumError(f"The {level}s belong to different rollouts by {' → '.join(path)} and by another way.")
+
+
+def _paths(level: str, links: Links) -> list[tuple[str, ...]]:
+    """All ways from a level to the rollouts, if there is more than one."""
+    paths, found = [(level,)], []
+    for path in paths:
+        if path[-1] == "rollout" and len(path) > 1:
+            found.append(path)
+        paths += [(*path, b) for a, b in links if a == path[-1] and a != "rollout"]
+    return found if len(found) > 1 else []
 
 
 def _check_groups(index: Tensor, groups: int) -> None:
     missing = (torch.bincount(index, minlength=groups) == 0).nonzero()
-    if missing.numel():
+    if len(missing):
         raise PodiumError(f"Group {int(missing[0])} has no rollouts: number the groups 0 to n − 1 without holes.")
 
 
 def _occurrence(index: Tensor, groups: int) -> Tensor:
     """The place of each rollout among those of its group."""
-    by_group = torch.argsort(index, stable=True)
-    place = position(Partition(index[by_group], groups))
-    return torch.empty_like(place).index_copy(0, by_group, place)
+    cells = Partition(index, groups)
+    arranged = cells.members(torch.arange(groups, device=index.device))
+    place = torch.arange(len(index), device=index.device) - cells._starts.index_select(0, index[arranged])
+    return torch.empty_like(place).index_copy(0, arranged, place)
 
 
-def _check_relation(name: str, relation: Relation, sizes: Mapping[str, int]) -> None:
-    lengths = {side: getattr(relation, side).numel() for side in ("left", "right")}
-    lengths |= {column: len(x) for column, x in relation.columns.items()}
+def check_relation(name: str, relation: Relation, sizes: Mapping[str, int], device: torch.device) -> None:
+    """That a relation joins elements that exist, by columns of one length on the batch's device."""
+    if relation.level not in sizes:
+        raise PodiumError(f"Relation {name!r} joins {relation.level!r}. {nearest(relation.level, sizes)}")
+    columns = {"left": relation.left, "right": relation.right, **relation.columns}
+    lengths = {column: len(x) for column, x in columns.items()}
     if len(set(lengths.values())) > 1:
         raise PodiumError(f"Relation {name!r} has columns of different lengths: {lengths}.")
-    for side in ("left", "right"):
-        index = getattr(relation, side)
-        if index.numel() and (int(index.min()) < 0 or int(index.max()) >= sizes.get(relation.level, 0)):
-            raise PodiumError(f"Relation {name!r}.{side} names a {relation.level} that does not exist.")
+    for column, x in columns.items():
+        if x.device != device:
+            raise PodiumError(
+                f"Relation {name!r}.{column} is on {x.device}, the batch on {device}: move one with .to(...)."
+            )
+    for side in (relation.left, relation.right):
+        if len(side) and (int(side.min()) < 0 or int(side.max()) >= sizes[relation.level]):
+            raise PodiumError(f"Relation {name!r} names a {relation.level} that does not exist.")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self, dataclass_transform
+from typing import Any, ClassVar, Self, dataclass_transform
 
 from podium.core.errors import PodiumError, nearest
 
@@ -27,9 +28,12 @@ class Clock:
 class Value:
     """Base of parts, clips, schedules, …: subclasses are frozen dataclasses without having to say so."""
 
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         dataclass(frozen=True, repr=False)(cls)
+        cls.__init__ = _careful(cls.__init__)  # type: ignore[method-assign]
         if cls.__module__.startswith("podium.") and not cls.__name__.startswith("_"):
             if cls.__name__ in REGISTRY and REGISTRY[cls.__name__].__module__ != cls.__module__:
                 raise TypeError(f"Two values are named {cls.__name__}: {REGISTRY[cls.__name__]} and {cls}.")
@@ -41,11 +45,8 @@ class Value:
 
     def replace(self, **changes: Any) -> Self:
         """The same value with some fields changed; a misspelt field gets its nearest name."""
-        known = self.field_names()
-        for name in changes:
-            if name not in known:
-                raise PodiumError(f"{type(self).__name__} has no setting {name!r}. {nearest(name, known)}")
-        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+        _check_known(type(self), changes)
+        return dataclasses.replace(self, **changes)
 
     def at(self, clock: Clock) -> Self:
         """The same value with every schedule resolved to the number it has at `clock`."""
@@ -55,7 +56,7 @@ class Value:
             new = _resolve(old, clock)
             if new is not old:
                 changes[name] = new
-        return dataclasses.replace(self, **changes) if changes else self  # type: ignore[type-var]
+        return dataclasses.replace(self, **changes) if changes else self
 
     def settings(self) -> dict[str, Any]:
         """Field name → value, in order."""
@@ -69,6 +70,28 @@ class Value:
             if value != default:
                 shown.append(f"{f.name}={value!r}")
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _check_known(cls: type[Value], names: Iterable[str]) -> None:
+    known = cls.field_names()
+    for name in names:
+        if name not in known:
+            raise PodiumError(f"{cls.__name__} has no setting {name!r}. {nearest(name, known)}")
+
+
+def _careful(init: Callable[..., None]) -> Callable[..., None]:
+    """The constructor of a dataclass, with the nearest name for a misspelt field, and lists kept as tuples."""
+
+    @functools.wraps(init)
+    def checked(self: Value, *args: Any, **kwargs: Any) -> None:
+        _check_known(type(self), kwargs)
+        init(self, *map(_frozen, args), **{name: _frozen(value) for name, value in kwargs.items()})
+
+    return checked
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def _resolve(value: Any, clock: Clock) -> Any:

@@ -18,6 +18,7 @@ class KeepMixed(Keep):
     max_rounds: int = 10  # of sampling for one batch; 0: no limit
 
     provides = ("group.keep",)
+    read_by_loop = ("top_up", "max_rounds")
 
     def __post_init__(self) -> None:
         within(self, "max_rounds", 0)

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits as bce
 
 from podium.core.batch import Batch
-from podium.core.errors import PodiumError, one_of, within
+from podium.core.errors import one_of, within
 from podium.core.part import Need
 from podium.core.schedule import Number
 from podium.core.signal import Signal
@@ -39,8 +39,10 @@ class _Classify(Term):
     def scores(self, batch: Batch) -> Tensor:
         """[rollout] s."""
         log_ratio = batch[NOW] - batch[OLD]
-        how = "mean" if self.score == "mean" else "sum"
-        return batch.reduce(log_ratio, "token", "rollout", how, where=batch.trained("token"))
+        trained = batch.trained("token")
+        if self.score == "mean":
+            return batch.reduce(log_ratio, "token", "rollout", "mean", where=trained)
+        return batch.reduce(log_ratio, "token", "rollout", "sum", where=trained)
 
     def classes(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """[rollout] right, [rollout] wrong, [group] whether a group has both."""
@@ -69,9 +71,6 @@ class GroupSoftmax(_Classify):
         s = self.scores(batch) / self.temperature
         right, wrong, mixed = self.classes(batch)
         groups = batch.partition("rollout", "group").agg
-        # A group without one of the classes would give −inf in between: let it see everyone, and drop it below.
-        right = right | ~batch.spread(mixed, "group", "rollout")
-        wrong = wrong | ~batch.spread(mixed, "group", "rollout")
         if self.anchor:
             value = groups.logsumexp(-s, right, anchor=0.0) + groups.logsumexp(s, wrong, anchor=0.0)
         else:
@@ -96,6 +95,4 @@ class RolloutLogistic(_Classify):
 
     def loss(self, batch: Batch) -> Tensor:
         label = (batch["rollout.reward"] == 1).to(batch.dtype)
-        if label.numel() == 0:
-            raise PodiumError("RolloutLogistic needs rollouts.")
         return bce(self.scores(batch) / self.temperature, label, reduction="none")

@@ -1,8 +1,9 @@
 """Exact gradients of an objective, however an update is split into micro-batches.
 
-Denominators, weights and live parts are fixed for the whole update first. If every micro-batch holds whole units of
-what the terms couple, one pass is exact. Otherwise two: the signals of the whole update without a graph; the loss and
-its gradient with respect to those vectors; then a forward per micro-batch that back-propagates these coefficients.
+Denominators, weights and live parts are fixed for the whole update first, and rollouts without any coefficient are
+left out. If every micro-batch holds whole units of what the terms couple, one pass is exact. Otherwise two: the signals
+of the whole update without a graph; the loss and its gradient with respect to those vectors; then a forward per
+micro-batch that back-propagates these coefficients.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
+from podium.core.errors import PodiumError
 from podium.core.part import Shape
 from podium.core.signal import Signal
 from podium.objective.term import COUPLINGS, Term
@@ -21,6 +23,8 @@ from podium.objective.term import COUPLINGS, Term
 __all__ = ["Forward", "Step", "backward", "now_signals", "whole_groups"]
 
 # Computes signals of the current policy on a batch; their graph leads to the parameters where the signal asks for it.
+# It may return more, such as the `old` signals of a first update: they are used, and held fixed. The batch's columns
+# `token.row`, `rollout.row`, … tell which elements of the update it holds.
 Forward = Callable[[Batch, Sequence[Signal]], Mapping[Signal, Tensor]]
 
 
@@ -31,7 +35,7 @@ class Step:
     loss: float
     terms: Mapping[str, float]
     diagnostics: Mapping[str, float] = field(default_factory=dict)
-    passes: int = 1
+    passes: int = 1  # forwards of each rollout that has a gradient
 
 
 def now_signals(parts: Sequence[Term | Shape]) -> list[Signal]:
@@ -51,7 +55,7 @@ def whole_groups(batch: Batch, micro_batches: Sequence[Tensor]) -> bool:
     for number, rows in enumerate(micro_batches):
         owner[rows] = number
     groups = batch.partition("rollout", "group").agg
-    return bool((groups.min(owner.double()) == groups.max(owner.double())).all())
+    return bool((groups.min(owner) == groups.max(owner)).all())
 
 
 def backward(
@@ -62,24 +66,67 @@ def backward(
     live: Sequence[Shape] = (),
 ) -> Step:
     """Accumulate the exact gradient of Σ terms into the parameters behind `forward`."""
-    splits = [torch.arange(len(update), device=update.device)] if micro_batches is None else list(micro_batches)
-    signals = now_signals(terms)
-    update = _with_rows(update)
-    if live:
-        update = _settle(update, forward, splits, live)
+    splits = _splits(update, micro_batches)
+    update = update.with_columns({f"{x}.row": torch.arange(update.size(x), device=update.device) for x in update.levels})
     unit = "update" if len(splits) == 1 else "group" if whole_groups(update, splits) else "rollout"
-    if all(COUPLINGS.index(t.couples) <= COUPLINGS.index(unit) for t in terms):
-        return _one_pass(terms, update, forward, splits, signals)
-    return _two_passes(terms, update, forward, splits, signals)
+    coupled = any(COUPLINGS.index(t.couples) > COUPLINGS.index(unit) for t in terms)
+    wanted = now_signals([*live, *terms] if coupled else live)
+    if live:
+        # What depends on the current policy is settled once, on detached signals of the whole update.
+        update = update.with_columns(_gathered(update, forward, splits, wanted))
+        for part in live:
+            update = update.with_columns(part(update))
+    update = update.with_columns({_coefficient(i, t): t.coefficients(update) for i, t in enumerate(terms)})
+    carrying = _carrying(terms, update)
+    splits = _within(splits, carrying)
+    watch = _Watch(terms)
+    if coupled and splits:
+        if not live:
+            update = update.with_columns(_gathered(update, forward, splits, wanted))
+        slopes = _slopes(terms, update, carrying, watch)
+        _second_pass(slopes, update, forward, splits, watch)
+    elif splits:
+        _one_pass(terms, update, forward, splits, watch)
+    return watch.step(passes=2 if live or coupled else 1)
 
 
-def _with_rows(update: Batch) -> Batch:
-    """Number the elements, so that a micro-batch's values can be put back in their place."""
-    numbers = {f"{level}.row": torch.arange(update.size(level), device=update.device) for level in update.levels}
-    return update.with_columns(numbers)
+def _splits(update: Batch, micro_batches: Sequence[Tensor] | None) -> list[Tensor]:
+    if micro_batches is None:
+        return [torch.arange(len(update), device=update.device)]
+    splits = [rows for rows in micro_batches if len(rows)]
+    times = torch.bincount(torch.cat(splits), minlength=len(update)) if splits else torch.zeros(len(update))
+    if len(times) != len(update) or not bool((times == 1).all()):
+        raise PodiumError(f"Micro-batches must hold each of the {len(update)} rollouts of the update exactly once.")
+    return splits
 
 
-def _gather(
+def _coefficient(number: int, term: Term) -> str:
+    """The column that holds a term's coefficients."""
+    return f"{term.level}.coefficient.{number}"
+
+
+def _carrying(terms: Sequence[Term], update: Batch) -> Tensor:
+    """[rollout] whether any term has a coefficient in the unit that it couples around the rollout."""
+    carrying = torch.zeros(len(update), dtype=torch.bool, device=update.device)
+    for number, term in enumerate(terms):
+        unit = {"token": "rollout", "update": "batch"}.get(term.couples, term.couples)
+        unit = unit if update.is_above(unit, term.level) else term.level
+        nonzero = update[_coefficient(number, term)] != 0
+        carrying |= update.spread(update.partition(term.level, unit).agg.any(nonzero), unit, "rollout")
+    return carrying
+
+
+def _within(splits: Sequence[Tensor], chosen: Tensor) -> list[Tensor]:
+    """The micro-batches without the rollouts that are not chosen."""
+    left = [rows[chosen[rows]] for rows in splits]
+    return [rows for rows in left if len(rows)]
+
+
+def _taken(update: Batch, rows: Tensor) -> Batch:
+    return update if len(rows) == len(update) else update.take("rollout", rows)
+
+
+def _gathered(
     update: Batch, forward: Forward, splits: Sequence[Tensor], signals: Sequence[Signal]
 ) -> dict[Signal, Tensor]:
     """The signals of the whole update, without a graph."""
@@ -94,77 +141,79 @@ def _gather(
     return whole
 
 
-def _settle(update: Batch, forward: Forward, splits: Sequence[Tensor], live: Sequence[Shape]) -> Batch:
-    """Evaluate the live parts once, on detached signals of the whole update."""
-    signals = now_signals(live)
-    update = update.with_columns(_gather(update, forward, splits, signals))
-    for part in live:
-        update = update.with_columns(part(update))
-    return update.without(signals)
-
-
-def _one_pass(
-    terms: Sequence[Term], update: Batch, forward: Forward, splits: Sequence[Tensor], signals: Sequence[Signal]
-) -> Step:
-    fixed = {f"{t.level}.coefficient.{i}": t.coefficients(update) for i, t in enumerate(terms)}
-    watch = _Watch(terms, update)
-    update = update.with_columns(fixed | watch.members)
-    totals = [0.0] * len(terms)
+def _one_pass(terms: Sequence[Term], update: Batch, forward: Forward, splits: Sequence[Tensor], watch: _Watch) -> None:
+    signals = now_signals(terms)
     for rows in splits:
-        micro = update.take("rollout", rows)
-        micro = micro.with_columns(forward(micro, signals))
-        loss: Tensor | float = 0.0
-        for i, term in enumerate(terms):
-            c = micro[f"{term.level}.coefficient.{i}"]
-            part = torch.where(c != 0, c * term.loss(micro), torch.zeros_like(c)).sum()
-            totals[i] += float(part.detach())
-            loss = loss + part
-        if isinstance(loss, Tensor) and loss.requires_grad:
-            loss.backward()  # type: ignore[no-untyped-call]
-        watch.see(micro)
-    return _step(terms, totals, watch, 1)
+        micro = _taken(update, rows)
+        results = forward(micro, signals)
+        values = watch.see(micro.with_columns({s: x if s.grad else x.detach() for s, x in results.items()}))
+        if values.requires_grad:
+            values.sum().backward()  # type: ignore[no-untyped-call]
 
 
-def _two_passes(
-    terms: Sequence[Term], update: Batch, forward: Forward, splits: Sequence[Tensor], signals: Sequence[Signal]
-) -> Step:
-    leaves = {s: x.requires_grad_() for s, x in _gather(update, forward, splits, signals).items()}
-    whole = update.with_columns(leaves)
-    values = [term(whole) for term in terms]
-    gradients = torch.autograd.grad(torch.stack(values).sum(), list(leaves.values()), allow_unused=True)
-    slopes = {s: g for s, g in zip(leaves, gradients, strict=True) if g is not None}
-    for rows in splits:
-        micro = update.take("rollout", rows)
+def _slopes(terms: Sequence[Term], update: Batch, carrying: Tensor, watch: _Watch) -> dict[Signal, Tensor]:
+    """The derivatives of the loss by the signals that `update` holds."""
+    # Rollouts without a coefficient are not in the loss at all: their signals were never computed.
+    leaves = {s: update[s].detach().requires_grad_() for s in now_signals(terms) if s.grad}
+    chosen = carrying.nonzero().reshape(-1)
+    values = watch.see(_taken(update.with_columns(leaves), chosen))
+    if not values.requires_grad:
+        return {}
+    found = torch.autograd.grad(values.sum(), list(leaves.values()), allow_unused=True)
+    return {s: slope for s, slope in zip(leaves, found, strict=True) if slope is not None}
+
+
+def _second_pass(
+    slopes: Mapping[Signal, Tensor], update: Batch, forward: Forward, splits: Sequence[Tensor], watch: _Watch
+) -> None:
+    moving = torch.zeros(len(update), dtype=torch.bool, device=update.device)
+    for signal, slope in slopes.items():
+        moving |= update.partition(signal.level, "rollout").agg.any(slope != 0)
+    for rows in _within(splits, moving):
+        micro = _taken(update, rows)
         results = forward(micro, list(slopes))
-        parts = [(slopes[s][micro[f"{s.level}.row"]] * x).sum() for s, x in results.items() if x.requires_grad]
+        parts = []
+        for signal, slope in slopes.items():
+            watch.gap(results[signal], micro[signal])
+            if results[signal].requires_grad:
+                parts.append((slope[micro[f"{signal.level}.row"]] * results[signal]).sum())
         if parts:
             torch.stack(parts).sum().backward()  # type: ignore[no-untyped-call]
-    watch = _Watch(terms, whole)
-    watch.see(whole.with_columns(watch.members))
-    return _step(terms, [float(v.detach()) for v in values], watch, 2)
 
 
 class _Watch:
-    """Means of the terms' diagnostics over their members."""
+    """Adds up the terms and what they want to have watched: means over the elements that have a coefficient."""
 
-    def __init__(self, terms: Sequence[Term], update: Batch) -> None:
+    def __init__(self, terms: Sequence[Term]) -> None:
         self.terms = terms
-        # Membership may depend on a whole group, so it is settled on the update, not on each micro-batch.
-        self.members = {f"{t.level}.member.{i}": t.members(update) for i, t in enumerate(terms)}
-        self.sums: dict[str, float] = {}
+        self.totals = [0.0] * len(terms)
+        self.sums: dict[str, tuple[float, int]] = {}
+        self.gaps: list[float] = []
 
-    def see(self, batch: Batch) -> None:
-        with torch.no_grad():
-            for term, (column, everyone) in zip(self.terms, self.members.items(), strict=True):
-                members, count = batch[column], int(everyone.sum())
+    def see(self, batch: Batch) -> Tensor:
+        """[term] the value of each term on a batch that holds whole units."""
+        values = []
+        for number, term in enumerate(self.terms):
+            c = batch[_coefficient(number, term)]
+            values.append(term.total(batch, c))
+            self.totals[number] += float(values[-1].detach())
+            with torch.no_grad():
                 for name, value in term.diagnostics(batch).items():
-                    total = float(value[members].to(torch.float64).sum()) / max(count, 1)
-                    self.sums[name] = self.sums.get(name, 0.0) + total
+                    total, count = self.sums.get(name, (0.0, 0))
+                    members = value[c != 0]
+                    self.sums[name] = (total + float(members.to(torch.float64).sum()), count + len(members))
+        return torch.stack(values) if values else torch.zeros(0)
 
+    def gap(self, now: Tensor, before: Tensor) -> None:
+        """How far the second pass is from the first: nothing, unless the forward is not a function of its input."""
+        self.gaps.append(float((now.detach() - before).abs().max()) if len(now) else 0.0)
 
-def _step(terms: Sequence[Term], totals: Sequence[float], watch: _Watch, passes: int) -> Step:
-    names: dict[str, float] = {}
-    for term, total in zip(terms, totals, strict=True):
-        name = type(term).__name__
-        names[name] = names.get(name, 0.0) + total
-    return Step(sum(totals), names, watch.sums, passes)
+    def step(self, passes: int) -> Step:
+        names: dict[str, float] = {}
+        for term, total in zip(self.terms, self.totals, strict=True):
+            name = type(term).__name__
+            names[name] = names.get(name, 0.0) + total
+        means = {name: total / max(count, 1) for name, (total, count) in self.sums.items()}
+        if self.gaps:
+            means["pass_gap"] = max(self.gaps)
+        return Step(sum(self.totals), names, means, passes)

@@ -26,7 +26,7 @@ class KL(Term):
 
     estimator: str = "k3"
     anchor: str = "ref"  # a role, or old
-    clamp: float = 20.0  # d is held within ± this
+    clamp: float = 20.0  # d is held within ± this in k3, whose exponential would overflow
     limit: float | None = None  # and the estimate within ± this
 
     def __post_init__(self) -> None:
@@ -40,12 +40,13 @@ class KL(Term):
         return (NOW, Signal("logp", of=self.anchor))
 
     def loss(self, batch: Batch) -> Tensor:
-        d = (batch[Signal("logp", of=self.anchor)] - batch[NOW]).clamp(-self.clamp, self.clamp)
+        d = batch[Signal("logp", of=self.anchor)] - batch[NOW]
         if self.estimator == "k1":
             kl = -d
         elif self.estimator == "k2":
             kl = d.square() / 2
         elif self.estimator == "k3":
+            d = d.clamp(-self.clamp, self.clamp)
             kl = d.exp() - d - 1
         else:
             kl = d.abs()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -31,8 +33,8 @@ class Clip(Value):
     kind: str = "ppo"
 
     def __post_init__(self) -> None:
-        within(self, "low", 0)
-        within(self, "high", 0)
+        within(self, "low", 0, column=True)
+        within(self, "high", 0, column=True)
         within(self, "dual", 1, open_low=True, optional=True)
         one_of(self, "kind", ("ppo", "weight"))
         if self.dual is not None and self.kind != "ppo":
@@ -46,11 +48,11 @@ class Clip(Value):
     def needs(self) -> tuple[str, ...]:
         return tuple(b for b in (self.low, self.high) if isinstance(b, str))
 
-    def bounds(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def bounds(self, batch: Batch) -> tuple[Tensor | float, Tensor | float]:
         """The smallest and largest ratio, as numbers or [token]."""
 
-        def bound(b: Number | str) -> Tensor:
-            return batch[b] if isinstance(b, str) else torch.as_tensor(b, dtype=batch.dtype, device=batch.device)
+        def bound(b: Number | str) -> Tensor | float:
+            return batch[b] if isinstance(b, str) else float(b)
 
         return 1 - bound(self.low), 1 + bound(self.high)
 
@@ -72,6 +74,8 @@ class PolicyGradient(Term):
         super().__post_init__()
         one_of(self, "behaviour", ("old", "sampler"))
         within(self, "clamp", 0, open_low=True)
+        if self.ratio in ("group", "batch"):
+            raise PodiumError(f"PolicyGradient.ratio = {self.ratio!r} is wider than a rollout: use 'sequence' at most.")
         if self.ratio == "none" and self.clip is not None:
             raise PodiumError("PolicyGradient(ratio='none') has nothing to clip: set clip=None.")
 
@@ -90,40 +94,64 @@ class PolicyGradient(Term):
 
     def log_ratio(self, batch: Batch) -> Tensor:
         """[token] log of the ratio, at the level of choice."""
-        difference = batch[NOW] - batch[self._old]
+        return self._log_ratio(batch).clamp(*self._limits)
+
+    @property
+    def _limits(self) -> tuple[float, float]:
+        """Within which the log-ratio is held."""
+        return (-self.clamp, self.clamp) if self.ratio == "token" else (-math.inf, min(self.clamp, 10.0))
+
+    def _log_ratio(self, batch: Batch) -> Tensor:
         if self.ratio == "token":
-            return difference.clamp(-self.clamp, self.clamp)
-        span = "rollout" if self.ratio == "sequence" else self.ratio
-        mean = batch.reduce(stop_gradient(difference), "token", span, "mean", where=batch.trained("token"))
+            return batch[NOW] - batch[self._old]
+        mean = stop_gradient(self.span_log_ratio(batch))
         own = batch[NOW] - stop_gradient(batch[NOW])  # 0, with the gradient of this token
-        return (own + batch.spread(mean, span, "token")).clamp(max=min(self.clamp, 10.0))
+        return own + batch.spread(mean, self._span, "token")
+
+    @property
+    def _span(self) -> str:
+        return "rollout" if self.ratio == "sequence" else self.ratio
+
+    def span_log_ratio(self, batch: Batch) -> Tensor:
+        """[span] the mean log-ratio of the trained tokens of each span: log of the length-normalised ratio."""
+        return batch.reduce(
+            batch[NOW] - batch[self._old], "token", self._span, "mean", where=batch.trained("token")
+        )
 
     def loss(self, batch: Batch) -> Tensor:
         a = batch[f"token.{self.advantage}"]
         if self.ratio == "none":
             return -a * batch[NOW]
-        r = self.log_ratio(batch).exp()
         if self.clip is None:
-            return -a * r
-        low, high = self.clip.bounds(batch)
+            return -a * self.log_ratio(batch).exp()
         if self.clip.kind == "weight":
-            return -a * stop_gradient(r.clamp(low, high)) * batch[NOW]
-        loss = torch.maximum(-a * r, -a * r.clamp(low, high))
-        if self.clip.dual is not None:
-            loss = torch.where(a < 0, torch.minimum(loss, -a * self.clip.dual), loss)
-        return loss
+            low, high = self.clip.bounds(batch)
+            return -a * stop_gradient(self.log_ratio(batch).exp()).clamp(min=low).clamp(max=high) * batch[NOW]
+        return -a * self._log_ratio(batch).clamp(*self._held(batch, a)).exp()
+
+    def _held(self, batch: Batch, a: Tensor) -> tuple[Tensor, Tensor]:
+        """[token] where max(−A·r, −A·clip(r)) holds log r: from above alone if A > 0, from below and by `dual` if A < 0.
+
+        One clamp of the logarithm between these is that maximum, at a third of the cost of it and its gradient.
+        """
+        assert self.clip is not None
+        least, most = self._limits
+        dual = most if self.clip.dual is None else min(math.log(self.clip.dual), most)
+        bounds = (torch.as_tensor(b, dtype=a.dtype, device=a.device) for b in self.clip.bounds(batch))
+        low, high = (b.clamp(min=0).log().clamp(least, most) for b in bounds)
+        return torch.where(a < 0, low, least), torch.where(a < 0, dual, high)
 
     def diagnostics(self, batch: Batch) -> dict[str, Tensor]:
         if self.ratio == "none":
             return {}
         a, r = batch[f"token.{self.advantage}"], self.log_ratio(batch).exp()
-        watched = {"ratio": r, "approx_kl": batch[self._old] - batch[NOW]}
+        watched = {"ratio": r, "approx_kl": (batch[self._old] - batch[NOW]).clamp(-self.clamp, self.clamp)}
         if self.clip is None:
             return watched
         low, high = self.clip.bounds(batch)
         if self.clip.kind == "weight":
             return watched | {"clip_fraction": (r < low) | (r > high)}
-        plain, clipped = -a * r, -a * r.clamp(low, high)
+        plain, clipped = -a * r, -a * r.clamp(min=low).clamp(max=high)
         watched["clip_fraction"] = clipped > plain
         if self.clip.dual is not None:
             watched["dual_clip_fraction"] = (a < 0) & (torch.maximum(plain, clipped) > -a * self.clip.dual)

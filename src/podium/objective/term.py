@@ -13,14 +13,13 @@ from podium.core.batch import Batch
 from podium.core.errors import PodiumError, one_of
 from podium.core.part import Part
 from podium.core.schedule import Number
-from podium.core.signal import Signal
 from podium.core.value import Value
 
 __all__ = ["COUPLINGS", "Aggregate", "Term"]
 
 # What a term ties together, from little to much; a micro-batch must hold whole units of it to be exact in one pass.
 COUPLINGS = ("token", "rollout", "group", "update")
-STEP = re.compile(r"^(\w+) (mean|sum)(?: / ([0-9.eE+-]+))?$")
+STEP = re.compile(r"^(\w+) (mean of all|mean|sum)(?: / ([0-9.eE+-]+))?$")
 
 
 class Aggregate(Value):
@@ -31,7 +30,8 @@ class Aggregate(Value):
     - `token sum, rollout mean`; `token sum / 1024, rollout mean`: a constant instead of the length;
     - `group mean`: for a loss that has one value a group.
 
-    A mean counts the elements that hold something trained; an empty rollout is in no denominator.
+    A mean counts the elements that hold something trained; an empty rollout is in no denominator, except that of
+    `token sum / 1024, rollout mean of all`, where the number of rollouts is as constant as the length.
     """
 
     path: str = "token mean"
@@ -40,7 +40,7 @@ class Aggregate(Value):
         self.steps()
 
     def steps(self) -> list[tuple[str, str, float]]:
-        """(level, mean or sum, divisor) from the finest to the coarsest."""
+        """(level, mean, mean of all or sum, divisor) from the finest to the coarsest."""
         steps = []
         for text in self.path.split(","):
             match = STEP.match(text.strip())
@@ -49,8 +49,17 @@ class Aggregate(Value):
                     f"Aggregate.path = {self.path!r}: {text.strip()!r} is not 'LEVEL mean' or 'LEVEL sum', "
                     "with an optional '/ NUMBER'. Example: 'token mean, rollout mean'."
                 )
-            steps.append((match[1], match[2], float(match[3] or 1.0)))
+            steps.append((match[1], match[2], self._divisor(match[3] or "1")))
         return steps
+
+    def _divisor(self, text: str) -> float:
+        try:
+            divisor = float(text)
+        except ValueError:
+            divisor = 0.0
+        if not 0 < divisor < float("inf"):
+            raise PodiumError(f"Aggregate.path = {self.path!r} divides by {text!r}: give a number above 0.")
+        return divisor
 
     def coefficients(self, batch: Batch, members: Tensor) -> Tensor:
         """c with total = Σ c_i · value_i; 0 outside `members`."""
@@ -59,8 +68,9 @@ class Aggregate(Value):
         c = members.to(batch.dtype)
         start = steps[0][0]
         for (level, how, divisor), upper in zip(steps, [s[0] for s in steps[1:]] + ["batch"], strict=True):
-            if how == "mean":
-                count = batch.partition(level, upper).agg.count(present)
+            if how != "sum":
+                counted = present if how == "mean" else batch.trained(level, empty=True)
+                count = batch.partition(level, upper).agg.count(counted)
                 share = 1.0 / count.clamp(min=1).to(c.dtype)
                 c = c * batch.spread(share, upper, start)
             if divisor != 1.0:
@@ -78,6 +88,7 @@ class Term(Part):
 
     stage = "objective"
     level: ClassVar[str] = "token"  # the level of the values that `loss` gives
+    read_by_loop = ("trains",)
 
     aggregate: Aggregate = field(default=Aggregate("token mean"), kw_only=True)
     coefficient: Number = field(default=1.0, kw_only=True)
@@ -98,11 +109,6 @@ class Term(Part):
     def couples(self) -> str:
         """The unit that the loss ties together: token, rollout, group or update."""
         return "token"
-
-    @property
-    def differentiates(self) -> tuple[Signal, ...]:
-        """The signals of the current policy that carry the gradient."""
-        return tuple(n for n in self.needs if isinstance(n, Signal) and n.of == "now")
 
     def loss(self, batch: Batch) -> Tensor:
         """[level] the value of each element."""
@@ -134,8 +140,11 @@ class Term(Part):
             c = c * weight
         return c * self.coefficient
 
+    def total(self, batch: Batch, c: Tensor) -> Tensor:
+        """Σ c_i · loss_i."""
+        # 0 · inf would be NaN: elements outside the term do not enter at all.
+        return torch.where(c != 0, c * self.loss(batch), 0).sum()
+
     def __call__(self, batch: Batch) -> Tensor:
         """The term's value on a whole update."""
-        c = self.coefficients(batch)
-        # 0 · inf would be NaN: elements outside the term do not enter at all.
-        return torch.where(c != 0, c * self.loss(batch), torch.zeros_like(c)).sum()
+        return self.total(batch, self.coefficients(batch))

@@ -29,12 +29,14 @@ class Updates(Part):
         one_of(self, "unit", ("group", "rollout"))
 
     def __call__(self, batch: Batch) -> Iterator[Batch]:
-        """The batches of the successive optimiser steps."""
+        """The batches of the successive optimiser steps: units with nothing to train are in none."""
         for epoch in range(self.epochs):
-            for units in self._order(batch, epoch).chunk(min(self.mini_batches, batch.size(self.unit))):
+            order = self._order(batch, epoch)
+            for units in order.tensor_split(min(self.mini_batches, len(order))) if len(order) else ():
                 yield batch.take(self.unit, units.sort().values)
 
     def _order(self, batch: Batch, epoch: int) -> Tensor:
+        units = batch.trained(self.unit).nonzero().reshape(-1)
         if self.shuffle and self.mini_batches > 1:
-            return torch.argsort(batch.random(self.unit, f"updates.{epoch}"))
-        return torch.arange(batch.size(self.unit), device=batch.device)
+            return units[torch.argsort(batch.random(self.unit, f"updates.{epoch}")[units])]
+        return units

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from podium.core.errors import within
+from podium.core.errors import PodiumError, within
 from podium.core.part import Need, Select
 from podium.core.schedule import Number
 
@@ -29,5 +29,7 @@ class Uncertain(Select):
 
     def __call__(self, columns: Mapping[str, Tensor]) -> Tensor:
         v = columns[self.value]
+        if bool(((v < 0) | (v > 1)).any()):
+            raise PodiumError(f"Uncertain reads success rates: {self.value!r} must lie in [0, 1].")
         weight = (v * (1 - v)).sqrt() + self.explore
         return weight / weight.sum()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
@@ -25,7 +26,8 @@ def covariance(batch: Batch) -> tuple[Tensor, Partition]:
 
 def budget(share: float, trained: Partition) -> Tensor:
     """How many tokens a share of the trained ones is: at least one."""
-    return (trained.agg.count() * share).floor().clamp(min=1)
+    # In float64, as a plain floor(n · share) is: float32 would round 100 · 0.29 = 28.999… up to 29.
+    return (trained.agg.count().double() * share).floor().clamp(min=1)
 
 
 class SelectCovariant(Shape):
@@ -70,8 +72,9 @@ class DropCovariant(Shape):
     def dropped(self, batch: Batch) -> Tensor:
         """[token] who loses its loss."""
         c, trained = covariance(batch)
-        clipped = PolicyGradient(clip=self.clip).diagnostics(batch)["clip_fraction"]
-        candidate = (self.low < c) & (c < self.high) & ~clipped
+        watched = PolicyGradient(clip=self.clip).diagnostics(batch)
+        stopped = watched["clip_fraction"] | watched.get("dual_clip_fraction", torch.zeros_like(c, dtype=torch.bool))
+        candidate = (self.low < c) & (c < self.high) & ~stopped
         rank = trained.rank(batch.random("token", "covariance"), where=candidate)
         return (rank >= 0) & (rank < budget(self.share, trained))
 

@@ -1,0 +1,50 @@
+# Everything lives in .venv, which the first target makes; later runs only look at its stamp.
+
+PYTHON := .venv/bin/python
+STAMP := .venv/.installed
+# Pinned: a range would let pip take another build of torch, which may be gigabytes.
+TORCH := torch==2.13.0
+
+.PHONY: help demo test lint bench docs parity
+
+help:
+	@echo "make demo     a toy policy trained by a few methods, in seconds"
+	@echo "make test     all tests"
+	@echo "make lint     ruff and mypy"
+	@echo "make bench    time against the neighbours' own functions"
+	@echo "make docs     write the page of each method"
+	@echo "make parity   compare numbers with trl and verl, in environments of their own"
+
+demo: $(STAMP)
+	@$(PYTHON) examples/bandit.py
+
+test: $(STAMP)
+	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n 2
+
+lint: $(STAMP)
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+
+bench: $(STAMP)
+	$(PYTHON) benchmarks/core.py
+
+docs: $(STAMP)
+	$(PYTHON) -m podium.docs docs/methods
+
+parity: $(STAMP)
+	$(PYTHON) tests/parity/run.py
+
+$(STAMP): pyproject.toml
+	@if [ ! -x $(PYTHON) ]; then \
+	  for python in python3.11 python3.12 python3; do \
+	    if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	      echo "Making .venv with $$($$python --version)"; exec $$python -m venv .venv; \
+	    fi; \
+	  done; \
+	  echo "Podium needs Python 3.11 or 3.12 with its venv module, and found none." >&2; exit 1; \
+	fi
+	@echo "Installing into .venv (the first time takes some minutes)"
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check $(TORCH)
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check $(TORCH) --editable '.[dev]'
+	@touch $@

@@ -1,0 +1,5 @@
+"""The command line: `podium methods …`."""
+
+from podium.cli.app import main
+
+__all__ = ["main"]

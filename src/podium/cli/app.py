@@ -1,0 +1,43 @@
+"""The `podium` command: its groups, and how its errors look."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from podium import __version__
+from podium.cli import methods
+from podium.cli.console import error, line
+from podium.core.errors import PodiumError
+
+__all__ = ["app", "main"]
+
+# Typer may bring its own copy of click: this is the base of its usage errors in either case.
+UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, help="Reinforcement-learning post-training, as parts.")
+app.add_typer(methods.app, name="methods")
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+) -> None:
+    if version:
+        line(f"podium {__version__}")
+    elif context.invoked_subcommand is None:
+        line(context.get_help())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code: 2 with one line of explanation for input that is refused."""
+    try:
+        return app(None if arguments is None else list(arguments), prog_name="podium", standalone_mode=False) or 0
+    except PodiumError as problem:
+        error(str(problem))
+    except UsageError as problem:
+        error(" ".join(problem.format_message().split()))  # type: ignore[attr-defined]
+    return 2

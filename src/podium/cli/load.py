@@ -1,0 +1,65 @@
+"""A method from what was typed: a name of the catalogue or a YAML file, and changes of settings."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from podium.core import serial
+from podium.core.errors import PodiumError
+from podium.core.method import Method
+from podium.methods.catalogue import get
+
+__all__ = ["load", "pair"]
+
+
+def load(name: str, changes: Sequence[str]) -> Method:
+    """`grpo`, `grpo@verl` or `mine.yaml`, with `PATH=VALUE` changes: `kl=0` is an argument of the recipe,
+    `advantage.scale=none` a setting of a part."""
+    pairs = [pair(change) for change in changes]
+    arguments = {path: value for path, value in pairs if "." not in path}
+    if name.endswith((".yaml", ".yml")):
+        if arguments:
+            raise PodiumError(
+                f"--set {next(iter(arguments))}: a method from a file has no recipe; name a part's setting."
+            )
+        method = _from_file(Path(name))
+    else:
+        method = get(name, **arguments)
+    for path, value in pairs:
+        if "." in path:
+            method = method.set(path, value)
+    return method
+
+
+def _from_file(path: Path) -> Method:
+    try:
+        return Method.from_yaml(path.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise PodiumError(f"Cannot read {str(path)!r}: {problem.strerror}.") from problem
+    except yaml.YAMLError as problem:
+        raise PodiumError(f"{path} is not YAML: {' '.join(str(problem).split())}.") from problem
+
+
+def pair(change: str) -> tuple[str, Any]:
+    """(path, value) of a change as it was typed."""
+    path, equals, text = change.partition("=")
+    if not equals or not path:
+        raise PodiumError(f"--set {change!r} must look like PATH=VALUE, for example advantage.scale=none.")
+    return path, _value(text)
+
+
+def _value(text: str) -> Any:
+    """A value as YAML writes it, and numbers such as 3e-4, which are text to YAML."""
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as problem:
+        raise PodiumError(f"--set: {text!r} is not a value: {' '.join(str(problem).split())}.") from problem
+    if isinstance(data, str):
+        with contextlib.suppress(ValueError):
+            return float(data)
+    return serial.decode(data)

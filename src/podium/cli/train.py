@@ -1,0 +1,176 @@
+"""`podium train`, `podium eval`, `podium compare`: the main job from the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from podium.cli.console import OUT, line, table
+from podium.cli.load import load, pair
+from podium.core.errors import PodiumError
+from podium.core.method import STAGES
+
+__all__ = ["compare", "evaluate", "train"]
+
+World = Annotated[
+    str | None, typer.Option(help="A world: echo, sums, countdown, rules, jsonl:FILE, gym:NAME, file.py:MyWorld.")
+]
+Level = Annotated[int | None, typer.Option(help="How hard its tasks are.")]
+Model = Annotated[str | None, typer.Option(help="podium/tiny, a Hugging Face directory or name, or a GGUF file.")]
+Iterations = Annotated[int | None, typer.Option(help="Iterations of the training loop.")]
+Out = Annotated[Path | None, typer.Option(help="The run's directory.")]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="PATH=VALUE: advantage.scale=none, world.noise=0.1, optimizer.lr=3e-4, tasks=32, …"),
+]
+Device = Annotated[str | None, typer.Option(help="cpu or cuda.")]
+
+
+def train(
+    method: Annotated[
+        str, typer.Argument(help="A slug of the catalogue, slug@preset, or a YAML file of a method.")
+    ] = "grpo",
+    world: World = None,
+    level: Level = None,
+    model: Model = None,
+    iterations: Iterations = None,
+    seed: Annotated[int | None, typer.Option(help="Names all random numbers of the run.")] = None,
+    out: Out = None,
+    device: Device = None,
+    changes: Changes = None,
+    config: Annotated[Path | None, typer.Option(help="A complete config.yaml, as every run keeps one.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="A run's directory to go on with.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+) -> None:
+    """Train a model. Without arguments: GRPO teaches podium/tiny to reach numbers, in two minutes on a laptop."""
+    from podium.report.live import Live
+    from podium.report.page import write_report
+    from podium.training import session
+
+    typed = {"world": world, "model": model, "iterations": iterations, "seed": seed, "device": device}
+    settings = {k: v for k, v in typed.items() if v is not None}
+    if level is not None:
+        settings["level"] = level
+    with Live(OUT) as live:
+        progress = None if quiet else live
+        if resume is not None:
+            if settings or changes or config:
+                raise PodiumError("--resume goes on with the run as it was configured: leave the other options away.")
+            result = session.resume(resume, progress=progress)
+        else:
+            made = _config(config, method, settings, changes or [])
+            if not quiet:
+                line(f"{made.method.name}: {made.method.summary}")
+                line(f"{made.model} on {made.world}, {made.iterations} iterations of {made.tasks} tasks")
+            result = session.train(made, out=out, progress=progress)
+    page = write_report(result.path)
+    if quiet:
+        return
+    if not result.finished:
+        line(f"Stopped. Go on with: podium train --resume {result.path}")
+    first, last = result.evaluations[0], result.evaluations[-1]
+    line(f"Held-out pass@1: {first['eval.pass@1']:.3f} before, {last['eval.pass@1']:.3f} after.", style="bold")
+    line(f"Report: {page}")
+
+
+def _config(file: Path | None, method: str, settings: dict[str, Any], changes: Sequence[str]) -> Any:
+    """A configuration from a file or from a method's name, with settings and `--set` changes."""
+    from podium.training.config import Config
+    from podium.training.session import configure
+
+    pairs = [pair(change) for change in changes]
+    outer = [(p, v) for p, v in pairs if p.partition(".")[0] in ("world", "optimizer") or p in Config.field_names()]
+    inner = [c for c, (p, v) in zip(changes, pairs, strict=True) if (p, v) not in outer]
+    for path, value in outer:
+        settings[path.partition(".")[2] or path] = value
+    if file is None:
+        return configure(load(method, inner), **settings)
+    try:
+        config = Config.from_yaml(file.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise PodiumError(f"Cannot read {str(file)!r}: {problem.strerror}.") from problem
+    given = {k: settings.pop(k) for k in list(settings) if k in Config.field_names()}
+    if settings:
+        given["world_settings"] = {**(config.world_settings or {}), **settings}
+    config = config.replace(**given)
+    for path, value in (pair(c) for c in inner):
+        if path.partition(".")[0] not in STAGES:
+            raise PodiumError(f"--set {path}: with --config, name a part's setting, such as advantage.scale.")
+        config = config.replace(method=config.method.set(path, value))
+    return config
+
+
+def evaluate(
+    target: Annotated[str, typer.Argument(help="A run's directory, or a model.")],
+    world: World = None,
+    level: Level = None,
+    k: Annotated[list[int] | None, typer.Option("--k", help="pass@k for these k; repeat it.")] = None,
+    tasks: Annotated[int, typer.Option(help="Held-out tasks.")] = 128,
+    seed: Annotated[int, typer.Option(help="Names the random numbers.")] = 0,
+    temperature: Annotated[float, typer.Option(help="0: the most likely answer.")] = 1.0,
+    device: Device = None,
+) -> None:
+    """Measure a model or a run on held-out tasks: pass@k, maj@k, length, entropy, distinct right answers."""
+    from podium.evaluation.session import evaluate as measure
+
+    settings = {"level": level} if level is not None else {}
+    found = measure(
+        target,
+        world=world,
+        ks=k or [1, 8],
+        tasks=tasks,
+        seed=seed,
+        temperature=temperature,
+        device=device or "cpu",
+        **settings,
+    )
+    table(
+        ["measure", "mean", "95 % interval"],
+        [[n, f"{m.mean:.3f}", f"[{m.low:.3f}, {m.high:.3f}]"] for n, m in found.items()],
+    )
+
+
+def compare(
+    methods: Annotated[list[str], typer.Argument(help="Two or more methods; the first is the base.")],
+    world: World = None,
+    level: Level = None,
+    model: Model = None,
+    iterations: Iterations = None,
+    seeds: Annotated[int, typer.Option(help="How many seeds each.")] = 5,
+    n: Annotated[int, typer.Option(help="Rollouts a task, in all methods.")] = 8,
+    out: Out = None,
+    changes: Changes = None,
+) -> None:
+    """Train methods on the same tasks, random numbers and token budget, and report paired differences."""
+    from podium.report.compare import write_comparison
+    from podium.training.compare import compare as run
+    from podium.training.compare import interval
+    from podium.training.session import Result
+
+    typed = {"world": world, "model": model, "iterations": iterations, "level": level}
+    settings = {key: v for key, v in typed.items() if v is not None}
+    settings |= {path.partition(".")[2] or path: value for path, value in map(pair, changes or [])}
+
+    def progress(name: str, seed: int, result: Result) -> None:
+        line(f"{name} seed {seed}: held-out pass@1 {result.evaluations[-1]['eval.pass@1']:.3f}")
+
+    found = run(
+        [load(m, []) for m in methods], seeds=seeds, n=n, out=out or Path("runs/compare"), progress=progress, **settings
+    )
+    rows = []
+    for row in found.rows:
+        mean = sum(row.differences) / len(row.differences)
+        rows.append(
+            [
+                row.name,
+                f"{row.mean:.3f}",
+                "[{:.3f}, {:.3f}]".format(*interval(row.finals)),
+                f"{mean:+.3f}",
+                "[{:+.3f}, {:+.3f}]".format(*interval(row.differences)),
+            ]
+        )
+    table(["method", "pass@1", "95 %", "difference", "95 % (paired)"], rows)
+    line(f"Report: {write_comparison(found)}")

@@ -1,0 +1,53 @@
+"""`podium worlds`: list them, play them, check one's own."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from podium.cli.console import line, table
+from podium.core.errors import PodiumError
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Worlds: where tasks come from.", invoke_without_command=True)
+
+Name = Annotated[str, typer.Argument(help="A world: sums, jsonl:FILE, gym:NAME, file.py:MyWorld.")]
+
+
+@app.callback()
+def listing(context: typer.Context) -> None:
+    """List the embedded worlds."""
+    from podium import worlds
+
+    if context.invoked_subcommand is None:
+        rows = [[w.name, ", ".join(map(str, w.levels)), w.summary] for w in worlds.embedded()]
+        table(["world", "levels", "what it asks"], rows)
+        line("Also: jsonl:FILE (your own questions), gym:NAME (reasoning-gym), file.py:MyWorld.")
+
+
+@app.command()
+def play(
+    name: Name,
+    level: Annotated[int | None, typer.Option(help="How hard.")] = None,
+    task: Annotated[int, typer.Option(help="Which task.")] = 0,
+) -> None:
+    """Play a task of a world yourself."""
+    from podium import worlds
+
+    world = worlds.get(name, **({} if level is None else {"level": level}))
+    worlds.play(world, task, lambda prompt: typer.prompt(prompt), line)
+
+
+@app.command()
+def check(name: Name) -> None:
+    """Check a world: determinism, copying, rewards, ends."""
+    from podium import worlds
+
+    findings = worlds.check(worlds.get(name))
+    for finding in findings:
+        line(f"- {finding}")
+    if findings:
+        raise PodiumError(f"{name} has {len(findings)} faults.")
+    line(f"{name} is fine.")

@@ -1,0 +1,41 @@
+"""The comments that stand behind the fields of a value class, from its source."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import io
+import textwrap
+import tokenize
+
+from podium.core.value import Value
+
+__all__ = ["field_comments"]
+
+
+def field_comments(cls: type[Value]) -> dict[str, str]:
+    """Field name → its trailing comment; a subclass that only changes a default inherits the comment."""
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if issubclass(base, Value) and base is not Value:
+            found |= _own(base)
+    return found
+
+
+def _own(cls: type[Value]) -> dict[str, str]:
+    try:
+        source = textwrap.dedent(inspect.getsource(cls))
+    except (OSError, TypeError):  # a class typed into a notebook or a prompt
+        return {}
+    comments = {
+        token.start[0]: token.string.lstrip("# ").strip()
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type == tokenize.COMMENT
+    }
+    body = ast.parse(source).body[0]
+    assert isinstance(body, ast.ClassDef)
+    return {
+        node.target.id: comments[node.end_lineno]
+        for node in body.body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.end_lineno in comments
+    }

@@ -1,0 +1,74 @@
+"""Measuring a model on held-out tasks of a world."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from podium.core.build import Rollout
+from podium.core.errors import PodiumError
+from podium.evaluation.passk import confidence, majority_at_k, pass_at_k
+from podium.rollout.plan import TaskRequest
+from podium.rollout.sample import Sample
+from podium.sampler.request import Sampling
+from podium.training.driver import Driver
+
+__all__ = ["Measure", "held_out", "measure"]
+
+# Evaluation draws from streams that training never uses.
+EVALUATION = 1 << 40
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number with its 95 % confidence interval over tasks."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+def held_out(
+    driver: Driver, *, tasks: int, samples: int, max_tokens: int, seed: int = 0, temperature: float = 1.0
+) -> list[list[Rollout]]:
+    """`samples` rollouts of each of the first `tasks` tasks of the world's test split."""
+    size = driver.world.size("test")
+    count = tasks if size is None else min(tasks, size)
+    if count == 0:
+        raise PodiumError(f"The world {driver.world.name!r} has no held-out tasks.")
+    strategy = Sample(n=samples, temperature=temperature or 1.0)
+    sampling = Sampling(max_tokens=max_tokens, temperature=temperature)
+    plans = []
+    for number in range(count):
+        request = TaskRequest(driver.world.task(number, "test"), number, sampling, (seed, EVALUATION, number))
+        plans.append(strategy.plan(request))
+    return driver.collect(plans)
+
+
+def measure(groups: Sequence[Sequence[Rollout]], ks: Sequence[int] = (1,)) -> dict[str, Measure]:
+    """pass@k, avg, maj@k, distinct right answers, length and entropy, each with an interval over tasks."""
+    correct = [[bool(r.columns["correct"]) for r in group] for group in groups]
+    answers = [[str(r.columns["answer"]) for r in group] for group in groups]
+    per_task: dict[str, list[float]] = {"reward": [_mean([r.columns["reward"] for r in g]) for g in groups]}
+    for k in ks:
+        per_task[f"pass@{k}"] = [pass_at_k(len(c), sum(c), k) for c in correct]
+        if k > 1:
+            per_task[f"maj@{k}"] = [majority_at_k(a, c, k) for a, c in zip(answers, correct, strict=True)]
+    per_task["distinct"] = [
+        float(len({a for a, right in zip(group, c, strict=True) if right})) for group, c in zip(answers, correct, strict=True)
+    ]
+    per_task["length"] = [_mean([sum(len(t.ids) for t in r.turns) for r in g]) for g in groups]
+    per_task["entropy"] = [
+        _mean([h for r in g for t in r.turns for h in t.tokens.get("sampler.entropy", ())]) for g in groups
+    ]
+    return {name: Measure(_mean(values), *confidence(values)) for name, values in per_task.items()}
+
+
+def _mean(values: Sequence[Any]) -> float:
+    return float(np.mean(values)) if len(values) else 0.0

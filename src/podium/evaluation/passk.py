@@ -1,0 +1,39 @@
+"""How often a model is right when it may try k times."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+__all__ = ["confidence", "majority_at_k", "pass_at_k"]
+
+
+def pass_at_k(n: int, correct: int, k: int) -> float:
+    """1 − C(n − c, k) / C(n, k): the chance that one of k tries is right, unbiased from n tries of which c were."""
+    if k > n:
+        raise ValueError(f"pass@{k} needs at least {k} samples a task, not {n}.")
+    if n - correct < k:
+        return 1.0
+    return 1.0 - math.prod((n - correct - i) / (n - i) for i in range(k))
+
+
+def majority_at_k(answers: Sequence[str], correct: Sequence[bool], k: int) -> float:
+    """Whether the most frequent of the first k answers is right; of equally frequent ones each counts its share."""
+    first = list(zip(answers[:k], correct[:k], strict=True))
+    counts = Counter(a for a, _ in first)
+    top = max(counts.values())
+    right = {a: c for a, c in first}
+    winners = [a for a, c in counts.items() if c == top]
+    return sum(bool(right[a]) for a in winners) / len(winners)
+
+
+def confidence(values: Sequence[float], level: float = 0.95, draws: int = 2000, seed: int = 0) -> tuple[float, float]:
+    """A bootstrap interval of the mean over tasks."""
+    x = np.asarray(values, dtype=float)
+    rng = np.random.default_rng(seed)
+    means = rng.choice(x, size=(draws, len(x))).mean(axis=1)
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)

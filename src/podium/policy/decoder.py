@@ -1,0 +1,321 @@
+"""A plain decoder over the parameters of a Hugging Face model of the Llama, Qwen2 and Qwen3 families.
+
+It works on the module's own tensors: nothing is copied, an optimiser step is seen at once. Two ways through it:
+`encode` for packed sequences (differentiable; training, scoring, prompts) and `step` for one token of every row with a
+static key-value cache (sampling). Both give the logits of the module's own forward pass up to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from podium.policy.pack import Packed
+
+__all__ = ["Cache", "Decoder", "KeyValues", "unsupported"]
+
+FAMILIES = ("llama", "qwen2", "qwen3")
+ROPES = ("default", "linear", "llama3", "yarn")  # frequencies that do not depend on the sequence's length
+KeyValues = list[tuple[Tensor, Tensor]]  # per layer: keys and values [nodes, key-value heads, head size]
+
+
+def unsupported(model: nn.Module) -> str | None:
+    """Why this model must go through its own forward pass; None: it need not."""
+    config: Any = model.config
+    if config.model_type not in FAMILIES:
+        return f"its architecture is {config.model_type}"
+    rope = config.rope_parameters or {}
+    if rope.get("rope_type", "default") not in ROPES or rope.get("partial_rotary_factor", 1.0) != 1.0:
+        return f"its rotary embedding is of the type {rope.get('rope_type')}"
+    if any(kind != "full_attention" for kind in getattr(config, "layer_types", None) or ()):
+        return "some of its layers have a sliding window"
+    if config.hidden_act != "silu":
+        return f"its activation is {config.hidden_act}"
+    return None
+
+
+@dataclass
+class Cache:
+    """Keys and values of rows under way: [layers, rows, key-value heads, length, head size]."""
+
+    keys: Tensor
+    values: Tensor
+
+    @property
+    def rows(self) -> int:
+        return self.keys.shape[1]
+
+    @property
+    def length(self) -> int:
+        return self.keys.shape[3]
+
+
+class _Joined(torch.autograd.Function):
+    """y = x Wᵀ for a weight whose parts are the storage of several parameters, which receive their own gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, *parts: Tensor) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        ctx.sizes = [p.shape[0] for p in parts]
+        return F.linear(x, weight)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight = ctx.saved_tensors
+        (g,) = grads
+        gx = g @ weight if ctx.needs_input_grad[0] else None
+        if not any(ctx.needs_input_grad[2:]):
+            return (gx, None, *[None] * len(ctx.sizes))
+        return (gx, None, *(g.t() @ x).split(ctx.sizes))
+
+
+class Joint:
+    """Linear layers that read the same input, as one matrix product.
+
+    Their weights are moved into one tensor and the parameters become views of it, so there is still one copy of them.
+    """
+
+    def __init__(self, modules: Sequence[nn.Module]) -> None:
+        self.modules = list(modules)
+        self.plain = all(type(m) is nn.Linear for m in self.modules)
+        self.weight = torch.empty(0)
+        self.bias: Tensor | None = None
+        if self.plain:
+            self._join()
+
+    def _join(self) -> None:
+        with torch.no_grad():
+            self.weight = self._one([m.weight for m in self.modules])
+            self.bias = self._one([m.bias for m in self.modules]) if self.modules[0].bias is not None else None
+
+    @staticmethod
+    def _one(parts: list[Any]) -> Tensor:
+        whole = torch.cat([p.data for p in parts])
+        for part, piece in zip(parts, torch.split(whole, [p.shape[0] for p in parts]), strict=True):
+            part.data = piece
+        return whole
+
+    def settle(self) -> None:
+        """Join again if someone has given the parameters other storage, as moving a model does."""
+        if not self.plain:
+            return
+        place = self.weight.data_ptr()
+        for m in self.modules:
+            weight: Any = m.weight
+            if weight.data_ptr() != place or weight.dtype != self.weight.dtype:
+                self._join()
+                return
+            place += weight.numel() * weight.element_size()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if not self.plain:  # adapters: each layer knows best
+            return torch.cat([m(x) for m in self.modules], -1)
+        if not torch.is_grad_enabled():
+            return F.linear(x, self.weight, self.bias)
+        y: Tensor = _Joined.apply(x, self.weight, *[m.weight for m in self.modules])  # type: ignore[no-untyped-call]
+        biases: list[Any] = [m.bias for m in self.modules]
+        return y if self.bias is None else y + torch.cat(biases)
+
+
+class _Layer:
+    """One block's parameters and how they are applied."""
+
+    def __init__(self, block: Any) -> None:
+        attention, mlp = block.self_attn, block.mlp
+        self.block = block
+        self.qkv = Joint([attention.q_proj, attention.k_proj, attention.v_proj])
+        self.gate_up = Joint([mlp.gate_proj, mlp.up_proj])
+        self.out: nn.Module = attention.o_proj
+        self.down: nn.Module = mlp.down_proj
+        self.q_norm = getattr(attention, "q_norm", None)
+        self.k_norm = getattr(attention, "k_norm", None)
+
+
+class Decoder:
+    """The model as a function of its parameters."""
+
+    def __init__(self, model: nn.Module) -> None:
+        whole: Any = model
+        self.config: Any = whole.config
+        body = whole.model
+        self.embedding: nn.Module = body.embed_tokens
+        self.norm: Any = body.norm
+        self.head: Any = whole.lm_head
+        self.layers = [_Layer(block) for block in body.layers]
+        c = self.config
+        self.heads, self.kv_heads = c.num_attention_heads, c.num_key_value_heads
+        self.head_size: int = getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads
+        self.eps: float = c.rms_norm_eps
+        self.scale = self.head_size**-0.5
+        self.checkpointing = False  # recompute each block in the backward pass instead of keeping its activations
+        self._rope: tuple[Tensor, Tensor] | None = None
+
+    @property
+    def device(self) -> torch.device:
+        return self.norm.weight.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.norm.weight.dtype
+
+    def settle(self) -> None:
+        """To be called before `step`s: the parameters may have been moved since the last ones."""
+        for layer in self.layers:
+            layer.qkv.settle()
+            layer.gate_up.settle()
+
+    # -- pieces ----------------------------------------------------------------------------------------------------
+
+    def rope(self, length: int) -> tuple[Tensor, Tensor]:
+        """Tables of cosines and signed sines, [at least `length`, head size]."""
+        table, like = self._rope, self.norm.weight
+        if (
+            table is None
+            or table[0].shape[0] < length
+            or (table[0].device, table[0].dtype) != (like.device, like.dtype)
+        ):
+            size = max(256, 1 << (length - 1).bit_length())
+            frequency, factor = _frequencies(self.config, self.head_size, self.device)
+            angle = torch.arange(size, device=self.device, dtype=torch.float32)[:, None] * frequency
+            cos, sin = angle.cos() * factor, angle.sin() * factor
+            table = (torch.cat([cos, cos], -1).to(self.dtype), torch.cat([-sin, sin], -1).to(self.dtype))
+            self._rope = table
+        return table
+
+    def _turned(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        """Rotary embedding: the first and second half of each head are the two coordinates that turn."""
+        return torch.addcmul(x * cos, x.roll(self.head_size // 2, -1), sin)
+
+    def _norm(self, x: Tensor, norm: Any) -> Tensor:
+        return F.rms_norm(x, (x.shape[-1],), norm.weight, self.eps)
+
+    def _project(self, x: Tensor, layer: _Layer, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys (turned) and values of tokens: [N, heads, head size]."""
+        h, kv = self.heads, self.kv_heads
+        qkv = layer.qkv(self._norm(x, layer.block.input_layernorm)).view(-1, h + 2 * kv, self.head_size)
+        if layer.q_norm is None:
+            turned = self._turned(qkv[:, : h + kv], cos, sin)
+            return turned[:, :h], turned[:, h:], qkv[:, h + kv :]
+        q, k, v = torch.split(qkv, [h, kv, kv], 1)
+        return (
+            self._turned(self._norm(q, layer.q_norm), cos, sin),
+            self._turned(self._norm(k, layer.k_norm), cos, sin),
+            v,
+        )
+
+    @staticmethod
+    def _add(x: Tensor, y: Tensor, linear: nn.Module) -> Tensor:
+        """x + linear(y)."""
+        if type(linear) is nn.Linear and linear.bias is None:
+            return torch.addmm(x, y, linear.weight.t())
+        added: Tensor = x + linear(y)
+        return added
+
+    def _mlp(self, x: Tensor, layer: _Layer) -> Tensor:
+        gate, up = layer.gate_up(self._norm(x, layer.block.post_attention_layernorm)).chunk(2, -1)
+        return self._add(x, F.silu(gate) * up, layer.down)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """[N, vocabulary] from final hidden states."""
+        result: Tensor = self.head(hidden)
+        return result
+
+    # -- packed sequences ------------------------------------------------------------------------------------------
+
+    def encode(self, packed: Packed, past: KeyValues | None = None, keep: bool = False) -> tuple[Tensor, KeyValues]:
+        """Final hidden states [N, D] of the packed nodes; with `keep`, also every layer's keys and values.
+
+        `past` holds the keys and values of the given nodes; those that are kept begin with them.
+        """
+        self.settle()
+        length = max(b.keys.shape[1] for b in packed.buckets)
+        cos, sin = (table.index_select(0, packed.position)[:, None] for table in self.rope(length))
+        x: Tensor = self.embedding(packed.ids)
+        kept: KeyValues = []
+        recompute = self.checkpointing and torch.is_grad_enabled() and not keep
+        for number, layer in enumerate(self.layers):
+            given = None if past is None else past[number]
+            if recompute:
+                x, _ = checkpoint(self._block, x, layer, cos, sin, packed, given, use_reentrant=False)
+            else:
+                x, kv = self._block(x, layer, cos, sin, packed, given)
+                if keep:
+                    kept.append(kv)
+        return self._norm(x, self.norm), kept
+
+    def _block(
+        self, x: Tensor, layer: _Layer, cos: Tensor, sin: Tensor, packed: Packed, given: tuple[Tensor, Tensor] | None
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        q, k, v = self._project(x, layer, cos, sin)
+        if given is not None:
+            k, v = torch.cat([given[0], k]), torch.cat([given[1], v])
+        x = self._add(x, self._attend(q, k, v, packed), layer.out)
+        return self._mlp(x, layer), (k, v)
+
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, packed: Packed) -> Tensor:
+        """Attention of every node over its path, [N, heads · head size]."""
+        outputs = []
+        for bucket in packed.buckets:
+            rows = bucket.queries.shape[0]
+            queries, keys, values = (
+                x.index_select(0, index.view(-1)).view(rows, -1, x.shape[1], self.head_size).transpose(1, 2)
+                for x, index in ((q, bucket.queries), (k, bucket.keys), (v, bucket.keys))
+            )
+            grouped = self.heads != self.kv_heads
+            out = F.scaled_dot_product_attention(
+                queries, keys, values, attn_mask=bucket.mask, is_causal=bucket.mask is None, enable_gqa=grouped
+            )
+            outputs.append(out.transpose(1, 2).reshape(-1, self.heads * self.head_size))
+        joined = outputs[0] if len(outputs) == 1 else torch.cat(outputs)
+        return joined.index_select(0, packed.back)
+
+    # -- one token of every row ------------------------------------------------------------------------------------
+
+    def cache(self, rows: int, length: int) -> Cache:
+        shape = (len(self.layers), rows, self.kv_heads, length, self.head_size)
+        # Zeros, not uninitialised memory: what lies beyond a row's end is multiplied by 0 and must be finite.
+        return Cache(*(torch.zeros(shape, dtype=self.dtype, device=self.device) for _ in range(2)))
+
+    def step(self, ids: Tensor, position: Tensor, cache: Cache, length: int) -> Tensor:
+        """Logits [n, vocabulary] after one more token in each of the first n rows of the cache.
+
+        The token ids[i] stands at position[i] of row i, below `length`; its keys and values are written there. Only
+        tensors of fixed shape are touched, and nothing is read back to the host.
+        """
+        n, kv, d = ids.shape[0], self.kv_heads, self.head_size
+        cos, sin = (table.index_select(0, position)[:, None] for table in self.rope(length))
+        seen = torch.arange(length, device=ids.device) <= position[:, None]
+        mask = torch.zeros((n, length), dtype=self.dtype, device=ids.device).masked_fill_(~seen, float("-inf"))
+        mask = mask[:, None].expand(n, kv, length).reshape(n * kv, 1, length)
+        first = torch.arange(n * kv, device=ids.device).view(n, kv) * cache.length
+        place = (first + position[:, None]).view(-1)  # [n · kv] where the new keys go in a layer's flat cache
+        x: Tensor = self.embedding(ids)
+        for layer, keys, values in zip(self.layers, cache.keys, cache.values, strict=True):
+            q, k, v = self._project(x, layer, cos, sin)
+            keys.view(-1, d).index_copy_(0, place, k.reshape(-1, d))
+            values.view(-1, d).index_copy_(0, place, v.reshape(-1, d))
+            seen_keys = keys[:n].view(n * kv, cache.length, d)[:, :length]
+            seen_values = values[:n].view(n * kv, cache.length, d)[:, :length]
+            score = torch.baddbmm(mask, q.reshape(n * kv, -1, d), seen_keys.transpose(1, 2), alpha=self.scale)
+            out = torch.bmm(score.softmax(-1, dtype=torch.float32).to(self.dtype), seen_values)
+            x = self._add(x, out.view(n, -1), layer.out)
+            x = self._mlp(x, layer)
+        return self.logits(self._norm(x, self.norm))
+
+
+def _frequencies(config: Any, size: int, device: torch.device) -> tuple[Tensor, float]:
+    """Angular frequencies of the rotary embedding and the factor on its sines and cosines."""
+    rope = config.rope_parameters
+    if rope.get("rope_type", "default") == "default":
+        exponent = torch.arange(0, size, 2, dtype=torch.float32, device=device) / size
+        return 1.0 / rope["rope_theta"] ** exponent, 1.0
+    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+    frequency, factor = ROPE_INIT_FUNCTIONS[rope["rope_type"]](config, device)
+    return frequency.to(torch.float32), float(factor)

@@ -1,0 +1,169 @@
+"""Loading models: the embedded one, a Hugging Face directory or hub name, or a GGUF file. Never a pickle."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+
+from podium.core.errors import PodiumError, nearest
+from podium.policy import lora as adapters
+from podium.policy.policy import Policy
+
+__all__ = ["load"]
+
+EMBEDDED = "podium/"
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+
+
+def load(
+    name: str | Path, *, dtype: str = "float32", device: str = "cpu", lora: Mapping[str, Any] | None = None
+) -> Policy:
+    """A policy from `podium/tiny`, a directory, a hub name or a GGUF file; with `lora`, only adapters are trained."""
+    if dtype not in DTYPES:
+        raise PodiumError(f"dtype = {dtype!r} is not one of {', '.join(DTYPES)}. {nearest(dtype, DTYPES)}")
+    place = _device(device)
+    source, options, shown = _source(name)
+    with _quiet():
+        model, tokenizer = _read(source, options, shown, DTYPES[dtype])
+    if len(tokenizer) > model.config.vocab_size:
+        raise PodiumError(
+            f"{shown}: its tokenizer has {len(tokenizer)} tokens, its model only {model.config.vocab_size}. "
+            "They do not belong together."
+        )
+    if lora is not None:
+        model = adapters.attach(model, lora)
+    return Policy(model.to(place), tokenizer, name=shown)
+
+
+def _device(device: str) -> torch.device:
+    try:
+        place = torch.device(device)
+    except RuntimeError as error:
+        raise PodiumError(f"There is no device {device!r}: use cpu, cuda or cuda:N.") from error
+    if place.type == "cuda" and not torch.cuda.is_available():
+        raise PodiumError("There is no CUDA device here, or this build of torch does not support it: use device='cpu'.")
+    return place
+
+
+def _source(name: str | Path) -> tuple[str, dict[str, Any], str]:
+    """Where the files are, options of the readers, and the name to show."""
+    shown = str(name)
+    if shown.startswith(EMBEDDED):
+        folder = Path(str(files("podium"))) / "models"
+        path = folder / shown.removeprefix(EMBEDDED)
+        if not (path / "config.json").is_file():
+            known = [EMBEDDED + p.parent.name for p in folder.glob("*/config.json")] if folder.is_dir() else []
+            raise PodiumError(f"There is no embedded model {shown!r}. {nearest(shown, known)}")
+        return str(path), {}, shown
+    path = Path(shown).expanduser()
+    if path.suffix == ".gguf":
+        return (*_gguf(path), shown)
+    if path.is_dir():
+        _check_directory(path)
+        return str(path), {}, shown
+    if path.exists():
+        raise PodiumError(
+            f"{shown} is a file. A model is a directory with config.json and safetensors, or a .gguf file."
+        )
+    if not HUB_NAME.fullmatch(shown):
+        raise PodiumError(f"There is no model directory {shown}.")
+    return shown, {}, shown
+
+
+def _gguf(path: Path) -> tuple[str, dict[str, Any]]:
+    if not path.is_file():
+        raise PodiumError(f"There is no file {path}.")
+    try:
+        import_module("gguf")
+    except ImportError as error:
+        raise PodiumError("A GGUF file needs the package gguf: pip install gguf.") from error
+    return str(path.parent), {"gguf_file": path.name}
+
+
+def _check_directory(path: Path) -> None:
+    """Refuse what cannot be loaded, before anything is loaded."""
+    config = path / "config.json"
+    if not config.is_file():
+        raise PodiumError(f"{path} is not a model: it has no config.json.")
+    try:
+        json.loads(config.read_text())
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise PodiumError(f"{config} is not valid JSON: {error}") from error
+    weights = sorted(path.glob("*.safetensors"))
+    if not weights:
+        pickles = [p.name for p in path.iterdir() if p.suffix in (".bin", ".pt", ".pth", ".pkl")]
+        if pickles:
+            raise PodiumError(
+                f"{path} has its weights as a pickle ({pickles[0]}), which can run any program when it is opened. "
+                "Podium reads safetensors only: load it where you trust it and write it again with save_pretrained."
+            )
+        raise PodiumError(f"{path} has no weights: no *.safetensors.")
+    for file in weights:
+        try:
+            with safe_open(file, framework="pt") as opened:
+                opened.keys()
+        except (SafetensorError, OSError) as error:
+            raise PodiumError(f"{file} is damaged: {error}. Copy or download it again.") from error
+
+
+def _read(source: str, options: dict[str, Any], shown: str, dtype: torch.dtype) -> tuple[Any, Any]:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    reader: Any = AutoModelForCausalLM
+    try:
+        model, report = reader.from_pretrained(
+            source,
+            dtype=dtype,
+            trust_remote_code=False,
+            output_loading_info=True,
+            **({} if options else {"use_safetensors": True}),
+            **options,
+        )
+    except Exception as error:
+        raise PodiumError(f"{_failure(shown, source)}: {_reason(error)}") from error
+    missing = sorted(report.get("missing_keys") or ()) + sorted(str(k) for k in report.get("mismatched_keys") or ())
+    if missing:
+        raise PodiumError(
+            f"{shown} is incomplete: {len(missing)} weights are missing or have another shape, such as {missing[0]}."
+        )
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **options)
+    except Exception as error:
+        raise PodiumError(f"The tokenizer of {shown} cannot be loaded: {_reason(error)}") from error
+    return model, tokenizer
+
+
+def _failure(shown: str, source: str) -> str:
+    if Path(source).exists():
+        return f"The model {shown} cannot be loaded"
+    return f"{shown} is neither a directory here nor a model that could be fetched from the hub"
+
+
+def _reason(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without progress bars and reports: what a person must know is said in Podium's own words."""
+    logging: Any = import_module("transformers.utils.logging")
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()

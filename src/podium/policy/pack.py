@@ -1,0 +1,168 @@
+"""Packing: token sequences as a trie, so that every distinct prefix goes through the model once.
+
+Sequences that begin alike (the rollouts of a group, the turns of a rollout, contexts with one system prompt) share the
+nodes of their common beginning. Linear layers see each node once and no padding; attention runs on the leaves, whose
+keys are gathered along the path from the root. All of it is index arithmetic on the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+__all__ = ["Bucket", "Packed", "common_prefix", "pack"]
+
+Ids = tuple[int, ...]
+Index = NDArray[np.int64]
+
+# Attention pads the leaves of a bucket to one length; a leaf much shorter than the longest starts a new bucket.
+SHORTEST = 0.6
+ROUND = 16  # lengths are rounded up to this, so that sums run in the same order whatever else is in the batch
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Leaves of similar length, padded for attention. Values index nodes; padding points at node 0."""
+
+    queries: Tensor  # [B, Tq] the new nodes that this leaf computes (indices among the new nodes)
+    keys: Tensor  # [B, T] all nodes on the path (indices among the given nodes, then the new ones)
+    mask: Tensor | None  # [B, 1, Tq, T] where a query may look; None: plain causal order
+
+    def to(self, device: torch.device | str) -> Bucket:
+        mask = None if self.mask is None else self.mask.to(device)
+        return Bucket(self.queries.to(device), self.keys.to(device), mask)
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A batch of sequences as distinct nodes."""
+
+    ids: Tensor  # [N] token of each new node
+    position: Tensor  # [N] its place in its sequence
+    buckets: list[Bucket]
+    back: Tensor  # [N] where each node's attention output lies among the buckets' flattened outputs
+    nodes: list[Index]  # for each sequence its nodes, given ones first
+    given: int = 0  # nodes whose keys and values are already known
+
+    def __len__(self) -> int:
+        return self.ids.numel()
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all sequences, each counted as often as it occurs."""
+        return sum(len(n) for n in self.nodes)
+
+
+@dataclass
+class _Leaf:
+    nodes: Index  # of the whole path
+    start: int  # the first position whose node this leaf computes
+    prefixes: list[int] = field(default_factory=list)  # sequences that end on its path
+
+
+def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
+    """How many tokens two sequences have in common at their beginning."""
+    limit = min(len(a), len(b))
+    done = 0
+    while done < limit and a[done : done + 64] == b[done : done + 64]:  # whole stretches at C speed
+        done += 64
+    done = min(done, limit)
+    while done < limit and a[done] == b[done]:
+        done += 1
+    return done
+
+
+def pack(
+    sequences: Sequence[Ids], device: torch.device | str = "cpu", given: Sequence[tuple[int, int]] | None = None
+) -> Packed:
+    """Build the trie of non-empty sequences.
+
+    `given` has for each sequence (where its known nodes begin among the given ones, how many of its first tokens are
+    known); the last token of a sequence is never taken as known, so that its hidden state exists.
+    """
+    known = given or [(0, 0)] * len(sequences)
+    leaves, ids, position = _trie(sequences, known)
+    total = max((begin + count for begin, count in known), default=0)
+    nodes: list[Index] = [leaves[0].nodes] * len(sequences)
+    for leaf in leaves:
+        leaf.nodes = np.where(leaf.nodes < 0, -1 - leaf.nodes, leaf.nodes + total)
+        for number in leaf.prefixes:
+            nodes[number] = leaf.nodes[: len(sequences[number])]
+    buckets, back = _buckets(leaves, len(ids), total)
+    return Packed(
+        torch.from_numpy(np.asarray(ids, dtype=np.int64)).to(device),
+        torch.from_numpy(np.asarray(position, dtype=np.int64)).to(device),
+        [b.to(device) for b in buckets],
+        torch.from_numpy(back).to(device),
+        nodes,
+        total,
+    )
+
+
+def _trie(sequences: Sequence[Ids], known: Sequence[tuple[int, int]]) -> tuple[list[_Leaf], list[int], list[int]]:
+    """Leaves with their paths. New nodes are numbered from 0; the given node k is −1 − k."""
+    # In lexicographic order a sequence follows its prefixes, and shares most with its neighbour.
+    order = sorted(range(len(sequences)), key=lambda i: sequences[i])
+    leaves: list[_Leaf] = []
+    ids: list[int] = []
+    position: list[int] = []
+    before: Ids = ()
+    waiting: list[int] = []
+    for place, number in enumerate(order):
+        sequence = sequences[number]
+        waiting.append(number)
+        if place + 1 < len(order):
+            after = sequences[order[place + 1]]
+            if len(after) >= len(sequence) and after[: len(sequence)] == sequence:
+                continue  # its nodes lie on the path of a longer one
+        shared = common_prefix(before, sequence) if leaves else 0
+        begin, count = known[number]
+        count = min(count, min(len(sequences[i]) for i in waiting) - 1)
+        path = [leaves[-1].nodes[:shared]] if shared else []
+        if count > shared:
+            path.append(np.arange(-1 - begin - shared, -1 - begin - count, -1, dtype=np.int64))
+        start = max(shared, count)
+        path.append(np.arange(len(ids), len(ids) + len(sequence) - start, dtype=np.int64))
+        ids.extend(sequence[start:])
+        position.extend(range(start, len(sequence)))
+        leaves.append(_Leaf(np.concatenate(path), start, waiting))
+        before, waiting = sequence, []
+    return leaves, ids, position
+
+
+def _buckets(leaves: list[_Leaf], nodes: int, given: int) -> tuple[list[Bucket], Index]:
+    """Pad leaves of similar length together, and note where each node's output will lie."""
+    order = sorted(leaves, key=lambda leaf: -len(leaf.nodes))
+    parts: list[list[_Leaf]] = []
+    for leaf in order:
+        if not parts or len(leaf.nodes) < SHORTEST * len(parts[-1][0].nodes):
+            parts.append([])
+        parts[-1].append(leaf)
+    back = np.zeros(nodes, dtype=np.int64)
+    buckets: list[Bucket] = []
+    offset = 0
+    for part in parts:
+        length = -(-len(part[0].nodes) // ROUND) * ROUND
+        causal = all(leaf.start == 0 for leaf in part)
+        width = length if causal else max(len(leaf.nodes) - leaf.start for leaf in part)
+        width = -(-width // ROUND) * ROUND
+        queries = np.zeros((len(part), width), dtype=np.int64)
+        keys = np.zeros((len(part), length), dtype=np.int64)
+        for row, leaf in enumerate(part):
+            own = leaf.nodes[leaf.start :] - given
+            queries[row, : len(own)] = own
+            keys[row, : len(leaf.nodes)] = leaf.nodes
+            back[own] = np.arange(len(own)) + (offset + row * width)
+        mask = None
+        if not causal:
+            starts = torch.tensor([leaf.start for leaf in part])
+            at = starts[:, None] + torch.arange(width)  # [B, Tq] position of each query
+            mask = (torch.arange(length) <= at[:, :, None])[:, None]
+        buckets.append(Bucket(torch.from_numpy(queries), torch.from_numpy(keys), mask))
+        offset += len(part) * width
+    return buckets, back

@@ -1,0 +1,130 @@
+"""The report of a run: one self-contained HTML file with curves, rollouts before and after, and the method."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from podium.report.chart import Series, chart
+from podium.store.files import atomic_write
+from podium.store.run import RunDirectory
+from podium.training.config import Config
+
+__all__ = ["document", "write_report"]
+
+# What is drawn, where a run has it: (title, metric).
+CURVES = (
+    ("reward", "reward"),
+    ("entropy", "entropy"),
+    ("length (tokens)", "length"),
+    ("groups without signal", "flat_groups"),
+    ("clipped tokens", "clip_fraction"),
+    ("gradient norm", "grad_norm.policy"),
+)
+
+STYLE = """
+:root{color-scheme:light dark;--fg:#1f2937;--mut:#6b7280;--line:#e5e7eb;--bg:#fff;--card:#f9fafb;--good:#059669;--bad:#dc2626}
+@media(prefers-color-scheme:dark){:root{--fg:#e5e7eb;--mut:#9ca3af;--line:#374151;--bg:#111827;--card:#1f2937}}
+body{font:15px/1.5 system-ui,sans-serif;color:var(--fg);background:var(--bg);max-width:1180px;margin:2rem auto;padding:0 1.2rem}
+h1{font-size:1.5rem;margin:.2rem 0}h2{font-size:1.1rem;margin:2rem 0 .6rem}p.lead{font-size:1.05rem}
+.grid{stroke:var(--line);stroke-width:1}.tick{font-size:11px;fill:var(--mut)}.title{font-size:13px;font-weight:600;fill:var(--fg)}
+.charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(340px,1fr));gap:1rem}
+.charts>div,.rollout{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:.6rem}
+.columns{display:grid;grid-template-columns:1fr 1fr;gap:1rem}@media(max-width:800px){.columns{grid-template-columns:1fr}}
+.rollout{margin-bottom:.7rem}.rollout pre{margin:.3rem 0 0;white-space:pre-wrap;font:13px/1.4 ui-monospace,monospace}
+.prompt{color:var(--mut)}.yes{color:var(--good);font-weight:600}.no{color:var(--bad);font-weight:600}
+pre.code{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:.8rem;overflow:auto;font:13px/1.4 ui-monospace,monospace}
+table{border-collapse:collapse}td,th{padding:.3rem .8rem;border-bottom:1px solid var(--line);text-align:right}th:first-child,td:first-child{text-align:left}
+.legend{display:flex;flex-wrap:wrap;gap:.2rem 1rem;font-size:12px;color:var(--mut)}.legend i{display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:.35rem}
+"""
+
+
+def document(title: str, body: str) -> str:
+    """A whole page."""
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f"<title>{html.escape(title)}</title><style>{STYLE}</style></head><body>{body}</body></html>"
+    )
+
+
+def write_report(path: Path | str) -> Path:
+    """Write `report.html` of a run; returns its path."""
+    directory = RunDirectory(path)
+    config = Config.from_yaml(directory.read_config())
+    target = directory.path / "report.html"
+    text = document(f"{config.method.name} on {config.world}", _body(directory, config))
+    atomic_write(target, lambda part: part.write_text(text) and None)
+    return target
+
+
+def _body(directory: RunDirectory, config: Config) -> str:
+    metrics = directory.metrics()
+    settings = ", ".join(f"{k} {v}" for k, v in (config.world_settings or {}).items())
+    parts = [
+        f"<h1>{html.escape(config.method.name)} on {html.escape(config.world)}{html.escape(f' ({settings})' if settings else '')}</h1>",
+        f"<p>{html.escape(config.method.summary)}</p>",
+        _lead(metrics, config),
+        f'<h2>Curves</h2><div class="charts">{_charts(metrics)}</div>',
+        "<h2>Rollouts before and after</h2>",
+        '<p>The first and the last iteration of training, one answer a task.</p><div class="columns">',
+        f"<div><h3>before</h3>{_rollouts(directory, first=True)}</div>",
+        f"<div><h3>after</h3>{_rollouts(directory, first=False)}</div></div>",
+        f'<h2>Method</h2><pre class="code">{html.escape(config.method.describe())}</pre>',
+        f'<details><summary>config.yaml</summary><pre class="code">{html.escape(config.to_yaml())}</pre></details>',
+    ]
+    return "".join(parts)
+
+
+def _lead(metrics: Sequence[Mapping[str, Any]], config: Config) -> str:
+    measured = [m for m in metrics if "eval.pass@1" in m]
+    if not measured:
+        return ""
+    first, last = measured[0], measured[-1]
+
+    def interval(m: Mapping[str, Any]) -> str:
+        return f"{m['eval.pass@1']:.3f} [{m['eval.pass@1.low']:.3f}, {m['eval.pass@1.high']:.3f}]"
+
+    trained = [m for m in metrics if "rollouts" in m]
+    rollouts, tokens = sum(m["rollouts"] for m in trained), sum(m["tokens"] for m in trained)
+    return (
+        f'<p class="lead">Held-out pass@1 went from <b>{interval(first)}</b> to <b>{interval(last)}</b> over '
+        f"{last['iteration']} iterations ({rollouts:,} rollouts, {tokens:,} sampled tokens; {config.model}, seed {config.seed}; "
+        f"95 % intervals over {config.eval_tasks} tasks).</p>"
+    )
+
+
+def _charts(metrics: Sequence[Mapping[str, Any]]) -> str:
+    drawn = []
+    measured = [m for m in metrics if "eval.pass@1" in m]
+    if measured:
+        keys = ("eval.pass@1", "eval.pass@1.low", "eval.pass@1.high")
+        y, low, high = ([m[k] for m in measured] for k in keys)
+        drawn.append(chart("held-out pass@1", [Series("pass@1", [m["iteration"] for m in measured], y, low, high)]))
+    for title, key in CURVES:
+        rows = [m for m in metrics if isinstance(m.get(key), (int, float))]
+        if rows:
+            drawn.append(chart(title, [Series(title, [m["iteration"] for m in rows], [float(m[key]) for m in rows])]))
+    return "".join(f"<div>{svg}</div>" for svg in drawn if svg)
+
+
+def _rollouts(directory: RunDirectory, *, first: bool, count: int = 6) -> str:
+    files = sorted((directory.path / "rollouts").glob("iteration-*.parquet"))
+    if not files:
+        return "<p>None.</p>"
+    rows = pq.read_table(files[0 if first else -1], columns=["task", "prompt", "text", "correct", "reward", "stop"]).to_pylist()
+    chosen: dict[Any, Mapping[str, Any]] = {}
+    for row in rows:
+        chosen.setdefault(row["task"], row)
+    return "".join(_rollout(row) for row in list(chosen.values())[:count])
+
+
+def _rollout(row: Mapping[str, Any]) -> str:
+    mark = '<span class="yes">right</span>' if row["correct"] else '<span class="no">wrong</span>'
+    return (
+        f'<div class="rollout">{mark} · reward {row["reward"]:g} · stopped by {html.escape(str(row["stop"]))}'
+        f'<pre class="prompt">{html.escape(row["prompt"])}</pre><pre>{html.escape(row["text"])}</pre></div>'
+    )

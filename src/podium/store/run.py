@@ -1,0 +1,134 @@
+"""A run is a directory: its configuration, metrics, rollouts and checkpoints."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import PodiumError
+from podium.store.files import atomic_directory, atomic_write, explained
+
+__all__ = ["RunDirectory"]
+
+CHECKPOINT = "iteration-{:06d}"
+
+
+class RunDirectory:
+    """One process at a time may write to a run; anyone may read it while it goes on."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self._lock: IO[str] | None = None
+
+    # -- who may write ---------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Make the directory and take it for this process."""
+        with explained(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = (self.path / ".lock").open("w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            lock.close()
+            raise PodiumError(f"Another process is writing to {self.path}. Wait for it, or choose another --out.") from error
+        self._lock = lock
+
+    def close(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    # -- configuration ---------------------------------------------------------------------------------------------
+
+    def write_config(self, text: str) -> None:
+        atomic_write(self.path / "config.yaml", lambda part: part.write_text(text) and None)
+
+    def read_config(self) -> str:
+        file = self.path / "config.yaml"
+        if not file.is_file():
+            raise PodiumError(f"{self.path} is not a run: it has no config.yaml.")
+        return file.read_text()
+
+    # -- metrics ---------------------------------------------------------------------------------------------------
+
+    def append_metrics(self, line: Mapping[str, Any]) -> None:
+        """One line of JSON an iteration."""
+        file = self.path / "metrics.jsonl"
+        with explained(file), file.open("a") as out:
+            out.write(json.dumps(dict(line)) + "\n")
+
+    def metrics(self) -> list[dict[str, Any]]:
+        file = self.path / "metrics.jsonl"
+        if not file.is_file():
+            return []
+        lines = []
+        for text in file.read_text().splitlines():
+            try:
+                lines.append(json.loads(text))
+            except json.JSONDecodeError:
+                break  # a line that a killed process did not finish
+        return lines
+
+    # -- rollouts --------------------------------------------------------------------------------------------------
+
+    def write_rollouts(self, iteration: int, batch: Batch) -> None:
+        """Every rollout of an iteration as a row of a parquet file."""
+        table = pa.Table.from_pylist(rollout_rows(iteration, batch))
+        file = self.path / "rollouts" / f"iteration-{iteration:06d}.parquet"
+        atomic_write(file, lambda part: pq.write_table(table, part))
+
+    # -- checkpoints -----------------------------------------------------------------------------------------------
+
+    def write_checkpoint(self, iteration: int, fill: Any, keep: int) -> Path:
+        """A complete checkpoint, or none. The newest `keep` stay."""
+        path = self.path / "checkpoints" / CHECKPOINT.format(iteration)
+        atomic_directory(path, fill)
+        for old in self.checkpoints()[:-keep]:
+            shutil.rmtree(old, ignore_errors=True)
+        return path
+
+    def checkpoints(self) -> list[Path]:
+        """Complete checkpoints, oldest first."""
+        return sorted((self.path / "checkpoints").glob("iteration-*"))
+
+    def rewind(self, iteration: int) -> None:
+        """Forget what was written after `iteration` iterations, so that a resumed run writes it again."""
+        kept = [line for line in self.metrics() if line["iteration"] <= iteration]
+        text = "".join(json.dumps(line) + "\n" for line in kept)
+        atomic_write(self.path / "metrics.jsonl", lambda part: part.write_text(text) and None)
+        for file in (self.path / "rollouts").glob("iteration-*.parquet"):
+            if int(file.stem.split("-")[1]) > iteration:
+                file.unlink()
+
+
+def rollout_rows(iteration: int, batch: Batch) -> list[dict[str, Any]]:
+    """A row a rollout: its columns, its task, and its tokens' columns as lists."""
+    tasks = batch["group.task"]
+    groups = batch.link("rollout", "group").tolist()
+    rows: list[dict[str, Any]] = [
+        {"iteration": iteration, "task": tasks[g] if not isinstance(tasks, Tensor) else int(tasks[g]), "group": g}
+        for g in groups
+    ]
+    lengths = batch.partition("token", "rollout").lengths().tolist()
+    if "token.advantage" in batch and "token.advantage" not in batch.columns:
+        batch = batch.with_columns({"token.advantage": batch["token.advantage"]})
+    for name in batch.columns:
+        level, _, rest = name.partition(".")
+        if level == "rollout":
+            values: Sequence[Any] = batch[name].tolist() if isinstance(batch[name], Tensor) else batch[name]
+            for row, value in zip(rows, values, strict=True):
+                row[rest] = value
+        elif level == "token" and isinstance(batch[name], Tensor):
+            for row, value in zip(rows, batch[name].detach().cpu().split(lengths), strict=True):
+                row[f"token.{rest}"] = value.tolist()
+    return rows

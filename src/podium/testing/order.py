@@ -1,0 +1,135 @@
+"""Group 1: nothing depends on how the rows happen to be stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.memory import Memory
+from podium.core.part import Columns, Shape
+from podium.core.errors import PodiumError
+from podium.objective.gradient import Step, backward
+from podium.objective.surrogate import PolicyGradient
+from podium.objective.term import Term
+from podium.objective.updates import Updates
+from podium.testing.bench import Bench
+from podium.testing.model import Bigram
+from podium.testing.padding import padded
+from podium.testing.subject import attempt, difference, numbered, rows
+from podium.testing.synthetic import Scene, names, synthetic
+
+__all__ = [
+    "groups_may_have_any_numbers",
+    "micro_batches_do_not_show",
+    "padding_changes_nothing",
+    "rows_may_stand_in_any_order",
+]
+
+TIES = Scene("everything equal", groups=(4, 3, 5), rewards="equal")
+REPEATED = Scene("two groups of one task", groups=(4, 3, 5, 2), rewards="binary", repeats=True)
+
+
+def _batches(part: Any, bench: Bench) -> list[tuple[Batch, Columns]]:
+    found = [(batch, bench.attempt(part, place)) for place, batch in bench.accepted(part)]
+    # Only to a memory does it matter that a task can be there twice.
+    for scene in (TIES, REPEATED) if isinstance(part, Memory) else (TIES,):
+        batch = bench.batch(part, scene)
+        found.append((batch, attempt(part, batch)))
+    return [(batch, result) for batch, result in found if not isinstance(result, PodiumError)]
+
+
+def _follows_the_batch(part: Any) -> bool:
+    """An update plan that was asked not to shuffle goes by the order of the batch."""
+    return isinstance(part, Updates) and not part.shuffle
+
+
+def rows_may_stand_in_any_order(part: Any, bench: Bench) -> str | None:
+    if _follows_the_batch(part):
+        return None
+    for batch, result in _batches(part, bench):
+        order = torch.randperm(len(batch), generator=torch.Generator().manual_seed(1))
+        for chosen in (order, torch.arange(len(batch)).flip(0)):
+            moved = numbered(batch).take("rollout", chosen)
+            found = difference(result, attempt(part, moved), rows(moved))
+            if found:
+                return f"depends on the order of the rows: {found} (ties must break by rollout.index)"
+    return None
+
+
+def groups_may_have_any_numbers(part: Any, bench: Bench) -> str | None:
+    if _follows_the_batch(part):
+        return None
+    for batch, result in _batches(part, bench):
+        moved = numbered(batch).take("group", torch.arange(batch.size("group")).flip(0))
+        moved = moved.take("rollout", torch.argsort(moved["rollout.row"]))  # the rows stand where they stood
+        found = difference(result, attempt(part, moved), rows(moved))
+        if found:
+            return f"depends on how the groups are numbered: {found}"
+    return None
+
+
+def padding_changes_nothing(part: Any, bench: Bench) -> str | None:
+    for batch, result in _batches(part, bench):
+        for extra in (1, 5):
+            moved = padded(numbered(batch), extra)
+            found = difference(result, attempt(part, moved), rows(moved))
+            if found:
+                return f"{extra} columns of padding change the result: {found}"
+    return None
+
+
+def micro_batches_do_not_show(part: Any, bench: Bench) -> str | None:
+    """The gradient at a small model's parameters, its loss and its diagnostics, for several splits of an update."""
+    accepted = bench.accepted(part)
+    for place, batch in [*accepted[:1], *accepted[1:][-1:]]:
+        terms, live = [part], []
+        if isinstance(part, Shape):
+            if not part.live:
+                return None
+            terms, live = [_reader(part, bench.attempt(part, place))], [part]  # type: ignore[arg-type]
+            batch = synthetic(place[0], names(part, *terms) - set(part.provides), place[1], bench.columns)
+        whole, gradient = _step(terms, live, batch, None)
+        for name, split in _splits(batch).items():
+            step, other = _step(terms, live, batch, split)
+            found = _gap(whole, gradient, step, other)
+            if found:
+                return f"shows how an update is split ({name}): {found}"
+    return None
+
+
+def _reader(shape: Shape, result: Columns) -> Term:
+    """A term on which what the shape writes can be seen."""
+    where = [name for name, x in result.items() if isinstance(x, Tensor) and x.dtype == torch.bool and "keep" not in name]
+    return PolicyGradient(where=where[0] if where else None)
+
+
+def _splits(batch: Batch) -> dict[str, list[Tensor]]:
+    n = len(batch)
+    shuffled = torch.randperm(n, generator=torch.Generator().manual_seed(2))
+    group = batch.link("rollout", "group")
+    return {
+        "three parts": list(shuffled.tensor_split(3)),
+        "each rollout alone": list(torch.arange(n).split(1)),
+        "whole groups": [(group == g).nonzero().reshape(-1) for g in range(batch.size("group"))],
+    }
+
+
+def _step(terms: list[Term], live: list[Shape], batch: Batch, split: list[Tensor] | None) -> tuple[Step, Tensor]:
+    model = Bigram()
+    step = backward(terms, batch, model, split, live)
+    return step, model.gradient()
+
+
+def _gap(whole: Step, gradient: Tensor, step: Step, other: Tensor) -> str | None:
+    gap = float((gradient - other).abs().max())
+    if not gap <= 1e-10 * max(1.0, float(gradient.abs().max())):
+        return f"the gradient differs by {gap:.2g}"
+    numbers = {"loss": (whole.loss, step.loss)}
+    numbers |= {k: (v, step.diagnostics.get(k, float("nan"))) for k, v in whole.diagnostics.items()}
+    for name, (x, y) in numbers.items():
+        if not abs(x - y) <= 1e-9 * max(1.0, abs(x)):
+            return f"{name} is {y} instead of {x}"
+    return None

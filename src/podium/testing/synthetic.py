@@ -1,0 +1,234 @@
+"""Synthetic batches that have every column a part needs.
+
+Ragged rollouts of several turns, groups of unequal size standing interleaved, tokens of the world in the middle, all in
+float64. A column's numbers depend on the scene, the seed and its name alone, so batches of two settings of a part agree
+on the columns that both read.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from podium.core.batch import Batch, Origin, Purpose, Relation
+from podium.core.partition import Partition
+from podium.core.signal import Signal
+
+__all__ = ["ORDINARY", "Draw", "Scene", "names", "synthetic"]
+
+VOCABULARY = 11
+RELATIONS = ("pair",)
+LEVELS = ("token", "turn", "rollout", "group", "batch")
+RISK_LEVELS = tuple(round(0.05 * k, 2) for k in range(1, 20))
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What kind of batch to draw."""
+
+    name: str
+    groups: tuple[int, ...] = (4, 3, 5)  # rollouts of each
+    rewards: str = "normal"  # normal, binary, equal
+    scale: float = 1.0  # of the rewards
+    purposes: bool = False  # rollouts that vote, demonstrate, probe, or are a baseline
+    nobody: bool = False  # all rollouts are only recorded
+    masks: bool = False  # `keep` and `weight` columns at several levels
+    nothing_kept: bool = False
+    only_given: bool = False  # no token is the model's
+    empty: tuple[int, ...] = ()  # rollouts without tokens
+    repeats: bool = False  # two groups of the same task
+    log_ratio: float = 0.3  # how far the policies are apart
+    turns: int = 3  # at most
+
+
+ORDINARY = (
+    Scene("ordinary rewards"),
+    Scene("binary rewards", groups=(4, 1, 5, 2), rewards="binary"),
+    Scene("rollouts that are not trained", purposes=True, masks=True),
+    Scene("binary rewards, rollouts that are not trained", rewards="binary", purposes=True, masks=True),
+)
+
+
+def names(*parts: Any) -> frozenset[str]:
+    """The columns that these parts declare to need."""
+    found = set()
+    for part in parts:
+        needs = (*part.needs, *filter(None, [getattr(part, "where", None)]))
+        found |= {need.column if isinstance(need, Signal) else need for need in needs}
+    return frozenset(found)
+
+
+class Draw:
+    """Draws the columns of one batch: a stream of random numbers for each name."""
+
+    def __init__(self, scene: Scene, seed: int) -> None:
+        self.scene, self.seed = scene, seed
+
+    def generator(self, name: str) -> torch.Generator:
+        digest = hashlib.blake2b(f"{self.scene.groups}/{self.seed}/{name}".encode(), digest_size=7).digest()
+        return torch.Generator().manual_seed(int.from_bytes(digest, "little"))
+
+    def normal(self, name: str, n: int) -> Tensor:
+        return torch.randn(n, generator=self.generator(name), dtype=torch.float64)
+
+    def uniform(self, name: str, n: int, low: float = 0.0, high: float = 1.0) -> Tensor:
+        return low + (high - low) * torch.rand(n, generator=self.generator(name), dtype=torch.float64)
+
+    def coin(self, name: str, n: int, share: float = 0.5) -> Tensor:
+        return self.uniform(name, n) < share
+
+    def integers(self, name: str, n: int, high: int) -> Tensor:
+        return torch.randint(high, (n,), generator=self.generator(name))
+
+    def text(self, name: str, n: int, kinds: int = 2) -> tuple[str, ...]:
+        word = name.rpartition(".")[2]
+        return tuple(f"{word} {k}" for k in self.integers(name, n, kinds).tolist())
+
+    def reward(self, name: str, n: int) -> Tensor:
+        if self.scene.rewards == "equal":
+            return torch.full((n,), 0.7 * self.scene.scale, dtype=torch.float64)
+        if self.scene.rewards == "binary":
+            return self.coin(name, n).double() * self.scene.scale
+        return self.normal(name, n) * self.scene.scale
+
+    def advantage(self, name: str, n: int) -> Tensor:
+        """Like the rewards; with binary ones it is −1, 0 or 1, so that there are ties of either sign."""
+        return self.integers(name, n, 3).double() - 1 if self.scene.rewards == "binary" else self.reward(name, n)
+
+    def logp(self, name: str, n: int) -> Tensor:
+        """Log-probabilities of different policies lie around the same ones."""
+        return self.uniform("logp", n).clamp(min=1e-3).log() - 0.1 + self.scene.log_ratio * self.normal(name, n)
+
+
+# By the last word of the column's name; anything else is standard normal.
+KINDS: dict[str, Callable[[Draw, str, int], Any]] = {
+    "reward": Draw.reward,
+    "difference": Draw.reward,
+    "advantage": Draw.advantage,
+    "return": Draw.reward,
+    "logp": Draw.logp,
+    "entropy": lambda d, name, n: d.uniform(name, n, 0.1, 2.0),
+    "value": lambda d, name, n: d.uniform(name, n) if name.startswith("group.") else d.normal(name, n),
+    "state": lambda d, name, n: d.text(name, n, 3),
+    "action": Draw.text,
+    "next_state": Draw.text,
+    "agent": Draw.text,
+    "domain": Draw.text,
+    "answer": Draw.text,
+    "selected": Draw.coin,
+    "correct": Draw.coin,
+    "truncated": Draw.coin,
+    "keep": lambda d, name, n: d.coin(name, n, 0.8) & (not d.scene.nothing_kept),
+    "weight": lambda d, name, n: d.uniform(name, n, 0.5, 1.5),
+    "bundle": lambda d, name, n: torch.arange(n) % 2,
+    "policy_shift": lambda d, name, n: d.uniform(name, n, 0.0, 0.03),
+    "levels": lambda d, name, n: torch.tensor(RISK_LEVELS, dtype=torch.float64).expand(n, -1),
+    "quantiles": lambda d, name, n: d.normal(name, len(RISK_LEVELS)).sort().values.expand(n, -1),
+    "clip_low": lambda d, name, n: d.uniform(name, n, 0.05, 0.3),
+    "clip_high": lambda d, name, n: d.uniform(name, n, 0.05, 0.3),
+}
+
+Columns = Mapping[str, Callable[[Draw, str, int], Any]]
+
+
+@functools.lru_cache(maxsize=4096)
+def _drawn(scene: Scene, wanted: frozenset[str], seed: int) -> Batch:
+    return synthetic(scene, wanted, seed, {})
+
+
+def synthetic(
+    scene: Scene, wanted: Iterable[str] = (), seed: int = 0, columns: Columns | None = None
+) -> Batch:
+    """A batch of this kind with the columns `wanted`; `columns` says how to draw those that need care."""
+    if columns is None:
+        return _drawn(scene, frozenset(wanted), seed)
+    draw = Draw(scene, seed)
+    batch = _structure(draw, "rollout.purpose" in wanted)
+    for level in sorted({name.partition(".")[0] for name in wanted} - {*LEVELS, *RELATIONS, "step"}):
+        # A further segmentation: turns cut in two.
+        half = (batch.position("token", "turn") >= 2).long()
+        batch = batch.with_level(level, 2 * batch.link("token", "turn") + half)
+    found: dict[str, Any] = {}
+    pairs: dict[str, Any] = {}
+    relation = _pairs(draw, batch)
+    for name in sorted(wanted):
+        full = batch.name(name)
+        level = full.partition(".")[0]
+        if full in batch or full == "rollout.length":
+            continue
+        rule = columns.get(name) or KINDS.get(full.split("[")[0].rpartition(".")[2], Draw.normal)
+        if level in RELATIONS:
+            pairs[full.partition(".")[2]] = rule(draw, full, relation.left.numel())
+        else:
+            found[full] = rule(draw, full, batch.size(level))
+    batch = batch.with_columns(found)
+    return batch.with_relation("pair", Relation("rollout", relation.left, relation.right, pairs)) if pairs else batch
+
+
+def _structure(draw: Draw, baseline: bool) -> Batch:
+    """The links, and the columns that every batch has."""
+    scene, groups = draw.scene, draw.scene.groups
+    group = torch.arange(len(groups)).repeat_interleave(torch.tensor(groups))
+    n = group.numel()
+    group = group[torch.randperm(n, generator=draw.generator("order"))]
+    shuffled = torch.randperm(n, generator=draw.generator("index"))
+    index = Partition(group, len(groups)).rank(shuffled.double())  # not the order in which the rows stand
+    turn_of, origin, rollout_of = [], [], []
+    turns = draw.integers("turns", n, scene.turns) + 1
+    for rollout in range(n):
+        for place in range(int(turns[rollout])):
+            turn = len(rollout_of)
+            rollout_of.append(rollout)
+            if rollout in scene.empty:
+                continue
+            tokens = [Origin.policy] * int(draw.integers(f"actions {rollout} {place}", 1, 3) + 1)
+            if place < int(turns[rollout]) - 1:  # the world answers
+                tokens += [Origin.given] * int(draw.integers(f"given {rollout} {place}", 1, 2) + 1)
+            turn_of += [turn] * len(tokens)
+            origin += [Origin.given if scene.only_given else token for token in tokens]
+    tasks = [f"task {i // 2 if scene.repeats else i}" for i in range(len(groups))]
+    columns: dict[str, Any] = {
+        "group.task": tasks,
+        "rollout.index": index,
+        "token.id": draw.integers("id", len(origin), VOCABULARY),
+        "token.origin": torch.tensor(origin, dtype=torch.int8),
+    }
+    if scene.purposes or baseline:
+        columns["rollout.purpose"] = _purposes(draw, group, index)
+    if scene.nobody:
+        columns["rollout.purpose"] = ["probe"] * n
+    sizes = {"token": len(origin), "turn": len(rollout_of), "rollout": n, "group": len(groups)}
+    if scene.masks or scene.nothing_kept:
+        for name in ("token.keep", "rollout.keep.first", "rollout.keep.second", "token.weight", "rollout.weight.extra"):
+            kind = "keep" if ".keep" in name else "weight"
+            columns[name] = KINDS[kind](draw, name, sizes[name.partition(".")[0]])
+    links = {
+        ("token", "turn"): torch.tensor(turn_of, dtype=torch.long),
+        ("turn", "rollout"): torch.tensor(rollout_of, dtype=torch.long),
+        ("rollout", "group"): group,
+    }
+    return Batch(links, columns, sizes=sizes, seed=draw.seed)
+
+
+def _purposes(draw: Draw, group: Tensor, index: Tensor) -> Tensor:
+    """In each group one rollout is a baseline, at least one is trained, the others are anything."""
+    kinds = [Purpose.train, Purpose.train, Purpose.vote, Purpose.demo, Purpose.probe]
+    purpose = torch.tensor([int(k) for k in kinds], dtype=torch.int8)[draw.integers("purpose", group.numel(), 5)]
+    last = Partition(group, int(group.max()) + 1).max(index.double())
+    purpose = torch.where(index == last, int(Purpose.baseline), purpose)
+    return torch.where(index == 0, int(Purpose.train), purpose).to(torch.int8)
+
+
+def _pairs(draw: Draw, batch: Batch) -> Relation:
+    """Each unordered pair of rollouts of a group once, in a random order."""
+    every = batch.pairs("rollout", "group")
+    once = every.left < every.right
+    left, right = every.left[once], every.right[once]
+    swap = draw.coin("pair order", left.numel())
+    return Relation("rollout", torch.where(swap, right, left), torch.where(swap, left, right))

@@ -1,0 +1,1 @@
+"""Training: the loop, the collection driver, the trainer, checkpoints and runs."""

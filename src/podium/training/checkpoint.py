@@ -1,0 +1,62 @@
+"""Checkpoints: weights, optimiser state and memories, so that a resumed run goes on to the bit.
+
+Random numbers are counters keyed by seed and iteration, so there is no generator state to save.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from podium.core.errors import PodiumError
+from podium.core.memory import State, decode_state, encode_state
+from podium.training.trainer import Learner, Trainer
+
+__all__ = ["load", "save"]
+
+
+def save(directory: Path, iteration: int, trainer: Trainer, memories: Mapping[str, State]) -> None:
+    """Fill `directory`; the caller makes it appear at once."""
+    for name, learner in trainer.learners.items():
+        learner.policy.save(directory / name)
+        save_file(_optimizer_tensors(learner), directory / f"{name}.optimizer.safetensors")
+    tensors: dict[str, torch.Tensor] = {}
+    encoded = {name: encode_state(state, tensors, name) for name, state in memories.items()}
+    if tensors:
+        save_file(tensors, directory / "memories.safetensors")
+    state = {"iteration": iteration, "learners": trainer.state(), "memories": encoded}
+    (directory / "state.json").write_text(json.dumps(state))
+
+
+def load(directory: Path, trainer: Trainer) -> tuple[int, dict[str, State]]:
+    """Put a checkpoint's weights and optimiser state into the trainer; returns iteration and memories."""
+    try:
+        state = json.loads((directory / "state.json").read_text())
+        for name, learner in trainer.learners.items():
+            learner.policy.load_weights(directory / name)
+            _load_optimizer(learner, load_file(directory / f"{name}.optimizer.safetensors"))
+            learner.updates = state["learners"][name]["updates"]
+        file = directory / "memories.safetensors"
+        tensors = load_file(file) if file.exists() else {}
+    except (OSError, KeyError, json.JSONDecodeError) as error:
+        raise PodiumError(f"The checkpoint {directory} cannot be read: {error}. Delete it to resume from the one before.") from error
+    return state["iteration"], {name: decode_state(data, tensors) for name, data in state["memories"].items()}
+
+
+def _optimizer_tensors(learner: Learner) -> dict[str, torch.Tensor]:
+    state: dict[int, dict[str, Any]] = learner.optimizer.state_dict()["state"]
+    return {f"{i}.{key}": torch.as_tensor(value).contiguous() for i, entry in state.items() for key, value in entry.items()}
+
+
+def _load_optimizer(learner: Learner, tensors: Mapping[str, torch.Tensor]) -> None:
+    full = learner.optimizer.state_dict()
+    state: dict[int, dict[str, torch.Tensor]] = {}
+    for name, value in tensors.items():
+        number, _, key = name.partition(".")
+        state.setdefault(int(number), {})[key] = value
+    learner.optimizer.load_state_dict({"state": state, "param_groups": full["param_groups"]})

@@ -1,0 +1,119 @@
+"""Methods against each other: the same tasks, the same sampling noise, the same number of sampled tokens."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from podium.core.errors import PodiumError
+from podium.core.method import Method
+from podium.methods import get
+from podium.rollout import Sample
+from podium.store.run import RunDirectory
+from podium.training.session import Result, configure, resume, train
+
+__all__ = ["Comparison", "Row", "compare"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method over all seeds: final held-out pass@1, and its paired difference from the first method."""
+
+    name: str
+    finals: tuple[float, ...]  # one a seed
+    differences: tuple[float, ...]
+    tokens: tuple[int, ...]
+    results: tuple[Result, ...]
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.finals))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a comparison came to; `rows` in the order in which the methods were named."""
+
+    path: Path
+    rows: tuple[Row, ...]
+    settings: dict[str, Any]
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """95 % interval of the mean over seeds, by Student's t; the value itself where there is one seed."""
+    x = np.asarray(values, dtype=float)
+    if len(x) < 2:
+        return float(x[0]), float(x[0])
+    # Two-sided 97.5 % quantiles of Student's t for 1 to 30 degrees of freedom, then the normal's.
+    t = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
+    half = (t[len(x) - 2] if len(x) - 2 < len(t) else 1.96) * x.std(ddof=1) / np.sqrt(len(x))
+    return float(x.mean() - half), float(x.mean() + half)
+
+
+def compare(
+    methods: Sequence[str | Method],
+    *,
+    seeds: int = 5,
+    n: int = 8,
+    out: str | Path = "runs/compare",
+    progress: Callable[[str, int, Result], None] | None = None,
+    **settings: Any,
+) -> Comparison:
+    """Train each method with each seed. The first one's sampled tokens are the budget of the others.
+
+    All methods sample `n` rollouts a task, so that iteration t of seed s has the same tasks and the same random
+    numbers in all of them until their policies differ.
+    """
+    if len(methods) < 2:
+        raise PodiumError("A comparison needs at least two methods.")
+    values = [_with_n(m if isinstance(m, Method) else get(m), n) for m in methods]
+    names = [v.name for v in values]
+    if len(set(names)) < len(names):
+        raise PodiumError(f"Two of the methods have the same name: {', '.join(names)}. Rename one with method.replace(name=…).")
+    path = Path(out)
+    iterations = int(settings.pop("iterations", 100))
+    results: dict[str, list[Result]] = {name: [] for name in names}
+    for seed in range(seeds):
+        budget: int | None = None
+        for method in values:
+            # A method that samples shorter answers gets more iterations out of the same tokens, within reason.
+            limit = iterations if budget is None else 4 * iterations
+            config = configure(method, seed=seed, iterations=limit, token_budget=budget, **settings)
+            place = path / method.name.replace("@", "-") / f"seed-{seed}"
+            started = RunDirectory(place).checkpoints()
+            result = resume(place, config=config) if started else train(config, out=place)
+            budget = budget or sum(line.get("tokens", 0) for line in result.metrics)
+            results[method.name].append(result)
+            if progress is not None:
+                progress(method.name, seed, result)
+    rows = tuple(_row(name, results[name], results[names[0]]) for name in names)
+    comparison = Comparison(path, rows, {"iterations": iterations, "seeds": seeds, "n": n, **settings})
+    _write_table(comparison)
+    return comparison
+
+
+def _with_n(method: Method, n: int) -> Method:
+    strategy = method.rollout or Sample()
+    return method.with_(rollout=strategy.replace(n=n)) if "n" in strategy.field_names() else method
+
+
+def _row(name: str, results: Sequence[Result], base: Sequence[Result]) -> Row:
+    finals = [r.evaluations[-1]["eval.pass@1"] for r in results]
+    against = [r.evaluations[-1]["eval.pass@1"] for r in base]
+    tokens = [sum(line.get("tokens", 0) for line in r.metrics) for r in results]
+    differences = [a - b for a, b in zip(finals, against, strict=True)]
+    return Row(name, tuple(finals), tuple(differences), tuple(tokens), tuple(results))
+
+
+def _write_table(comparison: Comparison) -> None:
+    rows = [
+        {"method": r.name, "pass@1": r.mean, "interval": interval(r.finals), "difference": float(np.mean(r.differences)),
+         "difference_interval": interval(r.differences), "tokens": r.tokens}
+        for r in comparison.rows
+    ]
+    (comparison.path / "compare.json").write_text(json.dumps(rows, indent=1))

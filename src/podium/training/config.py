@@ -1,0 +1,84 @@
+"""Everything that a run depends on, as one value: what `config.yaml` holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from podium.core import serial
+from podium.core.errors import PodiumError, nearest, one_of, within
+from podium.core.method import Method
+from podium.core.value import Value
+
+__all__ = ["Config", "Optimizer"]
+
+
+class Optimizer(Value):
+    """AdamW with a warm-up and a schedule of the learning rate."""
+
+    lr: float = 1e-3
+    betas: tuple[float, float] = (0.9, 0.99)
+    weight_decay: float = 0.0
+    warmup: int = 0  # updates
+    schedule: str = "constant"  # constant, linear or cosine decay to 0 over the run
+    clip: float = 1.0  # of the gradient norm; 0: none
+
+    def __post_init__(self) -> None:
+        within(self, "lr", 0)
+        within(self, "weight_decay", 0)
+        within(self, "warmup", 0)
+        within(self, "clip", 0)
+        one_of(self, "schedule", ("constant", "linear", "cosine"))
+
+
+class Config(Value):
+    """A complete, re-runnable description of a run."""
+
+    method: Method
+    world: str = "countdown"
+    world_settings: dict[str, Any] | None = None  # level and dials
+    model: str = "podium/tiny"
+    iterations: int = 100
+    token_budget: int | None = None  # stop after this many sampled tokens, whatever `iterations` says
+    tasks: int = 16  # tasks an iteration
+    seed: int = 0
+    max_tokens: int | None = None  # a turn; None: the world's
+    optimizer: Optimizer = Optimizer()
+    micro_tokens: int = 16384  # tokens in one forward pass of training
+    device: str = "cpu"
+    dtype: str = "float32"
+    lora: int | None = None  # rank; None: all weights are trained
+    eval_every: int = 20  # iterations; 0: only before and after
+    eval_tasks: int = 128
+    eval_samples: int = 2
+    checkpoint_every: int = 25  # iterations; 0: only at the end
+    keep_checkpoints: int = 2
+    act_limit_s: float = 10.0  # for a world that is not built in
+    sentinel: float = 1e-3  # the largest mean |log-prob| gap between sampler and trainer that a run survives
+
+    def __post_init__(self) -> None:
+        for name in ("iterations", "tasks", "micro_tokens", "eval_tasks", "eval_samples", "keep_checkpoints"):
+            within(self, name, 1)
+        for name in ("eval_every", "checkpoint_every"):
+            within(self, name, 0)
+        within(self, "token_budget", 1, optional=True)
+        within(self, "act_limit_s", 0, open_low=True)
+        within(self, "sentinel", 0, open_low=True)
+        one_of(self, "dtype", ("float32", "bfloat16", "float64"))
+
+    def to_yaml(self) -> str:
+        text: str = yaml.safe_dump(serial.encode(self)["Config"], sort_keys=False, allow_unicode=True)
+        return text
+
+    @classmethod
+    def from_yaml(cls, text: str) -> Config:
+        data = yaml.safe_load(text)
+        if not isinstance(data, dict):
+            raise PodiumError("A config is a mapping from settings to values.")
+        for key in data:
+            if key not in cls.field_names():
+                raise PodiumError(f"A config has no setting {key!r}. {nearest(str(key), cls.field_names())}")
+        config = serial.build("Config", data)
+        assert isinstance(config, Config)
+        return config

@@ -1,0 +1,184 @@
+"""Training from start to end: a run directory, the loop, evaluation, checkpoints, and a clean stop."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from podium.core.errors import PodiumError, nearest
+from podium.core.method import Method
+from podium.evaluation.measure import held_out, measure
+from podium.methods import get
+from podium.store.run import RunDirectory
+from podium.training import checkpoint
+from podium.training.config import Config, Optimizer
+from podium.training.loop import iterate
+from podium.training.run import Run
+
+__all__ = ["Result", "configure", "resume", "train"]
+
+Progress = Callable[[Run, Mapping[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a training run came to."""
+
+    path: Path
+    metrics: list[dict[str, Any]]
+    finished: bool  # False: stopped before its last iteration; `resume` goes on
+
+    @property
+    def evaluations(self) -> list[dict[str, Any]]:
+        return [line for line in self.metrics if "eval.pass@1" in line]
+
+
+def configure(method: str | Method = "grpo", **settings: Any) -> Config:
+    """A configuration from a method and loose settings: those of `Config`, of `Optimizer`, and the world's own."""
+    value = method if isinstance(method, Method) else get(method)
+    rate = {k: settings.pop(k) for k in list(settings) if k in Optimizer.field_names()}
+    own = {k: settings.pop(k) for k in list(settings) if k in Config.field_names()}
+    if rate:
+        own["optimizer"] = own.get("optimizer", Optimizer()).replace(**rate)
+    if settings:  # what is left belongs to the world, which refuses what it does not know
+        own["world_settings"] = {**(own.get("world_settings") or {}), **settings}
+    known = Config.field_names()
+    for key in own:
+        if key not in known:
+            raise PodiumError(f"There is no setting {key!r}. {nearest(key, known)}")
+    return Config(method=value, **own)
+
+
+def train(
+    method: str | Method | Config = "grpo", *, out: str | Path | None = None, progress: Progress | None = None, **settings: Any
+) -> Result:
+    """Train a model with a method on a world, into a run directory."""
+    config = method if isinstance(method, Config) else configure(method, **settings)
+    path = Path(out) if out is not None else _fresh_path(config)
+    directory = RunDirectory(path)
+    directory.open()
+    try:
+        if directory.checkpoints() or (path / "metrics.jsonl").exists():
+            raise PodiumError(f"{path} already holds a run. Resume it (podium train --resume {path}) or choose another --out.")
+        run = Run.make(config)
+        directory.write_config(config.to_yaml())
+        return _go(run, directory, progress)
+    finally:
+        directory.close()
+
+
+def resume(path: str | Path, *, config: Config | None = None, progress: Progress | None = None) -> Result:
+    """Go on with a run where its last checkpoint left it; on a CPU to the bit."""
+    directory = RunDirectory(path)
+    stored = Config.from_yaml(directory.read_config())
+    if config is not None and config != stored:
+        changed = [k for k in Config.field_names() if getattr(config, k) != getattr(stored, k)]
+        raise PodiumError(f"The run {path} was made with other settings ({', '.join(changed)}). Start a new run with --out.")
+    directory.open()
+    try:
+        run = Run.make(stored)
+        done = 0
+        if directory.checkpoints():
+            done, run.memories = checkpoint.load(directory.checkpoints()[-1], run.trainer)
+            run.iteration = done
+        directory.rewind(done if done else -1)
+        run.tokens = sum(line.get("tokens", 0) for line in directory.metrics())
+        return _go(run, directory, progress)
+    finally:
+        directory.close()
+
+
+def _go(run: Run, directory: RunDirectory, progress: Progress | None) -> Result:
+    config = run.config
+    with _reproducible(), _interrupts() as stopped:
+        if run.iteration == 0 and not directory.metrics():
+            _report(run, directory, {"iteration": 0, **_evaluation(run)}, progress)
+        while not run.finished:
+            batch, line = iterate(run)
+            if run.finished or _due(run.iteration, config.eval_every):
+                line = {**line, **_evaluation(run)}
+            directory.write_rollouts(run.iteration, batch)
+            _report(run, directory, line, progress)
+            if run.finished or stopped or _due(run.iteration, config.checkpoint_every):
+                _save(run, directory)
+            if stopped:
+                break
+    return Result(directory.path, directory.metrics(), run.finished)
+
+
+@contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """Ctrl-C ends the run after the iteration under way, with a checkpoint; a second one ends it at once."""
+    stopped: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield stopped
+        return
+
+    def stop(number: int, _: object) -> None:
+        if stopped:
+            raise KeyboardInterrupt
+        stopped.append(number)
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield stopped
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _due(iteration: int, every: int) -> bool:
+    return every > 0 and iteration % every == 0
+
+
+def _save(run: Run, directory: RunDirectory) -> None:
+    directory.write_checkpoint(
+        run.iteration,
+        lambda part: checkpoint.save(part, run.iteration, run.trainer, run.memories),
+        run.config.keep_checkpoints,
+    )
+
+
+def _report(run: Run, directory: RunDirectory, line: Mapping[str, Any], progress: Progress | None) -> None:
+    directory.append_metrics(line)
+    if progress is not None:
+        progress(run, line)
+
+
+def _evaluation(run: Run) -> dict[str, float]:
+    config = run.config
+    groups = held_out(
+        run.driver,
+        tasks=config.eval_tasks,
+        samples=config.eval_samples,
+        max_tokens=config.max_tokens or run.world.max_tokens,
+        seed=config.seed,
+    )
+    found = measure(groups, ks=(1,))
+    line = {f"eval.{name}": m.mean for name, m in found.items()}
+    return line | {"eval.pass@1.low": found["pass@1"].low, "eval.pass@1.high": found["pass@1"].high}
+
+
+@contextmanager
+def _reproducible() -> Iterator[None]:
+    """The same sums in the same order: what exact resumption rests on."""
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before, warn_only=True)
+
+
+def _fresh_path(config: Config) -> Path:
+    """runs/METHOD-WORLD-TIME: a new directory for a run that was given none."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    world = config.world.split(":")[0].rsplit("/", 1)[-1]
+    return Path("runs") / f"{config.method.name}-{world}-{stamp}"

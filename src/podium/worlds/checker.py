@@ -1,0 +1,135 @@
+"""A check of any world, for people who write their own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from podium.core.errors import PodiumError
+from podium.worlds.world import Episode, Feedback, Task, World
+
+__all__ = ["check"]
+
+Say = Callable[[str], None]
+
+TEXTS = ("", "answer: 0", "an answer that nobody expects")  # what a model may say anywhere
+
+
+def check(world: World, *, tasks: int = 20, turns: int = 200) -> list[str]:
+    """What is wrong with the world, in words; empty where nothing was found.
+
+    Looks at the first `tasks` tasks of each split: that they are stable, that episodes repeat and copies go their own
+    way, that rewards are numbers, that an episode ends within `turns` turns, and that written solutions are right.
+    """
+    found: dict[str, None] = {}  # each finding once, in order
+
+    def say(finding: str) -> None:
+        found[finding] = None
+
+    prompts: dict[str, set[str]] = {}
+    keys: dict[str, str] = {}
+    for split in ("train", "test"):
+        for index, task in _tasks(world, split, tasks, say):
+            where = f"task {index} of {split}"
+            if task.key in keys:
+                say(f"Two tasks have the key {task.key!r}: {keys[task.key]} and {where}.")
+            keys[task.key] = where
+            prompts.setdefault(split, set()).add(task.prompt)
+            try:
+                _check_task(world, task, where, turns, say)
+            except Exception as error:
+                say(f"{where}: {type(error).__name__}: {error}")
+    shared = prompts.get("train", set()) & prompts.get("test", set())
+    if shared:
+        say(f"{len(shared)} of the held-out prompts occur in training, such as {sorted(shared)[0]!r}.")
+    return list(found)
+
+
+def _tasks(world: World, split: str, count: int, say: Say) -> list[tuple[int, Task]]:
+    try:
+        size = world.size(split)
+        indices = range(count if size is None else min(count, size))
+        made = [(i, world.task(i, split)) for i in indices]
+        again = [world.task(i, split) for i in indices]
+    except Exception as error:
+        say(f"The {split} tasks cannot be made: {type(error).__name__}: {error}")
+        return []
+    if not made:
+        say(f"There are no {split} tasks.")
+    for (i, task), other in zip(made, again, strict=True):
+        if not isinstance(task, Task):
+            say(f"task({i}, {split!r}) gives a {type(task).__name__}, not a Task.")
+            return []
+        if task != other:
+            say(f"Task {i} of {split} is another each time it is made: draw it from its index and split alone.")
+        if not task.prompt.strip():
+            say(f"Task {i} of {split} has an empty prompt.")
+    return made
+
+
+def _check_task(world: World, task: Task, where: str, turns: int, say: Say) -> None:
+    texts = [*TEXTS]
+    for style in getattr(world, "styles", ("short",)):
+        try:
+            solution = world.solve(task, style)
+        except PodiumError:
+            break  # a world need not write solutions
+        texts.append(solution)
+        if type(world).reset is not World.reset and solution:
+            last = _play(world.reset(task), _script([solution], 0), turns)[-1]
+            if last.done and not last.info.get("correct", last.reward > 0):
+                say(f"{where}: the world's own solution ({style}) is graded wrong: {solution[:200]!r}.")
+    for start in range(len(texts)):
+        said = _script(texts, start)
+        first, second = (_play(world.reset(task, seed=1), said, turns) for _ in range(2))
+        for feedback in first:
+            _check_feedback(feedback, where, say)
+        if first != second:
+            say(f"{where}: the same task, seed and texts give different feedback.")
+        if not first[-1].done:
+            say(f"{where}: the episode is not done after {turns} turns.")
+        else:
+            missing = [p.partition(".")[2] for p in world.provides if p.startswith("rollout.")]
+            for name in missing:
+                if name not in first[-1].info:
+                    say(f"The last feedback has no info[{name!r}], though the world provides rollout.{name}.")
+        _check_copies(world, task, said, first, where, say)
+
+
+def _script(texts: list[str], start: int) -> Callable[[int], str]:
+    return lambda turn: texts[(start + turn) % len(texts)]
+
+
+def _play(episode: Episode, said: Callable[[int], str], turns: int) -> list[Feedback]:
+    history = []
+    for turn in range(turns):
+        history.append(episode.act(said(turn)))
+        if history[-1].done:
+            break
+    return history
+
+
+def _check_copies(
+    world: World, task: Task, said: Callable[[int], str], history: list[Feedback], where: str, say: Say
+) -> None:
+    """A copy made before each of the first turns must go on as the original would, and leave it alone."""
+    episode = world.reset(task, seed=1)
+    for turn, expected in enumerate(history[:5]):
+        same, other = episode.copy(), episode.copy()
+        other.act(said(turn + 1))  # goes another way
+        if same.act(said(turn)) != expected:
+            say(f"{where}: a copy of an episode gives other feedback than the original.")
+        if episode.act(said(turn)) != expected:
+            say(f"{where}: acting in a copy changes the original episode.")
+            return
+
+
+def _check_feedback(feedback: Any, where: str, say: Say) -> None:
+    if not isinstance(feedback, Feedback):
+        say(f"{where}: act() gives a {type(feedback).__name__}, not a Feedback.")
+        raise PodiumError("the rest of the check needs a Feedback")
+    if isinstance(feedback.reward, str) or not math.isfinite(feedback.reward):
+        say(f"{where}: the reward is {feedback.reward!r}; a finite number is needed.")
+    if not isinstance(feedback.done, bool):
+        say(f"{where}: done is {feedback.done!r}; True or False is needed.")

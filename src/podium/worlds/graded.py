@@ -1,0 +1,81 @@
+"""Answers that are right or wrong, and the dials that bend their reward."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from podium.core.errors import one_of, within
+from podium.worlds.answer import MARK, final_answer
+from podium.worlds.world import Answer, Episode, Feedback, Task
+
+__all__ = ["Graded", "Verdict", "draw"]
+
+FORMAT = f"Reason step by step, then end with a line `{MARK} …`."
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a world thinks of an answer."""
+
+    correct: bool
+    answer: str = ""  # canonical: equal where answers mean the same; empty where there is none
+    score: float | None = None  # between 0 and 1 where a world gives part of the credit; None: 1 if correct
+
+
+class Graded(Answer):
+    """One answer, read from the last line `answer: …`, right or wrong; the reward can be made worse on purpose."""
+
+    noise: float = 0.0  # the chance that the reward of an answer is the opposite: fixed for a task and its answer
+    spurious: str = "none"  # a reward that ignores the answer: random, format (any answer), wrong (a wrong answer)
+    instructions: bool = False  # whether the prompt explains the task and the format, for a general model
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within(self, "noise", 0, 1)
+        one_of(self, "spurious", ("none", "random", "format", "wrong"))
+
+    def verdict(self, task: Task, answer: str) -> Verdict:
+        """Whether the text after `answer:` is right."""
+        raise NotImplementedError
+
+    def read(self, text: str) -> str | None:
+        """The answer that the text gives."""
+        return final_answer(text)
+
+    def grade(self, task: Task, text: str, seed: int = 0) -> Feedback:
+        answer = self.read(text)
+        verdict = Verdict(False) if answer is None else self.verdict(task, answer)
+        reward = self._reward(task, verdict, answer is not None, text, seed)
+        return Feedback(reward, state=task.key, info={"correct": verdict.correct, "answer": verdict.answer})
+
+    def reset(self, task: Task, seed: int = 0) -> Episode:
+        return _Question(self, task, seed)
+
+    def _reward(self, task: Task, verdict: Verdict, answered: bool, text: str, seed: int) -> float:
+        if self.spurious == "random":
+            reward = float(draw("random", task.key, seed, text) < 0.5)
+        elif self.spurious == "format":
+            reward = float(answered)
+        elif self.spurious == "wrong":
+            reward = float(answered and not verdict.correct)
+        else:
+            reward = float(verdict.correct) if verdict.score is None else verdict.score
+        if self.noise and draw("noise", task.key, verdict.answer) < self.noise:
+            return 1.0 - reward
+        return reward
+
+
+class _Question(Episode):
+    def __init__(self, world: Graded, task: Task, seed: int) -> None:
+        super().__init__(task.prompt, state=task.key)
+        self.world, self.task, self.seed = world, task, seed
+
+    def act(self, text: str) -> Feedback:
+        return self.world.grade(self.task, text, self.seed)
+
+
+def draw(*key: object) -> float:
+    """A number in [0, 1) that the key determines."""
+    digest = hashlib.blake2b(repr(key).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest) / 2**64

@@ -1,0 +1,92 @@
+"""Tasks of reasoning-gym."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Mapping
+from dataclasses import field
+from functools import cached_property
+from typing import Any
+
+from podium.core.errors import PodiumError, nearest
+from podium.worlds.answer import MARK, final_answer
+from podium.worlds.graded import FORMAT, Graded, Verdict, draw
+from podium.worlds.puzzle import HELD_OUT, numbered
+from podium.worlds.world import Task
+
+__all__ = ["Gym"]
+
+POSITIONS = 2**31 - 1  # reasoning-gym adds the position to its seed
+ATTEMPTS = 500
+
+
+class Gym(Graded):
+    """A procedural task of reasoning-gym, scored by its own scorer.
+
+    A score of 1 is right. `partial` passes on the scores between, which some tasks give for answers that are nearly
+    right or only well formed.
+    """
+
+    name = "gym"
+    summary = "any task of reasoning-gym"
+    max_tokens = 128
+    instructions: bool = True
+    task_name: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)  # settings of the task itself: min_terms, …
+    partial: bool = False  # whether a score between 0 and 1 is the reward
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.task_name:
+            raise PodiumError("gym needs the name of a task: gym:chain_sum.")
+
+    @cached_property
+    def dataset(self) -> Any:
+        """reasoning-gym's data set, endless for our purposes."""
+        factory = _factory()
+        if self.task_name not in factory.DATASETS:
+            known = nearest(self.task_name, factory.DATASETS)
+            raise PodiumError(f"reasoning-gym has no task {self.task_name!r}. {known}")
+        settings = {f.name for f in dataclasses.fields(factory.DATASETS[self.task_name][1])} - {"seed", "size"}
+        for name in self.config:
+            if name not in settings:
+                raise PodiumError(f"gym:{self.task_name} has no setting {name!r}. {nearest(name, settings)}")
+        try:
+            return factory.create_dataset(self.task_name, seed=0, size=POSITIONS, **self.config)
+        except Exception as error:  # its checks are plain assertions
+            raise PodiumError(f"gym:{self.task_name} refuses {dict(self.config)}: {error}.") from error
+
+    def task(self, index: int, split: str = "train") -> Task:
+        dials = "".join(f"-{k}-{v}" for k, v in sorted(self.config.items()))
+        key = numbered(f"gym-{self.task_name}{dials}", split, index)
+        for attempt in range(ATTEMPTS):
+            entry = self.dataset[int(draw(key, attempt) * POSITIONS)]
+            if (draw("gym", entry["question"]) < HELD_OUT) == (split == "test"):
+                prompt = f"{entry['question']}\n{FORMAT}" if self.instructions else entry["question"]
+                return Task(key, prompt, domain=self.task_name, data={"entry": entry})
+        raise PodiumError(f"gym:{self.task_name} has too few different questions to hold some out for {split}.")
+
+    def read(self, text: str) -> str | None:
+        return final_answer(text, lines=True)
+
+    def verdict(self, task: Task, answer: str) -> Verdict:
+        try:
+            score = float(self.dataset.score_answer(answer, task.data["entry"]))
+        except Exception:  # some scorers raise where an answer is not in the form they expect
+            score = 0.0
+        score = min(max(score, 0.0), 1.0) if score == score else 0.0
+        return Verdict(score >= 1, " ".join(answer.split())[:200], score if self.partial else None)
+
+    def solve(self, task: Task, style: str = "short", seed: int = 0) -> str:
+        answer = task.data["entry"].get("answer")
+        if answer is None:
+            raise PodiumError(f"gym:{self.task_name} does not tell its answers.")
+        return f"{MARK} {answer}"
+
+
+def _factory() -> Any:
+    try:
+        return importlib.import_module("reasoning_gym").factory
+    except ImportError as error:
+        raise PodiumError("gym: needs reasoning-gym: pip install 'podium-rl[gym]'.") from error

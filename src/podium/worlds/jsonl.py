@@ -1,0 +1,198 @@
+"""A person's own questions and answers, one JSON object a line."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import re
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from podium.core.errors import PodiumError, nearest, one_of, within
+from podium.worlds.answer import MARK, final_answer, plain
+from podium.worlds.graded import FORMAT, Graded, Verdict, draw
+from podium.worlds.puzzle import numbered
+from podium.worlds.world import Task
+
+__all__ = ["Jsonl"]
+
+PROMPTS = ("question", "problem", "prompt", "input", "query")
+ANSWERS = ("answer", "final_answer", "expected_answer", "target", "solution")
+LONGEST = 300  # characters of an answer that a grader sees
+SECONDS = 5  # for one comparison by math-verify
+
+
+@dataclass(frozen=True)
+class Row:
+    line: int
+    prompt: str
+    answer: str
+    solution: str
+
+
+class Jsonl(Graded):
+    """Questions from a file. Held-out tasks come from `test_file`, or are a share of the rows, chosen by the question.
+
+    GSM8K's format is recognised: reasoning, then `#### 72`. An answer inside `\\boxed{…}` is taken out of it.
+    """
+
+    name = "jsonl"
+    summary = "questions and answers from a file of JSON lines"
+    max_tokens = 256
+    instructions: bool = True
+    file: str = ""
+    test_file: str = ""  # where the held-out tasks are; empty: a share of `file`
+    held_out: float = 0.1  # that share
+    prompt_field: str = ""  # empty: question, problem, prompt, …
+    answer_field: str = ""  # empty: answer, final_answer, …
+    solution_field: str = ""  # empty: GSM8K's reasoning where the answer holds it, else none
+    grader: str = "auto"  # math (math-verify), exact; auto: math where it is installed
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within(self, "held_out", 0, 1)
+        one_of(self, "grader", ("auto", "math", "exact"))
+        if not self.file:
+            raise PodiumError("jsonl needs a file: jsonl:path/to/questions.jsonl.")
+        if self.grader == "math" and not _has_math_verify():
+            raise PodiumError("grader = 'math' needs math-verify: pip install 'podium-rl[math]'.")
+
+    @cached_property
+    def rows(self) -> Mapping[str, list[Row]]:
+        """The rows of each split."""
+        rows = self._read(self.file)
+        if self.test_file:
+            return {"train": rows, "test": self._read(self.test_file)}
+        split: dict[str, list[Row]] = {"train": [], "test": []}
+        for row in rows:
+            split["test" if draw("jsonl", row.prompt) < self.held_out else "train"].append(row)
+        return split
+
+    def size(self, split: str = "train") -> int:
+        numbered(self.name, split, 0)
+        return len(self.rows[split])
+
+    def task(self, index: int, split: str = "train") -> Task:
+        key = numbered(f"{self.name}-{Path(self.file).stem}", split, index)
+        rows = self.rows[split]
+        if not rows:
+            remedy = "give test_file, or a larger held_out" if split == "test" else "give a smaller held_out"
+            raise PodiumError(f"{self.file} leaves no {split} tasks with held_out = {self.held_out}: {remedy}.")
+        if index >= len(rows):
+            raise PodiumError(f"{self.file} has {len(rows)} {split} tasks; number {index} was asked for (from 0).")
+        row = rows[index]
+        prompt = f"{row.prompt}\n{FORMAT}" if self.instructions else row.prompt
+        return Task(key, prompt, data={"answer": row.answer, "solution": row.solution, "line": row.line})
+
+    def read(self, text: str) -> str | None:
+        answer = final_answer(text)
+        return _boxed(text) if answer is None else _boxed(answer) or answer
+
+    def verdict(self, task: Task, answer: str) -> Verdict:
+        gold, said = task.data["answer"], answer[:LONGEST]
+        canonical = _normal(said)
+        correct = canonical == _normal(gold)
+        if not correct and self.grader != "exact" and (self.grader == "math" or _has_math_verify()):
+            correct = _math_equal(gold, said)
+        return Verdict(correct, _normal(gold) if correct else canonical)
+
+    def solve(self, task: Task, style: str = "short", seed: int = 0) -> str:
+        """The solution of the row, in the one style it is written in."""
+        return f"{task.data['solution']}\n{MARK} {task.data['answer']}".lstrip()
+
+    def _read(self, file: str) -> list[Row]:
+        path = Path(file)
+        if not path.is_file():
+            raise PodiumError(f"There is no file {file!r} (looked in {Path.cwd()}).")
+        rows = []
+        with path.open("rb") as lines:
+            for number, raw in enumerate(lines, 1):
+                if raw.strip():
+                    rows.append(self._row(_object(raw, f"{file}, line {number}"), f"{file}, line {number}", number))
+        if not rows:
+            raise PodiumError(f"{file} has no rows: write one JSON object a line.")
+        return rows
+
+    def _row(self, data: Mapping[str, Any], where: str, line: int) -> Row:
+        prompt = _text(data, self.prompt_field, PROMPTS, "prompt_field", where)
+        answer = _text(data, self.answer_field, ANSWERS, "answer_field", where)
+        solution = _text(data, self.solution_field, (), "solution_field", where) if self.solution_field else ""
+        if "####" in answer:
+            reasoning, _, answer = answer.rpartition("####")
+            solution = solution or reasoning
+        answer = (_boxed(answer) or answer).strip()
+        if not answer:
+            raise PodiumError(f"{where}: the answer is empty.")
+        return Row(line, prompt, answer, re.sub(r"<<.*?>>", "", solution).strip())
+
+
+def _object(raw: bytes, where: str) -> Mapping[str, Any]:
+    try:
+        data = json.loads(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise PodiumError(f"{where}: not UTF-8 text ({error.reason} at byte {error.start}).") from error
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise PodiumError(f"{where}: not JSON ({error}).") from error
+    if not isinstance(data, dict):
+        raise PodiumError(f'{where}: a row must be a JSON object such as {{"question": …, "answer": …}}.')
+    return data
+
+
+def _text(data: Mapping[str, Any], field: str, usual: tuple[str, ...], setting: str, where: str) -> str:
+    """The field's value as text; without a name, the first of the usual ones."""
+    name = field or next((u for u in usual if u in data), None)
+    if name is None:
+        has = ", ".join(data) or "no fields"
+        raise PodiumError(f"{where}: none of the fields {', '.join(usual)} is there (it has {has}). Set {setting}.")
+    if name not in data or data[name] is None:
+        raise PodiumError(f"{where}: the row has no field {name!r} ({setting}). {nearest(name, data)}")
+    value = data[name]
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, (dict, list)):
+        raise PodiumError(f"{where}: the field {name!r} holds a {type(value).__name__}; text or a number is needed.")
+    return str(value)
+
+
+def _boxed(text: str) -> str | None:
+    """What the last \\boxed{…} holds."""
+    start = text.rfind("\\boxed{")
+    if start < 0:
+        return None
+    depth = 0
+    for i in range(start + len("\\boxed"), len(text)):
+        depth += (text[i] == "{") - (text[i] == "}")
+        if depth == 0:
+            return text[start + len("\\boxed{") : i]
+    return None
+
+
+def _normal(answer: str) -> str:
+    """An answer as it is compared: a number in its shortest form, or plain text."""
+    text = plain(answer).strip("$ ").replace("\\$", "").replace("$", "").replace("−", "-")
+    number = re.fullmatch(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?|[+-]?[0-9]{1,40}(\.[0-9]{1,40})?", text)
+    if number:
+        try:
+            value = Decimal(text.replace(",", ""))
+        except InvalidOperation:
+            return text
+        return str(int(value)) if value == int(value) else str(value.normalize())
+    return text
+
+
+def _has_math_verify() -> bool:
+    return importlib.util.find_spec("math_verify") is not None
+
+
+def _math_equal(gold: str, said: str) -> bool:
+    """Whether math-verify holds them equal. Its time limit works by a signal, so only in the main thread."""
+    math_verify = importlib.import_module("math_verify")
+    seconds = SECONDS if threading.current_thread() is threading.main_thread() else None
+    sides = [math_verify.parse(f"${text}$", parsing_timeout=seconds) for text in (gold, said)]
+    return bool(all(sides) and math_verify.verify(*sides, timeout_seconds=seconds))

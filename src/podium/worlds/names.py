@@ -1,0 +1,60 @@
+"""Worlds by name."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from podium.core.errors import PodiumError, nearest
+from podium.core.serial import load_class
+from podium.worlds.countdown import Countdown
+from podium.worlds.echo import Echo
+from podium.worlds.gym import Gym
+from podium.worlds.jsonl import Jsonl
+from podium.worlds.rules import Rules
+from podium.worlds.sums import Sums
+from podium.worlds.world import World
+
+__all__ = ["EMBEDDED", "FORMS", "get"]
+
+EMBEDDED: dict[str, type[World]] = {world.name: world for world in (Echo, Sums, Countdown, Rules)}
+FORMS = ("jsonl:FILE", "gym:NAME", "my_file.py:MyWorld")  # the other names that `get` takes
+
+
+def get(name: str | World, **settings: Any) -> World:
+    """The world of this name, with these settings: `get("countdown", level=2)`, `get("jsonl:questions.jsonl")`,
+    `get("gym:chain_sum", min_terms=2)`, `get("my_file.py:MyWorld")`."""
+    if isinstance(name, World):
+        return name.replace(**settings) if settings else name
+    kind, _, rest = name.partition(":")
+    if name in EMBEDDED:
+        return _make(EMBEDDED[name], settings, name)
+    if kind == "jsonl":
+        world = _make(Jsonl, {"file": rest, **settings}, name)
+        world.size()  # reads the file, so that what is wrong with it is said now
+        return world
+    if kind == "gym":
+        own = Gym.field_names()
+        mine = {k: v for k, v in settings.items() if k in own}
+        config = {**mine.pop("config", {}), **{k: v for k, v in settings.items() if k not in own}}
+        gym = _make(Gym, {"task_name": rest, "config": config, **mine}, name)
+        assert isinstance(gym, Gym)
+        _ = gym.dataset  # likewise
+        return gym
+    if ":" in name:
+        cls = load_class(name)
+        if not issubclass(cls, World):
+            raise PodiumError(f"{name} is not a world: derive it from podium.worlds.World.")
+        return _make(cls, settings, name)
+    raise PodiumError(f"There is no world {name!r}. {nearest(name, [*EMBEDDED, *FORMS])}")
+
+
+def _make(cls: type[World], settings: dict[str, Any], name: str) -> World:
+    known = cls.field_names()
+    for key in settings:
+        if key not in known:
+            raise PodiumError(f"The world {name!r} has no setting {key!r}. {nearest(key, known)}")
+    for f in dataclasses.fields(cls):
+        if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING and f.name not in settings:
+            raise PodiumError(f"The world {name!r} needs the setting {f.name!r}.")
+    return cls(**settings)

@@ -1,0 +1,46 @@
+"""A person plays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from podium.core.errors import PodiumError
+from podium.worlds.answer import MARK, final_answer
+from podium.worlds.graded import Graded
+from podium.worlds.world import Answer, Feedback, World
+
+__all__ = ["play"]
+
+
+def play(
+    world: World,
+    index: int = 0,
+    read: Callable[[str], str] = input,
+    write: Callable[[str], None] = print,
+    *,
+    split: str = "train",
+    turns: int = 200,
+) -> Feedback | None:
+    """One task at the terminal; `read` takes a prompt and gives a line. None where the person leaves (end of input)."""
+    if isinstance(world, Graded):
+        world = world.replace(instructions=True)
+    task = world.task(index, split)
+    episode = world.reset(task)
+    write(episode.observation)
+    for _ in range(turns):
+        try:
+            text = read("> ")
+        except (EOFError, KeyboardInterrupt):
+            return None
+        if isinstance(world, Answer) and final_answer(text) is None:
+            text = f"{MARK} {text}"  # a person need not write the word
+        feedback = episode.act(text)
+        if feedback.observation:
+            write(feedback.observation)
+        if feedback.done:
+            break
+    write(f"Reward {feedback.reward:g}." + (" Right." if feedback.info.get("correct") else ""))
+    with suppress(PodiumError):  # not every world writes solutions
+        write(f"A solution:\n{world.solve(task)}")
+    return feedback

@@ -1,0 +1,117 @@
+"""Procedural puzzles: tasks without end, held-out ones apart, with solutions written in several styles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, ClassVar
+
+from podium.core.errors import PodiumError, nearest
+from podium.worlds.answer import MARK
+from podium.worlds.graded import FORMAT, Graded, draw
+from podium.worlds.world import Task
+
+__all__ = ["Draft", "Puzzle", "Slip", "numbered"]
+
+HELD_OUT = 1 / 8  # share of all questions that belong to the test split
+ATTEMPTS = 10_000  # draws before a split counts as empty
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A question before it has a number."""
+
+    question: str
+    identity: str  # equal where two questions are the same in other words
+    data: Mapping[str, Any] = field(default_factory=dict)
+    domain: str = ""
+
+
+class Slip:
+    """Says, step by step, whether the solution being written goes wrong here; counts the steps."""
+
+    def __init__(self, at: int | None = None) -> None:
+        self.at = at
+        self.steps = 0
+
+    def __call__(self) -> bool:
+        self.steps += 1
+        return self.steps - 1 == self.at
+
+
+class Puzzle(Graded):
+    """A procedural world: a question is drawn from random numbers keyed by level, split and index.
+
+    A question belongs to one split by what it asks, so that no test question occurs in training.
+    """
+
+    styles: ClassVar[tuple[str, ...]] = ("short", "long")
+
+    def draft(self, rng: Random) -> Draft:
+        """A random question of this level."""
+        raise NotImplementedError
+
+    def explain(self, task: Draft) -> str:
+        """The question in a sentence or two, for a general model or a person."""
+        raise NotImplementedError
+
+    def write(self, task: Task, style: str, rng: Random, slip: Slip) -> str:
+        """Reasoning and answer. Each step asks `slip()` once; where it says so, the step goes wrong, and the rest
+        follows from the wrong value to a wrong answer."""
+        raise NotImplementedError
+
+    @property
+    def family(self) -> str:
+        """What the keys of the tasks begin with: everything that decides which questions are drawn."""
+        return f"{self.name}-{self.level}"
+
+    def task(self, index: int, split: str = "train") -> Task:
+        key = numbered(self.family, split, index)
+        for attempt in range(ATTEMPTS):
+            draft = self.draft(Random(f"{key}/{attempt}"))
+            if (draw(self.name, draft.identity) < HELD_OUT) == (split == "test"):
+                question = f"{draft.question}\n{self.explain(draft)} {FORMAT}" if self.instructions else draft.question
+                return Task(key, question, self.level, draft.domain, draft.data)
+        raise PodiumError(f"{self!r} has no {split} questions: its settings leave too few different ones.")
+
+    def solve(self, task: Task, style: str = "short", seed: int = 0) -> str:
+        return self.attempt(task, style, seed)
+
+    def attempt(self, task: Task, style: str = "short", seed: int = 0, right: float = 1.0) -> str:
+        """A written attempt that is right with this probability; every step is equally likely to be the wrong one."""
+        if style not in self.styles:
+            raise PodiumError(f"{self.name} has no style {style!r}. {nearest(style, self.styles)}")
+        key = f"{task.key}/{style}/{seed}"
+        slip = Slip()
+        text = self.write(task, style, Random(key), slip)
+        if right >= 1 or draw("attempt", key) < right:
+            return text
+        return self.write(task, style, Random(key), Slip(_first_failure(slip.steps, right, draw("slip", key))))
+
+
+def _first_failure(steps: int, right: float, u: float) -> int:
+    """The step that fails first, drawn by u, where all succeed with probability `right` and each with the same."""
+    success = right ** (1 / steps)
+    reached = 1.0
+    for step in range(steps):
+        failed = reached * (1 - success) / (1 - right)
+        if u < failed:
+            return step
+        u -= failed
+        reached *= success
+    return steps - 1
+
+
+def numbered(family: str, split: str, index: int) -> str:
+    """The key of a task."""
+    if split not in ("train", "test"):
+        raise PodiumError(f"There is no split {split!r}. {nearest(split, ('train', 'test'))}")
+    if index < 0:
+        raise PodiumError(f"Tasks are numbered from 0; {index} was asked for.")
+    return f"{family}/{split}/{index}"
+
+
+def answered(steps: list[str], answer: object) -> str:
+    """The lines of a solution."""
+    return "\n".join([*steps, f"{MARK} {answer}"])

@@ -1,0 +1,224 @@
+"""Small deductions in several domains of different difficulty."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+from podium.core.errors import one_of
+from podium.worlds.graded import Verdict
+from podium.worlds.puzzle import Draft, Puzzle, Slip, answered
+from podium.worlds.world import Task
+
+__all__ = ["DOMAINS", "Rules"]
+
+NAMES = ("ann", "bob", "cid", "dee", "eve", "fay", "gus", "hal")
+COLOURS = ("red", "blue", "green", "pink", "grey", "black", "white", "brown")
+LAMPS = ("a", "b", "c", "d", "e")
+
+
+class Domain:
+    """One kind of deduction: a question, its explanation, its answer as words, and ways to write it down."""
+
+    ordered = True  # whether the order of the words in an answer counts
+
+    def draft(self, size: int, rng: Random) -> tuple[str, str, dict[str, Any], list[str]]:
+        """Question, identity, data, and the words of the answer."""
+        raise NotImplementedError
+
+    def explain(self, data: Any) -> str:
+        raise NotImplementedError
+
+    def write(self, data: Any, style: str, rng: Random, slip: Slip) -> tuple[list[str], list[str]]:
+        """Lines of reasoning, and the words of the answer."""
+        raise NotImplementedError
+
+
+class Order(Domain):
+    """Put everybody in line from comparisons of neighbours."""
+
+    def draft(self, size: int, rng: Random) -> tuple[str, str, dict[str, Any], list[str]]:
+        line = rng.sample(NAMES, size)
+        pairs = [f"{a} > {b}" for a, b in pairwise(line)]
+        rng.shuffle(pairs)
+        return f"order: {', '.join(pairs)}", " ".join(line), {"line": line}, line
+
+    def explain(self, data: Any) -> str:
+        return "`x > y` means that x stands directly before y. List all names from the first to the last."
+
+    def write(self, data: Any, style: str, rng: Random, slip: Slip) -> tuple[list[str], list[str]]:
+        line = data["line"][::-1] if style == "alternative" else data["line"]
+        found: list[str] = []
+        left = list(line)
+        for _ in line:
+            name = _following(line, found[-1] if found else None, left)
+            if len(left) > 1 and slip():
+                name = rng.choice([other for other in left if other != name])
+            left.remove(name)
+            found.append(name)
+        if style == "alternative":  # from the last upwards
+            return [f"so {' < '.join(found)}"], found[::-1]
+        if style == "long":
+            pairs = [f"so {a} > {b}" for a, b in pairwise(found)]
+            return [f"first {found[0]}", *pairs, f"last {found[-1]}"], found
+        return [f"so {' > '.join(found)}"], found
+
+
+class Paint(Domain):
+    """Repaint a wall several times, each colour by its rule."""
+
+    def draft(self, size: int, rng: Random) -> tuple[str, str, dict[str, Any], list[str]]:
+        round_ = rng.sample(COLOURS, min(size + 1, 7))  # each becomes the next: two walls never end up the same
+        rules = list(zip(round_, [*round_[1:], round_[0]], strict=True))
+        rng.shuffle(rules)
+        start, times = rng.randrange(len(round_)), size - 1
+        listed = ", ".join(f"{a} to {b}" for a, b in rules)
+        question = f"paint: {listed}; {round_[start]} {times} times"
+        identity = f"{sorted(rules)} {round_[start]} {times}"
+        data = {"becomes": dict(rules), "start": round_[start], "times": times}
+        return question, identity, data, [round_[(start + times) % len(round_)]]
+
+    def explain(self, data: Any) -> str:
+        return (
+            f"`x to y` means that whoever repaints a wall of colour x makes it y. The wall is {data['start']} and is "
+            f"repainted {data['times']} times. Which colour is it then?"
+        )
+
+    def write(self, data: Any, style: str, rng: Random, slip: Slip) -> tuple[list[str], list[str]]:
+        becomes = data["becomes"]
+        seen = [data["start"]]
+        for _ in range(data["times"]):
+            colour = becomes[seen[-1]]
+            if slip():
+                colour = rng.choice([c for c in becomes if c not in (colour, seen[-1])])
+            seen.append(colour)
+        if style == "alternative":  # two at a time
+            return [f"so {' '.join(seen[::2])}"], seen[-1:]
+        if style == "long":
+            return [f"{i}: {a} to {b}" for i, (a, b) in enumerate(pairwise(seen), 1)], seen[-1:]
+        return [f"so {' to '.join(seen)}"], seen[-1:]
+
+
+class Lamps(Domain):
+    """Which lamps are on after some switches were pressed."""
+
+    ordered = False
+
+    def draft(self, size: int, rng: Random) -> tuple[str, str, dict[str, Any], list[str]]:
+        presses = [rng.choice(LAMPS) for _ in range(size)]
+        lit = [lamp for lamp in LAMPS if presses.count(lamp) % 2]
+        return f"lamps: {' '.join(presses)}", " ".join(presses), {"presses": presses}, lit
+
+    def explain(self, data: Any) -> str:
+        return (
+            "All lamps are off; each letter is a press of that lamp's switch, which turns it on or off. List the "
+            "lamps that are on at the end, or `none`."
+        )
+
+    def write(self, data: Any, style: str, rng: Random, slip: Slip) -> tuple[list[str], list[str]]:
+        if style == "alternative":  # count the presses of each lamp
+            counts = {lamp: data["presses"].count(lamp) for lamp in sorted(set(data["presses"]))}
+            for lamp, count in counts.items():
+                if slip():
+                    counts[lamp] = count + 1 if count == 1 else count + rng.choice((-1, 1))
+            listed = ", ".join(f"{lamp} {count}" for lamp, count in counts.items())
+            return [f"count {listed}"], [lamp for lamp, count in counts.items() if count % 2]
+        lit: set[str] = set()
+        states = []
+        for lamp in data["presses"]:
+            lit ^= {rng.choice([other for other in LAMPS if other != lamp]) if slip() else lamp}
+            states.append(_words(sorted(lit)))
+        if style == "long":
+            lines = [f"press {lamp}: {state}" for lamp, state in zip(data["presses"], states, strict=True)]
+            return lines, sorted(lit)
+        return [f"on {'; '.join(states)}"], sorted(lit)
+
+
+class Liars(Domain):
+    """Who lies, where each speaks about the next: a liar's words are false."""
+
+    def draft(self, size: int, rng: Random) -> tuple[str, str, dict[str, Any], list[str]]:
+        people = rng.sample(NAMES, size)
+        lies = [rng.random() < 0.5 for _ in people]
+        says = [a != b for a, b in pairwise(lies)]  # whether the next one is called a liar
+        parts = [f"{people[0]} {_truth(lies[0])}"]
+        parts += [f"{a} says {b} {_truth(s)}" for a, b, s in zip(people, people[1:], says, strict=False)]
+        question = f"liars: {', '.join(parts)}"
+        data = {"people": people, "lies": lies[0], "says": says}
+        return question, question, data, [p for p, liar in zip(people, lies, strict=True) if liar]
+
+    def explain(self, data: Any) -> str:
+        return (
+            "Some people always lie and the others never do. The first statement is true; then each speaks about the "
+            "next. List the liars in the order of the statements, or `none`."
+        )
+
+    def write(self, data: Any, style: str, rng: Random, slip: Slip) -> tuple[list[str], list[str]]:
+        people = data["people"]
+        lies = [data["lies"] != slip()]
+        for called in data["says"]:
+            lies.append((lies[-1] != called) != slip())
+        liars = [p for p, liar in zip(people, lies, strict=True) if liar]
+        if style == "alternative":  # only where the truth changes
+            turns = [p for p, a, b in zip(people, [False, *lies], lies, strict=False) if a != b]
+            return [f"change {_words(turns)}"], liars
+        if style == "long":
+            return [f"so {p} {_truth(liar)}" for p, liar in zip(people, lies, strict=True)], liars
+        return [f"so {', '.join(f'{p} {_truth(liar)}' for p, liar in zip(people, lies, strict=True))}"], liars
+
+
+DOMAINS: dict[str, Domain] = {"order": Order(), "paint": Paint(), "lamps": Lamps(), "liars": Liars()}
+
+
+class Rules(Puzzle):
+    """Deductions that take as many steps as the level says, in domains of different difficulty."""
+
+    name = "rules"
+    summary = "small deductions: " + ", ".join(DOMAINS)
+    levels = (1, 2, 3, 4, 5)
+    styles = ("short", "long", "alternative")
+    max_tokens = 80
+    domain: str = "all"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of(self, "domain", ("all", *DOMAINS))
+
+    @property
+    def family(self) -> str:
+        return super().family if self.domain == "all" else f"{super().family}-{self.domain}"
+
+    def draft(self, rng: Random) -> Draft:
+        domain = rng.choice(list(DOMAINS)) if self.domain == "all" else self.domain
+        question, identity, data, answer = DOMAINS[domain].draft(self.level + 2, rng)
+        return Draft(question, f"{domain} {identity}", {**data, "answer": _words(answer)}, domain)
+
+    def explain(self, task: Draft) -> str:
+        return DOMAINS[task.domain].explain(task.data)
+
+    def verdict(self, task: Task, answer: str) -> Verdict:
+        words = re.findall(r"[a-z]+", answer.casefold())
+        said = _words(words if DOMAINS[task.domain].ordered else sorted(words))
+        return Verdict(said == task.data["answer"], said)
+
+    def write(self, task: Task, style: str, rng: Random, slip: Slip) -> str:
+        lines, answer = DOMAINS[task.domain].write(task.data, style, rng, slip)
+        return answered(lines, _words(answer))
+
+
+def _words(words: list[str]) -> str:
+    return " ".join(words) or "none"
+
+
+def _truth(lies: bool) -> str:
+    return "lies" if lies else "honest"
+
+
+def _following(line: list[str], name: str | None, left: list[str]) -> str:
+    """Who stands after `name`; the first one left where that one has been named already."""
+    if name is None:
+        return line[0]
+    after = line.index(name) + 1
+    return line[after] if after < len(line) and line[after] in left else left[0]

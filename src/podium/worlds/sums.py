@@ -1,0 +1,129 @@
+"""Chains of additions and subtractions."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+from podium.worlds.answer import plain
+from podium.worlds.graded import Verdict
+from podium.worlds.puzzle import Draft, Puzzle, Slip, answered
+from podium.worlds.world import Task
+
+__all__ = ["Sums"]
+
+TERMS = {1: (2, 99), 2: (3, 99), 3: (4, 99), 4: (5, 99), 5: (4, 999)}  # how many, and the largest, by level
+
+
+class Sums(Puzzle):
+    """Add and subtract from left to right; the reasoning can be short or long-winded, and go other ways."""
+
+    name = "sums"
+    summary = "chains of additions and subtractions"
+    levels = tuple(TERMS)
+    styles = ("short", "long", "grouped", "columns")
+    max_tokens = 80
+
+    def draft(self, rng: Random) -> Draft:
+        count, largest = TERMS[self.level]
+        smallest = 100 if largest > 99 else 1
+        while True:
+            terms = [rng.randint(smallest, largest)]
+            terms += [rng.choice((-1, 1)) * rng.randint(smallest, largest) for _ in range(count - 1)]
+            if all(sum(terms[:i]) >= 0 for i in range(2, count + 1)):  # no negative totals on the way
+                chain = _chain(terms)
+                return Draft(f"sum: {chain}", chain, {"terms": terms, "answer": sum(terms)})
+
+    def explain(self, task: Draft) -> str:
+        return f"Compute {task.identity}."
+
+    def verdict(self, task: Task, answer: str) -> Verdict:
+        said = plain(answer).replace("−", "-").replace(",", "")
+        number = re.fullmatch(r"[+-]?[0-9]{1,12}", said)
+        if number is None:
+            return Verdict(False, said)
+        return Verdict(int(said) == task.data["answer"], str(int(said)))
+
+    def write(self, task: Task, style: str, rng: Random, slip: Slip) -> str:
+        pen = _Pen(rng, slip)
+        terms = task.data["terms"]
+        if style == "columns":
+            total = _columns(pen, terms)
+        elif style == "grouped":
+            total = _grouped(pen, terms)
+        else:
+            total = pen.chain(terms, wordy=style == "long")
+        return answered(pen.lines, total)
+
+
+class _Pen:
+    """Writes equations line by line, some of them wrong."""
+
+    def __init__(self, rng: Random, slip: Slip) -> None:
+        self.rng, self.slip = rng, slip
+        self.lines: list[str] = []
+
+    def equation(self, terms: list[int], lead: str = "") -> int:
+        """One line; its result as written."""
+        result = sum(terms)
+        if self.slip():
+            result = _wrong(terms, result, self.rng)
+        self.lines.append(f"{lead}{_chain(terms)}={result}")
+        return result
+
+    def chain(self, terms: list[int], wordy: bool = False) -> int:
+        """One term after the other."""
+        total = terms[0]
+        if wordy:
+            self.lines.append(f"start {total}")
+        for term in terms[1:]:
+            lead = (f"add {term}: " if term >= 0 else f"take {-term}: ") if wordy else ""
+            total = self.equation([total, term], lead)
+        return total
+
+
+def _grouped(pen: _Pen, terms: list[int]) -> int:
+    """What is added first, what is taken away second, then one subtraction."""
+    added, taken = [t for t in terms if t >= 0], [-t for t in terms if t < 0]
+    total = pen.chain(added)
+    return pen.equation([total, -pen.chain(taken)]) if taken else total
+
+
+def _columns(pen: _Pen, terms: list[int]) -> int:
+    """Digit by digit: hundreds, tens, ones; then their sum."""
+    places = [10**p for p in reversed(range(len(str(max(map(abs, terms))))))]
+    parts = []
+    for place in places:
+        digits = [(abs(t) // place % 10) * (1 if t >= 0 else -1) for t in terms]
+        signs = [t < 0 for t in terms]
+        result = sum(digits)
+        if pen.slip():
+            result = _wrong(digits, result, pen.rng)
+        pen.lines.append(_chain(digits, signs) + f"={result}")
+        parts.append(result * place)
+    return pen.equation(parts) if len(parts) > 1 else parts[0]
+
+
+def _chain(terms: list[int], negative: list[bool] | None = None) -> str:
+    """12+7-5; `negative` gives the signs of terms that may be zero."""
+    negative = negative or [t < 0 for t in terms]
+    text = "".join(f"{'-' if minus else '+'}{abs(t)}" for t, minus in zip(terms, negative, strict=True))
+    return text.removeprefix("+")
+
+
+def _wrong(terms: list[int], right: int, rng: Random) -> int:
+    """A result as people get it wrong: a carry forgotten, or a digit off by a little."""
+    options = [right + d for d in (-10, -2, -1, 1, 2, 10)]
+    carry = _without_carry(terms)
+    if carry != right:
+        options += [carry] * 4
+    return rng.choice([o for o in options if o >= 0 or right < 0] or [right + 1])
+
+
+def _without_carry(terms: list[int]) -> int:
+    """The sum in which each digit is added up alone and carries and borrows are lost."""
+    total = 0
+    for place in (1, 10, 100, 1000):
+        digits = sum((abs(t) // place % 10) * (1 if t >= 0 else -1) for t in terms)
+        total += digits % 10 * place
+    return total

@@ -1,0 +1,111 @@
+"""Worlds: where tasks come from, and what happens when the model acts.
+
+A world makes tasks and opens episodes; an episode takes what the model writes and answers. A question with a single
+answer is an episode of one turn. Everything is deterministic given the task and the seed.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+from podium.core.errors import PodiumError
+from podium.core.value import Value
+
+__all__ = ["Answer", "Episode", "Feedback", "Task", "World"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A question, a game, an episode's start: stable, named by its key."""
+
+    key: str  # the same task has the same key in every run: "sums-2/train/17"
+    prompt: str  # what the model sees first
+    level: int = 1
+    domain: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict)  # what the world needs to grade it
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # never changes, so the copies of an episode share it
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """What the world says to an action."""
+
+    reward: float = 0.0
+    done: bool = True
+    observation: str = ""  # what the model sees next
+    state: str = ""  # a key of the world's state after the action, equal where states are equal
+    info: Mapping[str, Any] = field(default_factory=dict)  # correct, answer, …: columns of the rollout
+
+
+class Episode:
+    """A task under way. Copies are independent."""
+
+    def __init__(self, observation: str, state: str = "") -> None:
+        self.observation = observation
+        self.state = state
+
+    def act(self, text: str) -> Feedback:
+        raise NotImplementedError
+
+    def copy(self) -> Episode:
+        return copy.deepcopy(self)
+
+
+class World(Value):
+    """Makes tasks and opens episodes. Settings are fields, as those of a part."""
+
+    name: ClassVar[str] = ""
+    summary: ClassVar[str] = ""
+    levels: ClassVar[tuple[int, ...]] = (1,)  # how hard tasks can be
+    provides: ClassVar[tuple[str, ...]] = ("rollout.correct", "rollout.answer")  # columns beside the reward
+    max_tokens: ClassVar[int] = 64  # enough for a turn of a model that solves it
+    trusted: ClassVar[bool] = False  # quick and safe: acts without a time limit in the driver's own thread
+
+    level: int = 1
+
+    def __post_init__(self) -> None:
+        if self.level not in self.levels:
+            world, known = self.name or type(self).__name__, ", ".join(map(str, self.levels))
+            raise PodiumError(f"{world} has no level {self.level!r}: its levels are {known}.")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # a value never changes, so the copies of an episode share it
+
+    def size(self, split: str = "train") -> int | None:
+        """How many tasks there are; None: as many as wanted."""
+        return None
+
+    def task(self, index: int, split: str = "train") -> Task:
+        """The task with this number. `split` keeps held-out tasks (`test`) apart from those of training."""
+        raise NotImplementedError
+
+    def reset(self, task: Task, seed: int = 0) -> Episode:
+        raise NotImplementedError
+
+    def solve(self, task: Task, style: str = "short", seed: int = 0) -> str:
+        """A right answer with visible reasoning, where the world can write one."""
+        raise PodiumError(f"The world {self.name!r} cannot write solutions.")
+
+
+class Answer(World):
+    """A world of one turn: subclasses grade a text."""
+
+    def grade(self, task: Task, text: str) -> Feedback:
+        raise NotImplementedError
+
+    def reset(self, task: Task, seed: int = 0) -> Episode:
+        return _OneTurn(self, task)
+
+
+class _OneTurn(Episode):
+    def __init__(self, world: Answer, task: Task) -> None:
+        super().__init__(task.prompt, state=task.key)
+        self.world, self.task = world, task
+
+    def act(self, text: str) -> Feedback:
+        return self.world.grade(self.task, text)

@@ -1,0 +1,174 @@
+"""What adapters share: from the arrays of a case to a batch, from a batch to the arrays of a case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from podium import Batch, Method, Rollout, Shape, Turn
+from podium.core import Signal
+from podium.objective import Aggregate, Step, Term, backward
+from tests.conformance.case import Case
+
+__all__ = [
+    "aggregate",
+    "by_rollout",
+    "configured",
+    "credited",
+    "differentiate",
+    "episodes",
+    "in_row_order",
+    "mask",
+    "outcome_advantage",
+    "padded",
+    "policy_loss",
+]
+
+# -- padded arrays -----------------------------------------------------------------------------------------------------
+
+# The inputs of loss cases and the columns that they are.
+LOSS_COLUMNS = {
+    "token.now.logp": "logp",
+    "token.old.logp": "old_logp",
+    "token.ref.logp": "ref_logp",
+    "token.advantage": "advantage_per_token",
+    "token.weight.importance": "is_weights",
+}
+
+
+def mask(case: Case) -> Tensor:
+    """[B, T] the case's mask, or one made from its lengths."""
+    if "mask" in case:
+        return case.tensor("mask")
+    lengths = torch.tensor(case["lengths"])
+    return (torch.arange(int(lengths.max())) < lengths[:, None]).double()
+
+
+def padded(case: Case, columns: Mapping[str, str], group: Sequence[Any] | None = None, given: bool = False) -> Batch:
+    """A batch from [B, T] and [B] inputs; `columns` says which input a column is, those that are absent are left out.
+
+    Without `group` every row is a group of its own. `given=True` keeps masked positions as tokens of the world.
+    """
+    found = {column: case.tensor(name) for column, name in columns.items() if name in case}
+    rows = mask(case)
+    return Batch.from_padded(rows, list(range(len(rows))) if group is None else group, found, given=given)
+
+
+def credited(method: Method, batch: Batch) -> Batch:
+    """The batch after the method's reward, advantage and shape stages."""
+    assert method.advantage is not None
+    for part in (*method.reward, method.advantage, *method.shape):
+        batch = batch.with_columns(part(batch))
+    return batch
+
+
+def outcome_advantage(case: Case, method: Method) -> dict[str, Any]:
+    """The advantage of rollouts with one reward each, by rollout and spread over its tokens (0 outside the mask)."""
+    batch = credited(method, padded(case, {"rollout.reward": "rewards"}, group=case["group_ids"]))
+    return {
+        "advantage_per_rollout": batch["rollout.advantage"],
+        "advantage_per_token": batch.to_padded(batch["token.advantage"]),
+    }
+
+
+# -- losses ------------------------------------------------------------------------------------------------------------
+
+
+def aggregate(case: Case) -> Aggregate:
+    """The case's aggregation, by the names that verl gave the modes."""
+    paths = {
+        "token-mean": "token mean",
+        "seq-mean-token-sum": "token sum, rollout mean",
+        "seq-mean-token-mean": "token mean, rollout mean",
+        "mean over tokens of each sequence, then mean over sequences": "token mean, rollout mean",
+    }
+    name = case.hyper["aggregation"]
+    if name == "seq-mean-token-sum-norm":
+        return Aggregate(f"token sum / {case.hyper.get('loss_norm_length', mask(case).shape[1])}")
+    return Aggregate(paths[name])
+
+
+# Settings of loss cases and the settings of a method that they are.
+LOSS_SETTINGS = {
+    "clip_low": "objective.PolicyGradient.clip.low",
+    "clip_high": "objective.PolicyGradient.clip.high",
+    "dual_clip": "objective.PolicyGradient.clip.dual",
+}
+
+
+def configured(case: Case, method: Method, paths: Mapping[str, str]) -> Method:
+    """The method with the case's settings; `paths` says which setting of the method each is."""
+    for name, path in paths.items():
+        if name in case.hyper:
+            method = method.set(path, case.hyper[name])
+    return method
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A loss, its parts, and its gradient."""
+
+    step: Step
+    grad_logp: Tensor  # [token]
+
+
+def differentiate(terms: Sequence[Term], batch: Batch, live: Sequence[Shape] = ()) -> Outcome:
+    """The value of Σ terms and its gradient in the log-probabilities that `batch` holds as those of now."""
+    now = {name: batch[name].clone().requires_grad_() for name in batch.columns if name.startswith("token.now.")}
+    update = batch.without(now).with_columns({"token.number": torch.arange(batch.size("token"))})
+
+    def forward(micro: Batch, signals: Sequence[Signal]) -> dict[Signal, Tensor]:
+        return {s: now[s.column][micro["token.number"]] for s in signals}
+
+    step = backward(terms, update, forward, live=live)
+    logp = now["token.now.logp"]
+    return Outcome(step, torch.zeros_like(logp) if logp.grad is None else logp.grad)
+
+
+def policy_loss(case: Case, method: Method) -> dict[str, Any]:
+    """A loss case: the method's policy terms with the case's clip and aggregation; loss, gradient, diagnostics."""
+    method = configured(case, method, LOSS_SETTINGS)
+    if "aggregation" in case.hyper:
+        method = method.set("objective.PolicyGradient.aggregate", aggregate(case))
+    batch = padded(case, LOSS_COLUMNS)
+    outcome = differentiate([t for t in method.objective if t.trains == "policy"], batch)
+    found = {"loss": outcome.step.loss, "grad_logp": batch.to_padded(outcome.grad_logp)}
+    return found | dict(outcome.step.diagnostics)
+
+
+# -- episodes of several turns -----------------------------------------------------------------------------------------
+
+
+def episodes(case: Case, columns: Mapping[str, str]) -> Batch:
+    """A batch from rows that are turns (`prompt_id`, `rollout_id`, `turn_index`, in any order).
+
+    `columns` says which input each column `turn.NAME` or `rollout.NAME` is, the latter constant over a rollout's rows.
+    """
+    found: dict[tuple[Any, Any], list[int]] = {}
+    for row, key in enumerate(zip(case["prompt_id"], case["rollout_id"], strict=True)):
+        found.setdefault(key, []).append(row)
+
+    def values(level: str, row: int) -> dict[str, Any]:
+        wanted = {c.partition(".")[2]: case[name] for c, name in columns.items() if c.startswith(level)}
+        return {c: float(x[row]) if isinstance(x[row], (int, float)) else x[row] for c, x in wanted.items()}
+
+    rollouts = []
+    for (prompt, _), rows in found.items():
+        rows.sort(key=lambda row: case["turn_index"][row])
+        turns = [Turn((), columns=values("turn", row) | {"row": row}) for row in rows]
+        rollouts.append(Rollout(prompt, turns, columns=values("rollout", rows[0])))
+    return Batch.from_rollouts(rollouts, dtype=torch.float64)
+
+
+def in_row_order(batch: Batch, x: Tensor) -> Tensor:
+    """A value per turn of `episodes` in the order of the case's rows."""
+    return torch.empty_like(x).index_copy(0, batch["turn.row"], x)
+
+
+def by_rollout(batch: Batch, x: Tensor) -> list[list[Any]]:
+    """A value per turn as a list for each rollout."""
+    return [part.tolist() for part in x.split(batch.partition("turn", "rollout").lengths().tolist())]

@@ -1,0 +1,37 @@
+"""Adapters by slug."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tests.conformance.case import Case
+
+__all__ = ["Adapter", "adapter", "adapters"]
+
+# From a case to the library's value for each of its expected keys (and, if convenient, for others).
+Adapter = Callable[[Case], Mapping[str, Any]]
+
+_ADAPTERS: dict[str, Adapter] = {}
+
+
+def adapter(slug: str) -> Callable[[Adapter], Adapter]:
+    """Register a function as the adapter of a slug."""
+
+    def register(function: Adapter) -> Adapter:
+        if slug in _ADAPTERS:
+            raise ValueError(f"{slug} has two adapters: {_ADAPTERS[slug].__module__} and {function.__module__}.")
+        _ADAPTERS[slug] = function
+        return function
+
+    return register
+
+
+def adapters() -> Mapping[str, Adapter]:
+    """All adapters: every module in `adapters/` is imported."""
+    package = importlib.import_module("tests.conformance.adapters")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{module.name}")
+    return _ADAPTERS

@@ -1,0 +1,255 @@
+"""The worked example of each method's card, through the same adapters as the vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import torch
+
+from tests.conformance.case import Case
+from tests.conformance.registry import adapters
+
+TWO_GROUPS = {"rewards": [1.0, 0, 0, 1, 0, 0, 0, 1], "group_ids": [0] * 4 + [1] * 4, "lengths": [3] * 8}
+
+
+def results(slug: str, inputs: Mapping[str, Any], **hyper: Any) -> Mapping[str, Any]:
+    return adapters()[slug](Case.of(slug, inputs, hyper))
+
+
+def close(actual: Any, expected: Any, to: float = 5e-6) -> bool:
+    """Agreement to the digits that the card prints."""
+    return torch.allclose(torch.as_tensor(actual).double(), torch.tensor(expected).double(), rtol=0.0, atol=to)
+
+
+def ratios(*rows: list[float]) -> dict[str, Any]:
+    """Inputs in which the tokens have these log-ratios."""
+    old = [[-1.0] * len(row) for row in rows]
+    now = [[-1.0 + x for x in row] for row in rows]
+    return {"old_logp": old, "logp": now, "mask": [[1.0] * len(row) for row in rows]}
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "loss"),
+    [("token-mean", 0.375), ("seq-mean-token-sum", 0.75), ("seq-mean-token-mean", 0.375)],
+)
+def test_reinforce_in_three_aggregations(aggregation: str, loss: float) -> None:
+    inputs = {"logp": [[-1.0, -2], [-0.5, -1]], "advantage_per_token": [[1.0, 1], [-1, -1]], "mask": [[1.0, 1]] * 2}
+    assert close(results("reinforce", inputs, aggregation=aggregation)["loss"], loss)
+
+
+def test_ppo_gae_of_three_tokens() -> None:
+    inputs = {"token_level_rewards": [[0.0, 0, 1]], "values": [[0.5, 0.4, 0.6]], "mask": [[1.0] * 3]}
+    found = results("ppo", inputs, gamma=1.0, **{"lambda": 0.95})
+    assert close(found["advantage_raw"], [[0.451, 0.58, 0.4]])
+
+
+@pytest.mark.parametrize(("ratio", "loss"), [((1.5, 0.5), -0.2), ((1.5, 4.0), 0.9)])
+def test_ppo_clipped_on_both_sides_and_by_the_dual_clip(ratio: tuple[float, ...], loss: float) -> None:
+    inputs = ratios(torch.tensor(ratio).double().log().tolist()) | {"advantage_per_token": [[1.0, -1]]}
+    found = results("ppo", inputs, clip_low=0.2, clip_high=0.2, dual_clip=3.0, aggregation="token-mean")
+    assert close(found["loss"], loss)
+    assert close(found["grad_logp"], [[0.0, 0.0]], to=0.0)
+
+
+def test_grpo_two_groups_of_four() -> None:
+    found = results("grpo", TWO_GROUPS)["advantage_per_rollout"]
+    assert close(found, [0.86602, -0.86602, -0.86602, 0.86602, -0.5, -0.5, -0.5, 1.5], to=1e-5)
+
+
+def test_dr_grpo_two_groups_of_four() -> None:
+    found = results("dr-grpo", TWO_GROUPS, norm_adv_by_std_in_grpo=False)["advantage_per_rollout"]
+    assert close(found, [0.5, -0.5, -0.5, 0.5, -0.25, -0.25, -0.25, 0.75])
+
+
+def test_rloo_two_groups_of_four() -> None:
+    found = results("rloo", TWO_GROUPS)["advantage_per_rollout"]
+    assert close(found, [2 / 3, -2 / 3, -2 / 3, 2 / 3, -1 / 3, -1 / 3, -1 / 3, 1.0])
+
+
+def test_dapo_overlong_penalty() -> None:
+    found = results("dapo", {"lengths": [80, 90, 100]}, max_length=100, buffer_length=20)
+    assert close(found["overlong_penalty"], [0.0, -0.5, -1.0])
+
+
+def test_reinforce_plus_plus_baseline_is_token_weighted() -> None:
+    inputs = {"rewards": [1.0, 0, 1, 0], "group_ids": [0] * 4, "lengths": [2, 4, 3, 4]}
+    found = results("reinforce-plus-plus", inputs)["advantage_per_rollout"]
+    assert close(found, [1.21529, -0.75955, 1.21529, -0.75955], to=1e-5)
+
+
+def test_gspo_two_sequences() -> None:
+    inputs = ratios([0.2, 0.1], [-0.3, -0.1]) | {"advantage_per_token": [[1.0, 1], [-1, -1]]}
+    found = results("gspo", inputs, clip_low=0.2, clip_high=0.2, aggregation="seq-mean-token-mean")
+    assert close(found["sequence_ratio"], [1.161834, 0.818731])
+    assert close(found["loss"], -0.171552)
+    assert close(found["grad_logp"], [[-0.290459, -0.290459], [0.204683, 0.204683]])
+
+
+def test_cispo_keeps_a_gradient_on_clipped_tokens() -> None:
+    inputs = ratios([0.2, 0.1], [-0.3, -0.1]) | {"advantage_per_token": [[1.0, 1], [-1, -1]]}
+    found = results("cispo", inputs, clip_low=0.2, clip_high=0.2, aggregation="token-mean")
+    assert close(found["grad_logp"], [[-0.3, -0.276293], [0.2, 0.226209]])
+
+
+def test_opo_length_weighted_baseline() -> None:
+    inputs = {"rewards": [1.0, 1, 0, 0], "group_ids": [0] * 4, "lengths": [5, 3, 4, 5]}
+    assert close(results("opo", inputs)["advantage_per_rollout"], [0.529412, 0.529412, -0.470588, -0.470588])
+
+
+def test_gpg_counts_nonzero_rewards_in_verl() -> None:
+    inputs = {"rewards": [1.0, 1, 0, 0, 1, 0, 1, 1], "group_ids": [0] * 4 + [1] * 4, "lengths": [2] * 8}
+    found = results("gpg", inputs)["advantage_per_rollout"]
+    assert close(found, [0.8, 0.8, -0.8, -0.8, 0.4, -1.2, 0.4, 0.4])
+
+
+def test_remax_subtracts_the_greedy_reward() -> None:
+    found = results("remax", {"rewards": [1.0], "greedy_rewards": [0.4], "lengths": [3]})
+    assert close(found["advantage_per_token"], [[0.6, 0.6, 0.6]])
+
+
+def rows(states: list[str], wins: list[bool]) -> dict[str, Any]:
+    """Rows of rollouts of one prompt that visit these states; a success has 10 at its last turn."""
+    turns = [(i, t, s, t == len(path) - 1) for i, path in enumerate(states) for t, s in enumerate(path)]
+    return {
+        "prompt_id": ["p"] * len(turns),
+        "rollout_id": [i for i, *_ in turns],
+        "turn_index": [t for _, t, *_ in turns],
+        "state_key": [s for _, _, s, _ in turns],
+        "turn_reward": [10.0 * (last and wins[i]) for i, _, _, last in turns],
+        "outcome_reward": [10.0 * wins[i] for i, *_ in turns],
+    }
+
+
+def test_gigpo_states_seen_by_a_success_and_a_failure() -> None:
+    inputs = rows(["01", "021"], [True, False])
+    found = results("gigpo", inputs, gamma=0.95, step_weight=1.0, mode="mean_std_norm")
+    assert close(found["step_return"], [9.5, 10.0, 0, 0, 0])
+    assert close(found["episode_advantage"], [1.095445, 1.095445, -0.730297, -0.730297, -0.730297])
+    assert close(found["advantage"], [1.802552, 1.802552, -1.437403, -0.730297, -1.437403])
+    plain = results("gigpo", inputs, gamma=0.95, step_weight=1.0, mode="mean_norm")
+    assert close(plain["advantage"], [10.75, 11, -8.75, -4, -9])
+
+
+def test_hgpo_longer_histories_weigh_more() -> None:
+    inputs = rows(["sx", "sx", "tx"], [True, False, False])
+    found = results("hgpo", inputs, gamma=0.95, history_length=2, mode="mean_std_norm")
+    assert close(found["step_return"], [9.5, 10, 0, 0, 0, 0])
+    assert close(found["advantage"], [0.999999, 1.165685, -0.999999, -0.882842, 0, -0.707106])
+    short = results("hgpo", inputs, gamma=0.95, history_length=0, mode="mean_std_norm")
+    assert close(short["advantage"][1::2], [1.414213, -0.707106, -0.707106])
+
+
+@pytest.mark.parametrize(
+    ("drop_zero", "second"),
+    [(True, [0.707106, 0.707106, -1.414213]), (False, [0.282843, 0.282843, -1.414213])],
+)
+def test_hgpo_tied_histories_dilute_only_if_zeros_are_kept(drop_zero: bool, second: list[float]) -> None:
+    inputs = rows(["sx", "sx", "tx"], [True, True, False])
+    found = results("hgpo", inputs, gamma=0.95, history_length=2, mode="mean_std_norm", drop_zero=drop_zero)
+    assert close(found["advantage"][1::2], second)
+
+
+def test_salt_a_shared_first_step_is_not_punished() -> None:
+    edges = [["sax", "xby"], ["sax", "xcz"], ["sdw"]]
+    found = results("salt", {"outcome_reward": [1, 0, 0], "edges": edges}, divide_by_std=True)
+    assert close(found["rollout_advantage"], [1.154699, -0.577349, -0.577349])
+    for actual, expected in zip(
+        found["step_advantage"], [[0.288675, 1.154699], [0.288675, -0.577349], [-0.577349]], strict=True
+    ):
+        assert close(actual, expected)
+
+
+COVARIANT = {
+    "logp": [[-0.1, -2, -0.5], [-1, -0.2, -3]],
+    "old_logp": [[-0.2, -1.8, -0.5], [-1.1, -0.4, -2.5]],
+    "advantages": [[1.0] * 3, [-1.0] * 3],
+    "mask": [[1.0] * 3] * 2,
+}
+
+
+def test_kl_cov_pulls_on_the_two_tokens_of_largest_covariance() -> None:
+    found = results("clip-cov-kl-cov", COVARIANT, variant="kl_cov", ratio=0.34, kl_coef=1.0, aggregation="token-mean")
+    assert close(found["covariance"], [[1.033333, -0.866667, 0.633333], [-0.133333, -0.933333, 1.866667]])
+    assert found["selected"].tolist() == [[0, 0], [1, 2]]
+    assert close(found["loss"], 0.101534)
+    assert close(found["grad_logp"], [[-0.017528, -0.136455, -0.166667], [0.184195, 0.203567, -0.065578]])
+
+
+def test_clip_cov_drops_the_tokens_of_the_band() -> None:
+    band = {"drop_ratio": 1.0, "cov_low": 0.5, "cov_high": 5.0, "clip_low": 1.0, "clip_high": 1.0}
+    found = results("clip-cov-kl-cov", COVARIANT, variant="clip_cov", aggregation="token-mean", **band)
+    assert found["dropped"].tolist() == [[0, 0], [0, 2], [1, 2]]
+    assert close(found["loss"], 0.251307)
+    assert close(found["grad_logp"][0], [0.0, -0.136455, 0.0])
+    assert found["grad_logp"][1, 2] == 0
+
+
+def test_real_group_of_four() -> None:
+    inputs = {
+        "logp": [[-1.0]] * 4,
+        "old_logp": [[-1.2], [-0.9], [-1.1], [-1.0]],
+        "mask": [[1.0]] * 4,
+        "rewards": [1, 1, 0, 0],
+        "group_size": 4,
+    }
+    found = results("real", inputs, tau=0.5)
+    assert close(found["score"], [0.2, -0.1, 0.1, 0.0])
+    assert close(found["loss"], 2.2316694, to=5e-7)
+    assert close(found["score_gradient"], [-0.4636129, -0.8447578, 0.7583049, 0.6208475], to=5e-7)
+    assert close(found["bce_loss"], 0.7006100, to=5e-7)
+
+
+@pytest.mark.parametrize(
+    ("credit", "natural", "by_std", "advantage"),
+    [
+        ("uniform", True, False, [-0.33333, -2.16666, 0, -0.33333, -2.16666, 0]),
+        ("std", True, True, [-0.57735, -3.75275, 0, -0.57735, -3.75275, 0]),
+        ("sum-mean", False, True, [0.16667, -0.99999, 0.22222, 0.16667, -0.5, 0.44444]),
+    ],
+)
+def test_riskpo_two_questions_of_three(credit: str, natural: bool, by_std: bool, advantage: list[float]) -> None:
+    inputs = {
+        "rewards": [1, 0, 1, 0, 0, 1],
+        "question_ids": [0, 0, 0, 1, 1, 1],
+        "bundle_ids": [0] * 6,
+        "tracked_quantile_low": 0.5,
+        "tracked_quantile_high": 1.5,
+    }
+    found = results(
+        "riskpo",
+        inputs,
+        quantile_down=0.2,
+        quantile_up=0.8,
+        use_mixing_risk_measure=True,
+        credit_assign_mode=credit,
+        natural_baseline_adv=natural,
+        norm_adv_by_std_in_grpo=by_std,
+    )
+    assert found["bundle_scores"][0].tolist() == [1, 0, 2]
+    assert close(found["advantage"], advantage, to=1.1e-5)  # the card's digits are cut, not rounded
+
+
+def test_think_rm_three_answers() -> None:
+    inputs = {"pairs": [[0, 1, 2], [0, 2, 1], [1, 2, -1]], "n": 3, "group_size": 3}
+    assert close(results("think-rm", inputs)["advantages"], [0.9999995, -0.9999995, 0.0], to=5e-7)
+
+
+def test_think_rm_consistent_differences_are_grpo() -> None:
+    r = [0.3, -1.2, 0.5, 0.9]
+    pairs = [[i, j, r[i] - r[j]] for i in range(4) for j in range(i + 1, 4)]
+    found = results("think-rm", {"pairs": pairs, "n": 4, "group_size": 4})["advantages"]
+    assert close(found, [0.190657, -1.443546, 0.408551, 0.844338])
+    grpo = results("grpo", {"rewards": r, "group_ids": [0] * 4, "lengths": [1] * 4})["advantage_per_rollout"]
+    assert close(found, grpo.tolist(), to=2e-6)
+
+
+def test_spo_single_stream_two_prompts() -> None:
+    inputs = {"alpha": [4.0, 1.0], "beta": [4.0, 7.0], "rewards": [1.0, 0.0], "policy_shift": [0.005, 0.005]}
+    found = results("spo-single-stream", inputs)
+    assert close(found["value"], [0.5, 0.125])
+    assert close(found["advantage_raw"], [0.5, -0.125])
+    assert close(found["advantage"], [0.70711, -0.70711])
+    assert close(found["rho"], [0.943874, 0.943874])
+    assert close(found["new_alpha"], [4.775497, 0.943874])

@@ -1,0 +1,1 @@
+"""Podium's numbers against those of the neighbours' own functions, run live."""
