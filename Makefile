@@ -11,7 +11,7 @@ help:
 	@echo "make demo     a toy policy trained by a few methods, in seconds"
 	@echo "make test     all tests"
 	@echo "make lint     ruff and mypy"
-	@echo "make bench    time against the neighbours' own functions"
+	@echo "make bench    time against verl's own functions, once make parity has installed it"
 	@echo "make docs     write the page of each method"
 	@echo "make parity   compare numbers with trl and verl, in environments of their own"
 
@@ -26,8 +26,9 @@ lint: $(STAMP)
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 
+# verl lives in the environment that `make parity` makes; without it the benchmark prints our times alone.
 bench: $(STAMP)
-	$(PYTHON) benchmarks/core.py
+	PYTHONPATH=src $$(ls .cache/parity/verl/bin/python 2>/dev/null || echo $(PYTHON)) benchmarks/core.py
 
 docs: $(STAMP)
 	$(PYTHON) -m podium.docs docs/methods
@@ -45,6 +46,6 @@ $(STAMP): pyproject.toml
 	  echo "Podium needs Python 3.11 or 3.12 with its venv module, and found none." >&2; exit 1; \
 	fi
 	@echo "Installing into .venv (the first time takes some minutes)"
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check $(TORCH)
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check $(TORCH) --editable '.[dev]'
+	@$(PYTHON) -m pip install -qq --disable-pip-version-check $(TORCH)
+	@$(PYTHON) -m pip install -qq --disable-pip-version-check $(TORCH) --editable '.[dev]'
 	@touch $@

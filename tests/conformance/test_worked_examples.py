@@ -253,3 +253,68 @@ def test_spo_single_stream_two_prompts() -> None:
     assert close(found["advantage"], [0.70711, -0.70711])
     assert close(found["rho"], [0.943874, 0.943874])
     assert close(found["new_alpha"], [4.775497, 0.943874])
+
+
+# -- sentences of the cards that no vector here reaches ----------------------------------------------------------------
+
+
+def test_clip_cov_never_drops_a_token_that_the_clip_has_stopped() -> None:
+    band = {"drop_ratio": 1.0, "cov_low": 0.5, "cov_high": 5.0, "clip_low": 0.2, "clip_high": 0.2}
+    found = results("clip-cov-kl-cov", COVARIANT, variant="clip_cov", aggregation="token-mean", **band)
+    assert found["dropped"].tolist() == [[0, 0], [0, 2]]
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "loss"),
+    [("token-mean", 2.0), ("seq-mean-token-sum", 3.0), ("seq-mean-token-mean", 2.25), ("seq-mean-token-sum-norm", 2.0)],
+)
+def test_a_fully_masked_sequence_is_in_no_denominator_and_holes_are_skipped(aggregation: str, loss: float) -> None:
+    inputs = {
+        "logp": [[-1.0, -9, -2], [-9, -3, -9], [-9, -9, -9]],
+        "advantage_per_token": [[1.0] * 3] * 3,
+        "mask": [[1.0, 0, 1], [0, 1, 0], [0, 0, 0]],
+    }
+    assert close(results("reinforce", inputs, aggregation=aggregation)["loss"], loss)
+
+
+def test_dr_grpo_divides_by_all_rows_even_by_an_empty_one() -> None:
+    inputs = ratios([0.0, 0.0], [0.0, 0.0]) | {
+        "advantage_per_token": [[-1.0, -1.0]] * 2,
+        "mask": [[1.0, 1.0], [0.0, 0.0]],
+    }
+    found = results("dr-grpo", inputs, clip_low=0.2, clip_high=0.2, loss_norm_length=4)
+    assert close(found["loss_verl_sum_over_sequences"], 0.5)
+    assert close(found["loss_mean_over_sequences"], 0.25)
+
+
+def test_gae_passes_through_a_masked_token_and_loses_its_reward() -> None:
+    inputs = {"token_level_rewards": [[0.0, 5, 1]], "values": [[0.5, 0.9, 0.6]], "mask": [[1.0, 0, 1]]}
+    found = results("ppo", inputs, gamma=1.0, **{"lambda": 1.0})
+    assert close(found["advantage_raw"], [[0.5, 0.4, 0.4]])
+    assert close(found["returns"], [[1.0, 1.3, 1.0]])
+
+
+def test_reinforce_plus_plus_returns_stop_at_a_masked_token() -> None:
+    inputs = {"token_level_rewards": [[0.1, 0.2, 0.0, 1.0]], "mask": [[1.0, 1, 0, 1]]}
+    assert close(results("reinforce-plus-plus", inputs, gamma=1.0)["returns"], [[0.3, 0.2, 1.0, 1.0]])
+
+
+def test_riskpo_rollouts_beyond_the_smallest_question_get_nothing() -> None:
+    inputs = {
+        "rewards": [1, 0, 1, 0, 1],
+        "question_ids": [0, 0, 0, 1, 1],
+        "bundle_ids": [7] * 5,
+        "tracked_quantile_low": None,
+        "tracked_quantile_high": None,
+    }
+    settings = {"quantile_down": 0.2, "quantile_up": 0.8, "norm_adv_by_std_in_grpo": False}
+    found = results("riskpo", inputs, use_mixing_risk_measure=True, credit_assign_mode="uniform", **settings)
+    assert found["bundle_scores"][7].tolist() == [1, 1]
+    assert found["advantage"][2] == 0
+
+
+def test_hgpo_a_return_at_the_mean_is_zero_whatever_its_last_bit() -> None:
+    """Returns −0.3, −0.2, −0.1 from one state: the middle one is their mean, though not in binary fractions."""
+    inputs = rows(["aaa"], [False]) | {"turn_reward": [-0.1, -0.1, -0.1]}
+    found = results("hgpo", inputs, gamma=1.0, history_length=1, mode="mean_norm", length_weight_alpha=0.0)
+    assert close(found["advantage"], [-0.1, -0.05, 0.075])

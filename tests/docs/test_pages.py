@@ -12,17 +12,19 @@ from podium.core.signal import Signal
 from podium.docs import differences, needs, page, pages, settings
 from podium.docs.__main__ import main
 from podium.docs.comments import field_comments
+from podium.docs.reading import held
 
 FOLDER = Path(__file__).parents[2] / "docs" / "methods"
+PAGES = pages()
 
 
-@pytest.mark.parametrize("name", list(pages()))
+@pytest.mark.parametrize("name", list(PAGES))
 def test_committed_page_is_up_to_date(name: str) -> None:
-    assert (FOLDER / name).read_text(encoding="utf-8") == pages()[name], "run `make docs`"
+    assert (FOLDER / name).read_text(encoding="utf-8") == PAGES[name], "run `make docs`"
 
 
 def test_no_page_is_left_of_an_entry_that_is_gone() -> None:
-    assert {path.name for path in FOLDER.glob("*.md")} == set(pages())
+    assert {path.name for path in FOLDER.glob("*.md")} == set(PAGES)
 
 
 @pytest.mark.parametrize("slug", list(methods.CATALOGUE))
@@ -38,8 +40,6 @@ def test_every_page_has_formula_citation_settings_and_needs(slug: str) -> None:
 
 @pytest.mark.parametrize("slug", list(methods.CATALOGUE))
 def test_every_setting_on_a_page_can_be_set_by_its_path(slug: str) -> None:
-    from podium.docs.reading import held
-
     method = methods.get(slug)
     for path, value in held(method):
         for setting in settings(value, path):
@@ -101,12 +101,12 @@ def test_equal_methods_do_not_differ() -> None:
 
 def test_writing_removes_stale_pages_and_leaves_other_files_alone(tmp_path: Path) -> None:
     stale, own = tmp_path / "gone.md", tmp_path / "own.md"
-    stale.write_text(pages()["grpo.md"])
+    stale.write_text(PAGES["grpo.md"], encoding="utf-8")
     own.write_text("# mine")
     assert main([str(tmp_path)]) == 0
     assert not stale.exists()
     assert own.read_text() == "# mine"
-    assert (tmp_path / "grpo.md").read_text(encoding="utf-8") == pages()["grpo.md"]
+    assert (tmp_path / "grpo.md").read_text(encoding="utf-8") == PAGES["grpo.md"]
 
 
 def test_usage_error_without_a_folder(capsys: pytest.CaptureFixture[str]) -> None:

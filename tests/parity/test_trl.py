@@ -24,7 +24,9 @@ from podium.objective import KL, Aggregate, Clip, PolicyGradient, Term
 from tests.parity.batches import LAYOUTS, SAME, Padded, agree, loss_and_gradient, random_padded
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
-trl = pytest.importorskip("trl", reason="trl is not installed: `make parity` runs these tests in an environment with it")
+trl = pytest.importorskip(
+    "trl", reason="trl is not installed: `make parity` runs these tests in an environment with it"
+)
 from accelerate import Accelerator  # noqa: E402
 from trl import GRPOConfig, GRPOTrainer  # noqa: E402
 
@@ -163,9 +165,7 @@ def test_advantages(settings: Any, seed: int, scale_rewards: str, part: Normaliz
 @pytest.mark.parametrize("level", ["token", "sequence"])
 @pytest.mark.parametrize("loss_type", AGGREGATES)
 def test_clipped_loss(settings: Any, padded: Padded, loss_type: str, level: str, beta: float) -> None:
-    config = settings(
-        loss_type=loss_type, importance_sampling_level=level, beta=beta, epsilon=0.1, epsilon_high=0.15
-    )
+    config = settings(loss_type=loss_type, importance_sampling_level=level, beta=beta, epsilon=0.1, epsilon_high=0.15)
     loss, gradient = their_loss(config, padded)
     aggregate = Aggregate(AGGREGATES[loss_type])
     policy = PolicyGradient(ratio=level, clip=Clip(0.1, 0.15), aggregate=aggregate)

@@ -22,7 +22,8 @@ from podium.shape import Whiten
 from tests.parity.batches import LAYOUTS, SAME, Padded, agree, credited, loss_and_gradient, random_padded
 
 algos = pytest.importorskip(
-    "verl.trainer.ppo.core_algos", reason="verl is not installed: `make parity` runs these tests in an environment with it"
+    "verl.trainer.ppo.core_algos",
+    reason="verl is not installed: `make parity` runs these tests in an environment with it",
 )
 from verl.trainer.config import AlgoConfig  # noqa: E402
 from verl.workers.config import ActorConfig  # noqa: E402
@@ -69,9 +70,7 @@ def their_loss(
     function: Callable[..., Any], padded: Padded, config: Any, mode: str = "token-mean", **extra: Any
 ) -> tuple[Tensor, Tensor, dict[str, Any]]:
     now = padded.now.clone().requires_grad_()
-    loss, metrics = function(
-        padded.old, now, padded.advantage, padded.mask, loss_agg_mode=mode, config=config, **extra
-    )
+    loss, metrics = function(padded.old, now, padded.advantage, padded.mask, loss_agg_mode=mode, config=config, **extra)
     return loss.detach(), torch.autograd.grad(loss, now)[0], metrics
 
 
@@ -162,9 +161,7 @@ def test_returns_step_over_the_worlds_tokens(padded: Padded, gamma: float, given
 
 
 def test_reinforce_plus_plus_baseline_advantage(padded: Padded) -> None:
-    theirs, _ = algos.compute_reinforce_plus_plus_baseline_outcome_advantage(
-        padded.outcome(), padded.mask, ids(padded)
-    )
+    theirs, _ = algos.compute_reinforce_plus_plus_baseline_outcome_advantage(padded.outcome(), padded.mask, ids(padded))
     agree(credited(methods.get("reinforce-plus-plus@baseline"), padded.batch()), theirs, COUNT_EPSILON)
 
 
@@ -369,9 +366,7 @@ def test_preset_gives_verls_loss(padded: Padded) -> None:
     policy, _ = algos.compute_policy_loss_vanilla(
         padded.old, now, padded.advantage, padded.mask, loss_agg_mode=config.loss_agg_mode, config=config
     )
-    kl = algos.agg_loss(
-        algos.kl_penalty(now, padded.ref, config.kl_loss_type), padded.mask, config.loss_agg_mode
-    )
+    kl = algos.agg_loss(algos.kl_penalty(now, padded.ref, config.kl_loss_type), padded.mask, config.loss_agg_mode)
     theirs = policy + config.kl_loss_coef * kl
     ours = loss_and_gradient(methods.get("grpo@verl"), padded)
     agree(ours[0], theirs.detach())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import one_of, within
@@ -20,7 +21,7 @@ class Returns(Advantage):
 
     gamma: Number = 1.0
     baseline: str | None = None  # a column to subtract, such as group.baseline
-    given: str = "pass"  # what a token of the world does to the return: pass it on, or stop it
+    given: str = "pass"  # what a token of the world does to the return: pass it on as it is, or stop it
 
     provides = ("token.advantage", "token.return")
 
@@ -33,11 +34,15 @@ class Returns(Advantage):
         return ("token.reward",) if self.baseline is None else ("token.reward", self.baseline)
 
     def __call__(self, batch: Batch) -> Columns:
-        action = batch.action.to(batch.dtype)
-        decay = self.gamma
-        if self.given == "stop":
-            decay = self.gamma * batch.shift(action, "token", "rollout", by=-1)
-        returns = batch.scan(batch["token.reward"] * action, "token", "rollout", decay=decay)
+        reward, given, gamma = batch["token.reward"], batch.given, float(self.gamma)
+        decay: Tensor | float = gamma
+        if given is not None:
+            reward = reward.masked_fill(given, 0)
+            if self.given == "stop":
+                decay = gamma * batch.shift((~given).to(reward.dtype), "token", "rollout", by=-1)
+            else:
+                decay = torch.full_like(reward, gamma).masked_fill(given, 1)
+        returns = batch.scan(reward, "token", "rollout", decay=decay)
         if self.baseline is None:
             return {"token.advantage": returns, "token.return": returns}
         baseline = batch.spread(batch[self.baseline], self.baseline.partition(".")[0], "token")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from podium import __version__
-from podium.cli import methods
+from podium.cli import methods, train, worlds
 from podium.cli.console import error, line
 from podium.core.errors import PodiumError
 
@@ -18,7 +18,11 @@ __all__ = ["app", "main"]
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, help="Reinforcement-learning post-training, as parts.")
+app.command()(train.train)
+app.command("eval")(train.evaluate)
+app.command()(train.compare)
 app.add_typer(methods.app, name="methods")
+app.add_typer(worlds.app, name="worlds")
 
 
 @app.callback(invoke_without_command=True)

@@ -22,9 +22,9 @@ def listing(context: typer.Context) -> None:
     from podium import worlds
 
     if context.invoked_subcommand is None:
-        rows = [[w.name, ", ".join(map(str, w.levels)), w.summary] for w in worlds.embedded()]
+        rows = [[w.name, ", ".join(map(str, w.levels)), w.summary] for w in worlds.EMBEDDED.values()]
         table(["world", "levels", "what it asks"], rows)
-        line("Also: jsonl:FILE (your own questions), gym:NAME (reasoning-gym), file.py:MyWorld.")
+        line(f"Also: {', '.join(worlds.FORMS)}.")
 
 
 @app.command()
@@ -37,7 +37,7 @@ def play(
     from podium import worlds
 
     world = worlds.get(name, **({} if level is None else {"level": level}))
-    worlds.play(world, task, lambda prompt: typer.prompt(prompt), line)
+    worlds.play(world, task, input, line)
 
 
 @app.command()

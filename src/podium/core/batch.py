@@ -77,7 +77,7 @@ class Relation:
 
 
 class Batch:
-    """Rollouts as columns. See `Batch.from_rollouts`, `Batch.from_padded` and `Batch.from_rewards` for ways to make one."""
+    """Rollouts as columns. Made by `Batch.from_rollouts`, `Batch.from_padded` or `Batch.from_rewards`."""
 
     def __init__(
         self,
@@ -180,7 +180,7 @@ class Batch:
 
     def _path(self, child: str, parent: str) -> tuple[str, ...]:
         """The levels from `child` up to `parent` by the fewest links; empty if there is no way."""
-        paths = [(child,)]
+        paths: list[tuple[str, ...]] = [(child,)]
         for path in paths:
             if path[-1] == parent:
                 return path
@@ -258,13 +258,15 @@ class Batch:
         upper = self._inherited(name)
         if upper is not None:
             level, _, rest = name.partition(".")
-            return self.spread(self._columns[f"{upper}.{rest}"], upper, level)
+            x = self._columns[f"{upper}.{rest}"]
+            assert isinstance(x, Tensor)
+            return self.spread(x, upper, level)
         if self._derived(name):
             return self.length() if name == "rollout.length" else self.position("token")
         raise PodiumError(f"The batch has no column {name!r}. {nearest(name, self._columns)}")
 
     def get(self, column: str | Signal, default: Any = None) -> Any:
-        return self[column] if column in self else default
+        return self[column] if self.__contains__(column) else default
 
     def with_columns(self, columns: Mapping[str, Any] | Mapping[Signal, Any]) -> Batch:
         """The same batch with these columns added or replaced."""
@@ -296,13 +298,19 @@ class Batch:
     # -- who counts, who is trained --------------------------------------------------------------------------------
 
     @property
-    def action(self) -> Tensor:
-        """[token] tokens that the model is responsible for: not given by the world."""
+    def given(self) -> Tensor | None:
+        """[token] tokens that the world wrote; None: there are none."""
         origin = self._columns.get("token.origin")
         if origin is None:
-            return torch.ones(self.size("token"), dtype=torch.bool, device=self.device)
+            return None
         assert isinstance(origin, Tensor)
-        return origin != Origin.given
+        return origin == Origin.given
+
+    @property
+    def action(self) -> Tensor:
+        """[token] tokens that the model is responsible for: not given by the world."""
+        given = self.given
+        return torch.ones(self.size("token"), dtype=torch.bool, device=self.device) if given is None else ~given
 
     def _purposes(self, members: Sequence[Purpose]) -> Tensor | None:
         purpose = self._columns.get("rollout.purpose")
@@ -424,7 +432,8 @@ class Batch:
         if len(keys) == 1 and isinstance(keys[0], str) and (keys[0] == "step" or keys[0] in self._sizes):
             base = self.partition(level, keys[0])  # the cells are the parent's elements, empty ones included
         else:
-            base = Partition(*combine(self.codes(level, *keys), self._sizes[level], self.device), level=level)
+            index, cells = combine(self.codes(level, *keys), self._sizes[level], self.device)
+            base = Partition(index, cells, level=level, ordered=not keys)
         return base.entered_by(self, where)
 
     def ties(self, level: str) -> tuple[Tensor, ...]:
@@ -469,7 +478,7 @@ class Batch:
     def following(
         self, x: Tensor, level: str, parent: str = "rollout", *, where: Tensor, fill: float | Tensor = 0.0
     ) -> Tensor:
-        """The value at the next later element in `where` of the same parent; `fill` (a number, or one per parent) if none."""
+        """The value at the next later element in `where` of the same parent, else `fill`: a number, or one a parent."""
         return order.following(x, self.partition(level, parent), where, fill)
 
     def history(self, level: str, key: str | Tensor, k: int, parent: str = "rollout") -> tuple[Tensor, Tensor]:
@@ -510,7 +519,7 @@ class Batch:
         return Relation(self.level(level), left[different], right[different])
 
     def take(self, level: str, chosen: Tensor) -> Batch:
-        """The batch of the chosen rollouts or groups (a mask, or numbers in the wanted order) and all that they hold."""
+        """The batch of the chosen rollouts or groups (a mask, or numbers in the wanted order) and what they hold."""
         from podium.core.subset import take
 
         return take(self, level, chosen)

@@ -131,7 +131,9 @@ def from_padded(
             raise PodiumError(f"{name!r} must have the mask's shape {tuple(mask.shape)}, not {shape}.")
         return value.flatten(0, 1) if at is None else value.flatten(0, 1).index_select(0, at)
 
-    flat: dict[str, Any] = {"token.position": kept("position", torch.arange(width, device=mask.device).expand(rows, -1))}
+    flat: dict[str, Any] = {
+        "token.position": kept("position", torch.arange(width, device=mask.device).expand(rows, -1))
+    }
     if given:
         flat["token.origin"] = torch.where(action, int(Origin.policy), int(Origin.given)).reshape(-1).to(torch.int8)
     for name, value in columns.items():

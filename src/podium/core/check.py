@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from podium.core.batch import INHERITED
 from podium.core.errors import nearest
+from podium.core.memory import Memory
 from podium.core.normalize import Normalizer
 from podium.core.part import Need, Part
 from podium.core.schedule import Follow
@@ -64,7 +65,8 @@ def _unmet(method: Method, have: set[str], signals: set[str]) -> Iterable[Findin
     for memory in method.memories:
         have |= set(memory.provides)
     # Memories read what the iteration has left behind.
-    for part in (*method.parts(), *method.memories):
+    readers: list[Part | Memory] = [*method.parts(), *method.memories]
+    for part in readers:
         where = part.where if isinstance(part, Term) else None
         for need in (*part.needs, *([where] if where else [])):
             if isinstance(need, Signal):

@@ -61,7 +61,8 @@ class Table:
     def read(self, tasks: Sequence[Any] | Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
         """[task, column] the rows of these tasks, the default where a task is new."""
         names = tasks.tolist() if isinstance(tasks, Tensor) else tasks
-        return torch.tensor([self.rows.get(t, self.default) for t in names], dtype=dtype).reshape(len(names), -1)
+        rows = [self.rows.get(t, self.default) for t in names]
+        return torch.tensor(rows, dtype=dtype) if rows else torch.zeros(0, len(self.default), dtype=dtype)
 
     def write(self, tasks: Sequence[Any] | Tensor, values: Tensor) -> Table:
         """A table in which these tasks have new rows; of a task that appears twice the last row counts."""
@@ -106,5 +107,6 @@ def decode_state(data: Any, tensors: Mapping[str, Tensor]) -> Any:
         return Table(rows, tuple(data["default"]))
     if "dict" in data:
         return {decode_state(k, tensors): decode_state(v, tensors) for k, v in data["dict"]}
-    values = [decode_state(v, tensors) for v in data.get("tuple", data.get("list", []))]
-    return tuple(values) if "tuple" in data else values
+    if "tuple" in data:
+        return tuple(decode_state(v, tensors) for v in data["tuple"])
+    return [decode_state(v, tensors) for v in data["list"]]

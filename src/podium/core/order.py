@@ -75,17 +75,17 @@ def following(x: Tensor, p: Partition, where: Tensor, fill: float | Tensor = 0.0
     """The value at the next later element in `where` of the same cell; `fill` (a number, or one per cell) if none."""
     _check(p, x)
     p._check(where, "where")
+    default = p.spread(fill) if isinstance(fill, Tensor) else fill
     n = len(x)
-    place = torch.arange(n, device=x.device)
     if bool(where.all()):
-        after = place + 1
-    else:
-        # nearest[t] is the first place >= t in `where`; the one after t itself is wanted.
-        nearest = place.where(where, n).flip(0).cummin(0).values.flip(0)
-        after = torch.cat([nearest[1:], nearest.new_full((min(n, 1),), n)])
-    safe = after.clamp(max=max(n - 1, 0))
+        return shift(x, p, -1).where(~last(p), default)
+    place = torch.arange(n, device=x.device)
+    # nearest[t] is the first place >= t in `where`; the one after t itself is wanted.
+    nearest = place.where(where, n).flip(0).cummin(0).values.flip(0)
+    after = torch.cat([nearest[1:], nearest.new_full((1,), n)])
+    safe = after.clamp(max=n - 1)
     inside = (after < n) & (p.index.index_select(0, safe) == p.index)
-    return x.index_select(0, safe).where(inside, p.spread(fill) if isinstance(fill, Tensor) else fill)
+    return x.index_select(0, safe).where(inside, default)
 
 
 def first(p: Partition, where: Tensor | None = None) -> Tensor:

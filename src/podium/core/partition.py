@@ -169,6 +169,8 @@ class Partition:
 
     @cached_property
     def _lengths(self) -> Tensor:
+        if self.cells == 1:
+            return self.index.new_full((1,), len(self))
         return torch.bincount(self.index, minlength=self.cells)
 
     @cached_property
@@ -188,7 +190,7 @@ class Partition:
         place = torch.arange(n, device=self.index.device)
         if enters is not None:
             place = place.where(enters, n)
-        if self.cells == 1:
+        if self.cells == 1 and n:
             return place.amin(0, keepdim=True)
         return place.new_full((self.cells,), n).scatter_reduce(0, self.index, place, "amin")
 
@@ -282,7 +284,7 @@ class Partition:
 
     def apart(self, x: Tensor, where: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
         """x − mean of the other members of its cell; x itself where there are none."""
-        # With W the cell's weight and w the element's own this is W / (W − w) · (x − mean): exact where values are equal.
+        # With W the cell's weight and w the element's own it is W / (W − w) · (x − mean): 0 where values are equal.
         x = self.real(x)
         own = torch.ones_like(x) if weight is None else weight.to(x.dtype)
         enters = self.enters(where)

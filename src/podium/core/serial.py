@@ -25,7 +25,9 @@ class _Loader(yaml.SafeLoader):
     """Safe YAML in which 1e-6 is a number, as people write it; the standard asks for 1.0e-6."""
 
 
-_Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+[eE][-+]?[0-9]+$"), list("-+0123456789"))
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+[eE][-+]?[0-9]+$"), list("-+0123456789")
+)
 
 
 def from_yaml(text: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -138,7 +138,7 @@ def concat(batches: Sequence[Batch]) -> Batch:
 
 
 def _check_alike(head: Batch, other: Batch) -> None:
-    structure = {
+    structure: dict[str, tuple[Mapping[Any, Any], Mapping[Any, Any]]] = {
         "levels": (head._links, other._links),
         "columns": (head._columns, other._columns),
         "relations": (head._relations, other._relations),

@@ -54,9 +54,7 @@ def validated(
     return checked, all_sizes, result, dict(relations)
 
 
-def checked_column(
-    name: str, value: Any, sizes: Mapping[str, int], device: torch.device, dtype: torch.dtype
-) -> Column:
+def checked_column(name: str, value: Any, sizes: Mapping[str, int], device: torch.device, dtype: torch.dtype) -> Column:
     """A column as a tensor or a tuple, of the right length, on the right device, with numbers that are numbers."""
     level, _, rest = name.partition(".")
     if not rest or level not in sizes:
@@ -188,12 +186,15 @@ def _check_ways_up(links: Links) -> None:
             for step in pairwise(path[1:]):
                 index = links[step].index_select(0, index)
             if not torch.equal(to_rollout.setdefault(level, index), index):
-                raise PodiumError(f"The {level}s belong to different rollouts by {' → '.join(path)} and by another way.")
+                raise PodiumError(
+                    f"The {level}s belong to different rollouts by {' → '.join(path)} and by another way."
+                )
 
 
 def _paths(level: str, links: Links) -> list[tuple[str, ...]]:
     """All ways from a level to the rollouts, if there is more than one."""
-    paths, found = [(level,)], []
+    paths: list[tuple[str, ...]] = [(level,)]
+    found = []
     for path in paths:
         if path[-1] == "rollout" and len(path) > 1:
             found.append(path)

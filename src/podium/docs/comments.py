@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import io
 import textwrap
 import tokenize
+from typing import Any
 
 from podium.core.value import Value
 
@@ -16,13 +18,15 @@ __all__ = ["field_comments"]
 def field_comments(cls: type[Value]) -> dict[str, str]:
     """Field name → its trailing comment; a subclass that only changes a default inherits the comment."""
     found: dict[str, str] = {}
-    for base in reversed(cls.__mro__):
-        if issubclass(base, Value) and base is not Value:
-            found |= _own(base)
+    bases: list[Any] = [base for base in cls.__mro__ if issubclass(base, Value) and base is not Value]
+    for base in reversed(bases):
+        found |= _own(base)
     return found
 
 
-def _own(cls: type[Value]) -> dict[str, str]:
+@functools.cache
+def _own(cls: Any) -> dict[str, str]:
+    """The comments of the fields that the class itself declares."""
     try:
         source = textwrap.dedent(inspect.getsource(cls))
     except (OSError, TypeError):  # a class typed into a notebook or a prompt

@@ -67,7 +67,9 @@ def backward(
 ) -> Step:
     """Accumulate the exact gradient of Σ terms into the parameters behind `forward`."""
     splits = _splits(update, micro_batches)
-    update = update.with_columns({f"{x}.row": torch.arange(update.size(x), device=update.device) for x in update.levels})
+    update = update.with_columns(
+        {f"{x}.row": torch.arange(update.size(x), device=update.device) for x in update.levels}
+    )
     unit = "update" if len(splits) == 1 else "group" if whole_groups(update, splits) else "rollout"
     coupled = any(COUPLINGS.index(t.couples) > COUPLINGS.index(unit) for t in terms)
     wanted = now_signals([*live, *terms] if coupled else live)

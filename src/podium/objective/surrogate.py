@@ -114,9 +114,7 @@ class PolicyGradient(Term):
 
     def span_log_ratio(self, batch: Batch) -> Tensor:
         """[span] the mean log-ratio of the trained tokens of each span: log of the length-normalised ratio."""
-        return batch.reduce(
-            batch[NOW] - batch[self._old], "token", self._span, "mean", where=batch.trained("token")
-        )
+        return batch.reduce(batch[NOW] - batch[self._old], "token", self._span, "mean", where=batch.trained("token"))
 
     def loss(self, batch: Batch) -> Tensor:
         a = batch[f"token.{self.advantage}"]
@@ -130,9 +128,9 @@ class PolicyGradient(Term):
         return -a * self._log_ratio(batch).clamp(*self._held(batch, a)).exp()
 
     def _held(self, batch: Batch, a: Tensor) -> tuple[Tensor, Tensor]:
-        """[token] where max(−A·r, −A·clip(r)) holds log r: from above alone if A > 0, from below and by `dual` if A < 0.
+        """[token] between what max(−A·r, −A·clip(r)) holds log r: the upper bound if A > 0, else the lower and `dual`.
 
-        One clamp of the logarithm between these is that maximum, at a third of the cost of it and its gradient.
+        One clamp of the logarithm is that maximum, at a third of the time that it and its gradient would take.
         """
         assert self.clip is not None
         least, most = self._limits

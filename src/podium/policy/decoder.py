@@ -90,7 +90,7 @@ class Joint:
             self._join()
 
     def _join(self) -> None:
-        with torch.no_grad():
+        with torch.inference_mode(False), torch.no_grad():  # parameters must stay fit for training
             self.weight = self._one([m.weight for m in self.modules])
             self.bias = self._one([m.bias for m in self.modules]) if self.modules[0].bias is not None else None
 
@@ -154,7 +154,7 @@ class Decoder:
         self.eps: float = c.rms_norm_eps
         self.scale = self.head_size**-0.5
         self.checkpointing = False  # recompute each block in the backward pass instead of keeping its activations
-        self._rope: tuple[Tensor, Tensor] | None = None
+        self._rope: dict[tuple[torch.device, torch.dtype], tuple[Tensor, Tensor]] = {}
 
     @property
     def device(self) -> torch.device:
@@ -174,19 +174,18 @@ class Decoder:
 
     def rope(self, length: int) -> tuple[Tensor, Tensor]:
         """Tables of cosines and signed sines, [at least `length`, head size]."""
-        table, like = self._rope, self.norm.weight
-        if (
-            table is None
-            or table[0].shape[0] < length
-            or (table[0].device, table[0].dtype) != (like.device, like.dtype)
-        ):
-            size = max(256, 1 << (length - 1).bit_length())
-            frequency, factor = _frequencies(self.config, self.head_size, self.device)
-            angle = torch.arange(size, device=self.device, dtype=torch.float32)[:, None] * frequency
+        like = self.norm.weight
+        known = self._rope.get((like.device, like.dtype))
+        if known is not None and known[0].shape[0] >= length:
+            return known
+        size = max(256, 1 << (length - 1).bit_length())
+        with torch.inference_mode(False), torch.no_grad():  # the first caller may be the sampler, the next a trainer
+            frequency, factor = _frequencies(self.config, self.head_size, like.device)
+            angle = torch.arange(size, device=like.device, dtype=torch.float32)[:, None] * frequency
             cos, sin = angle.cos() * factor, angle.sin() * factor
-            table = (torch.cat([cos, cos], -1).to(self.dtype), torch.cat([-sin, sin], -1).to(self.dtype))
-            self._rope = table
-        return table
+            tables = torch.cat([cos, cos], -1).to(like.dtype), torch.cat([-sin, sin], -1).to(like.dtype)
+        self._rope = {(like.device, like.dtype): tables}
+        return tables
 
     def _turned(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         """Rotary embedding: the first and second half of each head are the two coordinates that turn."""

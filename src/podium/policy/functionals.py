@@ -74,6 +74,13 @@ class Rows:
         """[N, V] log-probabilities of all tokens."""
         return self.logits.log_softmax(-1)
 
+    @classmethod
+    def of(cls, log_softmax: Tensor, ids: Tensor) -> Rows:
+        """Rows of a known distribution, without hidden states."""
+        rows = cls(log_softmax, ids, lambda known: known)
+        rows.__dict__["log_softmax"] = log_softmax  # it is its own log-softmax
+        return rows
+
     def at(self, temperature: float) -> Rows:
         """The same rows at another temperature."""
         if temperature == self.temperature:

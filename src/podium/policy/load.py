@@ -73,7 +73,7 @@ def _source(name: str | Path) -> tuple[str, dict[str, Any], str]:
         return str(path), {}, shown
     if path.exists():
         raise PodiumError(
-            f"{shown} is a file. A model is a directory with config.json and safetensors, or a .gguf file."
+            f"{shown} is a file. A model is a directory with config.json and safetensors, or a GGUF file."
         )
     if not HUB_NAME.fullmatch(shown):
         raise PodiumError(f"There is no model directory {shown}.")

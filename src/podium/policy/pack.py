@@ -22,7 +22,9 @@ Index = NDArray[np.int64]
 
 # Attention pads the leaves of a bucket to one length; a leaf much shorter than the longest starts a new bucket.
 SHORTEST = 0.6
-ROUND = 16  # lengths are rounded up to this, so that sums run in the same order whatever else is in the batch
+# Lengths are rounded up to ROUND, and there are at least LEAST nodes: below these sizes matrix products and sums run in
+# another order, and the last bits of a token's numbers would depend on what else is in the batch.
+ROUND = LEAST = 16
 
 
 @dataclass(frozen=True)
@@ -48,9 +50,7 @@ class Packed:
     back: Tensor  # [N] where each node's attention output lies among the buckets' flattened outputs
     nodes: list[Index]  # for each sequence its nodes, given ones first
     given: int = 0  # nodes whose keys and values are already known
-
-    def __len__(self) -> int:
-        return self.ids.numel()
+    count: int = 0  # nodes that the model must compute
 
     @property
     def tokens(self) -> int:
@@ -78,21 +78,26 @@ def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
 
 
 def pack(
-    sequences: Sequence[Ids], device: torch.device | str = "cpu", given: Sequence[tuple[int, int]] | None = None
+    sequences: Sequence[Ids],
+    device: torch.device | str = "cpu",
+    given: Sequence[tuple[int, int]] | None = None,
+    total: int = 0,
 ) -> Packed:
     """Build the trie of non-empty sequences.
 
-    `given` has for each sequence (where its known nodes begin among the given ones, how many of its first tokens are
-    known); the last token of a sequence is never taken as known, so that its hidden state exists.
+    `total` nodes are given: their keys and values are known. `given` says for each sequence where its own begin among
+    them and for how many of its first tokens. The last token of a sequence is never taken as given, so that its hidden
+    state exists.
     """
     known = given or [(0, 0)] * len(sequences)
     leaves, ids, position = _trie(sequences, known)
-    total = max((begin + count for begin, count in known), default=0)
     nodes: list[Index] = [leaves[0].nodes] * len(sequences)
     for leaf in leaves:
         leaf.nodes = np.where(leaf.nodes < 0, -1 - leaf.nodes, leaf.nodes + total)
         for number in leaf.prefixes:
             nodes[number] = leaf.nodes[: len(sequences[number])]
+    count, spare = len(ids), max(0, LEAST - len(ids))
+    ids, position = ids + [0] * spare, position + [0] * spare
     buckets, back = _buckets(leaves, len(ids), total)
     return Packed(
         torch.from_numpy(np.asarray(ids, dtype=np.int64)).to(device),
@@ -101,6 +106,7 @@ def pack(
         torch.from_numpy(back).to(device),
         nodes,
         total,
+        count,
     )
 
 
@@ -135,22 +141,25 @@ def _trie(sequences: Sequence[Ids], known: Sequence[tuple[int, int]]) -> tuple[l
     return leaves, ids, position
 
 
+def _rounded(length: int) -> int:
+    return -(-length // ROUND) * ROUND
+
+
 def _buckets(leaves: list[_Leaf], nodes: int, given: int) -> tuple[list[Bucket], Index]:
     """Pad leaves of similar length together, and note where each node's output will lie."""
     order = sorted(leaves, key=lambda leaf: -len(leaf.nodes))
     parts: list[list[_Leaf]] = []
     for leaf in order:
-        if not parts or len(leaf.nodes) < SHORTEST * len(parts[-1][0].nodes):
+        if not parts or _rounded(len(leaf.nodes)) < SHORTEST * len(parts[-1][0].nodes):
             parts.append([])
         parts[-1].append(leaf)
     back = np.zeros(nodes, dtype=np.int64)
     buckets: list[Bucket] = []
     offset = 0
     for part in parts:
-        length = -(-len(part[0].nodes) // ROUND) * ROUND
+        length = _rounded(len(part[0].nodes))
         causal = all(leaf.start == 0 for leaf in part)
-        width = length if causal else max(len(leaf.nodes) - leaf.start for leaf in part)
-        width = -(-width // ROUND) * ROUND
+        width = _rounded(max(len(leaf.nodes) - leaf.start for leaf in part))
         queries = np.zeros((len(part), width), dtype=np.int64)
         keys = np.zeros((len(part), length), dtype=np.int64)
         for row, leaf in enumerate(part):

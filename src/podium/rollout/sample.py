@@ -27,6 +27,10 @@ class Sample(Strategy):
         within(self, "temperature", 0, open_low=True)
         within(self, "top_p", 0, 1, open_low=True)
 
+    @property
+    def provides(self) -> tuple[str, ...]:
+        return ("rollout.purpose",) if self.greedy_baseline else ()
+
     def sampling(self, default: Sampling) -> Sampling:
         """How tokens are drawn: this strategy's distribution with the run's limits."""
         return dataclasses.replace(default, temperature=self.temperature, top_p=self.top_p)

@@ -55,7 +55,8 @@ class Generate:
     stream: tuple[int, ...] = (0,)
     first: int = 0
     prefix: tuple[int, ...] = ()
-    capture: tuple[str, ...] = ()  # further signals to keep per token: entropy, …
+    capture: tuple[str, ...] = ()  # further signals to keep per token: entropy, topk, …
+    keep: bool = True  # hold the keys and values of what was written for a while: a next turn may continue it
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,8 @@ class Completion:
     ids: tuple[int, ...]  # without the prefix; with the end-of-turn token if the model wrote it
     logp: tuple[float, ...]
     stop: Stop
-    captured: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    # A number per token and name; for topk, (id, log-probability) pairs.
+    captured: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
 
 class Sampler(Protocol):

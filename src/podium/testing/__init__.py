@@ -1,7 +1,6 @@
-"""The battery: every part, ours or yours, passes the same tests. See `check`.
+"""The battery: every part, ours or yours, passes the same tests.
 
-    podium.testing.check(MyAdvantage())
-    python -m podium.testing my_file.py:MyAdvantage
+`podium.testing.check(MyAdvantage())` in a test, or `python -m podium.testing my_file.py:MyAdvantage` in a shell.
 """
 
 from podium.testing.report import BatteryFailed, Report, check, examine, registered_parts

@@ -10,7 +10,7 @@ from podium.core.batch import Batch
 from podium.core.errors import PodiumError
 from podium.core.part import Columns
 from podium.testing.subject import attempt
-from podium.testing.synthetic import ORDINARY, Columns as Rules, Scene, names, synthetic
+from podium.testing.synthetic import ORDINARY, Rules, Scene, names, synthetic
 
 __all__ = ["Bench", "Place"]
 

@@ -11,12 +11,10 @@ from podium.core.batch import Batch
 from podium.core.errors import PodiumError
 from podium.core.memory import Memory
 from podium.core.part import Select
-from podium.core.signal import Signal
 from podium.objective.term import COUPLINGS, Term
 from podium.objective.updates import Updates
 from podium.testing.bench import Bench
 from podium.testing.recorder import RecordingDict, recording
-from podium.testing.subject import COLUMN_PARTS
 from podium.testing.synthetic import Scene
 
 __all__ = ["needs_are_what_is_read", "provides_are_what_is_returned", "couples_what_it_says"]
@@ -92,13 +90,15 @@ def provides_are_what_is_returned(part: Any, bench: Bench) -> str | None:
 def couples_what_it_says(part: Term, bench: Bench) -> str | None:
     if part.couples not in COUPLINGS:
         return f"couples {part.couples!r}, which is not one of {', '.join(COUPLINGS)}"
-    widest = "token"
+    found: list[str] = []
     for scene in SMALL:
         try:
-            found = _coupling(part, bench.batch(part, scene))
+            found += _felt(part, bench.batch(part, scene))
         except PodiumError:
             continue
-        widest = max(widest, found, key=COUPLINGS.index)
+    if not found:  # a coefficient of 0, say
+        return None
+    widest = max(found, key=COUPLINGS.index)
     if COUPLINGS.index(widest) > COUPLINGS.index(part.couples):
         return f"declares that it couples {part.couples!r}, but a change shows across the {widest}"
     if COUPLINGS.index(widest) < COUPLINGS.index(part.couples):
@@ -106,20 +106,21 @@ def couples_what_it_says(part: Term, bench: Bench) -> str | None:
     return None
 
 
-def _coupling(part: Term, batch: Batch) -> str:
-    """How far a change of one token's, one rollout's or one group's columns is felt."""
+def _felt(part: Term, batch: Batch) -> list[str]:
+    """How far each change of one token's, one rollout's or one group's columns is felt, where it is felt at all."""
+    found = []
     with torch.no_grad():
         members = part.members(batch)
         base = part.loss(batch)
-        widest = "token"
         for level in ("token", "rollout", "group"):
             columns = _numbers(part, batch, level)
             for element in range(batch.size(level) if columns else 0):
                 here = torch.arange(batch.size(level)) == element
                 changed = {name: torch.where(here, _other(name, x), x) for name, x in columns.items()}
                 felt = members & (part.loss(batch.with_columns(changed)) != base)
-                widest = max(widest, _reach(part, batch, level, element, felt), key=COUPLINGS.index)
-    return widest
+                if bool(felt.any()):
+                    found.append(_reach(part, batch, level, element, felt))
+    return found
 
 
 def _numbers(part: Term, batch: Batch, level: str) -> dict[str, Tensor]:
@@ -134,16 +135,12 @@ def _other(name: str, x: Tensor) -> Tensor:
 
 
 def _reach(part: Term, batch: Batch, level: str, element: int, felt: Tensor) -> str:
-    """The smallest unit that holds the changed element and all elements of the loss that feel it."""
-    if not bool(felt.any()):
-        return "token"
+    """The smallest unit that holds the changed element and all values of the loss that feel it."""
     if level == "token" == part.level and not bool(felt[torch.arange(felt.numel()) != element].any()):
         return "token"
-    units = {"token": "rollout", "turn": "rollout"}
     for unit in ("rollout", "group"):
         inside = batch.is_above(unit, level) and batch.is_above(unit, part.level)
         if inside and bool((batch.link(part.level, unit)[felt] == batch.link(level, unit)[element]).all()):
             # What a rollout's own column does to its tokens ties nothing together.
-            own = COUPLINGS.index(unit) <= COUPLINGS.index(units.get(level, level)) and level != "token"
-            return "token" if own and part.level not in ("rollout", "group") else unit
+            return "token" if unit == level else unit
     return "update"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from podium.core.errors import PodiumError
-
 __all__ = ["EXAMPLES", "examples_of"]
 
 
@@ -19,19 +17,14 @@ EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
 
 
 def examples_of(cls: type) -> list[Any]:
-    """The defaults and the known examples of a part's class."""
+    """The defaults, where there are defaults for everything, and the known examples of a part's class."""
     own = getattr(cls, "examples", None)
     found = list(own()) if callable(own) else []
     required = [
         f.name
-        for f in dataclasses.fields(cls)  # type: ignore[arg-type]
+        for f in dataclasses.fields(cls)
         if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
     ]
     if not required:
         found.insert(0, cls())
-    elif not found:
-        raise PodiumError(
-            f"{cls.__name__} needs the setting {required[0]!r}: give the battery an instance, or the class a "
-            "classmethod `examples()` that returns some."
-        )
     return [*found, *(cls(**settings) for settings in EXAMPLES.get(cls.__name__, ()))]

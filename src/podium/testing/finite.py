@@ -41,7 +41,7 @@ DEGENERATE = (
 
 
 def degenerate_input_gives_finite_numbers(part: Any, bench: Bench) -> str | None:
-    for scene in (*bench.scenes, *DEGENERATE):
+    for scene in (*DEGENERATE, *bench.scenes):
         batch = bench.batch(part, scene)
         try:
             result = attempt(part, batch)

@@ -12,7 +12,7 @@ from podium.core.errors import PodiumError
 from podium.core.signal import Signal
 from podium.objective.term import Term
 from podium.testing.bench import Bench
-from podium.testing.padding import GARBAGE
+from podium.testing.padding import garbage
 from podium.testing.subject import COLUMN_PARTS, attempt, difference, leaves, numbered, outcome, rows
 from podium.testing.synthetic import names
 
@@ -49,7 +49,7 @@ def _spoilt(part: Any, batch: Batch, trained: Tensor) -> dict[str, Tensor]:
     for name in names(part):
         x = batch.get(name)
         if name.startswith("token.") and isinstance(x, Tensor) and x.is_floating_point():
-            found[name] = torch.where(trained, x, torch.full_like(x, GARBAGE))
+            found[name] = torch.where(trained, x, torch.full_like(x, garbage(name)))
     return found
 
 

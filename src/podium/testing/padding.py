@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import torch
@@ -9,9 +10,12 @@ from torch import Tensor
 
 from podium.core.batch import Batch, Origin
 
-__all__ = ["GARBAGE", "padded"]
+__all__ = ["garbage", "padded"]
 
-GARBAGE = 40.0  # what stands where nobody should look: as a log-probability or a ratio it would be seen
+
+def garbage(name: str) -> float:
+    """What stands where nobody should look: of each column another large number, so that no two cancel."""
+    return 20.0 + zlib.crc32(name.encode()) % 20
 
 
 def padded(batch: Batch, extra: int) -> Batch:
@@ -53,4 +57,4 @@ def _fill(name: str, x: Tensor) -> Any:
         return -1
     if name == "token.origin":
         return int(Origin.given)
-    return GARBAGE if x.is_floating_point() else True if x.dtype == torch.bool else 0
+    return garbage(name) if x.is_floating_point() else True if x.dtype == torch.bool else 0

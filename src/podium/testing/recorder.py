@@ -31,7 +31,8 @@ class RecordingDict(dict[str, Any]):
         return super().__getitem__(name)
 
     def get(self, name: str, default: Any = None) -> Any:
-        return self[name] if name in self else default
+        self.log.add(self.prefix + name)
+        return super().get(name, default)
 
 
 class Recorder(Batch):

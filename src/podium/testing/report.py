@@ -19,7 +19,7 @@ from podium.testing.bench import Bench
 from podium.testing.examples import examples_of
 from podium.testing.settings import Exploration, explore, failure
 from podium.testing.subject import COLUMN_PARTS
-from podium.testing.synthetic import Columns
+from podium.testing.synthetic import Rules, names
 
 __all__ = ["GROUPS", "BatteryFailed", "Report", "check", "examine", "registered_parts"]
 
@@ -33,7 +33,7 @@ CLAIMS: tuple[tuple[str, Claim, tuple[type, ...]], ...] = (
     ("order", order.groups_may_have_any_numbers, RUNS),
     ("order", order.padding_changes_nothing, RUNS),
     ("order", order.micro_batches_do_not_show, (Term, Shape)),
-    ("order", plan.updates_see_every_rollout, (Updates,)),
+    ("order", plan.updates_see_every_trained_rollout, (Updates,)),
     ("mask", mask.untrained_tokens_get_no_gradient, (Term,)),
     ("mask", mask.dropped_rollouts_leave_no_trace, (Term,)),
     ("mask", mask.recorded_rollouts_leave_no_trace, (*COLUMN_PARTS, Term, Memory)),
@@ -61,7 +61,7 @@ class Report:
 
     name: str
     failures: list[str] = field(default_factory=list)
-    passed: dict[str, bool] = field(default_factory=dict)  # by group; a group that says nothing of such a part is absent
+    passed: dict[str, bool] = field(default_factory=dict)  # by group; those that say nothing of such a part are absent
     settings: int = 0  # how many were tried
     seconds: float = 0.0  # of one core
 
@@ -90,7 +90,7 @@ def check(
     *,
     examples: Sequence[Any] = (),
     alternatives: Mapping[str, Sequence[Any]] | None = None,
-    columns: Columns | None = None,
+    columns: Rules | None = None,
 ) -> Report:
     """Put a part (or its class) through the battery; raises `BatteryFailed` with the reasons.
 
@@ -108,14 +108,20 @@ def examine(
     *,
     examples: Sequence[Any] = (),
     alternatives: Mapping[str, Sequence[Any]] | None = None,
-    columns: Columns | None = None,
+    columns: Rules | None = None,
 ) -> Report:
     """Like `check`, but returns the failures instead of raising."""
     start = time.process_time()
     cls = part if isinstance(part, type) else type(part)
     report = Report(cls.__name__)
     try:
-        bases = [p.at(Clock()) for p in (*([] if isinstance(part, type) else [part]), *examples, *examples_of(cls))]
+        bases: list[Any] = []
+        for base in (*([] if isinstance(part, type) else [part]), *examples, *examples_of(cls)):
+            base = base.at(Clock())
+            if base not in bases:
+                bases.append(base)
+        if not bases:
+            raise PodiumError("give the battery an instance, or the class a classmethod `examples()` that returns some")
         _run(report, bases, Bench(columns), alternatives or {})
     except PodiumError as error:
         report.failures.append(f"{cls.__name__}: {error}")
@@ -126,10 +132,12 @@ def examine(
 def _run(report: Report, bases: list[Any], bench: Bench, alternatives: Mapping[str, Sequence[Any]]) -> None:
     settings = bases
     if isinstance(bases[0], RUNS):
-        broken = _does_not_run(bases, bench)
-        if broken:
-            report.failures.append(broken)
-            return
+        for part in bases:
+            group, reason = _does_not_run(part, bench)
+            if reason:
+                report.passed[group] = False
+                report.failures.append(f"{part!r}: {reason}")
+                return
         found = explore(bases, bench, alternatives)
         settings = [*found.settings]
         _judge_settings(report, found)
@@ -143,18 +151,17 @@ def _run(report: Report, bases: list[Any], bench: Bench, alternatives: Mapping[s
             report.failures.append(failed)
 
 
-def _does_not_run(bases: list[Any], bench: Bench) -> str | None:
-    for part in bases:
-        undeclared = contract.needs_are_what_is_read(part, bench)
-        if undeclared:
-            return f"{part!r}: {undeclared}"
-        try:
-            refusals = [r for place in bench.places() if isinstance(r := bench.attempt(part, place), PodiumError)]
-        except Exception as error:
-            return f"{part!r}: {failure(error)} on an ordinary batch"
-        if len(refusals) == len(bench.places()):
-            return f"{part!r}: refuses every ordinary batch: {refusals[0]}"
-    return None
+def _does_not_run(part: Any, bench: Bench) -> tuple[str, str | None]:
+    """Why nothing else can be said about a part, and the group that this belongs to."""
+    try:
+        results = [bench.attempt(part, place) for place in bench.places()]
+    except Exception as error:
+        drawn = ", ".join(sorted(names(part)))
+        return "finite", f"{failure(error)} on an ordinary batch ({drawn} were drawn by name: see `columns` of check)"
+    if not all(isinstance(result, PodiumError) for result in results):
+        return "", None
+    undeclared = contract.needs_are_what_is_read(part, bench)
+    return "contract" if undeclared else "finite", undeclared or f"refuses every ordinary batch: {results[0]}"
 
 
 def _judge_settings(report: Report, found: Exploration) -> None:

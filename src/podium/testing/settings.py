@@ -156,9 +156,7 @@ def _changed(value: Any, path: Path, new: Any) -> Any:
         if rest:
             new = _changed(getattr(value, name), tuple(rest), new)
         return None if rest and new is None else value.replace(**{name: new})
-    except PodiumError:
-        return None
-    except Exception:  # the validation of the part met a guess of the wrong type
+    except Exception:  # out of range, or a guess of the wrong type
         return None
 
 
@@ -188,7 +186,8 @@ def _by_type(owner: Any, name: str, old: Any) -> list[tuple[Any, str]]:
             return [(value, "option") for value in options]
         level, dot, rest = old.partition(".")
         # Another column with the same last word is drawn in the same way.
-        texts = [f"{level}.other.{rest.rpartition('.')[2]}" if dot else f"{old}_other", *(g for g in GUESSES if isinstance(g, str))]
+        other = f"{level}.other.{rest.rpartition('.')[2]}" if dot else f"{old}_other"
+        texts = [other, *(g for g in GUESSES if isinstance(g, str))]
         return [(value, "guess") for value in texts]
     if isinstance(old, tuple):
         numbers = [tuple(x / 2 for x in old)] if old and all(isinstance(x, float) for x in old) else []

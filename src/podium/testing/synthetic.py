@@ -20,7 +20,7 @@ from podium.core.batch import Batch, Origin, Purpose, Relation
 from podium.core.partition import Partition
 from podium.core.signal import Signal
 
-__all__ = ["ORDINARY", "Draw", "Scene", "names", "synthetic"]
+__all__ = ["ORDINARY", "Draw", "Rules", "Scene", "names", "synthetic"]
 
 VOCABULARY = 11
 RELATIONS = ("pair",)
@@ -106,8 +106,10 @@ class Draw:
         return self.uniform("logp", n).clamp(min=1e-3).log() - 0.1 + self.scene.log_ratio * self.normal(name, n)
 
 
+Rules = Mapping[str, Callable[[Draw, str, int], Any]]  # how to draw a column of n values, by name
+
 # By the last word of the column's name; anything else is standard normal.
-KINDS: dict[str, Callable[[Draw, str, int], Any]] = {
+KINDS: Rules = {
     "reward": Draw.reward,
     "difference": Draw.reward,
     "advantage": Draw.advantage,
@@ -134,22 +136,18 @@ KINDS: dict[str, Callable[[Draw, str, int], Any]] = {
     "clip_high": lambda d, name, n: d.uniform(name, n, 0.05, 0.3),
 }
 
-Columns = Mapping[str, Callable[[Draw, str, int], Any]]
-
 
 @functools.lru_cache(maxsize=4096)
 def _drawn(scene: Scene, wanted: frozenset[str], seed: int) -> Batch:
     return synthetic(scene, wanted, seed, {})
 
 
-def synthetic(
-    scene: Scene, wanted: Iterable[str] = (), seed: int = 0, columns: Columns | None = None
-) -> Batch:
+def synthetic(scene: Scene, wanted: Iterable[str] = (), seed: int = 0, columns: Rules | None = None) -> Batch:
     """A batch of this kind with the columns `wanted`; `columns` says how to draw those that need care."""
     if columns is None:
         return _drawn(scene, frozenset(wanted), seed)
     draw = Draw(scene, seed)
-    batch = _structure(draw, "rollout.purpose" in wanted)
+    batch = _structure(scene, seed, "rollout.purpose" in wanted)
     for level in sorted({name.partition(".")[0] for name in wanted} - {*LEVELS, *RELATIONS, "step"}):
         # A further segmentation: turns cut in two.
         half = (batch.position("token", "turn") >= 2).long()
@@ -171,15 +169,18 @@ def synthetic(
     return batch.with_relation("pair", Relation("rollout", relation.left, relation.right, pairs)) if pairs else batch
 
 
-def _structure(draw: Draw, baseline: bool) -> Batch:
+@functools.lru_cache(maxsize=1024)
+def _structure(scene: Scene, seed: int, baseline: bool) -> Batch:
     """The links, and the columns that every batch has."""
-    scene, groups = draw.scene, draw.scene.groups
+    draw, groups = Draw(scene, seed), scene.groups
     group = torch.arange(len(groups)).repeat_interleave(torch.tensor(groups))
     n = group.numel()
     group = group[torch.randperm(n, generator=draw.generator("order"))]
     shuffled = torch.randperm(n, generator=draw.generator("index"))
     index = Partition(group, len(groups)).rank(shuffled.double())  # not the order in which the rows stand
-    turn_of, origin, rollout_of = [], [], []
+    turn_of: list[int] = []
+    rollout_of: list[int] = []
+    origin: list[Origin] = []
     turns = draw.integers("turns", n, scene.turns) + 1
     for rollout in range(n):
         for place in range(int(turns[rollout])):

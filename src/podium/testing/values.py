@@ -48,21 +48,27 @@ def equal_parts_are_equal(part: Any, bench: Bench) -> str | None:
 
 
 def state_survives_saving(part: Memory, bench: Bench) -> str | None:
-    for _, batch in bench.accepted(part):
-        state = part.observe(part.initial(), batch)
-        saved = _saved(state)
-        expected = _next(part, state, batch)
-        if _saved(state)[0] != saved[0]:
+    batches = [batch for _, batch in bench.accepted(part)]
+    for before, after in zip(batches, [*batches[1:], batches[0]], strict=True):
+        state = part.observe(part.initial(), before)
+        try:
+            saved = _saved(state)
+        except PodiumError as error:
+            return f"has a state that cannot be saved: {error}"
+        expected = _next(part, state, after)
+        again = _saved(state)
+        if again[0] != saved[0] or difference(saved[1], again[1], tolerance=0.0):
             return "changes its state in place: `observe` must return a new one"
-        found = difference(expected, _next(part, decode_state(json.loads(saved[0]), saved[1]), batch), tolerance=0.0)
+        found = difference(expected, _next(part, decode_state(json.loads(saved[0]), saved[1]), after), tolerance=0.0)
         if found:
             return f"goes on differently after its state was saved and loaded: {found}"
     return None
 
 
-def _saved(state: Any) -> tuple[str, Any]:
+def _saved(state: Any) -> tuple[str, dict[str, Any]]:
     tensors: dict[str, Any] = {}
-    return json.dumps(encode_state(state, tensors)), tensors
+    text = json.dumps(encode_state(state, tensors))
+    return text, {name: x.clone() for name, x in tensors.items()}
 
 
 def _next(part: Memory, state: Any, batch: Any) -> Columns:

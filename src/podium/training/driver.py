@@ -31,7 +31,7 @@ class Driver:
         world: World,
         *,
         capture: tuple[str, ...] = ("entropy",),
-        follow_up: Callable[[str], tuple[int, ...]] | None = None,
+        follow_up: Callable[[str, bool], tuple[int, ...]] | None = None,
         act_limit_s: float = 10.0,
         max_turns: int = 50,
     ) -> None:
@@ -77,10 +77,11 @@ class Driver:
     def _submit(self, request: Generate, then: Callable[[list[Completion]], None]) -> None:
         self._waiting[self.sampler.submit(request)] = then
 
-    def follow_up(self, observation: str) -> tuple[int, ...]:
+    def follow_up(self, observation: str, ended: bool) -> tuple[int, ...]:
+        """What stands between two turns; `ended`: the model has closed its turn itself."""
         if self._follow_up is None:
             raise PodiumError(f"The world {self.world.name!r} has several turns, but there is no way to encode a follow-up.")
-        return self._follow_up(observation)
+        return self._follow_up(observation, ended)
 
 
 @dataclass
@@ -163,7 +164,7 @@ class _Episodes:
             if all(r.done for r in self.running):
                 self.then([self._rollout(r) for r in self.running])
             return
-        row.context = (*row.context, *completion.ids, *self.driver.follow_up(feedback.observation))
+        row.context = (*row.context, *completion.ids, *self.driver.follow_up(feedback.observation, completion.stop is Stop.end))
         self._write([row], turn + 1)
 
     def _rollout(self, row: _Running) -> Rollout:

@@ -64,11 +64,11 @@ def train(
     config = method if isinstance(method, Config) else configure(method, **settings)
     path = Path(out) if out is not None else _fresh_path(config)
     directory = RunDirectory(path)
+    if directory.checkpoints() or (path / "metrics.jsonl").exists():
+        raise PodiumError(f"{path} already holds a run. Resume it (podium train --resume {path}) or choose another --out.")
+    run = Run.make(config)  # before anything is written: most mistakes show here
     directory.open()
     try:
-        if directory.checkpoints() or (path / "metrics.jsonl").exists():
-            raise PodiumError(f"{path} already holds a run. Resume it (podium train --resume {path}) or choose another --out.")
-        run = Run.make(config)
         directory.write_config(config.to_yaml())
         return _go(run, directory, progress)
     finally:

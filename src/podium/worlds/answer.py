@@ -7,8 +7,7 @@ import re
 __all__ = ["MARK", "final_answer", "plain"]
 
 MARK = "answer:"
-LIMIT = 1000  # characters of an answer that are looked at
-_DECORATION = " \t*_#>`$"  # what models put around a heading
+LONGEST, LONGEST_BLOCK = 1_000, 20_000  # characters of an answer, of a line or of several, that are looked at
 
 
 def final_answer(text: str, *, lines: bool = False) -> str | None:
@@ -18,12 +17,12 @@ def final_answer(text: str, *, lines: bool = False) -> str | None:
     """
     rows = text.splitlines()
     for i in range(len(rows) - 1, -1, -1):
-        head = rows[i].lstrip(_DECORATION)
+        head = rows[i].lstrip(" \t*#>`")
         if head[: len(MARK)].casefold() == MARK:
             rest = head[len(MARK) :]
             if lines:
-                rest = "\n".join([rest, *rows[i + 1 :]])
-            return rest.lstrip("*_` \t").rstrip("*_` \t\n")[:LIMIT]
+                return "\n".join([rest, *rows[i + 1 :]]).strip("*` \t\n")[:LONGEST_BLOCK]
+            return rest.strip("*` \t")[:LONGEST]
     return None
 
 

@@ -17,7 +17,7 @@ from podium.worlds.world import Task
 __all__ = ["Countdown"]
 
 # How many numbers, how many of them the drawn solution uses, and the largest, by level.
-LEVELS = {1: (3, 2, 12), 2: (3, 3, 9), 3: (4, 4, 9), 4: (4, 4, 25), 5: (5, 5, 25)}
+LEVELS = {1: (3, 2, 12), 2: (3, 3, 12), 3: (4, 4, 12), 4: (4, 4, 25), 5: (5, 5, 25)}
 LARGEST = 99  # value on the way
 
 
@@ -46,7 +46,7 @@ class Countdown(Puzzle):
     def draft(self, rng: Random) -> Draft:
         count, used, largest = LEVELS[self.level]
         while True:
-            numbers = [rng.randint(1, largest) for _ in range(count)]
+            numbers = rng.sample(range(1, largest + 1), count)
             form = self._chosen(numbers, rng) if self.solutions else _walk(numbers[:used], used - 1, rng)
             if form is not None and 1 < form.value <= LARGEST and form.value not in numbers:
                 break
@@ -102,10 +102,10 @@ class Countdown(Puzzle):
         lines = []
         if style == "long":
             failures = rng.choice((0, 1, 1, 2)) if len(plan) < 3 else rng.choice((0, 1)) if len(plan) < 4 else 0
-            lines = [_line(_miss(numbers, len(plan), target, rng)) + " no" for _ in range(failures)]
+            pool = [_Item(n, str(n)) for n in numbers]
+            lines = [f"{_line(_astray(pool, len(plan), target, rng))} no" for _ in range(failures)]
         taken, verdict = _forward(plan, numbers, target, rng, slip)
-        equations = [s.equation for s in taken]
-        lines += [f"{' '.join(equations)} {verdict}"] if style == "long" else equations
+        lines += [f"{_line(taken)} {verdict}"] if style == "long" else [s.equation for s in taken]
         return answered(lines, taken[-1].made.text)
 
 
@@ -196,7 +196,7 @@ def _random_steps(pool: list[_Item], count: int, rng: Random) -> list[_Step]:
 
 
 def _take(pool: list[_Item], step: _Step) -> None:
-    """Uses up what the step combines. Equal numbers are interchangeable."""
+    """Uses up what the step combines."""
     for item in (step.left, step.right):
         pool.remove(item)
     pool.append(step.made)
@@ -205,14 +205,6 @@ def _take(pool: list[_Item], step: _Step) -> None:
 def _walk(numbers: list[int], count: int, rng: Random) -> _Item | None:
     steps = _random_steps([_Item(n, str(n)) for n in numbers], count, rng)
     return steps[-1].made if len(steps) == count else None
-
-
-def _miss(numbers: list[int], count: int, target: int, rng: Random) -> list[_Step]:
-    """Random steps that do not end at the target."""
-    while True:
-        steps = _random_steps([_Item(n, str(n)) for n in numbers], count, rng)
-        if steps and steps[-1].made.value != target:
-            return steps
 
 
 def _line(steps: list[_Step]) -> str:
@@ -235,11 +227,13 @@ def _forward(plan: list[_Step], numbers: list[int], target: int, rng: Random, sl
 
 
 def _astray(pool: list[_Item], count: int, target: int, rng: Random) -> list[_Step]:
+    """Random steps that do not end at the target."""
     for _ in range(50):
         steps = _random_steps(pool, count, rng)
         if steps and steps[-1].made.value != target:
             return steps
-    return [_step(pool[0], "+", pool[1])]
+    left, right = sorted(pool[:2], key=lambda item: -item.value)
+    return [_step(left, "+" if left.value + right.value != target else "-", right)]
 
 
 def _unwinds(plan: list[_Step]) -> bool:

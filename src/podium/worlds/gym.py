@@ -17,7 +17,7 @@ from podium.worlds.world import Task
 
 __all__ = ["Gym"]
 
-POSITIONS = 2**31 - 1  # reasoning-gym adds the position to its seed
+POSITIONS = 20_000  # as many different tasks as there are: some data sets make them all at once
 ATTEMPTS = 500
 
 
@@ -43,7 +43,7 @@ class Gym(Graded):
 
     @cached_property
     def dataset(self) -> Any:
-        """reasoning-gym's data set, endless for our purposes."""
+        """reasoning-gym's data set."""
         factory = _factory()
         if self.task_name not in factory.DATASETS:
             known = nearest(self.task_name, factory.DATASETS)

@@ -1,0 +1,86 @@
+"""Drawing tokens: temperature, top-k, top-p and min-p, by inverting the distribution function at a given number.
+
+The filters act one after another: top-k on the tempered distribution, top-p on what it leaves, min-p relative to the
+most likely token. The log-probability of a token is that under the distribution it was drawn from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+__all__ = ["Drawn", "Filters", "draw"]
+
+CANDIDATES = 128  # a nucleus is looked for among this many tokens first, then among all
+
+
+@dataclass(frozen=True)
+class Filters:
+    """How each row is truncated."""
+
+    top_k: Tensor  # [n] 0: all
+    top_p: Tensor  # [n] 1: all
+    min_p: Tensor  # [n] 0: all
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Tokens, their log-probabilities, and the whole distribution they were drawn from."""
+
+    token: Tensor  # [n]
+    logp: Tensor  # [n]
+    log_softmax: Tensor  # [n, V]
+
+
+def draw(logits: Tensor, uniform: Tensor, temperature: Tensor | None = None, filters: Filters | None = None) -> Drawn:
+    """One token a row: the first whose cumulative probability exceeds the row's uniform number."""
+    z = logits.float()
+    if temperature is not None:
+        z = z / temperature[:, None]
+    log_p = z.log_softmax(-1)
+    if filters is not None:
+        log_p = log_p.masked_fill(~_kept(log_p, filters), float("-inf")).log_softmax(-1)
+    total = log_p.exp().cumsum(-1, dtype=torch.float64)
+    token = torch.searchsorted(total, uniform[:, None] * total[:, -1:], right=True)
+    return Drawn(token.squeeze(1), log_p.gather(1, token).squeeze(1), log_p)
+
+
+def _kept(log_p: Tensor, filters: Filters) -> Tensor:
+    """[n, V] the tokens that a row may draw."""
+    vocabulary = log_p.shape[1]
+    kept = log_p >= log_p.amax(-1, keepdim=True) + filters.min_p.log()[:, None]
+    ranked = _ranked(log_p, CANDIDATES)
+    inside, enough = _prefix(log_p, ranked, filters)
+    if ranked.shape[1] < vocabulary and not bool(enough.all()):
+        ranked = _ranked(log_p, vocabulary)
+        inside, _ = _prefix(log_p, ranked, filters)
+    free = (filters.top_k == 0) & (filters.top_p >= 1.0)
+    return kept & (torch.zeros_like(kept).scatter(1, ranked, inside) | free[:, None])
+
+
+def _ranked(log_p: Tensor, count: int) -> Tensor:
+    """The `count` most likely tokens in order; the lower id first where two are equally likely."""
+    vocabulary = log_p.shape[1]
+    bits = log_p.view(torch.int32).long()
+    # Integers in the order of the numbers: floats of one sign compare as integers, and log-probabilities are ≤ 0.
+    order = torch.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
+    unique = (order << 32) | torch.arange(vocabulary - 1, -1, -1, device=log_p.device)
+    if count >= vocabulary:
+        return unique.sort(dim=-1, descending=True).indices
+    return unique.topk(count, dim=-1).indices
+
+
+def _prefix(log_p: Tensor, ranked: Tensor, filters: Filters) -> tuple[Tensor, Tensor]:
+    """Which of the ranked tokens top-k and top-p keep, and whether the ranked ones were enough to tell, per row."""
+    rank = torch.arange(ranked.shape[1], device=log_p.device)
+    limit = torch.where(filters.top_k > 0, filters.top_k, log_p.shape[1])[:, None]
+    p = log_p.gather(1, ranked).double().exp() * (rank < limit)
+    total = p.cumsum(-1)
+    mass = torch.where(filters.top_k[:, None] > 0, total[:, -1:], 1.0)  # what top-k leaves for top-p to divide
+    goal = torch.where(filters.top_p[:, None] < 1.0, filters.top_p[:, None] * mass, float("inf"))
+    inside = (rank < limit) & (total - p < goal)
+    complete = (filters.top_k > 0) & (filters.top_k <= ranked.shape[1])
+    reached = (filters.top_k == 0) & ((total[:, -1:] >= goal).squeeze(1) | (filters.top_p >= 1.0))
+    return inside, complete | reached

@@ -1,0 +1,69 @@
+"""A world that raises, hangs or returns nonsense ends its episode with a stated reason; the others go on."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from podium.training.acting import Actor
+from podium.worlds.world import Episode, Feedback
+
+
+class Says(Episode):
+    def __init__(self, answer: Any) -> None:
+        super().__init__("question")
+        self.answer = answer
+
+    def act(self, text: str) -> Feedback:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        if self.answer == "hang":
+            time.sleep(30)
+        return Feedback(reward=self.answer)
+
+
+def outcome(answer: Any, *, inline: bool, limit_s: float = 5.0) -> tuple[float, str]:
+    actor, seen = Actor(limit_s, inline=inline), []
+    actor.act(Says(answer), "text", lambda feedback, failure: seen.append((feedback.reward, failure)))
+    while actor.busy:
+        actor.deliver(block=True)
+    ((reward, failure),) = seen
+    return reward, failure
+
+
+@pytest.mark.parametrize("inline", [True, False])
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (ValueError("boom"), "raised ValueError: boom"),
+        (float("nan"), "reward is nan"),
+        (float("inf"), "reward is inf"),
+        ("1.0", "not a number"),
+        (True, "not a number"),
+        (None, "not a number"),
+    ],
+)
+def test_a_reward_that_cannot_be_used_counts_as_zero_with_a_reason(answer: Any, words: str, inline: bool) -> None:
+    reward, failure = outcome(answer, inline=inline)
+    assert reward == 0.0
+    assert words in failure
+
+
+@pytest.mark.parametrize("inline", [True, False])
+def test_a_good_reward_passes_through(inline: bool) -> None:
+    assert outcome(0.5, inline=inline) == (0.5, "")
+
+
+def test_a_world_that_hangs_is_given_up_after_its_limit_and_the_rest_is_answered() -> None:
+    actor, seen = Actor(0.3), []
+    for number in range(12):  # more hanging jobs than threads: the queue behind them must not starve
+        actor.act(Says("hang"), "", lambda f, failure, number=number: seen.append((number, failure)))
+    actor.act(Says(1.0), "", lambda f, failure: seen.append((99, failure)))
+    begun = time.monotonic()
+    while actor.busy:
+        actor.deliver(block=True)
+    assert time.monotonic() - begun < 10
+    assert (99, "") in seen
+    assert sum("did not answer within 0.3 s" in failure for _, failure in seen) == 12

@@ -1,0 +1,70 @@
+"""The bridge to reasoning-gym."""
+
+from __future__ import annotations
+
+import pytest
+
+from podium import worlds
+from podium.core.errors import PodiumError
+from podium.worlds import Gym
+
+pytest.importorskip("reasoning_gym", reason="needs the extra `gym`")
+
+
+def get(name: str, **settings: object) -> Gym:
+    world = worlds.get(name, **settings)
+    assert isinstance(world, Gym)
+    return world
+
+
+@pytest.mark.parametrize("name", ["chain_sum", "word_sorting", "spell_backward", "propositional_logic"])
+def test_the_checker_finds_nothing(name: str) -> None:
+    assert worlds.check(get(f"gym:{name}"), tasks=5) == []
+
+
+def test_settings_of_the_task_are_passed_on() -> None:
+    world = get("gym:chain_sum", min_terms=2, max_terms=2, max_digits=1, level=1)
+    for i in range(20):
+        entry = world.task(i).data["entry"]
+        assert entry["metadata"]["num_terms"] == 2
+        assert world.grade(world.task(i), f"so\nanswer: {entry['answer']}").info["correct"]
+        assert not world.grade(world.task(i), "answer: 1000").info["correct"]
+
+
+def test_test_questions_do_not_occur_in_training() -> None:
+    world = get("gym:chain_sum", min_terms=2, max_terms=2, max_digits=1)
+    train, test = ({world.task(i, split).prompt for i in range(100)} for split in ("train", "test"))
+    assert not train & test
+
+
+def test_part_of_the_credit_only_on_request() -> None:
+    strict, lenient = get("gym:spell_backward"), get("gym:spell_backward", partial=True)
+    task = strict.task(0)
+    right = task.data["entry"]["answer"]
+    nearly = f"answer: {right[:-1]}"
+    assert strict.grade(task, nearly).reward == 0
+    assert 0 < lenient.grade(task, nearly).reward < 1
+    assert lenient.grade(task, nearly).info["correct"] is False
+    assert lenient.grade(task, f"answer: {right}").reward == 1
+
+
+def test_answers_of_several_lines_are_read_whole() -> None:
+    world = get("gym:rotate_matrix")
+    task = world.task(0)
+    assert "\n" in task.data["entry"]["answer"]
+    assert world.grade(task, world.solve(task)).info["correct"]
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("gym:chain_sums", {}, "'chain_sum'"),
+        ("gym:chain_sum", {"min_term": 2}, "'min_terms'"),
+        ("gym:chain_sum", {"min_terms": 0}, "min_terms must be positive"),
+        ("gym:chain_sum", {"seed": 3}, "no setting 'seed'"),
+    ],
+)
+def test_unknown_tasks_and_settings_get_a_remedy(name: str, settings: dict[str, object], message: str) -> None:
+    with pytest.raises(PodiumError) as error:
+        worlds.get(name, **settings)
+    assert message in str(error.value)

@@ -1,0 +1,132 @@
+"""A person's own data."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from podium import worlds
+from podium.core.errors import PodiumError
+from podium.worlds import Jsonl
+
+needs_math = pytest.mark.skipif(importlib.util.find_spec("math_verify") is None, reason="needs the extra `math`")
+GSM8K = {"question": "Ann has 48 clips and half as many more. How many?", "answer": "48/2 = <<48/2=24>>24.\n#### 1,072"}
+
+
+def write(path: Path, *rows: object) -> str:
+    file = path / "data.jsonl"
+    file.write_text("\n".join(json.dumps(row) for row in rows) + "\n")
+    return f"jsonl:{file}"
+
+
+def numbered(count: int) -> list[dict[str, object]]:
+    return [{"question": f"What is {i} + 1?", "answer": i + 1} for i in range(count)]
+
+
+def get(name: str, **settings: object) -> Jsonl:
+    world = worlds.get(name, **settings)
+    assert isinstance(world, Jsonl)
+    return world
+
+
+def test_gsm8k_is_recognised(tmp_path: Path) -> None:
+    world = get(write(tmp_path, GSM8K), held_out=0)
+    task = world.task(0)
+    assert world.solve(task) == "48/2 = 24.\nanswer: 1,072"
+    assert world.grade(task, world.solve(task)).info == {"correct": True, "answer": "1072"}
+    assert world.grade(task, "answer: 1072").reward == 1
+    assert world.grade(task, "answer: $1,072.00").reward == 1
+    assert world.grade(task, "it is \\boxed{1072}").reward == 1
+    assert world.grade(task, "answer: 1073").reward == 0
+    assert world.grade(task, "1072").reward == 0
+
+
+def test_a_share_of_the_rows_is_held_out_by_its_question(tmp_path: Path) -> None:
+    rows = numbered(400)
+    world = get(write(tmp_path, *rows, *rows), held_out=0.25)  # every question twice
+    splits = {split: {world.task(i, split).prompt for i in range(world.size(split))} for split in ("train", "test")}
+    assert not splits["train"] & splits["test"]
+    assert len(splits["train"] | splits["test"]) == 400
+    assert len(splits["test"]) == pytest.approx(100, abs=27)
+    assert worlds.check(world) == []
+
+
+def test_held_out_tasks_can_come_from_a_second_file(tmp_path: Path) -> None:
+    name = write(tmp_path, *numbered(5))
+    (tmp_path / "test.jsonl").write_text(json.dumps({"question": "q", "answer": "a"}))
+    world = get(name, test_file=str(tmp_path / "test.jsonl"))
+    assert (world.size("train"), world.size("test")) == (5, 1)
+    assert world.task(0, "test").data["answer"] == "a"
+
+
+def test_fields_are_named_by_settings(tmp_path: Path) -> None:
+    name = write(tmp_path, {"Q": "two?", "A": 2.0, "S": "one and one"})
+    world = get(name, prompt_field="Q", answer_field="A", solution_field="S", held_out=0, instructions=False)
+    assert world.task(0).prompt == "two?"
+    assert world.solve(world.task(0)) == "one and one\nanswer: 2"
+
+
+@needs_math
+@pytest.mark.parametrize(
+    ("gold", "said", "right"),
+    [("\\frac{1}{2}", "0.5", True), ("x^2+1", "1+x^2", True), ("\\frac{1}{2}", "0.6", False), ("7", "seven", False)],
+)
+def test_math_verify_sees_equal_mathematics(tmp_path: Path, gold: str, said: str, right: bool) -> None:
+    world = get(write(tmp_path, {"question": "?", "answer": gold}), held_out=0, grader="math")
+    task = world.task(0)
+    assert world.grade(task, f"answer: {said}").info["correct"] is right
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append(world.grade(task, f"answer: {said}").info["correct"]))
+    thread.start()  # math-verify's own time limit works in the main thread only
+    thread.join()
+    assert seen == [right]
+
+
+def test_exact_grading_needs_no_package(tmp_path: Path) -> None:
+    world = get(write(tmp_path, {"question": "?", "answer": "\\frac{1}{2}"}), held_out=0, grader="exact")
+    assert world.grade(world.task(0), "answer: 0.5").reward == 0
+    assert world.grade(world.task(0), "answer: \\frac{1}{2}.").reward == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "has no rows"),
+        (b"\n \n", "has no rows"),
+        (b'{"question": "q", "answer": "1"}\n{"question": "q"}\n', "line 2: none of the fields answer"),
+        (b'{"question": "q", "answer": "1"}\n\n{"question": oops}\n', "line 3: not JSON"),
+        (b'{"question": "q", "answer": "1"}\n[1, 2]\n', "line 2: a row must be a JSON object"),
+        (b'{"question": "q", "answer": {"a": 1}}\n', "line 1: the field 'answer' holds a dict"),
+        (b'{"question": "q", "answer": null}\n', "line 1: the row has no field 'answer'"),
+        (b'{"question": "q", "answer": " "}\n', "line 1: the answer is empty"),
+        (b'{"question": "\xff", "answer": "1"}\n', "line 1: not UTF-8"),
+        (b'{"text": "q"}\n', "it has text). Set prompt_field"),
+        (b"[" * 100_000, "line 1: not JSON"),
+    ],
+)
+def test_a_bad_file_is_refused_with_its_line(tmp_path: Path, content: bytes, message: str) -> None:
+    file = tmp_path / "data.jsonl"
+    file.write_bytes(content)
+    with pytest.raises(PodiumError) as error:
+        worlds.get(f"jsonl:{file}")
+    assert message in str(error.value)
+    assert str(file) in str(error.value)
+
+
+def test_a_misspelt_field_gets_its_nearest_name(tmp_path: Path) -> None:
+    with pytest.raises(PodiumError, match=r"line 1: the row has no field 'anser' \(answer_field\).*'answer'"):
+        worlds.get(write(tmp_path, *numbered(2)), answer_field="anser")
+
+
+def test_a_missing_file_and_an_empty_split_are_said(tmp_path: Path) -> None:
+    with pytest.raises(PodiumError, match="There is no file"):
+        worlds.get(f"jsonl:{tmp_path / 'none.jsonl'}")
+    world = get(write(tmp_path, *numbered(3)), held_out=0)
+    with pytest.raises(PodiumError, match="test_file"):
+        world.task(0, "test")
+    with pytest.raises(PodiumError, match="has 3 train tasks"):
+        world.task(3)
