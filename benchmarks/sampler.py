@@ -12,6 +12,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
@@ -21,8 +22,9 @@ from podium.policy import Policy
 from podium.sampler import Generate, Sampling
 from podium.sampler.local import LocalSampler
 
+import os
+CLOCK = time.process_time if os.environ.get('CPU') else time.perf_counter
 VOCABULARY, GROUPS, COPIES, PROMPT, ANSWER = 1024, 8, 8, 16, 32
-NEVER = (VOCABULARY - 1,)  # a token that the loads below never draw
 
 
 def build() -> Policy:
@@ -44,11 +46,8 @@ def build() -> Policy:
     words = {"<pad>": 0, "<end>": 1} | {f"w{i}": i for i in range(2, VOCABULARY)}
     tokenizer = Tokenizer(models.WordLevel(words, unk_token="<pad>"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    model = LlamaForCausalLM(config)
-    with torch.no_grad():
-        model.model.embed_tokens.weight[NEVER[0]] = 0.0
     wrapped = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>", pad_token="<pad>")
-    return Policy(model, wrapped, name="4 layers of 128")
+    return Policy(LlamaForCausalLM(config), wrapped, name="4 layers of 128")
 
 
 def prompts() -> list[list[int]]:
@@ -72,19 +71,17 @@ def generate(policy: Policy, ends: tuple[int, ...]) -> int:
     width = max(len(t) for t in texts)
     ids = torch.tensor([[0] * (width - len(t)) + t for t in texts])
     mask = torch.tensor([[0] * (width - len(t)) + [1] * len(t) for t in texts])
-    model: LlamaForCausalLM = policy.model  # type: ignore[assignment]
-    out = model.generate(
-        ids, attention_mask=mask, do_sample=True, top_k=0, max_new_tokens=ANSWER, eos_token_id=list(ends), pad_token_id=0
-    )
-    tail = out[:, width:]
-    ended = torch.isin(tail, torch.tensor(ends)).int().cumsum(1)
-    return int(((ended == 0) | ((ended == 1) & torch.isin(tail, torch.tensor(ends)))).sum())
+    model: Any = policy.model
+    model.generation_config.eos_token_id = list(ends) or None
+    out = model.generate(ids, attention_mask=mask, do_sample=True, top_k=0, max_new_tokens=ANSWER, pad_token_id=0)
+    end = torch.isin(out[:, width:], torch.tensor(ends)).int()
+    return int((end.cumsum(1) - end == 0).sum())  # tokens up to and including the first that ends a turn
 
 
 def timed(work: Callable[[], int]) -> tuple[float, int]:
-    begun = time.perf_counter()
+    begun = CLOCK()
     tokens = work()
-    return time.perf_counter() - begun, tokens
+    return CLOCK() - begun, tokens
 
 
 def main() -> None:
@@ -95,7 +92,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     policy = build()
     rollouts = GROUPS * COPIES
-    loads = {"full length": NEVER, "ending by themselves": tuple(range(100, 150))}
+    loads = {"full length": (), "ending by themselves": tuple(range(100, 150))}
     print(f"{rollouts} rollouts ({GROUPS} prompts × {COPIES}) of up to {ANSWER} tokens, {options.threads} threads")
     print(f"{'':24}{'podium':>12}{'generate':>12}{'ratio':>8}{'tokens':>16}")
     for name, ends in loads.items():

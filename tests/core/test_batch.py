@@ -88,7 +88,11 @@ def test_a_level_of_groups_can_be_named_too() -> None:
 @pytest.mark.parametrize(
     ("name", "index", "message"),
     [
-        ("segment", [0, 0, 0, 0, 1, 2], "A segment crosses the border of a rollout: number the segments over the whole"),
+        (
+            "segment",
+            [0, 0, 0, 0, 1, 2],
+            "A segment crosses the border of a rollout: number the segments over the whole",
+        ),
         ("segment", [1, 1, 0, 2, 2, 3], "tokens must stand in the order of their segments"),
         ("segment", [0, 0, 1], "3 numbers of segments for 6 tokens"),
         ("turn", [0, 0, 1, 2, 2, 3], "cannot be named 'turn'"),
@@ -270,7 +274,9 @@ def test_by_takes_levels_columns_of_any_level_text_numbers_and_codes_as_keys(h: 
 
 
 def test_a_key_may_be_a_column_of_vectors() -> None:
-    b = Batch.from_rewards(torch.tensor([1.0, 2.0, 4.0]), [0, 0, 0], {"rollout.at": torch.tensor([[1, 2], [1, 3], [1, 2]])})
+    b = Batch.from_rewards(
+        torch.tensor([1.0, 2.0, 4.0]), [0, 0, 0], {"rollout.at": torch.tensor([[1, 2], [1, 3], [1, 2]])}
+    )
     close(b.by("rollout", "at").mean(b["rollout.reward"]), [2.5, 2, 2.5])
 
 
@@ -288,14 +294,16 @@ def test_pairs_of_a_group_are_all_ordered_pairs_of_different_members() -> None:
 
 
 def test_a_relation_sums_over_the_pairs_of_each_side() -> None:
-    relation = Relation("rollout", torch.tensor([0, 0, 2]), torch.tensor([1, 2, 1]), {"won": torch.tensor([1.0, 0.0, 1.0])})
+    relation = Relation(
+        "rollout", torch.tensor([0, 0, 2]), torch.tensor([1, 2, 1]), {"won": torch.tensor([1.0, 0.0, 1.0])}
+    )
     b = Batch.from_rewards(torch.zeros(3), [0, 0, 0]).with_relation("duel", relation)
     duel = b.relation("duel")
     assert duel.sum(duel["won"], "left", 3).tolist() == [1, 0, 1]
     assert duel.sum(duel["won"], "right", 3).tolist() == [0, 2, 0]
-    with pytest.raises(PodiumError, match="no relation 'dual'. Did you mean 'duel'"):
+    with pytest.raises(PodiumError, match=r"no relation 'dual'. Did you mean 'duel'"):
         b.relation("dual")
-    with pytest.raises(PodiumError, match="no column 'wun'. Did you mean 'won'"):
+    with pytest.raises(PodiumError, match=r"no column 'wun'. Did you mean 'won'"):
         duel["wun"]
 
 

@@ -18,13 +18,21 @@ def test_rollouts_become_columns_of_their_levels() -> None:
         Rollout(
             "sum",
             [
-                Turn([1, 2], context=[9], columns={"reward": 0.5, "state": "s0"}, tokens={"sampler.logp": [-0.1, -0.2]}),
-                Turn([3], context=[9, 1, 2, 8], columns={"reward": 0.0, "state": "s1"}, tokens={"sampler.logp": [-0.3]}),
+                Turn(
+                    [1, 2], context=[9], columns={"reward": 0.5, "state": "s0"}, tokens={"sampler.logp": [-0.1, -0.2]}
+                ),
+                Turn(
+                    [3], context=[9, 1, 2, 8], columns={"reward": 0.0, "state": "s1"}, tokens={"sampler.logp": [-0.3]}
+                ),
             ],
             columns={"reward": 1.0, "correct": True, "answer": "3"},
         ),
         Rollout("max", [], columns={"reward": 0.0, "correct": False, "answer": None}),
-        Rollout("sum", [Turn([], columns={"reward": 0.0, "state": "s0"}, tokens={"sampler.logp": []})], columns={"reward": 0.0, "correct": False, "answer": "4"}),
+        Rollout(
+            "sum",
+            [Turn([], columns={"reward": 0.0, "state": "s0"}, tokens={"sampler.logp": []})],
+            columns={"reward": 0.0, "correct": False, "answer": "4"},
+        ),
     ]
     batch = Batch.from_rollouts(rows, dtype=torch.float64)
     assert batch["group.task"] == ("sum", "max")
@@ -43,7 +51,11 @@ def test_rollouts_become_columns_of_their_levels() -> None:
 
 
 def test_a_turn_knows_the_context_it_was_sampled_under_and_the_one_it_is_trained_under() -> None:
-    turns = [Turn([1], context=[7, 8], train_context=[7]), Turn([2], context=[7, 1]), Turn([3], context=[5], train_context=[])]
+    turns = [
+        Turn([1], context=[7, 8], train_context=[7]),
+        Turn([2], context=[7, 1]),
+        Turn([3], context=[5], train_context=[]),
+    ]
     batch = Batch.from_rollouts([Rollout(0, turns)])
     assert batch["turn.context"] == ((7, 8), (7, 1), (5,))
     assert batch["turn.train_context"] == ((7,), (7, 1), ())
@@ -74,7 +86,10 @@ def test_columns_come_in_one_order_on_every_run() -> None:
         ([], "The batch is empty: it has no rollouts"),
         ([Rollout(0, [], columns={"x": 1.0}), Rollout(0, [])], "rollout 1 has no 'x', which other rollouts have"),
         ([Rollout(0, [Turn([1], columns={"x": 1.0}), Turn([1])])], "turn 1 has no 'x'"),
-        ([Rollout(0, [Turn([1, 2], tokens={"logp": [0.0]})])], "Turn 0 must have one value of 'logp' for each of its 2"),
+        (
+            [Rollout(0, [Turn([1, 2], tokens={"logp": [0.0]})])],
+            "Turn 0 must have one value of 'logp' for each of its 2",
+        ),
         ([Rollout(0, [Turn([1]), Turn([1], tokens={"logp": [0.0]})])], "Turn 0 must have one value of 'logp'"),
         ([Rollout(0, [Turn([1, 2], origin=["policy"])])], "Turn 0 has 1 origins for its 2 tokens"),
         ([Rollout(0, [Turn([1], origin=["polcy"])])], "'token.origin' holds 'polcy'. Did you mean 'policy'"),

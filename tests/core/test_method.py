@@ -17,7 +17,9 @@ from podium.rollout import Sample
 from podium.shape import Rescale, SelectCovariant, Whiten
 
 RECIPES = [
-    name for slug, entry in methods.CATALOGUE.items() for name in (slug, *(f"{slug}@{preset}" for preset in entry.presets))
+    name
+    for slug, entry in methods.CATALOGUE.items()
+    for name in (slug, *(f"{slug}@{preset}" for preset in entry.presets))
 ]
 
 USER_FILE = '''
@@ -41,7 +43,7 @@ class Centred(Advantage):
 '''
 
 
-@pytest.fixture()
+@pytest.fixture
 def user_file(tmp_path: Path) -> str:
     path = tmp_path / "my_parts.py"
     path.write_text(USER_FILE)
@@ -179,12 +181,18 @@ def test_a_part_of_a_user_s_file_works_like_ours(user_file: str) -> None:
         ("{name: x, advntage: null}", "Method has no setting 'advntage'. Did you mean 'advantage'"),
         ("{advantage: null}", "Method needs the setting 'name'"),
         ("{name: x, advantage: {Normalise: {}}}", "no part or value named 'Normalise'. Did you mean 'Normalize'"),
-        ("{name: x, advantage: {Normalize: {epsilom: 1}}}", "Normalize has no setting 'epsilom'. Did you mean 'epsilon'"),
+        (
+            "{name: x, advantage: {Normalize: {epsilom: 1}}}",
+            "Normalize has no setting 'epsilom'. Did you mean 'epsilon'",
+        ),
         ("{name: x, advantage: {Normalize: 3}}", "Normalize holds 3: give its settings by name"),
         ("{name: x, advantage: Normalize}", "'Normalize' is not a part of the stage 'advantage'"),
         ("{name: x, advantage: {'nowhere.py:Part': {}}}", "There is no file 'nowhere.py'"),
         ("{name: x, advantage: {'no.such.module:Part': {}}}", "Cannot import 'no.such.module'"),
-        ("{name: x, advantage: {'podium.advantage:Normalise': {}}}", "no part named 'Normalise'. Did you mean 'Normalize'"),
+        (
+            "{name: x, advantage: {'podium.advantage:Normalise': {}}}",
+            "no part named 'Normalise'. Did you mean 'Normalize'",
+        ),
     ],
 )
 def test_yaml_that_is_no_method_is_refused(text: str, message: str) -> None:
@@ -198,7 +206,7 @@ def test_a_user_s_file_that_does_not_load_says_why(tmp_path: Path) -> None:
     with pytest.raises(PodiumError, match="could not be loaded: ModuleNotFoundError: No module named 'no_such_thing'"):
         load_class(f"{path}:Part")
     path.write_text(USER_FILE)
-    with pytest.raises(PodiumError, match="no part named 'Centerd'. Did you mean 'Centred'"):
+    with pytest.raises(PodiumError, match=r"no part named 'Centerd'. Did you mean 'Centred'"):
         load_class(f"{path}:Centerd")
 
 
@@ -245,7 +253,8 @@ def findings(method: Method, *columns: str, **settings: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "slug", [s for s in methods.CATALOGUE if s not in ("gigpo", "hgpo", "salt", "think-rm", "riskpo", "spo-single-stream")]
+    "slug",
+    [s for s in methods.CATALOGUE if s not in ("gigpo", "hgpo", "salt", "think-rm", "riskpo", "spo-single-stream")],
 )
 def test_recipes_that_need_no_special_world_have_no_findings(slug: str) -> None:
     assert findings(methods.get(slug)) == []
@@ -262,7 +271,9 @@ def test_recipes_that_need_no_special_world_have_no_findings(slug: str) -> None:
         ("spo-single-stream", ["group.policy_shift"]),
     ],
 )
-def test_recipes_with_needs_are_clean_in_a_world_that_meets_them_and_refused_elsewhere(slug: str, columns: list[str]) -> None:
+def test_recipes_with_needs_are_clean_in_a_world_that_meets_them_and_refused_elsewhere(
+    slug: str, columns: list[str]
+) -> None:
     method = methods.get(slug)
     assert findings(method, *columns) == []
     for left_out in columns:
@@ -275,7 +286,9 @@ def test_recipes_with_needs_are_clean_in_a_world_that_meets_them_and_refused_els
 def test_a_column_that_nothing_writes_is_an_error_with_the_nearest_name() -> None:
     found = findings(methods.grpo(kl=0) | Normalize(of="rollout.rewrad"))
     assert len(found) == 1
-    assert "needs the column 'rollout.rewrad', which nothing before it writes. Did you mean 'rollout.reward'" in found[0]
+    assert (
+        "needs the column 'rollout.rewrad', which nothing before it writes. Did you mean 'rollout.reward'" in found[0]
+    )
 
 
 def test_a_column_written_only_later_in_the_loop_is_an_error() -> None:
@@ -317,13 +330,18 @@ def test_a_signal_that_the_policy_does_not_compute_is_an_error() -> None:
         provides = ("token.advantage",)
 
     method = methods.grpo(kl=0) | Reading()
-    assert "needs the signal 'varentropy', which the policy does not compute. Did you mean 'entropy'" in findings(method)[0]
+    assert (
+        "needs the signal 'varentropy', which the policy does not compute. Did you mean 'entropy'"
+        in findings(method)[0]
+    )
     assert findings(method, signals=("logp", "varentropy")) == []
 
 
 def test_a_role_that_the_method_does_not_have_is_an_error() -> None:
     found = findings(methods.grpo(kl=0) | KL())
-    assert found == [f"error: {KL()!r} needs Signal('logp', of='ref'), but the method has no role 'ref': add Role('ref')."]
+    assert found == [
+        f"error: {KL()!r} needs Signal('logp', of='ref'), but the method has no role 'ref': add Role('ref')."
+    ]
 
 
 def test_a_learner_that_the_method_does_not_have_is_an_error() -> None:
@@ -360,7 +378,9 @@ def test_a_reward_that_its_own_baseline_removes_is_a_warning() -> None:
 
 def test_groups_of_one_under_a_group_baseline_are_a_warning() -> None:
     found = findings(methods.grpo(kl=0, n=1))
-    assert found == ["warning: Sample(n=1) makes groups of one, so Normalize() has nothing to compare with: sample more."]
+    assert found == [
+        "warning: Sample(n=1) makes groups of one, so Normalize() has nothing to compare with: sample more."
+    ]
     assert findings(methods.reinforce(n=1)) == []
 
 

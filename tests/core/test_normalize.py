@@ -30,7 +30,9 @@ CHOICES = st.fixed_dictionaries(
 )
 
 
-def normalised(n: Normalizer, x: list[float], keys: list[Any], where: list[bool], weight: list[float] | None) -> list[float]:
+def normalised(
+    n: Normalizer, x: list[float], keys: list[Any], where: list[bool], weight: list[float] | None
+) -> list[float]:
     """The definition, cell by cell."""
     found = []
     for i, value in enumerate(x):
@@ -80,7 +82,7 @@ def test_every_choice_is_what_it_says(h: Hierarchy, choices: dict[str, Any], wei
         choices |= {"centre": "mean", "scale": "none" if choices["scale"] == "none" else "std"}
     n = Normalizer(**choices)
     x, where = h.numbers("rollout"), h.mask("rollout", 0.8)
-    weight = h.numbers("rollout", (0.5, 1.0, 2.0)) if weighted else None
+    weight = h.numbers("rollout", (0.0, 0.5, 1.0, 2.0)) if weighted else None
     group = Partition(torch.tensor(h.rollouts), h.sizes["group"], where=torch.tensor(where))
     call = lambda: n.normalized(group, tensor(x), weight=None if weight is None else tensor(weight))  # noqa: E731
     if weighted and (n.centre == "median" or n.scale in ("mad", "std_of_others") or n.virtual):
@@ -120,7 +122,9 @@ def test_leave_one_out_is_the_centred_value_times_g_over_g_minus_one() -> None:
 
 
 def test_a_scope_takes_the_scale_over_other_cells_than_the_centre() -> None:
-    batch = Batch.from_rewards(tensor([1.0, 3.0, 10.0, 14.0]), [0, 0, 1, 1], {"rollout.n": tensor([1.0, 1.0, 1.0, 3.0])})
+    batch = Batch.from_rewards(
+        tensor([1.0, 3.0, 10.0, 14.0]), [0, 0, 1, 1], {"rollout.n": tensor([1.0, 1.0, 1.0, 3.0])}
+    )
     whole = std([1.0, 3.0, 10.0, 14.0])
     close(Normalize(scope=(), epsilon=0)(batch)["rollout.advantage"], [-1 / whole, 1 / whole, -2 / whole, 2 / whole])
     rows = std([1.0, 3.0, 10.0, 14.0, 14.0, 14.0])
@@ -153,7 +157,7 @@ def test_a_group_of_one_gets_what_is_asked_for() -> None:
     batch = Batch.from_rewards(tensor([5.0, 1.0, 3.0]), [0, 1, 1])
     close(Normalize(epsilon=0)(batch)["rollout.advantage"], [5, -1 / 2**0.5, 1 / 2**0.5])
     close(Normalize(singleton="zero", epsilon=0)(batch)["rollout.advantage"], [0, -1 / 2**0.5, 1 / 2**0.5])
-    with pytest.raises(PodiumError, match="A group has a single rollout: it has no baseline. Sample at least two"):
+    with pytest.raises(PodiumError, match=r"A group has a single rollout: it has no baseline. Sample at least two"):
         Normalize(singleton="error")(batch)
 
 

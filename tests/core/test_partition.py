@@ -179,7 +179,9 @@ def test_ranks_do_not_depend_on_the_order_of_rows(h: Hierarchy) -> None:
         ranks = batch.by("rollout", *keys).rank(batch["rollout.x"])
         assert torch.equal(moved.by("rollout", *keys).rank(moved["rollout.x"]), ranks[order])
     tokens, inverse = batch.by("token"), moved.by("token")
-    number = batch.with_columns({"token.number": torch.arange(batch.size("token"))}).take("rollout", torch.tensor(order))
+    number = batch.with_columns({"token.number": torch.arange(batch.size("token"))}).take(
+        "rollout", torch.tensor(order)
+    )
     flat = torch.zeros(batch.size("token"))
     assert torch.equal(inverse.rank(flat), tokens.rank(flat)[number["token.number"]])
 
@@ -192,7 +194,7 @@ def test_ranks_do_not_depend_on_the_order_of_rows(h: Hierarchy) -> None:
 def test_partition_statistics_are_those_of_plain_python(h: Hierarchy) -> None:
     level = h.random.choice(["token", "turn", "rollout"])
     n = h.sizes[level]
-    x, weight = h.numbers(level), h.numbers(level, (0.5, 1.0, 2.0))
+    x, weight = h.numbers(level), h.numbers(level, (0.0, 0.5, 1.0, 2.0))
     codes, where = [h.random.randrange(3) for _ in range(n)], h.mask(level)
     group = h.link(level, "group")
     keys = list(zip(group, codes, strict=True))

@@ -68,7 +68,9 @@ def batches() -> dict[bool, Batch]:
         }
         pairs = batch.pairs("rollout", "group")
         once = pairs.left < pairs.right
-        relation = type(pairs)("rollout", pairs.left[once], pairs.right[once], {"difference": torch.randn(int(once.sum()))})
+        relation = type(pairs)(
+            "rollout", pairs.left[once], pairs.right[once], {"difference": torch.randn(int(once.sum()))}
+        )
         found[given] = batch.with_columns(steps).with_relation("pair", relation)
     return found
 

@@ -26,15 +26,22 @@ def index(*values: int) -> Tensor:
         ({("rollout", "group"): index(0, -1)}, r"belongs to group -1, but there are 1 groups \(0 to 0\)"),
         ({("rollout", "group"): torch.tensor([0.0])}, "must be a vector of int64, not torch.float32"),
         ({("rollout", "group"): torch.zeros(2, 2).long()}, r"must be a vector of int64, not torch.int64 \(2, 2\)"),
-        (GROUP | {("token", "rollout"): index(0, 3)}, r"A token belongs to rollout 3, but there are 3 rollouts \(0 to 2\)"),
+        (
+            GROUP | {("token", "rollout"): index(0, 3)},
+            r"A token belongs to rollout 3, but there are 3 rollouts \(0 to 2\)",
+        ),
         (GROUP | {("token", "rollout"): index(1, 0)}, "tokens must stand in the order of their rollouts"),
-        (GROUP | {("token", "rollout"): index(0).to("meta")}, "token to rollout is on meta, the batch on cpu: move one"),
+        (
+            GROUP | {("token", "rollout"): index(0).to("meta")},
+            "token to rollout is on meta, the batch on cpu: move one",
+        ),
         (
             GROUP | {("token", "turn"): index(0, 1), ("token", "rollout"): index(0)},
             "The links of token have different lengths: 2 and 1",
         ),
         (
-            GROUP | {("token", "turn"): index(0, 1), ("turn", "rollout"): index(0, 1), ("token", "rollout"): index(0, 0)},
+            GROUP
+            | {("token", "turn"): index(0, 1), ("turn", "rollout"): index(0, 1), ("token", "rollout"): index(0, 0)},
             "The tokens belong to different rollouts by",
         ),
         (GROUP | {("turn", "segment"): index(0)}, "'turn' is not joined to the rollouts"),

@@ -168,14 +168,16 @@ class Batch:
         if child == parent:
             return torch.arange(size, device=self.device)
         if parent == "batch":
-            return torch.zeros(size, dtype=torch.long, device=self.device)
+            return torch.zeros(1, dtype=torch.long, device=self.device).expand(size)
         path = self._path(child, parent)
         if not path:
             raise PodiumError(f"{parent!r} is not above {child!r}: a {child} does not belong to one {parent}.")
         links = [self._links[step] for step in pairwise(path)]
         index = links[0]
         for link in links[1:]:
-            index = link.index_select(0, index)
+            # Where each parent has one child (a turn a rollout, most often), their numbers are the same.
+            if not torch.equal(link, torch.arange(len(link), device=self.device)):
+                index = link.index_select(0, index)
         return index
 
     def _path(self, child: str, parent: str) -> tuple[str, ...]:
@@ -310,7 +312,10 @@ class Batch:
     def action(self) -> Tensor:
         """[token] tokens that the model is responsible for: not given by the world."""
         given = self.given
-        return torch.ones(self.size("token"), dtype=torch.bool, device=self.device) if given is None else ~given
+        return self._everyone("token") if given is None else ~given
+
+    def _everyone(self, level: str) -> Tensor:
+        return torch.ones(1, dtype=torch.bool, device=self.device).expand(self.size(level))
 
     def _purposes(self, members: Sequence[Purpose]) -> Tensor | None:
         purpose = self._columns.get("rollout.purpose")
@@ -338,7 +343,7 @@ class Batch:
         base = "token" if "token" in self._sizes and not empty else level
         if not self.is_above("rollout", base):
             base = "rollout"
-        mask = self.action if base == "token" else torch.ones(self.size(base), dtype=torch.bool, device=self.device)
+        mask = self.action if base == "token" else self._everyone(base)
         members = self._purposes(TRAINS)
         if members is not None:
             mask = mask & self.spread(members, "rollout", base)

@@ -15,6 +15,9 @@ from podium.core.partition import compact
 
 __all__ = ["Rollout", "Turn", "from_padded", "from_rewards", "from_rollouts", "to_padded"]
 
+# What a batch remembers beside its links: where each token stands in the padded tensors it came from, flattened.
+PLACES = ("link", "token", "padded")
+
 
 @dataclass(frozen=True)
 class Turn:
@@ -122,8 +125,9 @@ def from_padded(
     rows, width = mask.shape
     action = mask.bool()
     chosen = torch.ones_like(action) if given else action
-    row = torch.arange(rows, device=mask.device).repeat_interleave(chosen.sum(1))
-    at = None if bool(chosen.all()) else chosen.reshape(-1).nonzero().reshape(-1)
+    length = chosen.sum(1, dtype=torch.int32)
+    row = torch.repeat_interleave(length.long())
+    at = None if len(row) == chosen.numel() else chosen.reshape(-1).nonzero().reshape(-1)
 
     def kept(name: str, value: Any) -> Tensor:
         if not isinstance(value, Tensor) or value.shape[:2] != mask.shape:
@@ -131,9 +135,9 @@ def from_padded(
             raise PodiumError(f"{name!r} must have the mask's shape {tuple(mask.shape)}, not {shape}.")
         return value.flatten(0, 1) if at is None else value.flatten(0, 1).index_select(0, at)
 
-    flat: dict[str, Any] = {
-        "token.position": kept("position", torch.arange(width, device=mask.device).expand(rows, -1))
-    }
+    flat: dict[str, Any] = {}
+    if at is not None and _has_holes(at, length, width):  # otherwise tokens stand where the structure says
+        flat["token.position"] = kept("position", torch.arange(width, device=mask.device).expand(rows, -1))
     if given:
         flat["token.origin"] = torch.where(action, int(Origin.policy), int(Origin.given)).reshape(-1).to(torch.int8)
     for name, value in columns.items():
@@ -153,7 +157,17 @@ def from_padded(
         turn_of_token, count = compact(row * span + own, rows * span)
         turn_rows = torch.zeros(count, dtype=torch.long, device=mask.device).index_copy(0, turn_of_token, row)
     links = {("token", "turn"): turn_of_token, ("turn", "rollout"): turn_rows, ("rollout", "group"): number}
-    return Batch(links, flat, seed=seed)
+    batch = Batch(links, flat, seed=seed)
+    if at is not None:
+        batch._cache[PLACES] = at
+    return batch
+
+
+def _has_holes(at: Tensor, length: Tensor, width: int) -> bool:
+    """Whether a row's tokens are not its first ones; `at` are their places in the flattened tensors."""
+    filled = length > 0
+    last = at[length.cumsum(0)[filled] - 1] % width
+    return not torch.equal(last + 1, length[filled].long())
 
 
 def to_padded(batch: Batch, x: Tensor, fill: float = 0.0) -> Tensor:
@@ -165,8 +179,9 @@ def to_padded(batch: Batch, x: Tensor, fill: float = 0.0) -> Tensor:
     width = int(batch["rollout.width"].max())
     if len(x) == len(batch) * width:
         return x.reshape(len(batch), width, *x.shape[1:])  # every place is taken
-    place = batch.link("token", "rollout") * width + batch["token.position"]
-    padded = x.new_full((len(batch) * width, *x.shape[1:]), fill).index_copy(0, place, x)
+    if PLACES not in batch._cache:
+        batch._cache[PLACES] = batch.link("token", "rollout") * width + batch["token.position"]
+    padded = x.new_full((len(batch) * width, *x.shape[1:]), fill).index_copy(0, batch._cache[PLACES], x)
     return padded.reshape(len(batch), width, *x.shape[1:])
 
 

@@ -28,6 +28,9 @@ def scan(x: Tensor, p: Partition, decay: float | Tensor = 1.0, reverse: bool = T
     _check(p, x)
     if isinstance(decay, Tensor) and decay.dim():
         p._check(decay, "decay")
+    if not isinstance(decay, Tensor) and decay == 1 and len(x) and bool((p._lengths == p._lengths[0]).all()):
+        rows = x.reshape(p.cells, -1)  # cells of one length are the rows of a matrix
+        return (rows.flip(1).cumsum(1).flip(1) if reverse else rows.cumsum(1)).reshape(-1)
     factor = torch.as_tensor(decay, dtype=x.dtype, device=x.device).expand(len(x))
     if reverse:
         return _recurrence(x, _stopped(factor, p.index))
@@ -97,7 +100,7 @@ def first(p: Partition, where: Tensor | None = None) -> Tensor:
 def last(p: Partition, where: Tensor | None = None) -> Tensor:
     """True at the last element (of those in `where`) of each cell."""
     _check(p)
-    if where is None:
+    if p.enters(where) is None:
         return _at(p, (p._starts + p._lengths - 1).where(p._lengths > 0, -1))
     return _at(p, p.agg.max(torch.arange(len(p), device=p.index.device), where))
 

@@ -21,7 +21,17 @@ from podium.core.errors import PodiumError
 if TYPE_CHECKING:
     from podium.core.batch import Batch
 
-__all__ = ["Cells", "Partition", "combine", "compact"]
+__all__ = ["Cells", "Partition", "combine", "compact", "constant", "everyone"]
+
+
+def constant(x: Tensor) -> bool:
+    """Whether x is one value expanded to all elements, which takes neither memory nor time."""
+    return x.stride() == (0,)
+
+
+def everyone(where: Tensor | None) -> bool:
+    """Whether nobody is left out, as far as that is known without reading a whole mask."""
+    return where is None or (constant(where) and bool(where[:1].all()))
 
 
 def compact(codes: Tensor, bound: int | None = None) -> tuple[Tensor, int]:
@@ -42,7 +52,7 @@ def compact(codes: Tensor, bound: int | None = None) -> tuple[Tensor, int]:
 def combine(keys: list[tuple[Tensor, int]], size: int, device: torch.device) -> tuple[Tensor, int]:
     """The cells of several keys taken together; each key is (codes, bound). No cell is empty."""
     if not keys:
-        return torch.zeros(size, dtype=torch.long, device=device), min(size, 1)
+        return torch.zeros(1, dtype=torch.long, device=device).expand(size), min(size, 1)
     codes, bound = compact(*keys[0])
     for other, other_bound in keys[1:]:
         codes, bound = compact(codes * max(other_bound, 1) + other, bound * max(other_bound, 1))
@@ -153,6 +163,8 @@ class Partition:
         if where.dtype != torch.bool:
             raise PodiumError(f"where is {where.dtype}: it must be boolean, one value per {self.level or 'element'}.")
         self._check(where, "where")
+        if everyone(where):
+            return self.where
         return where if self.where is None else self.where & where
 
     def lengths(self) -> Tensor:
@@ -171,6 +183,8 @@ class Partition:
     def _lengths(self) -> Tensor:
         if self.cells == 1:
             return self.index.new_full((1,), len(self))
+        if self.ordered:  # to find the borders is faster than to count the elements
+            return torch.searchsorted(self.index, torch.arange(self.cells + 1, device=self.index.device)).diff()
         return torch.bincount(self.index, minlength=self.cells)
 
     @cached_property

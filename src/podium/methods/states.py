@@ -76,7 +76,8 @@ def hgpo(
 
 @recipe(
     "salt",
-    summary="A step that several rollouts share gets the mean of their advantages; a step of one rollout keeps its own.",
+    summary="A step that several rollouts share gets the mean of their advantages; "
+    "a step of one rollout keeps its own.",
     citation="SALT: Step-level Advantage Assignment via Trajectory Graph, https://arxiv.org/abs/2510.20022",
     family="turns",
 )

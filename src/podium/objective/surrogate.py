@@ -137,7 +137,8 @@ class PolicyGradient(Term):
         dual = most if self.clip.dual is None else min(math.log(self.clip.dual), most)
         bounds = (torch.as_tensor(b, dtype=a.dtype, device=a.device) for b in self.clip.bounds(batch))
         low, high = (b.clamp(min=0).log().clamp(least, most) for b in bounds)
-        return torch.where(a < 0, low, least), torch.where(a < 0, dual, high)
+        down = a < 0
+        return torch.where(down, low, least), torch.where(down, dual, high)
 
     def diagnostics(self, batch: Batch) -> dict[str, Tensor]:
         if self.ratio == "none":

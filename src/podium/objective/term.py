@@ -12,6 +12,7 @@ from torch import Tensor
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError, one_of
 from podium.core.part import Part
+from podium.core.partition import constant, everyone
 from podium.core.schedule import Number
 from podium.core.value import Value
 
@@ -61,23 +62,25 @@ class Aggregate(Value):
             raise PodiumError(f"Aggregate.path = {self.path!r} divides by {text!r}: give a number above 0.")
         return divisor
 
-    def coefficients(self, batch: Batch, members: Tensor) -> Tensor:
-        """c with total = Σ c_i · value_i; 0 outside `members`."""
+    def coefficients(self, batch: Batch, members: Tensor, times: float = 1.0) -> Tensor:
+        """c with `times` · total = Σ c_i · value_i; 0 outside `members`."""
         steps = self.steps()
-        present = members
-        c = members.to(batch.dtype)
-        start = steps[0][0]
+        present, shares = members, []  # what each element of a level contributes to the one above, [upper]
         for (level, how, divisor), upper in zip(steps, [s[0] for s in steps[1:]] + ["batch"], strict=True):
+            cells = batch.partition(level, upper)
+            share = torch.ones(cells.cells, dtype=batch.dtype, device=batch.device) / divisor
             if how != "sum":
                 counted = present if how == "mean" else batch.trained(level, empty=True)
-                count = batch.partition(level, upper).agg.count(counted)
-                share = 1.0 / count.clamp(min=1).to(c.dtype)
-                c = c * batch.spread(share, upper, start)
-            if divisor != 1.0:
-                c = c / divisor
+                share = share / cells.agg.count(counted).clamp(min=1)
+            shares.append((upper, share))
             if upper != "batch":
-                present = batch.partition(level, upper).agg.any(present)
-        return c
+                present = cells.agg.count(present) > 0
+        # From the batch down, so that only the last product has the size of the finest level.
+        level, c = "batch", torch.full((1,), times, dtype=batch.dtype, device=batch.device)
+        for upper, share in reversed(shares):
+            level, c = upper, share * batch.spread(c, level, upper)
+        c = batch.spread(c, level, steps[0][0])
+        return c if everyone(members) else c.where(members, 0)
 
     def __str__(self) -> str:
         return self.path
@@ -133,17 +136,20 @@ class Term(Part):
     def coefficients(self, batch: Batch) -> Tensor:
         """[level] c with term = Σ c_i · loss_i. Fixed over an update, so any split of it gives the same sum."""
         members = self.members(batch)
-        c = self.aggregate.coefficients(batch, members if self.over == "where" else batch.trained(self.level))
-        c = torch.where(members, c, torch.zeros_like(c))
+        counted = members if self.over == "where" else batch.trained(self.level)
+        c = self.aggregate.coefficients(batch, counted, float(self.coefficient))
+        if self.over != "where":
+            c = c.where(members, 0)
         weight = batch.weight(self.level)
-        if weight is not None:
-            c = c * weight
-        return c * self.coefficient
+        return c if weight is None else c * weight
 
     def total(self, batch: Batch, c: Tensor) -> Tensor:
         """Σ c_i · loss_i."""
+        value = c * self.loss(batch)
+        if len(c) and bool((c[:1] if constant(c) else c).amin() > 0):
+            return value.sum()
         # 0 · inf would be NaN: elements outside the term do not enter at all.
-        return torch.where(c != 0, c * self.loss(batch), 0).sum()
+        return value.where(c != 0, 0).sum()
 
     def __call__(self, batch: Batch) -> Tensor:
         """The term's value on a whole update."""

@@ -29,14 +29,14 @@ class Updates(Part):
         one_of(self, "unit", ("group", "rollout"))
 
     def __call__(self, batch: Batch) -> Iterator[Batch]:
-        """The batches of the successive optimiser steps: units with nothing to train are in none."""
+        """The batches of the successive optimiser steps: units that are not to be trained are in none."""
         for epoch in range(self.epochs):
             order = self._order(batch, epoch)
             for units in order.tensor_split(min(self.mini_batches, len(order))) if len(order) else ():
                 yield batch.take(self.unit, units.sort().values)
 
     def _order(self, batch: Batch, epoch: int) -> Tensor:
-        units = batch.trained(self.unit).nonzero().reshape(-1)
+        units = batch.trained(self.unit, empty=True).nonzero().reshape(-1)
         if self.shuffle and self.mini_batches > 1:
             return units[torch.argsort(batch.random(self.unit, f"updates.{epoch}")[units])]
         return units

@@ -32,7 +32,7 @@ class TokenReward(Reward):
     def __call__(self, batch: Batch) -> Columns:
         outcome = batch.spread(batch["rollout.reward"], "rollout", "token")
         end = batch.last("token", "rollout", where=batch.action)
-        reward = torch.where(end, outcome, torch.zeros_like(outcome))
+        reward = outcome.where(end, 0)
         if self.beta != 0:
             penalty = self.beta * (batch[OLD] - batch[REF])
             reward = reward - torch.where(batch.action, penalty, torch.zeros_like(penalty))

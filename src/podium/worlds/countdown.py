@@ -19,6 +19,7 @@ __all__ = ["Countdown"]
 # How many numbers, how many of them the drawn solution uses, and the largest, by level.
 LEVELS = {1: (3, 2, 12), 2: (3, 3, 12), 3: (4, 4, 12), 4: (4, 4, 25), 5: (5, 5, 25)}
 LARGEST = 99  # value on the way
+TRIES = 300  # sets of numbers looked at for one task
 
 
 class Countdown(Puzzle):
@@ -45,11 +46,16 @@ class Countdown(Puzzle):
 
     def draft(self, rng: Random) -> Draft:
         count, used, largest = LEVELS[self.level]
-        while True:
+        for _ in range(TRIES):
             numbers = rng.sample(range(1, largest + 1), count)
             form = self._chosen(numbers, rng) if self.solutions else _walk(numbers[:used], used - 1, rng)
             if form is not None and 1 < form.value <= LARGEST and form.value not in numbers:
                 break
+        else:
+            raise PodiumError(
+                f"No countdown task of level {self.level} with exactly {self.solutions} solutions was found in "
+                f"{TRIES} tries: ask for fewer, or for another level."
+            )
         rng.shuffle(numbers)
         listed = " ".join(map(str, numbers))
         data = {"numbers": numbers, "target": form.value, "solution": form.text}

@@ -11,7 +11,7 @@ from podium.worlds.world import Answer, Episode, Feedback, Task
 
 __all__ = ["Graded", "Verdict", "draw"]
 
-FORMAT = f"Reason step by step, then end with a line `{MARK} …`."
+FORMAT = f"Reason step by step. Write the answer alone on the last line, after `{MARK}`."
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ class Puzzle(Graded):
     A question belongs to one split by what it asks, so that no test question occurs in training.
     """
 
+    trusted = True
     styles: ClassVar[tuple[str, ...]] = ("short", "long")
 
     def draft(self, rng: Random) -> Draft:
