@@ -31,7 +31,7 @@ class Policy(nn.Module):
         row, place = batch.link("token", "rollout"), batch.position("token")
         width = int(place.max()) + 1 if len(place) else 1
         before = batch.shift(batch["token.id"], "token", "rollout", fill=VOCABULARY)
-        padded = torch.zeros(len(batch), width, dtype=torch.long).index_put((row, place), before)
+        padded = before.new_zeros(len(batch), width).index_put((row, place), before)
         hidden = self.recurrent(self.embedding(padded))[0][row, place]
         logp = self.logits(hidden).log_softmax(-1)
         return {

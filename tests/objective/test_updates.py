@@ -35,6 +35,11 @@ def test_an_epoch_sees_every_rollout_once_in_whole_units(
             assert max(map(len, rows)) - min(map(len, rows)) <= 1
 
 
+def test_as_many_mini_batches_as_asked_for_even_if_they_are_not_of_one_size() -> None:
+    batch = Batch.from_rewards(torch.zeros(5), [0, 1, 2, 3, 4], {"rollout.n": torch.arange(5)})
+    assert plan(Updates(mini_batches=4, shuffle=False), batch) == [[0, 1], [2], [3], [4]]
+
+
 def test_mini_batches_differ_between_epochs_and_not_between_runs() -> None:
     batch = Batch.from_rewards(torch.zeros(64), torch.arange(64) // 2, {"rollout.n": torch.arange(64)})
     steps = plan(Updates(epochs=2, mini_batches=4), batch)

@@ -78,7 +78,9 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another(tmp_path: Pat
     assert numbers(tmp_path / "a") != numbers(tmp_path / "c")
 
 
-@pytest.mark.parametrize("method", ["grpo", "rloo", "dapo", "remax", "ppo", "gspo", "reinforce-plus-plus@baseline", "real"])
+@pytest.mark.parametrize(
+    "method", ["grpo", "rloo", "dapo", "remax", "ppo", "gspo", "reinforce-plus-plus@baseline", "real"]
+)
 def test_base_methods_train_with_finite_numbers_and_a_gradient(method: str, tmp_path: Path) -> None:
     result = train(small(podium.methods.get(method, n=4), iterations=2), out=tmp_path / "run")
     last = result.metrics[-1]
@@ -111,7 +113,7 @@ def test_an_existing_run_is_not_overwritten(tmp_path: Path) -> None:
 
 def test_a_resume_with_a_changed_config_names_what_changed(tmp_path: Path) -> None:
     train(small(iterations=1), out=tmp_path / "run")
-    with pytest.raises(podium.PodiumError, match="other settings .*seed"):
+    with pytest.raises(podium.PodiumError, match=r"other settings .*seed"):
         resume(tmp_path / "run", config=small(iterations=1, seed=3))
 
 
@@ -130,7 +132,7 @@ def test_an_unknown_setting_of_the_world_is_refused_before_anything_is_written(t
 
 
 def test_a_method_whose_needs_the_world_cannot_meet_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(podium.PodiumError, match="group.bundle"):
+    with pytest.raises(podium.PodiumError, match=r"group\.bundle"):
         train(small("riskpo"), out=tmp_path / "run")
 
 
@@ -147,7 +149,9 @@ def test_a_world_that_fails_is_reported_and_the_run_goes_on(tmp_path: Path) -> N
         "            raise RuntimeError('no verdict')\n"
         "        return Feedback(reward=float(len(text) % 3), info={'correct': True, 'answer': text})\n"
     )
-    config = configure(podium.methods.get("grpo", n=4), world=f"{file}:Mine", tasks=4, eval_tasks=4, iterations=1, lr=1e-4)
+    config = configure(
+        podium.methods.get("grpo", n=4), world=f"{file}:Mine", tasks=4, eval_tasks=4, iterations=1, lr=1e-4
+    )
     result = train(config, out=tmp_path / "run")
     assert result.metrics[-1]["failures"] > 0
     rows = pq.read_table(tmp_path / "run/rollouts/iteration-000001.parquet").to_pylist()

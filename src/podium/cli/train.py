@@ -45,15 +45,15 @@ def train(
     resume: Annotated[Path | None, typer.Option(help="A run's directory to go on with.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
-    """Train a model. Without arguments: GRPO teaches podium/tiny to reach numbers, in two minutes on a laptop."""
+    """Train a model. Without arguments: GRPO teaches podium/tiny to add, in about a minute on a laptop."""
     from podium.report.live import Live
     from podium.report.page import write_report
     from podium.training import session
 
     typed = {"world": world, "model": model, "iterations": iterations, "seed": seed, "device": device}
     settings = {k: v for k, v in typed.items() if v is not None}
-    if level is not None:
-        settings["level"] = level
+    if level is not None or (world is None and config is None and resume is None):
+        settings["level"] = 2 if level is None else level  # the demonstration's, where nothing was named
     with Live(OUT) as live:
         progress = None if quiet else live
         if resume is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -14,6 +14,9 @@ from podium.core.part import Advantage, Keep, Metric, Part, Reward, Select, Shap
 from podium.core.value import Value
 from podium.objective.term import Term
 from podium.objective.updates import Updates
+
+if TYPE_CHECKING:
+    from podium.core.check import Finding
 
 __all__ = ["STAGES", "Method", "Role"]
 
@@ -147,7 +150,7 @@ class Method(Value):
         assert isinstance(method, Method)
         return method
 
-    def check(self, columns: Iterable[str] = (), *, signals: Iterable[str] | None = None) -> list[Any]:
+    def check(self, columns: Iterable[str] = (), *, signals: Iterable[str] | None = None) -> list[Finding]:
         """Reasons why the method cannot work, or may not do what it says. See `podium.core.check`."""
         from podium.core.check import check
 

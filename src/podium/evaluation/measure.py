@@ -61,7 +61,8 @@ def measure(groups: Sequence[Sequence[Rollout]], ks: Sequence[int] = (1,)) -> di
         if k > 1:
             per_task[f"maj@{k}"] = [majority_at_k(a, c, k) for a, c in zip(answers, correct, strict=True)]
     per_task["distinct"] = [
-        float(len({a for a, right in zip(group, c, strict=True) if right})) for group, c in zip(answers, correct, strict=True)
+        float(len({a for a, right in zip(group, c, strict=True) if right}))
+        for group, c in zip(answers, correct, strict=True)
     ]
     per_task["length"] = [_mean([sum(len(t.ids) for t in r.turns) for r in g]) for g in groups]
     per_task["entropy"] = [

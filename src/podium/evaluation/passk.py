@@ -25,7 +25,7 @@ def majority_at_k(answers: Sequence[str], correct: Sequence[bool], k: int) -> fl
     first = list(zip(answers[:k], correct[:k], strict=True))
     counts = Counter(a for a, _ in first)
     top = max(counts.values())
-    right = {a: c for a, c in first}
+    right = dict(first)
     winners = [a for a, c in counts.items() if c == top]
     return sum(bool(right[a]) for a in winners) / len(winners)
 

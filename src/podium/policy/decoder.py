@@ -8,7 +8,6 @@ static key-value cache (sampling). Both give the logits of the module's own forw
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,8 +16,9 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from podium.policy.pack import Packed
+from podium.policy.step import Cache, Step
 
-__all__ = ["Cache", "Decoder", "KeyValues", "unsupported"]
+__all__ = ["Decoder", "Joint", "KeyValues", "unsupported"]
 
 FAMILIES = ("llama", "qwen2", "qwen3")
 ROPES = ("default", "linear", "llama3", "yarn")  # frequencies that do not depend on the sequence's length
@@ -40,22 +40,6 @@ def unsupported(model: nn.Module) -> str | None:
     return None
 
 
-@dataclass
-class Cache:
-    """Keys and values of rows under way: [layers, rows, key-value heads, length, head size]."""
-
-    keys: Tensor
-    values: Tensor
-
-    @property
-    def rows(self) -> int:
-        return self.keys.shape[1]
-
-    @property
-    def length(self) -> int:
-        return self.keys.shape[3]
-
-
 class _Joined(torch.autograd.Function):
     """y = x Wᵀ for a weight whose parts are the storage of several parameters, which receive their own gradients."""
 
@@ -73,6 +57,49 @@ class _Joined(torch.autograd.Function):
         if not any(ctx.needs_input_grad[2:]):
             return (gx, None, *[None] * len(ctx.sizes))
         return (gx, None, *(g.t() @ x).split(ctx.sizes))
+
+
+class _Norm(torch.autograd.Function):
+    """y = w · x / √(mean x² + ε), in float32 but for the last product, as the families' own norms."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, eps: float) -> Tensor:
+        wide = x.float()
+        scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
+        normed = (wide * scale).to(x.dtype)
+        ctx.save_for_backward(normed, scale, weight)
+        return normed * weight
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        normed, scale, weight = ctx.saved_tensors
+        (g,) = grads
+        g_weight = (g * normed).flatten(0, -2).sum(0) if ctx.needs_input_grad[1] else None
+        inner = g * weight
+        along = (inner * normed).mean(-1, keepdim=True)
+        return torch.addcmul(inner, normed, along, value=-1).mul(scale).to(g.dtype), g_weight, None
+
+
+class _Gated(torch.autograd.Function):
+    """y = silu(a) · b for x = [a, b]."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        gate, up = x.chunk(2, -1)
+        active = F.silu(gate)
+        ctx.save_for_backward(x, active)
+        return active * up
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        x, active = ctx.saved_tensors
+        (g,) = grads
+        gate, up = x.chunk(2, -1)
+        out = torch.empty_like(x)
+        g_gate, g_up = out.chunk(2, -1)
+        torch.mul(g, active, out=g_up)
+        g_gate.copy_(torch.ops.aten.silu_backward(g * up, gate))
+        return out
 
 
 class Joint:
@@ -101,17 +128,18 @@ class Joint:
             part.data = piece
         return whole
 
-    def settle(self) -> None:
-        """Join again if someone has given the parameters other storage, as moving a model does."""
+    def settle(self) -> bool:
+        """Join again if someone has given the parameters other storage, as moving a model does; whether that was so."""
         if not self.plain:
-            return
+            return False
         place = self.weight.data_ptr()
         for m in self.modules:
             weight: Any = m.weight
             if weight.data_ptr() != place or weight.dtype != self.weight.dtype:
                 self._join()
-                return
+                return True
             place += weight.numel() * weight.element_size()
+        return False
 
     def __call__(self, x: Tensor) -> Tensor:
         if not self.plain:  # adapters: each layer knows best
@@ -121,6 +149,28 @@ class Joint:
         y: Tensor = _Joined.apply(x, self.weight, *[m.weight for m in self.modules])  # type: ignore[no-untyped-call]
         biases: list[Any] = [m.bias for m in self.modules]
         return y if self.bias is None else y + torch.cat(biases)
+
+
+class Both:
+    """A norm's weight followed by as many zeros, for the norm of [x, −x]. The parameter becomes a view of it."""
+
+    def __init__(self, norm: Any) -> None:
+        self.norm = norm
+        self.weight = torch.empty(0)
+        self._widen()
+
+    def _widen(self) -> None:
+        with torch.inference_mode(False), torch.no_grad():
+            own = self.norm.weight.data
+            self.weight = torch.cat([own, torch.zeros_like(own)])
+            self.norm.weight.data = self.weight[: own.shape[0]]
+
+    def settle(self) -> bool:
+        own = self.norm.weight
+        if own.data_ptr() == self.weight.data_ptr() and own.dtype == self.weight.dtype:
+            return False
+        self._widen()
+        return True
 
 
 class _Layer:
@@ -133,6 +183,7 @@ class _Layer:
         self.gate_up = Joint([mlp.gate_proj, mlp.up_proj])
         self.out: nn.Module = attention.o_proj
         self.down: nn.Module = mlp.down_proj
+        self.norm_in, self.norm_out = Both(block.input_layernorm), Both(block.post_attention_layernorm)
         self.q_norm = getattr(attention, "q_norm", None)
         self.k_norm = getattr(attention, "k_norm", None)
 
@@ -146,6 +197,7 @@ class Decoder:
         body = whole.model
         self.embedding: nn.Module = body.embed_tokens
         self.norm: Any = body.norm
+        self.norm_both = Both(body.norm)
         self.head: Any = whole.lm_head
         self.layers = [_Layer(block) for block in body.layers]
         c = self.config
@@ -153,6 +205,7 @@ class Decoder:
         self.head_size: int = getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads
         self.eps: float = c.rms_norm_eps
         self.scale = self.head_size**-0.5
+        self.width: int = c.hidden_size
         self.checkpointing = False  # recompute each block in the backward pass instead of keeping its activations
         self._rope: dict[tuple[torch.device, torch.dtype], tuple[Tensor, Tensor]] = {}
 
@@ -164,11 +217,11 @@ class Decoder:
     def dtype(self) -> torch.dtype:
         return self.norm.weight.dtype
 
-    def settle(self) -> None:
-        """To be called before `step`s: the parameters may have been moved since the last ones."""
-        for layer in self.layers:
-            layer.qkv.settle()
-            layer.gate_up.settle()
+    def settle(self) -> bool:
+        """Look whether the parameters were moved, and adapt; if so, steps that were laid out before are void."""
+        parts = [part for layer in self.layers for part in (layer.qkv, layer.gate_up, layer.norm_in, layer.norm_out)]
+        moved = [part.settle() for part in (*parts, self.norm_both)]
+        return any(moved)
 
     # -- pieces ----------------------------------------------------------------------------------------------------
 
@@ -192,7 +245,8 @@ class Decoder:
         return torch.addcmul(x * cos, x.roll(self.head_size // 2, -1), sin)
 
     def _norm(self, x: Tensor, norm: Any) -> Tensor:
-        return F.rms_norm(x, (x.shape[-1],), norm.weight, self.eps)
+        normed: Tensor = _Norm.apply(x, norm.weight, self.eps)  # type: ignore[no-untyped-call]
+        return normed
 
     def _project(self, x: Tensor, layer: _Layer, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys (turned) and values of tokens: [N, heads, head size]."""
@@ -217,8 +271,9 @@ class Decoder:
         return added
 
     def _mlp(self, x: Tensor, layer: _Layer) -> Tensor:
-        gate, up = layer.gate_up(self._norm(x, layer.block.post_attention_layernorm)).chunk(2, -1)
-        return self._add(x, F.silu(gate) * up, layer.down)
+        both = layer.gate_up(self._norm(x, layer.block.post_attention_layernorm))
+        inside: Tensor = _Gated.apply(both)  # type: ignore[no-untyped-call]
+        return self._add(x, inside, layer.down)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[N, vocabulary] from final hidden states."""
@@ -277,35 +332,12 @@ class Decoder:
     # -- one token of every row ------------------------------------------------------------------------------------
 
     def cache(self, rows: int, length: int) -> Cache:
-        shape = (len(self.layers), rows, self.kv_heads, length, self.head_size)
-        # Zeros, not uninitialised memory: what lies beyond a row's end is multiplied by 0 and must be finite.
-        return Cache(*(torch.zeros(shape, dtype=self.dtype, device=self.device) for _ in range(2)))
+        """Room for the keys and values of rows of up to `length` tokens."""
+        return Cache(self, rows, length)
 
-    def step(self, ids: Tensor, position: Tensor, cache: Cache, length: int) -> Tensor:
-        """Logits [n, vocabulary] after one more token in each of the first n rows of the cache.
-
-        The token ids[i] stands at position[i] of row i, below `length`; its keys and values are written there. Only
-        tensors of fixed shape are touched, and nothing is read back to the host.
-        """
-        n, kv, d = ids.shape[0], self.kv_heads, self.head_size
-        cos, sin = (table.index_select(0, position)[:, None] for table in self.rope(length))
-        seen = torch.arange(length, device=ids.device) <= position[:, None]
-        mask = torch.zeros((n, length), dtype=self.dtype, device=ids.device).masked_fill_(~seen, float("-inf"))
-        mask = mask[:, None].expand(n, kv, length).reshape(n * kv, 1, length)
-        first = torch.arange(n * kv, device=ids.device).view(n, kv) * cache.length
-        place = (first + position[:, None]).view(-1)  # [n · kv] where the new keys go in a layer's flat cache
-        x: Tensor = self.embedding(ids)
-        for layer, keys, values in zip(self.layers, cache.keys, cache.values, strict=True):
-            q, k, v = self._project(x, layer, cos, sin)
-            keys.view(-1, d).index_copy_(0, place, k.reshape(-1, d))
-            values.view(-1, d).index_copy_(0, place, v.reshape(-1, d))
-            seen_keys = keys[:n].view(n * kv, cache.length, d)[:, :length]
-            seen_values = values[:n].view(n * kv, cache.length, d)[:, :length]
-            score = torch.baddbmm(mask, q.reshape(n * kv, -1, d), seen_keys.transpose(1, 2), alpha=self.scale)
-            out = torch.bmm(score.softmax(-1, dtype=torch.float32).to(self.dtype), seen_values)
-            x = self._add(x, out.view(n, -1), layer.out)
-            x = self._mlp(x, layer)
-        return self.logits(self._norm(x, self.norm))
+    def step(self, cache: Cache, rows: int, length: int) -> Step:
+        """The step of the first rows of a cache, ready to be called again and again."""
+        return Step(self, cache, rows, length)
 
 
 def _frequencies(config: Any, size: int, device: torch.device) -> tuple[Tensor, float]:

@@ -74,11 +74,16 @@ class Rows:
         """[N, V] log-probabilities of all tokens."""
         return self.logits.log_softmax(-1)
 
+    @cached_property
+    def probability(self) -> Tensor:
+        """[N, V] probabilities of all tokens."""
+        return self.log_softmax.exp()
+
     @classmethod
-    def of(cls, log_softmax: Tensor, ids: Tensor) -> Rows:
+    def of(cls, log_softmax: Tensor, probability: Tensor, ids: Tensor) -> Rows:
         """Rows of a known distribution, without hidden states."""
         rows = cls(log_softmax, ids, lambda known: known)
-        rows.__dict__["log_softmax"] = log_softmax  # it is its own log-softmax
+        rows.__dict__.update(log_softmax=log_softmax, probability=probability)
         return rows
 
     def at(self, temperature: float) -> Rows:
@@ -115,9 +120,9 @@ def entropy(rows: Rows, top_p: float = 1.0) -> Tensor:
     log_p = rows.log_softmax
     if top_p >= 1.0:
         # 0 · log 0 = 0: a token that the logits exclude adds nothing.
-        return -(log_p.exp() * log_p.clamp(min=torch.finfo(log_p.dtype).min)).sum(-1)
+        return -(rows.probability * log_p.clamp(min=torch.finfo(log_p.dtype).min)).sum(-1)
     with torch.no_grad():
-        ranked, order = log_p.exp().sort(dim=-1, descending=True, stable=True)
+        ranked, order = rows.probability.sort(dim=-1, descending=True, stable=True)
         kept = torch.zeros_like(log_p, dtype=torch.bool).scatter(-1, order, ranked.cumsum(-1) < top_p)
         empty = ~kept.any(-1, keepdim=True)
     # An empty set is replaced by a set of one token, whose entropy is 0 and has no slope.

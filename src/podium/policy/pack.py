@@ -1,14 +1,14 @@
 """Packing: token sequences as a trie, so that every distinct prefix goes through the model once.
 
 Sequences that begin alike (the rollouts of a group, the turns of a rollout, contexts with one system prompt) share the
-nodes of their common beginning. Linear layers see each node once and no padding; attention runs on the leaves, whose
-keys are gathered along the path from the root. All of it is index arithmetic on the host.
+nodes of their common beginning. Linear layers see each node once and no padding; attention runs on stretches between
+branching points, whose keys are gathered along the path from the root. All of it is index arithmetic on the host.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -20,18 +20,18 @@ __all__ = ["Bucket", "Packed", "common_prefix", "pack"]
 Ids = tuple[int, ...]
 Index = NDArray[np.int64]
 
-# Attention pads the leaves of a bucket to one length; a leaf much shorter than the longest starts a new bucket.
+# Attention pads the stretches of a bucket to one length; one that is much shorter than the longest starts a new bucket.
 SHORTEST = 0.6
-# Lengths are rounded up to ROUND, and there are at least LEAST nodes: below these sizes matrix products and sums run in
-# another order, and the last bits of a token's numbers would depend on what else is in the batch.
-ROUND = LEAST = 16
+# With fewer nodes than this matrix products sum in another order, and the last bits of a token's numbers would depend
+# on what else is in the batch.
+LEAST = 16
 
 
 @dataclass(frozen=True)
 class Bucket:
-    """Leaves of similar length, padded for attention. Values index nodes; padding points at node 0."""
+    """Stretches of similar length, padded for attention. Values index nodes; padding points at node 0."""
 
-    queries: Tensor  # [B, Tq] the new nodes that this leaf computes (indices among the new nodes)
+    queries: Tensor  # [B, Tq] the nodes of the stretch (indices among the new nodes)
     keys: Tensor  # [B, T] all nodes on the path (indices among the given nodes, then the new ones)
     mask: Tensor | None  # [B, 1, Tq, T] where a query may look; None: plain causal order
 
@@ -61,8 +61,9 @@ class Packed:
 @dataclass
 class _Leaf:
     nodes: Index  # of the whole path
-    start: int  # the first position whose node this leaf computes
-    prefixes: list[int] = field(default_factory=list)  # sequences that end on its path
+    start: int  # the first position whose node no leaf before it has
+    prefixes: list[int]  # sequences that end on its path
+    cut: int  # the first position at which a later leaf leaves the path
 
 
 def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
@@ -82,12 +83,13 @@ def pack(
     device: torch.device | str = "cpu",
     given: Sequence[tuple[int, int]] | None = None,
     total: int = 0,
+    grain: int = 1,
 ) -> Packed:
     """Build the trie of non-empty sequences.
 
     `total` nodes are given: their keys and values are known. `given` says for each sequence where its own begin among
     them and for how many of its first tokens. The last token of a sequence is never taken as given, so that its hidden
-    state exists.
+    state exists. Lengths of attention are rounded up to `grain`.
     """
     known = given or [(0, 0)] * len(sequences)
     leaves, ids, position = _trie(sequences, known)
@@ -98,7 +100,7 @@ def pack(
             nodes[number] = leaf.nodes[: len(sequences[number])]
     count, spare = len(ids), max(0, LEAST - len(ids))
     ids, position = ids + [0] * spare, position + [0] * spare
-    buckets, back = _buckets(leaves, len(ids), total)
+    buckets, back = _buckets(leaves, len(ids), total, grain)
     return Packed(
         torch.from_numpy(np.asarray(ids, dtype=np.int64)).to(device),
         torch.from_numpy(np.asarray(position, dtype=np.int64)).to(device),
@@ -119,6 +121,7 @@ def _trie(sequences: Sequence[Ids], known: Sequence[tuple[int, int]]) -> tuple[l
     position: list[int] = []
     before: Ids = ()
     waiting: list[int] = []
+    path: list[_Leaf] = []  # the leaves that own the nodes of the current path, from the root
     for place, number in enumerate(order):
         sequence = sequences[number]
         waiting.append(number)
@@ -129,48 +132,56 @@ def _trie(sequences: Sequence[Ids], known: Sequence[tuple[int, int]]) -> tuple[l
         shared = common_prefix(before, sequence) if leaves else 0
         begin, count = known[number]
         count = min(count, min(len(sequences[i]) for i in waiting) - 1)
-        path = [leaves[-1].nodes[:shared]] if shared else []
+        while path and path[-1].start >= shared:
+            path.pop()
+        if path:
+            path[-1].cut = min(path[-1].cut, shared)
+        pieces = [leaves[-1].nodes[:shared]] if shared else []
         if count > shared:
-            path.append(np.arange(-1 - begin - shared, -1 - begin - count, -1, dtype=np.int64))
+            pieces.append(np.arange(-1 - begin - shared, -1 - begin - count, -1, dtype=np.int64))
         start = max(shared, count)
-        path.append(np.arange(len(ids), len(ids) + len(sequence) - start, dtype=np.int64))
+        pieces.append(np.arange(len(ids), len(ids) + len(sequence) - start, dtype=np.int64))
         ids.extend(sequence[start:])
         position.extend(range(start, len(sequence)))
-        leaves.append(_Leaf(np.concatenate(path), start, waiting))
+        leaves.append(_Leaf(np.concatenate(pieces), start, waiting, len(sequence)))
+        path.append(leaves[-1])
         before, waiting = sequence, []
     return leaves, ids, position
 
 
-def _rounded(length: int) -> int:
-    return -(-length // ROUND) * ROUND
+def _stretches(leaves: list[_Leaf]) -> list[tuple[int, Index]]:
+    """Where each stretch begins, and the path to its end. A leaf from which others branch off has two."""
+    found = []
+    for leaf in leaves:
+        if leaf.cut < len(leaf.nodes):
+            found.append((leaf.start, leaf.nodes[: leaf.cut]))
+        found.append((leaf.cut if leaf.cut < len(leaf.nodes) else leaf.start, leaf.nodes))
+    return found
 
 
-def _buckets(leaves: list[_Leaf], nodes: int, given: int) -> tuple[list[Bucket], Index]:
-    """Pad leaves of similar length together, and note where each node's output will lie."""
-    order = sorted(leaves, key=lambda leaf: -len(leaf.nodes))
-    parts: list[list[_Leaf]] = []
-    for leaf in order:
-        if not parts or _rounded(len(leaf.nodes)) < SHORTEST * len(parts[-1][0].nodes):
+def _buckets(leaves: list[_Leaf], nodes: int, given: int, grain: int) -> tuple[list[Bucket], Index]:
+    """Pad stretches of similar length together, and note where each node's output will lie."""
+    parts: list[list[tuple[int, Index]]] = []
+    for stretch in sorted(_stretches(leaves), key=lambda s: -len(s[1])):
+        if not parts or -(-len(stretch[1]) // grain) * grain < SHORTEST * len(parts[-1][0][1]):
             parts.append([])
-        parts[-1].append(leaf)
+        parts[-1].append(stretch)
     back = np.zeros(nodes, dtype=np.int64)
     buckets: list[Bucket] = []
     offset = 0
     for part in parts:
-        length = _rounded(len(part[0].nodes))
-        causal = all(leaf.start == 0 for leaf in part)
-        width = _rounded(max(len(leaf.nodes) - leaf.start for leaf in part))
+        length = -(-len(part[0][1]) // grain) * grain
+        width = -(-max(len(path) - start for start, path in part) // grain) * grain
         queries = np.zeros((len(part), width), dtype=np.int64)
         keys = np.zeros((len(part), length), dtype=np.int64)
-        for row, leaf in enumerate(part):
-            own = leaf.nodes[leaf.start :] - given
+        for row, (start, path) in enumerate(part):
+            own = path[start:] - given
             queries[row, : len(own)] = own
-            keys[row, : len(leaf.nodes)] = leaf.nodes
+            keys[row, : len(path)] = path
             back[own] = np.arange(len(own)) + (offset + row * width)
         mask = None
-        if not causal:
-            starts = torch.tensor([leaf.start for leaf in part])
-            at = starts[:, None] + torch.arange(width)  # [B, Tq] position of each query
+        if any(start for start, _ in part):
+            at = torch.tensor([start for start, _ in part])[:, None] + torch.arange(width)  # [B, Tq] of each query
             mask = (torch.arange(length) <= at[:, :, None])[:, None]
         buckets.append(Bucket(torch.from_numpy(queries), torch.from_numpy(keys), mask))
         offset += len(part) * width

@@ -9,7 +9,7 @@ import numpy as np
 
 from podium.report.chart import Series, chart
 from podium.report.page import document
-from podium.store.files import atomic_write
+from podium.store.files import atomic_text
 from podium.training.compare import Comparison, Row, interval
 
 __all__ = ["write_comparison"]
@@ -28,11 +28,11 @@ def write_comparison(comparison: Comparison) -> Path:
         "<table><tr><th>method</th><th>held-out pass@1</th><th>95 %</th><th>against the first</th><th>95 %</th>"
         f"<th>sampled tokens</th></tr>{rows}</table>"
         f'<h2>Curves</h2><div class="charts"><div>{chart("held-out pass@1", curves, x_label="sampled tokens")}</div>'
-        f'<div>{chart("entropy", entropies, x_label="sampled tokens")}</div></div>'
+        f"<div>{chart('entropy', entropies, x_label='sampled tokens')}</div></div>"
     )
     target = comparison.path / "compare.html"
     text = document("comparison", body)
-    atomic_write(target, lambda part: part.write_text(text) and None)
+    atomic_text(target, text)
     return target
 
 

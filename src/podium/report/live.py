@@ -14,7 +14,7 @@ __all__ = ["Live"]
 
 
 class Live:
-    """Called after each iteration with its metrics. A terminal gets one line that moves, a file a line every `every`."""
+    """Called after each iteration with its metrics: a terminal gets one line that moves, a file some lines."""
 
     def __init__(self, console: Console, every: int = 10) -> None:
         self.console, self.every = console, every

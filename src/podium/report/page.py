@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
 from podium.report.chart import Series, chart
-from podium.store.files import atomic_write
+from podium.store.files import atomic_text
 from podium.store.run import RunDirectory
 from podium.training.config import Config
 
@@ -26,28 +27,14 @@ CURVES = (
     ("gradient norm", "grad_norm.policy"),
 )
 
-STYLE = """
-:root{color-scheme:light dark;--fg:#1f2937;--mut:#6b7280;--line:#e5e7eb;--bg:#fff;--card:#f9fafb;--good:#059669;--bad:#dc2626}
-@media(prefers-color-scheme:dark){:root{--fg:#e5e7eb;--mut:#9ca3af;--line:#374151;--bg:#111827;--card:#1f2937}}
-body{font:15px/1.5 system-ui,sans-serif;color:var(--fg);background:var(--bg);max-width:1180px;margin:2rem auto;padding:0 1.2rem}
-h1{font-size:1.5rem;margin:.2rem 0}h2{font-size:1.1rem;margin:2rem 0 .6rem}p.lead{font-size:1.05rem}
-.grid{stroke:var(--line);stroke-width:1}.tick{font-size:11px;fill:var(--mut)}.title{font-size:13px;font-weight:600;fill:var(--fg)}
-.charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(340px,1fr));gap:1rem}
-.charts>div,.rollout{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:.6rem}
-.columns{display:grid;grid-template-columns:1fr 1fr;gap:1rem}@media(max-width:800px){.columns{grid-template-columns:1fr}}
-.rollout{margin-bottom:.7rem}.rollout pre{margin:.3rem 0 0;white-space:pre-wrap;font:13px/1.4 ui-monospace,monospace}
-.prompt{color:var(--mut)}.yes{color:var(--good);font-weight:600}.no{color:var(--bad);font-weight:600}
-pre.code{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:.8rem;overflow:auto;font:13px/1.4 ui-monospace,monospace}
-table{border-collapse:collapse}td,th{padding:.3rem .8rem;border-bottom:1px solid var(--line);text-align:right}th:first-child,td:first-child{text-align:left}
-.legend{display:flex;flex-wrap:wrap;gap:.2rem 1rem;font-size:12px;color:var(--mut)}.legend i{display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:.35rem}
-"""
-
 
 def document(title: str, body: str) -> str:
-    """A whole page."""
+    """A whole page, with its style inside."""
+    style = resources.files("podium.report").joinpath("style.css").read_text(encoding="utf-8")
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        f"<title>{html.escape(title)}</title><style>{STYLE}</style></head><body>{body}</body></html>"
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width">'
+        f"<title>{html.escape(title)}</title><style>{style}</style></head><body>{body}</body></html>"
     )
 
 
@@ -57,15 +44,16 @@ def write_report(path: Path | str) -> Path:
     config = Config.from_yaml(directory.read_config())
     target = directory.path / "report.html"
     text = document(f"{config.method.name} on {config.world}", _body(directory, config))
-    atomic_write(target, lambda part: part.write_text(text) and None)
+    atomic_text(target, text)
     return target
 
 
 def _body(directory: RunDirectory, config: Config) -> str:
     metrics = directory.metrics()
     settings = ", ".join(f"{k} {v}" for k, v in (config.world_settings or {}).items())
+    title = f"{config.method.name} on {config.world}" + (f" ({settings})" if settings else "")
     parts = [
-        f"<h1>{html.escape(config.method.name)} on {html.escape(config.world)}{html.escape(f' ({settings})' if settings else '')}</h1>",
+        f"<h1>{html.escape(title)}</h1>",
         f"<p>{html.escape(config.method.summary)}</p>",
         _lead(metrics, config),
         f'<h2>Curves</h2><div class="charts">{_charts(metrics)}</div>',
@@ -92,8 +80,8 @@ def _lead(metrics: Sequence[Mapping[str, Any]], config: Config) -> str:
     rollouts, tokens = sum(m["rollouts"] for m in trained), sum(m["tokens"] for m in trained)
     return (
         f'<p class="lead">Held-out pass@1 went from <b>{interval(first)}</b> to <b>{interval(last)}</b> over '
-        f"{last['iteration']} iterations ({rollouts:,} rollouts, {tokens:,} sampled tokens; {config.model}, seed {config.seed}; "
-        f"95 % intervals over {config.eval_tasks} tasks).</p>"
+        f"{last['iteration']} iterations ({rollouts:,} rollouts, {tokens:,} sampled tokens; {config.model}, "
+        f"seed {config.seed}; 95 % intervals over {config.eval_tasks} tasks).</p>"
     )
 
 
@@ -115,7 +103,9 @@ def _rollouts(directory: RunDirectory, *, first: bool, count: int = 6) -> str:
     files = sorted((directory.path / "rollouts").glob("iteration-*.parquet"))
     if not files:
         return "<p>None.</p>"
-    rows = pq.read_table(files[0 if first else -1], columns=["task", "prompt", "text", "correct", "reward", "stop"]).to_pylist()
+    rows = pq.read_table(
+        files[0 if first else -1], columns=["task", "prompt", "text", "correct", "reward", "stop"]
+    ).to_pylist()
     chosen: dict[Any, Mapping[str, Any]] = {}
     for row in rows:
         chosen.setdefault(row["task"], row)

@@ -46,5 +46,6 @@ class Play:
 
 Request = Play | Generate
 Wave = list[Request]
-# Yields waves; receives one answer a request: rollouts for Play, completions for Generate; returns the group's rollouts.
+# Yields waves; receives an answer a request: rollouts for Play, completions for Generate; returns the group's
+# rollouts.
 Plan = Generator[Wave, list[list[Rollout] | list[Completion]], list[Rollout]]

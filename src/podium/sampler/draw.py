@@ -9,11 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 __all__ = ["Drawn", "Filters", "draw"]
 
 CANDIDATES = 128  # a nucleus is looked for among this many tokens first, then among all
+BLOCK = 32  # tokens are summed in blocks of this many: first the block is found, then the token in it
 
 
 @dataclass(frozen=True)
@@ -32,19 +34,36 @@ class Drawn:
     token: Tensor  # [n]
     logp: Tensor  # [n]
     log_softmax: Tensor  # [n, V]
+    probability: Tensor  # [n, V]
 
 
 def draw(logits: Tensor, uniform: Tensor, temperature: Tensor | None = None, filters: Filters | None = None) -> Drawn:
-    """One token a row: the first whose cumulative probability exceeds the row's uniform number."""
+    """One token a row: the first whose cumulative probability exceeds the row's uniform number (float64)."""
     z = logits.float()
     if temperature is not None:
         z = z / temperature[:, None]
     log_p = z.log_softmax(-1)
     if filters is not None:
         log_p = log_p.masked_fill(~_kept(log_p, filters), float("-inf")).log_softmax(-1)
-    total = log_p.exp().cumsum(-1, dtype=torch.float64)
-    token = torch.searchsorted(total, uniform[:, None] * total[:, -1:], right=True)
-    return Drawn(token.squeeze(1), log_p.gather(1, token).squeeze(1), log_p)
+    p = log_p.exp()
+    token = _invert(p, uniform[:, None])
+    return Drawn(token.squeeze(1), log_p.gather(1, token).squeeze(1), log_p, p)
+
+
+def _invert(p: Tensor, uniform: Tensor) -> Tensor:
+    """[n, 1] the first token at which the running sum of p exceeds `uniform` times the whole."""
+    n, vocabulary = p.shape
+    spare = -vocabulary % BLOCK
+    blocks = (F.pad(p, (0, spare)) if spare else p).view(n, -1, BLOCK)
+    mass = blocks.sum(-1).double()
+    total = mass.cumsum(-1)
+    goal = uniform * total[:, -1:]
+    block = torch.searchsorted(total, goal, right=True)
+    inside = blocks.gather(1, block[:, :, None].expand(n, 1, BLOCK)).squeeze(1).double().cumsum(-1)
+    # Sums of a block in two ways may differ in the last bit: the goal stays inside the block, where p > 0.
+    rest = goal - (total.gather(1, block) - mass.gather(1, block))
+    rest = torch.minimum(rest, inside[:, -1:] * (1 - 2.0**-40))
+    return block * BLOCK + torch.searchsorted(inside, rest, right=True)
 
 
 def _kept(log_p: Tensor, filters: Filters) -> Tensor:
@@ -64,7 +83,7 @@ def _ranked(log_p: Tensor, count: int) -> Tensor:
     """The `count` most likely tokens in order; the lower id first where two are equally likely."""
     vocabulary = log_p.shape[1]
     bits = log_p.view(torch.int32).long()
-    # Integers in the order of the numbers: floats of one sign compare as integers, and log-probabilities are ≤ 0.
+    # Log-probabilities are ≤ 0, and the bits of negative floats are in reverse order.
     order = torch.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
     unique = (order << 32) | torch.arange(vocabulary - 1, -1, -1, device=log_p.device)
     if count >= vocabulary:

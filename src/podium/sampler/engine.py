@@ -21,6 +21,7 @@ from podium.policy.decoder import Decoder
 from podium.policy.pack import pack
 from podium.policy.plain import padded
 from podium.policy.policy import Policy
+from podium.policy.step import Step
 from podium.sampler.prefixes import Prefixes
 
 __all__ = ["Engine", "Prompt", "Slots", "Stats", "Waves"]
@@ -29,6 +30,8 @@ Ids = tuple[int, ...]
 # A step has at least LEAST rows and SHORTEST keys, and the number of keys is a multiple of ROUND: below these sizes
 # matrix products sum in another order, and the last bits would depend on what else is being sampled.
 ROUND, LEAST, SHORTEST = 16, 16, 32
+GRAIN = 8  # the number of rows of a step is rounded up to this, so that a step is laid out for few different numbers
+STEPS = 256  # steps of different numbers of rows and keys that are kept ready
 MEMORY = 2 << 30  # bytes for keys and values on a CPU
 
 
@@ -76,12 +79,16 @@ class Engine(Protocol):
         """Let each row begin with a prompt."""
         ...
 
-    def move(self, source: Sequence[int], target: Sequence[int], left: int) -> None:
-        """Put rows in the place of others; only the first `left` rows go on."""
+    def bucket(self, rows: int) -> int:
+        """How many rows a step has when this many are under way; the others' results are not used."""
         ...
 
-    def step(self, ids: Tensor, position: Tensor, rows: int, length: int) -> Tensor:
-        """Logits [rows, vocabulary] after one more token in each row."""
+    def move(self, source: Sequence[int], target: Sequence[int], left: int, length: int) -> None:
+        """Put rows in the place of others, which have up to `length` tokens; only the first `left` rows go on."""
+        ...
+
+    def step(self, ids: Tensor, position: Tensor, length: int) -> Tensor:
+        """Logits [rows, vocabulary] after one more token in each row, which then have up to `length`."""
         ...
 
     def remember(self, row: int, ids: Ids) -> None:
@@ -106,6 +113,7 @@ class Slots:
         self.token_bytes = 2 * shape * torch.empty(0, dtype=decoder.dtype).element_size()
         self.prefixes = Prefixes(memory // 4 // self.token_bytes)
         self.cache = decoder.cache(0, 0)
+        self._steps: dict[tuple[int, int], Step] = {}
         self.open = True
 
     def limit(self, length: int) -> int:
@@ -113,17 +121,19 @@ class Slots:
         return max(1, self.memory // (self.token_bytes * max(length, 1)))
 
     def reserve(self, rows: int, length: int, busy: bool) -> None:
-        rows = -(-max(rows, LEAST) // LEAST) * LEAST
+        rows = self.bucket(rows)
         length = -(-length // 64) * 64
         old = self.cache
         if rows <= old.rows and length <= old.length:
             return
         if busy:
             rows, length = max(rows, old.rows), max(length, old.length)
+            if rows > old.rows:  # work comes in small pieces: grow by more than asked
+                rows = max(rows, self.bucket(min(2 * old.rows, self.limit(length))))
         self.cache = self.decoder.cache(rows, length)
+        self._steps.clear()
         if busy:
-            self.cache.keys[:, : old.rows, :, : old.length] = old.keys
-            self.cache.values[:, : old.rows, :, : old.length] = old.values
+            self.cache.data[:, :, : old.rows, :, : old.length] = old.data
 
     def prepare(self, texts: Sequence[Ids]) -> list[Prompt]:
         """Texts that begin alike, or like one that is remembered, share what they have in common."""
@@ -146,7 +156,8 @@ class Slots:
         nodes = [np.arange(b, b + shared, dtype=np.int64) for b, shared in given]
         fresh = [i for i, text in enumerate(texts) if given[i][1] < len(text) - 1]
         if fresh:
-            packed = pack([texts[i][:-1] for i in fresh], self.decoder.device, [given[i] for i in fresh], total)
+            known = [given[i] for i in fresh]
+            packed = pack([texts[i][:-1] for i in fresh], self.decoder.device, known, total, grain=ROUND)
             past = None if keys is None or values is None else list(zip(keys, values, strict=True))
             _, kept = self.decoder.encode(packed, past, keep=True)
             keys, values = torch.stack([k for k, _ in kept]), torch.stack([v for _, v in kept])
@@ -180,18 +191,23 @@ class Slots:
             taken = block.index_select(1, flat).view(layers, len(rows), length, heads, size)
             cache[:, place, :, :length] = taken.transpose(2, 3)
 
-    def move(self, source: Sequence[int], target: Sequence[int], left: int) -> None:
+    def move(self, source: Sequence[int], target: Sequence[int], left: int, length: int) -> None:
         if source:
             device = self.decoder.device
             a, b = torch.tensor(source, device=device), torch.tensor(target, device=device)
-            self.cache.keys.index_copy_(1, b, self.cache.keys.index_select(1, a))
-            self.cache.values.index_copy_(1, b, self.cache.values.index_select(1, a))
+            held = self.cache.data[..., :length, :]
+            held.index_copy_(2, b, held.index_select(2, a))
 
-    def step(self, ids: Tensor, position: Tensor, rows: int, length: int) -> Tensor:
-        """The decoder's step. Rows beyond those under way are computed too when there are few, and not used."""
-        used = max(rows, LEAST)
-        length = max(-(-length // ROUND) * ROUND, SHORTEST)
-        return self.decoder.step(ids[:used], position[:used], self.cache, length)[:rows]
+    def bucket(self, rows: int) -> int:
+        return max(-(-rows // GRAIN) * GRAIN, LEAST)
+
+    def step(self, ids: Tensor, position: Tensor, length: int) -> Tensor:
+        shape = ids.shape[0], max(-(-length // ROUND) * ROUND, SHORTEST)
+        if shape not in self._steps:
+            if len(self._steps) == STEPS:
+                self._steps.clear()
+            self._steps[shape] = self.decoder.step(self.cache, *shape)
+        return self._steps[shape](ids, position)
 
     def remember(self, row: int, ids: Ids) -> None:
         if self.prefixes.wants(ids):
@@ -202,7 +218,8 @@ class Slots:
 
     def renew(self) -> None:
         self.prefixes.clear()
-        self.decoder.settle()
+        if self.decoder.settle():
+            self._steps.clear()
 
 
 class Waves:
@@ -229,7 +246,10 @@ class Waves:
     def admit(self, rows: Sequence[int], prompts: Sequence[Prompt]) -> None:
         self._prompts, self.open = list(prompts), False
 
-    def move(self, source: Sequence[int], target: Sequence[int], left: int) -> None:
+    def bucket(self, rows: int) -> int:
+        return rows
+
+    def move(self, source: Sequence[int], target: Sequence[int], left: int, length: int) -> None:
         index = torch.arange(self._mask.shape[0], device=self.policy.device)
         index[list(target)] = index[list(source)]
         self._select(index[:left])
@@ -239,11 +259,11 @@ class Waves:
         self._mask = self._mask.index_select(0, index)
         self._cache.batch_select_indices(index)
 
-    def step(self, ids: Tensor, position: Tensor, rows: int, length: int) -> Tensor:
+    def step(self, ids: Tensor, position: Tensor, length: int) -> Tensor:
         if self._prompts:
             return self._begin()
-        self._mask = torch.cat([self._mask, self._mask.new_ones((rows, 1))], 1)
-        return self._forward(ids[:rows, None], position[:rows, None])
+        self._mask = torch.cat([self._mask, torch.ones_like(self._mask[:, :1])], 1)
+        return self._forward(ids[:, None], position[:, None])
 
     def _begin(self) -> Tensor:
         """Encode the contexts of a wave, each once, and give every completion its own row."""

@@ -1,26 +1,27 @@
 """The in-process sampler: continuous batching over the trainer's own weights.
 
-Rows of one running batch each write a completion. When one ends, its row goes to the next in the queue, or the last row
-takes its place, so that a step costs what its rows cost. The completions of a request share the encoding of its
-context. Every completion draws from its own random stream, so that what it writes does not depend on the others.
+Rows of one running batch each write a completion. When one ends, its row goes to the next in the queue, or the rows
+close up, so that a step costs what its rows cost. The completions of a request share the encoding of its context.
+Every completion draws from its own random stream, so that what it writes does not depend on the others.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from podium.core.errors import PodiumError, nearest
-from podium.policy.functionals import FUNCTIONALS, Rows
+from podium.core.errors import PodiumError
 from podium.policy.policy import Policy
 from podium.sampler import streams
+from podium.sampler.capture import Capture, capture, readable
 from podium.sampler.draw import Drawn, Filters, draw
-from podium.sampler.engine import LEAST, Engine, Prompt, Slots, Stats, Waves
+from podium.sampler.engine import Engine, Prompt, Slots, Stats, Waves
 from podium.sampler.request import Completion, Generate, Stop
 from podium.sampler.stops import Stops
 
@@ -28,7 +29,7 @@ __all__ = ["LocalSampler"]
 
 Ids = tuple[int, ...]
 AHEAD = 4096  # tokens of queued contexts that are encoded together
-TOKEN, POSITION, FLAT, LIMIT, STOPS, TOP_K = range(6)  # of a row's integers
+TOKEN, POSITION, FLAT, ALIVE, STOPS, TOP_K = range(6)  # of a row's integers
 TEMPERATURE, TOP_P, MIN_P = range(3)  # and of its other numbers
 
 
@@ -51,14 +52,18 @@ class _Job:
 
     ticket: _Ticket
     copy: int
+    row: int  # −1 when it has ended
     slot: int  # where its tokens are written
     begun: int  # the clock when it joined
-    version: int
-    marks: Counter[str] = field(default_factory=Counter)  # what a step must do for its sake
+    version: int  # of the weights then
+    marks: tuple[str, ...]  # what a step must do for its sake
 
 
 class LocalSampler:
-    """Samples from a policy in this process. `stats` counts what it did."""
+    """Samples from a policy in this process. `stats` counts what it did.
+
+    `slots` is the largest number of completions under way at once; `memory` bounds the bytes of their keys and values.
+    """
 
     def __init__(self, policy: Policy, *, slots: int = 256, seed: int = 0, memory: int | None = None) -> None:
         if slots < 1:
@@ -72,17 +77,18 @@ class LocalSampler:
         self._queue: deque[_Ticket] = deque()
         self._ready: dict[int, list[Completion]] = {}
         self._jobs: list[_Job | None] = []  # by row; None: its completion has ended
-        self._free: list[int] = []  # slots
+        self._due: dict[int, list[_Job]] = {}  # by the clock at which they reach their limit
         self._marks: Counter[str] = Counter()
         self._tickets = self._clock = 0
+        self._reach = 0  # the longest row has this many tokens more than the clock
         self._version = policy.version - 1
-        device = policy.device
-        self._ints = torch.zeros((6, 0), dtype=torch.long, device=device)  # [what, row]
-        self._numbers = torch.zeros((3, 0), dtype=torch.float32, device=device)
-        self._uniform = torch.zeros((0, 0), dtype=torch.float64, device=device)  # [slot, token]
-        self._ids = torch.zeros((0, 0), dtype=torch.long, device=device)
-        self._logp = torch.zeros((0, 0), dtype=torch.float32, device=device)
-        self._captured: dict[str, Tensor] = {}  # [slot, token, …]
+        # State of rows [what, row] and what completions write [slot, token]. Rows without a completion write to slot 0.
+        new = partial(torch.zeros, device=policy.device)
+        self._ints, self._numbers = new((6, 0), dtype=torch.long), new((3, 0))
+        self._uniform, self._ids = new((1, 0), dtype=torch.float64), new((1, 0), dtype=torch.long)
+        self._logp = new((1, 0))
+        self._captured: dict[str, Tensor] = {}
+        self._free: list[int] = []  # slots
 
     # -- the sampler's protocol ------------------------------------------------------------------------------------
 
@@ -99,10 +105,13 @@ class LocalSampler:
                 "Use shorter prompts or a model with a longer context."
             )
         for name in request.capture:
-            _capture(name)
+            capture(name)  # refuses unknown ones now
         self._tickets += 1
         limit = min(request.sampling.max_tokens, room)
-        self._queue.append(_Ticket(self._tickets, request, text, limit, [None] * request.n))
+        if request.n < 1:
+            self._ready[self._tickets] = []
+        else:
+            self._queue.append(_Ticket(self._tickets, request, text, limit, [None] * request.n))
         return self._tickets
 
     def poll(self) -> list[tuple[int, list[Completion]]]:
@@ -140,60 +149,65 @@ class LocalSampler:
                 ticket.prompt = None
         before = len(self._ready)
         while len(self._ready) == before and (self._queue or any(self._jobs)):
-            self._fill()
-            self._advance()
+            if self._queue and self.engine.open:
+                self._join()
+            self._close_up()
+            if self._jobs:
+                self._advance()
 
-    def _fill(self) -> None:
-        """Give free rows to queued completions, and close the gaps that are left."""
-        rows, jobs = self._join() if self.engine.open else ([], [])
-        if jobs:
-            self._begin(rows, jobs)
-        self._close_gaps()
-
-    def _join(self) -> tuple[list[int], list[_Job]]:
-        """As many queued completions as there is room for, and a row for each."""
+    def _join(self) -> None:
+        """Give free rows to queued completions."""
         holes = [row for row, job in enumerate(self._jobs) if job is None]
-        active = len(self._jobs) - len(holes)
-        length = 0
+        active = [job for job in self._jobs if job is not None]
+        length = max((len(job.ticket.text) + job.ticket.limit for job in active), default=0)
         chosen: list[tuple[_Ticket, int]] = []
-        if active:
-            length = max(len(j.ticket.text) + j.ticket.limit for j in self._jobs if j is not None)
         for ticket, copy in self._waiting():
             length = max(length, len(ticket.text) + ticket.limit)
-            if active + len(chosen) >= min(self.slots, self.engine.limit(length)) and active + len(chosen) > 0:
+            count = len(active) + len(chosen)
+            if count and count >= min(self.slots, self.engine.limit(length)):
                 break
             chosen.append((ticket, copy))
         if not chosen:
-            return [], []
+            return
         rows = holes[: len(chosen)]
         rows += range(len(self._jobs), len(self._jobs) + len(chosen) - len(rows))
-        self.engine.reserve(max(rows) + 1, length, busy=active > 0)
-        self._reserve(max(rows) + 1, max(ticket.limit for ticket, _ in chosen))
-        jobs = []
-        for ticket, copy in chosen:
-            ticket.started += 1
-            marks = Counter({f"capture {name}": 1 for name in ticket.request.capture})
-            s = ticket.request.sampling
-            marks["temperature"] = int(s.temperature not in (0.0, 1.0))
-            marks["filter"] = int(s.temperature == 0.0 or s.top_p < 1.0 or s.top_k > 0 or s.min_p > 0.0)
-            self._marks.update(marks)
-            jobs.append(_Job(ticket, copy, self._free.pop(), self._clock, self._version, marks))
+        self.engine.reserve(max(rows) + 1, length, busy=bool(active))
+        self._reserve(self.engine.bucket(max(rows) + 1), max(ticket.limit for ticket, _ in chosen))
+        jobs = [self._job(ticket, copy, row) for (ticket, copy), row in zip(chosen, rows, strict=True)]
         while self._queue and self._queue[0].started == self._queue[0].request.n:
             self._queue.popleft()
-        return rows, jobs
+        self._begin(jobs)
 
     def _waiting(self) -> Iterator[tuple[_Ticket, int]]:
         for ticket in self._queue:
             for copy in range(ticket.started, ticket.request.n):
                 yield ticket, copy
 
+    def _job(self, ticket: _Ticket, copy: int, row: int) -> _Job:
+        """A completion in a row."""
+        s = ticket.request.sampling
+        marks = [f"capture {name}" for name in ticket.request.capture]
+        if s.temperature not in (0.0, 1.0):
+            marks.append("temperature")
+        if s.temperature == 0.0 or s.top_p < 1.0 or s.top_k > 0 or s.min_p > 0.0:
+            marks.append("filter")
+        self._marks.update(marks)
+        job = _Job(ticket, copy, row, self._free.pop(), self._clock, self._version, tuple(marks))
+        ticket.started += 1
+        self._due.setdefault(self._clock + ticket.limit, []).append(job)
+        self._jobs.extend([None] * (row + 1 - len(self._jobs)))
+        self._jobs[row] = job
+        return job
+
     def _reserve(self, rows: int, tokens: int) -> None:
         """Make room for the state of this many rows and slots, and for completions of this many tokens."""
-        rows, have = max(rows, LEAST), self._ids.shape
-        if rows <= have[0] and tokens <= have[1]:
+        slots, width = self._ids.shape
+        if rows + 1 <= slots and tokens <= width:
             return
-        shape = (max(-(-rows // LEAST) * LEAST, have[0]), max(tokens, have[1]))
-        self._free.extend(range(have[0], shape[0]))
+        shape = (max(rows + 1, slots), max(tokens, width))
+        self._free.extend(range(max(slots, 1), shape[0]))
+        # A slot's place in the flat buffers is slot · width.
+        self._ints[FLAT] += self._ints[FLAT] // max(width, 1) * (shape[1] - width)
 
         def grown(x: Tensor, *size: int) -> Tensor:
             larger = x.new_zeros(size)
@@ -202,46 +216,45 @@ class LocalSampler:
 
         self._uniform, self._ids, self._logp = (grown(x, *shape) for x in (self._uniform, self._ids, self._logp))
         self._captured = {name: grown(x, *shape, *x.shape[2:]) for name, x in self._captured.items()}
-        if have[1] and shape[1] != have[1]:  # places in the flat buffers have changed
-            slot = self._ints[FLAT] // have[1]
-            self._ints[FLAT] += slot * (shape[1] - have[1])
-            self._ints[LIMIT] += slot * (shape[1] - have[1])
-        self._ints, self._numbers = grown(self._ints, 6, shape[0]), grown(self._numbers, 3, shape[0])
-        self._numbers[TEMPERATURE, have[0] :] = 1.0
+        had = self._ints.shape[1]
+        self._ints, self._numbers = grown(self._ints, 6, shape[0] - 1), grown(self._numbers, 3, shape[0] - 1)
+        self._numbers[:, had:] = 1.0
 
-    def _begin(self, rows: list[int], jobs: list[_Job]) -> None:
-        """Put completions into rows: keys and values of their contexts, and their state."""
+    def _begin(self, jobs: list[_Job]) -> None:
+        """Put completions into their rows: keys and values of their contexts, and their state."""
         self._prepare(jobs)
-        self.engine.admit(rows, [j.ticket.prompt for j in jobs if j.ticket.prompt is not None])
+        self.engine.admit([j.row for j in jobs], [j.ticket.prompt for j in jobs if j.ticket.prompt is not None])
         width = self._ids.shape[1]
         ints, numbers, keys, starts = [], [], [], []
         for job in jobs:
             t, r, s = job.ticket, job.ticket.request, job.ticket.request.sampling
-            begin = job.slot * width
             greedy = s.temperature == 0.0  # the same as keeping the most likely token alone
-            ints.append(
-                (t.text[-1], len(t.text) - 1, begin, begin + t.limit, self._stops.row(s.stop), 1 if greedy else s.top_k)
-            )
+            top_k = 1 if greedy else s.top_k
+            ints.append((t.text[-1], len(t.text) - 1, job.slot * width, 1, self._stops.row(s.stop), top_k))
             numbers.append((1.0 if greedy else s.temperature, s.top_p, s.min_p))
             keys.append(streams.key(self.seed, (*r.stream, r.first + job.copy)))
             starts.append(len(r.prefix))
+            if t.started == r.n:
+                t.prompt = None  # nobody needs it any more
+        self._set([j.row for j in jobs], ints, numbers)
+        count = max(j.ticket.limit for j in jobs)
+        slots = torch.tensor([j.slot for j in jobs], device=self.policy.device)
+        self._uniform[slots, :count] = torch.from_numpy(streams.uniforms(keys, starts, count)).to(self.policy.device)
+        self._measure()
+
+    def _set(self, rows: list[int], ints: Sequence[tuple[int, ...]], numbers: Sequence[tuple[float, ...]]) -> None:
         device = self.policy.device
-        self._jobs.extend([None] * (max(rows) + 1 - len(self._jobs)))
-        for row, job in zip(rows, jobs, strict=True):
-            self._jobs[row] = job
         place = torch.tensor(rows, device=device)
         self._ints[:, place] = torch.tensor(ints, device=device).t()
-        self._numbers[:, place] = torch.tensor(numbers, device=device).t()
-        count = max(j.ticket.limit for j in jobs)
-        slots = torch.tensor([j.slot for j in jobs], device=device)
-        self._uniform[slots, :count] = torch.from_numpy(streams.uniforms(keys, starts, count)).to(device)
-        for job in jobs:
-            if job.ticket.started == job.ticket.request.n:
-                job.ticket.prompt = None  # nobody needs it any more
+        self._numbers[:, place] = torch.tensor(numbers, dtype=torch.float32, device=device).t()
+
+    def _measure(self) -> None:
+        """The length of the longest row, as a distance to the clock."""
+        self._reach = max((len(j.ticket.text) - 1 - j.begun for j in self._jobs if j is not None), default=0)
 
     def _prepare(self, jobs: Sequence[_Job]) -> None:
         """Encode the contexts of these completions, and while at it of those that come next."""
-        missing = {id(j.ticket): j.ticket for j in jobs if j.ticket.prompt is None}
+        missing = {job.ticket.number: job.ticket for job in jobs if job.ticket.prompt is None}
         if not missing:
             return
         tokens = sum(len(t.text) for t in missing.values())
@@ -250,101 +263,99 @@ class LocalSampler:
             if tokens > AHEAD:
                 break
             if ticket.prompt is None:
-                missing[id(ticket)] = ticket
+                missing[ticket.number] = ticket
         texts = list(dict.fromkeys(t.text for t in missing.values()))
         prompts = dict(zip(texts, self.engine.prepare(texts), strict=True))
         for ticket in missing.values():
             ticket.prompt = prompts[ticket.text]
 
-    def _close_gaps(self) -> None:
-        """Move the last rows into the places of those that have ended."""
-        if all(job is not None for job in self._jobs):
-            return
+    def _close_up(self) -> None:
+        """Move the last rows into the places of those that have ended, if a step would become smaller by it."""
         left = sum(job is not None for job in self._jobs)
+        if left == len(self._jobs) or self.engine.bucket(left) == self.engine.bucket(len(self._jobs)):
+            return
         target = [row for row in range(left) if self._jobs[row] is None]
-        source = [row for row in range(left, len(self._jobs)) if self._jobs[row] is not None]
-        self.engine.move(source, target, left)
-        if source:
+        moved = [job for job in self._jobs[left:] if job is not None]
+        source = [job.row for job in moved]
+        self.engine.move(source, target, left, self._clock + self._reach)
+        if moved:
             a, b = (torch.tensor(x, device=self.policy.device) for x in (source, target))
             self._ints[:, b] = self._ints[:, a]
             self._numbers[:, b] = self._numbers[:, a]
-            for old, new in zip(source, target, strict=True):
-                self._jobs[new] = self._jobs[old]
+            for job, row in zip(moved, target, strict=True):
+                job.row, self._jobs[row] = row, job
+        self._ints[:, left : len(self._jobs)] = 0
         del self._jobs[left:]
+        self._measure()
 
     # -- one token of every row ------------------------------------------------------------------------------------
 
     def _advance(self) -> None:
-        jobs = [job for job in self._jobs if job is not None]
-        if not jobs:
-            return
         self._clock += 1
-        length = self._clock + max(len(j.ticket.text) - 1 - j.begun for j in jobs)
-        flags = self._step(len(jobs), length)
         self.stats.steps += 1
-        self.stats.sampled += len(jobs)
-        rows = flags.nonzero().view(-1).tolist()
-        if rows:
-            self._look(rows)
+        self.stats.sampled += sum(job is not None for job in self._jobs)
+        rows = self._step(self.engine.bucket(len(self._jobs)), self._clock + self._reach).nonzero().view(-1).tolist()
+        looked = {job: None for row in rows if (job := self._jobs[row]) is not None}
+        looked |= {job: None for job in self._due.pop(self._clock, ()) if job.row >= 0}
+        if looked:
+            self._look(list(looked))
 
     def _step(self, n: int, length: int) -> Tensor:
-        """Draw a token in each of the first n rows; which of them may have ended."""
-        ints, flat = self._ints, self._ints[FLAT, :n]
-        logits = self.engine.step(ints[TOKEN], ints[POSITION], n, length)
-        drawn = self._draw(logits, self._uniform.view(-1).index_select(0, flat), n)
+        """Draw a token in each of the first n rows; which of them may have ended by it."""
+        ints, numbers = self._ints[:, :n], self._numbers[:, :n]
+        token, position, flat, alive, stops, top_k = ints.unbind(0)
+        logits = self.engine.step(token, position, length)
+        uniform = self._uniform.view(-1).index_select(0, flat)
+        temperature = numbers[TEMPERATURE] if self._marks["temperature"] else None
+        filters = Filters(top_k, numbers[TOP_P], numbers[MIN_P]) if self._marks["filter"] else None
+        drawn = draw(logits, uniform, temperature, filters)
         self._ids.view(-1).index_copy_(0, flat, drawn.token)
         self._logp.view(-1).index_copy_(0, flat, drawn.logp)
         for mark, count in self._marks.items():
             if count and mark.startswith("capture "):
                 self._keep(mark.removeprefix("capture "), drawn, flat)
-        ints[TOKEN, :n] = drawn.token
-        ints[POSITION : FLAT + 1, :n] += 1
-        return self._stops.table[ints[STOPS, :n], drawn.token] | (flat >= ints[LIMIT, :n])
-
-    def _draw(self, logits: Tensor, uniform: Tensor, n: int) -> Drawn:
-        numbers = self._numbers[:, :n]
-        temperature = numbers[TEMPERATURE] if self._marks["temperature"] else None
-        filters = None
-        if self._marks["filter"]:
-            filters = Filters(self._ints[TOP_K, :n], numbers[TOP_P], numbers[MIN_P])
-        return draw(logits, uniform, temperature, filters)
+        token.copy_(drawn.token)
+        ints[POSITION : FLAT + 1] += alive
+        return self._stops.table[stops, drawn.token]
 
     def _keep(self, name: str, drawn: Drawn, flat: Tensor) -> None:
         """Write a captured signal of the tokens just drawn."""
-        function, settings = _capture(name)
-        value = function(drawn, **settings)
+        wanted: Capture = capture(name)
+        value = wanted(drawn)
         if name not in self._captured:
             self._captured[name] = value.new_zeros((*self._ids.shape, *value.shape[1:]))
         self._captured[name].flatten(0, 1).index_copy_(0, flat, value)
 
     # -- ends ------------------------------------------------------------------------------------------------------
 
-    def _look(self, rows: list[int]) -> None:
-        """End the completions of these rows that have come to an end."""
-        jobs: list[_Job] = [job for row in rows if (job := self._jobs[row]) is not None]
-        slots = torch.tensor([job.slot for job in jobs], device=self.policy.device)
+    def _look(self, jobs: list[_Job]) -> None:
+        """End those of these completions that have come to an end."""
         count = max(self._clock - job.begun for job in jobs)
-        written: list[list[int]] = self._ids[slots, :count].tolist()
-        ended = []
-        for row, job, ids in zip(rows, jobs, written, strict=True):
-            ids = ids[: self._clock - job.begun]
+        ended: list[tuple[_Job, Ids, Stop]] = []
+        for job, written in zip(jobs, self._written(self._ids, jobs, count), strict=True):
+            ids = tuple(written[: self._clock - job.begun])
             stop = self._why(job, ids)
             if stop is not None:
-                ended.append((row, job, tuple(ids), stop))
+                ended.append((job, ids, stop))
         if not ended:
             return
-        slots = torch.tensor([job.slot for _, job, _, _ in ended], device=self.policy.device)
-        logp: list[list[float]] = self._logp[slots, :count].tolist()
-        names = {name for _, job, _, _ in ended for name in job.ticket.request.capture}
-        captured = {name: self._captured[name][slots, :count].tolist() for name in names}
-        for number, (row, job, done, stop) in enumerate(ended):
-            kept = {
-                name: tuple(_pairs(v) for v in captured[name][number][: len(done)])
-                for name in job.ticket.request.capture
-            }
-            self._end(row, job, Completion(done, tuple(logp[number][: len(done)]), stop, kept))
+        gone = [job for job, _, _ in ended]
+        rows = [job.row for job in gone]
+        logp = self._written(self._logp, gone, count)
+        names = {name for job in gone for name in job.ticket.request.capture}
+        captured = {name: self._written(self._captured[name], gone, count) for name in names}
+        for number, (job, ids, stop) in enumerate(ended):
+            kept = {name: readable(captured[name][number][: len(ids)]) for name in job.ticket.request.capture}
+            self._end(job, Completion(ids, tuple(logp[number][: len(ids)]), stop, kept))
+        self._set(rows, [(0,) * 6] * len(rows), [(1.0,) * 3] * len(rows))
+        self._measure()
 
-    def _why(self, job: _Job, ids: list[int]) -> Stop | None:
+    def _written(self, buffer: Tensor, jobs: list[_Job], count: int) -> list[list[Any]]:
+        slots = torch.tensor([job.slot for job in jobs], device=self.policy.device)
+        found: list[list[Any]] = buffer[slots, :count].tolist()
+        return found
+
+    def _why(self, job: _Job, ids: Ids) -> Stop | None:
         request = job.ticket.request
         if ids[-1] in self.policy.end_ids:
             return Stop.end
@@ -354,46 +365,14 @@ class LocalSampler:
             return None
         return Stop.length if job.ticket.limit == request.sampling.max_tokens else Stop.context
 
-    def _end(self, row: int, job: _Job, completion: Completion) -> None:
+    def _end(self, job: _Job, completion: Completion) -> None:
         ticket = job.ticket
         if ticket.request.keep and job.version == self.policy.version:
             # The last token has been drawn but not read.
-            self.engine.remember(row, (*ticket.text, *completion.ids[:-1]))
-        self._jobs[row] = None
+            self.engine.remember(job.row, (*ticket.text, *completion.ids[:-1]))
+        self._jobs[job.row], job.row = None, -1
         self._free.append(job.slot)
         self._marks.subtract(job.marks)
         ticket.done[job.copy] = completion
         if ticket.started == ticket.request.n and all(c is not None for c in ticket.done):
             self._ready[ticket.number] = [c for c in ticket.done if c is not None]
-
-
-def _pairs(value: Any) -> Any:
-    """A captured value as a number, or as (id, log-probability) pairs."""
-    if isinstance(value, float):
-        return value
-    half = len(value) // 2
-    return tuple((int(i), p) for i, p in zip(value[:half], value[half:], strict=True))
-
-
-def _topk(drawn: Drawn, k: int = 5) -> Tensor:
-    """[n, 2 k] the most likely tokens: their ids, then their log-probabilities."""
-    logp, ids = drawn.log_softmax.topk(min(k, drawn.log_softmax.shape[1]), dim=-1)
-    return torch.cat([ids.double(), logp.double()], 1)
-
-
-def _of_head(name: str) -> Any:
-    def value(drawn: Drawn) -> Tensor:
-        return FUNCTIONALS[name](Rows.of(drawn.log_softmax, drawn.token))
-
-    return value
-
-
-def _capture(name: str) -> tuple[Any, dict[str, Any]]:
-    """What computes a captured signal: `entropy` or another functional of the head, `topk`, or `topk=K`."""
-    kind, _, number = name.partition("=")
-    if kind == "topk" and (not number or (number.isdigit() and int(number) > 0)):
-        return _topk, {"k": int(number)} if number else {}
-    if name not in FUNCTIONALS or name == "value":
-        known = {"topk", *FUNCTIONALS} - {"value"}
-        raise PodiumError(f"The sampler cannot capture {name!r}. {nearest(name, known)}")
-    return _of_head(name), {}

@@ -18,18 +18,18 @@ class Stops:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self._sets: dict[tuple[str, ...], int] = {}
-        self.table = torch.zeros((0, policy.vocabulary), dtype=torch.bool, device=policy.device)
-        self.row(())
+        # [sets, vocabulary] where to look closer. The first row is for rows of a batch that write nothing.
+        self.table = torch.zeros((1, policy.vocabulary), dtype=torch.bool, device=policy.device)
 
     def row(self, stop: tuple[str, ...]) -> int:
-        """The row of `table` [sets, vocabulary] for these stop strings: where to look closer."""
+        """The row of `table` for these stop strings."""
         if stop not in self._sets:
             mask = torch.zeros(self.policy.vocabulary, dtype=torch.bool)
             mask[list(self.policy.end_ids)] = True
             for text in stop:
                 mask[self._completing(text)] = True
             self.table = torch.cat([self.table, mask[None].to(self.table.device)])
-            self._sets[stop] = len(self._sets)
+            self._sets[stop] = len(self.table) - 1
         return self._sets[stop]
 
     def _completing(self, text: str) -> list[int]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from podium.core.errors import PodiumError
 
-__all__ = ["atomic_directory", "atomic_write", "explained"]
+__all__ = ["atomic_directory", "atomic_text", "atomic_write", "explained"]
 
 
 @contextmanager
@@ -21,7 +21,9 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno == errno.ENOSPC:
-            raise PodiumError(f"The disk is full: {path} could not be written. Free some space and resume the run.") from error
+            raise PodiumError(
+                f"The disk is full: {path} could not be written. Free some space and resume the run."
+            ) from error
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise PodiumError(f"{path} cannot be written (no permission). Choose another place with --out.") from error
         raise PodiumError(f"{path} could not be written: {error.strerror or error}.") from error
@@ -35,6 +37,15 @@ def atomic_write(path: Path, write: Callable[[Path], None]) -> None:
         write(part)
         _sync(part)
         os.replace(part, path)
+
+
+def atomic_text(path: Path, text: str) -> None:
+    """Write text to `path`, whole or not at all."""
+
+    def write(part: Path) -> None:
+        part.write_text(text, encoding="utf-8")
+
+    atomic_write(path, write)
 
 
 def atomic_directory(path: Path, fill: Callable[[Path], None]) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
-from podium.store.files import atomic_directory, atomic_write, explained
+from podium.store.files import atomic_directory, atomic_text, atomic_write, explained
 
 __all__ = ["RunDirectory"]
 
@@ -40,7 +40,9 @@ class RunDirectory:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             lock.close()
-            raise PodiumError(f"Another process is writing to {self.path}. Wait for it, or choose another --out.") from error
+            raise PodiumError(
+                f"Another process is writing to {self.path}. Wait for it, or choose another --out."
+            ) from error
         self._lock = lock
 
     def close(self) -> None:
@@ -51,7 +53,7 @@ class RunDirectory:
     # -- configuration ---------------------------------------------------------------------------------------------
 
     def write_config(self, text: str) -> None:
-        atomic_write(self.path / "config.yaml", lambda part: part.write_text(text) and None)
+        atomic_text(self.path / "config.yaml", text)
 
     def read_config(self) -> str:
         file = self.path / "config.yaml"
@@ -105,7 +107,7 @@ class RunDirectory:
         """Forget what was written after `iteration` iterations, so that a resumed run writes it again."""
         kept = [line for line in self.metrics() if line["iteration"] <= iteration]
         text = "".join(json.dumps(line) + "\n" for line in kept)
-        atomic_write(self.path / "metrics.jsonl", lambda part: part.write_text(text) and None)
+        atomic_text(self.path / "metrics.jsonl", text)
         for file in (self.path / "rollouts").glob("iteration-*.parquet"):
             if int(file.stem.split("-")[1]) > iteration:
                 file.unlink()

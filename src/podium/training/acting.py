@@ -58,7 +58,9 @@ class Actor:
         wait = block and bool(self._open)
         while True:
             try:
-                job, feedback, failure = self._done.get(timeout=0.05 if wait else 0.0) if wait else self._done.get_nowait()
+                job, feedback, failure = (
+                    self._done.get(timeout=0.05 if wait else 0.0) if wait else self._done.get_nowait()
+                )
             except queue.Empty:
                 if not self._expire() and wait:
                     continue

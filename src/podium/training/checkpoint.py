@@ -44,13 +44,17 @@ def load(directory: Path, trainer: Trainer) -> tuple[int, dict[str, State]]:
         file = directory / "memories.safetensors"
         tensors = load_file(file) if file.exists() else {}
     except (OSError, KeyError, json.JSONDecodeError) as error:
-        raise PodiumError(f"The checkpoint {directory} cannot be read: {error}. Delete it to resume from the one before.") from error
+        raise PodiumError(
+            f"The checkpoint {directory} cannot be read: {error}. Delete it to resume from the one before."
+        ) from error
     return state["iteration"], {name: decode_state(data, tensors) for name, data in state["memories"].items()}
 
 
 def _optimizer_tensors(learner: Learner) -> dict[str, torch.Tensor]:
     state: dict[int, dict[str, Any]] = learner.optimizer.state_dict()["state"]
-    return {f"{i}.{key}": torch.as_tensor(value).contiguous() for i, entry in state.items() for key, value in entry.items()}
+    return {
+        f"{i}.{key}": torch.as_tensor(value).contiguous() for i, entry in state.items() for key, value in entry.items()
+    }
 
 
 def _load_optimizer(learner: Learner, tensors: Mapping[str, torch.Tensor]) -> None:

@@ -74,7 +74,9 @@ def compare(
     values = [_with_n(m if isinstance(m, Method) else get(m), n) for m in methods]
     names = [v.name for v in values]
     if len(set(names)) < len(names):
-        raise PodiumError(f"Two of the methods have the same name: {', '.join(names)}. Rename one with method.replace(name=…).")
+        raise PodiumError(
+            f"Two of the methods have the same name: {', '.join(names)}. Rename one with method.replace(name=…)."
+        )
     path = Path(out)
     iterations = int(settings.pop("iterations", 100))
     results: dict[str, list[Result]] = {name: [] for name in names}
@@ -112,8 +114,14 @@ def _row(name: str, results: Sequence[Result], base: Sequence[Result]) -> Row:
 
 def _write_table(comparison: Comparison) -> None:
     rows = [
-        {"method": r.name, "pass@1": r.mean, "interval": interval(r.finals), "difference": float(np.mean(r.differences)),
-         "difference_interval": interval(r.differences), "tokens": r.tokens}
+        {
+            "method": r.name,
+            "pass@1": r.mean,
+            "interval": interval(r.finals),
+            "difference": float(np.mean(r.differences)),
+            "difference_interval": interval(r.differences),
+            "tokens": r.tokens,
+        }
         for r in comparison.rows
     ]
     (comparison.path / "compare.json").write_text(json.dumps(rows, indent=1))

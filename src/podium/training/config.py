@@ -17,7 +17,7 @@ __all__ = ["Config", "Optimizer"]
 class Optimizer(Value):
     """AdamW with a warm-up and a schedule of the learning rate."""
 
-    lr: float = 1e-3
+    lr: float = 1e-4
     betas: tuple[float, float] = (0.9, 0.99)
     weight_decay: float = 0.0
     warmup: int = 0  # updates
@@ -36,10 +36,10 @@ class Config(Value):
     """A complete, re-runnable description of a run."""
 
     method: Method
-    world: str = "countdown"
+    world: str = "sums"
     world_settings: dict[str, Any] | None = None  # level and dials
     model: str = "podium/tiny"
-    iterations: int = 100
+    iterations: int = 60
     token_budget: int | None = None  # stop after this many sampled tokens, whatever `iterations` says
     tasks: int = 16  # tasks an iteration
     seed: int = 0

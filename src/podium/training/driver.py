@@ -52,7 +52,9 @@ class Driver:
             self.actor.deliver(block=not self._waiting)
         return [r for r in results if r is not None]
 
-    def _advance(self, number: int, plan: Plan, answers: list[Answer] | None, results: list[list[Rollout] | None]) -> None:
+    def _advance(
+        self, number: int, plan: Plan, answers: list[Answer] | None, results: list[list[Rollout] | None]
+    ) -> None:
         """Resume a plan with the answers to its last wave and start its next one."""
         try:
             wave = next(plan) if answers is None else plan.send(answers)
@@ -63,16 +65,19 @@ class Driver:
             raise PodiumError("A rollout strategy yielded an empty wave of requests.")
         open_answers: list[Answer | None] = [None] * len(wave)
 
-        def receive(place: int, answer: Answer) -> None:
-            open_answers[place] = answer
-            if all(a is not None for a in open_answers):
-                self._advance(number, plan, [a for a in open_answers if a is not None], results)
+        def receiver(place: int) -> Callable[[Answer], None]:
+            def receive(answer: Answer) -> None:
+                open_answers[place] = answer
+                if all(a is not None for a in open_answers):
+                    self._advance(number, plan, [a for a in open_answers if a is not None], results)
+
+            return receive
 
         for place, request in enumerate(wave):
             if isinstance(request, Play):
-                _Episodes(self, request, lambda answer, place=place: receive(place, answer)).start()
+                _Episodes(self, request, receiver(place)).start()
             else:
-                self._submit(request, lambda answer, place=place: receive(place, answer))
+                self._submit(request, receiver(place))
 
     def _submit(self, request: Generate, then: Callable[[list[Completion]], None]) -> None:
         self._waiting[self.sampler.submit(request)] = then
@@ -80,7 +85,9 @@ class Driver:
     def follow_up(self, observation: str, ended: bool) -> tuple[int, ...]:
         """What stands between two turns; `ended`: the model has closed its turn itself."""
         if self._follow_up is None:
-            raise PodiumError(f"The world {self.world.name!r} has several turns, but there is no way to encode a follow-up.")
+            raise PodiumError(
+                f"The world {self.world.name!r} has several turns, but there is no way to encode a follow-up."
+            )
         return self._follow_up(observation, ended)
 
 
@@ -154,7 +161,12 @@ class _Episodes:
             Turn(
                 ids=completion.ids,
                 context=row.context,
-                columns={"reward": float(feedback.reward), "state": state, "next_state": feedback.state, "action": text},
+                columns={
+                    "reward": float(feedback.reward),
+                    "state": state,
+                    "next_state": feedback.state,
+                    "action": text,
+                },
                 tokens={"sampler.logp": completion.logp, **tokens},
             )
         )
@@ -164,7 +176,11 @@ class _Episodes:
             if all(r.done for r in self.running):
                 self.then([self._rollout(r) for r in self.running])
             return
-        row.context = (*row.context, *completion.ids, *self.driver.follow_up(feedback.observation, completion.stop is Stop.end))
+        row.context = (
+            *row.context,
+            *completion.ids,
+            *self.driver.follow_up(feedback.observation, completion.stop is Stop.end),
+        )
         self._write([row], turn + 1)
 
     def _rollout(self, row: _Running) -> Rollout:

@@ -65,7 +65,7 @@ def _gather(run: Run, method: Method, metrics: Metrics) -> Batch:
         batch = run.apply(method.reward, run.remember(method, batch))
         batch = run.apply(method.keep, batch)
         rounds += 1
-        chosen = batch["group.keep"] if "group.keep" in batch else None
+        chosen = batch.get("group.keep")
         if chosen is not None and bool(chosen.any()):
             kept.append(batch.take("group", chosen))
         have = batch.size("group") if chosen is None else sum(b.size("group") for b in kept)
@@ -96,7 +96,6 @@ def sentinel(run: Run, batch: Batch, metrics: Metrics, rollouts: int = 4) -> Non
     if gap > run.config.sentinel:
         raise PodiumError(
             f"Sampler and trainer disagree: their log-probabilities of the same tokens differ by {gap:.2g} on average "
-            f"(allowed {run.config.sentinel:g}) at iteration {run.iteration}. The sampler does not use the trained weights."
+            f"(allowed {run.config.sentinel:g}) at iteration {run.iteration}. "
+            "The sampler does not use the trained weights."
         )
-
-

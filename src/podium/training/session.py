@@ -58,14 +58,20 @@ def configure(method: str | Method = "grpo", **settings: Any) -> Config:
 
 
 def train(
-    method: str | Method | Config = "grpo", *, out: str | Path | None = None, progress: Progress | None = None, **settings: Any
+    method: str | Method | Config = "grpo",
+    *,
+    out: str | Path | None = None,
+    progress: Progress | None = None,
+    **settings: Any,
 ) -> Result:
     """Train a model with a method on a world, into a run directory."""
     config = method if isinstance(method, Config) else configure(method, **settings)
     path = Path(out) if out is not None else _fresh_path(config)
     directory = RunDirectory(path)
     if directory.checkpoints() or (path / "metrics.jsonl").exists():
-        raise PodiumError(f"{path} already holds a run. Resume it (podium train --resume {path}) or choose another --out.")
+        raise PodiumError(
+            f"{path} already holds a run. Resume it (podium train --resume {path}) or choose another --out."
+        )
     run = Run.make(config)  # before anything is written: most mistakes show here
     directory.open()
     try:
@@ -81,7 +87,9 @@ def resume(path: str | Path, *, config: Config | None = None, progress: Progress
     stored = Config.from_yaml(directory.read_config())
     if config is not None and config != stored:
         changed = [k for k in Config.field_names() if getattr(config, k) != getattr(stored, k)]
-        raise PodiumError(f"The run {path} was made with other settings ({', '.join(changed)}). Start a new run with --out.")
+        raise PodiumError(
+            f"The run {path} was made with other settings ({', '.join(changed)}). Start a new run with --out."
+        )
     directory.open()
     try:
         run = Run.make(stored)

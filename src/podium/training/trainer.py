@@ -112,7 +112,7 @@ class Trainer:
         size = batch.partition("token", "rollout").lengths() + batch.partition("turn", "rollout").total(contexts)
         number = (size.cumsum(0) - 1) // self.micro_tokens
         order = torch.arange(len(batch), device=batch.device)
-        return [order[number == k] for k in number.unique().tolist()]
+        return [order[number == k] for k in torch.unique(number).tolist()]
 
     def step(self, update: Batch, terms: Sequence[Term], live: Sequence[Shape] = ()) -> tuple[Step, dict[str, float]]:
         """One optimiser step of every learner that the terms train; what came of it, and gradient norms."""

@@ -1,0 +1,133 @@
+"""One more token of every row: the decoder's step, laid out in advance for a number of rows and keys.
+
+At this grain the cost of a step on a small model is the number of operations, not their size. So everything that does
+not change from step to step (views of weights and of the cache, index tables, the workspace) is made once, and the
+step itself is a short list of operations on tensors of fixed shape: nothing is read back to the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from podium.policy.decoder import Decoder, Joint
+
+__all__ = ["Cache", "Step"]
+
+Apply = Callable[[Tensor], Tensor]
+
+
+class Cache:
+    """Keys and values of rows under way."""
+
+    def __init__(self, decoder: Decoder, rows: int, length: int) -> None:
+        shape = (len(decoder.layers), 2, rows, decoder.kv_heads, length, decoder.head_size)
+        # Zeros, not uninitialised memory: what lies beyond a row's end is multiplied by 0 and must be finite.
+        self.data = torch.zeros(shape, dtype=decoder.dtype, device=decoder.device)
+        self.work = torch.zeros((rows, 2 * decoder.width), dtype=decoder.dtype, device=decoder.device)
+        self.rows, self.length = rows, length
+
+    @property
+    def keys(self) -> Tensor:
+        """[layers, rows, key-value heads, length, head size]"""
+        return self.data[:, 0]
+
+    @property
+    def values(self) -> Tensor:
+        return self.data[:, 1]
+
+
+class Step:
+    """The step of the first `rows` rows of a cache, when none has more than `length` tokens.
+
+    The residual stream x lives in the workspace beside −x: the layer norm of [x, −x] is the root-mean-square norm of x,
+    since its mean is 0, and it is one operation instead of six.
+    """
+
+    def __init__(self, decoder: Decoder, cache: Cache, rows: int, length: int) -> None:
+        d, self.rows = decoder, rows
+        self.heads, self.kv, self.size = d.heads, d.kv_heads, d.head_size
+        self.width, self.eps, self.scale, self.dtype = d.width, d.eps, d.scale, d.dtype
+        self.both = cache.work[:rows]
+        self.x, self.minus = self.both[:, : d.width], self.both[:, d.width :]
+        device = d.device
+        # Where the new keys and values of each row go in a layer's flat cache, but for the position: [rows, 2 · kv].
+        place = torch.arange(2 * cache.rows * self.kv, device=device).view(2, cache.rows, self.kv) * cache.length
+        self.place = place[:, :rows].transpose(0, 1).reshape(rows, -1)
+        self.keys = torch.arange(length, device=device)
+        self.never = torch.tensor(torch.finfo(d.dtype).min / 2, dtype=d.dtype, device=device)
+        self.rope = torch.stack(d.rope(cache.length), 1)
+        self.embedding = d.embedding
+        self.layers = [self._layer(layer, data, length) for layer, data in zip(d.layers, cache.data, strict=True)]
+        self.norm, self.head = d.norm_both.weight, _linear(d.head)
+
+    def _layer(self, layer: Any, data: Tensor, length: int) -> tuple[Any, ...]:
+        n, kv, size = self.rows, self.kv, self.size
+        keys, values = (data[i, :n].view(n * kv, -1, size)[:, :length] for i in (0, 1))
+        return (
+            layer.norm_in.weight,
+            _joint(layer.qkv),
+            (layer.q_norm, layer.k_norm) if layer.q_norm is not None else None,
+            data.view(-1, size),
+            keys.transpose(1, 2),
+            values,
+            _residual(layer.out),
+            layer.norm_out.weight,
+            _joint(layer.gate_up),
+            _residual(layer.down),
+        )
+
+    def _norm(self, weight: Tensor) -> Tensor:
+        torch.neg(self.x, out=self.minus)
+        return F.layer_norm(self.both, (2 * self.width,), weight, None, self.eps)[:, : self.width]
+
+    def __call__(self, ids: Tensor, position: Tensor) -> Tensor:
+        """Logits [rows, vocabulary] after token ids[i] at position[i] of row i; its keys and values are written."""
+        n, h, kv, size, x = self.rows, self.heads, self.kv, self.size, self.x
+        turn = self.rope.index_select(0, position)
+        cos, sin = turn[:, :1], turn[:, 1:]
+        place = (self.place + position[:, None],)
+        # [n · kv, 1, length]: as good as −∞ beyond the row's end, 0 before it.
+        mask = ((self.keys > position.repeat_interleave(kv)[:, None]) * self.never)[:, None]
+        x.copy_(self.embedding(ids))
+        for norm_in, qkv, head_norms, flat, keys, values, out, norm_out, gate_up, down in self.layers:
+            new = qkv(self._norm(norm_in)).view(n, h + 2 * kv, size)
+            turned = new[:, : h + kv]
+            if head_norms is not None:
+                for part, norm in zip((new[:, :h], new[:, h : h + kv]), head_norms, strict=True):
+                    part.copy_(F.rms_norm(part, (size,), norm.weight, self.eps))
+            torch.addcmul(turned * cos, turned.roll(size // 2, -1), sin, out=turned)
+            flat.index_put_(place, new[:, h:])
+            score = torch.baddbmm(mask, new[:, :h].reshape(n * kv, -1, size), keys, alpha=self.scale)
+            score = score.softmax(-1) if self.dtype == torch.float32 else score.float().softmax(-1).to(self.dtype)
+            out(x, torch.bmm(score, values).view(n, -1))
+            gate, up = gate_up(self._norm(norm_out)).chunk(2, -1)
+            down(x, F.silu(gate).mul_(up))
+        return self.head(self._norm(self.norm))
+
+
+def _joint(joint: Joint) -> Apply:
+    if not joint.plain:
+        return joint
+    weight, bias = joint.weight.t(), joint.bias
+    return (lambda x: torch.mm(x, weight)) if bias is None else (lambda x: torch.addmm(bias, x, weight))
+
+
+def _linear(module: nn.Module) -> Apply:
+    if type(module) is not nn.Linear:
+        return module
+    weight, bias = module.weight.data.t(), module.bias
+    return (lambda x: torch.mm(x, weight)) if bias is None else (lambda x: torch.addmm(bias, x, weight))
+
+
+def _residual(module: nn.Module) -> Callable[[Tensor, Tensor], Tensor]:
+    """x += linear(y)."""
+    if type(module) is not nn.Linear or module.bias is not None:
+        return lambda x, y: x.add_(module(y))
+    weight = module.weight.data.t()
+    return lambda x, y: x.addmm_(y, weight)
