@@ -8,7 +8,7 @@ TORCH := torch==2.13.0
 .PHONY: help demo test lint bench docs parity
 
 help:
-	@echo "make demo     a toy policy trained by a few methods, in seconds"
+	@echo "make demo     a small language model learns to add, in about a minute"
 	@echo "make test     all tests"
 	@echo "make lint     ruff and mypy"
 	@echo "make bench    time against verl's own functions, once make parity has installed it"
@@ -16,7 +16,7 @@ help:
 	@echo "make parity   compare numbers with trl and verl, in environments of their own"
 
 demo: $(STAMP)
-	@$(PYTHON) examples/bandit.py
+	@.venv/bin/podium train --out runs/demo-$$(date +%Y%m%d-%H%M%S)
 
 test: $(STAMP)
 	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n 2

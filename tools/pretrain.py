@@ -28,6 +28,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_token
 from torch import Tensor
 from torch.nn import functional as F
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, LlamaConfig, LlamaForCausalLM
+from transformers.utils.logging import disable_progress_bar
 
 from podium import worlds
 from podium.worlds import Puzzle, Task
@@ -315,6 +316,7 @@ def train(model: LlamaForCausalLM, text: Text, args: argparse.Namespace, device:
         if step % max(1, args.steps // 20) == 0 or step == args.steps - 1:
             speed = tokens / (time.perf_counter() - began)
             print(f"  step {step:>6}  loss {loss.item():.4f}  {speed:,.0f} tokens/s", flush=True)
+            model.save_pretrained(args.out)  # a run that is stopped leaves something to look at
 
 
 # What it can do
@@ -427,6 +429,7 @@ def main() -> None:
     args = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.set_float32_matmul_precision("high")
+    disable_progress_bar()
     seconds: dict[str, float] = {}
     report: dict[str, Any] = {"settings": {k: str(v) for k, v in vars(args).items()}, "device": device}
 
@@ -455,7 +458,6 @@ def main() -> None:
         model = build_model(args.seed).to(device)
         print(f"{sum(p.numel() for p in model.parameters()):,} parameters")
         train(model, text, args, device)
-        model.save_pretrained(args.out)
         phase("training", began)
 
     if args.eval:

@@ -70,7 +70,9 @@ def model(family: str = "llama", seed: int = 0, scale: float = 0.08, **settings:
     }
     made: nn.Module
     if family == "llama":
-        made = LlamaForCausalLM(LlamaConfig(**(shape | {"num_key_value_heads": 4, "tie_word_embeddings": True} | settings)))
+        made = LlamaForCausalLM(
+            LlamaConfig(**(shape | {"num_key_value_heads": 4, "tie_word_embeddings": True} | settings))
+        )
     elif family == "llama-grouped":
         biased = {"attention_bias": True, "mlp_bias": True, "tie_word_embeddings": False}
         made = LlamaForCausalLM(LlamaConfig(**(shape | biased | settings)))
@@ -90,7 +92,9 @@ def model(family: str = "llama", seed: int = 0, scale: float = 0.08, **settings:
         made = Qwen3ForCausalLM(Qwen3Config(**(shape | {"head_dim": 32} | settings)))
     else:
         made = GPT2LMHeadModel(
-            GPT2Config(vocab_size=VOCABULARY, n_embd=64, n_layer=2, n_head=4, n_positions=256, eos_token_id=1, bos_token_id=1)
+            GPT2Config(
+                vocab_size=VOCABULARY, n_embd=64, n_layer=2, n_head=4, n_positions=256, eos_token_id=1, bos_token_id=1
+            )
         )
     with torch.no_grad():
         for parameter in made.parameters():

@@ -60,8 +60,8 @@ def _recurrence(x: Tensor, factor: Tensor) -> Tensor:
         return torch.stack(ys[:0:-1]).reshape(-1) if n else x
     heads = _recurrence(ys[-1], reach[-1])
     after = torch.cat([heads[1:], heads.new_zeros(1)])
-    y = torch.addcmul(torch.stack(ys[:0:-1]), torch.stack(reach[:0:-1]), after)
-    return y.t().reshape(-1)[:n]
+    rows = [torch.addcmul(y, r, after) for y, r in zip(ys[:0:-1], reach[:0:-1], strict=True)]
+    return torch.stack(rows).t().reshape(-1)[:n]
 
 
 def shift(x: Tensor, p: Partition, by: int = 1, fill: float | int = 0) -> Tensor:

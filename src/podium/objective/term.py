@@ -65,14 +65,12 @@ class Aggregate(Value):
     def coefficients(self, batch: Batch, members: Tensor, times: float = 1.0) -> Tensor:
         """c with `times` · total = Σ c_i · value_i; 0 outside `members`."""
         steps = self.steps()
-        present, shares = members, []  # what each element of a level contributes to the one above, [upper]
+        present, shares = members, []  # what an element counts for in the one above, where that is a mean: [upper]
         for (level, how, divisor), upper in zip(steps, [s[0] for s in steps[1:]] + ["batch"], strict=True):
-            cells = batch.partition(level, upper)
-            share = torch.ones(cells.cells, dtype=batch.dtype, device=batch.device) / divisor
+            times, cells = times / divisor, batch.partition(level, upper)
             if how != "sum":
                 counted = present if how == "mean" else batch.trained(level, empty=True)
-                share = share / cells.agg.count(counted).clamp(min=1)
-            shares.append((upper, share))
+                shares.append((upper, 1 / cells.agg.count(counted).clamp(min=1).to(batch.dtype)))
             if upper != "batch":
                 present = cells.agg.count(present) > 0
         # From the batch down, so that only the last product has the size of the finest level.

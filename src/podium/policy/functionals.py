@@ -127,7 +127,7 @@ def entropy(rows: Rows, top_p: float = 1.0) -> Tensor:
         empty = ~kept.any(-1, keepdim=True)
     # An empty set is replaced by a set of one token, whose entropy is 0 and has no slope.
     kept = kept | (empty & (order[..., :1] == torch.arange(log_p.shape[-1], device=log_p.device)))
-    inside = log_p.masked_fill(~kept, float("-inf")).log_softmax(-1)
+    inside = rows.logits.masked_fill(~kept, float("-inf")).log_softmax(-1)
     return -(inside.exp() * inside.masked_fill(~kept, 0.0)).sum(-1)
 
 
