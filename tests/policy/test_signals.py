@@ -83,6 +83,18 @@ def test_shared_beginnings_give_the_gradients_of_separate_passes(family: str) ->
         torch.testing.assert_close(parameter.grad, expected[name], atol=2e-5 * scale, rtol=1e-4, msg=name)
 
 
+@EITHER
+def test_recomputed_activations_change_no_gradient(family: str) -> None:
+    batch, gradients = Batch.from_rollouts(rollouts()), []
+    for on in (False, True):
+        policy = tiny.policy(family)
+        policy.checkpoint_activations(on)
+        policy.signals(batch, [LOGP], grad=True)[LOGP].sum().backward()
+        gradients.append([p.grad for p in policy.parameters()])
+    for a, b in zip(*gradients, strict=True):
+        torch.testing.assert_close(a, b)
+
+
 def test_signals_do_not_depend_on_the_order_or_the_split_of_rollouts() -> None:
     policy, batch = tiny.policy(), Batch.from_rollouts(rollouts())
     whole = policy.signals(batch, [LOGP])[LOGP]

@@ -358,9 +358,19 @@ def test_what_is_kept_is_bounded_and_can_be_declined() -> None:
 def test_little_memory_means_fewer_rows_not_other_tokens() -> None:
     policy = ending(tiny.policy())
     asked = requests(12)
-    small = LocalSampler(policy, memory=1 << 17)
-    assert small.generate(asked) == LocalSampler(policy).generate(asked)
-    assert small.engine.cache.data.numel() * 4 < 2 << 17  # type: ignore[attr-defined]
+    row = 64 * LocalSampler(policy).engine.token_bytes  # type: ignore[attr-defined]
+    small, large = LocalSampler(policy, memory=20 * row), LocalSampler(policy)
+    assert small.generate(asked) == large.generate(asked)
+    assert small.engine.cache.rows == 24 < large.engine.cache.rows  # type: ignore[attr-defined]
+    assert LocalSampler(policy, memory=1).generate(asked[:3]) == large.generate(asked[:3])
+
+
+def test_many_long_contexts_are_encoded_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = ending(tiny.policy())
+    asked = requests(12)
+    expected = LocalSampler(policy).generate(asked)
+    monkeypatch.setattr("podium.sampler.local.PORTION", 25)
+    assert LocalSampler(policy).generate(asked) == expected
 
 
 # -- new weights ---------------------------------------------------------------------------------------------------
@@ -396,6 +406,43 @@ def test_sampling_leaves_the_model_fit_for_training() -> None:
     policy.score([(5, 6, 7)], [c.ids], grad=True)[0].sum().backward()
 
 
+def test_bfloat16_agrees_with_its_trainer() -> None:
+    policy = tiny.policy()
+    policy.model.to(torch.bfloat16)
+    asked = requests(8)
+    gaps = [
+        (torch.tensor(c.logp) - rescored(policy, request, c)).abs()
+        for request, answers in zip(asked, LocalSampler(policy).generate(asked), strict=True)
+        for c in answers
+    ]
+    assert float(torch.cat(gaps).mean()) < 0.02
+
+
+def test_it_works_where_deterministic_algorithms_are_demanded() -> None:
+    policy = ending(tiny.policy())
+    expected = LocalSampler(policy).generate(requests(6))
+    torch.use_deterministic_algorithms(True)
+    try:
+        assert LocalSampler(policy).generate(requests(6)) == expected
+        policy.score([(5, 6)], [(7, 8)], grad=True)[0].sum().backward()
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_gpu_gives_the_numbers_of_the_cpu() -> None:
+    host, device = ending(tiny.policy()), tiny.policy()
+    device.model.to("cuda")
+    device = ending(Policy(device.model, device.tokenizer))
+    asked = requests(12)
+    answers = LocalSampler(device, slots=16).generate(asked)
+    assert [[c.ids for c in a] for a in answers] == [[c.ids for c in a] for a in LocalSampler(device).generate(asked)]
+    for request, completions in zip(asked, answers, strict=True):
+        for c in completions:
+            torch.testing.assert_close(torch.tensor(c.logp), rescored(host, request, c), atol=1e-4, rtol=1e-4)
+            torch.testing.assert_close(torch.tensor(c.logp), rescored(device, request, c).cpu(), atol=1e-5, rtol=1e-5)
+
+
 # -- bad input -----------------------------------------------------------------------------------------------------
 
 
@@ -408,7 +455,7 @@ def test_senseless_requests_are_refused() -> None:
     sampler = LocalSampler(tiny.policy())
     with pytest.raises(PodiumError, match="empty context"):
         sampler.submit(Generate(()))
-    with pytest.raises(PodiumError, match="cannot capture 'entropi'.*'entropy'"):
+    with pytest.raises(PodiumError, match=r"cannot capture 'entropi'.*'entropy'"):
         sampler.submit(Generate((5,), capture=("entropi",)))
     with pytest.raises(PodiumError, match="cannot capture 'value'"):
         sampler.submit(Generate((5,), capture=("value",)))

@@ -74,7 +74,7 @@ def grpo(
 def dr_grpo(n: int = 8, clip: float = 0.2, max_length: int = 3000, over_rollouts: str = "mean") -> Method:
     """A_i = r_i − mean; loss = (1/B) Σ_i (1/L) Σ_t l with a constant L (the maximum length), B counting empty answers.
 
-    `over_rollouts="sum"` is verl's form, which does not divide by the number of rollouts B.
+    `over_rollouts="sum"` is the form of older verl, which does not divide by the number of rollouts B.
     Times G/(G − 1) it is RLOO's advantage; with `advantage.scale=std` and GRPO's aggregation it is GRPO.
     """
     if over_rollouts not in ("mean", "sum"):

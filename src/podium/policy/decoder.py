@@ -128,18 +128,17 @@ class Joint:
             part.data = piece
         return whole
 
-    def settle(self) -> bool:
-        """Join again if someone has given the parameters other storage, as moving a model does; whether that was so."""
+    def settle(self) -> None:
+        """Join again if someone has given the parameters other storage, as moving a model does."""
         if not self.plain:
-            return False
+            return
         place = self.weight.data_ptr()
         for m in self.modules:
             weight: Any = m.weight
             if weight.data_ptr() != place or weight.dtype != self.weight.dtype:
                 self._join()
-                return True
+                return
             place += weight.numel() * weight.element_size()
-        return False
 
     def __call__(self, x: Tensor) -> Tensor:
         if not self.plain:  # adapters: each layer knows best
@@ -165,12 +164,10 @@ class Both:
             self.weight = torch.cat([own, torch.zeros_like(own)])
             self.norm.weight.data = self.weight[: own.shape[0]]
 
-    def settle(self) -> bool:
+    def settle(self) -> None:
         own = self.norm.weight
-        if own.data_ptr() == self.weight.data_ptr() and own.dtype == self.weight.dtype:
-            return False
-        self._widen()
-        return True
+        if own.data_ptr() != self.weight.data_ptr() or own.dtype != self.weight.dtype:
+            self._widen()
 
 
 class _Layer:
@@ -193,7 +190,8 @@ class Decoder:
 
     def __init__(self, model: nn.Module) -> None:
         whole: Any = model
-        self.config: Any = whole.config
+        self.model, self.config = model, whole.config
+        self._places: list[int] = []  # where the parameters lay when a pass began
         body = whole.model
         self.embedding: nn.Module = body.embed_tokens
         self.norm: Any = body.norm
@@ -220,8 +218,10 @@ class Decoder:
     def settle(self) -> bool:
         """Look whether the parameters were moved, and adapt; if so, steps that were laid out before are void."""
         parts = [part for layer in self.layers for part in (layer.qkv, layer.gate_up, layer.norm_in, layer.norm_out)]
-        moved = [part.settle() for part in (*parts, self.norm_both)]
-        return any(moved)
+        for part in (*parts, self.norm_both):
+            part.settle()
+        before, self._places = self._places, [p.data_ptr() for p in self.model.parameters()]
+        return before != self._places
 
     # -- pieces ----------------------------------------------------------------------------------------------------
 

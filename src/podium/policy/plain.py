@@ -68,7 +68,7 @@ def answer(
             return tuple(evaluate(rows, wanted, policy.vocabulary, chunk=at.numel() + 1))
 
         inputs = (ids, mask, row, place, target)
-        recompute = graph and len(parts) > 1
+        recompute = graph and (len(parts) > 1 or policy.checkpointing)
         values = checkpoint(run, *inputs, use_reentrant=False) if recompute else run(*inputs)
         results.append(list(values))
         places.append(torch.from_numpy(chosen).to(policy.device))

@@ -43,6 +43,7 @@ class Policy:
     def __init__(self, model: nn.Module, tokenizer: Any, *, name: str = "", notes: Sequence[str] = ()) -> None:
         self.model, self.tokenizer, self.name = model.eval(), tokenizer, name
         self.version = 0
+        self.checkpointing = False
         whole: Any = model
         self.config = whole.config
         self.context_length: int = getattr(self.config, "max_position_embeddings", None) or 1 << 20
@@ -77,11 +78,9 @@ class Policy:
 
     def checkpoint_activations(self, on: bool = True) -> None:
         """Compute activations again in the backward pass instead of keeping them: less memory, a third more time."""
+        self.checkpointing = on
         if self.decoder is not None:
             self.decoder.checkpointing = on
-        elif on:
-            whole: Any = self.model
-            whole.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
 
     def frozen_copy(self) -> Self:
         """A copy that is never trained: a reference."""

@@ -39,7 +39,7 @@ class Live:
         if self.status is not None:
             self.status.update(text)
         if held_out or (self.status is None and line["iteration"] % self.every == 0):
-            self.console.print(text, highlight=False)
+            self.console.print(text, highlight=False, soft_wrap=True)
 
     def _text(self, run: Run, line: Mapping[str, Any]) -> str:
         done, total = int(line["iteration"]), run.config.iterations

@@ -44,7 +44,9 @@ def draw(logits: Tensor, uniform: Tensor, temperature: Tensor | None = None, fil
         z = z / temperature[:, None]
     log_p = z.log_softmax(-1)
     if filters is not None:
-        log_p = log_p.masked_fill(~_kept(log_p, filters), float("-inf")).log_softmax(-1)
+        kept = _kept(log_p, filters)
+        # Rows without a filter keep their numbers to the bit.
+        log_p = torch.where(kept.all(-1, keepdim=True), log_p, log_p.masked_fill(~kept, float("-inf")).log_softmax(-1))
     p = log_p.exp()
     token = _invert(p, uniform[:, None])
     return Drawn(token.squeeze(1), log_p.gather(1, token).squeeze(1), log_p, p)

@@ -118,11 +118,11 @@ class Slots:
 
     def limit(self, length: int) -> int:
         """How many rows of this length the memory allows."""
-        return max(1, self.memory // (self.token_bytes * max(length, 1)))
+        return max(1, self.memory // (self.token_bytes * _rounded(max(length, 1))))
 
     def reserve(self, rows: int, length: int, busy: bool) -> None:
         rows = self.bucket(rows)
-        length = -(-length // 64) * 64
+        length = _rounded(length)
         old = self.cache
         if rows <= old.rows and length <= old.length:
             return
@@ -220,6 +220,11 @@ class Slots:
         self.prefixes.clear()
         if self.decoder.settle():
             self._steps.clear()
+
+
+def _rounded(length: int) -> int:
+    """The room for a row: rounded up, so that it need not be made anew for every length."""
+    return -(-length // 64) * 64
 
 
 class Waves:

@@ -8,7 +8,7 @@ Every completion draws from its own random stream, so that what it writes does n
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -28,7 +28,8 @@ from podium.sampler.stops import Stops
 __all__ = ["LocalSampler"]
 
 Ids = tuple[int, ...]
-AHEAD = 4096  # tokens of queued contexts that are encoded together
+AHEAD = 4096  # tokens of contexts that are encoded together with those that are waited for
+PORTION = 16384  # tokens of contexts that go through the model at once
 TOKEN, POSITION, FLAT, ALIVE, STOPS, TOP_K = range(6)  # of a row's integers
 TEMPERATURE, TOP_P, MIN_P = range(3)  # and of its other numbers
 
@@ -236,17 +237,13 @@ class LocalSampler:
             starts.append(len(r.prefix))
             if t.started == r.n:
                 t.prompt = None  # nobody needs it any more
-        self._set([j.row for j in jobs], ints, numbers)
-        count = max(j.ticket.limit for j in jobs)
-        slots = torch.tensor([j.slot for j in jobs], device=self.policy.device)
-        self._uniform[slots, :count] = torch.from_numpy(streams.uniforms(keys, starts, count)).to(self.policy.device)
-        self._measure()
-
-    def _set(self, rows: list[int], ints: Sequence[tuple[int, ...]], numbers: Sequence[tuple[float, ...]]) -> None:
         device = self.policy.device
-        place = torch.tensor(rows, device=device)
-        self._ints[:, place] = torch.tensor(ints, device=device).t()
-        self._numbers[:, place] = torch.tensor(numbers, dtype=torch.float32, device=device).t()
+        rows, slots = (torch.tensor(x, device=device) for x in ([j.row for j in jobs], [j.slot for j in jobs]))
+        self._ints[:, rows] = torch.tensor(ints, device=device).t()
+        self._numbers[:, rows] = torch.tensor(numbers, device=device).t()
+        count = max(j.ticket.limit for j in jobs)
+        self._uniform[slots, :count] = torch.from_numpy(streams.uniforms(keys, starts, count)).to(device)
+        self._measure()
 
     def _measure(self) -> None:
         """The length of the longest row, as a distance to the clock."""
@@ -259,13 +256,14 @@ class LocalSampler:
             return
         tokens = sum(len(t.text) for t in missing.values())
         for ticket in self._queue:
-            tokens += len(ticket.text)
-            if tokens > AHEAD:
-                break
-            if ticket.prompt is None:
+            if ticket.prompt is None and ticket.number not in missing:
+                tokens += len(ticket.text)
+                if tokens > AHEAD:
+                    break
                 missing[ticket.number] = ticket
-        texts = list(dict.fromkeys(t.text for t in missing.values()))
-        prompts = dict(zip(texts, self.engine.prepare(texts), strict=True))
+        prompts: dict[Ids, Prompt] = {}
+        for texts in _portions(dict.fromkeys(t.text for t in missing.values())):
+            prompts |= zip(texts, self.engine.prepare(texts), strict=True)
         for ticket in missing.values():
             ticket.prompt = prompts[ticket.text]
 
@@ -347,7 +345,7 @@ class LocalSampler:
         for number, (job, ids, stop) in enumerate(ended):
             kept = {name: readable(captured[name][number][: len(ids)]) for name in job.ticket.request.capture}
             self._end(job, Completion(ids, tuple(logp[number][: len(ids)]), stop, kept))
-        self._set(rows, [(0,) * 6] * len(rows), [(1.0,) * 3] * len(rows))
+        self._ints.index_fill_(1, torch.tensor(rows, device=self.policy.device), 0)
         self._measure()
 
     def _written(self, buffer: Tensor, jobs: list[_Job], count: int) -> list[list[Any]]:
@@ -376,3 +374,14 @@ class LocalSampler:
         ticket.done[job.copy] = completion
         if ticket.started == ticket.request.n and all(c is not None for c in ticket.done):
             self._ready[ticket.number] = [c for c in ticket.done if c is not None]
+
+
+def _portions(texts: Iterable[Ids]) -> Iterator[list[Ids]]:
+    """Texts in order, about PORTION tokens at a time."""
+    portion: list[Ids] = []
+    for text in texts:
+        if portion and sum(map(len, portion)) + len(text) > PORTION:
+            yield portion
+            portion = []
+        portion.append(text)
+    yield portion

@@ -31,7 +31,7 @@ def key(seed: int, name: Sequence[int]) -> int:
     """The 64-bit key of the stream with this name."""
     state = _mix(seed & MASK)
     for number in name:
-        state = _mix(state ^ _mix(number & MASK))
+        state = _mix(_mix(state) ^ (number & MASK))
     return state
 
 

@@ -23,6 +23,7 @@ class Domain:
     """One kind of deduction: a question, its explanation, its answer as words, and ways to write it down."""
 
     ordered = True  # whether the order of the words in an answer counts
+    guessable = False  # whether a guess is often right
 
     def draft(self, size: int, rng: Random) -> tuple[str, str, dict[str, Any], list[str]]:
         """Question, identity, data, and the words of the answer."""
@@ -69,6 +70,8 @@ class Order(Domain):
 class Paint(Domain):
     """Repaint a wall several times, each colour by its rule."""
 
+    guessable = True
+
     def draft(self, size: int, rng: Random) -> tuple[str, str, dict[str, Any], list[str]]:
         round_ = rng.sample(COLOURS, min(size + 1, 7))  # each becomes the next: two walls never end up the same
         rules = list(zip(round_, [*round_[1:], round_[0]], strict=True))
@@ -104,6 +107,7 @@ class Paint(Domain):
 class Lamps(Domain):
     """Which lamps are on after some switches were pressed."""
 
+    guessable = True
     ordered = False
 
     def draft(self, size: int, rng: Random) -> tuple[str, str, dict[str, Any], list[str]]:
@@ -191,7 +195,9 @@ class Rules(Puzzle):
         return super().family if self.domain == "all" else f"{super().family}-{self.domain}"
 
     def draft(self, rng: Random) -> Draft:
-        domain = rng.choice(list(DOMAINS)) if self.domain == "all" else self.domain
+        # At the hardest level luck must not help.
+        open_to = [name for name, d in DOMAINS.items() if self.level < max(self.levels) or not d.guessable]
+        domain = rng.choice(open_to) if self.domain == "all" else self.domain
         question, identity, data, answer = DOMAINS[domain].draft(self.level + 2, rng)
         return Draft(question, f"{domain} {identity}", {**data, "answer": _words(answer)}, domain)
 
