@@ -393,6 +393,21 @@ def test_an_optimiser_step_is_seen_at_once_and_old_caches_are_void(family: str) 
         torch.testing.assert_close(torch.tensor(one.logp), expected, atol=1e-5, rtol=1e-5)
 
 
+def test_a_model_that_was_moved_between_two_rounds_is_found_again() -> None:
+    policy = tiny.policy()
+    sampler = LocalSampler(policy)
+    sampler.generate([Generate((5, 6, 7), n=3, stream=(1,))])
+    with torch.no_grad():
+        for p in policy.parameters():
+            p.data = p.data.clone() * 1.05
+    policy.score([(5, 6)], [(7, 8)])  # the trainer notices first
+    policy.bump()
+    request = Generate((5, 6, 7), n=3, stream=(2,))
+    for one in sampler.generate([request])[0]:
+        expected = rescored(policy, request, one)
+        torch.testing.assert_close(torch.tensor(one.logp), expected, atol=1e-5, rtol=1e-5)
+
+
 def test_sampling_leaves_the_model_fit_for_training() -> None:
     policy = tiny.policy()
     LocalSampler(policy).generate([Generate((5, 6, 7), n=3)])

@@ -63,23 +63,23 @@ class Step:
         self.never = torch.tensor(torch.finfo(d.dtype).min / 2, dtype=d.dtype, device=device)
         self.rope = torch.stack(d.rope(cache.length), 1)
         self.embedding = d.embedding
-        self.layers = [self._layer(layer, data, length) for layer, data in zip(d.layers, cache.data, strict=True)]
-        self.norm, self.head = d.norm_both.weight, _linear(d.head)
+        self.layers = [self._layer(d, layer, data, length) for layer, data in zip(d.layers, cache.data, strict=True)]
+        self.norm, self.head = d.norm_both.weight, _linear(d, d.head)
 
-    def _layer(self, layer: Any, data: Tensor, length: int) -> tuple[Any, ...]:
+    def _layer(self, decoder: Decoder, layer: Any, data: Tensor, length: int) -> tuple[Any, ...]:
         n, kv, size = self.rows, self.kv, self.size
         keys, values = (data[i, :n].view(n * kv, -1, size)[:, :length] for i in (0, 1))
         return (
             layer.norm_in.weight,
-            _joint(layer.qkv),
+            _joint(decoder, layer.qkv),
             (layer.q_norm, layer.k_norm) if layer.q_norm is not None else None,
             data.view(-1, size),
             keys.transpose(1, 2),
             values,
-            _residual(layer.out),
+            _residual(decoder, layer.out),
             layer.norm_out.weight,
-            _joint(layer.gate_up),
-            _residual(layer.down),
+            _joint(decoder, layer.gate_up),
+            _residual(decoder, layer.down),
         )
 
     def _norm(self, weight: Tensor) -> Tensor:
@@ -111,23 +111,22 @@ class Step:
         return self.head(self._norm(self.norm))
 
 
-def _joint(joint: Joint) -> Apply:
-    if not joint.plain:
-        return joint
-    weight, bias = joint.weight.t(), joint.bias
+def _joint(decoder: Decoder, joint: Joint) -> Apply:
+    return _product(decoder.transposed(joint.weight), joint.bias) if joint.plain else joint
+
+
+def _linear(decoder: Decoder, module: nn.Module) -> Apply:
+    plain = type(module) is nn.Linear
+    return _product(decoder.transposed(module.weight.data), module.bias) if plain else module
+
+
+def _product(weight: Tensor, bias: Tensor | None) -> Apply:
     return (lambda x: torch.mm(x, weight)) if bias is None else (lambda x: torch.addmm(bias, x, weight))
 
 
-def _linear(module: nn.Module) -> Apply:
-    if type(module) is not nn.Linear:
-        return module
-    weight, bias = module.weight.data.t(), module.bias
-    return (lambda x: torch.mm(x, weight)) if bias is None else (lambda x: torch.addmm(bias, x, weight))
-
-
-def _residual(module: nn.Module) -> Callable[[Tensor, Tensor], Tensor]:
+def _residual(decoder: Decoder, module: nn.Module) -> Callable[[Tensor, Tensor], Tensor]:
     """x += linear(y)."""
     if type(module) is not nn.Linear or module.bias is not None:
         return lambda x, y: x.add_(module(y))
-    weight = module.weight.data.t()
+    weight = decoder.transposed(module.weight.data)
     return lambda x, y: x.addmm_(y, weight)

@@ -114,6 +114,7 @@ class Slots:
         self.prefixes = Prefixes(memory // 4 // self.token_bytes)
         self.cache = decoder.cache(0, 0)
         self._steps: dict[tuple[int, int], Step] = {}
+        self._layout = decoder.layout  # of the weights for which they were made
         self.open = True
 
     def limit(self, length: int) -> int:
@@ -218,7 +219,9 @@ class Slots:
 
     def renew(self) -> None:
         self.prefixes.clear()
-        if self.decoder.settle():
+        self.decoder.refresh()
+        if self._layout != self.decoder.layout:
+            self._layout = self.decoder.layout
             self._steps.clear()
 
 

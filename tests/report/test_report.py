@@ -1,0 +1,61 @@
+"""Reports are one self-contained file, and comparisons are paired."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import podium
+from podium.report.chart import Series, chart
+from podium.report.compare import write_comparison
+from podium.report.page import write_report
+from podium.training.compare import interval
+
+SMALL = {"world": "echo", "level": 2, "tasks": 2, "eval_tasks": 8, "eval_every": 0, "lr": 3e-4}
+
+
+def test_a_report_holds_everything_it_shows(tmp_path: Path) -> None:
+    podium.train(podium.methods.get("grpo", n=4), iterations=2, out=tmp_path / "run", **SMALL)
+    text = write_report(tmp_path / "run").read_text()
+    assert "<svg" in text
+    assert "held-out pass@1" in text
+    assert "echo:" in text  # a prompt
+    assert "src=" not in text
+    assert "<link" not in text
+
+
+def test_text_of_a_model_cannot_break_the_page() -> None:
+    assert "<script>" not in chart("<script>", [Series("<script>", [0, 1], [1, 2])])
+
+
+def test_values_that_are_not_numbers_are_left_out_of_a_chart() -> None:
+    assert "nan" not in chart("x", [Series("x", [0, 1, 2], [1.0, float("nan"), 2.0])])
+    assert chart("x", [Series("x", [0], [float("nan")])]) == ""
+
+
+def test_compared_methods_see_the_same_tasks_and_the_same_noise(tmp_path: Path) -> None:
+    found = podium.compare(["grpo", "rloo"], seeds=2, n=4, iterations=2, out=tmp_path, **SMALL)
+    grpo, rloo = found.rows
+    # Until their first update the policies are equal, so the first iteration is too.
+    for a, b in zip(grpo.results, rloo.results, strict=True):
+        assert a.metrics[1]["reward"] == b.metrics[1]["reward"]
+        assert a.metrics[1]["tokens"] == b.metrics[1]["tokens"]
+    assert grpo.differences == (0.0, 0.0)
+    for mine, budget in zip(rloo.tokens, grpo.tokens, strict=True):
+        assert mine >= budget
+    text = write_comparison(found).read_text()
+    assert "rloo" in text
+    assert "<svg" in text
+
+
+def test_a_comparison_needs_two_different_methods(tmp_path: Path) -> None:
+    with pytest.raises(podium.PodiumError, match="at least two"):
+        podium.compare(["grpo"], out=tmp_path)
+    with pytest.raises(podium.PodiumError, match="same name"):
+        podium.compare(["grpo", "grpo"], out=tmp_path)
+
+
+def test_the_interval_over_seeds_is_students() -> None:
+    low, high = interval([1.0, 2.0, 3.0])
+    assert (high - low) / 2 == pytest.approx(4.303 / 3**0.5)
