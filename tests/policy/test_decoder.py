@@ -38,6 +38,22 @@ def test_encoding_gives_the_models_own_logits(family: str) -> None:
             torch.testing.assert_close(logits[nodes], own_logits(model, sequence), atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "rope",
+    [
+        {"rope_type": "linear", "rope_theta": 500.0, "factor": 4.0},
+        {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 64},
+    ],
+)
+def test_other_rotary_embeddings_are_the_models_own(rope: dict) -> None:
+    model, sequence = tiny.model(rope_parameters=rope), texts()[8]
+    assert unsupported(model) is None
+    decoder = Decoder(model)
+    with torch.no_grad():
+        logits = decoder.logits(decoder.encode(pack([sequence]))[0])
+        torch.testing.assert_close(logits, own_logits(model, sequence), atol=1e-5, rtol=1e-5)
+
+
 @FAMILIES
 @pytest.mark.parametrize("checkpointing", [False, True])
 def test_encoding_gives_the_models_own_gradients(family: str, checkpointing: bool) -> None:

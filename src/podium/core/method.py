@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
-
-import yaml
 
 from podium.core import serial
 from podium.core.errors import PodiumError, nearest, within
@@ -138,17 +136,11 @@ class Method(Value):
 
     def to_yaml(self) -> str:
         """Complete and readable; `Method.from_yaml` gives an equal method back."""
-        text: str = yaml.safe_dump(serial.encode(self)["Method"], sort_keys=False, allow_unicode=True)
-        return text
+        return serial.to_yaml(self)
 
     @classmethod
     def from_yaml(cls, text: str) -> Method:
-        data = serial.from_yaml(text)
-        if not isinstance(data, Mapping):
-            raise PodiumError("A method in YAML is a mapping from stages to parts.")
-        method = serial.build("Method", dict(data))
-        assert isinstance(method, Method)
-        return method
+        return serial.read(cls, text)
 
     def check(self, columns: Iterable[str] = (), *, signals: Iterable[str] | None = None) -> list[Finding]:
         """Reasons why the method cannot work, or may not do what it says. See `podium.core.check`."""

@@ -10,7 +10,7 @@ import re
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
@@ -18,7 +18,9 @@ from podium.core.errors import PodiumError, nearest
 from podium.core.signal import Signal
 from podium.core.value import REGISTRY, Value
 
-__all__ = ["decode", "encode", "from_yaml", "load_class"]
+__all__ = ["decode", "encode", "from_yaml", "load_class", "read", "to_yaml"]
+
+V = TypeVar("V", bound=Value)
 
 
 class _Loader(yaml.SafeLoader):
@@ -36,6 +38,23 @@ def from_yaml(text: str) -> Any:
         return yaml.load(text, _Loader)
     except yaml.YAMLError as error:
         raise PodiumError(f"This is not YAML: {error}") from error
+
+
+def to_yaml(value: Value) -> str:
+    """The settings of a value as YAML, without its class; `read` is the inverse."""
+    (settings,) = encode(value).values()
+    text: str = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
+    return text
+
+
+def read(cls: type[V], text: str) -> V:
+    """A value of this class from the YAML of its settings."""
+    data = from_yaml(text)
+    if not isinstance(data, dict):
+        raise PodiumError(f"A {cls.__name__.lower()} in YAML is a mapping from settings to values.")
+    value = build(cls.__name__, data)
+    assert isinstance(value, cls)
+    return value
 
 
 def encode(value: Any) -> Any:

@@ -116,8 +116,9 @@ def _joint(decoder: Decoder, joint: Joint) -> Apply:
 
 
 def _linear(decoder: Decoder, module: nn.Module) -> Apply:
-    plain = type(module) is nn.Linear
-    return _product(decoder.transposed(module.weight.data), module.bias) if plain else module
+    if type(module) is not nn.Linear:
+        return module
+    return _product(decoder.transposed(module.weight.data), module.bias)
 
 
 def _product(weight: Tensor, bias: Tensor | None) -> Apply:

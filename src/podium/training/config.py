@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import yaml
-
 from podium.core import serial
-from podium.core.errors import PodiumError, nearest, one_of, within
+from podium.core.errors import one_of, within
 from podium.core.method import Method
 from podium.core.value import Value
 
@@ -68,17 +66,8 @@ class Config(Value):
         one_of(self, "dtype", ("float32", "bfloat16", "float64"))
 
     def to_yaml(self) -> str:
-        text: str = yaml.safe_dump(serial.encode(self)["Config"], sort_keys=False, allow_unicode=True)
-        return text
+        return serial.to_yaml(self)
 
     @classmethod
     def from_yaml(cls, text: str) -> Config:
-        data = yaml.safe_load(text)
-        if not isinstance(data, dict):
-            raise PodiumError("A config is a mapping from settings to values.")
-        for key in data:
-            if key not in cls.field_names():
-                raise PodiumError(f"A config has no setting {key!r}. {nearest(str(key), cls.field_names())}")
-        config = serial.build("Config", data)
-        assert isinstance(config, Config)
-        return config
+        return serial.read(cls, text)
