@@ -127,7 +127,9 @@ def main() -> None:
         # The median step: these machines are noisy.
         middle = sorted(result["seconds"])[len(result["seconds"]) // 2]
         rates[name] = PROMPTS * COPIES / middle
-        print(f"{name:<7} {rates[name]:8.0f} rollouts/s   {middle:.3f} s a step   {result['length']:.1f} tokens a rollout")
+        print(
+            f"{name:<7} {rates[name]:8.0f} rollouts/s   {middle:.3f} s a step   {result['length']:.1f} tokens a rollout"
+        )
     print(f"ratio   {rates['podium'] / rates['trl']:8.2f}")
 
 

@@ -15,6 +15,7 @@ from podium.core.errors import PodiumError
 from podium.rollout.plan import Plan, Play
 from podium.sampler.request import Completion, Generate, Sampler, Stop
 from podium.training.acting import Actor
+from podium.worlds.world import Answer as OneTurn
 from podium.worlds.world import Episode, Feedback, World
 
 __all__ = ["Driver"]
@@ -131,6 +132,7 @@ class _Episodes:
             stream=(*play.request.stream, play.wave, turn),
             first=rows[0].index,
             capture=self.driver.capture,
+            keep=not isinstance(self.driver.world, OneTurn),  # nobody goes on from an answer
         )
 
         def written(completions: list[Completion]) -> None:
