@@ -9,11 +9,15 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+import torch
 from safetensors.torch import load_file
 
 import podium
+from podium.sampler.local import LocalSampler
 from podium.store.run import RunDirectory
 from podium.training.config import Config
+from podium.training.loop import iterate
+from podium.training.run import Run
 from podium.training.session import configure, resume, train
 
 TINY = {"world": "echo", "level": 1, "tasks": 4, "eval_tasks": 8, "eval_every": 0, "lr": 3e-4}
@@ -87,6 +91,23 @@ def test_base_methods_train_with_finite_numbers_and_a_gradient(method: str, tmp_
     last = result.metrics[-1]
     assert last["grad_norm.policy"] > 0
     assert last["rollouts"] >= 16
+
+
+def test_a_greedy_baseline_beside_a_single_rollout_does_not_alarm_the_sentinel(tmp_path: Path) -> None:
+    result = train(small(podium.methods.get("remax", n=1), iterations=2), out=tmp_path / "run")
+    assert result.metrics[-1]["sampler_gap"] < 1e-4
+
+
+def test_a_sampler_with_stale_weights_stops_the_run() -> None:
+    run = Run.make(small(iterations=2))
+    stale = run.policy.frozen_copy()
+    run.driver.sampler = LocalSampler(stale)
+    with torch.no_grad():
+        for parameter in run.policy.parameters():
+            parameter.add_(0.05 * torch.randn_like(parameter))
+    run.policy.bump()
+    with pytest.raises(podium.PodiumError, match="Sampler and trainer disagree"):
+        iterate(run)
 
 
 def test_several_updates_a_batch_leave_the_old_policy_behind(tmp_path: Path) -> None:

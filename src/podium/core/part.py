@@ -109,9 +109,13 @@ class Select(Part):
 
 
 class Strategy(Part):
-    """How rollouts are made."""
+    """How rollouts are made: a plan for each task (`podium.rollout.plan`)."""
 
     stage = "rollout"
+
+    def plan(self, task: Any) -> Any:
+        """A generator of waves of requests that returns the rollouts of one task."""
+        raise NotImplementedError
 
 
 class Reward(_BatchPart):
@@ -125,6 +129,16 @@ class Keep(_BatchPart):
     """Drops what should not be trained: writes `keep` columns that are False there."""
 
     stage = "keep"
+
+    @property
+    def top_up(self) -> bool:
+        """Whether more rollouts are sampled in place of dropped groups."""
+        return False
+
+    @property
+    def max_rounds(self) -> int:
+        """How often a batch is sampled for at most; 0: no limit."""
+        return 1
 
 
 class Advantage(_BatchPart):

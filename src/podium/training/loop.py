@@ -8,11 +8,10 @@ from typing import Any
 
 import torch
 
-from podium.core.batch import Batch
+from podium.core.batch import Batch, Purpose
 from podium.core.errors import PodiumError
 from podium.core.method import Method
 from podium.core.signal import Signal
-from podium.keep import KeepMixed
 from podium.rollout import Sample
 from podium.training.metrics import Metrics
 from podium.training.run import Run
@@ -54,11 +53,11 @@ def _gather(run: Run, method: Method, metrics: Metrics) -> Batch:
     """Sample, reward and keep, until there are enough groups that carry a signal or no more rounds."""
     strategy = method.rollout or Sample()
     wanted, rounds = run.config.tasks, 0
-    top_up = next((k for k in method.keep if isinstance(k, KeepMixed) and k.top_up), None)
+    top_up = next((k for k in method.keep if k.top_up), None)
     kept: list[Batch] = []
     while True:
         requests = run.requests(method, wanted)
-        groups = run.driver.collect([strategy.plan(r) for r in requests])  # type: ignore[attr-defined]
+        groups = run.driver.collect([strategy.plan(r) for r in requests])
         batch = Batch.from_rollouts([r for g in groups for r in g], seed=run.config.seed * 1_000_003 + run.iteration)
         batch = batch.to(device=run.policy.device)
         metrics.sampled(batch)
@@ -66,12 +65,11 @@ def _gather(run: Run, method: Method, metrics: Metrics) -> Batch:
         batch = run.apply(method.keep, batch)
         rounds += 1
         chosen = batch.get("group.keep")
-        if chosen is not None and bool(chosen.any()):
-            kept.append(batch.take("group", chosen))
-        have = batch.size("group") if chosen is None else sum(b.size("group") for b in kept)
         if chosen is None:
             return batch
-        if have >= wanted or top_up is None or rounds == (top_up.max_rounds or -1):
+        if bool(chosen.any()):
+            kept.append(batch.take("group", chosen))
+        if sum(b.size("group") for b in kept) >= wanted or top_up is None or rounds == (top_up.max_rounds or -1):
             break
     if not kept:
         raise PodiumError(
@@ -84,7 +82,8 @@ def _gather(run: Run, method: Method, metrics: Metrics) -> Batch:
 
 def sentinel(run: Run, batch: Batch, metrics: Metrics, rollouts: int = 4) -> None:
     """Score a few sampled tokens again with the trainer's weights: a gap beyond rounding means a stale sampler."""
-    few = batch.take("rollout", torch.arange(min(rollouts, len(batch)), device=batch.device))
+    sampled = (batch["rollout.purpose"] == Purpose.train).nonzero().reshape(-1)  # a greedy one has no distribution
+    few = batch.take("rollout", sampled[:rollouts])
     if few.size("token") == 0:
         return
     sampling = getattr(run.config.method.rollout, "top_p", 1.0)
