@@ -42,7 +42,7 @@ class Dial(NamedTuple):
     aim: float  # pass@1 that the model shall have at temperature 1
 
 
-# What the model shall be able to do: enough to learn from on most levels, and next to nothing on the last of each world.
+# What the model shall be able to do: enough to learn from on most levels, next to nothing on the last of each world.
 DIALS: dict[str, dict[int, Dial]] = {
     "echo": {1: Dial(1, 0.45), 2: Dial(1, 0.35), 3: Dial(1, 0.25), 4: Dial(1, 0.12), 5: Dial(1, 0.012)},
     "sums": {1: Dial(4, 0.45), 2: Dial(5, 0.35), 3: Dial(4, 0.22), 4: Dial(4, 0.12), 5: Dial(5, 0.012)},
