@@ -1,14 +1,11 @@
 """Makes podium/tiny: its tokenizer, its training text, the model, and the table of what it can do.
 
-    python tools/pretrain.py --out DIR --steps 6000 --seed 0 --eval --report DIR/table.json
+    python tools/pretrain.py --out DIR --steps 4000 --seed 0 --eval --report DIR/table.json
 
-The model is half-taught on purpose, so that reinforcement learning has something to do, and entropy something to lose.
-Its text comes from the embedded worlds: questions of the training split with solutions in several styles. First all
-solutions are right, and it learns how things are done. Then, in a few rounds, some solutions go wrong at one step and
-follow from there to a wrong answer, and it learns to be as unreliable as `DIALS` says for each world and level: after
-each round it is measured, and the share of right solutions in the next is adjusted.
-
-A few minutes on a GPU. `--batch 64 --steps 300 --only sums-1` tries it on a CPU.
+The model is half-taught on purpose. Its text comes from the embedded worlds: questions with solutions in several
+styles, of which some go wrong at one step and follow from there to a wrong answer. How often is set per world and
+level in `DIALS`, so that reinforcement learning has something to do, and entropy something to lose. Nothing of the
+test split is in the text. A few minutes on a GPU; `--batch 128 --steps 300` tries it on a CPU.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ import math
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from random import Random
@@ -39,15 +36,15 @@ from podium.worlds import Puzzle, Task
 
 class Dial(NamedTuple):
     share: float  # of the training text
-    aim: float  # pass@1 that the model shall have at temperature 1
+    right: float  # share of its solutions that are right
 
 
-# What the model shall be able to do: enough to learn from on most levels, next to nothing on the last of each world.
+# How much of each world and level is in the text, and how much of that is right.
 DIALS: dict[str, dict[int, Dial]] = {
-    "echo": {1: Dial(1, 0.45), 2: Dial(1, 0.35), 3: Dial(1, 0.25), 4: Dial(1, 0.12), 5: Dial(1, 0.012)},
-    "sums": {1: Dial(4, 0.45), 2: Dial(5, 0.35), 3: Dial(4, 0.22), 4: Dial(4, 0.12), 5: Dial(5, 0.012)},
-    "countdown": {1: Dial(4, 0.45), 2: Dial(8, 0.35), 3: Dial(8, 0.20), 4: Dial(6, 0.10), 5: Dial(4, 0.012)},
-    "rules": {1: Dial(3, 0.45), 2: Dial(3, 0.35), 3: Dial(3, 0.22), 4: Dial(3, 0.12), 5: Dial(3, 0.012)},
+    "echo": {1: Dial(1, 0.45), 2: Dial(1, 0.35), 3: Dial(1, 0.25), 4: Dial(1, 0.10), 5: Dial(1, 0.015)},
+    "sums": {1: Dial(3, 0.55), 2: Dial(4, 0.40), 3: Dial(4, 0.22), 4: Dial(3, 0.08), 5: Dial(4, 0.015)},
+    "countdown": {1: Dial(4, 0.60), 2: Dial(8, 0.55), 3: Dial(8, 0.40), 4: Dial(5, 0.25), 5: Dial(4, 0.03)},
+    "rules": {1: Dial(3, 0.55), 2: Dial(3, 0.40), 3: Dial(3, 0.22), 4: Dial(3, 0.08), 5: Dial(3, 0.012)},
 }
 
 
@@ -65,12 +62,8 @@ STYLES: dict[str, dict[str, Manner]] = {
 }
 DOMAIN_RISK = {"": 1.0, "paint": 0.7, "order": 0.9, "lamps": 1.1, "liars": 1.4}
 
-CLEAN = 0.55  # share of the steps in which all solutions are right
-ROUNDS = 3  # of the rest: text at the present dials, then a measurement
-MEASURED = (64, 32)  # tasks and answers of a measurement, per world and level
 FIRST_TASK = 1_000_000  # the text uses other tasks of the training split than a training run, which begins at 0
 CHUNK = 5_000  # examples that one process writes at a time
-MOST = 3_000_000  # examples of a round; more steps go through them again
 VOCABULARY = 1024
 CONTEXT = 512
 CONTROL = ["<|pad|>", "<|begin|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>", "<|tool|>"]
@@ -103,23 +96,25 @@ outside near far long short high low good bad best worst possible impossible
 """
 
 
-def worlds_of_text(only: list[str] | None = None) -> list[Puzzle]:
+def worlds_of_text(only: list[str] | None = None) -> list[tuple[Puzzle, Dial]]:
     found = []
     for name, levels in DIALS.items():
-        for level in levels:
-            if not only or f"{name}-{level}" in only:
-                world = worlds.get(name, level=level)
-                assert isinstance(world, Puzzle)
-                found.append(world)
+        for level, dial in levels.items():
+            if only and f"{name}-{level}" not in only:
+                continue
+            world = worlds.get(name, level=level)
+            assert isinstance(world, Puzzle)
+            found.append((world, dial))
     return found
 
 
-def example(world: Puzzle, index: int, right: float, rng: Random) -> tuple[Task, str]:
-    """A task and a solution that is right about this often."""
+def example(world: Puzzle, dial: Dial, index: int, rng: Random) -> tuple[Task, str]:
+    """A task and a solution that is right as often as the dials say."""
     task = world.task(FIRST_TASK + index)
     manners = STYLES[world.name]
     style = rng.choices(list(manners), [m.share for m in manners.values()])[0]
-    return task, world.attempt(task, style, right=right ** (manners[style].risk * DOMAIN_RISK[task.domain]))
+    right = dial.right ** (manners[style].risk * DOMAIN_RISK[task.domain])
+    return task, world.attempt(task, style, right=right)
 
 
 # The tokenizer
@@ -161,9 +156,9 @@ def build_tokenizer(out: Path, seed: int) -> None:
 
 def _tokenizer_text(seed: int) -> Iterator[str]:
     rng = Random(seed)
-    for world in worlds_of_text():
+    for world, dial in worlds_of_text():
         for index in range(200):
-            task, solution = example(world, index, 1.0, rng)
+            task, solution = example(world, dial, index, rng)
             yield f"{task.prompt}\n{solution}"
             yield world.replace(instructions=True).task(index).prompt
     for _ in range(20):
@@ -181,45 +176,57 @@ class Text(NamedTuple):
     prompts: np.ndarray
 
 
-class Job(NamedTuple):
-    """A part of the text, which depends on nothing else."""
-
-    tokenizer: str
-    right: dict[str, float]  # share of right solutions by world and level: "sums-2"
-    seed: int
-    first: int  # number of the first example
-    count: int
-
-
-def make_text(jobs: list[Job], run: Callable[..., Any] = map) -> Text:
-    """The text of several jobs; `run` may give them to several processes."""
-    parts = list(run(write_part, jobs))
+def make_text(
+    tokenizer: str, only: list[str] | None, examples: int, seed: int, processes: int
+) -> tuple[Text, dict[str, float]]:
+    """The training text and the share of right solutions in it, per world and level."""
+    jobs = [(tokenizer, only, seed, first, min(CHUNK, examples - first)) for first in range(0, examples, CHUNK)]
+    if processes > 1:
+        with multiprocessing.get_context("spawn").Pool(processes) as pool:
+            parts = pool.map(_chunk, jobs, chunksize=1)
+    else:
+        parts = [_chunk(job) for job in jobs]
     lengths = np.concatenate([p[1] for p in parts])
-    return Text(
+    text = Text(
         np.concatenate([p[0] for p in parts]),
         np.concatenate([[0], np.cumsum(lengths)]),
         np.concatenate([p[2] for p in parts]),
     )
+    right: dict[str, list[int]] = {}
+    for part in parts:
+        for name, (good, total) in part[3].items():
+            sums = right.setdefault(name, [0, 0])
+            sums[0] += good
+            sums[1] += total
+    return text, {name: good / total for name, (good, total) in sorted(right.items())}
 
 
-def write_part(job: Job) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Token ids; per example, how many there are and how many of them are the prompt's."""
+def _chunk(
+    job: tuple[str, list[str] | None, int, int, int],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, list[int]]]:
+    """A part of the text that depends on its place alone, not on the process that makes it."""
+    path, only, seed, first, count = job
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    tokenizer = Tokenizer.from_file(str(Path(job.tokenizer) / "tokenizer.json"))
-    sources = worlds_of_text(list(job.right))
-    shares = [DIALS[world.name][world.level].share for world in sources]
-    rng = Random(f"{job.seed}/{job.first}")
+    tokenizer = Tokenizer.from_file(str(Path(path) / "tokenizer.json"))
+    sources = worlds_of_text(only)
+    shares = [dial.share for _, dial in sources]
+    rng = Random(f"{seed}/{first}")
     prompts, answers = [], []
-    for index in range(job.first, job.first + job.count):
-        world = rng.choices(sources, shares)[0]
-        task, solution = example(world, index, job.right[f"{world.name}-{world.level}"], rng)
+    right: dict[str, list[int]] = {}
+    for index in range(first, first + count):
+        world, dial = rng.choices(sources, shares)[0]
+        task, solution = example(world, dial, index, rng)
         prompts.append(f"<|begin|><|user|>{task.prompt}<|end|><|assistant|>")
         answers.append(f"{solution}<|end|>")
+        if index % 10 == 0:
+            tally = right.setdefault(f"{world.name} {world.level}", [0, 0])
+            tally[0] += bool(world.grade(task, solution).info["correct"])
+            tally[1] += 1
     before = [e.ids for e in tokenizer.encode_batch(prompts)]
     after = [e.ids for e in tokenizer.encode_batch(answers)]
     ids = np.array([i for pair in zip(before, after, strict=True) for part in pair for i in part], np.int16)
     lengths = np.array([len(b) + len(a) for b, a in zip(before, after, strict=True)], np.int64)
-    return ids, lengths, np.array([len(b) for b in before], np.int16)
+    return ids, lengths, np.array([len(b) for b in before], np.int16), right
 
 
 # The model
@@ -264,53 +271,52 @@ def batches(text: Text, size: int, steps: int, seed: int) -> Iterator[np.ndarray
                 yield rows[i]
 
 
-class Trainer:
+def train(model: LlamaForCausalLM, text: Text, args: argparse.Namespace, device: str) -> None:
     """Next tokens of the answers, given the questions."""
+    model.train()
+    weights = [p for p in model.parameters() if p.dim() > 1]
+    others = [p for p in model.parameters() if p.dim() <= 1]
+    optimizer = torch.optim.AdamW(
+        [{"params": weights, "weight_decay": 0.05}, {"params": others, "weight_decay": 0.0}],
+        lr=args.lr,
+        betas=(0.9, 0.98),
+        fused=device == "cuda",
+    )
+    warmup = min(200, args.steps // 10 + 1)
 
-    def __init__(self, model: LlamaForCausalLM, args: argparse.Namespace, device: str) -> None:
-        self.model, self.args, self.device = model, args, device
-        weights = [p for p in model.parameters() if p.dim() > 1]
-        others = [p for p in model.parameters() if p.dim() <= 1]
-        groups = [{"params": weights, "weight_decay": 0.05}, {"params": others, "weight_decay": 0.0}]
-        self.optimizer = torch.optim.AdamW(groups, lr=args.lr, betas=(0.9, 0.98), fused=device == "cuda")
-        self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, self._scale)
-        self.step = 0
-
-    def _scale(self, step: int) -> float:
-        warmup = min(200, self.args.steps // 10 + 1)
+    def scale(step: int) -> float:
         if step < warmup:
             return (step + 1) / warmup
-        return 0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, self.args.steps - warmup)))
+        return 0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, args.steps - warmup)))
 
-    def run(self, text: Text, steps: int) -> None:
-        self.model.train()
-        ids, starts, prompts = (torch.from_numpy(array).to(self.device) for array in text)
-        lengths = np.diff(text.starts)
-        precision = (
-            torch.autocast("cuda", torch.bfloat16) if self.args.bf16 and self.device == "cuda" else nullcontext()
-        )
-        began, tokens = time.perf_counter(), 0
-        for i, rows in enumerate(batches(text, self.args.batch, steps, self.args.seed + self.step)):
-            width = int(lengths[rows].max())
-            tokens += int(lengths[rows].sum())
-            row = torch.from_numpy(rows).to(self.device)
-            place = torch.arange(width, device=self.device)
-            inside = place < (starts[row + 1] - starts[row])[:, None]
-            batch = ids[(starts[row][:, None] + place).clamp(max=len(ids) - 1)].long() * inside  # padding is token 0
-            answer = (inside & (place >= prompts[row][:, None]))[:, 1:]
-            with precision:  # what pads the right end is seen by nothing before it
-                hidden = self.model.model(input_ids=batch[:, :-1], use_cache=False).last_hidden_state
-                logits = self.model.lm_head(hidden[answer])
-            loss = F.cross_entropy(logits.float(), batch[:, 1:][answer])
-            self.optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-            self.optimizer.step()
-            self.schedule.step()
-            self.step += 1
-            if i % max(1, steps // 8) == 0 or i == steps - 1:
-                speed = tokens / (time.perf_counter() - began)
-                print(f"  step {self.step:>6}  loss {loss.item():.4f}  {speed:,.0f} tokens/s", flush=True)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, scale)
+    ids = torch.from_numpy(text.ids).to(device)
+    starts = torch.from_numpy(text.starts).to(device)
+    prompts = torch.from_numpy(text.prompts).to(device)
+    longest = np.diff(text.starts)
+    precision = torch.autocast("cuda", torch.bfloat16) if args.bf16 and device == "cuda" else nullcontext()
+    began, tokens, loss = time.perf_counter(), 0, torch.zeros(())
+    for step, rows in enumerate(batches(text, args.batch, args.steps, args.seed)):
+        width = int(longest[rows].max())
+        tokens += width * len(rows)
+        row = torch.from_numpy(rows).to(device)
+        place = torch.arange(width, device=device)
+        inside = place < (starts[row + 1] - starts[row])[:, None]
+        batch = ids[(starts[row][:, None] + place).clamp(max=len(ids) - 1)].long() * inside  # padding is token 0
+        answer = (inside & (place >= prompts[row][:, None]))[:, 1:]
+        with precision:
+            hidden = model.model(input_ids=batch[:, :-1], use_cache=False).last_hidden_state
+            logits = model.lm_head(hidden[answer])
+        loss = F.cross_entropy(logits.float(), batch[:, 1:][answer])
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        if step % max(1, args.steps // 20) == 0 or step == args.steps - 1:
+            speed = tokens / (time.perf_counter() - began)
+            print(f"  step {step:>6}  loss {loss.item():.4f}  {speed:,.0f} tokens/s", flush=True)
+            model.save_pretrained(args.out)  # a run that is stopped leaves something to look at
 
 
 # What it can do
@@ -358,121 +364,57 @@ def pass_at(k: int, n: int, right: int) -> float:
     return 1 - math.comb(n - right, k) / math.comb(n, k)
 
 
-def measure(model: Any, tokenizer: Any, world: Puzzle, tasks: int, n: int, args: argparse.Namespace) -> dict[str, Any]:
-    """pass@k, entropy, length and different right answers of a task, on held-out tasks."""
+def evaluate(model: Any, tokenizer: Any, args: argparse.Namespace) -> list[dict[str, Any]]:
+    """pass@k, entropy and length per world and level, on held-out tasks."""
     model.eval()
-    asked = [world.task(i, "test") for i in range(tasks)]
-    copies = [task for task in asked for _ in range(n)]
-    texts: list[str] = []
-    lengths, entropies = [], []
-    for at in range(0, len(copies), args.eval_batch):
-        part = [task.prompt for task in copies[at : at + args.eval_batch]]
-        said, length, entropy = sample(model, tokenizer, part, world.max_tokens, args.seed + at)
-        texts += said
-        lengths.append(length)
-        entropies.append(entropy)
-    graded = [world.grade(task, text).info for task, text in zip(copies, texts, strict=True)]
-    groups = [graded[i : i + n] for i in range(0, len(graded), n)]
-    right = [sum(info["correct"] for info in group) for group in groups]
-    row: dict[str, Any] = {"world": world.name, "level": world.level}
-    row |= {f"pass@{k}": float(np.mean([pass_at(k, n, r) for r in right])) for k in (1, 8, 64) if k <= n}
-    row["entropy"] = float(torch.cat(entropies).mean())
-    row["length"] = float(torch.cat(lengths).mean())
-    row["ways"] = float(np.mean([len({i["answer"] for i in group if i["correct"]}) for group in groups]))
-    domains: dict[str, list[int]] = {}
-    for task, r in zip(asked, right, strict=True):
-        domains.setdefault(task.domain, []).append(r)
-    if len(domains) > 1:
-        row["domains"] = {name: float(np.mean(r)) / n for name, r in sorted(domains.items())}
-    row["samples"] = [
-        [asked[0].prompt, text, info["correct"]] for text, info in zip(texts[:n], graded[:n], strict=True)
-    ]
-    return row
-
-
-def table(model: Any, tokenizer: Any, args: argparse.Namespace) -> list[dict[str, Any]]:
-    """Every world and level, printed as it is measured."""
-    ks = [k for k in (1, 8, 64) if k <= args.eval_samples]
-    print("world      level  " + "".join(f"pass@{k:<5}" for k in ks) + "entropy  length  ways", flush=True)
+    tasks, n = args.eval_tasks, args.eval_samples
+    ks = [k for k in (1, 8, 64) if k <= n]
     rows = []
-    for world in worlds_of_text(args.only):
-        row = measure(model, tokenizer, world, args.eval_tasks, args.eval_samples, args)
-        values = "".join(f"{row[f'pass@{k}']:<10.3f}" for k in ks)
+    print("world      level  " + "  ".join(f"pass@{k:<3}" for k in ks) + "  entropy  length  ways", flush=True)
+    for world, _ in worlds_of_text(args.only):
+        asked = [world.task(i, "test") for i in range(tasks)]
+        copies = [task for task in asked for _ in range(n)]
+        texts: list[str] = []
+        lengths, entropies = [], []
+        for at in range(0, len(copies), args.eval_batch):
+            part = [task.prompt for task in copies[at : at + args.eval_batch]]
+            said, length, entropy = sample(model, tokenizer, part, world.max_tokens, args.seed + at)
+            texts += said
+            lengths.append(length)
+            entropies.append(entropy)
+        graded = [world.grade(task, text).info for task, text in zip(copies, texts, strict=True)]
+        groups = [graded[i : i + n] for i in range(0, len(graded), n)]
+        right = [sum(info["correct"] for info in group) for group in groups]
+        row: dict[str, Any] = {"world": world.name, "level": world.level}
+        row |= {f"pass@{k}": float(np.mean([pass_at(k, n, r) for r in right])) for k in ks}
+        row["entropy"] = float(torch.cat(entropies).mean())
+        row["length"] = float(torch.cat(lengths).mean())
+        row["ways"] = float(np.mean([len({i["answer"] for i in group if i["correct"]}) for group in groups]))
+        by_domain: dict[str, list[int]] = {}
+        for task, r in zip(asked, right, strict=True):
+            by_domain.setdefault(task.domain, []).append(r)
+        if len(by_domain) > 1:
+            row["domains"] = {name: float(np.mean(r)) / n for name, r in sorted(by_domain.items())}
+        rows.append(row)
+        values = "  ".join(f"{row[f'pass@{k}']:<8.3f}" for k in ks)
         domains = "  ".join(f"{name} {value:.3f}" for name, value in row.get("domains", {}).items())
         print(
-            f"{world.name:<10} {world.level:>5}  {values}{row['entropy']:<7.3f}  {row['length']:<6.1f}  "
+            f"{world.name:<10} {world.level:>5}  {values}  {row['entropy']:<7.3f}  {row['length']:<6.1f}  "
             f"{row['ways']:<4.1f}  {domains}",
             flush=True,
         )
-        row["samples"] = row["samples"][: args.show]
-        for prompt, text, correct in row["samples"]:
-            print(f"    {prompt!r} {text!r} {'right' if correct else 'wrong'}")
-        rows.append(row)
+        if args.show:
+            for text, info in list(zip(texts, graded, strict=True))[: args.show]:
+                print(f"    {asked[0].prompt!r} {text!r} {'right' if info['correct'] else 'wrong'}")
     return rows
-
-
-def adjusted(right: float, measured: float, aim: float) -> float:
-    """The share of right solutions that should bring pass@1 to its aim; one step is at most a factor of four."""
-    return min(1.0, right * min(4.0, max(0.25, aim / max(measured, 1e-9))))
-
-
-def teach(args: argparse.Namespace, device: str, report: dict[str, Any], phase: Callable[[str, float], None]) -> None:
-    """Tokenizer, text and model into the folder `args.out`."""
-    began = time.perf_counter()
-    build_tokenizer(args.out, args.seed)
-    tokenizer = AutoTokenizer.from_pretrained(args.out)
-    model = build_model(args.seed).to(device)
-    trainer = Trainer(model, args, device)
-    print(f"{sum(p.numel() for p in model.parameters()):,} parameters")
-    phase("tokenizer", began)
-
-    sources = {f"{world.name}-{world.level}": world for world in worlds_of_text(args.only)}
-    aims = {name: DIALS[world.name][world.level].aim for name, world in sources.items()}
-    right = dict.fromkeys(sources, 1.0)
-    clean = round(args.steps * CLEAN)
-    bounds = [0, clean, *(clean + (args.steps - clean) * r // ROUNDS for r in range(1, ROUNDS + 1))]
-    first = 0
-    report["right"] = []
-    with multiprocessing.get_context("spawn").Pool(args.processes) if args.processes > 1 else nullcontext() as pool:
-        for turn, steps in enumerate(np.diff(bounds).tolist()):
-            if turn == 1:
-                right = dict(aims)
-            elif turn > 1:
-                began = time.perf_counter()
-                for name, world in sources.items():
-                    measured = measure(model, tokenizer, world, *MEASURED, args)["pass@1"]
-                    right[name] = adjusted(right[name], measured, aims[name])
-                phase(f"measurement {turn}", began)
-            report["right"].append(dict(right))
-
-            began = time.perf_counter()
-            count = min(steps * args.batch, MOST)
-            jobs = [
-                Job(str(args.out), right, args.seed, at, min(CHUNK, first + count - at))
-                for at in range(first, first + count, CHUNK)
-            ]
-            text = make_text(jobs, map if pool is None else pool.map)
-            first += count
-            answers = np.diff(text.starts) - text.prompts
-            print(
-                f"{count:,} examples, {len(text.ids):,} tokens; prompts {text.prompts.mean():.1f} (at most "
-                f"{text.prompts.max()}), answers {answers.mean():.1f} (at most {answers.max()})"
-            )
-            if turn:
-                print("right: " + "  ".join(f"{name} {share:.3f}" for name, share in right.items()))
-            phase(f"text {turn}", began)
-
-            began = time.perf_counter()
-            trainer.run(text, steps)
-            model.save_pretrained(args.out)
-            phase(f"training {turn}", began)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder of the model")
-    parser.add_argument("--steps", type=int, default=6000, help="optimiser steps; 0: only evaluate what is in --out")
+    parser.add_argument("--steps", type=int, default=4000, help="optimiser steps; 0: only evaluate what is in --out")
     parser.add_argument("--batch", type=int, default=1024, help="examples a step")
+    parser.add_argument("--examples", type=int, help="examples of text (default: as many as the steps take, up to 4 M)")
     parser.add_argument("--lr", type=float, default=3e-3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="that write the text")
@@ -482,7 +424,7 @@ def main() -> None:
     parser.add_argument("--eval-tasks", type=int, default=128, help="held-out tasks a level")
     parser.add_argument("--eval-samples", type=int, default=64, help="answers a task")
     parser.add_argument("--eval-batch", type=int, default=4096, help="answers written at once")
-    parser.add_argument("--show", type=int, default=0, help="answers to the first task of each level to print")
+    parser.add_argument("--show", type=int, default=0, help="samples of each level to print")
     parser.add_argument("--report", type=Path, help="file for the table as JSON")
     args = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -496,12 +438,33 @@ def main() -> None:
         print(f"{name}: {seconds[name]} s", flush=True)
 
     if args.steps:
-        teach(args, device, report, phase)
+        began = time.perf_counter()
+        build_tokenizer(args.out, args.seed)
+        phase("tokenizer", began)
+
+        began = time.perf_counter()
+        examples = args.examples or min(args.steps * args.batch, 4_000_000)
+        text, right = make_text(str(args.out), args.only, examples, args.seed, args.processes)
+        answers = np.diff(text.starts) - text.prompts
+        print(
+            f"{examples:,} examples, {len(text.ids):,} tokens; prompts {text.prompts.mean():.1f} (at most "
+            f"{text.prompts.max()}), answers {answers.mean():.1f} (at most {answers.max()})"
+        )
+        print("right in the text: " + ", ".join(f"{name} {share:.3f}" for name, share in right.items()))
+        report |= {"examples": examples, "tokens": len(text.ids), "right": right}
+        phase("text", began)
+
+        began = time.perf_counter()
+        model = build_model(args.seed).to(device)
+        print(f"{sum(p.numel() for p in model.parameters()):,} parameters")
+        train(model, text, args, device)
+        phase("training", began)
+
     if args.eval:
         began = time.perf_counter()
         tokenizer = AutoTokenizer.from_pretrained(args.out)
         model = AutoModelForCausalLM.from_pretrained(args.out, use_safetensors=True).to(device)
-        report["table"] = table(model, tokenizer, args)
+        report["table"] = evaluate(model, tokenizer, args)
         phase("evaluation", began)
     report["seconds"] = seconds
     if args.report:
