@@ -97,58 +97,35 @@ def test_every_level_and_style_has_its_dials(pretrain: ModuleType) -> None:
     }
 
 
-def test_the_text_depends_on_its_seed_and_place_alone(pretrain: ModuleType, folder: Path) -> None:
-    right = {"sums-2": 0.5, "countdown-1": 1.0}
-    jobs = [pretrain.Job(str(folder), right, 0, first, 100) for first in (0, 100, 200)]
-    text = pretrain.make_text(jobs)
-    ids, lengths, prompts = pretrain.write_part(jobs[2])  # as another process would
-    assert (text.ids[text.starts[200] :] == ids).all()
-    assert (text.prompts[200:] == prompts).all()
-    assert text.starts[200] + lengths.sum() == text.starts[-1] == len(text.ids)
-    other = pretrain.make_text([job._replace(seed=1) for job in jobs])
-    assert not (len(text.ids) == len(other.ids) and (text.ids == other.ids).all())
-    end, assistant = 2, 5
-    assert (text.ids[text.starts[1:] - 1] == end).all()
-    assert (text.ids[text.starts[:-1] + text.prompts - 1] == assistant).all()
-
-
-def test_solutions_of_the_text_are_right_as_often_as_its_dials_say(
-    pretrain: ModuleType, folder: Path, tokenizer: Any
+def test_the_text_depends_on_its_seed_and_place_alone(
+    pretrain: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for right, low, high in ((1.0, 1.0, 1.0), (0.3, 0.2, 0.4)):
-        text = pretrain.make_text([pretrain.Job(str(folder), {"sums-2": right}, 0, 0, 300)])
-        good = 0
-        for start, prompt, end in zip(text.starts[:-1], text.prompts, text.starts[1:], strict=True):
-            question, answer = (
-                tokenizer.decode(text.ids[a:b].tolist(), skip_special_tokens=True)
-                for a, b in ((start, start + prompt), (start + prompt, end))
-            )
-            terms = question.removeprefix("sum: ").replace("-", "+-").split("+")
-            good += answer.endswith(f"answer: {sum(map(int, terms))}")
-        assert low <= good / 300 <= high
-
-
-def test_dials_move_towards_their_aim(pretrain: ModuleType) -> None:
-    assert pretrain.adjusted(0.4, measured=0.2, aim=0.3) == pytest.approx(0.6)
-    assert pretrain.adjusted(0.4, measured=0.0, aim=0.3) == 1.0
-    assert pretrain.adjusted(0.01, measured=0.0, aim=0.3) == pytest.approx(0.04)
-    assert pretrain.adjusted(0.4, measured=0.9, aim=0.1) == pytest.approx(0.1)
+    monkeypatch.setattr(pretrain, "CHUNK", 100)
+    first, right = pretrain.make_text(str(folder), None, 300, 0, 1)
+    last_ids, last_lengths, last_prompts, _ = pretrain._chunk((str(folder), None, 0, 200, 100))  # as a process would
+    assert (first.ids[first.starts[200] :] == last_ids).all()
+    assert (first.prompts[200:] == last_prompts).all()
+    assert first.starts[200] + last_lengths.sum() == first.starts[-1] == len(first.ids)
+    other, _ = pretrain.make_text(str(folder), None, 300, 1, 1)
+    assert not (len(first.ids) == len(other.ids) and (first.ids == other.ids).all())
+    assert all(0 <= share <= 1 for share in right.values())
+    end = 2
+    assert (first.ids[first.starts[1:] - 1] == end).all()
+    assert (first.ids[first.starts[:-1] + first.prompts - 1] == 5).all()  # the assistant's turn begins
 
 
 def test_a_small_run_goes_from_text_to_table(
     pretrain: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "tiny"
-    arguments = f"--out {out} --steps 8 --batch 8 --processes 1 --only sums-1 countdown-2 --eval --eval-tasks 2"
+    arguments = f"--out {out} --steps 3 --batch 8 --processes 1 --only sums-1 countdown-2 --eval --eval-tasks 2"
     monkeypatch.setattr(
         sys, "argv", ["pretrain.py", *arguments.split(), "--eval-samples", "8", "--report", str(out / "table.json")]
     )
-    monkeypatch.setattr(pretrain, "MEASURED", (2, 2))
     pretrain.main()
     report = json.loads((out / "table.json").read_text())
     assert [(row["world"], row["level"]) for row in report["table"]] == [("sums", 1), ("countdown", 2)]
-    assert {"tokenizer", "text 0", "training 3", "measurement 3", "evaluation"} <= set(report["seconds"])
-    assert report["right"][0] == {"sums-1": 1.0, "countdown-2": 1.0}
+    assert set(report["seconds"]) == {"tokenizer", "text", "training", "evaluation"}
     assert sum(f.stat().st_size for f in out.iterdir()) < 8e6
     from transformers import AutoModelForCausalLM
 
