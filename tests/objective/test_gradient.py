@@ -25,7 +25,7 @@ from podium.objective import (
     backward,
 )
 from podium.objective.gradient import now_signals, whole_groups
-from podium.shape import DropCovariant, SelectCovariant
+from podium.shape import DropCovariant, SelectTokens
 from tests.objective.model import NOW, OLD, Policy, update
 
 ENTROPY = Signal("entropy", of="now")
@@ -150,12 +150,12 @@ def test_the_gradient_of_every_split_is_the_plain_one(terms: str, split: str) ->
 
 LIVE: dict[str, tuple[tuple[Shape, ...], tuple[Term, ...]]] = {
     "select": (
-        (SelectCovariant(share=0.3),),
+        (SelectTokens("covariance", 0.3, rule="floor"),),
         (PolicyGradient(), KL("abs", anchor="old", where="token.selected", over="all", coefficient=0.7)),
     ),
     "drop": ((DropCovariant(share=0.3, low=-9.0, high=9.0, clip=Clip()),), (PolicyGradient(clip=Clip()),)),
     "both, coupled": (
-        (SelectCovariant(share=0.3), DropCovariant(share=0.2, low=-9.0, high=9.0, clip=Clip())),
+        (SelectTokens("covariance", 0.3, rule="floor"), DropCovariant(share=0.2, low=-9.0, high=9.0, clip=Clip())),
         (PolicyGradient(clip=Clip()), KL("k2", where="token.selected"), GroupSoftmax(), Entropy()),
     ),
 }
@@ -221,6 +221,24 @@ def test_rollouts_without_a_coefficient_are_not_forwarded_and_change_no_denomina
     assert all(policy.calls)
     without = plain(terms, batch.take("rollout", torch.tensor([0, 1, 3, 6, 8, 10])))
     assert abs(without[0] - step.loss) > 1e-3  # the two with weight 0 are still divided by
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("term", [PolicyGradient(clip=Clip()), PolicyGradient(ratio="sequence"), PolicyGradient("none")])
+def test_rollouts_without_an_advantage_are_not_forwarded_and_change_no_gradient(split: str, term: Term) -> None:
+    batch, policy = update(), Policy()
+    advantage = batch["token.advantage"].clone()
+    for row in (2, 7):
+        advantage[batch.link("token", "rollout") == row] = 0
+    batch = batch.with_columns({"token.advantage": advantage})
+    step = backward([term], batch, policy, rows(SPLITS[split][1]))
+    loss, gradient = plain([term], batch)
+    assert step.loss == pytest.approx(loss, rel=1e-12)
+    assert_equal(policy.gradient(), gradient)
+    assert seen(policy).isdisjoint({2, 7})
+    both = Policy()
+    backward([term, Entropy()], batch, both, rows(SPLITS[split][1]))
+    assert {2, 7} <= seen(both)  # another term has something to say
 
 
 def test_a_group_that_a_coupled_term_compares_is_forwarded_as_a_whole() -> None:
@@ -362,7 +380,7 @@ def test_micro_batches_that_lose_or_repeat_a_rollout_are_refused(parts: list[lis
 
 
 def test_signals_are_asked_for_once_and_with_gradient_if_anyone_wants_it() -> None:
-    parts: list[Any] = [SelectCovariant(), PolicyGradient(), KL(), ValueLoss(), EntropyWeighted()]
+    parts: list[Any] = [SelectTokens("covariance", 0.002, rule="floor"), PolicyGradient(), KL(), ValueLoss(), EntropyWeighted()]
     wanted = now_signals(parts)
     assert [s.column for s in wanted] == ["token.now.logp", "token.now.value", "token.now.entropy"]
     assert [s.grad for s in wanted] == [True, True, False]

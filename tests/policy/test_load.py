@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,27 @@ def test_a_missing_directory_is_named(tmp_path: Path) -> None:
         load(tmp_path / "model.txt")
     with pytest.raises(PodiumError, match="There is no file"):
         load(tmp_path / "model.gguf")
+
+
+@pytest.mark.parametrize("package", ["gguf", "accelerate"])
+def test_a_gguf_file_without_its_packages_names_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    (tmp_path / "model.gguf").write_bytes(b"GGUF")
+    module = sys.modules["podium.policy.load"]
+    monkeypatch.setattr(module, "find_spec", lambda name: None if name == package else object())
+    with pytest.raises(PodiumError) as error:
+        load(tmp_path / "model.gguf")
+    assert str(error.value) == f"A GGUF file needs the package {package}: pip install 'podium-rl[gguf]'."
+
+
+def test_a_damaged_gguf_file_is_one_line_without_a_bar(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("gguf", reason="needs the extra `gguf`")
+    pytest.importorskip("accelerate", reason="needs the extra `gguf`")
+    (tmp_path / "model.gguf").write_bytes(b"GGUF")
+    with pytest.raises(PodiumError, match=r"model.gguf cannot be loaded: [^\n]+$"):
+        load(tmp_path / "model.gguf")
+    assert capfd.readouterr().err == ""
 
 
 def test_an_unknown_embedded_model_is_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor
 from podium.core import Batch, PodiumError, Rollout, Signal, Turn
 from podium.policy import FUNCTIONALS, Policy, Rows, functional
 from podium.policy import policy as module
-from podium.policy.functionals import evaluate
+from podium.policy.functionals import LEVELS, evaluate
 from tests.policy import tiny
 
 LOGP = Signal("logp", of="now", grad=True)
@@ -286,3 +287,51 @@ def test_a_turn_without_context_is_refused() -> None:
         tiny.policy().signals(Batch.from_rollouts([Rollout(task=0, turns=[Turn((5, 6))])]), [LOGP])
     with pytest.raises(PodiumError, match="no context"):
         tiny.policy().score([()], [(5,)])
+
+
+@pytest.fixture
+def drift() -> Iterator[Signal]:
+    """A functional of whole rollouts: how many rows, the path of the hidden states, the summed log-probability."""
+
+    @functional("drift", level="rollout")
+    def drift(rows: Rows, scale: float = 1.0) -> Tensor:
+        path = rows.hidden.double().diff(dim=0).norm(dim=-1).sum().float()
+        logp = rows.log_softmax.gather(-1, rows.ids[:, None]).sum()
+        return torch.stack([torch.tensor(float(len(rows.ids))), scale * path, logp])
+
+    yield Signal("drift", of="now", level="rollout", grad=True)
+    FUNCTIONALS.pop("drift")
+    LEVELS.pop("drift")
+
+
+@EITHER
+def test_a_functional_of_a_rollout_sees_the_tokens_that_the_model_wrote_there(family: str, drift: Signal) -> None:
+    policy, made = tiny.policy(family), rollouts()
+    batch = Batch.from_rollouts(made)
+    found = policy.signals(batch, [drift, LOGP], grad=True)
+    logp, _ = by_hand(policy, made)
+    summed = batch.reduce(logp, "token", "rollout", "sum")
+    torch.testing.assert_close(found[drift][:, 2], summed, atol=1e-4, rtol=1e-5)
+    assert found[drift][:, 0].tolist() == [sum(len(t.ids) for t in r.turns) for r in made]  # 0 for the empty answer
+    wanted = torch.autograd.grad(summed.sum(), list(policy.parameters()), allow_unused=True)
+    got = torch.autograd.grad(found[drift][:, 2].sum(), list(policy.parameters()), allow_unused=True)
+    for a, b in zip(got, wanted, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-3, rtol=1e-3)
+
+
+@EITHER
+def test_functionals_of_rollouts_do_not_depend_on_the_split(family: str, drift: Signal) -> None:
+    policy, batch = tiny.policy(family), Batch.from_rollouts(rollouts())
+    whole = policy.signals(batch, [drift])[drift]
+    for part in torch.randperm(len(batch)).split(4):
+        torch.testing.assert_close(
+            policy.signals(batch.take("rollout", part), [drift])[drift], whole[part], atol=1e-4, rtol=1e-4
+        )
+
+
+def test_a_signal_is_asked_for_at_the_level_of_its_functional(drift: Signal) -> None:
+    batch = Batch.from_rollouts(rollouts())
+    with pytest.raises(PodiumError, match="level of rollouts"):
+        tiny.policy().signals(batch, [Signal("drift")])
+    with pytest.raises(PodiumError, match="'token' or of a whole 'rollout'"):
+        functional("wide", level="group")

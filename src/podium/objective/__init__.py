@@ -1,23 +1,47 @@
 """The objective stage: terms that add up, and the plan of the updates."""
 
-from podium.objective.classify import GroupSoftmax, RolloutLogistic
+from podium.objective.answer import DirectLikelihood
+from podium.objective.bellman import BellmanRegression
+from podium.objective.classify import GroupContrast, GroupSoftmax, RolloutLogistic, RolloutRegression
+from podium.objective.constraint import StayWithin
+from podium.objective.distil import Distil
+from podium.objective.entropy import CovarianceEntropy, Entropy, EntropyTarget
+from podium.objective.flow import FlowMatch
 from podium.objective.gradient import Forward, Step, backward
-from podium.objective.regularize import KL, Entropy, Likelihood, ValueLoss
-from podium.objective.surrogate import Clip, PolicyGradient
+from podium.objective.guide import Guide
+from podium.objective.kl_control import AsymmetricKL, EntropyGatedKL
+from podium.objective.regularize import KL, Likelihood, ValueLoss
+from podium.objective.surrogate import Clip, PolicyGradient, Target
 from podium.objective.term import Aggregate, Term
 from podium.objective.updates import Updates
+from podium.objective.value import AnswerValue, AnswerValueLoss
 
 __all__ = [
     "KL",
     "Aggregate",
+    "AnswerValue",
+    "AnswerValueLoss",
+    "AsymmetricKL",
+    "BellmanRegression",
     "Clip",
+    "CovarianceEntropy",
+    "DirectLikelihood",
+    "Distil",
     "Entropy",
+    "EntropyGatedKL",
+    "EntropyTarget",
+    "FlowMatch",
     "Forward",
+    "GroupContrast",
     "GroupSoftmax",
+    "Guide",
     "Likelihood",
     "PolicyGradient",
     "RolloutLogistic",
+    "RolloutRegression",
+    "StayWithin",
     "Step",
+    "Target",
     "Term",
     "Updates",
     "ValueLoss",

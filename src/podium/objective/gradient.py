@@ -1,9 +1,9 @@
 """Exact gradients of an objective, however an update is split into micro-batches.
 
-Denominators, weights and live parts are fixed for the whole update first, and rollouts without any coefficient are
-left out. If every micro-batch holds whole units of what the terms couple, one pass is exact. Otherwise two: the signals
-of the whole update without a graph; the loss and its gradient with respect to those vectors; then a forward per
-micro-batch that back-propagates these coefficients.
+Denominators, weights and live parts are fixed for the whole update first, and rollouts to which no term gives a
+gradient (a coefficient of 0, an advantage of 0) are left out. If every micro-batch holds whole units of what the terms
+couple, one pass is exact. Otherwise two: the signals of the whole update without a graph; the loss and its gradient
+with respect to those vectors; then a forward per micro-batch that back-propagates these coefficients.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
-from podium.core.part import Shape
+from podium.core.part import Metric, Shape
 from podium.core.signal import Signal
 from podium.objective.term import COUPLINGS, Term
 
@@ -37,8 +37,17 @@ class Step:
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     passes: int = 1  # forwards of each rollout that has a gradient
 
+    @classmethod
+    def joined(cls, steps: Sequence[Step]) -> Step:
+        """What came of an update of several learners."""
+        terms: dict[str, float] = {}
+        for name, value in (item for s in steps for item in s.terms.items()):
+            terms[name] = terms.get(name, 0.0) + value
+        watched = {name: value for s in steps for name, value in s.diagnostics.items()}
+        return cls(sum(s.loss for s in steps), terms, watched, max((s.passes for s in steps), default=1))
 
-def now_signals(parts: Sequence[Term | Shape]) -> list[Signal]:
+
+def now_signals(parts: Sequence[Term | Shape | Metric]) -> list[Signal]:
     """The signals of the current policy that these parts read, each once."""
     found: dict[str, Signal] = {}
     for part in parts:
@@ -63,7 +72,7 @@ def backward(
     update: Batch,
     forward: Forward,
     micro_batches: Sequence[Tensor] | None = None,
-    live: Sequence[Shape] = (),
+    live: Sequence[Shape | Metric] = (),
 ) -> Step:
     """Accumulate the exact gradient of Σ terms into the parameters behind `forward`."""
     splits = _splits(update, micro_batches)
@@ -89,6 +98,7 @@ def backward(
         _second_pass(slopes, update, forward, splits, watch)
     elif splits:
         _one_pass(terms, update, forward, splits, watch)
+    watch.report([part for part in live if isinstance(part, Metric)], update)
     return watch.step(passes=2 if live or coupled else 1)
 
 
@@ -108,12 +118,14 @@ def _coefficient(number: int, term: Term) -> str:
 
 
 def _carrying(terms: Sequence[Term], update: Batch) -> Tensor:
-    """[rollout] whether any term has a coefficient in the unit that it couples around the rollout."""
+    """[rollout] whether any term has something to say in the unit that it couples around the rollout."""
     carrying = torch.zeros(len(update), dtype=torch.bool, device=update.device)
     for number, term in enumerate(terms):
         unit = {"token": "rollout", "update": "batch"}.get(term.couples, term.couples)
         unit = unit if update.is_above(unit, term.level) else term.level
         nonzero = update[_coefficient(number, term)] != 0
+        silent = term.silent(update)
+        nonzero = nonzero if silent is None else nonzero & ~silent
         carrying |= update.spread(update.partition(term.level, unit).agg.any(nonzero), unit, "rollout")
     return carrying
 
@@ -205,6 +217,13 @@ class _Watch:
                     members = value[c != 0]
                     self.sums[name] = (total + float(members.to(torch.float64).sum()), count + len(members))
         return torch.stack(values) if values else torch.zeros(0)
+
+    def report(self, metrics: Sequence[Metric], update: Batch) -> None:
+        """The means of what metrics of the current policy have found, over the elements where it is defined."""
+        for name in (name for part in metrics for name in part.provides):
+            values = update[name].double()
+            found = values[values.isfinite()]
+            self.sums[name.partition(".")[2]] = (float(found.sum()), len(found))
 
     def gap(self, now: Tensor, before: Tensor) -> None:
         """How far the second pass is from the first: nothing, unless the forward is not a function of its input."""

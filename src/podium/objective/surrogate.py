@@ -15,26 +15,45 @@ from podium.core.signal import Signal
 from podium.core.value import Value
 from podium.objective.term import Term
 
-__all__ = ["Clip", "PolicyGradient"]
+__all__ = ["Bounds", "Clip", "PolicyGradient", "Target"]
 
 NOW = Signal("logp", of="now", grad=True)
 
 
-class Clip(Value):
-    """Bounds of the ratio: [1 − low, 1 + high]; each may be a number or the name of a token column.
+class Bounds(Value):
+    """Bounds of the ratio: [1 − low, 1 + high]; each may be a number or the name of a column at any level."""
+
+    low: Number | str = 0.2
+    high: Number | str = 0.2
+
+    def __post_init__(self) -> None:
+        within(self, "low", 0, column=True)
+        within(self, "high", 0, column=True)
+
+    def needs(self) -> tuple[str, ...]:
+        return tuple(b for b in (self.low, self.high) if isinstance(b, str))
+
+    def bounds(self, batch: Batch) -> tuple[Tensor | float, Tensor | float]:
+        """The smallest and largest ratio, as numbers or [token]."""
+
+        def bound(b: Number | str) -> Tensor | float:
+            return batch.spread(batch[b], batch.name(b).partition(".")[0], "token") if isinstance(b, str) else float(b)
+
+        return 1 - bound(self.low), 1 + bound(self.high)
+
+
+class Clip(Bounds):
+    """What lies outside the bounds [1 − low, 1 + high] is cut off.
 
     - `ppo`: max(−A·r, −A·clip(r)), and where A < 0 at most −A·dual;
     - `weight`: the clipped ratio is a constant weight of −A·log π, so no token loses its gradient (CISPO).
     """
 
-    low: Number | str = 0.2
-    high: Number | str = 0.2
     dual: Number | None = None  # a ratio, > 1
     kind: str = "ppo"
 
     def __post_init__(self) -> None:
-        within(self, "low", 0, column=True)
-        within(self, "high", 0, column=True)
+        super().__post_init__()
         within(self, "dual", 1, open_low=True, optional=True)
         one_of(self, "kind", ("ppo", "weight"))
         if self.dual is not None and self.kind != "ppo":
@@ -45,16 +64,29 @@ class Clip(Value):
         """CISPO in TRL's convention: the weight is min(r, cap), without a lower bound."""
         return cls(low=1.0, high=cap - 1.0, kind="weight")
 
+
+class Target(Bounds):
+    """Instead of a clip: (|A| + floor) · |r − r*|, with r* = (1 − low) + (low + high) · σ(Ã / width) held fixed.
+
+    A token that has moved past its target is pulled back, where a clip would only stop pushing.
+    """
+
+    width: Number = 1e-3  # λ: advantages well beyond it aim at a bound; in the unit of Ã
+    side: str = "advantage"  # Ã: the advantage that says which way to go
+    floor: Number = 0.0  # what every token weighs, however small its advantage
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within(self, "width", 0, open_low=True)
+        within(self, "floor", 0)
+
     def needs(self) -> tuple[str, ...]:
-        return tuple(b for b in (self.low, self.high) if isinstance(b, str))
+        return (*super().needs(), f"token.{self.side}")
 
-    def bounds(self, batch: Batch) -> tuple[Tensor | float, Tensor | float]:
-        """The smallest and largest ratio, as numbers or [token]."""
-
-        def bound(b: Number | str) -> Tensor | float:
-            return batch[b] if isinstance(b, str) else float(b)
-
-        return 1 - bound(self.low), 1 + bound(self.high)
+    def ratio(self, batch: Batch) -> Tensor:
+        """[token] r*."""
+        low, high = self.bounds(batch)
+        return low + (high - low) * torch.sigmoid(batch[f"token.{self.side}"] / self.width)
 
 
 class PolicyGradient(Term):
@@ -65,7 +97,7 @@ class PolicyGradient(Term):
     """
 
     ratio: str = "token"  # none, token, turn, sequence, or another level
-    clip: Clip | None = None
+    clip: Bounds | None = None  # a Clip, or a Target instead
     advantage: str = "advantage"  # the column that credits the tokens
     behaviour: str = "old"  # whose log-probabilities stand below: old or sampler
     clamp: float = 20.0  # log-ratios are held within ± this
@@ -122,17 +154,24 @@ class PolicyGradient(Term):
             return -a * batch[NOW]
         if self.clip is None:
             return -a * self.log_ratio(batch).exp()
+        if isinstance(self.clip, Target):
+            return (a.abs() + self.clip.floor) * (self.log_ratio(batch).exp() - self.clip.ratio(batch)).abs()
+        assert isinstance(self.clip, Clip)
         if self.clip.kind == "weight":
             low, high = self.clip.bounds(batch)
             return -a * stop_gradient(self.log_ratio(batch).exp()).clamp(min=low).clamp(max=high) * batch[NOW]
         return -a * self._log_ratio(batch).clamp(*self._held(batch, a)).exp()
+
+    def silent(self, batch: Batch) -> Tensor | None:
+        """Without an advantage there is no loss, except the distance to a target."""
+        return None if isinstance(self.clip, Target) else batch[f"token.{self.advantage}"] == 0
 
     def _held(self, batch: Batch, a: Tensor) -> tuple[Tensor, Tensor]:
         """[token] between what max(−A·r, −A·clip(r)) holds log r: the upper bound if A > 0, else the lower and `dual`.
 
         One clamp of the logarithm is that maximum, at a third of the time that it and its gradient would take.
         """
-        assert self.clip is not None
+        assert isinstance(self.clip, Clip)
         least, most = self._limits
         dual = most if self.clip.dual is None else min(math.log(self.clip.dual), most)
         bounds = (torch.as_tensor(b, dtype=a.dtype, device=a.device) for b in self.clip.bounds(batch))
@@ -148,6 +187,9 @@ class PolicyGradient(Term):
         if self.clip is None:
             return watched
         low, high = self.clip.bounds(batch)
+        if isinstance(self.clip, Target):
+            return watched | {"target_gap": (r - self.clip.ratio(batch)).abs(), "overshot": (r < low) | (r > high)}
+        assert isinstance(self.clip, Clip)
         if self.clip.kind == "weight":
             return watched | {"clip_fraction": (r < low) | (r > high)}
         plain, clipped = -a * r, -a * r.clamp(min=low).clamp(max=high)

@@ -115,6 +115,10 @@ class Term(Part):
         """[level] the value of each element."""
         raise NotImplementedError
 
+    def silent(self, batch: Batch) -> Tensor | None:
+        """[level] whose loss is 0 whatever the policy does, so that it needs no forward pass; None: nobody's."""
+        return None
+
     def diagnostics(self, batch: Batch) -> dict[str, Tensor]:
         """[level] values whose means over the members are worth watching."""
         return {}
@@ -122,14 +126,14 @@ class Term(Part):
     def members(self, batch: Batch) -> Tensor:
         """[level] who is in this term."""
         trained = batch.trained(self.level)
-        return trained if self.where is None else trained & self._chosen(batch, self.where)
+        return trained if self.where is None else trained & self._chosen(batch, self.where, self.level)
 
-    def _chosen(self, batch: Batch, name: str) -> Tensor:
+    def _chosen(self, batch: Batch, name: str, level: str) -> Tensor:
         owner = batch.name(name).partition(".")[0]
         column = batch[name]
         if not isinstance(column, Tensor) or column.dtype != torch.bool:
             raise PodiumError(f"{type(self).__name__}.where = {name!r} must name a boolean column.")
-        return batch.spread(column, owner, self.level)
+        return batch.spread(column, owner, level)
 
     def coefficients(self, batch: Batch) -> Tensor:
         """[level] c with term = Σ c_i · loss_i. Fixed over an update, so any split of it gives the same sum."""

@@ -10,6 +10,7 @@ from torch import Tensor
 from podium.core.batch import Batch
 from podium.core.errors import one_of, within
 from podium.core.part import Part
+from podium.core.schedule import Number
 
 __all__ = ["Updates"]
 
@@ -22,10 +23,14 @@ class Updates(Part):
     mini_batches: int = 1
     unit: str = "group"  # what a mini-batch never splits: group or rollout
     shuffle: bool = True
+    skip_above: Number | None = None  # optimiser steps whose gradient norm exceeds this are left out
+
+    read_by_loop = ("skip_above",)
 
     def __post_init__(self) -> None:
         within(self, "epochs", 1)
         within(self, "mini_batches", 1)
+        within(self, "skip_above", 0, open_low=True, optional=True)
         one_of(self, "unit", ("group", "rollout"))
 
     def __call__(self, batch: Batch) -> Iterator[Batch]:

@@ -15,6 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from podium.policy.native import ops
+from podium.policy.native.step import NativeCache, NativeStep, fits, usable
 from podium.policy.pack import Packed
 from podium.policy.step import Cache, Step
 
@@ -22,6 +24,7 @@ __all__ = ["Decoder", "Joint", "KeyValues", "unsupported"]
 
 FAMILIES = ("llama", "qwen2", "qwen3")
 ROPES = ("default", "linear", "llama3", "yarn")  # frequencies that do not depend on the sequence's length
+WEIGHTS = 1 << 26  # attention weights that a pass through the kernels may keep
 KeyValues = list[tuple[Tensor, Tensor]]  # per layer: keys and values [nodes, key-value heads, head size]
 
 
@@ -306,10 +309,13 @@ class Decoder:
 
     # -- packed sequences ------------------------------------------------------------------------------------------
 
-    def encode(self, packed: Packed, past: KeyValues | None = None, keep: bool = False) -> tuple[Tensor, KeyValues]:
+    def encode(
+        self, packed: Packed, past: KeyValues | None = None, keep: bool = False, tap: dict[int, Tensor] | None = None
+    ) -> tuple[Tensor, KeyValues]:
         """Final hidden states [N, D] of the packed nodes; with `keep`, also every layer's keys and values.
 
-        `past` holds the keys and values of the given nodes; those that are kept begin with them.
+        `past` holds the keys and values of the given nodes; those that are kept begin with them. `tap` receives the
+        states after so many blocks as its keys say.
         """
         self.settle()
         length = max(b.keys.shape[1] for b in packed.buckets)
@@ -317,15 +323,35 @@ class Decoder:
         x: Tensor = self.embedding(packed.ids)
         kept: KeyValues = []
         recompute = self.checkpointing and torch.is_grad_enabled() and not keep
+        native = past is None and not keep and self._native(packed)
+        rope = torch.stack(self.rope(length), 1) if native else cos
         for number, layer in enumerate(self.layers):
             given = None if past is None else past[number]
-            if recompute:
+            if native and recompute:
+                x = checkpoint(self._native_block, x, layer, rope, packed, use_reentrant=False)
+            elif native:
+                x = self._native_block(x, layer, rope, packed)
+            elif recompute:
                 x, _ = checkpoint(self._block, x, layer, cos, sin, packed, given, use_reentrant=False)
             else:
                 x, kv = self._block(x, layer, cos, sin, packed, given)
                 if keep:
                     kept.append(kv)
+            if tap is not None and number + 1 in tap:
+                tap[number + 1] = x
         return self._norm(x, self.norm), kept
+
+    def _native(self, packed: Packed) -> bool:
+        """Whether the kernels can do this pass. They keep all attention weights, which must not be too many."""
+        able = all(layer.q_norm is None for layer in self.layers) and fits(self)
+        return able and self.heads * packed.spans.total * (1 if self.checkpointing else len(self.layers)) <= WEIGHTS
+
+    def _native_block(self, x: Tensor, layer: _Layer, rope: Tensor, packed: Packed) -> Tensor:
+        qkv = layer.qkv(ops.normed(x, layer.block.input_layernorm.weight, self.eps))
+        shape = self.heads, self.kv_heads, self.head_size
+        x = self._add(x, ops.attention(qkv, rope, packed.position, packed.spans, *shape), layer.out)
+        both = layer.gate_up(ops.normed(x, layer.block.post_attention_layernorm.weight, self.eps))
+        return self._add(x, ops.gated(both), layer.down)
 
     def _block(
         self, x: Tensor, layer: _Layer, cos: Tensor, sin: Tensor, packed: Packed, given: tuple[Tensor, Tensor] | None
@@ -355,12 +381,14 @@ class Decoder:
 
     # -- one token of every row ------------------------------------------------------------------------------------
 
-    def cache(self, rows: int, length: int) -> Cache:
-        """Room for the keys and values of rows of up to `length` tokens."""
-        return Cache(self, rows, length)
+    def cache(self, rows: int, prompt: int, written: int) -> Cache | NativeCache:
+        """Room for the keys and values of rows: of prompts of up to so many tokens, and of what is written."""
+        return (NativeCache if usable(self) else Cache)(self, rows, prompt, written)
 
-    def step(self, cache: Cache, rows: int, length: int) -> Step:
+    def step(self, cache: Cache | NativeCache, rows: int, length: int) -> Step | NativeStep:
         """The step of the first rows of a cache, ready to be called again and again."""
+        if isinstance(cache, NativeCache):
+            return NativeStep(self, cache, rows)
         return Step(self, cache, rows, length)
 
 

@@ -7,14 +7,23 @@ by that name. To add one:
     def top_probability(rows: Rows) -> Tensor:
         return rows.log_softmax.amax(-1).exp()
 
-Its settings are keyword arguments with the names that the signal uses. It may be called on any part of the rows, under
+Its settings are keyword arguments with the names that the signal uses; the name of a token column stands for what the
+column says of each row. It may be called on any part of the rows, under
 a graph or not. The head runs in chunks; in the backward pass a chunk is computed again, so nothing as wide as the
 vocabulary outlives it.
+
+A functional of level "rollout" says one or a few numbers about a whole rollout. It is called once a rollout, with the
+rows of all tokens that the model wrote there, in order; there may be none:
+
+    @functional("drift", level="rollout")
+    def drift(rows: Rows) -> Tensor:
+        return rows.hidden.diff(dim=0).norm(dim=-1).sum()
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -23,11 +32,14 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from podium.core.errors import PodiumError, nearest
+from podium.policy.native import library
+from podium.policy.native.ops import chosen
 
-__all__ = ["FUNCTIONALS", "Functional", "Rows", "Wanted", "evaluate", "functional"]
+__all__ = ["FUNCTIONALS", "Functional", "Rows", "Wanted", "evaluate", "functional", "level_of"]
 
 Functional = Callable[..., Tensor]
 FUNCTIONALS: dict[str, Functional] = {}
+LEVELS: dict[str, str] = {}  # of the functionals that are not of single tokens
 
 # A functional by name with its settings.
 Wanted = tuple[str, tuple[tuple[str, Any], ...]]
@@ -35,14 +47,24 @@ Wanted = tuple[str, tuple[tuple[str, Any], ...]]
 CHUNK = 1 << 23
 
 
-def functional(name: str) -> Callable[[Functional], Functional]:
+def functional(name: str, level: str = "token") -> Callable[[Functional], Functional]:
     """Register a functional of the head under a name that signals can ask for."""
+    if level not in ("token", "rollout"):
+        raise PodiumError(f"A functional is of a 'token' or of a whole 'rollout', not of a {level!r}.")
 
     def register(function: Functional) -> Functional:
         FUNCTIONALS[name] = function
+        if level != "token":
+            LEVELS[name] = level
         return function
 
     return register
+
+
+def level_of(name: str) -> str:
+    """What a functional is of: single tokens, or whole rollouts."""
+    find(name)
+    return LEVELS.get(name, "token")
 
 
 class Rows:
@@ -55,14 +77,18 @@ class Rows:
         head: Callable[[Tensor], Tensor],  # hidden states to logits
         temperature: float = 1.0,
         value_head: Callable[[Tensor], Tensor] | None = None,
+        raw: Tensor | None = None,  # [N, V] the logits, where they are known already
+        columns: Mapping[str, Tensor] | None = None,  # [N, …] what settings that name a token column stand for
     ) -> None:
+        self.columns = columns or {}
         self.hidden, self.ids, self.temperature = hidden, ids, temperature
-        self._head, self._value_head = head, value_head
+        self._head, self._value_head, self._known = head, value_head, raw
 
     @cached_property
     def raw(self) -> Tensor:
-        """[N, V] logits in float32, before the temperature."""
-        return self._head(self.hidden).float()
+        """[N, V] logits in float32 or better, before the temperature."""
+        logits = self._head(self.hidden) if self._known is None else self._known
+        return logits if logits.dtype == torch.float64 else logits.float()
 
     @cached_property
     def logits(self) -> Tensor:
@@ -86,38 +112,61 @@ class Rows:
         rows.__dict__.update(log_softmax=log_softmax, probability=probability)
         return rows
 
+    def take(self, places: Tensor | slice) -> Rows:
+        """Some of the rows."""
+        known = None if self._known is None else self._known[places]
+        columns = {name: x[places] for name, x in self.columns.items()}
+        hidden, ids = self.hidden[places], self.ids[places]
+        return Rows(hidden, ids, self._head, self.temperature, self._value_head, known, columns)
+
     def at(self, temperature: float) -> Rows:
         """The same rows at another temperature."""
         if temperature == self.temperature:
             return self
-        return Rows(self.hidden, self.ids, lambda _: self.raw, temperature, self._value_head)
+        return Rows(self.hidden, self.ids, lambda _: self.raw, temperature, self._value_head, columns=self.columns)
 
     def detached(self) -> Rows:
         """The same rows without a graph."""
-        return Rows(self.hidden.detach(), self.ids, lambda _: self.raw.detach(), self.temperature, self._value_head)
+        hidden, columns = self.hidden.detach(), self.columns
+        return Rows(hidden, self.ids, lambda _: self.raw.detach(), self.temperature, self._value_head, columns=columns)
 
     @property
     def value(self) -> Tensor:
-        """[N] what the value head says."""
+        """[N] what the value head says; [N, heads] if it has several."""
         if self._value_head is None:
             raise PodiumError("The signal 'value' needs a critic: this model has no value head.")
         return self._value_head(self.hidden).float().squeeze(-1)
 
 
 @functional("logp")
-def logp(rows: Rows) -> Tensor:
-    """log π of the token."""
-    return rows.log_softmax.gather(-1, rows.ids[:, None]).squeeze(-1)
+def logp(rows: Rows, power: float = 1.0, min_p: float = 0.0) -> Tensor:
+    """log π of the token; or under softmax(power · logits); or without the tokens below `min_p` · the likeliest.
+
+    A token that `min_p` leaves out has a log-probability of about −10,000.
+    """
+    plain = power == 1.0 and min_p == 0.0 and rows.logits.dtype == torch.float32
+    if plain and rows.logits.device.type == "cpu" and library() is not None:
+        return chosen(rows.logits.contiguous(), rows.ids)
+    log_p = rows.log_softmax if power == 1.0 else (power * rows.logits).log_softmax(-1)
+    if min_p > 0.0:
+        noise = log_p < log_p.amax(-1, keepdim=True) + math.log(min_p)
+        log_p = (power * rows.logits).masked_fill(noise, -1e4).log_softmax(-1)
+    return log_p.gather(-1, rows.ids[:, None]).squeeze(-1)
 
 
 @functional("entropy")
-def entropy(rows: Rows, top_p: float = 1.0) -> Tensor:
+def entropy(rows: Rows, top_p: float = 1.0, top_k: int = 0) -> Tensor:
     """−Σ p log p over the vocabulary, or over the most likely tokens whose total stays below `top_p`, renormalised.
 
     The token at which the total reaches `top_p` is out; if that is the first one, the entropy is 0. The set is
-    constant: the gradient flows through the probabilities inside it.
+    constant: the gradient flows through the probabilities inside it. With `top_k` all tokens but the k most likely
+    count as one.
     """
     log_p = rows.log_softmax
+    if 0 < top_k < log_p.shape[-1]:
+        head = log_p.topk(top_k, dim=-1).values
+        tail = (1 - head.exp().sum(-1)).clamp(min=0)
+        return -(head.exp() * head).sum(-1) - torch.xlogy(tail, tail)
     if top_p >= 1.0:
         # 0 · log 0 = 0: a token that the logits exclude adds nothing.
         return -(rows.probability * log_p.clamp(min=torch.finfo(log_p.dtype).min)).sum(-1)
@@ -131,10 +180,69 @@ def entropy(rows: Rows, top_p: float = 1.0) -> Tensor:
     return -(inside.exp() * inside.masked_fill(~kept, 0.0)).sum(-1)
 
 
+@functional("expected_discriminator")
+def expected_discriminator(rows: Rows) -> Tensor:
+    """Σ p S over the vocabulary with S = p (log p + H): by how much a step along log π lowers H on average."""
+    p, log_p = rows.probability, rows.log_softmax.clamp(min=torch.finfo(rows.log_softmax.dtype).min)
+    return (p.square() * (log_p + entropy(rows)[:, None])).sum(-1)
+
+
+@functional("top")
+def top(rows: Rows, k: int = 100) -> Tensor:
+    """[N, k, 2] the k most likely tokens and their log-probabilities."""
+    logp, ids = rows.log_softmax.topk(min(k, rows.log_softmax.shape[-1]), dim=-1)
+    return torch.stack([ids.to(logp.dtype), logp], -1)
+
+
+@functional("logp_of")
+def logp_of(rows: Rows, tokens: Tensor) -> Tensor:
+    """[N, k] log π of other tokens than the one that stands there: `tokens` [N, k, 2] begins with their ids."""
+    return rows.log_softmax.gather(-1, tokens[..., 0].long())
+
+
+@functional("mean_logp")
+def mean_logp(rows: Rows) -> Tensor:
+    """The mean of log π over the vocabulary: at most −log V, and there only for the uniform distribution.
+
+    Its negative is the self-certainty of the distribution, KL(uniform ‖ π) + log V.
+    """
+    return rows.logits.mean(-1) - rows.logits.logsumexp(-1)
+
+
+@functional("logit")
+def logit(rows: Rows) -> Tensor:
+    """The logit of the token as the head gives it, before any temperature."""
+    return rows.raw.gather(-1, rows.ids[:, None]).squeeze(-1)
+
+
 @functional("value")
-def value(rows: Rows) -> Tensor:
-    """The critic's value of the state before the token."""
-    return rows.value
+def value(rows: Rows, softmin: float | None = None) -> Tensor:
+    """The critic's value of the state before the token; of several heads each, or their smooth minimum."""
+    said = rows.value
+    return said if softmin is None or said.dim() == 1 else soft_min(said, softmin)
+
+
+def soft_min(values: Tensor, alpha: float) -> Tensor:
+    """−alpha · log mean e^{−v/alpha} over the last dimension: the minimum for alpha → 0, the mean for alpha → ∞."""
+    return -alpha * ((-values / alpha).logsumexp(-1) - math.log(values.shape[-1]))
+
+
+@functional("similarity", level="rollout")
+def similarity(rows: Rows, **settings: Any) -> Tensor:
+    """How alike the hidden states of what was written and of a passage are."""
+    raise PodiumError("The signal 'similarity' compares with a passage: name one, as in passage='truth'.")
+
+
+@functional("flow_score")
+def flow_score(rows: Rows, **settings: Any) -> Tensor:
+    """How far the token's hidden states lie from those that a flow was fitted to."""
+    raise PodiumError("The signal 'flow_score' needs a flow: add Role('flow', source='flow').")
+
+
+@functional("flow_error")
+def flow_error(rows: Rows, **settings: Any) -> Tensor:
+    """The error of a flow on the token's hidden states, which its training lowers."""
+    raise PodiumError("The signal 'flow_error' needs a flow: add Role('flow', source='flow').")
 
 
 def find(name: str) -> Functional:
@@ -143,28 +251,44 @@ def find(name: str) -> Functional:
     return FUNCTIONALS[name]
 
 
-def evaluate(rows: Rows, wanted: Sequence[tuple[Wanted, bool]], width: int, chunk: int = CHUNK) -> list[Tensor]:
-    """The wanted functionals of all rows, each with its gradient or without one. `width` is the vocabulary's size."""
-    for (name, _), _ in wanted:
-        find(name)
-    size = max(1, chunk // width)
-    total = rows.ids.numel()
+def evaluate(
+    rows: Rows,
+    wanted: Sequence[tuple[Wanted, bool]],
+    width: int,
+    chunk: int = CHUNK,
+    rollouts: Sequence[Tensor] = (),
+) -> list[Tensor]:
+    """The wanted functionals, each with its gradient or without one. `width` is the vocabulary's size.
+
+    Those of whole rollouts are evaluated on the rows at the places that `rollouts` lists for each.
+    """
+    single = [w for w in wanted if level_of(w[0][0]) == "token"]
+    whole = [w for w in wanted if level_of(w[0][0]) != "token"]
+    found = iter(_by_chunks(rows, single, width, chunk) if single else [])
+    each = [_recomputed(rows.take(places), whole) for places in rollouts] if whole else []
+    joined = iter([torch.stack(values) for values in zip(*each, strict=True)])
+    return [next(found if level_of(name) == "token" else joined) for (name, _), _ in wanted]
+
+
+def _by_chunks(rows: Rows, wanted: Sequence[tuple[Wanted, bool]], width: int, chunk: int) -> list[Tensor]:
+    """Functionals of single tokens, so many rows at a time that the logits stay below `chunk` numbers."""
+    size, total = max(1, chunk // width), rows.ids.numel()
     if total <= size:
         return _values(rows, wanted)
-    graph = torch.is_grad_enabled() and any(grad for _, grad in wanted)
-    pieces: list[list[Tensor]] = []
-    for begin in range(0, total, size):
-        hidden, ids = rows.hidden[begin : begin + size], rows.ids[begin : begin + size]
-
-        def run(hidden: Tensor, ids: Tensor) -> tuple[Tensor, ...]:
-            return tuple(_values(Rows(hidden, ids, rows._head, rows.temperature, rows._value_head), wanted))
-
-        if graph:
-            values = checkpoint(run, hidden, ids, use_reentrant=False, preserve_rng_state=False)
-        else:
-            values = run(hidden, ids)
-        pieces.append(list(values))
+    pieces = [_recomputed(rows.take(slice(at, at + size)), wanted) for at in range(0, total, size)]
     return [torch.cat(parts) for parts in zip(*pieces, strict=True)]
+
+
+def _recomputed(rows: Rows, wanted: Sequence[tuple[Wanted, bool]]) -> list[Tensor]:
+    """The functionals of rows that are computed again for the backward pass, so that nothing wide is kept for it."""
+
+    def run(hidden: Tensor, ids: Tensor) -> tuple[Tensor, ...]:
+        again = Rows(hidden, ids, rows._head, rows.temperature, rows._value_head, columns=rows.columns)
+        return tuple(_values(again, wanted))
+
+    if rows._known is None and torch.is_grad_enabled() and any(grad for _, grad in wanted):
+        return list(checkpoint(run, rows.hidden, rows.ids, use_reentrant=False, preserve_rng_state=False))
+    return _values(rows, wanted)
 
 
 def _values(rows: Rows, wanted: Sequence[tuple[Wanted, bool]]) -> list[Tensor]:
@@ -176,7 +300,7 @@ def _values(rows: Rows, wanted: Sequence[tuple[Wanted, bool]]) -> list[Tensor]:
         if graph and not grad:
             still = still or rows.detached()
             source = still
-        options = dict(settings)
+        options: dict[str, Any] = {k: rows.columns.get(v, v) if isinstance(v, str) else v for k, v in settings}
         if "temperature" in options:
             source = source.at(options.pop("temperature"))
         with torch.set_grad_enabled(graph and grad):

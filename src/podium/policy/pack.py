@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+from podium.policy.native.ops import Spans
 
 __all__ = ["Bucket", "Packed", "common_prefix", "pack"]
 
@@ -49,8 +52,14 @@ class Packed:
     buckets: list[Bucket]
     back: Tensor  # [N] where each node's attention output lies among the buckets' flattened outputs
     nodes: list[Index]  # for each sequence its nodes, given ones first
+    stretches: list[tuple[int, Index]]  # where each stretch begins, and the path to its end
     given: int = 0  # nodes whose keys and values are already known
     count: int = 0  # nodes that the model must compute
+
+    @cached_property
+    def spans(self) -> Spans:
+        """The stretches as the kernels want them."""
+        return Spans.of(self.stretches)
 
     @property
     def tokens(self) -> int:
@@ -100,13 +109,15 @@ def pack(
             nodes[number] = leaf.nodes[: len(sequences[number])]
     count, spare = len(ids), max(0, LEAST - len(ids))
     ids, position = ids + [0] * spare, position + [0] * spare
-    buckets, back = _buckets(leaves, len(ids), total, grain)
+    stretches = _stretches(leaves)
+    buckets, back = _buckets(stretches, len(ids), total, grain)
     return Packed(
         torch.from_numpy(np.asarray(ids, dtype=np.int64)).to(device),
         torch.from_numpy(np.asarray(position, dtype=np.int64)).to(device),
         [b.to(device) for b in buckets],
         torch.from_numpy(back).to(device),
         nodes,
+        stretches,
         total,
         count,
     )
@@ -159,10 +170,10 @@ def _stretches(leaves: list[_Leaf]) -> list[tuple[int, Index]]:
     return found
 
 
-def _buckets(leaves: list[_Leaf], nodes: int, given: int, grain: int) -> tuple[list[Bucket], Index]:
+def _buckets(stretches: list[tuple[int, Index]], nodes: int, given: int, grain: int) -> tuple[list[Bucket], Index]:
     """Pad stretches of similar length together, and note where each node's output will lie."""
     parts: list[list[tuple[int, Index]]] = []
-    for stretch in sorted(_stretches(leaves), key=lambda s: -len(s[1])):
+    for stretch in sorted(stretches, key=lambda s: -len(s[1])):
         if not parts or -(-len(stretch[1]) // grain) * grain < SHORTEST * len(parts[-1][0][1]):
             parts.append([])
         parts[-1].append(stretch)

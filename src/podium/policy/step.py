@@ -7,11 +7,13 @@ step itself is a short list of operations on tensors of fixed shape: nothing is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
@@ -20,26 +22,67 @@ if TYPE_CHECKING:
 __all__ = ["Cache", "Step"]
 
 Apply = Callable[[Tensor], Tensor]
+# A step has at least SHORTEST keys, and their number is a multiple of ROUND: below these sizes matrix products sum in
+# another order, and the last bits would depend on what else is being sampled.
+ROUND, SHORTEST = 16, 32
 
 
 class Cache:
     """Keys and values of rows under way."""
 
-    def __init__(self, decoder: Decoder, rows: int, length: int) -> None:
-        shape = (len(decoder.layers), 2, rows, decoder.kv_heads, length, decoder.head_size)
+    def __init__(self, decoder: Decoder, rows: int, prompt: int, written: int) -> None:
+        self.decoder, self.rows, self.length = decoder, rows, -(-(prompt + written) // 64) * 64
+        shape = (len(decoder.layers), 2, rows, decoder.kv_heads, self.length, decoder.head_size)
         # Zeros, not uninitialised memory: what lies beyond a row's end is multiplied by 0 and must be finite.
         self.data = torch.zeros(shape, dtype=decoder.dtype, device=decoder.device)
         self.work = torch.zeros((rows, 2 * decoder.width), dtype=decoder.dtype, device=decoder.device)
-        self.rows, self.length = rows, length
 
-    @property
-    def keys(self) -> Tensor:
-        """[layers, rows, key-value heads, length, head size]"""
-        return self.data[:, 0]
+    def fits(self, rows: int, prompt: int, written: int) -> bool:
+        return rows <= self.rows and prompt + written <= self.length
 
-    @property
-    def values(self) -> Tensor:
-        return self.data[:, 1]
+    def larger(self, rows: int, prompt: int, written: int) -> Cache:
+        """A cache at least as large in every respect that holds the same."""
+        new = Cache(self.decoder, max(rows, self.rows), 0, max(prompt + written, self.length))
+        new.data[:, :, : self.rows, :, : self.length] = self.data
+        return new
+
+    def vacate(self, rows: Sequence[int]) -> None:
+        """Let rows begin with nothing: what they hold is written over."""
+
+    def admit(
+        self,
+        rows: Sequence[int],
+        keys: Tensor,
+        values: Tensor,
+        nodes: Sequence[NDArray[np.int64]],
+        texts: Sequence[Any],
+    ) -> None:
+        """Let rows begin with texts, whose tokens are `nodes` of keys and values [layers, nodes, kv, size]."""
+        length = max(len(path) for path in nodes)
+        index = np.zeros((len(rows), length), dtype=np.int64)
+        for number, path in enumerate(nodes):
+            index[number, : len(path)] = path
+        device = self.data.device
+        flat, place = torch.from_numpy(index.reshape(-1)).to(device), torch.tensor(rows, device=device)
+        for kind, block in enumerate((keys, values)):
+            layers, _, heads, size = block.shape
+            taken = block.index_select(1, flat).view(layers, len(rows), length, heads, size)
+            self.data[:, kind][:, place, :, :length] = taken.transpose(2, 3)
+
+    def read(self, row: int, length: int) -> tuple[Tensor, Tensor]:
+        """Keys and values [layers, length, kv, size] of the first tokens of a row."""
+        keys, values = (self.data[:, kind, row, :, :length].transpose(1, 2).contiguous() for kind in (0, 1))
+        return keys, values
+
+    def move(self, source: Sequence[int], target: Sequence[int]) -> None:
+        """Put rows in the places of others."""
+        a, b = torch.tensor(source, device=self.data.device), torch.tensor(target, device=self.data.device)
+        self.data.index_copy_(2, b, self.data.index_select(2, a))
+
+    @staticmethod
+    def step_length(length: int) -> int:
+        """For how many keys a step is laid out, so that no row has more than `length`."""
+        return max(-(-length // ROUND) * ROUND, SHORTEST)
 
 
 class Step:

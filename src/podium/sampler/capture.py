@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -16,18 +18,29 @@ from podium.sampler.draw import Drawn
 __all__ = ["Capture", "capture", "readable"]
 
 Capture = Callable[[Drawn], Tensor]
+SETTINGS = re.compile(r"(\w+)\[(.+)\]")
 
 
 @cache
 def capture(name: str) -> Capture:
-    """`entropy` or another functional of the distribution drawn from; `topk` or `topk=K`: the most likely tokens."""
+    """`entropy` or another functional of the distribution drawn from, `entropy[top_k=20]` with settings;
+    `topk` or `topk=K`: the most likely tokens."""
     kind, _, number = name.partition("=")
     if kind == "topk" and (not number or (number.isdigit() and int(number) > 0)):
         return lambda drawn: _topk(drawn, int(number or 5))
     known = {"topk", *FUNCTIONALS} - {"value"}
-    if name not in known:
-        raise PodiumError(f"The sampler cannot capture {name!r}. {nearest(name, known)}")
-    return lambda drawn: FUNCTIONALS[name](Rows.of(drawn.log_softmax, drawn.probability, drawn.token))
+    word, inside = SETTINGS.fullmatch(name).groups() if SETTINGS.fullmatch(name) else (name, "")  # type: ignore[union-attr]
+    if word not in known:
+        raise PodiumError(f"The sampler cannot capture {name!r}. {nearest(word, known)}")
+    pairs = (text.partition("=") for text in inside.split(",") if text)
+    settings = {key: ast.literal_eval(value) for key, _, value in pairs}
+    return lambda drawn: _functional(drawn, word, settings)
+
+
+def _functional(drawn: Drawn, name: str, settings: dict[str, Any]) -> Tensor:
+    if name == "entropy" and not settings and drawn.known_entropy is not None:
+        return drawn.known_entropy
+    return FUNCTIONALS[name](Rows.of(drawn.log_softmax, drawn.probability, drawn.token), **settings)
 
 
 def _topk(drawn: Drawn, k: int) -> Tensor:

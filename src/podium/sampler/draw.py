@@ -6,11 +6,16 @@ most likely token. The log-probability of a token is that under the distribution
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from ctypes import byref
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from podium.policy.native import Draw, library, place
 
 __all__ = ["Drawn", "Filters", "draw"]
 
@@ -26,30 +31,97 @@ class Filters:
     top_p: Tensor  # [n] 1: all
     min_p: Tensor  # [n] 0: all
 
+    @property
+    def free(self) -> Tensor:
+        """[n] rows that are not truncated."""
+        return (self.top_k == 0) & (self.top_p >= 1.0) & (self.min_p <= 0.0)
+
 
 @dataclass(frozen=True)
 class Drawn:
-    """Tokens, their log-probabilities, and the whole distribution they were drawn from."""
+    """Tokens and their log-probabilities, and the whole distribution they were drawn from for who asks."""
 
     token: Tensor  # [n]
     logp: Tensor  # [n]
-    log_softmax: Tensor  # [n, V]
-    probability: Tensor  # [n, V]
+    distribution: Callable[[], Tensor]
+    known_entropy: Tensor | None = None  # [n] where drawing has found it on the way
+
+    @cached_property
+    def log_softmax(self) -> Tensor:
+        """[n, V]"""
+        return self.distribution()
+
+    @cached_property
+    def probability(self) -> Tensor:
+        """[n, V]"""
+        return self.log_softmax.exp()
 
 
-def draw(logits: Tensor, uniform: Tensor, temperature: Tensor | None = None, filters: Filters | None = None) -> Drawn:
+def draw(
+    logits: Tensor,
+    uniform: Tensor,
+    temperature: Tensor | None = None,
+    filters: Filters | None = None,
+    warmth: Tensor | None = None,  # [4, n] strength, pivot, slopes above and below: see `Warmth`
+) -> Drawn:
     """One token a row: the first whose cumulative probability exceeds the row's uniform number (float64)."""
+    if library() is None or logits.device.type != "cpu" or logits.dtype != torch.float32:
+        return _plain(logits, uniform, temperature, filters, warmth)
+    found = _native(logits, uniform, temperature)
+    if filters is None and warmth is None:
+        return found
+    # A row's numbers do not depend on the settings of others: those that are plain are drawn as if alone.
+    free = torch.ones_like(found.token, dtype=torch.bool) if filters is None else filters.free
+    free = free if warmth is None else free & (warmth[0] == 0)
+    other = _plain(logits, uniform, temperature, filters, warmth)
+    assert found.known_entropy is not None
+    return Drawn(
+        found.token.where(free, other.token),
+        found.logp.where(free, other.logp),
+        other.distribution,
+        found.known_entropy.where(free, _entropy(other.log_softmax)),
+    )
+
+
+def _native(logits: Tensor, uniform: Tensor, temperature: Tensor | None) -> Drawn:
+    """Of the tempered distribution as it is, in one pass over the logits."""
+    n, vocabulary = logits.shape
+    logits, uniform = logits.contiguous(), uniform.contiguous()
+    warm = logits.new_ones(n) if temperature is None else temperature.contiguous()
+    token, logp, entropy = torch.empty(n, dtype=torch.long), logits.new_empty(n), logits.new_empty(n)
+    work, mass = logits.new_empty(vocabulary), torch.empty(vocabulary // BLOCK + 1, dtype=torch.float64)
+    tensors = (logits, uniform, warm, token, logp, entropy, work, mass)
+    kernels = library()
+    assert kernels is not None
+    kernels.podium_draw(byref(Draw(*map(place, tensors), n, vocabulary)))
+    return Drawn(token, logp, lambda: (logits / warm[:, None]).log_softmax(-1), entropy)
+
+
+def _plain(
+    logits: Tensor, uniform: Tensor, temperature: Tensor | None, filters: Filters | None, warmth: Tensor | None
+) -> Drawn:
     z = logits.float()
     if temperature is not None:
         z = z / temperature[:, None]
     log_p = z.log_softmax(-1)
+    if warmth is not None:
+        log_p = (z / _warmer(log_p, *warmth)[:, None]).log_softmax(-1)
     if filters is not None:
         kept = _kept(log_p, filters)
         # Rows without a filter keep their numbers to the bit.
         log_p = torch.where(kept.all(-1, keepdim=True), log_p, log_p.masked_fill(~kept, float("-inf")).log_softmax(-1))
-    p = log_p.exp()
-    token = _invert(p, uniform[:, None])
-    return Drawn(token.squeeze(1), log_p.gather(1, token).squeeze(1), log_p, p)
+    token = _invert(log_p.exp(), uniform[:, None])
+    return Drawn(token.squeeze(1), log_p.gather(1, token).squeeze(1), lambda: log_p)
+
+
+def _entropy(log_p: Tensor) -> Tensor:
+    return -(log_p.exp() * log_p.clamp(min=torch.finfo(log_p.dtype).min)).sum(-1)
+
+
+def _warmer(log_p: Tensor, strength: Tensor, pivot: Tensor, above: Tensor, below: Tensor) -> Tensor:
+    """[n] by how much the temperature of each row is multiplied for its entropy."""
+    gap = _entropy(log_p).clamp(min=1e-8).log() - pivot
+    return 1 + strength * (torch.where(gap > 0, above, below) * gap).clamp(-1, 1)
 
 
 def _invert(p: Tensor, uniform: Tensor) -> Tensor:

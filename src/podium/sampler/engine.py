@@ -18,18 +18,19 @@ from torch import Tensor
 
 from podium.core.errors import PodiumError
 from podium.policy.decoder import Decoder
+from podium.policy.native.step import NativeStep
 from podium.policy.pack import pack
 from podium.policy.plain import padded
 from podium.policy.policy import Policy
-from podium.policy.step import Step
+from podium.policy.step import ROUND, Step
 from podium.sampler.prefixes import Prefixes
 
 __all__ = ["Engine", "Prompt", "Slots", "Stats", "Waves"]
 
 Ids = tuple[int, ...]
-# A step has at least LEAST rows and SHORTEST keys, and the number of keys is a multiple of ROUND: below these sizes
-# matrix products sum in another order, and the last bits would depend on what else is being sampled.
-ROUND, LEAST, SHORTEST = 16, 16, 32
+# A step has at least this many rows: with fewer, matrix products sum in another order, and the last bits would depend
+# on what else is being sampled.
+LEAST = 16
 GRAIN = 8  # the number of rows of a step is rounded up to this, so that a step is laid out for few different numbers
 STEPS = 256  # steps of different numbers of rows and keys that are kept ready
 MEMORY = 2 << 30  # bytes for keys and values on a CPU
@@ -67,8 +68,8 @@ class Engine(Protocol):
         """How many rows of this length fit."""
         ...
 
-    def reserve(self, rows: int, length: int, busy: bool) -> None:
-        """Make room; what rows under way hold is kept."""
+    def reserve(self, rows: int, prompt: int, written: int, busy: bool) -> None:
+        """Make room for prompts and for what is written; what rows under way hold is kept."""
         ...
 
     def prepare(self, texts: Sequence[Ids]) -> list[Prompt]:
@@ -83,8 +84,8 @@ class Engine(Protocol):
         """How many rows a step has when this many are under way; the others' results are not used."""
         ...
 
-    def move(self, source: Sequence[int], target: Sequence[int], left: int, length: int) -> None:
-        """Put rows in the place of others, which have up to `length` tokens; only the first `left` rows go on."""
+    def move(self, source: Sequence[int], target: Sequence[int], left: int) -> None:
+        """Put rows in the place of others; only the first `left` rows go on."""
         ...
 
     def step(self, ids: Tensor, position: Tensor, length: int) -> Tensor:
@@ -112,29 +113,23 @@ class Slots:
         shape = len(decoder.layers) * decoder.kv_heads * decoder.head_size
         self.token_bytes = 2 * shape * torch.empty(0, dtype=decoder.dtype).element_size()
         self.prefixes = Prefixes(memory // 4 // self.token_bytes)
-        self.cache = decoder.cache(0, 0)
-        self._steps: dict[tuple[int, int], Step] = {}
+        self.cache = decoder.cache(0, 0, 0)
+        self._steps: dict[tuple[int, int], Step | NativeStep] = {}
         self._layout = decoder.layout  # of the weights for which they were made
         self.open = True
 
     def limit(self, length: int) -> int:
         """How many rows of this length the memory allows."""
-        return max(1, self.memory // (self.token_bytes * _rounded(max(length, 1))))
+        return max(1, self.memory // (self.token_bytes * (-(-max(length, 1) // 64) * 64)))
 
-    def reserve(self, rows: int, length: int, busy: bool) -> None:
-        rows = self.bucket(rows)
-        length = _rounded(length)
-        old = self.cache
-        if rows <= old.rows and length <= old.length:
+    def reserve(self, rows: int, prompt: int, written: int, busy: bool) -> None:
+        rows, old = self.bucket(rows), self.cache
+        if old.fits(rows, prompt, written):
             return
-        if busy:
-            rows, length = max(rows, old.rows), max(length, old.length)
-            if rows > old.rows:  # work comes in small pieces: grow by more than asked
-                rows = max(rows, self.bucket(min(2 * old.rows, self.limit(length))))
-        self.cache = self.decoder.cache(rows, length)
+        if busy and rows > old.rows:  # work comes in small pieces: grow by more than asked
+            rows = max(rows, self.bucket(min(2 * old.rows, self.limit(prompt + written))))
+        self.cache = old.larger(rows, prompt, written) if busy else self.decoder.cache(rows, prompt, written)
         self._steps.clear()
-        if busy:
-            self.cache.data[:, :, : old.rows, :, : old.length] = old.data
 
     def prepare(self, texts: Sequence[Ids]) -> list[Prompt]:
         """Texts that begin alike, or like one that is remembered, share what they have in common."""
@@ -169,41 +164,28 @@ class Slots:
         return [Prompt(text, keys, values, path) for text, path in zip(texts, nodes, strict=True)]
 
     def admit(self, rows: Sequence[int], prompts: Sequence[Prompt]) -> None:
+        self.cache.vacate(rows)
         blocks: dict[int, list[int]] = {}
         for i, prompt in enumerate(prompts):
             if len(prompt.text) > 1:
                 blocks.setdefault(id(prompt.keys), []).append(i)
         for members in blocks.values():
-            self._write([rows[i] for i in members], [prompts[i] for i in members])
+            keys, values = prompts[members[0]].keys, prompts[members[0]].values
+            assert keys is not None
+            assert values is not None
+            chosen = [prompts[i] for i in members]
+            nodes = [p.nodes for p in chosen if p.nodes is not None]
+            self.cache.admit([rows[i] for i in members], keys, values, nodes, [p.text for p in chosen])
 
-    def _write(self, rows: list[int], prompts: list[Prompt]) -> None:
-        """Copy keys and values of prompts that share a block into rows."""
-        length = max(len(p.text) - 1 for p in prompts)
-        index = np.zeros((len(prompts), length), dtype=np.int64)
-        for number, prompt in enumerate(prompts):
-            assert prompt.nodes is not None
-            index[number, : len(prompt.nodes)] = prompt.nodes
-        device = self.decoder.device
-        flat = torch.from_numpy(index.reshape(-1)).to(device)
-        place = torch.tensor(rows, device=device)
-        for cache, block in ((self.cache.keys, prompts[0].keys), (self.cache.values, prompts[0].values)):
-            assert block is not None
-            layers, _, heads, size = block.shape
-            taken = block.index_select(1, flat).view(layers, len(rows), length, heads, size)
-            cache[:, place, :, :length] = taken.transpose(2, 3)
-
-    def move(self, source: Sequence[int], target: Sequence[int], left: int, length: int) -> None:
+    def move(self, source: Sequence[int], target: Sequence[int], left: int) -> None:
         if source:
-            device = self.decoder.device
-            a, b = torch.tensor(source, device=device), torch.tensor(target, device=device)
-            held = self.cache.data[..., :length, :]
-            held.index_copy_(2, b, held.index_select(2, a))
+            self.cache.move(source, target)
 
     def bucket(self, rows: int) -> int:
         return max(-(-rows // GRAIN) * GRAIN, LEAST)
 
     def step(self, ids: Tensor, position: Tensor, length: int) -> Tensor:
-        shape = ids.shape[0], max(-(-length // ROUND) * ROUND, SHORTEST)
+        shape = ids.shape[0], self.cache.step_length(length)
         if shape not in self._steps:
             if len(self._steps) == STEPS:
                 self._steps.clear()
@@ -212,10 +194,7 @@ class Slots:
 
     def remember(self, row: int, ids: Ids) -> None:
         if self.prefixes.wants(ids):
-            keys, values = (
-                x[:, row, :, : len(ids)].transpose(1, 2).contiguous() for x in (self.cache.keys, self.cache.values)
-            )
-            self.prefixes.add(ids, keys, values)
+            self.prefixes.add(ids, *self.cache.read(row, len(ids)))
 
     def renew(self) -> None:
         self.prefixes.clear()
@@ -223,11 +202,6 @@ class Slots:
         if self._layout != self.decoder.layout:
             self._layout = self.decoder.layout
             self._steps.clear()
-
-
-def _rounded(length: int) -> int:
-    """The room for a row: rounded up, so that it need not be made anew for every length."""
-    return -(-length // 64) * 64
 
 
 class Waves:
@@ -245,7 +219,7 @@ class Waves:
     def limit(self, length: int) -> int:
         return 1 << 30
 
-    def reserve(self, rows: int, length: int, busy: bool) -> None:
+    def reserve(self, rows: int, prompt: int, written: int, busy: bool) -> None:
         pass
 
     def prepare(self, texts: Sequence[Ids]) -> list[Prompt]:
@@ -257,7 +231,7 @@ class Waves:
     def bucket(self, rows: int) -> int:
         return rows
 
-    def move(self, source: Sequence[int], target: Sequence[int], left: int, length: int) -> None:
+    def move(self, source: Sequence[int], target: Sequence[int], left: int) -> None:
         index = torch.arange(self._mask.shape[0], device=self.policy.device)
         index[list(target)] = index[list(source)]
         self._select(index[:left])

@@ -31,7 +31,9 @@ Ids = tuple[int, ...]
 AHEAD = 4096  # tokens of contexts that are encoded together with those that are waited for
 PORTION = 16384  # tokens of contexts that go through the model at once
 TOKEN, POSITION, FLAT, ALIVE, STOPS, TOP_K = range(6)  # of a row's integers
-TEMPERATURE, TOP_P, MIN_P = range(3)  # and of its other numbers
+TEMPERATURE, TOP_P, MIN_P, WARMTH = range(4)  # and of its other numbers, of which the last are those of `Warmth`
+STEADY = (0.0, 0.0, 0.0, 0.0)  # a temperature that does not follow the entropy
+NUMBERS = WARMTH + len(STEADY)
 
 
 @dataclass
@@ -63,10 +65,13 @@ class _Job:
 class LocalSampler:
     """Samples from a policy in this process. `stats` counts what it did.
 
-    `slots` is the largest number of completions under way at once; `memory` bounds the bytes of their keys and values.
+    `slots` is the largest number of completions under way at once (256 on a CPU, 1024 on a GPU, whose step hardly costs
+    more with more rows); `memory` bounds the bytes of their keys and values.
     """
 
-    def __init__(self, policy: Policy, *, slots: int = 256, seed: int = 0, memory: int | None = None) -> None:
+    def __init__(self, policy: Policy, *, slots: int | None = None, seed: int = 0, memory: int | None = None) -> None:
+        if slots is None:
+            slots = 256 if policy.device.type == "cpu" else 1024
         if slots < 1:
             raise PodiumError(f"slots = {slots} must be at least 1.")
         self.policy, self.slots, self.seed = policy, slots, seed
@@ -85,11 +90,16 @@ class LocalSampler:
         self._version = policy.version - 1
         # State of rows [what, row] and what completions write [slot, token]. Rows without a completion write to slot 0.
         new = partial(torch.zeros, device=policy.device)
-        self._ints, self._numbers = new((6, 0), dtype=torch.long), new((3, 0))
+        self._ints, self._numbers = new((6, 0), dtype=torch.long), new((NUMBERS, 0))
         self._uniform, self._ids = new((1, 0), dtype=torch.float64), new((1, 0), dtype=torch.long)
         self._logp = new((1, 0))
         self._captured: dict[str, Tensor] = {}
         self._free: list[int] = []  # slots
+
+    @property
+    def context_length(self) -> int:
+        """How many tokens a context and its answer can have."""
+        return self.policy.context_length
 
     # -- the sampler's protocol ------------------------------------------------------------------------------------
 
@@ -160,19 +170,21 @@ class LocalSampler:
         """Give free rows to queued completions."""
         holes = [row for row, job in enumerate(self._jobs) if job is None]
         active = [job for job in self._jobs if job is not None]
-        length = max((len(job.ticket.text) + job.ticket.limit for job in active), default=0)
+        prompt = max((len(job.ticket.text) for job in active), default=0)
+        written = max((job.ticket.limit for job in active), default=0)
         chosen: list[tuple[_Ticket, int]] = []
         for ticket, copy in self._waiting():
-            length = max(length, len(ticket.text) + ticket.limit)
+            longest = max(prompt, len(ticket.text)), max(written, ticket.limit)
             count = len(active) + len(chosen)
-            if count and count >= min(self.slots, self.engine.limit(length)):
+            if count and count >= min(self.slots, self.engine.limit(sum(longest))):
                 break
+            prompt, written = longest
             chosen.append((ticket, copy))
         if not chosen:
             return
         rows = holes[: len(chosen)]
         rows += range(len(self._jobs), len(self._jobs) + len(chosen) - len(rows))
-        self.engine.reserve(max(rows) + 1, length, busy=bool(active))
+        self.engine.reserve(max(rows) + 1, prompt, written, busy=bool(active))
         self._reserve(self.engine.bucket(max(rows) + 1), max(ticket.limit for ticket, _ in chosen))
         jobs = [self._job(ticket, copy, row) for (ticket, copy), row in zip(chosen, rows, strict=True)]
         while self._queue and self._queue[0].started == self._queue[0].request.n:
@@ -192,6 +204,8 @@ class LocalSampler:
             marks.append("temperature")
         if s.temperature == 0.0 or s.top_p < 1.0 or s.top_k > 0 or s.min_p > 0.0:
             marks.append("filter")
+        if s.warmth is not None:
+            marks.append("warmth")
         self._marks.update(marks)
         job = _Job(ticket, copy, row, self._free.pop(), self._clock, self._version, tuple(marks))
         ticket.started += 1
@@ -218,7 +232,7 @@ class LocalSampler:
         self._uniform, self._ids, self._logp = (grown(x, *shape) for x in (self._uniform, self._ids, self._logp))
         self._captured = {name: grown(x, *shape, *x.shape[2:]) for name, x in self._captured.items()}
         had = self._ints.shape[1]
-        self._ints, self._numbers = grown(self._ints, 6, shape[0] - 1), grown(self._numbers, 3, shape[0] - 1)
+        self._ints, self._numbers = grown(self._ints, 6, shape[0] - 1), grown(self._numbers, NUMBERS, shape[0] - 1)
         self._numbers[:, had:] = 1.0
 
     def _begin(self, jobs: list[_Job]) -> None:
@@ -232,7 +246,8 @@ class LocalSampler:
             greedy = s.temperature == 0.0  # the same as keeping the most likely token alone
             top_k = 1 if greedy else s.top_k
             ints.append((t.text[-1], len(t.text) - 1, job.slot * width, 1, self._stops.row(s.stop), top_k))
-            numbers.append((1.0 if greedy else s.temperature, s.top_p, s.min_p))
+            warmth = s.warmth.numbers() if s.warmth is not None else STEADY
+            numbers.append((1.0 if greedy else s.temperature, s.top_p, s.min_p, *warmth))
             keys.append(streams.key(self.seed, (*r.stream, r.first + job.copy)))
             starts.append(len(r.prefix))
             if t.started == r.n:
@@ -275,7 +290,7 @@ class LocalSampler:
         target = [row for row in range(left) if self._jobs[row] is None]
         moved = [job for job in self._jobs[left:] if job is not None]
         source = [job.row for job in moved]
-        self.engine.move(source, target, left, self._clock + self._reach)
+        self.engine.move(source, target, left)
         if moved:
             a, b = (torch.tensor(x, device=self.policy.device) for x in (source, target))
             self._ints[:, b] = self._ints[:, a]
@@ -306,7 +321,8 @@ class LocalSampler:
         uniform = self._uniform.view(-1).index_select(0, flat)
         temperature = numbers[TEMPERATURE] if self._marks["temperature"] else None
         filters = Filters(top_k, numbers[TOP_P], numbers[MIN_P]) if self._marks["filter"] else None
-        drawn = draw(logits, uniform, temperature, filters)
+        warmth = numbers[WARMTH:] if self._marks["warmth"] else None
+        drawn = draw(logits, uniform, temperature, filters, warmth)
         self._ids.view(-1).index_copy_(0, flat, drawn.token)
         self._logp.view(-1).index_copy_(0, flat, drawn.logp)
         for mark, count in self._marks.items():

@@ -8,9 +8,10 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from podium.core.errors import within
+from podium.core.schedule import Number
 from podium.core.value import Value
 
-__all__ = ["Completion", "Generate", "Sampler", "Sampling", "Stop"]
+__all__ = ["Completion", "Generate", "Sampler", "Sampling", "Stop", "Warmth"]
 
 
 class Stop(StrEnum):
@@ -22,6 +23,24 @@ class Stop(StrEnum):
     context = "context"  # the model's context is full
 
 
+class Warmth(Value):
+    """A temperature that follows the entropy H of each step: T (1 + strength · clip(slope · (log H − pivot), ±1)).
+
+    The slope is `above` where log H lies above the pivot, else `below`; slopes of 0 leave the temperature alone.
+    """
+
+    strength: Number = 0.05
+    pivot: Number = 0.0  # log of nats
+    above: Number = 0.0
+    below: Number = 0.0
+
+    def __post_init__(self) -> None:
+        within(self, "strength", 0, 0.99)  # the temperature stays above 0
+
+    def numbers(self) -> tuple[float, float, float, float]:
+        return float(self.strength), float(self.pivot), float(self.above), float(self.below)
+
+
 class Sampling(Value):
     """How tokens are drawn."""
 
@@ -31,6 +50,7 @@ class Sampling(Value):
     min_p: float = 0.0
     max_tokens: int = 64
     stop: tuple[str, ...] = ()
+    warmth: Warmth | None = None
 
     def __post_init__(self) -> None:
         within(self, "temperature", 0)
