@@ -1,96 +1,170 @@
-"""Kill a run with SIGKILL at random moments, resume it each time, and compare it with the uninterrupted one.
+"""Kill runs with SIGKILL while they sample, train, write metrics and write checkpoints; resume; compare to the bit.
 
-    python benchmarks/kill_resume.py [--kills 20] [--method grpo]
+    python benchmarks/kill_resume.py [--kills 20] [--method grpo --method ppo …]
 
-Prints `bit-equal: N of N` for weights, optimiser state and metrics; exit code 1 otherwise.
+Prints where the kills fell and `bit-equal: N of N` for weights, optimiser state, memories and metrics; exit code 1
+otherwise. Children are forked from a process that has imported everything, so that a restart costs no imports.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
+import multiprocessing
+import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Callable
+from ctypes import c_int
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import load_file
+os.environ["OMP_NUM_THREADS"] = "1"  # a forked child has none of its parent's threads
 
+import numpy as np
+from safetensors.numpy import load_file
+
+from podium import methods, policy
+from podium.store import run as store
 from podium.store.run import RunDirectory
+from podium.training import loop, session
+from podium.training.config import Config
+from podium.training.trainer import Trainer
+
+STAGES = ("elsewhere", "sampling", "training", "records", "checkpoint")
+SPAN_S = {"sampling": 0.3, "training": 0.1, "records": 0.005, "checkpoint": 0.03}  # how long one takes, about
+FORK = multiprocessing.get_context("fork")
+stage = FORK.Value(c_int, 0, lock=False)
 
 
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "podium.cli", "train", *arguments, "--quiet"]
+def watch(owner: Any, name: str, place: str) -> None:
+    """Let `stage` say that the run is inside owner.name."""
+    inner: Callable[..., Any] = getattr(owner, name)
+
+    @functools.wraps(inner)
+    def marked(*args: Any, **kwargs: Any) -> Any:
+        stage.value = STAGES.index(place)
+        try:
+            return inner(*args, **kwargs)
+        finally:
+            stage.value = 0
+
+    setattr(owner, name, marked)
 
 
-def fresh(method: str, out: Path) -> list[str]:
-    settings = ["--world", "sums", "--level", "1", "--iterations", "16", "--out", str(out)]
-    for change in ("tasks=4", "eval_tasks=8", "eval_every=4", "checkpoint_every=1", "optimizer.lr=3e-4"):
-        settings += ["--set", change]
-    return command(method, *settings)
+def work(config: Config, out: Path) -> None:
+    """A child: start the run, or go on with it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    watch(loop, "_gather", "sampling")
+    watch(Trainer, "step", "training")
+    watch(RunDirectory, "write_rollouts", "records")
+    watch(RunDirectory, "append_metrics", "records")
+    watch(store, "atomic_directory", "checkpoint")
+    begun = (out / "config.yaml").exists()
+    session.resume(out, config=config) if begun else session.train(config, out=out)
+
+
+def killed(config: Config, out: Path, target: str, times: int, delay_s: float) -> str | None:
+    """Run until `target` has been entered so many times and a moment more, and kill; None: it was done before."""
+    stage.value = 0
+    child = FORK.Process(target=work, args=(config, out))
+    child.start()
+    wanted, inside = STAGES.index(target), False
+    while child.is_alive() and times > 0:
+        entered = stage.value == wanted
+        times -= entered and not inside
+        inside = entered
+        time.sleep(0.0002)
+    time.sleep(delay_s)
+    place = STAGES[stage.value]
+    if not child.is_alive():
+        if child.exitcode != 0:
+            raise SystemExit(f"a run ended with exit code {child.exitcode}")
+        return None
+    assert child.pid is not None
+    os.kill(child.pid, signal.SIGKILL)
+    child.join()
+    return place
+
+
+def finish(config: Config, out: Path) -> None:
+    child = FORK.Process(target=work, args=(config, out))
+    child.start()
+    child.join()
+    if child.exitcode != 0:
+        raise SystemExit(f"a run ended with exit code {child.exitcode}")
 
 
 def state(path: Path) -> dict[str, Any]:
-    """All that must be equal: the last checkpoint's tensors, and the metrics without what a clock measured."""
+    """All that must be equal: the last checkpoint, and the metrics without what a clock measured."""
     directory = RunDirectory(path)
     last = directory.checkpoints()[-1]
-    tensors = {f.name: load_file(f) for f in sorted(last.rglob("*.safetensors"))}
+    tensors = {
+        f"{file.relative_to(last)}:{name}": x
+        for file in sorted(last.rglob("*.safetensors"))
+        for name, x in load_file(file).items()
+    }
     lines = [{k: v for k, v in line.items() if k != "seconds"} for line in directory.metrics()]
     return {"tensors": tensors, "metrics": lines, "state": (last / "state.json").read_text()}
 
 
 def equal(a: dict[str, Any], b: dict[str, Any]) -> bool:
-    if a["metrics"] != b["metrics"] or a["state"] != b["state"] or a["tensors"].keys() != b["tensors"].keys():
+    x, y = a["tensors"], b["tensors"]
+    if a["metrics"] != b["metrics"] or a["state"] != b["state"] or x.keys() != y.keys():
         return False
-    return all(
-        x.keys() == b["tensors"][f].keys() and all((x[k] == b["tensors"][f][k]).all() for k in x)
-        for f, x in a["tensors"].items()
+    return all(np.array_equal(x[k], y[k]) for k in x)
+
+
+def configuration(method: str) -> Config:
+    return session.configure(
+        methods.get(method, n=4),
+        world="sums",
+        level=2,
+        iterations=12,
+        tasks=4,
+        eval_tasks=8,
+        eval_every=4,
+        checkpoint_every=1,
+        lr=3e-4,
     )
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--method", default="grpo")
+    parser.add_argument("--method", action="append", help="repeat it; the runs take turns")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    rng = random.Random(arguments.seed)
-    place = Path(tempfile.mkdtemp(prefix="podium-kill-"))
-    begun = time.monotonic()
-    subprocess.run(fresh(arguments.method, place / "whole"), check=True)
-    whole, seconds = state(place / "whole"), time.monotonic() - begun
-    print(f"uninterrupted: {seconds:.1f} s")
-    kills, runs, good, while_saving = 0, 0, 0, 0
-    while kills < arguments.kills:
-        out = place / f"run-{runs}"
-        start = fresh(arguments.method, out)
-        while True:
-            process = subprocess.Popen(start, stderr=subprocess.DEVNULL)
-            try:
-                # Anywhere from before the first line to just before the end.
-                process.wait(timeout=rng.uniform(0.3, 1.0) * seconds if kills < arguments.kills else None)
-            except subprocess.TimeoutExpired:
-                process.send_signal(signal.SIGKILL)
-                process.wait()
-                kills += 1
-                while_saving += any((out / "checkpoints").glob(".*.part"))
-                started = (out / "config.yaml").exists()
-                start = command("--resume", str(out)) if started else fresh(arguments.method, out)
-                continue
-            if process.returncode != 0:
-                print(f"run {runs}: exit code {process.returncode}")
-                return 1
-            break
-        good += equal(whole, state(out))
-        runs += 1
-        shutil.rmtree(out)
-    print(f"killed {kills} times ({while_saving} of them while a checkpoint was being written)")
-    print(f"bit-equal: {good} of {runs} runs")
+    rng, place = random.Random(arguments.seed), Path(tempfile.mkdtemp(prefix="podium-kill-"))
+    names = arguments.method or ["grpo", "ppo"]
+    policy.load("podium/tiny")  # imports what loading a model imports
+    wholes = {}
+    for name in names:
+        finish(configuration(name), place / name)
+        wholes[name] = state(place / name)
+    fell: Counter[str] = Counter()
+    runs, good = 0, 0
+    while sum(fell.values()) < arguments.kills:
+        name, out = names[runs % len(names)], place / f"run-{runs}"
+        config, done = configuration(name), False
+        while not done and sum(fell.values()) < arguments.kills:
+            target = list(SPAN_S)[sum(fell.values()) % len(SPAN_S)]
+            where = killed(config, out, target, rng.randint(1, 3), rng.uniform(0, SPAN_S[target]))
+            done = where is None
+            if where is not None:
+                fell[where] += 1
+        if not done:
+            finish(config, out)
+        same = equal(wholes[name], state(out))
+        print(f"run {runs} ({name}): {'bit-equal' if same else 'DIFFERENT'}", flush=True)
+        runs, good = runs + 1, good + same
     shutil.rmtree(place)
+    print(f"killed {sum(fell.values())} times: " + ", ".join(f"{n} in {k}" for k, n in fell.most_common()))
+    print(f"bit-equal: {good} of {runs} runs")
     return 0 if good == runs else 1
 
 

@@ -32,11 +32,13 @@ from podium.core import (
     Turn,
 )
 from podium.core.method import Method, Role
+from podium.core.phases import Alternate, Phases, Plateau, Reached
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Advantage",
+    "Alternate",
     "Batch",
     "Clock",
     "Cosine",
@@ -47,7 +49,10 @@ __all__ = [
     "Method",
     "Metric",
     "Part",
+    "Phases",
+    "Plateau",
     "PodiumError",
+    "Reached",
     "Reward",
     "Role",
     "Rollout",

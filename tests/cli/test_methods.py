@@ -108,8 +108,8 @@ def test_show_never_cuts_a_line(capsys: Capture, monkeypatch: pytest.MonkeyPatch
 
 def test_show_names_memories_and_the_columns_of_the_world(capsys: Capture) -> None:
     out = typed(capsys, "methods show spo-single-stream")[1]
-    assert "memories: SuccessTracker" in out
-    assert "group.policy_shift" in out
+    assert "memories: StoredResponses, SuccessTracker" in out
+    assert "rollout.answer" in typed(capsys, "methods show copo")[1]
 
 
 def test_yaml_gives_the_method_back(capsys: Capture) -> None:

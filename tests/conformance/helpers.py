@@ -85,6 +85,7 @@ def aggregate(case: Case) -> Aggregate:
         "seq-mean-token-sum": "token sum, rollout mean",
         "seq-mean-token-mean": "token mean, rollout mean",
         "mean over tokens of each sequence, then mean over sequences": "token mean, rollout mean",
+        "sequence mean of token means": "token mean, rollout mean",
     }
     name = case.hyper["aggregation"]
     if name == "seq-mean-token-sum-norm":

@@ -14,7 +14,7 @@ from podium.core import Batch, Part, Relation, Table
 from podium.keep import KeepMixed
 from podium.objective import Clip, Entropy, GroupSoftmax, PolicyGradient, Updates, backward
 from podium.reward import Overlong, TokenReward
-from podium.shape import DropCovariant, Rescale, SelectCovariant, SharedEdges, Whiten
+from podium.shape import DropCovariant, Rescale, SelectTokens, SharedEdges, Whiten
 from tests.objective.model import Policy, update
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -61,7 +61,7 @@ PARTS: list[Part] = [
     Whiten(level="rollout", key=("group.bundle",)),
     Rescale(),
     SharedEdges(),
-    SelectCovariant(share=0.3),
+    SelectTokens("covariance", 0.3, rule="floor"),
     DropCovariant(share=0.3, low=-9.0, high=9.0),
 ]
 
@@ -130,7 +130,7 @@ def test_padded_tensors_stay_where_they_are() -> None:
 
 
 def test_gradients_are_the_same() -> None:
-    live = (SelectCovariant(share=0.3),)
+    live = (SelectTokens("covariance", 0.3, rule="floor"),)
     terms = (PolicyGradient(clip=Clip()), Entropy(where="token.selected"), GroupSoftmax())
     splits = [[0, 1, 3, 7], [2, 4, 6, 9], [5, 8, 10]]
     found = []

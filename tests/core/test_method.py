@@ -14,7 +14,8 @@ from podium.core.serial import load_class
 from podium.objective import KL, Clip, Entropy, GroupSoftmax, PolicyGradient, Updates, ValueLoss
 from podium.reward import Overlong, SequenceKL, TokenReward
 from podium.rollout import Sample
-from podium.shape import Rescale, SelectCovariant, Whiten
+from podium.shape import Rescale, SelectTokens, Whiten
+from podium.worlds.sums import Sums
 
 RECIPES = [
     name
@@ -75,8 +76,8 @@ def test_which_of_two_parts_of_a_class_to_replace_must_be_said() -> None:
 
 def test_roles_and_memories_join_by_name_and_by_class() -> None:
     method = methods.get("spo-single-stream")
-    memory = method.memories[0].replace(half_life=1.0)
-    assert (method | memory).memories == (memory,)
+    memory = method.memories[1].replace(half_life=1.0)
+    assert (method | memory).memories == (method.memories[0], memory)
     method = method | Role("ref") | Role("ref", decay=0.9) | Role("critic")
     assert method.roles == (Role("ref", decay=0.9), Role("critic"))
 
@@ -254,10 +255,10 @@ def findings(method: Method, *columns: str, **settings: Any) -> list[str]:
 
 @pytest.mark.parametrize(
     "slug",
-    [s for s in methods.CATALOGUE if s not in ("gigpo", "hgpo", "salt", "think-rm", "riskpo", "spo-single-stream")],
+    [s for s in methods.CATALOGUE if s not in ("gigpo", "hgpo", "salt", "think-rm")],
 )
 def test_recipes_that_need_no_special_world_have_no_findings(slug: str) -> None:
-    assert findings(methods.get(slug)) == []
+    assert findings(methods.get(slug), *Sums.provides) == []
 
 
 @pytest.mark.parametrize(
@@ -267,8 +268,9 @@ def test_recipes_that_need_no_special_world_have_no_findings(slug: str) -> None:
         ("hgpo", ["turn.reward", "turn.state"]),
         ("salt", ["turn.state", "turn.action", "turn.next_state"]),
         ("think-rm", ["pair.difference"]),
-        ("riskpo", ["group.bundle"]),
-        ("spo-single-stream", ["group.policy_shift"]),
+        ("copo", ["rollout.answer"]),
+        ("v0-5", ["rollout.correct"]),
+        ("gcpo-geometryzero", ["rollout.correct"]),
     ],
 )
 def test_recipes_with_needs_are_clean_in_a_world_that_meets_them_and_refused_elsewhere(
@@ -300,7 +302,7 @@ def test_a_column_written_only_later_in_the_loop_is_an_error() -> None:
 def test_the_column_that_a_router_reads_is_a_need() -> None:
     term = PolicyGradient(where="token.selected")
     assert "needs the column 'token.selected'" in findings(methods.grpo(kl=0).with_(objective=term))[0]
-    assert findings(methods.grpo(kl=0).with_(objective=term) | SelectCovariant()) == []
+    assert findings(methods.grpo(kl=0).with_(objective=term) | SelectTokens("covariance", 0.002, rule="floor")) == []
 
 
 def test_an_advantage_is_met_from_above_but_not_from_below() -> None:

@@ -17,8 +17,8 @@ from tests.core.hierarchy import Hierarchy, cells, close, hierarchies, mean, qua
 
 CHOICES = st.fixed_dictionaries(
     {
-        "centre": st.sampled_from(["mean", "median", "leave_one_out", "none"]),
-        "scale": st.sampled_from(["std", "mad", "std_of_others", "none"]),
+        "centre": st.sampled_from(["mean", "median", "lower_median", "leave_one_out", "none"]),
+        "scale": st.sampled_from(["std", "mad", "lower_mad", "std_of_others", "none"]),
         "unbiased": st.booleans(),
         "epsilon": st.sampled_from([1e-6, 0.1, 0.0]),
         "epsilon_at": st.sampled_from(["outside", "inside", "floor"]),
@@ -28,6 +28,11 @@ CHOICES = st.fixed_dictionaries(
         "limit": st.sampled_from([None, 1.5]),
     }
 )
+
+
+def lower(values: list[float]) -> float:
+    """The middle one, the lower of two; like `quantile` NaN of nothing."""
+    return sorted(values)[(len(values) - 1) // 2] if values else math.nan
 
 
 def normalised(
@@ -44,19 +49,21 @@ def normalised(
         centre = {
             "mean": mean(values, weights),
             "median": quantile(values, 0.5),
+            "lower_median": lower(values),
             "leave_one_out": mean(apart, None if weight is None else [weight[j] for j in others]),
             "none": 0.0,
         }[n.centre]
-        alone = len(values) <= 1
+        alone = len(members) <= 1
         result = value - (0.0 if alone and n.singleton == "raw" else centre)
         if n.scale != "none":
-            exists = len(apart if n.scale == "std_of_others" else values) > 1
+            exists = len(apart if n.scale == "std_of_others" else members) > 1
             if n.scale == "std" and weights is not None and n.unbiased:
                 exists = exists and sum(weights) > 1
             middle = quantile(values, 0.5)
             scale = {
                 "std": std(values, n.unbiased, weights),
                 "mad": quantile([abs(v - middle) for v in values], 0.5),
+                "lower_mad": lower([abs(v - lower(values)) for v in values]),
                 "std_of_others": std(apart, n.unbiased),
             }[n.scale]
             scale = scale if exists else 1.0
@@ -85,7 +92,8 @@ def test_every_choice_is_what_it_says(h: Hierarchy, choices: dict[str, Any], wei
     weight = h.numbers("rollout", (0.0, 0.5, 1.0, 2.0)) if weighted else None
     group = Partition(torch.tensor(h.rollouts), h.sizes["group"], where=torch.tensor(where))
     call = lambda: n.normalized(group, tensor(x), weight=None if weight is None else tensor(weight))  # noqa: E731
-    if weighted and (n.centre == "median" or n.scale in ("mad", "std_of_others") or n.virtual):
+    medians = ("median", "lower_median", "mad", "lower_mad", "std_of_others")
+    if weighted and (n.centre in medians or n.scale in medians or n.virtual):
         with pytest.raises(PodiumError, match="counts every member once: it takes no weights"):
             call()
         return
@@ -110,6 +118,7 @@ def test_the_rewards_one_zero_zero_zero_by_hand() -> None:
     assert advantage(centre="none", scale="none") == [1, 0, 0, 0]
     assert advantage(scale="none", virtual=1) == pytest.approx([0.6, -0.4, -0.4, -0.4])
     assert advantage(scale="none", virtual=4, virtual_value=0.25) == [0.75, -0.25, -0.25, -0.25]
+    assert advantage(centre="lower_median", scale="lower_mad", epsilon=1e-3)[0] == pytest.approx(1000)
     assert advantage(scale="none", limit=0.5) == [0.5, -0.25, -0.25, -0.25]
 
 

@@ -154,8 +154,10 @@ def test_an_unknown_setting_of_the_world_is_refused_before_anything_is_written(t
 
 
 def test_a_method_whose_needs_the_world_cannot_meet_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(podium.PodiumError, match=r"group\.bundle"):
-        train(small("riskpo"), out=tmp_path / "run")
+    needy = podium.methods.get("grpo").set("advantage.of", "rollout.nowhere")
+    with pytest.raises(podium.PodiumError, match=r"grpo cannot run on echo: .*rollout\.nowhere"):
+        train(small(needy), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_world_that_fails_is_reported_and_the_run_goes_on(tmp_path: Path) -> None:

@@ -48,6 +48,15 @@ def test_part_of_the_credit_only_on_request() -> None:
     assert lenient.grade(task, f"answer: {right}").reward == 1
 
 
+def test_answers_are_read_as_general_models_write_them_unless_a_mark_is_demanded() -> None:
+    world = get("gym:chain_sum", min_terms=2, max_terms=2, max_digits=1)
+    task = world.task(0)
+    right = task.data["entry"]["answer"]
+    for text in (right, f"The answer is {right}.", f"1 + 1 = {right}", f"<answer>{right}</answer>", f"answer: {right}"):
+        assert world.grade(task, text).info["correct"], text
+        assert world.replace(marked=True).grade(task, text).info["correct"] is text.startswith("answer:"), text
+
+
 def test_answers_of_several_lines_are_read_whole() -> None:
     world = get("gym:rotate_matrix")
     task = world.task(0)

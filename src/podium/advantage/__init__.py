@@ -1,20 +1,36 @@
 """The advantage stage: who deserves credit, and how much."""
 
 from podium.advantage.bundles import QuantileTracker, RiskBundles
+from podium.advantage.halves import Halves
+from podium.advantage.jensen import JensenGap
 from podium.advantage.normalize import Normalize
 from podium.advantage.pairwise import PairwiseDifferences
+from podium.advantage.potential import PotentialCredit, PotentialWatch
+from podium.advantage.prior import ShrunkBaseline
 from podium.advantage.returns import GAE, Returns
 from podium.advantage.states import GroupInGroup, NestedHistories
-from podium.advantage.tracker import SuccessTracker
+from podium.advantage.suffix import SuffixSums, TwoSources
+from podium.advantage.token_weighted import TokenWeighted
+from podium.advantage.tracker import StoredResponses, SuccessPrior, SuccessTracker
 
 __all__ = [
     "GAE",
     "GroupInGroup",
+    "Halves",
+    "JensenGap",
     "NestedHistories",
     "Normalize",
     "PairwiseDifferences",
+    "PotentialCredit",
+    "PotentialWatch",
     "QuantileTracker",
     "Returns",
     "RiskBundles",
+    "ShrunkBaseline",
+    "StoredResponses",
+    "SuccessPrior",
     "SuccessTracker",
+    "SuffixSums",
+    "TokenWeighted",
+    "TwoSources",
 ]

@@ -52,7 +52,7 @@ class RiskBundles(Advantage):
     scale: str = "std"  # of the bundle's scores: std or none
     epsilon: float = 1e-6  # beside every divisor
 
-    provides = ("rollout.advantage",)
+    provides = ("rollout.advantage", "batch.risk.score")
 
     def __post_init__(self) -> None:
         within(self, "low", 0, 1)
@@ -83,7 +83,8 @@ class RiskBundles(Advantage):
             std = bundle.std(score, taken)
             value = value / (std.where(bundle.count(taken) > 1, torch.ones_like(std)) + self.epsilon)
         value = torch.where(taken, value, torch.zeros_like(value))
-        return {"rollout.advantage": self._credit(batch, paper, paper.spread(value))}
+        credit = self._credit(batch, paper, paper.spread(value))
+        return {"rollout.advantage": credit, "batch.risk.score": paper.by().agg.mean(score, taken)}
 
     def _quantile(self, batch: Batch, bundle: Partition, score: Tensor, taken: Tensor, level: Number) -> Tensor:
         """[paper] the quantile at `level`."""

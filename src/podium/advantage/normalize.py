@@ -18,6 +18,7 @@ class Normalize(Advantage, Normalizer):
     baseline: str | None = None  # a column to subtract instead of the centre
     scope: tuple[str, ...] | None = None  # the key of the scale, where it differs; () is the whole batch
     scope_weight: str | None = None
+    trained_only: bool = False  # whether those who are not trained, such as extra voters, stay out of the statistics
 
     @property
     def level(self) -> str:
@@ -39,16 +40,17 @@ class Normalize(Advantage, Normalizer):
 
     def __call__(self, batch: Batch) -> Columns:
         level = self.level
+        where = batch.trained(level, empty=True) if self.trained_only else None
 
         def column(name: str | None):  # type: ignore[no-untyped-def]
             return None if name is None else batch.spread(batch[name], name.partition(".")[0], level)
 
         advantage = self.normalized(
-            batch.by(level, *self.key),
+            batch.by(level, *self.key, where=where),
             batch[self.of],
             weight=column(self.weight),
             centre=column(self.baseline),
-            scope=None if self.scope is None else batch.by(level, *self.scope),
+            scope=None if self.scope is None else batch.by(level, *self.scope, where=where),
             scope_weight=column(self.scope_weight),
         )
         return {f"{level}.advantage": advantage}

@@ -52,25 +52,43 @@ class Returns(Advantage):
 class GAE(Advantage):
     """A_t = δ_t + gamma·lam·A_{t+1}, with δ_t = r_t + gamma·V_{t+1} − V_t; returns R = A + V.
 
-    Tokens given by the world are stepped over: value and advantage pass through them unchanged.
+    Tokens given by the world are stepped over: value and advantage pass through them unchanged. After the last token
+    the value is 0, or, in a rollout that is not `finished`, the one before that token, as if it went on like that.
     """
 
-    reference = "https://arxiv.org/abs/1506.02438"
+    reference = "https://arxiv.org/abs/1506.02438; Truncated Proximal Policy Optimization for unfinished rollouts"
     gamma: Number = 1.0
     lam: Number = 1.0
+    lam_return: Number | None = None  # of the returns, where it differs: 1 is the Monte-Carlo return
+    finished: str | None = None  # a boolean column of rollouts; None: all are
 
-    needs = ("token.reward", VALUE)
     provides = ("token.advantage", "token.return")
 
     def __post_init__(self) -> None:
         within(self, "gamma", 0, 1)
         within(self, "lam", 0, 1)
+        within(self, "lam_return", 0, 1, optional=True)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return ("token.reward", VALUE, *(() if self.finished is None else (self.finished,)))
+
+    def deltas(self, batch: Batch) -> Tensor:
+        """[token] δ; 0 at tokens of the world."""
+        value, action = batch[VALUE], batch.action
+        end: Tensor | float = 0.0
+        if self.finished is not None:
+            last = batch.last("token", "rollout", where=action)
+            end = batch.reduce(value, "token", "rollout", "sum", where=last).where(~batch[self.finished], 0)
+        after = batch.following(value, "token", "rollout", where=action, fill=end)
+        return (batch["token.reward"] + self.gamma * after - value).where(action, 0)
 
     def __call__(self, batch: Batch) -> Columns:
-        value, action = batch[VALUE], batch.action
-        after = batch.following(value, "token", "rollout", where=action)
-        delta = batch["token.reward"] + self.gamma * after - value
-        delta = torch.where(action, delta, torch.zeros_like(delta))
-        decay = torch.ones_like(value).masked_fill(action, float(self.gamma * self.lam))
-        advantage = batch.scan(delta, "token", "rollout", decay=decay)
-        return {"token.advantage": advantage, "token.return": advantage + value}
+        advantage = self._sum(batch, self.lam)
+        returned = advantage if self.lam_return is None else self._sum(batch, self.lam_return)
+        return {"token.advantage": advantage, "token.return": returned + batch[VALUE]}
+
+    def _sum(self, batch: Batch, lam: Number) -> Tensor:
+        delta = self.deltas(batch)
+        decay = torch.ones_like(delta).masked_fill(batch.action, float(self.gamma * lam))
+        return batch.scan(delta, "token", "rollout", decay=decay)

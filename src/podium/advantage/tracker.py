@@ -9,17 +9,20 @@ import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
 from podium.core.errors import PodiumError, within
 from podium.core.memory import Memory, State, Table
-from podium.core.part import Columns
+from podium.core.part import Columns, Need
 from podium.core.signal import Signal
 
-__all__ = ["SuccessTracker", "policy_shift"]
+__all__ = ["StoredResponses", "SuccessPrior", "SuccessTracker", "policy_shift"]
+
+NOW = Signal("logp")
 
 
 def policy_shift(batch: Batch, stored: str = "stored") -> Tensor:
     """[rollout] D: the mean |log π_stored − log π| over the tokens of a response kept from an earlier visit."""
-    difference = batch[Signal("logp", of=stored)] - batch[Signal("logp")]
+    difference = batch[Signal("logp", of=stored)] - batch[NOW]
     return batch.reduce(difference.abs(), "token", "rollout", "mean")
 
 
@@ -72,3 +75,97 @@ class SuccessTracker(Memory):
         seen = torch.stack([success, 1 - success], dim=1)
         after = self.keep_rate(shift)[:, None].cpu() * counts + seen
         return {"counts": state["counts"].write(tasks, torch.where(observed[:, None], after, counts))}
+
+
+class StoredResponses(Memory):
+    """The last response to each task, with its log-probabilities right after it was trained on.
+
+    At the task's next visit `group.policy_shift` says how far the policy has moved since on those tokens; 0 at the
+    first visit.
+    """
+
+    reference = "Single-stream Policy Optimization, https://arxiv.org/abs/2509.13232"
+
+    provides = ("group.policy_shift",)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return ("token.id", "turn.train_context", NOW)
+
+    def initial(self) -> State:
+        return {"responses": {}}
+
+    def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
+        """No shift is known before the policy has scored the responses again."""
+        return {"group.policy_shift": torch.zeros(len(tasks))}
+
+    def revisit(self, state: State, batch: Batch) -> Batch | None:
+        stored = {task: state["responses"][task] for task in _names(batch) if task in state["responses"]}
+        if not stored:
+            return None
+        rollouts = [
+            Rollout(task, [Turn(ids, context=context, tokens={"stored.logp": logp}) for context, ids, logp in turns])
+            for task, turns in stored.items()
+        ]
+        return Batch.from_rollouts(rollouts, dtype=batch.dtype).to(device=batch.device)
+
+    def revisited(self, batch: Batch, scored: Batch) -> Columns:
+        shift = dict(zip(_names(scored), policy_shift(scored).tolist(), strict=True))
+        found = [shift.get(task, 0.0) for task in _names(batch)]
+        return {"group.policy_shift": torch.tensor(found, dtype=batch.dtype, device=batch.device)}
+
+    def observe(self, state: State, batch: Batch) -> State:
+        # Of several rollouts of a task the one with the largest identity is kept, wherever it stands.
+        identity, counted = batch.identity("rollout"), batch.by("rollout").enters()
+        last = batch.by("rollout", "group.task").argmax(identity, counted)
+        group, names = batch.link("rollout", "group"), _names(batch)
+        turns, tokens = batch.partition("turn", "rollout"), batch.partition("token", "turn")
+        ids, logp, contexts = batch["token.id"], batch[NOW], batch["turn.train_context"]
+        new = {}
+        for rollout in last.nonzero().reshape(-1).tolist():
+            members = turns.members(torch.tensor([rollout], device=batch.device)).tolist()
+            rows = [tokens.members(torch.tensor([turn], device=batch.device)) for turn in members]
+            new[names[int(group[rollout])]] = [
+                (tuple(contexts[turn]), tuple(ids[at].tolist()), tuple(logp[at].tolist()))
+                for turn, at in zip(members, rows, strict=True)
+            ]
+        return {"responses": state["responses"] | new}
+
+
+def _names(batch: Batch) -> list[Any]:
+    """The tasks of the groups, as keys."""
+    tasks = batch["group.task"]
+    return tasks.tolist() if isinstance(tasks, Tensor) else list(tasks)
+
+
+class SuccessPrior(Memory):
+    """`group.prior` in [−1, 1]: 2p − 1, with p the task's rate of success so far, shrunk to that of all tasks.
+
+    p = (successes + weight · rate of all) / (rollouts + weight); before anything was seen the rate of all is 1/2.
+    """
+
+    weight: float = 2.0  # rollouts that the rate of all tasks is worth, > 0
+
+    needs = ("rollout.correct",)
+    provides = ("group.prior",)
+
+    def __post_init__(self) -> None:
+        within(self, "weight", 0, open_low=True)
+
+    def initial(self) -> State:
+        return {"counts": Table(default=(0.0, 0.0)), "all": torch.zeros(2, dtype=torch.float64)}
+
+    def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
+        right, rollouts = state["counts"].read(tasks, torch.float64).unbind(1)
+        everyone = (state["all"][0] + 1) / (state["all"][1] + 2)
+        return {"group.prior": 2 * (right + self.weight * everyone) / (rollouts + self.weight) - 1}
+
+    def observe(self, state: State, batch: Batch) -> State:
+        # Two groups of one task are one observation of it.
+        rollouts, groups = batch.by("rollout", "group.task"), batch.partition("rollout", "group").agg
+        correct = batch["rollout.correct"].double()
+        seen = torch.stack([groups.max(rollouts.sum(correct)), groups.max(rollouts.count().double())], dim=1).cpu()
+        tasks = batch["group.task"]
+        counts = state["counts"].read(tasks, torch.float64) + seen.clamp(min=0)
+        everyone = torch.stack([batch.by("rollout").agg.sum(correct), batch.by("rollout").agg.count().double()])
+        return {"counts": state["counts"].write(tasks, counts), "all": state["all"] + everyone.reshape(2).cpu()}

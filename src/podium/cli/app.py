@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -16,6 +17,7 @@ __all__ = ["app", "main"]
 
 # Typer may bring its own copy of click: this is the base of its usage errors in either case.
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+INTERRUPTED = 130  # by Ctrl-C, as shells count
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, help="Reinforcement-learning post-training, as parts.")
 app.command()(train.train)
@@ -38,8 +40,14 @@ def root(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 2 with one line of explanation for input that is refused."""
+    typed = list(sys.argv[1:] if arguments is None else arguments)
+    if typed[:1] == ["eval"]:
+        typed = train.spread(typed)
     try:
-        return app(None if arguments is None else list(arguments), prog_name="podium", standalone_mode=False) or 0
+        code: int = app(typed, prog_name="podium", standalone_mode=False) or 0
+        if code == INTERRUPTED:
+            error("Stopped at once. A run goes on from its last checkpoint with podium train --resume.")
+        return code
     except PodiumError as problem:
         error(str(problem))
     except UsageError as problem:

@@ -14,12 +14,12 @@ from podium.core.errors import PodiumError
 from podium.core.method import Method
 from podium.methods.catalogue import get
 
-__all__ = ["load", "pair"]
+__all__ = ["join", "load", "pair"]
 
 
-def load(name: str, changes: Sequence[str]) -> Method:
-    """`grpo`, `grpo@verl` or `mine.yaml`, with `PATH=VALUE` changes: `kl=0` is an argument of the recipe,
-    `advantage.scale=none` a setting of a part."""
+def load(name: str, changes: Sequence[str], parts: Sequence[str] = ()) -> Method:
+    """`grpo`, `grpo@verl` or `mine.yaml`, with parts that join it and `PATH=VALUE` changes: `kl=0` is an argument of
+    the recipe, `advantage.scale=none` a setting of a part."""
     pairs = [pair(change) for change in changes]
     arguments = {path: value for path, value in pairs if "." not in path}
     if name.endswith((".yaml", ".yml")):
@@ -30,9 +30,19 @@ def load(name: str, changes: Sequence[str]) -> Method:
         method = _from_file(Path(name))
     else:
         method = get(name, **arguments)
+    method = join(method, parts)
     for path, value in pairs:
         if "." in path:
             method = method.set(path, value)
+    return method
+
+
+def join(method: Method, parts: Sequence[str]) -> Method:
+    """The method with these parts as they are typed: `SamplerCorrection`, or with settings as in YAML,
+    `SamplerCorrection: {cap: 3}`."""
+    for text in parts:
+        data = serial.from_yaml(text)
+        method = method | (serial.build(data, {}) if isinstance(data, str) else serial.decode(data))
     return method
 
 

@@ -15,6 +15,9 @@ __all__ = ["show"]
 
 def show(method: Method, entry: Entry | None) -> None:
     """Print the method; `entry` is its place in the catalogue, if it has one."""
+    if list(method.leaves()) != [method]:  # several in turn
+        line(method.describe())
+        return
     line(method.name, style="bold cyan")
     for text in (method.summary, method.citation, f"{entry.kind} · family {entry.family}" if entry else ""):
         if text:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from podium.cli.console import OUT, line, table
-from podium.cli.load import load, pair
+from podium.cli.load import join, load, pair
 from podium.core.errors import PodiumError
 from podium.core.method import STAGES
 
-__all__ = ["compare", "evaluate", "train"]
+__all__ = ["compare", "evaluate", "spread", "train"]
+
+NUMBERS = re.compile(r"\d+(,\d+)*,?")
 
 World = Annotated[
     str | None, typer.Option(help="A world: echo, sums, countdown, rules, jsonl:FILE, gym:NAME, file.py:MyWorld.")
@@ -25,6 +29,10 @@ Out = Annotated[Path | None, typer.Option(help="The run's directory.")]
 Changes = Annotated[
     list[str] | None,
     typer.Option("--set", help="PATH=VALUE: advantage.scale=none, world.noise=0.1, optimizer.lr=3e-4, tasks=32, …"),
+]
+Parts = Annotated[
+    list[str] | None,
+    typer.Option("--with", help="A part that joins the method: SamplerCorrection, 'KL: {coefficient: 0.1}', …"),
 ]
 Device = Annotated[str | None, typer.Option(help="cpu or cuda.")]
 
@@ -41,8 +49,10 @@ def train(
     out: Out = None,
     device: Device = None,
     changes: Changes = None,
+    parts: Parts = None,
     config: Annotated[Path | None, typer.Option(help="A complete config.yaml, as every run keeps one.")] = None,
     resume: Annotated[Path | None, typer.Option(help="A run's directory to go on with.")] = None,
+    track: Annotated[list[str] | None, typer.Option(help="Also log to tensorboard or wandb; repeat it.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
     """Train a model. Without arguments: GRPO teaches podium/tiny to add, in about a minute on a laptop."""
@@ -57,15 +67,15 @@ def train(
     with Live(OUT) as live:
         progress = None if quiet else live
         if resume is not None:
-            if settings or changes or config:
+            if settings or changes or config or parts:
                 raise PodiumError("--resume goes on with the run as it was configured: leave the other options away.")
-            result = session.resume(resume, progress=progress)
+            result = session.resume(resume, progress=progress, track=track or ())
         else:
-            made = _config(config, method, settings, changes or [])
+            made = _config(config, method, settings, changes or [], parts or [])
             if not quiet:
                 line(f"{made.method.name}: {made.method.summary}")
                 line(f"{made.model} on {made.world}, {made.iterations} iterations of {made.tasks} tasks")
-            result = session.train(made, out=out, progress=progress)
+            result = session.train(made, out=out, progress=progress, track=track or ())
     page = write_report(result.path)
     if quiet:
         return
@@ -76,8 +86,10 @@ def train(
     line(f"Report: {page}")
 
 
-def _config(file: Path | None, method: str, settings: dict[str, Any], changes: Sequence[str]) -> Any:
-    """A configuration from a file or from a method's name, with settings and `--set` changes."""
+def _config(
+    file: Path | None, method: str, settings: dict[str, Any], changes: Sequence[str], parts: Sequence[str]
+) -> Any:
+    """A configuration from a file or from a method's name, with settings, `--with` parts and `--set` changes."""
     from podium.training.config import Config
     from podium.training.session import configure
 
@@ -87,7 +99,7 @@ def _config(file: Path | None, method: str, settings: dict[str, Any], changes: S
     for path, value in outer:
         settings[path.partition(".")[2] or path] = value
     if file is None:
-        return configure(load(method, inner), **settings)
+        return configure(load(method, inner, parts), **settings)
     try:
         config = Config.from_yaml(file.read_text(encoding="utf-8"))
     except OSError as problem:
@@ -95,9 +107,10 @@ def _config(file: Path | None, method: str, settings: dict[str, Any], changes: S
     given = {k: settings.pop(k) for k in list(settings) if k in Config.field_names()}
     if settings:
         given["world_settings"] = {**(config.world_settings or {}), **settings}
-    config = config.replace(**given)
+    config = config.replace(**given, method=join(config.method, parts))
     for path, value in (pair(c) for c in inner):
-        if path.partition(".")[0] not in STAGES:
+        head = path.partition(".")[0]
+        if head not in STAGES and not head.isdigit():  # a number names one of several methods in turn
             raise PodiumError(f"--set {path}: with --config, name a part's setting, such as advantage.scale.")
         config = config.replace(method=config.method.set(path, value))
     return config
@@ -107,30 +120,56 @@ def evaluate(
     target: Annotated[str, typer.Argument(help="A run's directory, or a model.")],
     world: World = None,
     level: Level = None,
-    k: Annotated[list[int] | None, typer.Option("--k", help="pass@k for these k; repeat it.")] = None,
+    k: Annotated[list[str] | None, typer.Option("--k", help="pass@k for these k: --k 1 8 64, or --k 1,8,64.")] = None,
     tasks: Annotated[int, typer.Option(help="Held-out tasks.")] = 128,
+    samples: Annotated[int | None, typer.Option(help="Answers a task; as many as the largest k by default.")] = None,
     seed: Annotated[int, typer.Option(help="Names the random numbers.")] = 0,
     temperature: Annotated[float, typer.Option(help="0: the most likely answer.")] = 1.0,
     device: Device = None,
+    changes: Annotated[list[str] | None, typer.Option("--set", help="A dial of the world: world.noise=0.1.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
-    """Measure a model or a run on held-out tasks: pass@k, maj@k, length, entropy, distinct right answers."""
+    """Measure a model or a run on held-out tasks: pass@k, avg@k, maj@k, length, entropy, distinct right answers."""
     from podium.evaluation.session import evaluate as measure
 
-    settings = {"level": level} if level is not None else {}
+    settings = {path.removeprefix("world."): value for path, value in map(pair, changes or [])}
+    settings |= {} if level is None else {"level": level}
     found = measure(
         target,
         world=world,
-        ks=k or [1, 8],
+        ks=_numbers(k or ["1", "8"]),
         tasks=tasks,
+        samples=samples,
         seed=seed,
         temperature=temperature,
         device=device or "cpu",
         **settings,
     )
+    if json:
+        line(dumps({name: measured.as_dict() for name, measured in found.items()}))
+        return
     table(
         ["measure", "mean", "95 % interval"],
         [[n, f"{m.mean:.3f}", f"[{m.low:.3f}, {m.high:.3f}]"] for n, m in found.items()],
     )
+
+
+def spread(arguments: Sequence[str]) -> list[str]:
+    """What was typed, with `--k 1 8 64` as `--k 1 --k 8 --k 64`: an option that takes all the numbers after it."""
+    told: list[str] = []
+    for number, word in enumerate(arguments):
+        # A number goes on with the list if everything between it and its --k is a number too.
+        more = NUMBERS.fullmatch(word) and told[-2:-1] == ["--k"] and arguments[number - 1] != "--k"
+        told += ["--k", word] if more else [word]
+    return told
+
+
+def _numbers(words: Sequence[str]) -> list[int]:
+    """The numbers of `1`, `8,64`, …, each once."""
+    for word in words:
+        if NUMBERS.fullmatch(word) is None:
+            raise PodiumError(f"--k {word!r} is not a number: write --k 1 8 64.")
+    return list(dict.fromkeys(int(n) for word in words for n in word.split(",") if n))
 
 
 def compare(

@@ -7,7 +7,8 @@ from podium.core.memory import Memory, State, Table
 from podium.core.normalize import Normalizer
 from podium.core.part import Advantage, Keep, Metric, Part, Reward, Select, Shape, Strategy, stop_gradient
 from podium.core.partition import Partition
-from podium.core.schedule import Cosine, Follow, Linear, Schedule, Steps
+from podium.core.probe import Probe
+from podium.core.schedule import Cosine, Follow, Linear, Restarts, Schedule, Steps
 from podium.core.signal import Signal
 from podium.core.value import Clock, Value
 
@@ -26,8 +27,10 @@ __all__ = [
     "Part",
     "Partition",
     "PodiumError",
+    "Probe",
     "Purpose",
     "Relation",
+    "Restarts",
     "Reward",
     "Rollout",
     "Schedule",

@@ -256,6 +256,15 @@ class Batch(Hierarchy):
         given = self.given
         return self._everyone("token") if given is None else ~given
 
+    @property
+    def drawn(self) -> Tensor:
+        """[token] tokens that a sampler drew, now or in a recorded rollout: they have a probability there."""
+        origin = self._columns.get("token.origin")
+        if origin is None:
+            return self._everyone("token")
+        assert isinstance(origin, Tensor)
+        return (origin == Origin.policy) | (origin == Origin.copied)
+
     def _everyone(self, level: str) -> Tensor:
         return torch.ones(1, dtype=torch.bool, device=self.device).expand(self.size(level))
 
@@ -421,13 +430,18 @@ class Batch(Hierarchy):
 
         return concat(batches)
 
-    def random(self, level: str, name: str) -> Tensor:
-        """[level] uniform numbers in [0, 1) that depend on the seed, `name` and each element's identity alone."""
+    def random(self, level: str, name: str, width: int | None = None) -> Tensor:
+        """[level] uniform numbers in [0, 1) that depend on the seed, `name` and each element's identity alone.
+
+        With a `width`, so many for each element: [level, width].
+        """
         level = self.level(level)
         salt = int.from_bytes(
             hashlib.blake2b(f"{self.seed}/{name}".encode(), digest_size=8).digest(), "little", signed=True
         )
         state = _mix(self.identity(level) ^ salt)
+        if width is not None:
+            state = _mix(state[:, None] ^ _mix(torch.arange(1, width + 1, device=self.device)))
         # The upper bits of a 64-bit number, as many as the floating type holds exactly.
         bits = 53 if self.dtype == torch.float64 else 24
         return ((state >> (64 - bits)) & ((1 << bits) - 1)).to(self.dtype) * 2.0**-bits

@@ -37,12 +37,17 @@ class Turn:
 
 @dataclass(frozen=True)
 class Rollout:
-    """One answer or episode: the task it belongs to, its turns, and values by name (`reward`, `answer`, …)."""
+    """One answer or episode: the task it belongs to, its turns, and values by name (`reward`, `answer`, …).
+
+    Where the turns' tokens have a number `segment`, counted from 0 along the rollout, the segments are a level of the
+    batch, and `segments` holds their values by name.
+    """
 
     task: Any
     turns: Sequence[Turn]
     group: Any = None  # which instance of the task, where a batch holds several
     columns: Mapping[str, Any] = field(default_factory=dict)
+    segments: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
 
 def from_rollouts(rollouts: Iterable[Rollout], *, seed: int = 0, dtype: torch.dtype = torch.float32) -> Batch:
@@ -73,13 +78,30 @@ def from_rollouts(rollouts: Iterable[Rollout], *, seed: int = 0, dtype: torch.dt
                 raise PodiumError(
                     f"Turn {number} must have one value of {name!r} for each of its {len(turn.ids)} tokens."
                 )
-        columns[f"token.{name}"] = torch.tensor([v for value in values for v in value or ()], dtype=dtype)
+        flat = [v for value in values for v in value or ()]
+        marks = bool(flat) and all(isinstance(v, bool) for v in flat)
+        columns[f"token.{name}"] = torch.tensor(flat, dtype=torch.bool if marks else dtype)
     links = {
         ("token", "turn"): _index([len(t.ids) for t in turns]),
         ("turn", "rollout"): _index([len(r.turns) for r in rows]),
         ("rollout", "group"): torch.tensor(group),
     }
-    return Batch(links, columns, sizes={"turn": len(turns), "rollout": len(rows), "group": len(table)}, seed=seed)
+    segment = columns.pop("token.segment", None)
+    sizes = {"turn": len(turns), "rollout": len(rows), "group": len(table)}
+    batch = Batch(links, columns, sizes=sizes, seed=seed)
+    return batch if segment is None else _segmented(batch, segment.long(), rows, dtype)
+
+
+def _segmented(batch: Batch, number: Tensor, rows: Sequence[Rollout], dtype: torch.dtype) -> Batch:
+    """The batch with the level `segment`, whose elements are numbered within each rollout, and its columns."""
+    counts = torch.tensor([len(next(iter(r.segments.values()), ())) for r in rows])
+    needed = batch.partition("token", "rollout").agg.max(number).clamp(min=-1) + 1
+    for place in (counts != needed).nonzero().reshape(-1)[:1].tolist():
+        raise PodiumError(f"Rollout {place} has {counts[place]} values for its {needed[place]} segments.")
+    before = counts.cumsum(0) - counts
+    batch = batch.with_level("segment", number + batch.spread(before, "rollout", "token"))
+    values = [dict(zip(r.segments, row, strict=True)) for r in rows for row in zip(*r.segments.values(), strict=True)]
+    return batch.with_columns({f"segment.{k}": v for k, v in _collect(values, "segment", dtype).items()})
 
 
 def _origins(turn: Turn, number: int) -> Sequence[Any]:

@@ -10,7 +10,7 @@ from podium.core.batch import INHERITED
 from podium.core.errors import nearest
 from podium.core.memory import Memory
 from podium.core.normalize import Normalizer
-from podium.core.part import Need, Part
+from podium.core.part import Need, Part, Select
 from podium.core.schedule import Follow
 from podium.core.signal import Signal
 from podium.core.value import Value
@@ -26,13 +26,31 @@ __all__ = ["Finding", "check"]
 ALWAYS = (
     "token.id",
     "token.position",
+    "token.end",
+    "turn.text",
+    "rollout.domain",
     "rollout.length",
     "rollout.index",
     "rollout.truncated",
     "rollout.reward",
+    "rollout.text",
+    "turn.train_context",
     "group.task",
 )
-SIGNALS = ("logp", "entropy", "value")
+# Columns that take words to make (`podium.training.annotate`), and what the world must provide for each.
+ANNOTATIONS: dict[str, str | None] = {
+    "rollout.sibling": None,
+    "turn.sibling.context": None,
+    "token.reasoning": "task.solution",
+    "rollout.answer.context": "task.solution",
+    "rollout.answer.ids": "task.solution",
+}
+# What a select part can read of every task, beside what the memories recall of it.
+OF_TASKS = ("group.domain.code",)
+# What worlds can do that is no column: what to say where one cannot.
+ABILITIES = {
+    "task.solution": "written solutions, which the world has none of: take an embedded world or a file of JSON lines",
+}
 
 
 @dataclass(frozen=True)
@@ -48,8 +66,11 @@ class Finding:
 
 def check(method: Method, columns: Iterable[str] = (), signals: Iterable[str] | None = None) -> list[Finding]:
     """Findings for a method on a world that writes `columns`, with a policy that can compute `signals`."""
+    have = set(ALWAYS) | set(columns)
+    have |= {column for column, need in ANNOTATIONS.items() if need is None or need in have}
     return [
-        *_unmet(method, set(ALWAYS) | set(columns), set(SIGNALS if signals is None else signals)),
+        *_unmet(method, set(have), set(_computed() if signals is None else signals)),
+        *_unseen(method, have),
         *_no_learner(method),
         *_unfollowed(method),
         *_normalised_twice(method),
@@ -60,16 +81,35 @@ def check(method: Method, columns: Iterable[str] = (), signals: Iterable[str] | 
     ]
 
 
+def _computed() -> Iterable[str]:
+    """The signals that a policy computes: the functionals of its head that are registered."""
+    from podium.policy.functionals import FUNCTIONALS  # only when asked: methods are built without any policy
+
+    return FUNCTIONALS
+
+
 def _unmet(method: Method, have: set[str], signals: set[str]) -> Iterable[Finding]:
     sources = {"sampler", "old", "now"} | {role.name for role in method.roles}
     for memory in method.memories:
         have |= set(memory.provides)
     # Memories read what the iteration has left behind.
     readers: list[Part | Memory] = [*method.parts(), *method.memories]
+    have |= set(OF_TASKS)
     for part in readers:
+        have = have if isinstance(part, Select) else have - set(OF_TASKS)
+        probes = part.probes if isinstance(part, Part) else ()
+        have |= {column for probe in probes for column in probe.provides}
         where = part.where if isinstance(part, Term) else None
-        for need in (*part.needs, *([where] if where else [])):
-            if isinstance(need, Signal):
+        asked = [signal for probe in probes for signal in probe.signals]
+        for need in (*part.needs, *asked, *([where] if where else [])):
+            passage = dict(need.settings).get("passage") if isinstance(need, Signal) else None
+            if passage and not met(f"{need.level}.{passage}.ids", have):  # type: ignore[union-attr]
+                yield Finding(
+                    "error",
+                    f"{part!r} scores the passage {passage!r} of each {need.level}, "  # type: ignore[union-attr]
+                    "which nothing writes: the world knows no right answer, or the strategy does not ask for it.",
+                )
+            elif isinstance(need, Signal):
                 if need.name not in signals:
                     yield Finding(
                         "error",
@@ -81,6 +121,8 @@ def _unmet(method: Method, have: set[str], signals: set[str]) -> Iterable[Findin
                         "error",
                         f"{part!r} needs {need!r}, but the method has no role {need.of!r}: add Role({need.of!r}).",
                     )
+            elif need in ABILITIES and need not in have:
+                yield Finding("error", f"{part!r} needs {ABILITIES[need]}.")
             elif not met(need, have):
                 yield Finding(
                     "error",
@@ -101,6 +143,12 @@ def met(need: Need, have: set[str]) -> bool:
 def _height(column: str) -> int:
     """How high the level of a column is; turns, segments and other steps are alike."""
     return {"token": 0, "rollout": 2, "group": 3, "batch": 4}.get(column.partition(".")[0], 1)
+
+
+def _unseen(method: Method, have: set[str]) -> Iterable[Finding]:
+    for role in method.roles:
+        if role.context is not None and role.context not in have:
+            yield Finding("error", f"{role!r} reads the contexts {role.context!r}, which nothing writes.")
 
 
 def _no_learner(method: Method) -> Iterable[Finding]:

@@ -46,6 +46,14 @@ class Memory(Value):
         """The state after the iteration in which `batch` was trained. Must not depend on the order of its rows."""
         raise NotImplementedError
 
+    def revisit(self, state: State, batch: Batch) -> Batch | None:
+        """Rollouts kept from earlier iterations whose tokens the policy scores again before this one is observed."""
+        return None
+
+    def revisited(self, batch: Batch, scored: Batch) -> Columns:
+        """Columns of `batch` from those rollouts with their `token.now.logp`; memories that follow may read them."""
+        return {}
+
     def scalars(self, state: State) -> dict[str, float]:
         """Numbers that schedules can `Follow`."""
         return {}
@@ -77,6 +85,25 @@ class Table:
         return len(self.rows)
 
 
+def _taken_apart(batch: Batch) -> State:
+    """A batch as plain data; relations are left out."""
+
+    def owned(x: Any) -> Any:
+        return x.cpu().clone() if isinstance(x, Tensor) else x
+
+    return {
+        "links": {f"{child} {parent}": owned(link) for (child, parent), link in batch._links.items()},
+        "columns": {name: owned(batch[name]) for name in batch.columns},
+        "sizes": {level: batch.size(level) for level in batch.levels},
+        "seed": batch.seed,
+    }
+
+
+def _put_together(state: State) -> Batch:
+    links = {(child, parent): x for (child, parent), x in ((k.split(" "), x) for k, x in state["links"].items())}
+    return Batch(links, state["columns"], sizes=state["sizes"], seed=state["seed"])
+
+
 def encode_state(state: Any, tensors: dict[str, Tensor], path: str = "") -> Any:
     """A memory's state as plain JSON data; tensors go into `tensors` by path. No pickle: it may come from outside."""
     if isinstance(state, Tensor):
@@ -85,6 +112,8 @@ def encode_state(state: Any, tensors: dict[str, Tensor], path: str = "") -> Any:
     if isinstance(state, Table):
         rows = [[encode_state(task, tensors, path), list(row)] for task, row in state.rows.items()]
         return {"table": rows, "default": list(state.default)}
+    if isinstance(state, Batch):
+        return {"batch": encode_state(_taken_apart(state), tensors, path)}
     if isinstance(state, dict):
         pairs = [[encode_state(k, tensors, path), encode_state(v, tensors, f"{path}/{k}")] for k, v in state.items()]
         return {"dict": pairs}
@@ -105,6 +134,8 @@ def decode_state(data: Any, tensors: Mapping[str, Tensor]) -> Any:
     if "table" in data:
         rows = {decode_state(task, tensors): tuple(row) for task, row in data["table"]}
         return Table(rows, tuple(data["default"]))
+    if "batch" in data:
+        return _put_together(decode_state(data["batch"], tensors))
     if "dict" in data:
         return {decode_state(k, tensors): decode_state(v, tensors) for k, v in data["dict"]}
     if "tuple" in data:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from podium.core import serial
 from podium.core.errors import PodiumError, nearest, within
-from podium.core.memory import Memory
+from podium.core.memory import Memory, State
 from podium.core.part import Advantage, Keep, Metric, Part, Reward, Select, Shape, Strategy
-from podium.core.value import Value
+from podium.core.value import Clock, Value
 from podium.objective.term import Term
 from podium.objective.updates import Updates
 
 if TYPE_CHECKING:
     from podium.core.check import Finding
+    from podium.core.phases import Phase, Until
 
 __all__ = ["STAGES", "Method", "Role"]
 
@@ -24,13 +25,20 @@ LISTS = ("reward", "keep", "shape", "objective", "evaluate")
 
 
 class Role(Value):
-    """A model's job beside the policy: where its weights come from and how they move."""
+    """A model's job beside the policy: where its weights come from and how they move.
+
+    A role that a term of the objective trains (`trains="critic"`) is a learner with an optimiser of its own; it has a
+    value head if a term that trains it reads the signal `value`. The others are never trained.
+    """
 
     name: str  # ref, critic, teacher, …
-    source: str = "initial"  # initial (the policy's first weights), policy (a view of it), or a model's path
-    decay: float | None = None  # of a moving average of the policy; None: frozen, or trained by its own terms
+    source: str = "initial"  # initial (the policy's first weights), policy (a view of it), flow, or a model's path
+    decay: float | None = None  # of a moving average of the policy, after each update; None: frozen, or trained
+    context: str | None = None  # a column of contexts under which it sees the tokens, such as turn.sibling.context
+    heads: int = 1  # values that it says of a token: 1 is a linear head that starts at 0, more are small networks
 
     def __post_init__(self) -> None:
+        within(self, "heads", 1)
         within(self, "decay", 0, 1, optional=True)
 
 
@@ -133,6 +141,30 @@ class Method(Value):
         for role in self.roles:
             lines.append(f"  {'role':<10} {role!r}")
         return "\n".join(line for line in lines if line)
+
+    # -- in turn with others: see podium.core.phases ---------------------------------------------------------------
+
+    def until(self, *ends: int | Until) -> Phase:
+        """This method as a phase that ends after so many iterations, or when `Reached` or `Plateau` says so."""
+        from podium.core.phases import Phase
+
+        return Phase(self, ends)  # type: ignore[arg-type]
+
+    def leaves(self) -> Iterable[Method]:
+        """The plain methods that it is made of."""
+        yield self
+
+    def each(self, change: Callable[[Method], Method]) -> Method:
+        """The same with every plain method changed."""
+        return change(self)
+
+    def start(self) -> State:
+        """The progress with which a run begins: nothing has to be remembered of a plain method."""
+        return {}
+
+    def advance(self, clock: Clock, metrics: Mapping[str, Any]) -> State:
+        """The progress after an iteration with these metrics; `clock` counts that iteration as done."""
+        return dict(clock.progress)
 
     def to_yaml(self) -> str:
         """Complete and readable; `Method.from_yaml` gives an equal method back."""

@@ -12,8 +12,8 @@ from podium.core.value import Value
 
 __all__ = ["Normalizer"]
 
-CENTRES = ("mean", "median", "leave_one_out", "none")
-SCALES = ("std", "mad", "std_of_others", "none")
+CENTRES = ("mean", "median", "lower_median", "leave_one_out", "none")
+SCALES = ("std", "mad", "lower_mad", "std_of_others", "none")
 
 
 class Normalizer(Value):
@@ -22,14 +22,14 @@ class Normalizer(Value):
     "GRPO" hides a factor of 2.3 between code bases in these choices, so none is implied.
     """
 
-    centre: str = "mean"  # mean, median, leave_one_out, none
-    scale: str = "std"  # std, mad, std_of_others (of the cell without the element), none
+    centre: str = "mean"  # mean, median, lower_median (a member, also where their number is even), leave_one_out, none
+    scale: str = "std"  # std, mad, lower_mad (from lower medians), std_of_others (the cell without the element), none
     unbiased: bool = True  # divide by n − 1
     epsilon: float = 1e-6
     epsilon_at: str = "outside"  # outside: s + ε; inside: sqrt(s² + ε); floor: max(s, ε)
     zero_scale: str = "divide"  # divide: by ε alone; skip: leave a value whose scale is 0 undivided
     singleton: str = "raw"  # what a cell of one gets: raw (centre 0, scale 1), zero, error
-    virtual: int = 0  # how many virtual members join each cell
+    virtual: int = 0  # how many virtual members join each cell of at least two
     virtual_value: Number = 1.0  # and their value
     limit: Number | None = None  # clamp the result to ±limit
 
@@ -62,7 +62,7 @@ class Normalizer(Value):
         """
         x = p.real(x)
         self._check_weights(weight, weight if scope is None else scope_weight)
-        alone = p.agg.count() + self.virtual <= 1  # [cell]
+        alone = p.agg.count() <= 1  # [cell]
         lonely = p.spread(alone) if bool(alone.any()) else None  # [element]
         if self.singleton == "error" and lonely is not None:
             raise PodiumError("A group has a single rollout: it has no baseline. Sample at least two for each task.")
@@ -84,8 +84,8 @@ class Normalizer(Value):
 
     def _check_weights(self, centre: Tensor | None, scale: Tensor | None) -> None:
         blind = {
-            "centre": centre is not None and self.centre == "median",
-            "scale": scale is not None and self.scale in ("mad", "std_of_others"),
+            "centre": centre is not None and self.centre in ("median", "lower_median"),
+            "scale": scale is not None and self.scale in ("mad", "lower_mad", "std_of_others"),
             "virtual": centre is not None and self.virtual > 0,
         }
         for name in (name for name, refused in blind.items() if refused):
@@ -97,6 +97,8 @@ class Normalizer(Value):
             return x
         if self.centre == "median":
             return x - p.median(x)
+        if self.centre == "lower_median":
+            return x - p.spread(p.agg.lower_median(x))
         if self.centre == "leave_one_out":
             return p.apart(x, weight=weight)
         if self.virtual:
@@ -113,9 +115,11 @@ class Normalizer(Value):
         """[element] the scale with epsilon. `deviation` is x − mean of its cell, where that is known already."""
         if self.scale == "std_of_others":
             return self._softened(*self._std_of_others(p, x))
-        exists = p.agg.count() + virtual > 1
+        exists = p.agg.count() > 1
         if self.scale == "mad":
             scale = p.agg.mad(x)
+        elif self.scale == "lower_mad":
+            scale = p.agg.lower_median((x - p.spread(p.agg.lower_median(x))).abs())
         elif virtual:
             scale = self._std_with_virtual(p, x)
         else:

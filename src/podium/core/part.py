@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from podium.core.batch import Batch
+from podium.core.probe import Columns, Probe
 from podium.core.signal import Signal
 from podium.core.value import Value
 
@@ -44,7 +45,6 @@ __all__ = [
 ]
 
 Need = str | Signal
-Columns = dict[str, Any]
 
 
 _constant: ContextVar[Callable[[Tensor], Tensor]] = ContextVar("constant", default=Tensor.detach)
@@ -83,6 +83,11 @@ class Part(Value):
         return ()
 
     @property
+    def probes(self) -> tuple[Probe, ...]:
+        """Texts that a model must score before this part is called: they write some of the columns it needs."""
+        return ()
+
+    @property
     def normalizes(self) -> bool:
         """Whether it divides by a spread of rewards or advantages."""
         return False
@@ -113,6 +118,9 @@ class Strategy(Part):
 
     stage = "rollout"
 
+    def prepare(self) -> None:
+        """Look at what the plans will read, so that what is wrong with it is said before anything is sampled."""
+
     def plan(self, task: Any) -> Any:
         """A generator of waves of requests that returns the rollouts of one task."""
         raise NotImplementedError
@@ -139,6 +147,11 @@ class Keep(_BatchPart):
     def max_rounds(self) -> int:
         """How often a batch is sampled for at most; 0: no limit."""
         return 1
+
+    @property
+    def carry_over(self) -> bool:
+        """Whether kept groups beyond the batch wait for the next one instead of being cut."""
+        return False
 
 
 class Advantage(_BatchPart):

@@ -444,6 +444,12 @@ class Cells:
     def median(self, x: Tensor, where: Tensor | None = None) -> Tensor:
         return self.quantile(x, 0.5, where)
 
+    def lower_median(self, x: Tensor, where: Tensor | None = None) -> Tensor:
+        """The middle member, the lower one of two; NaN in a cell that nobody enters."""
+        place = (self.count(where) - 1).clamp(min=0) // 2
+        chosen = self.p.rank(x, where) == self.p.spread(place)
+        return self.sum(self.p.real(x), chosen).where(self.count(where) > 0, float("nan"))
+
     def mad(self, x: Tensor, where: Tensor | None = None) -> Tensor:
         """Median absolute deviation from the median."""
         return self.quantile((x - self.p.median(x, where)).abs(), 0.5, where)

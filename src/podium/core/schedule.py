@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from podium.core.errors import PodiumError, within
 from podium.core.value import Clock, Value
 
-__all__ = ["Cosine", "Follow", "Linear", "Number", "Schedule", "Steps"]
+__all__ = ["Cosine", "Follow", "Linear", "Number", "Restarts", "Schedule", "Steps"]
 
 
 class Schedule(Value):
@@ -55,6 +55,31 @@ class Cosine(Linear):
     def number(self, clock: Clock) -> float:
         share = min(clock.iteration / self.over, 1.0)
         return self.end + (self.start - self.end) * 0.5 * (1.0 + math.cos(math.pi * share))
+
+
+class Restarts(Schedule):
+    """From `start` in a straight line to `peak` over `warmup` iterations, then half cosines from `peak` to `trough`,
+    one every `period` iterations.
+    """
+
+    start: float
+    peak: float
+    trough: float
+    warmup: int  # iterations
+    period: int  # iterations
+
+    def __post_init__(self) -> None:
+        within(self, "warmup", 0)
+        within(self, "period", 1)
+
+    def number(self, clock: Clock) -> float:
+        if clock.iteration < self.warmup:
+            return self.start + (self.peak - self.start) * (clock.iteration + 1) / self.warmup
+        place = (clock.iteration - self.warmup) % self.period / self.period
+        return self.trough + (self.peak - self.trough) * 0.5 * (1.0 + math.cos(math.pi * place))
+
+    def extremes(self) -> tuple[float, ...]:
+        return (self.start, self.peak, self.trough)
 
 
 class Steps(Schedule):

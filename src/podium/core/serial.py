@@ -18,7 +18,7 @@ from podium.core.errors import PodiumError, nearest
 from podium.core.signal import Signal
 from podium.core.value import REGISTRY, Value
 
-__all__ = ["decode", "encode", "from_yaml", "load_class", "read", "to_yaml"]
+__all__ = ["decode", "dump", "encode", "from_yaml", "load_class", "read", "to_yaml"]
 
 V = TypeVar("V", bound=Value)
 
@@ -43,16 +43,25 @@ def from_yaml(text: str) -> Any:
 def to_yaml(value: Value) -> str:
     """The settings of a value as YAML, without its class; `read` is the inverse."""
     (settings,) = encode(value).values()
-    text: str = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
+    return dump(settings)
+
+
+def dump(data: Any) -> str:
+    """Plain data as YAML text."""
+    text: str = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
     return text
 
 
 def read(cls: type[V], text: str) -> V:
-    """A value of this class from the YAML of its settings."""
+    """A value of this class from the YAML of its settings, or of a class derived from it by name."""
     data = from_yaml(text)
     if not isinstance(data, dict):
         raise PodiumError(f"A {cls.__name__.lower()} in YAML is a mapping from settings to values.")
-    value = build(cls.__name__, data)
+    name = next(iter(data), None)
+    if len(data) == 1 and name in REGISTRY and issubclass(REGISTRY[name], cls):  # a kind of it, named
+        value = decode(data)
+    else:
+        value = build(cls.__name__, data)
     assert isinstance(value, cls)
     return value
 

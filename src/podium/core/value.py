@@ -18,10 +18,11 @@ REGISTRY: dict[str, type[Value]] = {}
 
 @dataclass(frozen=True)
 class Clock:
-    """Where the training stands: the iteration, and the scalars that memories expose to schedules."""
+    """Where the training stands: the iteration, the scalars that memories expose, and how far phases have come."""
 
     iteration: int = 0
     values: Mapping[str, float] = field(default_factory=dict)
+    progress: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))

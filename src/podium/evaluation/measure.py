@@ -11,10 +11,10 @@ import numpy as np
 from podium.core.build import Rollout
 from podium.core.errors import PodiumError
 from podium.evaluation.passk import confidence, majority_at_k, pass_at_k
-from podium.rollout.plan import TaskRequest
-from podium.rollout.sample import Sample
+from podium.rollout.plan import Plan, Play, TaskRequest
 from podium.sampler.request import Sampling
 from podium.training.driver import Driver
+from podium.worlds.world import task_of
 
 __all__ = ["Measure", "held_out", "measure"]
 
@@ -30,6 +30,9 @@ class Measure:
     low: float
     high: float
 
+    def as_dict(self) -> dict[str, float]:
+        return {"mean": self.mean, "low": self.low, "high": self.high}
+
     def __str__(self) -> str:
         return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
@@ -42,23 +45,28 @@ def held_out(
     count = tasks if size is None else min(tasks, size)
     if count == 0:
         raise PodiumError(f"The world {driver.world.name!r} has no held-out tasks.")
-    strategy = Sample(n=samples, temperature=temperature or 1.0)
     sampling = Sampling(max_tokens=max_tokens, temperature=temperature)
-    plans = []
-    for number in range(count):
-        request = TaskRequest(driver.world.task(number, "test"), number, sampling, (seed, EVALUATION, number))
-        plans.append(strategy.plan(request))
-    return driver.collect(plans)
+    requests = [
+        TaskRequest(task_of(driver.world, number, "test"), number, sampling, (seed, EVALUATION, number))
+        for number in range(count)
+    ]
+    return driver.collect([_plan(request, samples) for request in requests])
+
+
+def _plan(request: TaskRequest, samples: int) -> Plan:
+    (rollouts,) = yield [Play(request, samples)]
+    return rollouts  # type: ignore[return-value]
 
 
 def measure(groups: Sequence[Sequence[Rollout]], ks: Sequence[int] = (1,)) -> dict[str, Measure]:
-    """pass@k, avg, maj@k, distinct right answers, length and entropy, each with an interval over tasks."""
+    """pass@k, avg@k, maj@k, distinct right answers, length and entropy, each with an interval over tasks."""
     correct = [[bool(r.columns["correct"]) for r in group] for group in groups]
     answers = [[str(r.columns["answer"]) for r in group] for group in groups]
     per_task: dict[str, list[float]] = {"reward": [_mean([r.columns["reward"] for r in g]) for g in groups]}
     for k in ks:
         per_task[f"pass@{k}"] = [pass_at_k(len(c), sum(c), k) for c in correct]
         if k > 1:
+            per_task[f"avg@{k}"] = [_mean(c[:k]) for c in correct]
             per_task[f"maj@{k}"] = [majority_at_k(a, c, k) for a, c in zip(answers, correct, strict=True)]
     per_task["distinct"] = [
         float(len({a for a, right in zip(group, c, strict=True) if right}))

@@ -1,40 +1,133 @@
 """Recipes: one short module a method, or a tight family. Each is a function whose defaults are the paper's."""
 
-from podium.methods.actor_critic import ppo
+from podium.methods.actor_critic import ppo, tppo
+from podium.methods.baselines import canon, copo, lite_ppo, mc_grpo, ngrpo, v0_5
 from podium.methods.catalogue import CATALOGUE, Entry, get, recipe
-from podium.methods.classify import real
+from podium.methods.certainty import ucas, verl_effective_rank
+from podium.methods.classify import drpo, pacs, real, reg_grpo
+from podium.methods.confidence import ace, progrpo, unlikeliness_reward
+from podium.methods.contrast import gcpo_geometryzero
+from podium.methods.control import safe_control
 from podium.methods.covariance import clip_cov_kl_cov
+from podium.methods.demonstrations import calibrl, grao, hpt
+from podium.methods.difficulty import a_grae, adora, confucius3_math
+from podium.methods.distillation import srpo
+from podium.methods.entropy_control import (
+    ares_aepo,
+    dcpo_distribution,
+    light_if,
+    qwenlong_aepo,
+    rapo_forward_kl,
+    siren,
+    spine,
+)
 from podium.methods.group import dapo, dr_grpo, gpg, grpo, opo, rloo
+from podium.methods.latent import rlfr
+from podium.methods.length import dler
+from podium.methods.likelihood import likelihood_reward
+from podium.methods.probes import spae
+from podium.methods.process import implicit_prm, prl
 from podium.methods.ratio import cispo, gspo
+from podium.methods.raw_text import refine
 from podium.methods.reinforce import reinforce, reinforce_plus_plus, remax
 from podium.methods.risk import riskpo
+from podium.methods.shaping import entropy_exchange_shaping, hicra, pear, two_stage_negative
 from podium.methods.single_stream import spo_single_stream
 from podium.methods.states import gigpo, hgpo, salt
+from podium.methods.studies import clip_bias_spurious, invisible_leash
 from podium.methods.think_rm import think_rm
+from podium.methods.tokens import (
+    d3s,
+    earl_rtl,
+    entropy_discriminator_clip,
+    hapo_heterogeneous,
+    high_entropy_tokens,
+    lp_reg,
+    steer,
+)
+from podium.methods.trust_region import bpo, etr, luspo
+from podium.methods.valuation import rover
+from podium.methods.votes import ttrl
 
 __all__ = [
     "CATALOGUE",
     "Entry",
+    "a_grae",
+    "ace",
+    "adora",
+    "ares_aepo",
+    "bpo",
+    "calibrl",
+    "canon",
     "cispo",
+    "clip_bias_spurious",
     "clip_cov_kl_cov",
+    "confucius3_math",
+    "copo",
+    "d3s",
     "dapo",
+    "dcpo_distribution",
+    "dler",
     "dr_grpo",
+    "drpo",
+    "earl_rtl",
+    "entropy_discriminator_clip",
+    "entropy_exchange_shaping",
+    "etr",
+    "gcpo_geometryzero",
     "get",
     "gigpo",
     "gpg",
+    "grao",
     "grpo",
     "gspo",
+    "hapo_heterogeneous",
     "hgpo",
+    "hicra",
+    "high_entropy_tokens",
+    "hpt",
+    "implicit_prm",
+    "invisible_leash",
+    "light_if",
+    "likelihood_reward",
+    "lite_ppo",
+    "lp_reg",
+    "luspo",
+    "mc_grpo",
+    "ngrpo",
     "opo",
+    "pacs",
+    "pear",
     "ppo",
+    "prl",
+    "progrpo",
+    "qwenlong_aepo",
+    "rapo_forward_kl",
     "real",
     "recipe",
+    "refine",
+    "reg_grpo",
     "reinforce",
     "reinforce_plus_plus",
     "remax",
     "riskpo",
+    "rlfr",
     "rloo",
+    "rover",
+    "safe_control",
     "salt",
+    "siren",
+    "spae",
+    "spine",
     "spo_single_stream",
+    "srpo",
+    "steer",
     "think_rm",
+    "tppo",
+    "ttrl",
+    "two_stage_negative",
+    "ucas",
+    "unlikeliness_reward",
+    "v0_5",
+    "verl_effective_rank",
 ]

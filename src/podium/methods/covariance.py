@@ -8,7 +8,7 @@ from podium.core.method import Method
 from podium.methods.catalogue import recipe
 from podium.objective import KL, Clip, PolicyGradient
 from podium.rollout import Sample
-from podium.shape import DropCovariant, SelectCovariant
+from podium.shape import DropCovariant, SelectTokens
 
 __all__ = ["clip_cov_kl_cov"]
 
@@ -39,7 +39,8 @@ def clip_cov_kl_cov(
     method = Method("clip-cov-kl-cov", rollout=Sample(n=n), advantage=Normalize())
     if variant == "kl_cov":
         pull = KL("abs", anchor="old", where="token.selected", over="all", coefficient=kl)
-        return method | SelectCovariant(0.002 if share is None else share) | PolicyGradient() | pull
+        select = SelectTokens("covariance", 0.002 if share is None else share, rule="floor")
+        return method | select | PolicyGradient() | pull
     if variant == "clip_cov":
         bounds = Clip(clip, clip)
         drop = DropCovariant(0.0002 if share is None else share, low=low, high=high, clip=bounds)

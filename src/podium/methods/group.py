@@ -5,7 +5,7 @@ from __future__ import annotations
 from podium.advantage import Normalize
 from podium.core.errors import PodiumError
 from podium.core.method import Method, Role
-from podium.keep import KeepMixed
+from podium.keep import DropTruncated, KeepMixed
 from podium.methods.catalogue import recipe
 from podium.objective import KL, Aggregate, Clip, PolicyGradient, Updates
 from podium.reward import Overlong, SequenceKL
@@ -103,18 +103,22 @@ def dapo(
     buffer: int = 4096,
     penalty: float = 1.0,
     max_rounds: int = 10,
+    truncated: str = "train",
 ) -> Method:
     """GRPO's advantage; clip to [1 − 0.2, 1 + 0.28] and dual clip 10; the mean over all tokens of the update; groups
     whose rewards are all equal are dropped and made up for by sampling more; reward falls by up to `penalty` over
-    the last `buffer` tokens before `max_length`. No KL.
+    the last `buffer` tokens before `max_length`. No KL. `truncated="drop"` leaves answers that were cut off out of the
+    loss (overlong filtering).
 
     With clip_high = 0.2, no dual clip, penalty = 0 and without KeepMixed it is GRPO with a token mean.
     """
+    if truncated not in ("train", "drop"):
+        raise PodiumError(f"dapo: truncated = {truncated!r} is not 'train' or 'drop'.")
     return Method(
         "dapo",
         rollout=Sample(n=n),
         reward=(Overlong(max_length=max_length, buffer=buffer, factor=penalty),),
-        keep=(KeepMixed(max_rounds=max_rounds),),
+        keep=(KeepMixed(max_rounds=max_rounds), *((DropTruncated(),) if truncated == "drop" else ())),
         advantage=Normalize(),
         objective=(PolicyGradient(clip=Clip(clip_low, clip_high, dual=dual)),),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from podium.advantage import QuantileTracker, RiskBundles
 from podium.core.method import Method
+from podium.keep import Bundle
 from podium.methods.catalogue import recipe
 from podium.objective import Clip, PolicyGradient
 from podium.rollout import Sample
@@ -23,6 +24,7 @@ __all__ = ["riskpo"]
 )
 def riskpo(
     n: int = 10,
+    bundle: int = 5,
     low: float = 0.2,
     high: float = 0.8,
     weight: float = 1.5,
@@ -32,9 +34,10 @@ def riskpo(
     lr: float = 0.1,
     clip: float = 0.2,
 ) -> Method:
-    """Paper k of a bundle is the k-th rollout of each of its questions, its score S their summed reward; with tracked
-    quantiles a and b, value = (w · −(a − S)⁺/low + ((S − a)⁺ − (S − b)⁺ + a − b)/(high − low)) / (w + 1), over the std
-    of the bundle's scores, credited to the rollouts of the paper. PPO's clip, no KL.
+    """`bundle` questions of the batch make a bundle, drawn at random. Paper k of a bundle is the k-th rollout of each
+    of its questions, its score S their summed reward; with tracked quantiles a and b,
+    value = (w · −(a − S)⁺/low + ((S − a)⁺ − (S − b)⁺ + a − b)/(high − low)) / (w + 1), over the std of the bundle's
+    scores, credited to the rollouts of the paper. PPO's clip, no KL.
 
     The quantiles are those of the iteration before, as published; the released trainer never feeds them back, which
     is `quantiles="batch"`. With bundles of one question, w = 0, low = 0, high = 1 and no natural baseline the value
@@ -47,6 +50,7 @@ def riskpo(
     return Method(
         "riskpo",
         rollout=Sample(n=n),
+        keep=(Bundle(bundle),),
         advantage=risk,
         objective=(PolicyGradient(clip=Clip(clip, clip)),),
         memories=memories,

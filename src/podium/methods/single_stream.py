@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from podium.advantage import Normalize, SuccessTracker
+from podium.advantage import Normalize, StoredResponses, SuccessTracker
 from podium.core.method import Method
 from podium.methods.catalogue import recipe
 from podium.objective import Clip, PolicyGradient, Updates
@@ -32,7 +32,9 @@ def spo_single_stream(
     forget by rho = clip(2^(−D/0.06), 0.875, 0.96) as the policy moves by D; tasks are drawn by sqrt(v(1 − v)) + 0.05.
     PPO's clip 0.2/0.28, dual clip 10, token mean, no KL.
 
-    With the group mean in place of v and the group's std it is GRPO.
+    D is the mean |log-ratio| on the task's last response, from right after it was trained on to now. Counts start at
+    1/2 each; `SuccessTracker.prior` makes them from offline samples, as the authors do. rho_min = rho_max forgets at a
+    constant rate. With the group mean in place of v and the group's std it is GRPO.
     """
     return Method(
         "spo-single-stream",
@@ -42,5 +44,5 @@ def spo_single_stream(
         shape=(Whiten(level="rollout", epsilon_at="outside"),),
         objective=(PolicyGradient(clip=Clip(clip_low, clip_high, dual=dual)),),
         updates=Updates(mini_batches=8),
-        memories=(SuccessTracker(half_life=half_life, rho_min=rho_min, rho_max=rho_max),),
+        memories=(StoredResponses(), SuccessTracker(half_life=half_life, rho_min=rho_min, rho_max=rho_max)),
     )

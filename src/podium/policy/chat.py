@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from torch import nn
@@ -79,6 +80,20 @@ class Chat:
         if ended and ids and ids[0] in self.end_ids:
             ids = ids[1:]
         return tuple(ids)
+
+    def written(self, text: str, ended: bool = True) -> tuple[int, ...]:
+        ids = self._ids(text)
+        if ended:
+            after = self._ids(self._after_turn("", generation=False))
+            ids.append(next((i for i in after if i in self.end_ids), self.end_ids[0]))
+        return tuple(ids)
+
+    def ends(self, ids: Sequence[int]) -> list[int]:
+        pieces = [self.text([i]) for i in ids]
+        if "".join(pieces) == self.text(ids):
+            return list(accumulate(map(len, pieces)))
+        # Tokens that are parts of a character: what is readable so far, prefix by prefix.
+        return [len(self.text(ids[: n + 1]).rstrip("\ufffd")) for n in range(len(ids))]
 
     def text(self, ids: Sequence[int]) -> str:
         text: str = self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)

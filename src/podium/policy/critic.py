@@ -6,7 +6,8 @@ import copy
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from podium.policy.policy import Policy
 
@@ -23,7 +24,7 @@ class Critic(Policy):
         *,
         name: str = "",
         notes: Sequence[str] = (),
-        value_head: nn.Linear | None = None,
+        value_head: nn.Module | None = None,
     ) -> None:
         super().__init__(model, tokenizer, name=name, notes=notes)
         if value_head is None:
@@ -45,6 +46,28 @@ class Critic(Policy):
         return type(self)(model, self.tokenizer, name=self.name, value_head=copy.deepcopy(self.value_head))
 
 
-def critic(policy: Policy) -> Critic:
+class Heads(nn.Module):
+    """Several opinions on the same state: small networks that start apart, or they would stay alike."""
+
+    def __init__(self, width: int, count: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        inner = max(width // 4, 1)
+        self.heads = nn.ModuleList(
+            nn.Sequential(nn.Linear(width, inner), nn.GELU(), nn.Linear(inner, 1)) for _ in range(count)
+        )
+        generator = torch.Generator().manual_seed(0)
+        for name, parameter in self.heads.named_parameters():
+            std = 0.0 if name.endswith("bias") else parameter.shape[-1] ** -0.5
+            nn.init.normal_(parameter, std=std, generator=generator)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """[N, count] what each says."""
+        normed = self.norm(hidden)
+        return torch.cat([head(normed) for head in self.heads], -1)
+
+
+def critic(policy: Policy, heads: int = 1) -> Critic:
     """A critic that starts from a policy's weights."""
-    return Critic(copy.deepcopy(policy.model), policy.tokenizer, name=policy.name)
+    head = None if heads == 1 else Heads(policy.config.hidden_size, heads).to(policy.device, policy.dtype)
+    return Critic(copy.deepcopy(policy.model), policy.tokenizer, name=policy.name, value_head=head)

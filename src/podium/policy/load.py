@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stderr
 from importlib import import_module
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,8 @@ def load(
         raise PodiumError(f"dtype = {dtype!r} is not one of {', '.join(DTYPES)}. {nearest(dtype, DTYPES)}")
     place = _device(device)
     source, options, shown = _source(name)
-    with _quiet():
+    # The bar of the GGUF reader obeys no setting.
+    with _quiet(), redirect_stderr(io.StringIO()) if options else nullcontext():
         model, tokenizer = _read(source, options, shown, DTYPES[dtype])
     if len(tokenizer) > model.config.vocab_size:
         raise PodiumError(
@@ -83,10 +86,9 @@ def _source(name: str | Path) -> tuple[str, dict[str, Any], str]:
 def _gguf(path: Path) -> tuple[str, dict[str, Any]]:
     if not path.is_file():
         raise PodiumError(f"There is no file {path}.")
-    try:
-        import_module("gguf")
-    except ImportError as error:
-        raise PodiumError("A GGUF file needs the package gguf: pip install gguf.") from error
+    for package in ("gguf", "accelerate"):  # transformers reads GGUF through both
+        if find_spec(package) is None:
+            raise PodiumError(f"A GGUF file needs the package {package}: pip install 'podium-rl[gguf]'.")
     return str(path.parent), {"gguf_file": path.name}
 
 
@@ -136,11 +138,20 @@ def _read(source: str, options: dict[str, Any], shown: str, dtype: torch.dtype) 
         raise PodiumError(
             f"{shown} is incomplete: {len(missing)} weights are missing or have another shape, such as {missing[0]}."
         )
+    if options:
+        _plain(model)
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **options)
     except Exception as error:
         raise PodiumError(f"The tokenizer of {shown} cannot be loaded: {_reason(error)}") from error
     return model, tokenizer
+
+
+def _plain(model: Any) -> None:
+    """Forget that the weights were quantised in their file: they are not any more, and what is saved is plain."""
+    if hasattr(model.config, "quantization_config"):
+        del model.config.quantization_config
+    model.is_quantized, model.hf_quantizer = False, None
 
 
 def _failure(shown: str, source: str) -> str:
@@ -158,12 +169,15 @@ def _reason(error: Exception) -> str:
 def _quiet() -> Iterator[None]:
     """Without progress bars and reports: what a person must know is said in Podium's own words."""
     logging: Any = import_module("transformers.utils.logging")
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    hub: Any = import_module("huggingface_hub.utils.logging")
+    level, bars, told = logging.get_verbosity(), logging.is_progress_bar_enabled(), hub.get_verbosity()
     logging.set_verbosity_error()
+    hub.set_verbosity(50)  # its retries when there is no network
     logging.disable_progress_bar()
     try:
         yield
     finally:
         logging.set_verbosity(level)
+        hub.set_verbosity(told)
         if bars:
             logging.enable_progress_bar()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from podium.policy.functionals import CHUNK, Rows, Wanted, evaluate
+from podium.policy.functionals import CHUNK, Rows, Wanted, evaluate, level_of
 
 if TYPE_CHECKING:
     from podium.policy.policy import Policy, Question
@@ -37,10 +38,14 @@ def _forward(model: nn.Module, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tenso
     return out.logits, out.hidden_states[-1]
 
 
-def states(model: nn.Module, sequences: Sequence[Ids], device: torch.device) -> list[Tensor]:
-    """Final hidden states of each sequence."""
+def states(
+    model: nn.Module, sequences: Sequence[Ids], device: torch.device, layers: Sequence[int] | None = None
+) -> list[Tensor]:
+    """Final hidden states of each sequence, or those after so many blocks as `layers` says."""
     ids, mask = padded(sequences, device)
-    _, hidden = _forward(model, ids, mask)
+    whole: Any = model
+    every = whole(input_ids=ids, attention_mask=mask, use_cache=False, output_hidden_states=True).hidden_states
+    hidden = every[-1] if layers is None else torch.stack([every[k] for k in layers], 2)
     return [hidden[row, : len(s)] for row, s in enumerate(sequences)]
 
 
@@ -48,10 +53,11 @@ def answer(
     policy: Policy, question: Question, wanted: Sequence[tuple[Wanted, bool]], temperature: float
 ) -> list[Tensor]:
     """Functionals of the question's tokens, sequences in parts; each part is computed again for its gradient."""
-    parts = list(_parts(question.sequences, policy.vocabulary))
+    parts = list(_parts(question, policy.vocabulary))
     graph = torch.is_grad_enabled() and any(grad for _, grad in wanted)
     results: list[list[Tensor]] = []
     places: list[Tensor] = []
+    rollouts: list[Tensor] = []
     for members in parts:
         chosen = np.flatnonzero(np.isin(question.owner, members))
         if not len(chosen):
@@ -61,28 +67,56 @@ def answer(
         row = torch.tensor([local[int(i)] for i in question.owner[chosen]], device=policy.device)
         place, target = (torch.from_numpy(x[chosen]).to(policy.device) for x in (question.place, question.ids))
 
-        def run(ids: Tensor, mask: Tensor, row: Tensor, place: Tensor, target: Tensor) -> tuple[Tensor, ...]:
+        part = None if question.rollout is None else question.rollout[chosen]
+        written = replace(question, rollout=part).places(policy.device)
+        if part is not None:
+            rollouts.append(torch.from_numpy(np.unique(part[part >= 0])))
+
+        here = torch.from_numpy(chosen).to(policy.device)
+        own = {name: x[here] for name, x in question.columns.items()}
+
+        def run(
+            ids: Tensor,
+            mask: Tensor,
+            row: Tensor,
+            place: Tensor,
+            target: Tensor,
+            written: list[Tensor] = written,
+            columns: Mapping[str, Tensor] = own,
+        ) -> tuple[Tensor, ...]:
             logits, hidden = _forward(policy.model, ids, mask)
             at = logits[row, place]
-            rows = Rows(hidden[row, place], target, lambda _: at, temperature, policy._value_head)
-            return tuple(evaluate(rows, wanted, policy.vocabulary, chunk=at.numel() + 1))
+            rows = Rows(hidden[row, place], target, lambda _: at, temperature, policy._value_head, at, columns)
+            return tuple(evaluate(rows, wanted, policy.vocabulary, chunk=at.numel() + 1, rollouts=written))
 
         inputs = (ids, mask, row, place, target)
         recompute = graph and (len(parts) > 1 or policy.checkpointing)
         values = checkpoint(run, *inputs, use_reentrant=False) if recompute else run(*inputs)
         results.append(list(values))
-        places.append(torch.from_numpy(chosen).to(policy.device))
-    back = torch.argsort(torch.cat(places))
-    return [torch.cat(values).index_select(0, back) for values in zip(*results, strict=True)]
+        places.append(here)
+    back = {"token": torch.argsort(torch.cat(places))}
+    if rollouts:
+        back["rollout"] = torch.argsort(torch.cat(rollouts)).to(policy.device)
+    joined = [torch.cat(values) for values in zip(*results, strict=True)]
+    return [v.index_select(0, back[level_of(name)]) for v, ((name, _), _) in zip(joined, wanted, strict=True)]
 
 
-def _parts(sequences: Sequence[Ids], width: int) -> Iterator[list[int]]:
-    """Sequences of similar length together, with at most CHUNK logits in a part."""
+def _parts(question: Question, width: int) -> Iterator[list[int]]:
+    """Sequences of similar length together, with at most CHUNK logits in a part, and those of a rollout in one."""
+    length = [len(s) for s in question.sequences]
+    if question.rollout is None:
+        blocks = [[number] for number in range(len(length))]
+    else:
+        rollout = np.full(len(length), -1)
+        np.maximum.at(rollout, question.owner, question.rollout)
+        alone = [[int(i)] for i in np.flatnonzero(rollout < 0)]
+        blocks = alone + [np.flatnonzero(rollout == r).tolist() for r in np.unique(rollout[rollout >= 0])]
     part: list[int] = []
-    for number in sorted(range(len(sequences)), key=lambda i: len(sequences[i])):
-        if part and (len(part) + 1) * len(sequences[number]) * width > CHUNK:
+    for block in sorted(blocks, key=lambda b: max(length[i] for i in b)):
+        longest = max(length[i] for i in block)
+        if part and (len(part) + len(block)) * longest * width > CHUNK:
             yield part
             part = []
-        part.append(number)
+        part += block
     if part:
         yield part

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,7 +19,7 @@ from podium.core.signal import Signal
 from podium.policy import plain, weights
 from podium.policy.chat import Chat
 from podium.policy.decoder import Decoder, unsupported
-from podium.policy.functionals import Rows, Wanted, evaluate
+from podium.policy.functionals import Rows, Wanted, evaluate, level_of
 from podium.policy.pack import pack
 
 __all__ = ["Policy", "Question"]
@@ -35,6 +35,17 @@ class Question:
     owner: NDArray[np.int64]
     place: NDArray[np.int64]
     ids: NDArray[np.int64]
+    columns: Mapping[str, Tensor] = field(default_factory=dict)  # [token, …] columns that settings of signals name
+    rollout: NDArray[np.int64] | None = None  # where whole rollouts are asked about: the one of each token, −1 for none
+
+    def places(self, device: torch.device) -> list[Tensor]:
+        """Which of the tokens each rollout has, in order, for every rollout that has any."""
+        if self.rollout is None:
+            return []
+        order = np.argsort(self.rollout, kind="stable")
+        order = order[self.rollout[order] >= 0]
+        _, starts = np.unique(self.rollout[order], return_index=True)
+        return [torch.from_numpy(at).to(device) for at in np.split(order, starts[1:])] if len(order) else []
 
 
 class Policy:
@@ -82,9 +93,13 @@ class Policy:
         if self.decoder is not None:
             self.decoder.checkpointing = on
 
+    def copy(self) -> Self:
+        """Another model with the same weights."""
+        return self._like(copy.deepcopy(self.model))
+
     def frozen_copy(self) -> Self:
         """A copy that is never trained: a reference."""
-        twin = self._like(copy.deepcopy(self.model))
+        twin = self.copy()
         for parameter in twin.parameters():
             parameter.requires_grad_(False)
         return twin
@@ -127,6 +142,14 @@ class Policy:
         """
         return self.chat.follow_up(observation, ended)
 
+    def written(self, text: str, ended: bool = True) -> Ids:
+        """A text as the model would have written it in its turn: its tokens and, if `ended`, the end-of-turn token."""
+        return self.chat.written(text, ended)
+
+    def ends(self, ids: Sequence[int]) -> list[int]:
+        """How many characters of their text have been written after each token: where spans of it begin and end."""
+        return self.chat.ends(ids)
+
     def text(self, ids: Sequence[int]) -> str:
         """What a person reads: token ids as text without special tokens."""
         return self.chat.text(ids)
@@ -145,24 +168,43 @@ class Policy:
         """Signals of the batch's tokens, each after its turn's training context and the turn's earlier tokens.
 
         With `grad`, signals that ask for it lead back to the parameters. Tokens outside `where` get 0 and cost nothing.
+        Signals of whole rollouts see the tokens in `where` that the model wrote.
         """
         for signal in signals:
-            if signal.level != "token":
-                raise PodiumError(f"{signal!r} is not at the level of tokens, which is all that a model computes.")
-        question, rows = _question(batch, where)
+            if signal.level != level_of(signal.name):
+                raise PodiumError(
+                    f"{signal!r} is not at the level of {level_of(signal.name)}s, where a model computes it."
+                )
         wanted = _distinct(signals, grad)
-        found = self._answer(question, wanted, temperature, grad) if rows.numel() else None
-        rows = rows.to(batch.device)
-        whole: dict[Wanted, Tensor] = {}
-        for number, (name, _) in enumerate(wanted):
-            if found is None:
-                whole[name] = torch.zeros(batch.size("token"), dtype=batch.dtype, device=batch.device)
-                continue
-            value = found[number].to(device=batch.device, dtype=batch.dtype)
-            full = rows.numel() == batch.size("token")
-            zeros = value.new_zeros((batch.size("token"), *value.shape[1:]))
-            whole[name] = value if full else zeros.index_copy(0, rows, value)
-        return {s: whole[s.name, s.settings] if s.grad else whole[s.name, s.settings].detach() for s in signals}
+        whole = any(level_of(name) == "rollout" for (name, _), _ in wanted)
+        question, rows = _question(batch, where, whole)
+        named = {v for (_, settings), _ in wanted for _, v in settings if isinstance(v, str) and v.startswith("token.")}
+        if named:
+            columns = {name: batch[name].to(self.device)[rows.to(self.device)] for name in named}
+            question = replace(question, columns=columns)
+        found = self._answer(question, wanted, temperature, grad) if rows.numel() else [None] * len(wanted)
+        values: dict[Wanted, Tensor] = {}
+        for (name, wants), value in zip(wanted, found, strict=True):
+            if level_of(name[0]) == "rollout":
+                values[name] = self._by_rollout(batch, question, value, (name, wants), temperature)
+            else:
+                values[name] = _by_token(batch, rows.to(batch.device), value)
+        return {s: values[s.name, s.settings] if s.grad else values[s.name, s.settings].detach() for s in signals}
+
+    def _by_rollout(
+        self, batch: Batch, question: Question, value: Tensor | None, wanted: tuple[Wanted, bool], temperature: float
+    ) -> Tensor:
+        """[rollout] the values of rollouts that wrote something, and what the functional says of nothing at all."""
+        none = torch.zeros(0, self.config.hidden_size, device=self.device, dtype=self.dtype)
+        head = torch.zeros(0, self.vocabulary, device=self.device)
+        empty = Rows(none, none[:, 0].long(), lambda _: head, temperature, self._value_head)
+        (blank,) = evaluate(empty, [wanted], self.vocabulary, rollouts=[none[:, 0].long()])
+        everyone = blank.to(device=batch.device, dtype=batch.dtype).expand(len(batch), *blank.shape[1:])
+        if value is None:
+            return everyone
+        assert question.rollout is not None
+        present = torch.from_numpy(np.unique(question.rollout[question.rollout >= 0])).to(batch.device)
+        return everyone.index_copy(0, present, value.to(device=batch.device, dtype=batch.dtype))
 
     def score(
         self,
@@ -194,15 +236,23 @@ class Policy:
         (values,) = self._answer(question, [((name, tuple(sorted(settings.items()))), grad)], temperature, grad)
         return list(torch.split(values, lengths))
 
-    def states(self, sequences: Sequence[Sequence[int]], *, grad: bool = False) -> list[Tensor]:
-        """Final hidden states [length, D] of each sequence; common beginnings are computed once."""
+    def states(
+        self, sequences: Sequence[Sequence[int]], *, grad: bool = False, layers: Sequence[int] | None = None
+    ) -> list[Tensor]:
+        """Final hidden states [length, D] of each sequence; common beginnings are computed once.
+
+        With `layers`, the states [length, layers, D] after so many blocks, 1 for the first.
+        """
         texts = [tuple(s) for s in sequences]
         self._check_lengths(texts)
         with torch.set_grad_enabled(grad):
             if self.decoder is None:
-                return plain.states(self.model, texts, self.device)
+                return plain.states(self.model, texts, self.device, layers)
             packed = pack(texts, self.device)
-            hidden, _ = self.decoder.encode(packed)
+            tap = None if layers is None else dict.fromkeys(layers, torch.empty(0))
+            hidden, _ = self.decoder.encode(packed, tap=tap)
+            if layers is not None and tap is not None:
+                hidden = torch.stack([tap[k] for k in layers], 1)
             return [hidden[torch.from_numpy(nodes).to(self.device)] for nodes in packed.nodes]
 
     def _answer(
@@ -216,15 +266,28 @@ class Policy:
             # A token that several rows share at the same node is scored once.
             starts = np.cumsum([0, *(len(n) for n in packed.nodes)])
             node = np.concatenate(packed.nodes)[starts[question.owner] + question.place]
-            pair, inverse = np.unique(node * self.vocabulary + question.ids, return_inverse=True)
+            pair = node * self.vocabulary + question.ids
+            if question.columns:  # rows that share a token may differ in these
+                inverse = np.arange(len(pair))
+            else:
+                pair, inverse = np.unique(pair, return_inverse=True)
             node_of, ids = (torch.from_numpy(x).to(self.device) for x in np.divmod(pair, self.vocabulary))
             hidden, _ = self.decoder.encode(packed)
-            rows = Rows(hidden.index_select(0, node_of), ids, self.decoder.logits, temperature, self._value_head)
-            values = evaluate(rows, wanted, self.vocabulary)
+            rows = Rows(
+                hidden.index_select(0, node_of),
+                ids,
+                self.decoder.logits,
+                temperature,
+                self._value_head,
+                columns=question.columns,
+            )
+            back = torch.from_numpy(inverse).to(self.device)
+            rollouts = [back[at] for at in question.places(self.device)]
+            values = evaluate(rows, wanted, self.vocabulary, rollouts=rollouts)
             if len(pair) == len(question.ids) and np.array_equal(inverse, np.arange(len(pair))):
                 return values
-            back = torch.from_numpy(inverse).to(self.device)
-            return [v.index_select(0, back) for v in values]
+            single = [level_of(name) == "token" for (name, _), _ in wanted]
+            return [v.index_select(0, back) if one else v for v, one in zip(values, single, strict=True)]
 
     @property
     def _value_head(self) -> nn.Module | None:
@@ -248,8 +311,17 @@ def _distinct(signals: Sequence[Signal], grad: bool) -> list[tuple[Wanted, bool]
     return list(found.items())
 
 
-def _question(batch: Batch, where: Tensor | None) -> tuple[Question, Tensor]:
-    """The batch's turns as sequences, and the numbers of the tokens that are scored."""
+def _by_token(batch: Batch, rows: Tensor, value: Tensor | None) -> Tensor:
+    """[token] the values of the tokens at `rows`; 0 for the others."""
+    size = batch.size("token")
+    if value is None:
+        return torch.zeros(size, dtype=batch.dtype, device=batch.device)
+    value = value.to(device=batch.device, dtype=batch.dtype)
+    return value if rows.numel() == size else value.new_zeros((size, *value.shape[1:])).index_copy(0, rows, value)
+
+
+def _question(batch: Batch, where: Tensor | None, whole: bool = False) -> tuple[Question, Tensor]:
+    """The batch's turns as sequences, and the numbers of the tokens that are scored; `whole`: and their rollouts."""
     turn = batch.link("token", "turn").cpu().numpy()
     ids = batch["token.id"].cpu().numpy()
     contexts: tuple[Ids, ...] = batch["turn.train_context"]
@@ -276,4 +348,8 @@ def _question(batch: Batch, where: Tensor | None) -> tuple[Question, Tensor]:
         none = np.zeros(0, dtype=np.int64)
         return Question([], none, none, none), torch.zeros(0, dtype=torch.long)
     row = np.concatenate(rows)
-    return Question(sequences, np.concatenate(owner), np.concatenate(place), ids[row]), torch.from_numpy(row)
+    rollout = None
+    if whole:
+        rollout = batch.link("token", "rollout").where(batch.action, -1).cpu().numpy()[row]
+    question = Question(sequences, np.concatenate(owner), np.concatenate(place), ids[row], rollout=rollout)
+    return question, torch.from_numpy(row)

@@ -34,6 +34,8 @@ class Live:
     def __call__(self, run: Run, line: Mapping[str, Any]) -> None:
         if self.begun is None:
             self.begun, self.first = time.monotonic(), int(line["iteration"])
+            for note in run.policy.notes:
+                self.console.print(note, highlight=False, markup=False, soft_wrap=True)
         text = self._text(run, line)
         held_out = "eval.pass@1" in line
         if self.status is not None:

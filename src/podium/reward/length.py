@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError, within
 from podium.core.part import Columns, Reward
 from podium.core.schedule import Number
 
-__all__ = ["Overlong"]
+__all__ = ["LengthBonus", "LengthLimit", "Overlong"]
 
 
 class Overlong(Reward):
@@ -31,3 +34,56 @@ class Overlong(Reward):
         beyond = batch["rollout.length"] - (self.max_length - self.buffer)
         penalty = (-beyond / self.buffer * self.factor).clamp(max=0.0)
         return {"rollout.reward": batch["rollout.reward"] + penalty, "rollout.reward.overlong": penalty}
+
+
+class LengthBonus(Reward):
+    """r + weight · min(length / reference_length, 1)."""
+
+    reference_length: int = 1024  # tokens
+    weight: Number = 0.1
+
+    needs = ("rollout.reward", "rollout.length")
+    provides = ("rollout.reward", "rollout.reward.length")
+
+    def __post_init__(self) -> None:
+        within(self, "reference_length", 1)
+
+    def __call__(self, batch: Batch) -> Columns:
+        bonus = self.weight * (batch["rollout.length"] / self.reference_length).clamp(max=1.0)
+        return {"rollout.reward": batch["rollout.reward"] + bonus, "rollout.reward.length": bonus}
+
+
+class LengthLimit(Reward):
+    """0 for a rollout that was cut off or is longer than its limit: limits[k] if k thresholds are ≤ the pass rate.
+
+    The pass rate is the share of the group's rollouts that were right before.
+    """
+
+    reference = "DLER, https://github.com/NVlabs/DLER"
+    limits: tuple[int, ...] = (4000,)  # tokens; one more than thresholds
+    thresholds: tuple[float, ...] = ()  # of the pass rate, increasing
+
+    provides = ("rollout.reward", "group.length_limit")
+
+    def __post_init__(self) -> None:
+        if len(self.limits) != len(self.thresholds) + 1 or list(self.thresholds) != sorted(set(self.thresholds)):
+            raise PodiumError(
+                f"LengthLimit has the limits {self.limits} and the thresholds {self.thresholds}: "
+                "give increasing thresholds, and one limit more."
+            )
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        common = ("rollout.reward", "rollout.length", "rollout.truncated")
+        return (*common, "rollout.correct") if self.thresholds else common
+
+    def limit(self, pass_rate: Tensor) -> Tensor:
+        """The limit at each pass rate."""
+        reached = (pass_rate[:, None] >= pass_rate.new_tensor(self.thresholds)).sum(1)
+        return torch.tensor(self.limits, device=pass_rate.device)[reached]
+
+    def __call__(self, batch: Batch) -> Columns:
+        reward, groups = batch["rollout.reward"], batch.by("rollout", "group")
+        limit = self.limit(groups.agg.mean(batch["rollout.correct"] if self.thresholds else reward)).to(batch.dtype)
+        cut = batch["rollout.truncated"] | (batch["rollout.length"] > groups.spread(limit))
+        return {"rollout.reward": reward.masked_fill(cut, 0), "group.length_limit": limit}

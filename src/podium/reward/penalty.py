@@ -19,6 +19,7 @@ class TokenReward(Reward):
     """r_t = [t is the last action token] · R − beta · (log π_old − log π_ref)."""
 
     beta: Number = 0.0
+    finished: str | None = None  # a boolean column of rollouts: the others have no outcome yet; None: all have one
 
     provides = ("token.reward",)
 
@@ -27,10 +28,14 @@ class TokenReward(Reward):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return ("rollout.reward",) if self.beta == 0 else ("rollout.reward", OLD, REF)
+        finished = () if self.finished is None else (self.finished,)
+        return ("rollout.reward", *finished, *(() if self.beta == 0 else (OLD, REF)))
 
     def __call__(self, batch: Batch) -> Columns:
-        outcome = batch.spread(batch["rollout.reward"], "rollout", "token")
+        outcome = batch["rollout.reward"]
+        if self.finished is not None:
+            outcome = outcome.where(batch[self.finished], 0)
+        outcome = batch.spread(outcome, "rollout", "token")
         end = batch.last("token", "rollout", where=batch.action)
         reward = outcome.where(end, 0)
         if self.beta != 0:

@@ -9,16 +9,29 @@ The driver pools the requests of all live plans into one continuous batch; nothi
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from podium.core.batch import Purpose
+from podium.core.batch import Origin, Purpose
 from podium.core.build import Rollout
 from podium.sampler.request import Completion, Generate, Sampling
-from podium.worlds.world import Task
+from podium.worlds.world import Episode, Task
 
-__all__ = ["Plan", "Play", "Request", "TaskRequest", "Wave"]
+__all__ = [
+    "Continue",
+    "Interrupt",
+    "Interrupted",
+    "Plan",
+    "Play",
+    "Recite",
+    "Replay",
+    "Request",
+    "Score",
+    "TaskRequest",
+    "Wave",
+    "Written",
+]
 
 
 @dataclass(frozen=True)
@@ -29,6 +42,8 @@ class TaskRequest:
     group: int  # the number of the group in the iteration: copies of a task differ by it
     sampling: Sampling
     stream: tuple[int, ...]  # names the group's random numbers
+    number: int = field(default=0, kw_only=True)  # of the group in the whole run
+    known: Mapping[str, Any] = field(default_factory=dict)  # what the memories recall of the task, by column
 
 
 @dataclass(frozen=True)
@@ -44,8 +59,93 @@ class Play:
     columns: dict[str, Any] = field(default_factory=dict)  # further columns of the rollouts
 
 
-Request = Play | Generate
+@dataclass(frozen=True)
+class Written:
+    """The beginning of a rollout: its tokens, and what the sampler said of them."""
+
+    ids: tuple[int, ...] = ()
+    logp: tuple[float, ...] = ()
+    entropy: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Continue:
+    """Go on with one rollout for at most `window` tokens; it is graded once it has ended, or is as long as allowed.
+
+    Answered by one rollout, with the columns `rollout.finished` and `token.new`.
+    """
+
+    request: TaskRequest
+    begun: Written = Written()
+    window: int = 64
+    sampling: Sampling | None = None  # `max_tokens` limits the whole rollout; default: the request's
+    index: int = 0  # within the group
+
+
+@dataclass(frozen=True)
+class Recite:
+    """A given text as a rollout: encoded once, graded by the task's world, not sampled. Answered by one rollout.
+
+    Its tokens have log-probability 0 under the sampler, which did not draw them.
+    """
+
+    request: TaskRequest
+    texts: tuple[str, ...] | None = None  # a turn each; None: the world writes a solution
+    style: str = "short"  # of the world's solution
+    purpose: Purpose = Purpose.demo
+    origin: Origin = Origin.expert
+    index: int = 0  # within the group
+    columns: dict[str, Any] = field(default_factory=dict)  # further columns of the rollout
+    episode: Episode | None = None  # what answers instead of the world
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A recorded rollout as it is, token by token. Answered by it, where this model's tokens say its text."""
+
+    rollout: Rollout
+
+
+@dataclass(frozen=True)
+class Interrupt:
+    """Stop a rollout after each of its steps, write `text` there, and see how the model goes on.
+
+    A step ends where `after` is written, and before the answer; what follows belongs to the last one. Answered by one
+    `Interrupted` a step.
+    """
+
+    request: TaskRequest
+    rollout: Rollout
+    after: str  # the text that ends a step
+    text: str  # what is written after each
+    n: int = 1
+    sampling: Sampling = Sampling()
+    wave: int = 0
+    answer: str = "{}"  # how the right answer is written after `text`
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """A step's end: where it is, the context up to `text`, how the model went on, and the right answer in its place."""
+
+    start: int  # the tokens of the rollout from which on it goes
+    end: int  # and up to which
+    context: tuple[int, ...]
+    answer: tuple[int, ...]
+    completions: list[Completion]
+
+
+@dataclass(frozen=True)
+class Score:
+    """What the model says of a given text, token by token. Answered by the numbers of a functional."""
+
+    context: tuple[int, ...]
+    ids: tuple[int, ...]
+    name: str = "logp"  # or entropy, …
+
+
+Request = Play | Recite | Replay | Interrupt | Score | Generate | Continue
 Wave = list[Request]
-# Yields waves; receives an answer a request: rollouts for Play, completions for Generate; returns the group's
-# rollouts.
-Plan = Generator[Wave, list[list[Rollout] | list[Completion]], list[Rollout]]
+# Yields waves; receives an answer a request: rollouts for Play, Recite and Replay, completions for Generate, steps for
+# Interrupt, numbers for Score; returns the group's rollouts.
+Plan = Generator[Wave, list[list[Rollout] | list[Completion] | list[Interrupted] | list[float]], list[Rollout]]

@@ -5,41 +5,62 @@ from __future__ import annotations
 import dataclasses
 
 from podium.core.batch import Purpose
-from podium.core.errors import within
-from podium.core.part import Strategy
+from podium.core.errors import one_of, within
+from podium.core.part import Need, Strategy
 from podium.core.schedule import Number
-from podium.rollout.plan import Plan, Play, TaskRequest, Wave
-from podium.sampler.request import Sampling
+from podium.rollout.plan import Plan, Play, Recite, TaskRequest, Wave
+from podium.sampler.request import Sampling, Warmth
 
 __all__ = ["Sample"]
 
 
 class Sample(Strategy):
-    """`n` rollouts of each task, and one greedy rollout of purpose `baseline` if asked."""
+    """`n` rollouts of each task; if asked, a greedy one of purpose `baseline`, and solutions as demonstrations."""
 
     n: int = 8
     temperature: Number = 1.0
     top_p: Number = 1.0
     greedy_baseline: bool = False
+    trained: int | None = None  # so many are trained, the others only vote; None: all
+    demonstrations: tuple[str, ...] = ()  # the styles in which the world writes solutions; each is a rollout
+    demonstrate_as: str = "demo"  # demo: trained, not in statistics; train: both; baseline: neither
+    warmth: Warmth | None = None  # a temperature that follows the entropy of each step
 
     def __post_init__(self) -> None:
         within(self, "n", 1)
+        within(self, "trained", 1, self.n, optional=True)
         within(self, "temperature", 0, open_low=True)
+        one_of(self, "demonstrate_as", ("demo", "train", "baseline"))
         within(self, "top_p", 0, 1, open_low=True)
 
     @property
     def provides(self) -> tuple[str, ...]:
-        return ("rollout.purpose",) if self.greedy_baseline else ()
+        marked = ("rollout.purpose", "rollout.demonstration", "rollout.sampled")
+        return marked if self.demonstrations else marked[:1] if self.greedy_baseline else ()
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return ("task.solution",) if self.demonstrations else ()
 
     def sampling(self, default: Sampling) -> Sampling:
         """How tokens are drawn: this strategy's distribution with the run's limits."""
-        return dataclasses.replace(default, temperature=self.temperature, top_p=self.top_p)
+        return dataclasses.replace(default, temperature=self.temperature, top_p=self.top_p, warmth=self.warmth)
 
     def plan(self, task: TaskRequest) -> Plan:
         sampling = self.sampling(task.sampling)
-        wave: Wave = [Play(task, self.n, sampling)]
+        trained = self.n if self.trained is None else self.trained
+        # Where some rollouts are demonstrations, each says whether it is one.
+        columns = {"demonstration": False, "sampled": True} if self.demonstrations else {}
+        wave: Wave = [Play(task, trained, sampling, columns=columns)]
+        if trained < self.n:
+            rest = self.n - trained
+            wave.append(Play(task, rest, sampling, purpose=Purpose.vote, first=trained, columns=columns))
         if self.greedy_baseline:
             greedy = dataclasses.replace(sampling, temperature=0.0, top_p=1.0)
-            wave.append(Play(task, 1, greedy, purpose=Purpose.baseline, first=self.n))
+            wave.append(Play(task, 1, greedy, purpose=Purpose.baseline, first=self.n, columns=columns))
+        purpose = Purpose[self.demonstrate_as]
+        for number, style in enumerate(self.demonstrations, start=self.n + self.greedy_baseline):
+            columns = {"demonstration": True, "sampled": False}
+            wave.append(Recite(task, style=style, purpose=purpose, index=number, columns=columns))
         answers = yield wave
         return [rollout for answer in answers for rollout in answer]  # type: ignore[misc]

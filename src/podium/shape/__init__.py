@@ -1,7 +1,64 @@
 """The shape stage: what happens to advantages, weights and clip bounds before the loss."""
 
-from podium.shape.covariance import DropCovariant, SelectCovariant
+from podium.shape.beside import Beside
+from podium.shape.certainty import TeacherCertainty
+from podium.shape.confidence import ConfidenceShift, OverconfidentErrors
+from podium.shape.consistency import ConsistencyBlend
+from podium.shape.control import EntropyAnchor, EntropyBand, EntropyGate, EntropySetpoint, GateState
+from podium.shape.correction import SamplerCorrection
+from podium.shape.covariance import DropCovariant
+from podium.shape.demonstration import AlignExpert, Contrast
+from podium.shape.difficulty import Hardness, LengthGate, ProgressFocus
 from podium.shape.edges import SharedEdges
+from podium.shape.elastic import ElasticClip
+from podium.shape.entropy_change import DropDisruptive, SpareEntropy
+from podium.shape.heterogeneous import EntropyScales, HeterogeneousTokens
+from podium.shape.pivot import DropPivot
+from podium.shape.rank import RankBaselines, RankBonus
 from podium.shape.rescale import Rescale, Whiten
+from podium.shape.tilt import KeepSign, PerplexityFactor, PositionBonus, Tilt, VirtualTemperature
+from podium.shape.tokens import BelowAnchor, SelectTokens
+from podium.shape.uncertainty import SelfCertainty, StatisticFactor, TokenPenalty
+from podium.shape.variance import KeepSpread
 
-__all__ = ["DropCovariant", "Rescale", "SelectCovariant", "SharedEdges", "Whiten"]
+__all__ = [
+    "AlignExpert",
+    "BelowAnchor",
+    "Beside",
+    "ConfidenceShift",
+    "ConsistencyBlend",
+    "Contrast",
+    "DropCovariant",
+    "DropDisruptive",
+    "DropPivot",
+    "ElasticClip",
+    "EntropyAnchor",
+    "EntropyBand",
+    "EntropyGate",
+    "EntropyScales",
+    "EntropySetpoint",
+    "GateState",
+    "Hardness",
+    "HeterogeneousTokens",
+    "KeepSign",
+    "KeepSpread",
+    "LengthGate",
+    "OverconfidentErrors",
+    "PerplexityFactor",
+    "PositionBonus",
+    "ProgressFocus",
+    "RankBaselines",
+    "RankBonus",
+    "Rescale",
+    "SamplerCorrection",
+    "SelectTokens",
+    "SelfCertainty",
+    "SharedEdges",
+    "SpareEntropy",
+    "StatisticFactor",
+    "TeacherCertainty",
+    "Tilt",
+    "TokenPenalty",
+    "VirtualTemperature",
+    "Whiten",
+]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import field
 
+import torch
+
 from podium.core.batch import Batch
 from podium.core.errors import one_of
 from podium.core.normalize import Normalizer
@@ -39,24 +41,34 @@ class Whiten(Shape, Normalizer):
 
 
 class Rescale(Shape):
-    """A · (rollouts of the batch / rollouts that carry a gradient), so that groups without signal do not dilute it.
+    """A · (rollouts / rollouts that carry a gradient), so that those without signal do not dilute the others.
 
-    `active` counts the rollouts of groups whose rewards differ; `nonzero` counts rewards that are not 0.
+    `active` counts the rollouts of groups whose rewards differ, `nonzero` rewards that are not 0, `credited` advantages
+    beyond ±1e-6; the latter alone are multiplied.
     """
 
     reference = "GPG, https://arxiv.org/abs/2504.02546"
     count: str = "active"
+    key: tuple[str, ...] = ()  # over the whole batch, or over each group
 
-    needs = ("rollout.advantage", "rollout.reward")
     provides = ("rollout.advantage",)
 
     def __post_init__(self) -> None:
-        one_of(self, "count", ("active", "nonzero"))
+        one_of(self, "count", ("active", "nonzero", "credited"))
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        reward = () if self.count == "credited" else ("rollout.reward",)
+        return ("rollout.advantage", *reward, *(k for k in self.key if "." in k))
 
     def __call__(self, batch: Batch) -> Columns:
-        reward = batch["rollout.reward"]
-        groups = batch.by("rollout", "group")
-        carries = groups.max(reward) > groups.min(reward) if self.count == "active" else reward != 0
-        everyone = batch.by("rollout").agg
-        factor = everyone.count().to(reward.dtype) / everyone.count(carries).clamp(min=1)
-        return {"rollout.advantage": batch["rollout.advantage"] * factor}
+        a, cells = batch["rollout.advantage"], batch.by("rollout", *self.key)
+        if self.count == "credited":
+            carries = a.abs() > 1e-6
+        elif self.count == "nonzero":
+            carries = batch["rollout.reward"] != 0
+        else:
+            groups = batch.by("rollout", "group")
+            carries = groups.max(batch["rollout.reward"]) > groups.min(batch["rollout.reward"])
+        factor = cells.count().to(a.dtype) / cells.count(carries).clamp(min=1)
+        return {"rollout.advantage": torch.where(carries, a * factor, a) if self.count == "credited" else a * factor}

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from safetensors import SafetensorError
 
 from podium.core.errors import PodiumError
 
@@ -20,13 +23,18 @@ def explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise PodiumError(
-                f"The disk is full: {path} could not be written. Free some space and resume the run."
-            ) from error
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise PodiumError(f"{path} cannot be written (no permission). Choose another place with --out.") from error
-        raise PodiumError(f"{path} could not be written: {error.strerror or error}.") from error
+        raise _for_people(path, error.errno, error.strerror or str(error)) from error
+    except SafetensorError as error:  # it has the system's number in its text
+        number = re.search(r"os error (\d+)", str(error))
+        raise _for_people(path, int(number[1]) if number else None, str(error)) from error
+
+
+def _for_people(path: Path, number: int | None, reason: str) -> PodiumError:
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        return PodiumError(f"The disk is full: {path} could not be written. Free some space and resume the run.")
+    if number in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return PodiumError(f"{path} cannot be written (no permission). Choose another place with --out.")
+    return PodiumError(f"{path} could not be written: {reason}.")
 
 
 def atomic_write(path: Path, write: Callable[[Path], None]) -> None:
@@ -34,9 +42,13 @@ def atomic_write(path: Path, write: Callable[[Path], None]) -> None:
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f".{path.name}.part")
-        write(part)
-        _sync(part)
-        os.replace(part, path)
+        try:
+            write(part)
+            _sync(part)
+            os.replace(part, path)
+        except BaseException:
+            part.unlink(missing_ok=True)  # half a file would only take the space that is missing
+            raise
 
 
 def atomic_text(path: Path, text: str) -> None:
@@ -54,10 +66,14 @@ def atomic_directory(path: Path, fill: Callable[[Path], None]) -> None:
         part = path.with_name(f".{path.name}.part")
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
-        fill(part)
-        for file in part.rglob("*"):
-            if file.is_file():
-                _sync(file)
+        try:
+            fill(part)
+            for file in part.rglob("*"):
+                if file.is_file():
+                    _sync(file)
+        except BaseException:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
         if path.exists():
             shutil.rmtree(path)
         os.replace(part, path)

@@ -117,7 +117,10 @@ def _felt(part: Term, batch: Batch) -> list[str]:
             columns = _numbers(part, batch, level)
             for element in range(batch.size(level) if columns else 0):
                 here = torch.arange(batch.size(level)) == element
-                changed = {name: torch.where(here, _other(name, x), x) for name, x in columns.items()}
+                changed = {
+                    name: torch.where(here.view(-1, *[1] * (x.dim() - 1)), _other(name, x), x)
+                    for name, x in columns.items()
+                }
                 felt = members & (part.loss(batch.with_columns(changed)) != base)
                 if bool(felt.any()):
                     found.append(_reach(part, batch, level, element, felt))

@@ -12,6 +12,23 @@ __all__ = ["EXAMPLES", "examples_of"]
 EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
     "Overlong": ({"max_length": 6, "buffer": 4},),  # the rollouts of synthetic batches are short
     "Whiten": ({"level": "rollout", "key": ("group",)},),  # so that there are cells of one, and constant ones
+    "DifficultyControl": ({"interval": 1, "target_kl": 0.05},),  # so that it acts within two iterations
+    "DropDisruptive": ({"norm": "vocabulary", "mu": 0.3},),  # so that more qualify than may be dropped
+    "MarkPattern": ({"pattern": "tex"}, {"pattern": "1"}),  # what synthetic turns say
+    "MarkPhrases": ({"phrases": ("text 1",)},),
+    "SelectTokens": ({"rule": "floor", "scope": "rollout"},),  # so that a scope may select nobody
+    "Marked": ({"marks": (("first", "text 0"), ("second", "text 1"))},),
+    "LengthBonus": ({"reference_length": 4},),
+    "LengthGate": ({"max_length": 4, "correct_above": 0.0},),
+    "LengthLimit": ({"limits": (4, 2), "thresholds": (0.5,)},),
+    "Rescale": ({"count": "credited", "key": ("group",)},),
+    # Short steps, and whole numbers that add up to exactly 0 now and then.
+    "SuffixSums": ({"step": 1, "of": "token.other.advantage", "centre": "none", "scale": "none"},),
+    # Thresholds below the distances of synthetic batches, and windows that these few batches fill.
+    "EntropyGatedKL": ({"base": -2.0, "lowest": -9.0, "window": 2},),
+    "AsymmetricKL": ({"threshold": -1.0, "window": 2},),
+    "Watch": ({"column": "rollout.correct", "where": "rollout.selected"},),
+    "Recorded": ({"source": "demonstrations.jsonl"},),
     "Updates": ({"epochs": 2, "mini_batches": 3},),
 }
 

@@ -34,9 +34,10 @@ def untrained_tokens_get_no_gradient(part: Term, bench: Bench) -> str | None:
         for name, slope in result.items():
             if name.endswith(".slope"):
                 outside = ~batch.trained(name.partition(".")[0])
-                if bool((slope[outside] != 0).any()):
-                    place = int((outside & (slope != 0)).nonzero()[0])
-                    return f"gradient {float(slope[place]):.3g} at token {place}, which is not trained"
+                steep = slope.abs().reshape(len(slope), -1).sum(1)  # of a wide signal, all its numbers
+                if bool((steep[outside] != 0).any()):
+                    place = int((outside & (steep != 0)).nonzero()[0])
+                    return f"gradient {float(steep[place]):.3g} at token {place}, which is not trained"
         found = difference(outcome(part, batch), result)
         if found:
             return f"what stands at tokens that are not trained changes the result: {found}"
@@ -49,7 +50,7 @@ def _spoilt(part: Any, batch: Batch, trained: Tensor) -> dict[str, Tensor]:
     for name in names(part):
         x = batch.get(name)
         if name.startswith("token.") and isinstance(x, Tensor) and x.is_floating_point():
-            found[name] = torch.where(trained, x, torch.full_like(x, garbage(name)))
+            found[name] = torch.where(trained.view(-1, *[1] * (x.dim() - 1)), x, torch.full_like(x, garbage(name)))
     return found
 
 

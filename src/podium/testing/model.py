@@ -43,6 +43,9 @@ class Bigram(nn.Module):
             value = logp.gather(1, ids[:, None])[:, 0]
         elif signal.name == "entropy" and not signal.settings:
             value = -(logp.exp() * logp).sum(-1)
+        elif signal.name == "logp_of":
+            tokens = batch[dict(signal.settings)["tokens"]][..., 0].long()
+            value = logp.gather(1, tokens.clamp(max=VOCABULARY - 1))
         else:
             digest = hashlib.blake2b(signal.column.encode(), digest_size=7).digest()
             generator = torch.Generator().manual_seed(int.from_bytes(digest, "little"))

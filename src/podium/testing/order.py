@@ -105,7 +105,8 @@ def micro_batches_do_not_show(part: Any, bench: Bench) -> str | None:
             if not part.live:
                 return None
             terms, live = [_reader(part, bench.attempt(part, place))], [part]  # type: ignore[arg-type]
-            batch = synthetic(place[0], names(part, *terms) - set(part.provides), place[1], bench.columns)
+            wanted = names(part) | (names(*terms) - set(part.provides))
+            batch = synthetic(place[0], wanted, place[1], bench.columns)
         whole, gradient = _step(terms, live, batch, None)
         for name, split in _splits(batch).items():
             step, other = _step(terms, live, batch, split)

@@ -24,7 +24,7 @@ def padded(batch: Batch, extra: int) -> Batch:
     width = int(batch.partition("token", "rollout").lengths().max()) + extra
 
     def pad(x: Tensor, fill: Any) -> Tensor:
-        return x.new_full((len(batch), width), fill).index_put((row, place), x)
+        return x.new_full((len(batch), width, *x.shape[1:]), fill).index_put((row, place), x)
 
     columns: dict[str, Any] = {}
     segments: dict[str, Any] = {}  # columns of further segmentations

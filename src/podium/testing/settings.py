@@ -16,7 +16,7 @@ from podium.core.errors import PodiumError
 from podium.core.memory import Memory
 from podium.core.schedule import Schedule
 from podium.core.value import Value
-from podium.objective.surrogate import Clip
+from podium.objective.surrogate import Clip, Target
 from podium.testing.bench import Bench
 from podium.testing.subject import difference
 
@@ -39,10 +39,18 @@ ALTERNATIVES: dict[str, dict[str, tuple[Any, ...]]] = {
             "group sum",
         )
     },
+    "Cascade": {"checks": (("rollout.interface_matches", "rollout.parses"),)},
     "Clip": {"dual": (1.01, 1.5)},
+    "LengthLimit": {"limits": ((3,), (8, 1)), "thresholds": ((0.25,), ())},
     "PolicyGradient": {
         "ratio": ("none", "turn", "sequence"),
-        "clip": (Clip(), Clip(0.1, 0.3, dual=1.2), Clip(kind="weight"), Clip("token.clip_low", "token.clip_high")),
+        "clip": (
+            Clip(),
+            Clip(0.1, 0.3, dual=1.2),
+            Clip(kind="weight"),
+            Clip("token.clip_low", "rollout.clip_high"),
+            Target(width=0.5),
+        ),
     },
 }
 # Where nothing is known but that the field may be empty, or is free text.

@@ -68,8 +68,10 @@ def _of_memory(memory: Memory, batch: Batch) -> Columns:
     tasks = batch["group.task"]
     found: Columns = {}
     state = memory.initial()
-    for time in ("once", "twice"):
-        state = memory.observe(state, batch)
+    signals = [need for need in memory.needs if isinstance(need, Signal)]
+    halved = batch.with_columns({s: batch[s] / 2 for s in signals})  # a policy that has moved
+    for time, seen in (("once", batch), ("twice", batch), ("moved", halved)):
+        state = memory.observe(state, seen)
         found |= {f"{name}.{time}": x for name, x in memory.recall(state, tasks).items()}
         scalars = memory.scalars(state)
         found |= {f"batch.{name}.{time}": torch.tensor([x]) for name, x in scalars.items()}

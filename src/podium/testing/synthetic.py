@@ -101,6 +101,12 @@ class Draw:
         """Like the rewards; with binary ones it is −1, 0 or 1, so that there are ties of either sign."""
         return self.integers(name, n, 3).double() - 1 if self.scene.rewards == "binary" else self.reward(name, n)
 
+    def wide(self, name: str, n: int, k: int) -> Tensor:
+        """[n, k, 2] the ids of k tokens and their log-probabilities, which leave something for the others."""
+        share = torch.stack([self.normal(f"{name} {i}", n) for i in range(k + 1)], -1).softmax(-1)
+        ids = torch.arange(k, dtype=torch.float64).expand(n, k)
+        return torch.stack([ids, share[:, :k].log()], -1)
+
     def logp(self, name: str, n: int) -> Tensor:
         """Log-probabilities of different policies lie around the same ones."""
         return self.uniform("logp", n).clamp(min=1e-3).log() - 0.1 + self.scene.log_ratio * self.normal(name, n)
@@ -122,16 +128,39 @@ KINDS: Rules = {
     "next_state": Draw.text,
     "agent": Draw.text,
     "domain": Draw.text,
+    "code": lambda d, name, n: d.integers(name, n, 2),
     "answer": Draw.text,
+    "text": Draw.text,
+    "train_context": lambda d, name, n: tuple((k, 1) for k in d.integers(name, n, VOCABULARY).tolist()),
+    "prior": lambda d, name, n: d.uniform(name, n, -1.0, 1.0),
+    "confidence": Draw.uniform,
     "selected": Draw.coin,
+    "planning": Draw.coin,
+    "trigger": Draw.coin,
+    "difficulty": lambda d, name, n: d.integers(name, n, 3),
+    "alpha": lambda d, name, n: d.uniform(name, 3, 0.1, 1.0).expand(n, -1),
+    "beta": lambda d, name, n: d.uniform(name, 3, 0.5, 2.0).expand(n, -1),
+    "end": lambda d, name, n: d.integers(name, n, 9),
+    "end_of_thinking": lambda d, name, n: d.coin(name, n, 0.2),
+    "sibling": Draw.coin,
+    "truth": lambda d, name, n: d.integers(name, n, VOCABULARY).double(),
+    "distilled": Draw.coin,
+    "top": lambda d, name, n: d.wide(name, n, 3),
+    "logp_of": lambda d, name, n: d.wide(name, n, 3)[..., 1],
+    "demonstration": lambda d, name, n: d.coin(name, n, 0.3),
     "correct": Draw.coin,
     "truncated": Draw.coin,
+    "finished": Draw.coin,
+    "new": Draw.coin,
     "keep": lambda d, name, n: d.coin(name, n, 0.8) & (not d.scene.nothing_kept),
     "weight": lambda d, name, n: d.uniform(name, n, 0.5, 1.5),
     "bundle": lambda d, name, n: torch.arange(n) % 2,
     "policy_shift": lambda d, name, n: d.uniform(name, n, 0.0, 0.03),
     "levels": lambda d, name, n: torch.tensor(RISK_LEVELS, dtype=torch.float64).expand(n, -1),
     "quantiles": lambda d, name, n: d.normal(name, len(RISK_LEVELS)).sort().values.expand(n, -1),
+    "rank_dynamics": lambda d, name, n: d.normal(name, 3 * n).reshape(n, 3),
+    "averages": lambda d, name, n: d.normal(name, 3 * n).reshape(n, 3),
+    "statistics": lambda d, name, n: d.uniform(name, 3 * n, 0.5, 2.0).reshape(n, 3),  # count, mean, variance
     "clip_low": lambda d, name, n: d.uniform(name, n, 0.05, 0.3),
     "clip_high": lambda d, name, n: d.uniform(name, n, 0.05, 0.3),
 }

@@ -9,10 +9,10 @@ import math
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from podium.worlds.world import Episode, Feedback
+from podium.worlds.world import Episode, Feedback, Task, World
 
 __all__ = ["Actor"]
 
@@ -38,6 +38,25 @@ class Actor:
         self._done: queue.SimpleQueue[tuple[_Job, Feedback, str]] = queue.SimpleQueue()
         self._open: list[_Job] = []
         self._threads = 0
+
+    def open(self, world: World, task: Task, seed: int) -> Episode:
+        """An episode of a task; where the world cannot open it, one in which everything fails for that reason."""
+        opened: list[Episode] = []
+
+        def reset() -> None:
+            try:
+                opened.append(world.reset(task, seed=seed))
+            except Exception as error:
+                opened.append(_Unopened(task.prompt, error))
+
+        if self.inline:
+            reset()
+        else:
+            thread = threading.Thread(target=reset, daemon=True, name="podium-world")
+            thread.start()
+            thread.join(self.limit_s)
+        late = TimeoutError(f"the episode did not open within {self.limit_s:g} s")
+        return opened[0] if opened else _Unopened(task.prompt, late)
 
     @property
     def busy(self) -> bool:
@@ -97,14 +116,29 @@ class Actor:
                 return
 
 
+class _Unopened(Episode):
+    """Stands for an episode that its world could not open."""
+
+    def __init__(self, observation: str, reason: Exception) -> None:
+        super().__init__(observation)
+        self.reason = reason
+
+    def act(self, text: str) -> Feedback:
+        raise self.reason
+
+
 def _attempt(episode: Episode, text: str) -> tuple[Feedback, str]:
     try:
         feedback = episode.act(text)
     except Exception as error:
         return Feedback(), f"the world raised {type(error).__name__}: {error}"
-    reward = getattr(feedback, "reward", None)
+    if not isinstance(feedback, Feedback):
+        return Feedback(), f"the world answered {feedback!r}, not a Feedback"
+    reward = feedback.reward
     if isinstance(reward, bool) or not isinstance(reward, (int, float)):
         return Feedback(), f"the world's reward is {reward!r}, not a number"
     if not math.isfinite(reward):
         return Feedback(), f"the world's reward is {reward!r}"
+    if not isinstance(feedback.info, Mapping) or not isinstance(feedback.observation, str):
+        return Feedback(), "the world's observation is not text, or its info no mapping"
     return feedback, ""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from podium.core.errors import PodiumError
@@ -20,34 +21,46 @@ from podium.training.trainer import Learner, Trainer
 __all__ = ["load", "save"]
 
 
-def save(directory: Path, iteration: int, trainer: Trainer, memories: Mapping[str, State]) -> None:
-    """Fill `directory`; the caller makes it appear at once."""
+def save(
+    directory: Path, iteration: int, trainer: Trainer, memories: Mapping[str, State], progress: State | None = None
+) -> None:
+    """Fill `directory`; the caller makes it appear at once. `progress` is how far a method in phases has come."""
     for name, learner in trainer.learners.items():
         learner.policy.save(directory / name)
         save_file(_optimizer_tensors(learner), directory / f"{name}.optimizer.safetensors")
+    for name in trainer.decays:
+        trainer.roles[name].save(directory / name)
     tensors: dict[str, torch.Tensor] = {}
     encoded = {name: encode_state(state, tensors, name) for name, state in memories.items()}
     if tensors:
         save_file(tensors, directory / "memories.safetensors")
-    state = {"iteration": iteration, "learners": trainer.state(), "memories": encoded}
+    state = {
+        "iteration": iteration,
+        "learners": trainer.state(),
+        "memories": encoded,
+        "progress": encode_state(progress or {}, tensors),
+    }
     (directory / "state.json").write_text(json.dumps(state))
 
 
-def load(directory: Path, trainer: Trainer) -> tuple[int, dict[str, State]]:
-    """Put a checkpoint's weights and optimiser state into the trainer; returns iteration and memories."""
+def load(directory: Path, trainer: Trainer) -> tuple[int, dict[str, State], State]:
+    """Put a checkpoint's weights and optimiser state into the trainer; returns iteration, memories and progress."""
     try:
         state = json.loads((directory / "state.json").read_text())
         for name, learner in trainer.learners.items():
             learner.policy.load_weights(directory / name)
             _load_optimizer(learner, load_file(directory / f"{name}.optimizer.safetensors"))
             learner.updates = state["learners"][name]["updates"]
+        for name in trainer.decays:
+            trainer.roles[name].load_weights(directory / name)
         file = directory / "memories.safetensors"
         tensors = load_file(file) if file.exists() else {}
-    except (OSError, KeyError, json.JSONDecodeError) as error:
+    except (OSError, KeyError, json.JSONDecodeError, SafetensorError, PodiumError) as error:
         raise PodiumError(
             f"The checkpoint {directory} cannot be read: {error}. Delete it to resume from the one before."
         ) from error
-    return state["iteration"], {name: decode_state(data, tensors) for name, data in state["memories"].items()}
+    memories = {name: decode_state(data, tensors) for name, data in state["memories"].items()}
+    return state["iteration"], memories, decode_state(state["progress"], tensors)
 
 
 def _optimizer_tensors(learner: Learner) -> dict[str, torch.Tensor]:

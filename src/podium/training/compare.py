@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,7 +87,7 @@ def compare(
             # A method that samples shorter answers gets more iterations out of the same tokens, within reason.
             limit = iterations if budget is None else 4 * iterations
             config = configure(method, seed=seed, iterations=limit, token_budget=budget, **settings)
-            place = path / method.name.replace("@", "-") / f"seed-{seed}"
+            place = path / re.sub(r"[^\w.-]+", "-", method.name) / f"seed-{seed}"
             started = RunDirectory(place).checkpoints()
             result = resume(place, config=config) if started else train(config, out=place)
             budget = budget or sum(line.get("tokens", 0) for line in result.metrics)
@@ -100,8 +101,11 @@ def compare(
 
 
 def _with_n(method: Method, n: int) -> Method:
-    strategy = method.rollout or Sample()
-    return method.with_(rollout=strategy.replace(n=n)) if "n" in strategy.field_names() else method
+    def changed(plain: Method) -> Method:
+        strategy = plain.rollout or Sample()
+        return plain.with_(rollout=strategy.replace(n=n)) if "n" in strategy.field_names() else plain
+
+    return method.each(changed)
 
 
 def _row(name: str, results: Sequence[Result], base: Sequence[Result]) -> Row:

@@ -6,15 +6,21 @@ when its wave is answered. An episode that waits for its world never holds up th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any
+
+from torch import Tensor
 
 from podium.core.build import Rollout, Turn
 from podium.core.errors import PodiumError
-from podium.rollout.plan import Plan, Play
+from podium.rollout.plan import Continue, Interrupt, Plan, Play, Recite, Replay, Score
 from podium.sampler.request import Completion, Generate, Sampler, Stop
+from podium.sampler.streams import key
 from podium.training.acting import Actor
+from podium.training.interrupt import interrupt
 from podium.worlds.world import Answer as OneTurn
 from podium.worlds.world import Episode, Feedback, World
 
@@ -24,7 +30,12 @@ Answer = list[Any]
 
 
 class Driver:
-    """Collects rollouts. `follow_up` turns an observation into the tokens between two turns of the model."""
+    """Collects rollouts.
+
+    `follow_up` turns an observation into the tokens between two turns of the model, `written` a text into the tokens of
+    a turn; `ends` says how many characters have been written after each token of one; `score` what the model makes of
+    given texts.
+    """
 
     def __init__(
         self,
@@ -33,13 +44,17 @@ class Driver:
         *,
         capture: tuple[str, ...] = ("entropy",),
         follow_up: Callable[[str, bool], tuple[int, ...]] | None = None,
+        written: Callable[[str, bool], tuple[int, ...]] | None = None,
+        ends: Callable[[Sequence[int]], list[int]] | None = None,
+        score: Callable[..., list[Tensor]] | None = None,
         act_limit_s: float = 10.0,
         max_turns: int = 50,
     ) -> None:
         self.sampler, self.world = sampler, world
         self.capture, self.max_turns = capture, max_turns
         self.actor = Actor(act_limit_s, inline=world.trusted)
-        self._follow_up = follow_up
+        self.context_length: float = getattr(sampler, "context_length", math.inf)
+        self._follow_up, self._written, self._ends, self._score = follow_up, written, ends, score
         self._waiting: dict[int, Callable[[list[Completion]], None]] = {}
 
     def collect(self, plans: Sequence[Plan]) -> list[list[Rollout]]:
@@ -77,11 +92,31 @@ class Driver:
         for place, request in enumerate(wave):
             if isinstance(request, Play):
                 _Episodes(self, request, receiver(place)).start()
+            elif isinstance(request, Continue):
+                _Continuation(self, request, receiver(place)).start()
+            elif isinstance(request, Recite):
+                _Recital(self, request, receiver(place)).start()
+            elif isinstance(request, Replay):
+                receiver(place)([self._same_tokens(request.rollout)])
+            elif isinstance(request, Interrupt):
+                interrupt(self, request, receiver(place))
+            elif isinstance(request, Score):
+                receiver(place)(self.score(request))
             else:
                 self._submit(request, receiver(place))
 
     def _submit(self, request: Generate, then: Callable[[list[Completion]], None]) -> None:
         self._waiting[self.sampler.submit(request)] = then
+
+    def _same_tokens(self, rollout: Rollout) -> Rollout:
+        """A recorded rollout, refused where its token ids mean another text to this model."""
+        text = "\n".join(self.sampler.text(turn.ids) for turn in rollout.turns)
+        if text != rollout.columns["text"]:
+            raise PodiumError(
+                f"The recorded rollout of {rollout.task} was written by a model with other tokens: its ids would read "
+                f"{text[:60]!r} here. Train the model that it was recorded with, or one with the same tokenizer."
+            )
+        return rollout
 
     def follow_up(self, observation: str, ended: bool) -> tuple[int, ...]:
         """What stands between two turns; `ended`: the model has closed its turn itself."""
@@ -90,6 +125,26 @@ class Driver:
                 f"The world {self.world.name!r} has several turns, but there is no way to encode a follow-up."
             )
         return self._follow_up(observation, ended)
+
+    def written(self, text: str, ended: bool = True) -> tuple[int, ...]:
+        """The tokens of a given text, as the model would have written it."""
+        if self._written is None:
+            raise PodiumError("A given text is to stand in a rollout, but there is no way to encode it.")
+        return self._written(text, ended)
+
+    def score(self, request: Score) -> list[float]:
+        """What the model says of each token of a given text."""
+        if self._score is None:
+            raise PodiumError("A given text is to be scored, but there is no model to do it.")
+        (values,) = self._score([request.context], [request.ids], name=request.name)
+        numbers: list[float] = values.tolist()
+        return numbers
+
+    def ends(self, ids: Sequence[int]) -> list[int]:
+        """How many characters have been written after each token."""
+        if self._ends is None:
+            raise PodiumError("A rollout is to be cut at what it says, but there is no way to find the place.")
+        return self._ends(ids)
 
 
 @dataclass
@@ -113,15 +168,26 @@ class _Episodes:
 
     def __init__(self, driver: Driver, play: Play, then: Callable[[list[Rollout]], None]) -> None:
         self.driver, self.play, self.then = driver, play, then
-        task = play.request.task
-        sampler = driver.sampler
-        episodes = [driver.world.reset(task, seed=play.request.group) for _ in range(play.n)]
-        context = sampler.encode([{"role": "user", "content": episodes[0].observation}])
-        self.running = [_Running(play.first + i, e, context) for i, e in enumerate(episodes)]
+        self.running = []
+        encoded: dict[str, tuple[int, ...]] = {}
+        for index in range(play.first, play.first + play.n):
+            episode = self.opened(index)
+            said = episode.observation
+            if said not in encoded:
+                encoded[said] = driver.sampler.encode([{"role": "user", "content": said}])
+            self.running.append(_Running(index, episode, encoded[said]))
+        self.max_turns = driver.max_turns
+
+    def opened(self, index: int) -> Episode:
+        """An episode of the task. All begin at the same start, but what chance does in it is each one's own."""
+        request = self.play.request
+        seed = key(0, (*request.stream, self.play.wave, index)) % 2**31
+        return self.driver.actor.open(self.driver.world, request.task, seed)
 
     def start(self) -> None:
-        # All start from the same context, so they are one request: the prompt is encoded once.
-        self._write(self.running, turn=0)
+        # Those that start from the same context are one request: the prompt is encoded once.
+        for _, rows in groupby(list(self.running), lambda row: row.context):
+            self._write(list(rows), turn=0)
 
     def _write(self, rows: list[_Running], turn: int) -> None:
         play = self.play
@@ -169,21 +235,29 @@ class _Episodes:
                     "next_state": feedback.state,
                     "action": text,
                 },
+                origin=self.origins(completion),
                 tokens={"sampler.logp": completion.logp, **tokens},
             )
         )
-        last = feedback.done or turn + 1 >= self.driver.max_turns or completion.stop is Stop.context
-        if last:
-            row.done = True
-            if all(r.done for r in self.running):
-                self.then([self._rollout(r) for r in self.running])
+        if feedback.done or turn + 1 >= self.max_turns or completion.stop is Stop.context:
+            self._end(row)
             return
-        row.context = (
-            *row.context,
-            *completion.ids,
-            *self.driver.follow_up(feedback.observation, completion.stop is Stop.end),
-        )
+        between = self.driver.follow_up(feedback.observation, completion.stop is Stop.end)
+        row.context = (*row.context, *completion.ids, *between)
+        if len(row.context) >= self.driver.context_length:
+            row.stop = Stop.context.value
+            self._end(row)
+            return
         self._write([row], turn + 1)
+
+    def _end(self, row: _Running) -> None:
+        row.done = True
+        if all(r.done for r in self.running):
+            self.then([self._rollout(r) for r in self.running])
+
+    def origins(self, completion: Completion) -> list[str] | None:
+        """Who wrote each token; None: the policy."""
+        return None
 
     def _rollout(self, row: _Running) -> Rollout:
         request = self.play.request
@@ -191,7 +265,7 @@ class _Episodes:
             "reward": float(row.reward),
             "correct": bool(row.info.get("correct", False)),
             "answer": str(row.info.get("answer", "")),
-            "truncated": row.stop == Stop.length.value,
+            "truncated": row.stop in (Stop.length.value, Stop.context.value),
             "stop": row.stop,
             "failure": row.failure,
             "text": "\n".join(row.texts),
@@ -204,3 +278,86 @@ class _Episodes:
         extra = {c.partition(".")[2] for c in self.driver.world.provides if c.startswith("rollout.")} - set(columns)
         columns |= {name: row.info.get(name) for name in extra} | self.play.columns
         return Rollout(task=request.task.key, group=request.group, turns=row.turns, columns=columns)
+
+
+class _Recital(_Episodes):
+    """An episode whose turns are given texts."""
+
+    def __init__(self, driver: Driver, recite: Recite, then: Callable[[list[Rollout]], None]) -> None:
+        request, self.episode = recite.request, recite.episode
+        play = Play(request, purpose=recite.purpose, first=recite.index, columns=recite.columns)
+        super().__init__(driver, play, then)
+        solution = recite.texts or (driver.world.solve(request.task, recite.style, seed=request.group),)
+        self.texts, self.origin = solution, recite.origin.name
+        self.max_turns = min(driver.max_turns, len(solution))
+
+    def _write(self, rows: list[_Running], turn: int) -> None:
+        ids = self.driver.written(self.texts[turn])
+        length, room = len(rows[0].context) + len(ids), self.driver.context_length
+        if length > room:
+            raise PodiumError(
+                f"The text given for {self.play.request.task.key!r} has {length} tokens with its prompt, more than the "
+                f"{room:g} of the model's context. Leave it out or shorten it."
+            )
+        nothing = (0.0,) * len(ids)  # nobody drew these tokens
+        completion = Completion(ids, nothing, Stop.end, dict.fromkeys(self.driver.capture, nothing))
+        for row in rows:
+            self._act(row, completion, turn)
+
+    def opened(self, index: int) -> Episode:
+        return super().opened(index) if self.episode is None else self.episode
+
+    def origins(self, completion: Completion) -> list[str]:
+        return [self.origin] * len(completion.ids)
+
+
+class _Continuation(_Episodes):
+    """An episode of one turn that is written in windows: it meets its world when the turn has ended."""
+
+    def __init__(self, driver: Driver, asked: Continue, then: Callable[[list[Rollout]], None]) -> None:
+        if not isinstance(driver.world, OneTurn):
+            raise PodiumError(
+                f"Rollouts of the world {driver.world.name!r} have several turns: what is written in windows goes on "
+                "in later iterations, which episodes cannot. Take a world of single answers, or another strategy."
+            )
+        super().__init__(driver, Play(asked.request, sampling=asked.sampling, first=asked.index), then)
+        self.begun, self.window, self.finished = asked.begun, asked.window, True
+
+    def _write(self, rows: list[_Running], turn: int) -> None:
+        (row,), begun = rows, self.begun
+        sampling = self.play.sampling or self.play.request.sampling
+        left = sampling.max_tokens - len(begun.ids)
+        request = Generate(
+            row.context,
+            sampling=replace(sampling, max_tokens=min(self.window, left)),
+            stream=(*self.play.request.stream, self.play.wave, turn),
+            first=row.index,
+            prefix=begun.ids,
+            capture=self.driver.capture,
+            keep=False,  # other weights go on from here
+        )
+
+        def written(completions: list[Completion]) -> None:
+            (new,) = completions
+            known = {"entropy": begun.entropy}
+            captured = {n: (*known.get(n, (0.0,) * len(begun.ids)), *x) for n, x in new.captured.items()}
+            whole = Completion((*begun.ids, *new.ids), (*begun.logp, *new.logp), new.stop, captured)
+            self.finished = new.stop is not Stop.length or len(whole.ids) >= sampling.max_tokens
+            if self.finished:
+                self._act(row, whole, turn)
+            else:
+                text = self.driver.sampler.text(whole.ids)
+                row.texts.append(text)
+                self._take(row, whole, turn, row.episode.state, text, Feedback(), "")
+
+        self.driver._submit(request, written)
+
+    def origins(self, completion: Completion) -> list[str]:
+        old = len(self.begun.ids)
+        return ["copied"] * old + ["policy"] * (len(completion.ids) - old)
+
+    def _rollout(self, row: _Running) -> Rollout:
+        made = super()._rollout(row)
+        (turn,), old = made.turns, len(self.begun.ids)
+        marked = replace(turn, tokens={**turn.tokens, "new": [place >= old for place in range(len(turn.ids))]})
+        return replace(made, turns=[marked], columns={**made.columns, "finished": self.finished})

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
-from podium.core.batch import Batch, Purpose
+from podium.core.batch import Batch, Origin, Purpose
 from podium.core.errors import PodiumError
 from podium.core.method import Method
+from podium.core.part import Metric, Shape
 from podium.core.signal import Signal
-from podium.rollout import Sample
+from podium.keep.queue import first
 from podium.training.metrics import Metrics
 from podium.training.run import Run
 
@@ -23,74 +24,100 @@ SAMPLED, OLD = Signal("logp", of="sampler"), Signal("logp", of="old")
 
 def iterate(run: Run) -> tuple[Batch, Mapping[str, Any]]:
     """One iteration: collect, reward, keep, credit, update, remember. Returns the batch and its metrics."""
-    method, metrics, begun = run.config.method.at(run.clock), Metrics(), time.monotonic()
-    run.drawn = 0
+    method, metrics, begun = run.begin(), Metrics(), time.monotonic()
     batch = _gather(run, method, metrics)
     metrics.time("sample", begun)
-    sentinel(run, batch, metrics)
+    sentinel(run, method, batch, metrics)
 
-    live = [p for p in method.shape if p.live]
+    live: list[Shape | Metric] = [*(p for p in method.shape if p.live), *(p for p in method.evaluate if p.live)]
     fixed = [p for p in method.shape if not p.live]
+    watched = [p for p in method.evaluate if not p.live]
     batch = run.apply([*([method.advantage] if method.advantage else []), *fixed], batch)
+    batch = run.apply(watched, batch)
     metrics.describe(batch)
+    metrics.report(batch, watched)
 
-    plan, needed = method.updates, [n for t in (*method.objective, *live) for n in t.needs if isinstance(n, Signal)]
-    if plan.epochs * plan.mini_batches > 1:
-        batch = run.trainer.provide(batch, [s for s in needed if s.of == "old"])
-    batch = run.trainer.provide(batch, [s for s in needed if s.of not in ("old", "now")])
+    plan = method.updates
+    batch = run.trainer.provide(batch, _before_updates(method, live))
     begun = time.monotonic()
     for update in plan(batch):
-        metrics.add(*run.trainer.step(update, method.objective, live))
+        metrics.add(*run.trainer.step(update, method.objective, live, plan.skip_above))
     metrics.time("train", begun)
 
-    run.observe(method, batch)
+    batch = run.observe(method, batch)
+    metrics.wrote(batch, (*method.parts(), *method.memories))
     run.iteration += 1
     run.tokens += int(metrics.values["tokens"])
     return batch, metrics.line(run.iteration)
 
 
+def _before_updates(method: Method, live: Sequence[Shape | Metric]) -> list[Signal]:
+    """The signals that the updates and the memories read and that must be computed before the weights move."""
+    readers = (*method.objective, *live, *method.memories)
+    needed = [n for reader in readers for n in reader.needs if isinstance(n, Signal)]
+    if method.updates.epochs * method.updates.mini_batches == 1:
+        # At the only update of a batch the old policy is the current one: its signals come with the update.
+        own = [n for part in (*method.objective, *live) for n in part.needs if isinstance(n, Signal) and n.of == "now"]
+        coming = {Signal(s.name, of="old", level=s.level, **dict(s.settings)) for s in own}
+        later = {n for memory in method.memories for n in memory.needs}
+        needed = [s for s in needed if s not in coming or s in later]
+    return [s for s in needed if s.of != "now"]
+
+
 def _gather(run: Run, method: Method, metrics: Metrics) -> Batch:
     """Sample, reward and keep, until there are enough groups that carry a signal or no more rounds."""
-    strategy = method.rollout or Sample()
     wanted, rounds = run.config.tasks, 0
     top_up = next((k for k in method.keep if k.top_up), None)
-    kept: list[Batch] = []
+    carry = top_up is not None and top_up.carry_over
+    kept = run.waiting(method) if carry else []
     while True:
-        requests = run.requests(method, wanted)
-        groups = run.driver.collect([strategy.plan(r) for r in requests])
-        batch = Batch.from_rollouts([r for g in groups for r in g], seed=run.config.seed * 1_000_003 + run.iteration)
+        rollouts = run.collect(method, run.requests(method, wanted))
+        batch = Batch.from_rollouts(rollouts, seed=run.config.seed * 1_000_003 + run.iteration)
         batch = batch.to(device=run.policy.device)
         metrics.sampled(batch)
         batch = run.apply(method.reward, run.remember(method, batch))
         batch = run.apply(method.keep, batch)
         rounds += 1
+        if top_up is not None:
+            metrics.put("rounds", rounds)
         chosen = batch.get("group.keep")
         if chosen is None:
             return batch
         if bool(chosen.any()):
-            kept.append(batch.take("group", chosen))
+            fresh = batch.take("group", chosen)
+            kept.append(run.dated(fresh) if carry else fresh)
         if sum(b.size("group") for b in kept) >= wanted or top_up is None or rounds == (top_up.max_rounds or -1):
             break
+    if not kept and top_up is None:
+        return batch  # none of its groups is to be trained: an iteration without an update
     if not kept:
         raise PodiumError(
             f"After {rounds} rounds no group carries a signal: every answer to a task gets the same reward. "
             "Choose an easier or a harder level, or a method that learns from such groups."
         )
     joined = Batch.concat(kept)
-    return joined.take("group", torch.arange(min(wanted, joined.size("group")), device=joined.device))
+    taken, left = first(range(joined.size("group")), wanted, fewer=True)
+    if carry:
+        metrics.put("groups.waiting", len(left))
+        run.wait(method, joined.take("group", torch.tensor(left, device=joined.device)) if left else None)
+    return joined.take("group", torch.tensor(taken, device=joined.device))
 
 
-def sentinel(run: Run, batch: Batch, metrics: Metrics, rollouts: int = 4) -> None:
+def sentinel(run: Run, method: Method, batch: Batch, metrics: Metrics, rollouts: int = 4) -> None:
     """Score a few sampled tokens again with the trainer's weights: a gap beyond rounding means a stale sampler."""
-    sampled = (batch["rollout.purpose"] == Purpose.train).nonzero().reshape(-1)  # a greedy one has no distribution
-    few = batch.take("rollout", sampled[:rollouts])
-    if few.size("token") == 0:
+    sampled = batch["rollout.purpose"] == Purpose.train  # a greedy one has no distribution
+    if "rollout.version" in batch:
+        sampled = sampled & (batch["rollout.version"] == run.iteration)  # earlier weights wrote the others
+    if not bool(sampled.any()):
         return
-    sampling = getattr(run.config.method.rollout, "top_p", 1.0)
-    if sampling < 1.0:
-        return  # truncated sampling renormalises: its log-probs differ from the trainer's by design
+    few = batch.take("rollout", sampled.nonzero().reshape(-1)[:rollouts])
+    own = few.by("token", where=few["token.origin"] == Origin.policy if "token.origin" in few else None)
+    if not bool(own.agg.count().any()):
+        return
+    if getattr(method.rollout, "top_p", 1.0) < 1.0 or getattr(method.rollout, "warmth", None) is not None:
+        return  # truncated or warmed, the distribution sampled from differs from the trainer's by design
     scored = run.trainer.provide(few.without([OLD]), [OLD])
-    gap = float((scored[OLD] - scored[SAMPLED]).abs().mean())
+    gap = float(own.agg.mean((scored[OLD] - scored[SAMPLED]).abs())[0])  # of what the sampler wrote
     metrics.put("sampler_gap", gap)
     if gap > run.config.sentinel:
         raise PodiumError(

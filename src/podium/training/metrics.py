@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from podium.core.batch import Batch, Purpose
+from podium.core.batch import Batch, Origin, Purpose
+from podium.core.memory import Memory
+from podium.core.part import Metric, Part
 from podium.objective.gradient import Step
 
 __all__ = ["Metrics"]
@@ -31,11 +35,13 @@ class Metrics:
         """What was sampled, whether or not it is kept: nothing is free."""
         lengths = batch.partition("token", "rollout").lengths()
         self._sum("rollouts", len(batch))
-        self._sum("tokens", int(lengths.sum()))
+        written = batch["token.origin"] != Origin.copied if "token.origin" in batch else batch.action
+        self._sum("tokens", int(written.sum()) + _total(batch, "rollout.side_tokens"))
         failures = sum(bool(f) for f in batch["rollout.failure"])
         if failures:
             self._sum("failures", failures)
-        trained = batch["rollout.purpose"] == Purpose.train
+        given = torch.as_tensor(batch.get("rollout.demonstration", False), device=batch.device).expand(len(batch))
+        trained = (batch["rollout.purpose"] == Purpose.train) & ~given  # a given text says nothing about the policy
         groups = batch.by("rollout", "group").agg
         flat = groups.max(batch["rollout.reward"]) == groups.min(batch["rollout.reward"])
         for name, values in (
@@ -44,7 +50,7 @@ class Metrics:
             ("length", lengths[trained]),
             ("truncated", batch["rollout.truncated"][trained]),
             ("flat_groups", flat),
-            ("entropy", batch["token.sampler.entropy"]),
+            ("entropy", batch["token.sampler.entropy"][batch.spread(~given, "rollout", "token")]),
         ):
             self._mean(name, values)
 
@@ -56,6 +62,33 @@ class Metrics:
             advantage = batch["token.advantage"][trained]
             if advantage.numel():
                 self.put("advantage.std", float(advantage.double().std(unbiased=False)))
+        for name in batch.columns:
+            level, _, kind = name.partition(".")
+            if kind.startswith("weight."):  # what a part multiplies the loss by, where something is trained
+                weight = batch[name][batch.trained(level)]
+                if weight.numel():
+                    self.put(kind, float(weight.double().mean()))
+
+    def report(self, batch: Batch, parts: Sequence[Metric]) -> None:
+        """The means of what the method's metrics have found, over the elements where it is defined."""
+        for name in (name for part in parts for name in part.provides):
+            values = batch[name].double()
+            found = values[values.isfinite()]
+            if found.numel():
+                self.put(name.partition(".")[2], float(found.mean()))
+
+    def wrote(self, batch: Batch, parts: Iterable[Part | Memory]) -> None:
+        """The means of the named columns of rollouts, groups and the batch that parts and memories have written."""
+        for column in dict.fromkeys(column for part in parts for column in part.provides):
+            level, _, name = column.partition(".")
+            plain = name in ("reward", "advantage") or name.split(".")[0] in ("keep", "weight")
+            if plain or level not in ("rollout", "group", "batch") or column not in batch:
+                continue
+            values = batch[column]
+            if isinstance(values, Tensor) and values.is_floating_point() and values.dim() == 1:
+                found = values[values.isfinite()].double()
+                if found.numel():
+                    self.put(name, float(found.mean()))
 
     def add(self, step: Step, norms: dict[str, float]) -> None:
         self.steps.append((step, norms))
@@ -83,3 +116,7 @@ class Metrics:
         line["updates"] = len(self.steps)
         line["seconds"] = {k: round(v, 4) for k, v in self.seconds.items()}
         return line
+
+
+def _total(batch: Batch, column: str) -> int:
+    return int(batch[column].sum()) if column in batch else 0

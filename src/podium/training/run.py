@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -11,9 +11,10 @@ import torch
 from podium import policy as policies
 from podium import worlds
 from podium.core.batch import Batch
+from podium.core.build import Rollout
 from podium.core.errors import PodiumError
 from podium.core.memory import Memory, State
-from podium.core.method import Method
+from podium.core.method import Method, Role
 from podium.core.part import Part
 from podium.core.signal import Signal
 from podium.core.value import Clock
@@ -22,10 +23,11 @@ from podium.rollout import Sample
 from podium.rollout.plan import TaskRequest
 from podium.sampler.local import LocalSampler
 from podium.sampler.request import Sampling
+from podium.training import annotate
 from podium.training.config import Config
 from podium.training.driver import Driver
 from podium.training.trainer import Learner, Trainer
-from podium.worlds.world import Task, World
+from podium.worlds.world import Task, World, task_of
 
 __all__ = ["Run"]
 
@@ -43,6 +45,7 @@ class Run:
     iteration: int = 0  # iterations done
     drawn: int = 0  # tasks drawn so far in this iteration
     tokens: int = 0  # sampled so far
+    progress: State = field(default_factory=dict)  # how far a method in phases has come
 
     @classmethod
     def make(cls, config: Config) -> Run:
@@ -52,31 +55,45 @@ class Run:
         findings = [f for f in method.check(world.provides) if f.kind == "error"]
         if findings:
             raise PodiumError(f"{method.name} cannot run on {config.world}: " + " ".join(f.message for f in findings))
+        for part in (m.rollout for m in method.leaves() if m.rollout is not None):
+            part.prepare()
         lora = None if config.lora is None else {"r": config.lora}
         policy = policies.load(config.model, dtype=config.dtype, device=config.device, lora=lora)
         # Roles are made before the first update: the reference is the policy as it was.
-        critic = {r.name: policies.critic(policy) for r in method.roles if r.name == "critic"}
-        frozen = {r.name: _role(policy, r.source, config) for r in method.roles if r.name != "critic"}
-        learners = {name: Learner(p, config.optimizer) for name, p in {"policy": policy, **critic}.items()}
-        strategy = method.rollout or Sample()
-        updates = config.iterations * method.updates.epochs * method.updates.mini_batches
-        trainer = Trainer(learners, frozen, float(getattr(strategy, "temperature", 1.0)), config.micro_tokens, updates)
+        models = {role.name: _role(policy, role, method, config) for role in method.roles}
+        trained = {"policy"} | {term.trains for m in method.leaves() for term in m.objective}
+        cast = {"policy": policy} | models
+        learners = {name: Learner(model, config.optimizer) for name, model in cast.items() if name in trained}
+        frozen = {name: model for name, model in models.items() if name not in trained}
+        updates = config.iterations * max(m.updates.epochs * m.updates.mini_batches for m in method.leaves())
+        trainer = Trainer(
+            learners,
+            frozen,
+            micro_tokens=config.micro_tokens,
+            planned_updates=updates,
+            decays={role.name: role.decay for role in method.roles if role.decay is not None},
+            contexts={role.name: role.context for role in method.roles if role.context is not None},
+        )
         driver = Driver(
             LocalSampler(policy),
             world,
             capture=_captured(method),
             follow_up=policy.follow_up,
+            written=policy.written,
+            ends=policy.ends,
+            score=policy.score,
             act_limit_s=config.act_limit_s,
         )
+        _check_prompts(world, policy, config)
         memories = {type(m).__name__: m.initial() for m in method.memories}
-        return cls(config, world, policy, trainer, driver, memories)
+        return cls(config, world, policy, trainer, driver, memories, progress=method.start())
 
     @property
     def clock(self) -> Clock:
         values: dict[str, float] = {}
         for memory in self.config.method.memories:
             values |= memory.scalars(self.memories[type(memory).__name__])
-        return Clock(self.iteration, values)
+        return Clock(self.iteration, values, self.progress)
 
     @property
     def finished(self) -> bool:
@@ -85,28 +102,62 @@ class Run:
 
     # -- what the loop's stages call -------------------------------------------------------------------------------
 
+    def begin(self) -> Method:
+        """The method of the next iteration with its schedules resolved; the trainer scores at its temperature."""
+        method = self.config.method.at(self.clock)
+        self.drawn = 0
+        self.trainer.temperature = float(getattr(method.rollout, "temperature", 1.0))
+        return method
+
+    def proceed(self, line: Mapping[str, Any]) -> dict[str, Any]:
+        """Let a method in phases see what the iteration was like; the metrics with the phase that they belong to."""
+        phase = {"phase": self.progress["phase"]} if self.progress else {}
+        self.progress = self.config.method.advance(self.clock, line)
+        return {**line, **phase}
+
     def requests(self, method: Method, count: int) -> list[TaskRequest]:
         """The next `count` tasks of this iteration, with the settings and random streams of their groups."""
         limit = self.config.max_tokens or self.world.max_tokens
         made = []
-        for task in self._tasks(method, count):
+        tasks = self._tasks(method, count)
+        recalled = self.recall(method.memories, [task.key for task in tasks])
+        for place, task in enumerate(tasks):
             stream = (self.config.seed, self.iteration, self.drawn)
-            made.append(TaskRequest(task, self.drawn, Sampling(max_tokens=limit), stream))
+            known = {name: values[place] for name, values in recalled.items() if name.startswith("group.")}
+            sampling = Sampling(max_tokens=limit)
+            made.append(TaskRequest(task, self.drawn, sampling, stream, known, number=self._number))
             self.drawn += 1
         return made
 
+    @property
+    def _number(self) -> int:
+        """How many groups the run has asked for so far."""
+        return self.iteration * self.config.tasks + self.surplus["drawn"] + self.drawn
+
     def _tasks(self, method: Method, count: int) -> list[Task]:
         size = self.world.size("train")
-        start = self.iteration * self.config.tasks + self.drawn
+        start = self._number
         if method.select is None:
             # Each number once, then again: a fixed shuffle of a finite set, fresh numbers of an endless one.
-            return [self.world.task(_shuffled(start + i, size, self.config.seed), "train") for i in range(count)]
-        pool = [self.world.task(i, "train") for i in range(size or 64 * self.config.tasks)]
-        columns = self.recall(method.memories, [t.key for t in pool])
+            return [task_of(self.world, _shuffled(start + i, size, self.config.seed), "train") for i in range(count)]
+        pool = [task_of(self.world, i, "train") for i in range(size or 64 * self.config.tasks)]
+        domains = {name: code for code, name in enumerate(dict.fromkeys(t.domain for t in pool))}
+        columns: dict[str, Any] = {"group.domain.code": torch.tensor([domains[t.domain] for t in pool])}
+        columns |= self.recall(method.memories, [t.key for t in pool])
         weight = method.select({k: v.to(torch.float64) for k, v in columns.items() if isinstance(v, torch.Tensor)})
         generator = torch.Generator().manual_seed(hash((self.config.seed, start)) % 2**63)
         chosen = torch.multinomial(weight, count, replacement=count > len(pool), generator=generator)
         return [pool[i] for i in chosen.tolist()]
+
+    def collect(self, method: Method, requests: Sequence[TaskRequest]) -> list[Rollout]:
+        """The rollouts of these tasks, with the columns that take words to make."""
+        strategy = method.rollout or Sample()
+        groups = self.driver.collect([strategy.plan(request) for request in requests])
+        desk, wanted = annotate.Desk(self.policy, self.world), annotate.asked(method)
+        for function in wanted:
+            pairs = zip(requests, groups, strict=True)
+            groups = [function(desk, request.task, group) for request, group in pairs]
+        return [rollout for group in groups for rollout in group]
 
     def recall(self, memories: Sequence[Memory], tasks: Sequence[Any]) -> Mapping[str, Any]:
         """What the memories know of these tasks."""
@@ -125,25 +176,90 @@ class Run:
         for part in parts:
             wanted = [n for n in part.needs if isinstance(n, Signal) and n.of != "now"]
             batch = self.trainer.provide(batch, wanted)
+            for probe in part.probes:
+                texts = probe.texts(batch)
+                if texts is not None:
+                    scored = self.trainer.provide(texts, probe.signals)
+                    batch = batch.with_columns(probe.columns(batch, scored))
             batch = batch.with_columns(part(batch))  # type: ignore[operator]
         return batch
 
-    def observe(self, method: Method, batch: Batch) -> None:
-        """Let the memories see the batch that was trained."""
+    def observe(self, method: Method, batch: Batch) -> Batch:
+        """Let the memories see the batch that was trained, each with the scores of the updated policy that it needs."""
         for memory in method.memories:
             name = type(memory).__name__
+            again = memory.revisit(self.memories[name], batch)
+            if again is not None:
+                scored = self.trainer.provide(again, [Signal("logp")])
+                batch = batch.with_columns(memory.revisited(batch, scored))
+            after = [n for n in memory.needs if isinstance(n, Signal) and n.of == "now"]
+            batch = self.trainer.provide(batch, after)
             self.memories[name] = memory.observe(self.memories[name], batch)
+        return batch
+
+    # -- groups that wait for the next batch -----------------------------------------------------------------------
+
+    @property
+    def surplus(self) -> State:
+        """Groups that were kept beyond the batch, and how many tasks were drawn beyond those of the iterations."""
+        return self.memories.get("surplus", {"groups": None, "drawn": 0, "method": ""})
+
+    def waiting(self, method: Method) -> list[Batch]:
+        """The groups that the method left in the iterations before, with what the memories recall of them now."""
+        groups: Batch | None = self.surplus["groups"]
+        if groups is None or self.surplus["method"] != method.name:
+            return []
+        groups = groups.to(device=self.policy.device)
+        return [self.remember(method, groups)]
+
+    def dated(self, groups: Batch) -> Batch:
+        """Groups that may have to wait: with the weights' version, and log-probabilities that stay as they are."""
+        version = torch.full((len(groups),), self.iteration, device=groups.device)
+        return self.trainer.provide(groups, [Signal("logp", of="old")]).with_columns({"rollout.version": version})
+
+    def wait(self, method: Method, groups: Batch | None) -> None:
+        """Keep groups for the next iteration, with the log-probabilities and rewards that they have."""
+        drawn = self.surplus["drawn"] + self.drawn - self.config.tasks
+        if groups is not None:
+            names = [(*name, self.iteration) for name in groups["group.uid"]]  # other iterations count groups anew
+            groups = groups.without([c for c in groups.columns if c.startswith("batch.")])
+            groups = groups.with_columns({"group.uid": names})
+        self.memories["surplus"] = {"groups": groups, "drawn": drawn, "method": method.name}
 
 
-def _role(policy: Policy, source: str, config: Config) -> Policy:
-    if source in ("initial", "policy"):
-        return policy.frozen_copy()
-    return policies.load(source, dtype=config.dtype, device=config.device)
+def _role(policy: Policy, role: Role, method: Method, config: Config) -> Policy:
+    """The model of a role: a copy of the policy or one of its own, with a value head where a term asks for values."""
+    if role.source in policies.NETWORKS:
+        return policies.NETWORKS[role.source](policy)
+    terms = [term for m in method.leaves() for term in m.objective if term.trains == role.name]
+    own = role.source not in ("initial", "policy")
+    model = policies.load(role.source, dtype=config.dtype, device=config.device) if own else policy
+    if any(isinstance(need, Signal) and need.name == "value" for term in terms for need in term.needs):
+        return policies.critic(model, role.heads)
+    if own:
+        return model
+    return policy.copy() if terms else policy.frozen_copy()
+
+
+def _check_prompts(world: World, policy: Policy, config: Config) -> None:
+    """Refuse a finite set of tasks with a prompt that leaves no room to answer, before a run gets there."""
+    needed = {"train": config.iterations * config.tasks, "test": config.eval_tasks}
+    for split, count in needed.items():
+        for number in range(min(count, world.size(split) or 0)):
+            place = number if split == "test" else _shuffled(number, world.size(split), config.seed)
+            task = task_of(world, place, split)
+            length = len(policy.encode([{"role": "user", "content": task.prompt}]))
+            if length >= policy.context_length:
+                raise PodiumError(
+                    f"The prompt of {task.key} has {length} tokens, which leaves no room to answer in the context of "
+                    f"{config.model}, {policy.context_length} tokens. Leave it out, or use another model."
+                )
 
 
 def _captured(method: Method) -> tuple[str, ...]:
     """What the sampler must keep per token beside log-probabilities: entropies for the metrics, and what parts need."""
-    wanted = {n.name for p in method.parts() for n in p.needs if isinstance(n, Signal) and n.of == "sampler"}
+    needs = [n for p in method.parts() for n in p.needs if isinstance(n, Signal) and n.of == "sampler"]
+    wanted = {n.column.removeprefix(f"{n.level}.sampler.") for n in needs}
     return tuple(sorted({"entropy"} | wanted - {"logp"}))
 
 

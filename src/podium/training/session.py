@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from podium.core.errors import PodiumError, nearest
 from podium.core.method import Method
 from podium.evaluation.measure import held_out, measure
 from podium.methods import get
+from podium.report.track import Trackers, require
 from podium.store.run import RunDirectory
 from podium.training import checkpoint
 from podium.training.config import Config, Optimizer
@@ -62,10 +64,12 @@ def train(
     *,
     out: str | Path | None = None,
     progress: Progress | None = None,
+    track: str | Sequence[str] = (),
     **settings: Any,
 ) -> Result:
-    """Train a model with a method on a world, into a run directory."""
+    """Train a model with a method on a world, into a run directory; `track`: tensorboard, wandb."""
     config = method if isinstance(method, Config) else configure(method, **settings)
+    trackers = require(track)
     path = Path(out) if out is not None else _fresh_path(config)
     directory = RunDirectory(path)
     if directory.checkpoints() or (path / "metrics.jsonl").exists():
@@ -76,13 +80,20 @@ def train(
     directory.open()
     try:
         directory.write_config(config.to_yaml())
-        return _go(run, directory, progress)
+        return _go(run, directory, progress, trackers)
     finally:
         directory.close()
 
 
-def resume(path: str | Path, *, config: Config | None = None, progress: Progress | None = None) -> Result:
+def resume(
+    path: str | Path,
+    *,
+    config: Config | None = None,
+    progress: Progress | None = None,
+    track: str | Sequence[str] = (),
+) -> Result:
     """Go on with a run where its last checkpoint left it; on a CPU to the bit."""
+    trackers = require(track)
     directory = RunDirectory(path)
     stored = Config.from_yaml(directory.read_config())
     if config is not None and config != stored:
@@ -95,26 +106,32 @@ def resume(path: str | Path, *, config: Config | None = None, progress: Progress
         run = Run.make(stored)
         done = 0
         if directory.checkpoints():
-            done, run.memories = checkpoint.load(directory.checkpoints()[-1], run.trainer)
+            done, run.memories, run.progress = checkpoint.load(directory.checkpoints()[-1], run.trainer)
             run.iteration = done
         directory.rewind(done if done else -1)
         run.tokens = sum(line.get("tokens", 0) for line in directory.metrics())
-        return _go(run, directory, progress)
+        return _go(run, directory, progress, trackers)
     finally:
         directory.close()
 
 
-def _go(run: Run, directory: RunDirectory, progress: Progress | None) -> Result:
+def _go(run: Run, directory: RunDirectory, progress: Progress | None, trackers: Sequence[str]) -> Result:
     config = run.config
-    with _reproducible(), _interrupts() as stopped:
+    with (
+        closing(Trackers(trackers, directory.path, config, run.iteration)) as tracked,
+        _reproducible(run.policy.device),
+        _interrupts() as stopped,
+    ):
+        watchers: list[Progress] = [tracked] if progress is None else [progress, tracked]
         if run.iteration == 0 and not directory.metrics():
-            _report(run, directory, {"iteration": 0, **_evaluation(run)}, progress)
+            _report(run, directory, {"iteration": 0, **_evaluation(run)}, watchers)
         while not run.finished:
             batch, line = iterate(run)
             if run.finished or _due(run.iteration, config.eval_every):
                 line = {**line, **_evaluation(run)}
+            line = run.proceed(line)
             directory.write_rollouts(run.iteration, batch)
-            _report(run, directory, line, progress)
+            _report(run, directory, line, watchers)
             if run.finished or stopped or _due(run.iteration, config.checkpoint_every):
                 _save(run, directory)
             if stopped:
@@ -149,15 +166,15 @@ def _due(iteration: int, every: int) -> bool:
 def _save(run: Run, directory: RunDirectory) -> None:
     directory.write_checkpoint(
         run.iteration,
-        lambda part: checkpoint.save(part, run.iteration, run.trainer, run.memories),
+        lambda part: checkpoint.save(part, run.iteration, run.trainer, run.memories, run.progress),
         run.config.keep_checkpoints,
     )
 
 
-def _report(run: Run, directory: RunDirectory, line: Mapping[str, Any], progress: Progress | None) -> None:
+def _report(run: Run, directory: RunDirectory, line: Mapping[str, Any], watchers: Sequence[Progress]) -> None:
     directory.append_metrics(line)
-    if progress is not None:
-        progress(run, line)
+    for watcher in watchers:
+        watcher(run, line)
 
 
 def _evaluation(run: Run) -> dict[str, float]:
@@ -175,10 +192,11 @@ def _evaluation(run: Run) -> dict[str, float]:
 
 
 @contextmanager
-def _reproducible() -> Iterator[None]:
-    """The same sums in the same order: what exact resumption rests on."""
+def _reproducible(device: torch.device) -> Iterator[None]:
+    """The same sums in the same order: what exact resumption rests on. Not on a GPU, where every write into a cache
+    would become a sort."""
     before = torch.are_deterministic_algorithms_enabled()
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.use_deterministic_algorithms(before or device.type == "cpu", warn_only=True)
     try:
         yield
     finally:
@@ -189,4 +207,4 @@ def _fresh_path(config: Config) -> Path:
     """runs/METHOD-WORLD-TIME: a new directory for a run that was given none."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
     world = config.world.split(":")[0].rsplit("/", 1)[-1]
-    return Path("runs") / f"{config.method.name}-{world}-{stamp}"
+    return Path("runs") / re.sub(r"[^\w@.-]+", "-", f"{config.method.name}-{world}-{stamp}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,11 +13,12 @@ from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
-from podium.core.part import Shape
+from podium.core.part import Metric, Shape
 from podium.core.signal import Signal
 from podium.objective.gradient import Step, backward
 from podium.objective.term import Term
-from podium.policy import Policy
+from podium.policy import Critic, Policy
+from podium.policy.passage import passage_of, scored
 from podium.training.config import Optimizer
 
 __all__ = ["Learner", "Trainer"]
@@ -38,16 +40,20 @@ class Learner:
         s = self.settings
         self.optimizer = torch.optim.AdamW(trained, lr=s.lr, betas=s.betas, weight_decay=s.weight_decay)
 
-    def step(self, planned: int) -> float:
-        """Clip, step, forget the gradient; returns the gradient norm before clipping."""
+    def step(self, planned: int, skip_above: float | None = None) -> float:
+        """Clip, step unless the gradient is larger than allowed, forget it; returns its norm before clipping."""
         parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+        for p in parameters:
+            if p.grad is None:  # nothing to learn from: a gradient of 0, with which the optimiser's averages go on
+                p.grad = torch.zeros_like(p)
         limit = self.settings.clip or math.inf
         norm = float(torch.nn.utils.clip_grad_norm_(parameters, limit))
         if not math.isfinite(norm):
             raise PodiumError(f"The gradient norm is {norm} at update {self.updates}: lower the learning rate.")
         for group in self.optimizer.param_groups:
             group["lr"] = self.rate(planned)
-        self.optimizer.step()
+        if skip_above is None or norm <= skip_above:
+            self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.updates += 1
         self.policy.bump()
@@ -71,26 +77,58 @@ class Trainer:
     temperature: float = 1.0  # of sampling: log-probabilities are those of the distribution sampled from
     micro_tokens: int = 16384
     planned_updates: int = 0
+    decays: Mapping[str, float] = field(default_factory=dict)  # of the roles that are moving averages of the policy
+    contexts: Mapping[str, str] = field(default_factory=dict)  # the columns of contexts that roles read
 
-    def signals(self, batch: Batch, wanted: Sequence[Signal], *, grad: bool = False) -> dict[Signal, Tensor]:
-        """Compute signals of a batch, each by the model that its `of` names."""
+    def signals(
+        self, batch: Batch, wanted: Sequence[Signal], *, grad: bool = False, learner: str = "policy"
+    ) -> dict[Signal, Tensor]:
+        """Compute signals of a batch, each by the model that its `of` names; `now` is the learner being trained."""
         found: dict[Signal, Tensor] = {}
-        for model, signals in self._by_model(wanted).items():
-            found |= model.signals(batch, signals, temperature=self.temperature, grad=grad)
+        plain = [s for s in wanted if not _columns(s) and passage_of(s) is None]
+        for (model, context), signals in self._by_model(plain, learner).items():
+            seen = batch if context is None else batch.with_columns({"turn.train_context": batch[context]})
+            found |= model.signals(seen, signals, temperature=self.temperature, grad=grad)
+        for signal in (s for s in wanted if passage_of(s) is not None):
+            found[signal] = scored(self._model(signal, learner), batch, signal, self.temperature, grad)
+        for signal in (s for s in wanted if _columns(s)):
+            found[signal] = self._by_value(batch, signal)
         return found
 
-    def _by_model(self, wanted: Sequence[Signal]) -> dict[Policy, list[Signal]]:
-        plan: dict[Policy, list[Signal]] = {}
+    def _by_value(self, batch: Batch, signal: Signal) -> Tensor:
+        """[token] a signal of which a setting is a column of rollouts: those of equal value are computed together."""
+        alike, names = batch.partition("rollout", "batch"), _columns(signal)
+        for name in names.values():
+            alike = alike.refine(batch[name])
+        whole = torch.zeros(batch.size("token"), dtype=batch.dtype, device=batch.device)
+        for cell in range(alike.cells):
+            chosen = alike.index == cell
+            rows = batch.take("rollout", chosen)
+            settings = dict(signal.settings) | {k: float(rows[name][0]) for k, name in names.items()}
+            plain = Signal(signal.name, of=signal.of, **settings)
+            inside = batch.spread(chosen, "rollout", "token")
+            whole = whole.masked_scatter(inside, self.signals(rows, [plain])[plain])
+        return whole
+
+    def _by_model(self, wanted: Sequence[Signal], learner: str) -> dict[tuple[Policy, str | None], list[Signal]]:
+        """The signals by who computes them, and under which contexts."""
+        plan: dict[tuple[Policy, str | None], list[Signal]] = {}
         for signal in wanted:
-            plan.setdefault(self._model(signal), []).append(signal)
+            key = (self._model(signal, learner), self.contexts.get(signal.of))
+            plan.setdefault(key, []).append(signal)
         return plan
 
-    def _model(self, signal: Signal) -> Policy:
+    def _model(self, signal: Signal, learner: str) -> Policy:
+        if signal.of == "now":
+            return self.learners[learner].policy
         if signal.of in self.roles:
             return self.roles[signal.of]
-        if signal.of not in ("old", "now", "sampler"):
+        if signal.of in self.learners:
+            return self.learners[signal.of].policy
+        if signal.of not in ("old", "sampler"):
             raise PodiumError(f"{signal!r} asks for the role {signal.of!r}, which the method does not have.")
-        return self.learners["critic" if signal.name == "value" else "policy"].policy
+        critics = [x.policy for x in self.learners.values() if isinstance(x.policy, Critic)]
+        return critics[0] if signal.name == "value" and critics else self.learners["policy"].policy
 
     def provide(self, batch: Batch, wanted: Sequence[Signal]) -> Batch:
         """The batch with these signals computed without a graph, where it does not have them."""
@@ -114,16 +152,32 @@ class Trainer:
         order = torch.arange(len(batch), device=batch.device)
         return [order[number == k] for k in torch.unique(number).tolist()]
 
-    def step(self, update: Batch, terms: Sequence[Term], live: Sequence[Shape] = ()) -> tuple[Step, dict[str, float]]:
+    def step(
+        self,
+        update: Batch,
+        terms: Sequence[Term],
+        live: Sequence[Shape | Metric] = (),
+        skip_above: float | None = None,
+    ) -> tuple[Step, dict[str, float]]:
         """One optimiser step of every learner that the terms train; what came of it, and gradient norms."""
-        result = backward(terms, update, self._forward, self.split(update), live)
-        trained = sorted({t.trains for t in terms})
-        norms = {f"grad_norm.{name}": self.learners[name].step(self.planned_updates) for name in trained}
-        return result, norms
+        trained = sorted({t.trains for t in terms}, key=lambda name: (name != "policy", name))
+        results, splits = [], self.split(update)
+        for name in trained:
+            own = [t for t in terms if t.trains == name]
+            forward = partial(self._forward, name)
+            results.append(backward(own, update, forward, splits, live if name == "policy" else ()))
+        # Every gradient is of the weights before the update: nobody moves until all are known.
+        norms = {name: self.learners[name].step(self.planned_updates, skip_above) for name in trained}
+        watched = {f"grad_norm.{name}": norm for name, norm in norms.items()}
+        if skip_above is not None:
+            watched["skipped"] = sum(norm > skip_above for norm in norms.values()) / len(norms)
+        for name, decay in self.decays.items():
+            self.roles[name].average(self.learners["policy"].policy, decay)
+        return Step.joined(results), watched
 
-    def _forward(self, batch: Batch, signals: Sequence[Signal]) -> dict[Signal, Tensor]:
+    def _forward(self, learner: str, batch: Batch, signals: Sequence[Signal]) -> dict[Signal, Tensor]:
         now = [s for s in signals if s.of == "now"]
-        found = self.signals(batch, now, grad=torch.is_grad_enabled())
+        found = self.signals(batch, now, grad=torch.is_grad_enabled(), learner=learner)
         for signal in now:
             old = Signal(signal.name, of="old", level=signal.level, **dict(signal.settings))
             # At the only update of a batch the old policy is the current one: its numbers, held fixed.
@@ -134,3 +188,8 @@ class Trainer:
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps of the learners, beside their weights."""
         return {name: {"updates": learner.updates} for name, learner in self.learners.items()}
+
+
+def _columns(signal: Signal) -> dict[str, str]:
+    """The settings of a signal that are columns of rollouts."""
+    return {k: v for k, v in signal.settings if isinstance(v, str) and v.startswith("rollout.")}

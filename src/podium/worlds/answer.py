@@ -1,13 +1,15 @@
-"""The answer in a text: what the last line `answer: …` says."""
+"""The answer in a text: what the last line `answer: …` says, or what a general model writes instead."""
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["MARK", "final_answer", "plain"]
+__all__ = ["MARK", "answer_place", "boxed", "final_answer", "plain", "stated_answer"]
 
 MARK = "answer:"
 LONGEST, LONGEST_BLOCK = 1_000, 20_000  # characters of an answer, of a line or of several, that are looked at
+OPEN, CLOSE = "<answer>", "</answer>"
+STATED = re.compile(r"\banswer\b[^.=:]*?(?:\bis\b:?|:)(?!.*\banswer\b)", re.IGNORECASE)  # "The final answer to it is"
 
 
 def final_answer(text: str, *, lines: bool = False) -> str | None:
@@ -23,6 +25,51 @@ def final_answer(text: str, *, lines: bool = False) -> str | None:
             if lines:
                 return "\n".join([rest, *rows[i + 1 :]]).strip("*` \t\n")[:LONGEST_BLOCK]
             return rest.strip("*` \t")[:LONGEST]
+    return None
+
+
+def stated_answer(text: str, *, lines: bool = False) -> str | None:
+    """The answer as general models give it: after `answer:`, in `<answer>…</answer>`, in `\\boxed{…}`, or on the last
+    line, which is read after "the answer is" and after its last equals sign. None if the text is empty.
+    """
+    marked = final_answer(text, lines=lines)
+    if marked is not None:
+        return marked
+    end = text.rfind(CLOSE)
+    start = text.rfind(OPEN, 0, max(end, 0))
+    if start >= 0:
+        return text[start + len(OPEN) : end].strip()[:LONGEST_BLOCK]
+    inside = boxed(text)
+    if inside is not None:
+        return inside.strip()[:LONGEST]
+    rows = text.split("\n") if text.strip() else []
+    last = next((row for row in reversed(rows) if row.strip()), None)
+    if last is None:
+        return None
+    said = STATED.search(last[-LONGEST:])
+    rest = said.string[said.end() :] if said else last[-LONGEST:]
+    return rest.rpartition("=")[2].strip("*`$ \t\r").removesuffix(".").strip("*`$ \t")
+
+
+def boxed(text: str) -> str | None:
+    """What the last \\boxed{…} holds."""
+    start = text.rfind("\\boxed{")
+    if start < 0:
+        return None
+    depth = 0
+    for i in range(start + len("\\boxed"), len(text)):
+        depth += (text[i] == "{") - (text[i] == "}")
+        if depth == 0:
+            return text[start + len("\\boxed{") : i]
+    return None
+
+
+def answer_place(text: str) -> int | None:
+    """Where the last line that begins with `answer:` begins, with the line break before it; None without one."""
+    lines = text.splitlines(keepends=True)
+    for i in range(len(lines) - 1, -1, -1):
+        if lines[i].lstrip(" \t*#>`")[: len(MARK)].casefold() == MARK:
+            return len("".join(lines[:i]).removesuffix("\n"))
     return None
 
 

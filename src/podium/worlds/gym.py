@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from podium.core.errors import PodiumError, nearest
-from podium.worlds.answer import MARK, final_answer
+from podium.worlds.answer import MARK, final_answer, stated_answer
 from podium.worlds.graded import FORMAT, Graded, Verdict, draw
 from podium.worlds.puzzle import HELD_OUT, numbered
 from podium.worlds.world import Task
@@ -35,6 +35,7 @@ class Gym(Graded):
     task_name: str = ""
     config: Mapping[str, Any] = field(default_factory=dict)  # settings of the task itself: min_terms, …
     partial: bool = False  # whether a score between 0 and 1 is the reward
+    marked: bool = False  # whether only what stands after `answer:` counts; else also the ways general models write
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -68,7 +69,7 @@ class Gym(Graded):
         raise PodiumError(f"gym:{self.task_name} has too few different questions to hold some out for {split}.")
 
     def read(self, text: str) -> str | None:
-        return final_answer(text, lines=True)
+        return final_answer(text, lines=True) if self.marked else stated_answer(text, lines=True)
 
     def verdict(self, task: Task, answer: str) -> Verdict:
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import json
 import re
 import threading
 from collections.abc import Mapping
@@ -14,10 +13,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from podium.core.errors import PodiumError, nearest, one_of, within
-from podium.worlds.answer import MARK, final_answer, plain
+from podium.core.errors import PodiumError, one_of, within
+from podium.worlds.answer import MARK, boxed, final_answer, plain
 from podium.worlds.graded import FORMAT, Graded, Verdict, draw
 from podium.worlds.puzzle import numbered
+from podium.worlds.rows import objects, text_of
 from podium.worlds.world import Task
 
 __all__ = ["Jsonl"]
@@ -45,6 +45,7 @@ class Jsonl(Graded):
     name = "jsonl"
     summary = "questions and answers from a file of JSON lines"
     max_tokens = 256
+    provides = (*Graded.provides, "task.solution")
     instructions: bool = True
     file: str = ""
     test_file: str = ""  # where the held-out tasks are; empty: a share of `file`
@@ -92,7 +93,7 @@ class Jsonl(Graded):
 
     def read(self, text: str) -> str | None:
         answer = final_answer(text)
-        return _boxed(text) if answer is None else _boxed(answer) or answer
+        return boxed(text) if answer is None else boxed(answer) or answer
 
     def verdict(self, task: Task, answer: str) -> Verdict:
         gold, said = task.data["answer"], answer[:LONGEST]
@@ -107,70 +108,19 @@ class Jsonl(Graded):
         return f"{task.data['solution']}\n{MARK} {task.data['answer']}".lstrip()
 
     def _read(self, file: str) -> list[Row]:
-        path = Path(file)
-        if not path.is_file():
-            raise PodiumError(f"There is no file {file!r} (looked in {Path.cwd()}).")
-        rows = []
-        with path.open("rb") as lines:
-            for number, raw in enumerate(lines, 1):
-                if raw.strip():
-                    rows.append(self._row(_object(raw, f"{file}, line {number}"), f"{file}, line {number}", number))
-        if not rows:
-            raise PodiumError(f"{file} has no rows: write one JSON object a line.")
-        return rows
+        return [self._row(data, f"{file}, line {line}", line) for line, data in objects(file)]
 
     def _row(self, data: Mapping[str, Any], where: str, line: int) -> Row:
-        prompt = _text(data, self.prompt_field, PROMPTS, "prompt_field", where)
-        answer = _text(data, self.answer_field, ANSWERS, "answer_field", where)
-        solution = _text(data, self.solution_field, (), "solution_field", where) if self.solution_field else ""
+        prompt = text_of(data, self.prompt_field, PROMPTS, "prompt_field", where)
+        answer = text_of(data, self.answer_field, ANSWERS, "answer_field", where)
+        solution = text_of(data, self.solution_field, (), "solution_field", where) if self.solution_field else ""
         if "####" in answer:
             reasoning, _, answer = answer.rpartition("####")
             solution = solution or reasoning
-        answer = (_boxed(answer) or answer).strip()
+        answer = (boxed(answer) or answer).strip()
         if not answer:
             raise PodiumError(f"{where}: the answer is empty.")
         return Row(line, prompt, answer, re.sub(r"<<.*?>>", "", solution).strip())
-
-
-def _object(raw: bytes, where: str) -> Mapping[str, Any]:
-    try:
-        data = json.loads(raw.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise PodiumError(f"{where}: not UTF-8 text ({error.reason} at byte {error.start}).") from error
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise PodiumError(f"{where}: not JSON ({error}).") from error
-    if not isinstance(data, dict):
-        raise PodiumError(f'{where}: a row must be a JSON object such as {{"question": …, "answer": …}}.')
-    return data
-
-
-def _text(data: Mapping[str, Any], field: str, usual: tuple[str, ...], setting: str, where: str) -> str:
-    """The field's value as text; without a name, the first of the usual ones."""
-    name = field or next((u for u in usual if u in data), None)
-    if name is None:
-        has = ", ".join(data) or "no fields"
-        raise PodiumError(f"{where}: none of the fields {', '.join(usual)} is there (it has {has}). Set {setting}.")
-    if name not in data or data[name] is None:
-        raise PodiumError(f"{where}: the row has no field {name!r} ({setting}). {nearest(name, data)}")
-    value = data[name]
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, (dict, list)):
-        raise PodiumError(f"{where}: the field {name!r} holds a {type(value).__name__}; text or a number is needed.")
-    return str(value)
-
-
-def _boxed(text: str) -> str | None:
-    """What the last \\boxed{…} holds."""
-    start = text.rfind("\\boxed{")
-    if start < 0:
-        return None
-    depth = 0
-    for i in range(start + len("\\boxed"), len(text)):
-        depth += (text[i] == "{") - (text[i] == "}")
-        if depth == 0:
-            return text[start + len("\\boxed{") : i]
-    return None
 
 
 def _normal(answer: str) -> str:

@@ -47,6 +47,7 @@ class Puzzle(Graded):
     """
 
     trusted = True
+    provides = (*Graded.provides, "task.solution")
     styles: ClassVar[tuple[str, ...]] = ("short", "long")
 
     def draft(self, rng: Random) -> Draft:

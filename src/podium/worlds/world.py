@@ -13,8 +13,9 @@ from typing import Any, ClassVar, Self
 
 from podium.core.errors import PodiumError
 from podium.core.value import Value
+from podium.worlds.answer import final_answer
 
-__all__ = ["Answer", "Episode", "Feedback", "Task", "World"]
+__all__ = ["Answer", "Episode", "Feedback", "Task", "World", "task_of"]
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,8 @@ class World(Value):
     name: ClassVar[str] = ""
     summary: ClassVar[str] = ""
     levels: ClassVar[tuple[int, ...]] = (1,)  # how hard tasks can be
-    provides: ClassVar[tuple[str, ...]] = ("rollout.correct", "rollout.answer")  # columns beside the reward
+    # Columns beside the reward; `task.solution` says that it can write solutions.
+    provides: ClassVar[tuple[str, ...]] = ("rollout.correct", "rollout.answer")
     max_tokens: ClassVar[int] = 64  # enough for a turn of a model that solves it
     trusted: ClassVar[bool] = False  # quick and safe: acts without a time limit in the driver's own thread
 
@@ -90,6 +92,21 @@ class World(Value):
     def solve(self, task: Task, style: str = "short", seed: int = 0) -> str:
         """A right answer with visible reasoning, where the world can write one."""
         raise PodiumError(f"The world {self.name!r} cannot write solutions.")
+
+    def reference(self, task: Task) -> str:
+        """A right answer alone, where the world can write one."""
+        return final_answer(self.solve(task)) or ""
+
+
+def task_of(world: World, index: int, split: str = "train") -> Task:
+    """A task of a world that may have mistakes in it."""
+    try:
+        return world.task(index, split)
+    except PodiumError:
+        raise
+    except Exception as error:
+        name, kind = world.name or type(world).__name__, type(error).__name__
+        raise PodiumError(f"The world {name!r} could not make its {split} task {index}: {kind}: {error}.") from error
 
 
 class Answer(World):

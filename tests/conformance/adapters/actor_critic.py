@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from podium import methods
+import torch
+
+from podium import Batch, methods
 from tests.conformance.case import Case
 from tests.conformance.helpers import configured, credited, padded, policy_loss
 from tests.conformance.registry import adapter
@@ -22,4 +24,28 @@ def ppo(case: Case) -> dict[str, Any]:
         "advantage_raw": batch.to_padded(raw["token.advantage"]),
         "advantage_whitened": batch.to_padded(whitened["token.advantage"]),
         "returns": batch.to_padded(raw["token.return"]),
+    }
+
+
+@adapter("tppo")
+def tppo(case: Case) -> dict[str, Any]:
+    method = methods.tppo(**case.given(gamma="gamma", lam="lam_policy"))
+    method = method.set("advantage.lam_return", case.hyper["lam_value"])
+    lengths, width = torch.tensor(case["length"]), len(case["values"][0])
+    place = torch.arange(width)
+    columns = {
+        "token.old.value": case.tensor("values"),
+        "token.new": place >= torch.tensor(case["new_token_start"])[:, None],
+        "rollout.reward": case.tensor("final_reward"),
+        "rollout.finished": torch.tensor(case["finished"]),
+    }
+    mask = (place < lengths[:, None]).double()
+    batch = credited(method, Batch.from_padded(mask, list(range(len(lengths))), columns))
+    policy, value = (term.members(batch) for term in method.objective)
+    return {
+        "delta": batch.to_padded(method.advantage.deltas(batch)),
+        "advantages": batch.to_padded(batch["token.advantage"]),
+        "policy_mask": batch.to_padded(policy.double()),
+        "value_mask": batch.to_padded(value.double()),
+        "value_targets": batch.to_padded(batch["token.return"].where(value, 0)),
     }

@@ -6,7 +6,7 @@ from typing import Any
 
 from podium import methods
 from podium.objective import KL
-from podium.shape.covariance import covariance
+from podium.shape import SelectTokens
 from tests.conformance.case import Case
 from tests.conformance.helpers import LOSS_COLUMNS, LOSS_SETTINGS, aggregate, configured, differentiate, padded
 from tests.conformance.registry import adapter
@@ -29,7 +29,7 @@ def clip_cov_kl_cov(case: Case) -> dict[str, Any]:
     found = {
         "loss": outcome.step.loss,
         "grad_logp": batch.to_padded(outcome.grad_logp),
-        "covariance": batch.to_padded(covariance(batch)[0]),
+        "covariance": batch.to_padded(SelectTokens("covariance").scores(batch)),
     }
     (part,) = method.shape
     if variant == "kl_cov":

@@ -1,0 +1,52 @@
+"""Rewarding a way to answer where it helps."""
+
+from __future__ import annotations
+
+from podium.advantage import Normalize
+from podium.core.method import Method, Role
+from podium.methods.catalogue import recipe
+from podium.objective import KL, Clip, PolicyGradient
+from podium.reward import Bonus, ContrastiveFeature, LengthBonus, Marked
+from podium.rollout import Sample
+
+__all__ = ["gcpo_geometryzero"]
+
+
+@recipe(
+    "gcpo-geometryzero",
+    summary="Using a tool is rewarded where the answers that use it are right more often, and penalised where less.",
+    citation="GeometryZero: Group Contrastive Policy Optimization, https://github.com/ekonwang/GeometryZero",
+    family="group",
+)
+def gcpo_geometryzero(
+    n: int = 8,
+    feature: str = r"<aux>",
+    layout: str = r"(?m)^answer:",
+    margin: float = 0.1,
+    format_weight: float = 0.5,
+    feature_weight: float = 0.5,
+    length_weight: float = 0.1,
+    length_reference: int = 1024,
+    clip: float = 0.2,
+    kl: float = 0.04,
+) -> Method:
+    """reward = accuracy + 0.5 · [right format] + 0.5 · m · [uses the feature] + 0.1 · min(length / 1024, 1), with m the
+    sign of the accuracy with the feature − without, in each group, where it exceeds `margin`; then GRPO with k3.
+
+    `feature` and `layout` are patterns looked for in the answer. A group in which all use the feature, or none does,
+    has m = 0; to have both is a matter of prompts. The paper's weights and margin are not known. margin ≥ 1 is GRPO
+    with format and length rewards; m = 1 throughout would be an unconditional reward for the tool.
+    """
+    method = Method(
+        "gcpo-geometryzero",
+        rollout=Sample(n=n),
+        reward=(
+            Marked((("feature", feature), ("format", layout))),
+            ContrastiveFeature("rollout.feature", margin=margin, weight=feature_weight),
+            Bonus("rollout.format", format_weight),
+            LengthBonus(length_reference, length_weight),
+        ),
+        advantage=Normalize(),
+        objective=(PolicyGradient(clip=Clip(clip, clip)),),
+    )
+    return method if kl == 0 else method | KL("k3", coefficient=kl) | Role("ref")

@@ -1,0 +1,37 @@
+"""Methods without labels: the rollouts of a task vote on its answer."""
+
+from __future__ import annotations
+
+from podium.advantage import Normalize
+from podium.core.method import Method, Role
+from podium.methods.catalogue import recipe
+from podium.objective import KL, Clip, PolicyGradient
+from podium.reward import Majority, VoteQuality
+from podium.rollout import Sample
+
+__all__ = ["ttrl"]
+
+
+@recipe(
+    "ttrl",
+    summary="Unlabelled tasks: the most frequent answer of many rollouts is the label, and each is rewarded by it.",
+    citation="Zuo et al. 2025, TTRL: Test-Time Reinforcement Learning, https://arxiv.org/abs/2504.16084",
+    family="group",
+)
+def ttrl(votes: int = 64, trained: int = 32, epsilon: float = 1e-6, clip: float = 0.2, kl: float = 0.001) -> Method:
+    """r_i = [answer_i = the most frequent of the `votes` answers]; of these the first `trained` rollouts are trained,
+    with GRPO's advantage over themselves alone; clip 0.2, k3 to the reference with 0.001, token mean.
+
+    The true label enters the metrics only. Where the vote is right on every task it is GRPO on the first `trained`
+    rollouts; `trained = votes` trains all. A lone trained rollout gets advantage 0 (the release: its reward); a task
+    without any answer is skipped (the release fails there).
+    """
+    method = Method(
+        "ttrl",
+        rollout=Sample(n=votes, trained=trained),
+        reward=(Majority(),),
+        advantage=Normalize(epsilon=epsilon, singleton="zero", trained_only=True),
+        objective=(PolicyGradient(clip=Clip(clip, clip)),),
+        evaluate=(VoteQuality(), VoteQuality(trained_only=True)),
+    )
+    return method if kl == 0 else method | KL("k3", coefficient=kl) | Role("ref")

@@ -1,0 +1,33 @@
+"""Merging a tuned model back into its base."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from podium.core.errors import PodiumError
+
+__all__ = ["merge_largest", "merge_weights"]
+
+
+def merge_largest(base: Tensor, tuned: Tensor, keep: float = 0.25, scale: float = 0.7) -> Tensor:
+    """base + scale · delta where |delta| = |tuned − base| is among the `keep` share of the largest, at least one; base
+    elsewhere. DLER's update-selective merging.
+    """
+    if base.shape != tuned.shape:
+        raise PodiumError(f"Weights of shapes {tuple(base.shape)} and {tuple(tuned.shape)} cannot be merged.")
+    delta = (tuned - base).reshape(-1)
+    largest = delta.abs().topk(max(1, round(keep * delta.numel()))).indices
+    chosen = torch.zeros_like(delta).index_copy(0, largest, delta[largest])
+    return base + scale * chosen.reshape(base.shape)
+
+
+def merge_weights(
+    base: Mapping[str, Tensor], tuned: Mapping[str, Tensor], keep: float = 0.25, scale: float = 0.7
+) -> dict[str, Tensor]:
+    """`merge_largest` for each tensor of two models of one shape."""
+    if base.keys() != tuned.keys():
+        raise PodiumError(f"The models have different weights: {', '.join(sorted(base.keys() ^ tuned.keys()))}.")
+    return {name: merge_largest(base[name], tuned[name], keep, scale) for name in base}

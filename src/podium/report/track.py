@@ -1,0 +1,124 @@
+"""Trackers: a run's metrics, by the names that metrics.jsonl has, to TensorBoard or Weights & Biases as well.
+
+They are not part of what decides a run's numbers: a run may be resumed with others. A tracker that fails is given up
+with one line, and the run goes on.
+"""
+
+from __future__ import annotations
+
+import importlib
+import secrets
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from podium.core import serial
+from podium.core.errors import PodiumError, nearest
+from podium.training.config import Config
+
+__all__ = ["TRACKERS", "Trackers", "require"]
+
+
+class Tracker(Protocol):
+    def log(self, iteration: int, values: Mapping[str, float]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class TensorBoard:
+    """Event files in RUN/tensorboard: `tensorboard --logdir RUN`."""
+
+    def __init__(self, path: Path, config: Config, iteration: int) -> None:
+        writer = importlib.import_module("torch.utils.tensorboard").SummaryWriter
+        # What a killed process wrote after the checkpoint that the run goes on from is forgotten.
+        self.writer = writer(str(path / "tensorboard"), purge_step=iteration + 1 if iteration else None)
+        self.writer.add_text("config", f"```yaml\n{config.to_yaml()}\n```", iteration)
+
+    def log(self, iteration: int, values: Mapping[str, float]) -> None:
+        for name, value in values.items():
+            self.writer.add_scalar(name, value, iteration)
+        self.writer.flush()
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+class WandB:
+    """A run of Weights & Biases, kept in RUN/wandb; WANDB_PROJECT, WANDB_MODE=offline and its other settings apply."""
+
+    def __init__(self, path: Path, config: Config, iteration: int) -> None:
+        wandb = importlib.import_module("wandb")
+        known = path / "wandb" / "podium-id"  # so that a resumed run is the same run there
+        if not known.is_file():
+            known.parent.mkdir(parents=True, exist_ok=True)
+            known.write_text(secrets.token_hex(4))
+        try:
+            self.run = wandb.init(
+                dir=str(path),
+                id=known.read_text(),
+                resume="allow" if iteration else None,
+                name=path.name,
+                config=serial.encode(config)["Config"],
+                settings=wandb.Settings(silent=True, console="off"),
+            )
+        except Exception as error:
+            reason = " ".join(str(error).split())
+            raise PodiumError(f"wandb cannot start: {reason} Run `wandb login`, or set WANDB_MODE=offline.") from error
+
+    def log(self, iteration: int, values: Mapping[str, float]) -> None:
+        self.run.log(dict(values), step=iteration)
+
+    def close(self) -> None:
+        self.run.finish()
+
+
+TRACKERS: dict[str, Callable[[Path, Config, int], Tracker]] = {"tensorboard": TensorBoard, "wandb": WandB}
+
+
+def require(names: str | Sequence[str]) -> tuple[str, ...]:
+    """The names, each once; refuses one that is unknown or whose package is not installed."""
+    chosen = tuple(dict.fromkeys([names] if isinstance(names, str) else names))
+    for name in chosen:
+        if name not in TRACKERS:
+            raise PodiumError(f"There is no tracker {name!r}. {nearest(name, TRACKERS)}")
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            raise PodiumError(f"--track {name} needs the package {name}: pip install 'podium-rl[track]'.") from error
+    return chosen
+
+
+class Trackers:
+    """Called after each iteration with its metrics, as any progress is."""
+
+    def __init__(self, names: Sequence[str], path: Path, config: Config, iteration: int = 0) -> None:
+        self.open = {name: TRACKERS[name](path, config, iteration) for name in names}
+
+    def __call__(self, run: object, line: Mapping[str, Any]) -> None:
+        values = flat(line)
+        self._each(lambda tracker: tracker.log(int(line["iteration"]), values))
+
+    def close(self) -> None:
+        self._each(lambda tracker: tracker.close())
+        self.open = {}
+
+    def _each(self, do: Callable[[Tracker], None]) -> None:
+        for name, tracker in list(self.open.items()):
+            try:
+                do(tracker)
+            except Exception as error:  # whatever it is, it is not worth a run
+                del self.open[name]
+                reason = " ".join(str(error).split()) or type(error).__name__
+                print(f"The tracker {name} failed and is left out from here on: {reason}", file=sys.stderr)
+
+
+def flat(line: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers of a line of metrics: `seconds.train` for those inside `seconds`."""
+    values: dict[str, float] = {}
+    for name, value in line.items():
+        if isinstance(value, Mapping):
+            values |= {f"{name}.{k}": v for k, v in flat(value).items()}
+        elif isinstance(value, (int, float)) and name != "iteration":
+            values[name] = value
+    return values

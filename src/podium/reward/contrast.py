@@ -1,0 +1,94 @@
+"""Rewards for a feature of the answer, such as a tool call, where it helps."""
+
+from __future__ import annotations
+
+import re
+
+import torch
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import PodiumError, within
+from podium.core.part import Columns, Need, Reward
+from podium.core.schedule import Number
+
+__all__ = ["Bonus", "ContrastiveFeature", "Marked"]
+
+
+class Marked(Reward):
+    """For each mark, whether its pattern stands in the text of a rollout: 1 or 0 in a column `rollout.NAME`."""
+
+    marks: tuple[tuple[str, str], ...] = (("answered", "(?m)^answer:"),)  # names, and regular expressions
+
+    needs = ("rollout.text",)
+
+    def __post_init__(self) -> None:
+        for name, pattern in self.marks:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise PodiumError(f"Marked: the pattern {pattern!r} of {name!r} cannot be read: {error}.") from None
+
+    @property
+    def provides(self) -> tuple[str, ...]:
+        return tuple(f"rollout.{name}" for name, _ in self.marks)
+
+    def __call__(self, batch: Batch) -> Columns:
+        texts = batch["rollout.text"]
+        found = {name: [re.search(pattern, text) is not None for text in texts] for name, pattern in self.marks}
+        return {f"rollout.{name}": torch.tensor(x, device=batch.device).to(batch.dtype) for name, x in found.items()}
+
+
+class Bonus(Reward):
+    """r + weight · (a column of the rollout)."""
+
+    of: str = "rollout.answered"
+    weight: Number = 0.5
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return ("rollout.reward", self.of)
+
+    @property
+    def provides(self) -> tuple[str, ...]:
+        return ("rollout.reward", f"rollout.reward.{self.of.partition('.')[2]}")
+
+    def __call__(self, batch: Batch) -> Columns:
+        reward, own = self.provides
+        bonus = self.weight * batch[self.of]
+        return {reward: batch[reward] + bonus, own: bonus}
+
+
+class ContrastiveFeature(Reward):
+    """r + weight · m for rollouts with the feature, m = sign(gap) if |gap| > margin, else 0, in each group:
+
+    gap = accuracy of the rollouts with the feature − accuracy of those without. No gap where either are missing.
+    """
+
+    reference = "GeometryZero, https://github.com/ekonwang/GeometryZero"
+    feature: str = "rollout.feature"  # a column, above 0 where the rollout has it
+    accuracy: str = "rollout.correct"
+    margin: Number = 0.1
+    weight: Number = 0.5
+
+    provides = ("rollout.reward", "rollout.reward.contrast", "group.contrast")
+
+    def __post_init__(self) -> None:
+        within(self, "margin", 0)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return ("rollout.reward", self.feature, self.accuracy)
+
+    def gap(self, batch: Batch) -> Tensor:
+        """[group] how much more often the rollouts with the feature are right."""
+        has, right, groups = batch[self.feature] > 0, batch[self.accuracy], batch.by("rollout", "group").agg
+        both = (groups.count(has) > 0) & (groups.count(~has) > 0)
+        return (groups.mean(right, has) - groups.mean(right, ~has)).where(both, 0)
+
+    def __call__(self, batch: Batch) -> Columns:
+        gap = self.gap(batch)
+        sign = gap.sign().where(gap.abs() > self.margin, 0)
+        bonus = (self.weight * batch.spread(sign, "group", "rollout")).where(batch[self.feature] > 0, 0)
+        reward = batch["rollout.reward"] + bonus
+        return {"rollout.reward": reward, "rollout.reward.contrast": bonus, "group.contrast": sign}

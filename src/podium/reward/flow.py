@@ -1,0 +1,65 @@
+"""Rewards from hidden states: tokens whose latent states stray from those of good rollouts lose a little."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import one_of, within
+from podium.core.part import Columns, Need, Reward
+from podium.core.schedule import Number
+from podium.core.signal import Signal
+
+__all__ = ["FlowReward"]
+
+
+class FlowReward(Reward):
+    """−coefficient · n_t, with n_t a flow's score scaled to [0, 1] over the rollout: n_t > threshold, `top_k` at most.
+
+    `minimum="second"` takes the second smallest score of a rollout for the smallest, as the release does in rows
+    without padding.
+    """
+
+    reference = "RLFR, https://github.com/Jinghaoleven/RLFR"
+    coefficient: Number = 0.01
+    threshold: Number = 0.6
+    top_k: int = 15  # tokens of a rollout; −1: all
+    minimum: str = "least"
+    timestep: float = 0.8  # τ at which the flow is asked
+    neighbour: str = "before"  # which token's state the flow sees beside the one it judges: before or after
+    flow: str = "flow"  # a role
+
+    provides = ("token.reward.flow", "token.flow.normalized")
+
+    def __post_init__(self) -> None:
+        within(self, "top_k", -1)
+        within(self, "timestep", 0, 0.999)
+        one_of(self, "minimum", ("least", "second"))
+        one_of(self, "neighbour", ("before", "after"))
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (Signal("flow_score", of=self.flow, timestep=self.timestep, neighbour=self.neighbour),)
+
+    def normalized(self, batch: Batch) -> Tensor:
+        """[token] n: 0 where all scores of a rollout are equal, and at tokens of the world."""
+        score = batch[self.needs[0]]
+        rollouts = batch.partition("token", "rollout")
+        low, high = rollouts.min(score, batch.action), rollouts.max(score, batch.action)
+        if self.minimum == "second":
+            low = rollouts.min(score, batch.action & (score > low))
+        width = high - low
+        n = (score - low) / width.where(width.isfinite() & (width > 0), 1)
+        return n.where(batch.action & width.isfinite() & (width > 0), 0)
+
+    def kept(self, batch: Batch, n: Tensor) -> Tensor:
+        """[token] n where it is among the largest ones above the threshold; 0 elsewhere."""
+        above = batch.action & (n > self.threshold)
+        if self.top_k >= 0:
+            ranks = batch.partition("token", "rollout").rank(-n, above)
+            above = above & (ranks < self.top_k)
+        return n.where(above, 0)
+
+    def __call__(self, batch: Batch) -> Columns:
+        n = self.normalized(batch)
+        return {"token.reward.flow": -self.coefficient * self.kept(batch, n), "token.flow.normalized": n}

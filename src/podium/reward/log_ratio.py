@@ -1,0 +1,49 @@
+"""Rewards of tokens that are differences of two models' log-probabilities."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import PodiumError
+from podium.core.part import Columns, Need, Reward
+from podium.core.schedule import Number
+from podium.core.signal import Signal
+
+__all__ = ["LogRatio"]
+
+
+class LogRatio(Reward):
+    """c_t = coefficient · (log π_of − log π_against) at the tokens that the model wrote, 0 elsewhere.
+
+    With a reward model trained on outcomes as `of`, partial sums are its Q values: process rewards without labels of
+    steps. With the policy as `of` and a negative coefficient it is the KL penalty, token by token.
+    """
+
+    reference = "Free Process Rewards without Process Labels, https://github.com/PRIME-RL/ImplicitPRM"
+    of: str = "old"  # old, or a role
+    against: str = "ref"
+    coefficient: Number = 1.0
+    into: str = "token.reward.process"
+
+    def __post_init__(self) -> None:
+        if not self.into.startswith("token."):
+            raise PodiumError(
+                f"LogRatio.into = {self.into!r} must be a column of tokens, such as token.reward.process."
+            )
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (Signal("logp", of=self.of), Signal("logp", of=self.against))
+
+    @property
+    def provides(self) -> tuple[str, ...]:
+        return (self.into,)
+
+    def log_ratio(self, batch: Batch) -> Tensor:
+        """[token] log π_of − log π_against."""
+        ratio: Tensor = batch[Signal("logp", of=self.of)] - batch[Signal("logp", of=self.against)]
+        return ratio.where(batch.action, 0)
+
+    def __call__(self, batch: Batch) -> Columns:
+        return {self.into: self.coefficient * self.log_ratio(batch)}

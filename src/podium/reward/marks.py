@@ -1,0 +1,96 @@
+"""Marks: tokens found by what the rollout's text says there.
+
+Text is never tokenised again: `token.end` says where in its turn's text each token ends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import PodiumError
+from podium.core.part import Columns, Reward
+
+__all__ = ["MarkPattern", "MarkPhrases", "in_grams", "overlapping"]
+
+Span = tuple[int, int]  # characters of a turn's text, the second one not included
+WORD = re.compile(r"[\w']+")
+
+
+def in_grams(sequence: Sequence[Any], grams: Iterable[Sequence[Any]]) -> list[bool]:
+    """Which elements of a sequence lie in any of the n-grams, where they stand in it one after another."""
+    marked = [False] * len(sequence)
+    for gram in (tuple(g) for g in grams):
+        for start in range(len(sequence) - len(gram) + 1):
+            if tuple(sequence[start : start + len(gram)]) == gram:
+                marked[start : start + len(gram)] = [True] * len(gram)
+    return marked
+
+
+def overlapping(batch: Batch, find: Callable[[str], Iterable[Span]]) -> Tensor:
+    """[token] whether the token shares a character with a span that `find` sees in its turn's text."""
+    end = batch["token.end"].long()
+    begin = batch.shift(end, "token", "turn", by=1)
+    # A running count of marked characters for each turn, one after another: a token is marked if it grows inside it.
+    texts: tuple[str, ...] = batch["turn.text"]
+    offset = torch.tensor([0, *(len(t) + 1 for t in texts)], device=end.device).cumsum(0)
+    covered = torch.zeros(int(offset[-1]) + 1, dtype=torch.long, device=end.device)
+    for number, text in enumerate(texts):
+        for low, high in find(text):
+            covered[int(offset[number]) + low : int(offset[number]) + high] = 1
+    before = torch.cat([covered.new_zeros(1), covered.cumsum(0)])
+    start = offset[:-1].index_select(0, batch.link("token", "turn"))
+    last = len(before) - 1
+    return before[(start + end).clamp(max=last)] > before[(start + begin).clamp(max=last)]
+
+
+class MarkPattern(Reward):
+    """`into` is True at the model's tokens that overlap a match of a regular expression in the turn's text."""
+
+    pattern: str = "</think>"
+    into: str = "token.end_of_thinking"
+
+    needs = ("turn.text", "token.end")
+
+    def __post_init__(self) -> None:
+        try:
+            re.compile(self.pattern)
+        except re.error as error:
+            raise PodiumError(f"MarkPattern.pattern = {self.pattern!r} cannot be read: {error}.") from error
+
+    @property
+    def provides(self) -> tuple[str, ...]:
+        return (self.into,)
+
+    def __call__(self, batch: Batch) -> Columns:
+        found = overlapping(batch, lambda text: (match.span() for match in re.finditer(self.pattern, text)))
+        return {self.into: found & batch.action}
+
+
+class MarkPhrases(Reward):
+    """`into` is True at the model's tokens that belong to one of the phrases, compared word by word without case."""
+
+    reference = "HICRA, https://github.com/TIGER-AI-Lab/Hierarchical-Reasoner"
+    phrases: tuple[str, ...] = ()
+    into: str = "token.planning"
+
+    needs = ("turn.text", "token.end")
+
+    @property
+    def provides(self) -> tuple[str, ...]:
+        return (self.into,)
+
+    def spans(self, text: str) -> Iterator[Span]:
+        """Where the words of the phrases stand in a text."""
+        words = list(WORD.finditer(text.lower()))
+        grams = [WORD.findall(phrase.lower()) for phrase in self.phrases]
+        marked = in_grams([w.group() for w in words], [g for g in grams if g])
+        return (word.span() for word, inside in zip(words, marked, strict=True) if inside)
+
+    def __call__(self, batch: Batch) -> Columns:
+        return {self.into: overlapping(batch, self.spans) & batch.action}

@@ -1,0 +1,52 @@
+"""Where the rollouts of a task agree, compare the task with the others of the batch instead."""
+
+from __future__ import annotations
+
+import math
+
+from podium.core.batch import Batch
+from podium.core.errors import one_of, within
+from podium.core.part import Columns, Shape
+from podium.core.schedule import Number
+
+__all__ = ["ConsistencyBlend"]
+
+
+class ConsistencyBlend(Shape):
+    """w · A and (1 − w) · A_global, with w = sigmoid(gamma · (H − rho)), H the entropy of the group's answers.
+
+    A_global standardises the mean rewards of the groups over the batch. As `advantage.global` it has a term of its own:
+    w · loss(A) is loss(w · A), since the clip looks at the sign alone.
+    """
+
+    reference = "COPO, https://github.com/hijih/copo-code"
+    gamma: Number = 20.0
+    rho: Number = 1.5  # the entropy at which both weigh alike
+    base: float = math.e  # of the logarithm in H
+    blend: str = "losses"  # losses: two columns, for two terms; advantages: their sum, for one
+    epsilon: float = 1e-6
+
+    needs = ("rollout.advantage", "rollout.reward", "rollout.answer")
+
+    def __post_init__(self) -> None:
+        within(self, "gamma", 0)
+        within(self, "base", 1, open_low=True)
+        one_of(self, "blend", ("losses", "advantages"))
+        within(self, "epsilon", 0, open_low=True)
+
+    @property
+    def provides(self) -> tuple[str, ...]:
+        common = ("rollout.advantage", "group.consistency.entropy", "group.consistency.weight")
+        return (*common, "rollout.advantage.global") if self.blend == "losses" else common
+
+    def __call__(self, batch: Batch) -> Columns:
+        groups = batch.by("rollout", "group")
+        entropy = groups.agg.entropy("rollout.answer") / math.log(self.base)
+        w = (self.gamma * (entropy - self.rho)).sigmoid()  # [group]
+        between = groups.by().standardize(groups.agg.mean(batch["rollout.reward"]), epsilon=self.epsilon)
+        local = batch["rollout.advantage"] * groups.spread(w)
+        across = groups.spread((1 - w) * between)
+        found: Columns = {"group.consistency.entropy": entropy, "group.consistency.weight": w}
+        if self.blend == "advantages":
+            return found | {"rollout.advantage": local + across}
+        return found | {"rollout.advantage": local, "rollout.advantage.global": across}

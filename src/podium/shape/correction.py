@@ -1,0 +1,57 @@
+"""What the sampler drew from is not quite the policy that is trained: importance weights between the two."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import one_of, within
+from podium.core.part import Columns, Shape
+from podium.core.schedule import Number
+from podium.core.signal import Signal
+
+__all__ = ["SamplerCorrection"]
+
+OLD, SAMPLER = Signal("logp", of="old"), Signal("logp", of="sampler")
+CLAMP = 20.0  # log-weights are held within ± this
+
+
+class SamplerCorrection(Shape):
+    """w = π_old / π_sampler of each token, or of its whole answer, at most `cap` (or 0 outside [low, cap]).
+
+    Equal policies give 1. `sampler` means the distribution drawn from: under top-p or top-k, w is the mass that the
+    truncation left. A token that was not sampled (a demonstration, an observation) has the weight 1.
+    """
+
+    reference = "Truncated importance sampling, https://fengyao.notion.site/off-policy-rl; IcePop, arXiv:2510.18855"
+    level: str = "token"  # token, or sequence: the product over the trained tokens of a rollout
+    outside: str = "truncate"  # beyond the bounds: truncate to them, or mask (weight 0)
+    cap: Number = 2.0  # the largest weight; inf: none
+    low: Number = 0.0  # the smallest weight
+
+    needs = (OLD, SAMPLER)
+    provides = ("token.weight.importance",)
+
+    def __post_init__(self) -> None:
+        one_of(self, "level", ("token", "sequence"))
+        one_of(self, "outside", ("truncate", "mask"))
+        within(self, "low", 0, 1)
+        within(self, "cap", 1)
+
+    @classmethod
+    def icepop(cls, low: float = 0.5, cap: float = 2.0) -> SamplerCorrection:
+        """Tokens outside the band get no gradient."""
+        return cls(outside="mask", low=low, cap=cap)
+
+    def weights(self, batch: Batch) -> Tensor:
+        """[token] w before any bound."""
+        difference = (batch[OLD] - batch[SAMPLER]).where(batch.drawn, 0)
+        if self.level == "sequence":
+            total = batch.reduce(difference, "token", "rollout", "sum", where=batch.trained("token"))
+            difference = batch.spread(total, "rollout", "token").where(batch.drawn, 0)
+        return difference.clamp(-CLAMP, CLAMP).exp()
+
+    def __call__(self, batch: Batch) -> Columns:
+        w = self.weights(batch)
+        bounded = w.clamp(self.low, self.cap)
+        return {"token.weight.importance": bounded if self.outside == "truncate" else w.where(w == bounded, 0)}

@@ -1,0 +1,102 @@
+"""Advantages times a factor of how hard the group is."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import one_of, within
+from podium.core.part import Columns, Shape
+from podium.core.schedule import Number
+
+__all__ = ["Hardness", "LengthGate", "ProgressFocus"]
+
+
+class ProgressFocus(Shape):
+    """A ← (1 − P) · A/(2 (1 − √p + ε)) + P · A/(2 (√p + ε)), then A ← A · min(1, P/alpha) where A > 0.
+
+    p is the mean reward of the group, P the mean of p over the groups: as training succeeds the focus moves from easy
+    groups to hard ones, and rewarded rollouts are damped less. Rewards lie in [0, 1].
+    """
+
+    reference = "A-GRAE, https://github.com/Yu7-code/A-GRAE"
+    alpha: Number = 1.0  # the progress from which nothing is damped; 0: never
+    easy: str = "1 - sqrt p"  # what the easy focus divides by; sqrt(1 - p) mirrors the hard one
+    focus: bool = True  # whether the focus moves at all
+    epsilon: float = 1e-6
+
+    needs = ("rollout.advantage", "rollout.reward")
+    provides = ("rollout.advantage", "batch.progress")
+
+    def __post_init__(self) -> None:
+        within(self, "alpha", 0, 1)
+        one_of(self, "easy", ("1 - sqrt p", "sqrt(1 - p)"))
+        within(self, "epsilon", 0, open_low=True)
+
+    def __call__(self, batch: Batch) -> Columns:
+        a, groups = batch["rollout.advantage"], batch.by("rollout", "group")
+        p = groups.agg.mean(batch["rollout.reward"]).clamp(0, 1)  # [group]
+        progress = groups.by().agg.mean(p)  # [batch] each group once
+        if self.focus:
+            easy = 1 - p.sqrt() if self.easy == "1 - sqrt p" else (1 - p).sqrt()
+            factor = (1 - progress) / (easy + self.epsilon) + progress / (p.sqrt() + self.epsilon)
+            a = 0.5 * a * groups.spread(factor)
+        if self.alpha > 0:
+            a = torch.where(a > 0, a * (progress / self.alpha).clamp(max=1), a)
+        return {"rollout.advantage": a, "batch.progress": progress}
+
+
+class Hardness(Shape):
+    """A ← A · D with D = slope · (mean reward of the group) + offset: the harder the group, the more it weighs."""
+
+    reference = "Confucius3-Math, https://github.com/netease-youdao/Confucius3-Math"
+    slope: Number = -0.256
+    offset: Number = 1.256
+
+    needs = ("rollout.advantage", "rollout.reward")
+    provides = ("rollout.advantage", "group.hardness")
+
+    def __call__(self, batch: Batch) -> Columns:
+        groups = batch.by("rollout", "group")
+        hardness = self.slope * groups.agg.mean(batch["rollout.reward"]) + self.offset
+        return {"rollout.advantage": batch["rollout.advantage"] * groups.spread(hardness), "group.hardness": hardness}
+
+
+class LengthGate(Shape):
+    """A ← damp · A in groups whose longest correct rollout is not longer than their average wrong one.
+
+    Wrong rollouts of `max_length` tokens or more were cut off and do not count.
+    """
+
+    reference = "ADORA, https://github.com/ShadeCloak/ADORA"
+    damp: Number = 0.1
+    correct_above: Number = 0.5  # a reward
+    max_length: int = 3900  # tokens
+    without_correct: str = "damp"  # what happens to a group without correct rollouts: damp or pass
+    without_wrong: str = "pass"  # and to one that has some, but no wrong ones
+
+    needs = ("rollout.advantage", "rollout.reward", "rollout.length")
+    provides = ("rollout.advantage", "group.gate")
+
+    def __post_init__(self) -> None:
+        within(self, "damp", 0)
+        within(self, "max_length", 1)
+        one_of(self, "without_correct", ("damp", "pass"))
+        one_of(self, "without_wrong", ("damp", "pass"))
+
+    def gate(self, batch: Batch) -> Tensor:
+        """[group] the factor."""
+        reward, length = batch["rollout.reward"], batch["rollout.length"].to(batch.dtype)
+        groups = batch.by("rollout", "group").agg
+        correct = reward > self.correct_above
+        wrong = ~correct & (length < self.max_length)
+        passes = groups.max(length, correct) > groups.mean(length, wrong)
+        passes = passes.where(groups.count(wrong) > 0, self.without_wrong == "pass")
+        passes = passes.where(groups.count(correct) > 0, self.without_correct == "pass")
+        return torch.where(passes, 1.0, float(self.damp)).to(reward.dtype)
+
+    def __call__(self, batch: Batch) -> Columns:
+        gate = self.gate(batch)
+        factor = batch.spread(gate, "group", "rollout")
+        return {"rollout.advantage": batch["rollout.advantage"] * factor, "group.gate": gate}

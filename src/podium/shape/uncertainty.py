@@ -1,0 +1,100 @@
+"""Credit by how sure the policy was: of a whole answer, and of each token."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import one_of, within
+from podium.core.normalize import Normalizer
+from podium.core.part import Columns, Need, Shape
+from podium.core.schedule import Number
+from podium.core.signal import Signal
+
+__all__ = ["SelfCertainty", "StatisticFactor", "TokenPenalty"]
+
+REFERENCE = "UCAS, https://github.com/xvolcano02/UCAS"
+MEAN = Signal("mean_logp", of="old")
+
+
+class SelfCertainty(Shape):
+    """`rollout.certainty`: Σ over the tokens of −(mean of log π over the vocabulary) = KL(uniform ‖ π) + log V."""
+
+    reference = REFERENCE
+    over: str = "sum"  # the tokens: sum, as in the release, so that long answers count as sure; or mean
+
+    needs = (MEAN,)
+    provides = ("rollout.certainty",)
+
+    def __post_init__(self) -> None:
+        one_of(self, "over", ("sum", "mean"))
+
+    def __call__(self, batch: Batch) -> Columns:
+        return {"rollout.certainty": batch.reduce(-batch[MEAN], "token", "rollout", self.over)}  # type: ignore[arg-type]
+
+
+class StatisticFactor(Shape, Normalizer):
+    """A ← A · e^{−positive · z} where A > 0, A · e^{negative · z} elsewhere, z a statistic compared within the group.
+
+    Of a certainty: right answers that were unlikely weigh more, and so do wrong answers that were sure.
+    """
+
+    reference = REFERENCE
+    of: str = "rollout.certainty"
+    positive: Number = 0.25
+    negative: Number = 0.35
+    limit: Number | None = 100.0  # of |z|: a group of one keeps its raw statistic, whose exponential may overflow
+
+    provides = ("rollout.advantage", "rollout.factor")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within(self, "positive", 0)
+        within(self, "negative", 0)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return ("rollout.advantage", self.of)
+
+    def factor(self, batch: Batch) -> Tensor:
+        """[rollout] what each advantage is multiplied by."""
+        z = self.normalized(batch.by("rollout", "group"), batch[self.of])
+        return torch.where(batch["rollout.advantage"] > 0, -self.positive * z, self.negative * z).exp()
+
+    def __call__(self, batch: Batch) -> Columns:
+        factor = self.factor(batch)
+        return {"rollout.advantage": batch["rollout.advantage"] * factor, "rollout.factor": factor}
+
+
+class TokenPenalty(Shape):
+    """A_t ← A − weight · l_t, at least 0 where A > 0; l = (x − min) / (max − min + ε) over the trained tokens, ½ if all
+    are equal. With the logits as x, sure steps are reinforced less; a rollout without advantage is pushed down there.
+    """
+
+    reference = REFERENCE
+    signal: str = "logit"  # x, of the old policy
+    weight: Number = 0.05
+    epsilon: float = 1e-6
+
+    provides = ("token.advantage",)
+
+    def __post_init__(self) -> None:
+        within(self, "weight", 0)
+        within(self, "epsilon", 0, open_low=True)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return ("token.advantage", Signal(self.signal, of="old"))
+
+    def level(self, batch: Batch) -> Tensor:
+        """[token] l."""
+        x, tokens = batch[Signal(self.signal, of="old")], batch.by("token", where=batch.trained("token"))
+        low, high = tokens.min(x), tokens.max(x)
+        level = (x - low) / (high - low + self.epsilon)
+        return torch.where(high - low > self.epsilon, level, 0.5).clamp(0, 1)
+
+    def __call__(self, batch: Batch) -> Columns:
+        a = batch["token.advantage"]
+        less = a - self.weight * self.level(batch)
+        return {"token.advantage": torch.where(a > 0, less.clamp(min=0), less)}

@@ -1,0 +1,79 @@
+"""Down-sampling: train on the rollouts whose advantages vary most."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import within
+from podium.core.part import Columns, Need, Shape
+from podium.core.schedule import Number
+
+__all__ = ["KeepSpread", "largest_variance"]
+
+
+def largest_variance(sorted_values: Tensor, sizes: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
+    """[cell] how many of the smallest values belong to the subset of `keep` values with the largest variance, and it.
+
+    Rows of `sorted_values` [cell, n] are ascending, padded at the end. Such a subset is the k smallest and the
+    keep − k largest for some k: of equal variances the smallest k, of equal values all from below.
+    """
+    count = int(keep.max())
+    k = torch.arange(count + 1, device=keep.device)  # [candidate]
+    valid = k <= keep[:, None]
+    upper = (sizes[:, None] - (keep[:, None] - k)).clamp(min=0)
+
+    def total(x: Tensor) -> Tensor:
+        """[cell, candidate] the sum of x over a candidate's values."""
+        inside = torch.arange(x.shape[1], device=x.device) < sizes[:, None]
+        below = torch.nn.functional.pad(x.where(inside, 0).cumsum(1), (1, 0))
+        first = below.gather(1, k.expand(len(x), -1).clamp(max=x.shape[1]))
+        return first + below.gather(1, sizes[:, None]) - below.gather(1, upper.clamp(max=x.shape[1]))
+
+    middle = sorted_values - sorted_values[:, :1]  # shifted, so that equal values have variance 0 exactly
+    n = keep[:, None].clamp(min=1)
+    variance = (total(middle.square()) / n - (total(middle) / n).square()).clamp(min=0).where(valid, -1)
+    best = variance.amax(1, keepdim=True)
+    from_bottom = (variance >= best - 1e-9 * best.abs()).to(torch.int8).argmax(1)
+    return torch.where(best[:, 0] > 0, from_bottom, keep), best[:, 0].clamp(min=0)
+
+
+class KeepSpread(Shape):
+    """Keep the share of the trained rollouts whose advantages have the largest variance, out of batch or group.
+
+    They are the k smallest and the n − k largest ones for the best k. Advantages are not normalised again.
+    """
+
+    reference = "D3S: A Dynamic Dual-Level Down-Sampling Framework"
+    share: Number = 0.25  # of the rollouts, rounded up
+    key: tuple[str, ...] = ()  # (): over the whole batch; ("group",): inside each group
+
+    provides = ("rollout.keep.spread",)
+
+    def __post_init__(self) -> None:
+        within(self, "share", 0, 1, open_low=True)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return ("rollout.advantage", *(k for k in self.key if "." in k))
+
+    def subset(self, batch: Batch, keep: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """[rollout] who is kept; [cell] how many from below, and the variance. `keep` [cell] overrides the share."""
+        a, trained = batch["rollout.advantage"], batch.trained("rollout")
+        cells = batch.by("rollout", *self.key)
+        cells.where = trained
+        sizes = cells.agg.count()
+        if keep is None:
+            keep = (sizes.double() * float(self.share)).ceil().long()
+        keep = keep.minimum(sizes)
+        rank = cells.rank(a)
+        table = a.new_zeros(cells.cells, max(int(sizes.max()), 1))
+        table[cells.index[trained], rank[trained]] = a[trained]
+        from_bottom, variance = largest_variance(table, sizes, keep)
+        lower = rank < cells.spread(from_bottom)
+        upper = rank >= cells.spread(sizes - (keep - from_bottom))
+        return trained & (lower | upper), from_bottom, variance
+
+    def __call__(self, batch: Batch) -> Columns:
+        return {"rollout.keep.spread": self.subset(batch)[0]}

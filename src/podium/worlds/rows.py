@@ -1,0 +1,54 @@
+"""Files of JSON lines: every object with its line, every fault with its place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from podium.core.errors import PodiumError, nearest
+
+__all__ = ["objects", "text_of"]
+
+
+def objects(file: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """(line, object) for each line that is not empty; a file without any is refused."""
+    path, found = Path(file), False
+    if not path.is_file():
+        raise PodiumError(f"There is no file {str(file)!r} (looked in {Path.cwd()}).")
+    with path.open("rb") as lines:
+        for number, raw in enumerate(lines, 1):
+            if raw.strip():
+                found = True
+                yield number, _object(raw, f"{file}, line {number}")
+    if not found:
+        raise PodiumError(f"{file} has no rows: write one JSON object a line.")
+
+
+def _object(raw: bytes, where: str) -> Mapping[str, Any]:
+    try:
+        data = json.loads(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise PodiumError(f"{where}: not UTF-8 text ({error.reason} at byte {error.start}).") from error
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise PodiumError(f"{where}: not JSON ({error}).") from error
+    if not isinstance(data, dict):
+        raise PodiumError(f'{where}: a row must be a JSON object such as {{"question": …, "answer": …}}.')
+    return data
+
+
+def text_of(data: Mapping[str, Any], field: str, usual: tuple[str, ...], setting: str, where: str) -> str:
+    """The field's value as text; without a name, the first of the usual ones."""
+    name = field or next((u for u in usual if u in data), None)
+    if name is None:
+        has = ", ".join(data) or "no fields"
+        raise PodiumError(f"{where}: none of the fields {', '.join(usual)} is there (it has {has}). Set {setting}.")
+    if name not in data or data[name] is None:
+        raise PodiumError(f"{where}: the row has no field {name!r} ({setting}). {nearest(name, data)}")
+    value = data[name]
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, (dict, list)):
+        raise PodiumError(f"{where}: the field {name!r} holds a {type(value).__name__}; text or a number is needed.")
+    return str(value)

@@ -1,0 +1,69 @@
+"""Rewards of steps that nobody labelled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from podium import Batch, methods
+from podium.evaluation.process import BestOfN, PairwiseAccuracy
+from podium.reward import LogRatio
+from tests.conformance.case import Case
+from tests.conformance.helpers import configured, credited, differentiate, padded
+from tests.conformance.registry import adapter
+
+
+@adapter("prl")
+def prl(case: Case) -> dict[str, Any]:
+    raw = case.hyper.get("mode", "orm") == "prm"
+    method = methods.prl(outcome="raw" if raw else "group", **case.given(eta="eta", step="step_len"))
+    method = configured(case, method, {"epsilon": "advantage.epsilon"})
+    if not case.hyper.get("normalize_by_std", True):
+        method = method.set("advantage.scale", "none")
+    columns = {"token.old.logp": "old_logp", "token.ref.logp": "ref_logp", "rollout.reward": "rewards"}
+    batch = credited(method, padded(case, columns, group=case["group"]))
+    return {
+        "outcome_advantage": method.advantage.outcomes(batch),
+        "suffix_log_ratio": batch.to_padded(batch.scan(LogRatio().log_ratio(batch), "token", "rollout")),
+        "step_reward": batch.to_padded(method.advantage.values(batch)),
+        "advantages": batch.to_padded(batch["token.advantage"]),
+    }
+
+
+def in_steps(case: Case, batch: Batch) -> Batch:
+    """The batch with the case's steps, given by the places of their last tokens."""
+    step, place, rows = torch.zeros(batch.size("token")), batch.position("token"), batch.link("token", "rollout")
+    for row, ends in enumerate(case["step_ends"]):
+        step[rows == row] = torch.bucketize(place[rows == row], torch.tensor(ends)).float()
+    longest = max(len(ends) for ends in case["step_ends"])
+    return batch.with_level("segment", rows * longest + step.long()).with_step("segment")
+
+
+@adapter("implicit-prm")
+def implicit_prm(case: Case) -> dict[str, Any]:
+    names = ("gamma_process", "gamma_outcome")
+    settings = case.given(beta="beta", coefficient="rm_coef", **{name: name for name in names})
+    method = methods.implicit_prm(**settings)
+    columns = {"token.reward_model.logp": "prm_logp", "token.ref.logp": "ref_logp", "rollout.reward": "correct"}
+    group = [row // case["group_size"] for row in range(len(case["correct"]))]
+    batch = credited(method, padded(case, columns, group=group))
+    model = next(t for t in method.objective if t.trains == "reward_model")
+    scored = batch.with_columns({"token.now.logp": batch["token.reward_model.logp"]})
+    scores, stepped = BestOfN(coefficient=case.hyper["eval_coef"]), in_steps(case, batch)
+    lengths = stepped.partition("step", "rollout").lengths().tolist()
+
+    def by_rollout(x: torch.Tensor) -> list[list[float]]:
+        return [part.tolist() for part in x.split(lengths)]
+
+    implicit = LogRatio("reward_model", coefficient=case.hyper["beta"])
+    return {
+        "implicit_reward": batch.to_padded(implicit(batch)["token.reward.process"]),
+        "step_reward": by_rollout(scores.steps(stepped, case.hyper["beta"])),
+        "step_cumulative": by_rollout(scores.cumulative(stepped)),
+        "best_of_n_score": scores(stepped)["rollout.best_of_n"],
+        "ce_loss": differentiate([model], scored).step.loss,
+        "pairwise_accuracy": PairwiseAccuracy()(batch)["group.pairwise_accuracy"].mean(),
+        "returns": batch.to_padded(batch["token.return"]),
+        "advantages": batch.to_padded(batch["token.advantage"]),
+    }

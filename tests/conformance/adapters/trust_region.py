@@ -1,0 +1,80 @@
+"""GRPO with another trust region."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from podium import Batch, methods
+from podium.objective import Aggregate
+from tests.conformance.case import Case
+from tests.conformance.helpers import (
+    LOSS_COLUMNS,
+    LOSS_SETTINGS,
+    aggregate,
+    configured,
+    credited,
+    differentiate,
+    padded,
+)
+from tests.conformance.registry import adapter
+
+
+@adapter("luspo")
+def luspo(case: Case) -> dict[str, Any]:
+    method = configured(case, methods.luspo(), LOSS_SETTINGS)
+    batch = padded(case, LOSS_COLUMNS | {"rollout.advantage": "advantage"})
+    outcome = differentiate(method.objective, batch)
+    of_all = Aggregate("token mean, rollout mean of all")  # empty answers count in both losses
+    gspo = configured(case, methods.gspo(), LOSS_SETTINGS).set("objective.PolicyGradient.aggregate", of_all)
+    return {
+        "sequence_ratio": method.objective[0].span_log_ratio(batch).exp(),
+        "loss": outcome.step.loss,
+        "gspo_loss": differentiate(gspo.objective, batch).step.loss,
+        "grad_logp": batch.to_padded(outcome.grad_logp),
+    }
+
+
+@adapter("bpo")
+def bpo(case: Case) -> dict[str, Any]:
+    settings = case.given(eps="epsilon", width="lambda", floor="alpha1")
+    if "rewards" in case:
+        by_median = "median" in case.hyper.get("threshold", "")
+        method = methods.bpo(threshold="median" if by_median else "mean", **settings)
+        rewards = case.tensor("rewards")
+        batch = credited(
+            method, Batch.from_padded(rewards[:, None] * 0 + 1, [0] * len(rewards), {"rollout.reward": rewards})
+        )
+        return {
+            "advantage": batch["rollout.advantage"],
+            "median_advantage": batch[f"rollout.{method.objective[0].clip.side}"],
+            "target_ratio": method.objective[0].clip.ratio(batch),
+        }
+    method = methods.bpo(**settings).set("objective.PolicyGradient.aggregate", aggregate(case))
+    batch = padded(case, LOSS_COLUMNS, given=True)
+    outcome = differentiate(method.objective, batch)
+    return {
+        "target_ratio": batch.to_padded(method.objective[0].clip.ratio(batch)),
+        "loss": outcome.step.loss,
+        "grad_logp": batch.to_padded(outcome.grad_logp),
+    }
+
+
+@adapter("etr")
+def etr(case: Case) -> dict[str, Any]:
+    names = {"lambda_micro": "micro", "lambda_macro": "macro", "scale_min": "smallest", "scale_max": "largest"}
+    method = configured(
+        case, methods.etr(**case.given(clip="clip_base")), {k: f"shape.ElasticClip.{v}" for k, v in names.items()}
+    )
+    (elastic,) = method.shape
+    if "pass_rate" in case:
+        return {"scale": elastic.scale(case.tensor("advantage"), elastic.uncertainty(case.tensor("pass_rate")))}
+    columns = LOSS_COLUMNS | {"rollout.reward": "rewards"}
+    batch = credited(method, padded(case, columns, group=[0] * len(case["rewards"])))
+    outcome = differentiate(method.set("objective.PolicyGradient.aggregate", aggregate(case)).objective, batch)
+    return {
+        "advantage": batch["rollout.advantage"],
+        "pass_rate": batch.reduce(batch["rollout.reward"], "rollout", "group", "mean")[0],
+        "scale": batch["rollout.clip_scale"],
+        "loss": outcome.step.loss,
+        "grad_logp": batch.to_padded(outcome.grad_logp),
+    }

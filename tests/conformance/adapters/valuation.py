@@ -1,0 +1,40 @@
+"""Methods that fit values of actions with the policy itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from podium import Batch, methods
+from podium.policy.functionals import FUNCTIONALS, Rows
+from tests.conformance.case import Case
+from tests.conformance.helpers import credited, differentiate, mask
+from tests.conformance.registry import adapter
+
+
+@adapter("rover")
+def rover(case: Case) -> dict[str, Any]:
+    scale = "std" if case.hyper["normalize_by_std"] else "none"
+    method = methods.rover(scale=scale, **case.given(rho="rho", beta="beta"))
+    ids = case.tensor("tokens").long()
+    columns: dict[str, Tensor] = {"rollout.reward": case.tensor("rewards")}
+    for of, name in (("now", "logits"), ("old", "old_logits")):
+        # The reference takes log-probabilities in float64, and their means over the vocabulary in float32.
+        for functional, dtype in (("logp", torch.float64), ("mean_logp", torch.float32)):
+            rows = Rows(case.tensor(name).to(dtype).flatten(0, 1), ids.flatten(), lambda known: known)
+            columns[f"token.{of}.{functional}"] = FUNCTIONALS[functional](rows).reshape(ids.shape).double()
+    batch = credited(method, Batch.from_padded(mask(case), case["group"], columns, given=True))
+    (term,), outcome = method.objective, differentiate(method.objective, batch)
+
+    def shown(x: Tensor) -> Tensor:
+        return batch.to_padded(x.where(batch.action, 0))
+
+    return {
+        "q_value": shown(term.q(batch)),
+        "next_value": shown(term.next_value(batch)),
+        "centered_reward": shown(batch["token.advantage"]),
+        "target": shown(term.target(batch)),
+        "loss": outcome.step.loss,
+    }

@@ -1,0 +1,99 @@
+"""Importance weights between sampler and trainer: 1 where they agree, bounded where they do not."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from podium import Batch, PodiumError, methods
+from podium.cli.load import load
+from podium.core.batch import Origin
+from podium.rollout import Sample
+from podium.shape import SamplerCorrection
+from podium.training.run import Run
+from podium.training.session import train
+from tests.training.test_session import small
+
+W = "token.weight.importance"
+
+
+def batch(ratio: Any, origin: Any = None) -> Batch:
+    """Two answers of two tokens with π_old / π_sampler as given."""
+    logs = torch.tensor(ratio, dtype=torch.float64).log()
+    columns = {"token.old.logp": logs - 1.0, "token.sampler.logp": torch.full_like(logs, -1.0)}
+    made = Batch.from_padded(torch.ones(2, 2), ["a", "a"], columns)
+    return made if origin is None else made.with_columns({"token.origin": origin})
+
+
+RATIOS = [[0.25, 1.0], [3.0, 1.5]]
+
+
+def weights(part: SamplerCorrection, *args: Any) -> list[float]:
+    return part(batch(RATIOS, *args))[W].tolist()
+
+
+def test_equal_policies_give_one_at_every_level() -> None:
+    for level in ("token", "sequence"):
+        part = SamplerCorrection(level=level, cap=math.inf)
+        assert part(batch([[1.0, 1.0], [1.0, 1.0]]))[W].tolist() == [1.0] * 4
+
+
+def test_without_a_cap_the_weight_is_the_ratio() -> None:
+    assert weights(SamplerCorrection(cap=math.inf)) == pytest.approx([0.25, 1.0, 3.0, 1.5])
+
+
+def test_truncation_stops_at_the_cap() -> None:
+    assert weights(SamplerCorrection()) == pytest.approx([0.25, 1.0, 2.0, 1.5])
+    assert weights(SamplerCorrection(low=0.5)) == pytest.approx([0.5, 1.0, 2.0, 1.5])
+
+
+def test_masking_takes_the_tokens_outside_the_band_out() -> None:
+    assert weights(SamplerCorrection.icepop()) == pytest.approx([0.0, 1.0, 0.0, 1.5])
+
+
+def test_a_sequence_has_the_product_of_its_tokens() -> None:
+    assert weights(SamplerCorrection(level="sequence", cap=math.inf)) == pytest.approx([0.25, 0.25, 4.5, 4.5])
+    assert weights(SamplerCorrection(level="sequence")) == pytest.approx([0.25, 0.25, 2.0, 2.0])
+
+
+def test_a_token_that_nobody_drew_has_the_weight_one() -> None:
+    origin = [Origin.expert, Origin.policy, Origin.copied, Origin.hint]
+    assert weights(SamplerCorrection(), origin) == pytest.approx([1.0, 1.0, 2.0, 1.0])
+
+
+@pytest.mark.parametrize("settings", [{"cap": 0.5}, {"low": 2.0}, {"outside": "drop"}, {"level": "turn"}])
+def test_bounds_that_exclude_equal_policies_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(PodiumError):
+        SamplerCorrection(**settings)
+
+
+def test_under_top_p_the_weight_is_the_mass_that_was_left() -> None:
+    """The sampler's log-probability is that of the distribution drawn from, the old policy's that of all tokens."""
+    method = methods.get("grpo", n=4).with_(rollout=Sample(n=4, top_p=0.5))
+    run = Run.make(small(method))
+    groups = run.driver.collect([method.rollout.plan(r) for r in run.requests(run.begin(), 2)])
+    made = Batch.from_rollouts([r for g in groups for r in g])
+    w = run.apply([SamplerCorrection(cap=math.inf)], made)[W]
+    assert (w <= 1 + 1e-5).all()
+    assert (w >= 0.5 - 1e-5).all()
+    assert w.min() < 0.95
+
+
+def test_a_run_reports_the_mean_weight(tmp_path: Path) -> None:
+    plain = train(small(iterations=2), out=tmp_path / "plain")
+    method = load("grpo", ["n=4", "shape.SamplerCorrection.cap=3"], ["SamplerCorrection"])
+    assert method.shape == (SamplerCorrection(cap=3),)
+    result = train(small(method, iterations=2), out=tmp_path / "run")
+    assert result.metrics[1]["weight.importance"] == pytest.approx(1.0, abs=1e-4)
+    assert result.metrics[1]["loss"] == pytest.approx(plain.metrics[1]["loss"], abs=1e-5)
+
+
+def test_a_part_is_typed_with_its_settings_as_in_yaml() -> None:
+    method = load("grpo", [], ["SamplerCorrection: {level: sequence, cap: 5}"])
+    assert method.shape == (SamplerCorrection(level="sequence", cap=5),)
+    with pytest.raises(PodiumError, match="'SamplerCorrection'"):
+        load("grpo", [], ["SamplerCorection"])

@@ -1,0 +1,55 @@
+"""A world that raises, hangs or returns nonsense: the episode gets 0 and a reason, it is counted, the run goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from podium import methods
+from podium.training.session import configure, train
+
+WORLD = """
+import time
+from podium.worlds.world import Answer, Feedback, Task
+
+class Mine(Answer):
+    name = "mine"
+
+    def task(self, index, split="train"):
+        return Task(f"{{split}}/{{index}}", f"echo: {{index % 7}}")
+
+    def grade(self, task, text):
+        if len(text) % 3 == 0 and task.key != "train/0":
+            return Feedback(1.0, info={{"correct": True, "answer": text}})
+        {fault}
+"""
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("raise RuntimeError('no verdict')", "the world raised RuntimeError: no verdict"),
+        ("time.sleep(1.5)", "the world did not answer within 0.2 s"),
+        ("return Feedback(float('nan'))", "the world's reward is nan"),
+        ("return Feedback('1.0')", "the world's reward is '1.0', not a number"),
+        ("return 'good'", "the world answered 'good', not a Feedback"),
+    ],
+    ids=["raises", "hangs", "nan", "text", "no-feedback"],
+)
+def test_a_failing_world_is_counted_and_the_run_goes_on(tmp_path: Path, fault: str, reason: str) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(WORLD.format(fault=fault))
+    settings = {"tasks": 2, "eval_tasks": 1, "eval_samples": 1, "iterations": 2, "act_limit_s": 0.2}
+    config = configure(methods.get("grpo", n=4), world=f"{file}:Mine", **settings)
+    result = train(config, out=tmp_path / "run")
+    assert result.finished
+    rows = [
+        row for i in (1, 2) for row in pq.read_table(tmp_path / f"run/rollouts/iteration-{i:06d}.parquet").to_pylist()
+    ]
+    failed = [row for row in rows if row["failure"]]
+    assert failed
+    assert {row["failure"] for row in failed} == {reason}
+    assert {row["reward"] for row in failed} == {0.0}
+    assert sum(line.get("failures", 0) for line in result.metrics) == len(failed)

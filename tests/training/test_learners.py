@@ -1,0 +1,45 @@
+"""Roles that terms train: each a learner with an optimiser of its own, saved with the run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podium import Method, methods
+from podium.store.run import RunDirectory
+from podium.training.run import Run
+from podium.training.session import configure, resume, train
+
+SMALL: dict[str, Any] = {"world": "sums", "level": 3, "tasks": 4, "eval_tasks": 2, "eval_samples": 1, "eval_every": 0}
+
+
+def numbers(path: Path) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
+    return [{k: v for k, v in line.items() if k != "seconds"} for line in lines]
+
+
+def test_who_is_a_learner_follows_from_the_terms() -> None:
+    run = Run.make(configure("implicit-prm", world="sums"))
+    assert set(run.trainer.learners) == {"policy", "reward_model"}
+    assert set(run.trainer.roles) == {"ref"}
+    model, policy = (run.trainer.learners[name].policy for name in ("reward_model", "policy"))
+    assert all(p.requires_grad for p in model.parameters())
+    ours, theirs = dict(model.named_parameters()), dict(policy.named_parameters())
+    assert all(bool((ours[k] == theirs[k]).all()) and ours[k] is not theirs[k] for k in theirs)
+
+
+@pytest.mark.parametrize(
+    "method", [methods.implicit_prm(), methods.tppo(window=8), methods.safe_control(), methods.verl_effective_rank(n=4)]
+)
+def test_learners_and_memories_resume_to_the_bit(method: Method, tmp_path: Path) -> None:
+    config = configure(method, iterations=4, checkpoint_every=1, keep_checkpoints=9, **SMALL)
+    train(config, out=tmp_path / "whole")
+    train(config, out=tmp_path / "cut")
+    for later in RunDirectory(tmp_path / "cut").checkpoints()[2:]:
+        shutil.rmtree(later)
+    resume(tmp_path / "cut")
+    assert numbers(tmp_path / "cut") == numbers(tmp_path / "whole")
