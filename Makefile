@@ -36,7 +36,7 @@ docs: $(STAMP)
 parity: $(STAMP)
 	$(PYTHON) tests/parity/run.py
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml src/podium/policy/native/kernels.c src/podium/policy/native/kernels.h
 	@if [ ! -x $(PYTHON) ]; then \
 	  for python in python3.11 python3.12 python3; do \
 	    if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \

@@ -211,7 +211,13 @@ def _constant_rewards(method: Method) -> Iterable[Finding]:
 
 def _single_rollouts(method: Method) -> Iterable[Finding]:
     advantage = method.advantage
-    if getattr(method.rollout, "n", None) != 1 or not isinstance(advantage, Normalizer):
+    if getattr(method.rollout, "n", None) != 1:
+        return
+    for term in (t for t in method.objective if t.couples == "group"):
+        yield Finding(
+            "warning", f"{method.rollout!r} makes groups of one, so {term!r} has nothing to compare: sample more."
+        )
+    if not isinstance(advantage, Normalizer):
         return
     own = getattr(advantage, "key", None) == ("group",) and getattr(advantage, "baseline", None) is None
     if own and advantage.centre != "none":

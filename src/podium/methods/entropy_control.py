@@ -192,8 +192,8 @@ def qwenlong_aepo(
     clip: float = 0.2,
 ) -> Method:
     """Every domain is drawn alike. A = (r − mean of the group) / (std over all rollouts of its domain in the batch +
-    1e-6). Above the entropy `high`
-    rollouts without A > 0 and reward > 0 are left out, until it falls below `low`. On-policy GRPO without KL.
+    1e-6). Above the entropy `high` rollouts without A > 0 and reward > 0 are left out, until it falls below `low`.
+    On-policy GRPO without KL.
 
     With one domain and one group, inside the band, it is GRPO. The bounds are ours: the report prints none. The listing
     of the release has no memory and leaves them out inside the band, against its own text: `@listing`.

@@ -78,6 +78,10 @@ def implicit_prm(
     coefficient = 0 is RLOO on outcomes, whitened. Q values are partial sums of q, so the rewards of steps add up to the
     reward of the answer however it is cut.
     """
+    if n < 2:
+        raise PodiumError(
+            f"implicit-prm: n = {n}: a rollout is compared with the others of its group; take two or more."
+        )
     margin = 1e-6  # the bounds themselves are kept
     return Method(
         "implicit-prm",

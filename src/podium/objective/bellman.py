@@ -24,8 +24,8 @@ MEAN, OLD_MEAN = Signal("mean_logp", of="now"), Signal("mean_logp", of="old")
 class BellmanRegression(Term):
     """(q_t − y_t)² with q = rho · (log π − log π_old) and y_t = A + beta · rho · (mu_{t+1} − mu_old,t+1) as a constant.
 
-    mu is the mean of log π over the vocabulary in the next state of the turn: the value of acting there at random. Where
-    no trained token of the turn follows, it is 0.
+    mu is the mean of log π over the vocabulary in the next state of the turn: the value of acting there at random, and
+    0 where no trained token of the turn follows.
     """
 
     reference = "ROVER: Random Policy Valuation is Enough, https://github.com/tinnerhrhe/ROVER"
