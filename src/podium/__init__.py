@@ -66,6 +66,7 @@ __all__ = [
     "compare",
     "evaluate",
     "keep",
+    "lab",
     "methods",
     "objective",
     "resume",
@@ -82,6 +83,7 @@ _LATER = {
     "resume": "podium.training.session",
     "evaluate": "podium.evaluation.session",
     "compare": "podium.training.compare",
+    "lab": "podium.labs",
 }
 
 

@@ -80,3 +80,14 @@ def test_tasks_may_be_numbers_of_any_kind() -> None:
     for tasks in (torch.tensor([0.1, 0.2, 0.3]), torch.tensor([1, 2, 3]), [("a", 1), ("a", 2), ("b", 1)]):
         batch = Batch.from_rewards(torch.zeros(3), tasks)
         assert len(batch.random("group", "x").unique()) == 3
+
+
+def test_several_numbers_for_each_element_do_not_depend_on_its_place() -> None:
+    batch = Batch.from_rewards(torch.zeros(6), [0, 0, 0, 1, 1, 1])
+    wide = batch.random("rollout", "noise", 500)
+    assert wide.shape == (6, 500)
+    order = torch.tensor([4, 0, 5, 2, 1, 3])
+    assert torch.equal(batch.take("rollout", order).random("rollout", "noise", 500), wide[order])
+    assert torch.equal(batch.random("rollout", "noise", 20), wide[:, :20])  # more of them are more of the same
+    assert abs(float(wide.mean()) - 0.5) < 0.02
+    assert len(wide.unique()) > 2950

@@ -201,3 +201,8 @@ def test_they_train(slug: str, shown: str, tmp_path: Path) -> None:
 def test_they_train_without_a_number_that_is_not_one_where_all_answers_are_wrong(slug: str, tmp_path: Path) -> None:
     result = short_run(slug, tmp_path / "run", level=5, max_tokens=1, iterations=1)
     assert result.metrics[-1]["pass@1"] == 0  # and the run has not stopped at a norm that is not finite
+
+
+def test_groups_of_one_are_warned_of_before_anything_is_sampled() -> None:
+    for method in (methods.real(n=1), methods.drpo(n=1), methods.reg_grpo(n=1)):
+        assert any("groups of one" in finding.message for finding in method.check())

@@ -15,7 +15,9 @@ from podium import Batch, Method, PodiumError, methods
 from podium.core.batch import Purpose
 from podium.objective import Clip, PolicyGradient
 from podium.worlds.world import Answer, Feedback, Task
+from tests.conformance.case import Case
 from tests.conformance.helpers import differentiate
+from tests.conformance.registry import adapters
 from tests.methods.support import short_run
 
 
@@ -47,6 +49,61 @@ def prepared(method: Method, batch: Batch) -> Batch:
 def slope(method: Method, batch: Batch) -> Tensor:
     """[rollout, token] the gradient of the loss in the log-probabilities."""
     return batch.to_padded(differentiate(method.objective, prepared(method, batch)).grad_logp)
+
+
+# -- worked examples ---------------------------------------------------------------------------------------------------
+
+
+def test_hpt_worked_example() -> None:
+    same = [[-0.5, -0.5]] * 8
+    inputs = {
+        "logp": same,
+        "old_logp": [[-0.6, -0.5], *same[1:]],
+        "mask": [[1, 1]] * 8,
+        "rewards": [1, 0, 0, 1, 0, 0, 0, 0],
+        "group": [0] * 4 + [1] * 4,
+        "demo_logp": [[-0.4, -0.4], [-0.9, -0.3]],
+        "demo_mask": [[1, 1]] * 2,
+    }
+    hyper = {"gate": 0, "sft_coef": 1.0, "clip": None, "length_divisor": 2}
+    found = adapters()["hpt"](Case.of("hpt", inputs, hyper))
+    assert found["route"] == ["rl", "sft"]
+    assert found["pg_loss"] == pytest.approx(-0.0262927, abs=1e-6)
+    assert found["sft_loss"] == pytest.approx(0.6)
+    assert found["total_loss"] == pytest.approx(0.5737073, abs=1e-6)
+
+
+def test_calibrl_worked_example() -> None:
+    own, expert = [[-0.5, -0.5]] * 2, [-0.8, -0.3]
+    inputs = {
+        "logp": [*own, expert],
+        "old_logp": [*own, expert],
+        "mask": [[1, 1]] * 3,
+        "rewards": [1, 0, 1],
+        "group": [0, 0, 0],
+        "is_expert": [0, 0, 1],
+    }
+    found = adapters()["calibrl"](Case.of("calibrl", inputs, {"aggregation": "token-mean"}))
+    assert found["pg_loss"] == pytest.approx(0, abs=1e-12)
+    assert found["guided_loss"] == pytest.approx(0.03125)
+    assert found["total_loss"] == pytest.approx(0.003125)
+
+
+def test_grao_worked_example() -> None:
+    inputs = {
+        "logp": [[-0.5], [-1.0]],
+        "mask": [[1], [1]],
+        "reference_logp": [[-2.0]],
+        "reference_mask": [[1]],
+        "rewards": [3.0, 1.0],
+        "reference_reward": [4.0],
+        "group": [0, 0],
+    }
+    found = adapters()["grao"](Case.of("grao", inputs))
+    assert found["advantages"].tolist() == pytest.approx([1, -1])
+    assert found["reference_advantage"].tolist() == pytest.approx([2])
+    assert found["terms"][0].tolist() == pytest.approx([0.25, -2.0, 0.15], abs=1e-6)
+    assert found["loss"] == pytest.approx(1.6, abs=1e-6)
 
 
 # -- hpt ---------------------------------------------------------------------------------------------------------------

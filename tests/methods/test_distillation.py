@@ -10,11 +10,13 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from podium import Batch, Method, methods
+from podium import Batch, Method, PodiumError, Role, Signal, methods
 from podium import policy as policies
 from podium.core.build import Rollout, Turn
+from podium.objective import ValueLoss
 from podium.policy.functionals import Rows, entropy, logp_of, top
 from podium.training import annotate
+from podium.training.loop import iterate
 from podium.training.run import Run
 from podium.training.session import configure, resume, train
 from podium.worlds.world import Task
@@ -127,7 +129,6 @@ def test_the_help_is_another_ones_right_solution_never_its_own(tiny: Any) -> Non
 
 def test_the_teacher_is_a_moving_average_of_the_policy(tmp_path: Path) -> None:
     run = Run.make(configure(methods.srpo(n=4, rate=0.25), world="echo", tasks=2))
-    from podium.training.loop import iterate
 
     def weights(model: Any) -> torch.Tensor:
         return torch.cat([p.detach().reshape(-1) for p in model.parameters()]).clone()
@@ -138,6 +139,30 @@ def test_the_teacher_is_a_moving_average_of_the_policy(tmp_path: Path) -> None:
     now = weights(run.policy)
     assert not torch.equal(now, first)
     assert_close(weights(run.trainer.roles["teacher"]), 0.75 * first + 0.25 * now)
+
+
+def test_a_role_can_be_the_policy_itself_under_other_contexts() -> None:
+    method = methods.srpo(n=4).with_(roles=Role("teacher", source="policy", context="turn.sibling.context"))
+    run = Run.make(configure(method, world="echo", tasks=2))
+    assert run.trainer.roles["teacher"] is run.policy
+    batch, line = iterate(run)
+    assert line["grad_norm.policy"] > 0
+    helped = batch["rollout.sibling"]
+    own = run.trainer.provide(batch, [Signal("entropy", of="now")])
+    seen = run.trainer.provide(batch.without([Signal("entropy", of="teacher")]), [Signal("entropy", of="teacher")])
+    gap = (own["token.now.entropy"] - seen["token.teacher.entropy"]).abs()
+    alike = batch.reduce(gap, "token", "rollout", "max") < 1e-4
+    assert helped.any()
+    assert torch.equal(alike, ~helped)  # only who has help sees another prompt
+
+
+def test_roles_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(PodiumError, match="moving average of the policy, so it cannot be 'other/model'"):
+        Role("teacher", source="other/model", decay=0.9)
+    trained = methods.srpo() | ValueLoss(None, trains="teacher")
+    assert any("a term trains it as well" in f.message for f in trained.check())
+    blind = methods.srpo().with_(roles=Role("teacher", context="turn.nothing"))
+    assert any("'turn.nothing', which nothing writes" in f.message for f in blind.check())
 
 
 def test_a_resumed_run_has_the_teacher_that_it_left(tmp_path: Path) -> None:

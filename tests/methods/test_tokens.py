@@ -43,14 +43,6 @@ def test_top_k_keeps_exactly_its_budget_in_each_rollout(rule: str, rounded: int)
     assert batch.reduce(chosen.double(), "token", "rollout", "sum").tolist() == wanted.clamp(min=1).tolist()
 
 
-def test_above_rank_is_strictly_above_the_order_statistic() -> None:
-    batch = Batch.from_padded(
-        torch.ones(1, 10), [0], {"token.now.entropy": torch.arange(10, dtype=torch.float64)[None].flip(1)}
-    )
-    chosen = SelectTokens(share=0.3, scope="rollout", rule="above_rank")(batch)["token.selected"]
-    assert chosen.tolist() == [True, True] + [False] * 8  # 9 and 8: above the value at place 7
-
-
 def test_demonstrations_can_be_selected_though_they_do_not_count() -> None:
     batch = random_update(**{"rollout.purpose": torch.tensor([4] * 6, dtype=torch.int8)})
     assert bool(SelectTokens()(batch)["token.selected"].any())

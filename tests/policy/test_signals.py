@@ -335,3 +335,13 @@ def test_a_signal_is_asked_for_at_the_level_of_its_functional(drift: Signal) -> 
         tiny.policy().signals(batch, [Signal("drift")])
     with pytest.raises(PodiumError, match="'token' or of a whole 'rollout'"):
         functional("wide", level="group")
+
+
+@EITHER
+def test_a_rollout_in_which_the_world_wrote_everything_counts_as_empty(family: str, drift: Signal) -> None:
+    given = Rollout(task=0, turns=[Turn((7, 8, 9), context=(5, 6), origin=["given"] * 3)])
+    written = Rollout(task=0, turns=[Turn((7, 8), context=(5, 6))])
+    policy = tiny.policy(family)
+    for made, rows in (([given], [0]), ([given, written], [0, 2])):
+        found = policy.signals(Batch.from_rollouts(made), [drift, LOGP])
+        assert found[drift][:, 0].tolist() == rows

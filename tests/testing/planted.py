@@ -263,7 +263,7 @@ class KeepsObjects(_MeanReward):
     """Has a state that no file can hold."""
 
     def observe(self, state: State, batch: Batch) -> State:
-        return {"table": state["table"].write(batch["group.task"], self.mean(batch)), "last": batch}
+        return {"table": state["table"].write(batch["group.task"], self.mean(batch)), "last": batch.by("rollout")}
 
 
 class ChangesInPlace(_MeanReward):

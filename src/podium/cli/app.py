@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from podium import __version__
-from podium.cli import methods, train, worlds
+from podium.cli import lab, methods, train, worlds
 from podium.cli.console import error, line
 from podium.core.errors import PodiumError
 
@@ -23,6 +23,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, help="Reinforceme
 app.command()(train.train)
 app.command("eval")(train.evaluate)
 app.command()(train.compare)
+app.command()(lab.lab)
 app.add_typer(methods.app, name="methods")
 app.add_typer(worlds.app, name="worlds")
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from podium.cli import contrast
 from podium.cli.console import OUT, line, table
 from podium.cli.load import join, load, pair
 from podium.core.errors import PodiumError
@@ -82,7 +83,8 @@ def train(
     if not result.finished:
         line(f"Stopped. Go on with: podium train --resume {result.path}")
     first, last = result.evaluations[0], result.evaluations[-1]
-    line(f"Held-out pass@1: {first['eval.pass@1']:.3f} before, {last['eval.pass@1']:.3f} after.", style="bold")
+    when = "after" if result.finished else f"after iteration {last['iteration']}"
+    line(f"Held-out pass@1: {first['eval.pass@1']:.3f} before, {last['eval.pass@1']:.3f} {when}.", style="bold")
     line(f"Report: {page}")
 
 
@@ -127,24 +129,27 @@ def evaluate(
     temperature: Annotated[float, typer.Option(help="0: the most likely answer.")] = 1.0,
     device: Device = None,
     changes: Annotated[list[str] | None, typer.Option("--set", help="A dial of the world: world.noise=0.1.")] = None,
+    compare: Annotated[
+        str | None, typer.Option(help="A model or run to set it beside; alone: the model that the run started from.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
-    """Measure a model or a run on held-out tasks: pass@k, avg@k, maj@k, length, entropy, distinct right answers."""
-    from podium.evaluation.session import evaluate as measure
+    """Measure a model or a run on held-out tasks: pass@k, avg@k, maj@k, length, entropy, distinct right answers; or
+    beside another, what it has won and lost."""
+    from podium.evaluation import session
 
-    settings = {path.removeprefix("world."): value for path, value in map(pair, changes or [])}
+    settings: dict[str, Any] = {path.removeprefix("world."): value for path, value in map(pair, changes or [])}
     settings |= {} if level is None else {"level": level}
-    found = measure(
-        target,
-        world=world,
-        ks=_numbers(k or ["1", "8"]),
-        tasks=tasks,
-        samples=samples,
-        seed=seed,
-        temperature=temperature,
-        device=device or "cpu",
-        **settings,
-    )
+    settings |= {"world": world, "tasks": tasks, "seed": seed, "temperature": temperature, "device": device or "cpu"}
+    if compare is not None:
+        ks = _numbers(k or ["1,8,64" if samples is None else f"1,{samples}"])
+        beside = session.contrast(target, compare, ks=ks, samples=samples, **settings)
+        if json:
+            line(dumps(beside.as_dict()))
+        else:
+            contrast.show(beside)
+        return
+    found = session.evaluate(target, ks=_numbers(k or ["1", "8"]), samples=samples, **settings)
     if json:
         line(dumps({name: measured.as_dict() for name, measured in found.items()}))
         return
@@ -155,12 +160,16 @@ def evaluate(
 
 
 def spread(arguments: Sequence[str]) -> list[str]:
-    """What was typed, with `--k 1 8 64` as `--k 1 --k 8 --k 64`: an option that takes all the numbers after it."""
+    """What was typed, with `--k 1 8 64` as `--k 1 --k 8 --k 64`, an option that takes all the numbers after it, and
+    with the run's own base where `--compare` stands alone."""
     told: list[str] = []
     for number, word in enumerate(arguments):
         # A number goes on with the list if everything between it and its --k is a number too.
         more = NUMBERS.fullmatch(word) and told[-2:-1] == ["--k"] and arguments[number - 1] != "--k"
         told += ["--k", word] if more else [word]
+        following = arguments[number + 1] if number + 1 < len(arguments) else "-"
+        if word == "--compare" and following.startswith("-"):
+            told.append("base")
     return told
 
 

@@ -70,7 +70,7 @@ def check(method: Method, columns: Iterable[str] = (), signals: Iterable[str] | 
     have |= {column for column, need in ANNOTATIONS.items() if need is None or need in have}
     return [
         *_unmet(method, set(have), set(_computed() if signals is None else signals)),
-        *_unseen(method, have),
+        *_roles(method, have),
         *_no_learner(method),
         *_unfollowed(method),
         *_normalised_twice(method),
@@ -145,8 +145,11 @@ def _height(column: str) -> int:
     return {"token": 0, "rollout": 2, "group": 3, "batch": 4}.get(column.partition(".")[0], 1)
 
 
-def _unseen(method: Method, have: set[str]) -> Iterable[Finding]:
+def _roles(method: Method, have: set[str]) -> Iterable[Finding]:
+    trained = {term.trains for term in method.objective}
     for role in method.roles:
+        if role.decay is not None and role.name in trained:
+            yield Finding("error", f"{role!r} is a moving average of the policy, but a term trains it as well.")
         if role.context is not None and role.context not in have:
             yield Finding("error", f"{role!r} reads the contexts {role.context!r}, which nothing writes.")
 

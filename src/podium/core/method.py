@@ -40,6 +40,8 @@ class Role(Value):
     def __post_init__(self) -> None:
         within(self, "heads", 1)
         within(self, "decay", 0, 1, optional=True)
+        if self.decay is not None and self.source not in ("initial", "policy"):
+            raise PodiumError(f"Role {self.name!r} is a moving average of the policy, so it cannot be {self.source!r}.")
 
 
 class Method(Value):

@@ -13,7 +13,8 @@ class Signal:
     """What to compute (`logp`, `entropy`, `value`, …), by whom, and with which settings.
 
     `of` is `sampler` (under the distribution sampled from), `old` (the trainer's weights before the first update),
-    `now` (the weights of the current update), or the name of a role (`ref`, `critic`, …).
+    `now` (the weights of the current update), or the name of a role (`ref`, `critic`, …). A setting is a number, or the
+    name of a column of rollouts that holds one for each: `Signal("logp", of="ref", power="rollout.power")`.
     """
 
     name: str

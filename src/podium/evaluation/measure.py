@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from podium.core.build import Rollout
 from podium.core.errors import PodiumError
 from podium.evaluation.passk import confidence, majority_at_k, pass_at_k
+from podium.evaluation.resample import Measure
 from podium.rollout.plan import Plan, Play, TaskRequest
 from podium.sampler.request import Sampling
 from podium.training.driver import Driver
@@ -20,21 +20,6 @@ __all__ = ["Measure", "held_out", "measure"]
 
 # Evaluation draws from streams that training never uses.
 EVALUATION = 1 << 40
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A number with its 95 % confidence interval over tasks."""
-
-    mean: float
-    low: float
-    high: float
-
-    def as_dict(self) -> dict[str, float]:
-        return {"mean": self.mean, "low": self.low, "high": self.high}
-
-    def __str__(self) -> str:
-        return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
 def held_out(

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["confidence", "majority_at_k", "pass_at_k"]
+__all__ = ["confidence", "majority_at_k", "pass_at_k", "pass_curve"]
 
 
 def pass_at_k(n: int, correct: int, k: int) -> float:
@@ -18,6 +19,13 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
     if n - correct < k:
         return 1.0
     return 1.0 - math.prod((n - correct - i) / (n - i) for i in range(k))
+
+
+def pass_curve(n: int, correct: int) -> NDArray[np.float64]:
+    """[k − 1] pass@k for k = 1 to n."""
+    k = np.arange(n, dtype=np.float64)
+    curve: NDArray[np.float64] = 1.0 - np.cumprod(np.maximum(n - correct - k, 0) / (n - k))
+    return curve
 
 
 def majority_at_k(answers: Sequence[str], correct: Sequence[bool], k: int) -> float:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from podium import policy as policies
 from podium import worlds
+from podium.core.build import Rollout
 from podium.core.errors import PodiumError, nearest
+from podium.evaluation.contrast import Contrast, tally
 from podium.evaluation.measure import Measure, held_out, measure
 from podium.sampler.local import LocalSampler
 from podium.store.run import RunDirectory
 from podium.training.config import Config
 from podium.training.driver import Driver
+from podium.worlds.world import World
 
-__all__ = ["evaluate"]
+__all__ = ["BASE", "contrast", "evaluate"]
+
+BASE = "base"  # in place of a model: the one that the run started from
 
 
 def evaluate(
@@ -37,32 +43,90 @@ def evaluate(
     """
     wanted = max(ks, default=1) if samples is None else samples
     _check_counts(ks, tasks, wanted)
-    model, settings, limit_s = str(target), dict(world_settings), 10.0
-    if (Path(target) / "config.yaml").is_file():
-        directory = RunDirectory(target)
-        config = Config.from_yaml(directory.read_config())
-        if not directory.checkpoints():
-            raise PodiumError(f"The run {target} has no checkpoint yet.")
-        model = str(directory.checkpoints()[-1] / "policy")
-        if world is None:
-            world, settings = config.world, {**(config.world_settings or {}), **settings}
-        max_tokens, limit_s = max_tokens or config.max_tokens, config.act_limit_s
-    elif world is None:
+    place = _Place.find(world, world_settings, _config(target), max_tokens)
+    if place is None:
         _check_there(Path(target))
         raise PodiumError(f"{target} is a model and has no world of its own: name one with --world.")
-    place = worlds.get(world, **settings)
-    _check_there(Path(target))
-    policy = policies.load(model, device=device)
-    driver = Driver(LocalSampler(policy), place, follow_up=policy.follow_up, act_limit_s=limit_s)
-    groups = held_out(
-        driver,
-        tasks=tasks,
-        samples=wanted,
-        max_tokens=max_tokens or place.max_tokens,
-        seed=seed,
-        temperature=temperature,
-    )
+    groups = place.sample(target, device, tasks=tasks, samples=wanted, seed=seed, temperature=temperature)
     return measure(groups, ks)
+
+
+def contrast(
+    target: str | Path,
+    base: str | Path = BASE,
+    *,
+    world: str | None = None,
+    ks: Sequence[int] = (1, 8, 64),
+    tasks: int = 128,
+    samples: int | None = None,
+    seed: int = 0,
+    temperature: float = 1.0,
+    max_tokens: int | None = None,
+    device: str = "cpu",
+    **world_settings: Any,
+) -> Contrast:
+    """A run or model beside the model that it began as, or another: the same prompts and random streams for both.
+
+    The world is the run's, or that of `base` where it is a run, unless one is named.
+    """
+    wanted = max(ks, default=1) if samples is None else samples
+    _check_counts(ks, tasks, wanted)
+    config = _config(target)
+    if base == BASE:
+        if config is None:
+            _check_there(Path(target))
+            raise PodiumError(f"{target} is a model, which did not start from another: name one with --compare MODEL.")
+        base = config.model
+    place = _Place.find(world, world_settings, config or _config(base), max_tokens)
+    if place is None:
+        _check_there(Path(target))
+        raise PodiumError(f"{target} and {base} are models and have no world of their own: name one with --world.")
+    counts = {"tasks": tasks, "samples": wanted, "seed": seed, "temperature": temperature}
+    before, after = (tally(place.sample(model, device, **counts)) for model in (base, target))
+    return Contrast(before, after, tuple(ks))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a model is measured."""
+
+    world: World
+    max_tokens: int
+    act_limit_s: float
+
+    @classmethod
+    def find(
+        cls, world: str | None, settings: dict[str, Any], config: Config | None, max_tokens: int | None
+    ) -> _Place | None:
+        """The world that was named, or the run's with these changes; None where neither is there."""
+        if world is None and config is None:
+            return None
+        if world is None and config is not None:
+            world, settings = config.world, {**(config.world_settings or {}), **settings}
+        made = worlds.get(world or "", **settings)
+        limit = max_tokens or (config.max_tokens if config else None) or made.max_tokens
+        return cls(made, limit, config.act_limit_s if config else 10.0)
+
+    def sample(self, target: str | Path, device: str, **counts: Any) -> list[list[Rollout]]:
+        """Rollouts of a run's last checkpoint, or of a model, on held-out tasks."""
+        _check_there(Path(target))
+        policy = policies.load(_weights(target), device=device)
+        driver = Driver(LocalSampler(policy), self.world, follow_up=policy.follow_up, act_limit_s=self.act_limit_s)
+        return held_out(driver, max_tokens=self.max_tokens, **counts)
+
+
+def _config(target: str | Path) -> Config | None:
+    """How a run was made; None for a model."""
+    if not (Path(target) / "config.yaml").is_file():
+        return None
+    if not RunDirectory(target).checkpoints():
+        raise PodiumError(f"The run {target} has no checkpoint yet.")
+    return Config.from_yaml(RunDirectory(target).read_config())
+
+
+def _weights(target: str | Path) -> str:
+    found = RunDirectory(target).checkpoints()
+    return str(found[-1] / "policy") if found else str(target)
 
 
 def _check_counts(ks: Sequence[int], tasks: int, samples: int) -> None:

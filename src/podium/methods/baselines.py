@@ -8,6 +8,7 @@ from podium.advantage import Halves, Normalize, ShrunkBaseline, SuccessPrior
 from podium.core.errors import PodiumError
 from podium.core.method import Method, Role
 from podium.core.schedule import Number, Restarts
+from podium.core.watch import Watch
 from podium.keep import DropSolved
 from podium.methods.catalogue import recipe
 from podium.objective import KL, Aggregate, Clip, PolicyGradient, Updates
@@ -75,6 +76,7 @@ def mc_grpo(
         advantage=Normalize(centre="lower_median", scale=scale, epsilon=epsilon, singleton="zero"),
         shape=(*((Rescale("credited", key=("group",)),) if compensate else ()), DropPivot()),
         objective=(PolicyGradient(clip=Clip(clip, clip), aggregate=Aggregate("token mean, rollout mean")),),
+        evaluate=(Watch("rollout.keep.pivot"),),
         updates=Updates(epochs=2),
     )
     anchor = KL("k3", coefficient=kl, aggregate=Aggregate("token mean, rollout mean"))

@@ -81,7 +81,7 @@ def siren(
         clip=Clip(clip, clip, dual=dual), aggregate=Aggregate(f"token sum / {max_length}, rollout mean of all")
     )
     pull = EntropyTarget(
-        Follow("anchor.level", initial=float("nan")),
+        Follow("anchor.level", initial=-1.0),
         top_p=top_p,
         where="token.peak",
         aggregate=SEQUENCE_MEAN,
@@ -166,6 +166,7 @@ def light_if(
             keep=(RouteBySuccess(gate=1),),
             shape=(SelectTokens("surplus", share, rule="floor", trade=trade),),
             objective=(Likelihood(where=SELECTED),),
+            evaluate=(Watch(SELECTED),),
         )
     if phase != "rl":
         raise PodiumError(f"light-if: phase = {phase!r} is not 'rl' or 'sft'.")
@@ -233,7 +234,7 @@ def dcpo_distribution(
     cap = 0, or an entropy at its target, is GRPO. Without any success a is 0, where the release divides by 0.
     """
     shift = VirtualTemperature(
-        Follow("entropy.temperature", initial=hot), Follow("entropy.gap", initial=target), cap, success
+        Follow("setpoint.temperature", initial=hot), Follow("setpoint.gap", initial=target), cap, success
     )
     return Method(
         "dcpo-distribution",

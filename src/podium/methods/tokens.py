@@ -67,6 +67,7 @@ def high_entropy_tokens(
     method = dapo(n=n, clip_low=clip_low, clip_high=clip_high).with_(
         name="high-entropy-tokens",
         objective=PolicyGradient(clip=Clip(clip_low, clip_high, dual=dual), where=SELECTED, over=over),
+        evaluate=Watch(SELECTED),
     )
     return method | SelectTokens("entropy", share, scope=scope, rule=rule, of=of)
 
@@ -100,6 +101,7 @@ def steer(
         shape=(SpareEntropy(low, high, mapping),),
         objective=(PolicyGradient(clip=Clip(clip_low, clip_high, dual=dual)),),
         updates=Updates(mini_batches=16),
+        evaluate=(Watch("token.weight.entropy"),),
     )
 
 
@@ -134,7 +136,7 @@ def d3s(
         advantage=Normalize(),
         shape=(chosen, SelectTokens("stake", Linear(*tokens, over=over), rule="ceil", of="old")),
         objective=(PolicyGradient(ratio=ratio, clip=Clip(clip, clip), where=SELECTED),),
-        evaluate=(Watch("rollout.keep.spread"), Watch(SELECTED)),
+        evaluate=(Watch(SELECTED),),
     )
 
 
@@ -225,14 +227,14 @@ def lp_reg(
         advantage=Normalize(),
         shape=(
             SelectTokens("surprise", share, rule="floor", sign="negative", none_below=2),
-            BelowAnchor("old", min_p),
+            BelowAnchor("old", min_p, clip_low),
         ),
         objective=(
-            PolicyGradient(clip=Clip(clip_low, clip_high), where="token.rest", over="all"),
-            PolicyGradient(where=starved, over="all"),
+            PolicyGradient(clip=Clip("token.clip_low", clip_high)),
             KL("k3", anchor="old", min_p=min_p, limit=10.0, where=starved, over="all", coefficient=beta),
         ),
         updates=Updates(mini_batches=mini_batches),
+        evaluate=(Watch(starved),),
     )
 
 
@@ -261,12 +263,13 @@ def hapo_heterogeneous(
 
     Tokens are drawn at T (1 + warmth · ĥ) for the ĥ of their own step, on the scale of the batch before.
 
-    alpha = beta = warmth = 0 with equal lengths is DAPO up to the population std. In the release certain tokens have the wrong
-    sign and count as uncertain: `@release`.
+    alpha = beta = warmth = 0 with equal lengths is DAPO up to the population std. In the release certain tokens have
+    the wrong sign and count as uncertain: `@release`.
     """
     bounds = Clip("token.clip_low", "token.clip_high", dual=dual)
     objective = PolicyGradient(clip=bounds)
     method = dapo(n=n).with_(name="hapo-heterogeneous", advantage=TokenWeighted(), objective=objective)
+    method = method.with_(evaluate=Watch("token.clip_high"))
     method = method | HeterogeneousTokens(clip_low, clip_high, alpha, beta, pivot, sign)
     if warmth == 0:
         return method

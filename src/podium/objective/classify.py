@@ -67,7 +67,9 @@ class _Scored(Term):
         """[rollout] s / τ, compared within the group. The gradient flows through the mean, and through `std`."""
         x = self.scores(batch) / self.temperature
         groups = batch.by("rollout", "group", where=batch.trained("rollout"))
-        centred = Normalizer(centre=self.centre, scale="none").normalized(groups, x)
+        # Alone in its group, a rollout is its own mean; of the others there are none.
+        singleton = "zero" if self.centre == "mean" else "raw"
+        centred = Normalizer(centre=self.centre, scale="none", singleton=singleton).normalized(groups, x)
         if self.scale == "none":
             return centred
         std = groups.std(stop_gradient(x) if self.scale == "held" else x)

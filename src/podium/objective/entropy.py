@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import field
 from typing import Any
 
@@ -68,7 +67,7 @@ class Entropy(Term):
 class EntropyTarget(Term):
     """(H̄ − H*)² or |H̄ − H*|: a pull of the mean entropy towards a target; `aggregate` says how the mean is taken.
 
-    Without a token to take it from, and while the target is not known (NaN), there is no pull.
+    Without a token to take it from, and while the target is not known (below 0), there is no pull.
     """
 
     level = "batch"
@@ -110,7 +109,7 @@ class EntropyTarget(Term):
 
     def loss(self, batch: Batch) -> Tensor:
         mean, target = self.mean_entropy(batch), float(self.target)
-        gap = mean - (mean.detach() if math.isnan(target) else target)
+        gap = mean - (stop_gradient(mean) if target < 0 else target)
         pull = gap.square() if self.distance == "square" else gap.abs()
         return pull.reshape(1)
 

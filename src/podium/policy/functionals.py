@@ -267,7 +267,8 @@ def evaluate(
     found = iter(_by_chunks(rows, single, width, chunk) if single else [])
     each = [_recomputed(rows.take(places), whole) for places in rollouts] if whole else []
     joined = iter([torch.stack(values) for values in zip(*each, strict=True)])
-    return [next(found if level_of(name) == "token" else joined) for (name, _), _ in wanted]
+    nobody = rows.hidden.new_zeros(0)  # where no rollout has a row
+    return [next(found) if level_of(name) == "token" else next(joined, nobody) for (name, _), _ in wanted]
 
 
 def _by_chunks(rows: Rows, wanted: Sequence[tuple[Wanted, bool]], width: int, chunk: int) -> list[Tensor]:

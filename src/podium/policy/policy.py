@@ -195,15 +195,17 @@ class Policy:
         self, batch: Batch, question: Question, value: Tensor | None, wanted: tuple[Wanted, bool], temperature: float
     ) -> Tensor:
         """[rollout] the values of rollouts that wrote something, and what the functional says of nothing at all."""
+        wrote = np.zeros(0, dtype=np.int64) if question.rollout is None else question.rollout
+        present = torch.from_numpy(np.unique(wrote[wrote >= 0])).to(batch.device)
+        if value is not None and len(present) == len(batch):
+            return value.to(device=batch.device, dtype=batch.dtype)
         none = torch.zeros(0, self.config.hidden_size, device=self.device, dtype=self.dtype)
         head = torch.zeros(0, self.vocabulary, device=self.device)
         empty = Rows(none, none[:, 0].long(), lambda _: head, temperature, self._value_head)
         (blank,) = evaluate(empty, [wanted], self.vocabulary, rollouts=[none[:, 0].long()])
         everyone = blank.to(device=batch.device, dtype=batch.dtype).expand(len(batch), *blank.shape[1:])
-        if value is None:
+        if value is None or not len(present):
             return everyone
-        assert question.rollout is not None
-        present = torch.from_numpy(np.unique(question.rollout[question.rollout >= 0])).to(batch.device)
         return everyone.index_copy(0, present, value.to(device=batch.device, dtype=batch.dtype))
 
     def score(

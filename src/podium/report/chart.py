@@ -1,4 +1,4 @@
-"""Line charts as SVG text: enough for curves of a run, with bands for intervals."""
+"""Charts as SVG text: curves with bands for intervals, points, and stacked bars."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Series", "chart"]
+__all__ = ["Series", "bars", "chart"]
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 380, 220, 52, 12, 30, 34
 COLOURS = ("#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2", "#be185d", "#4d7c0f")
+GREY = "#8b94a3"  # legible on light and on dark
 
 
 @dataclass(frozen=True)
@@ -22,9 +23,11 @@ class Series:
     y: Sequence[float]
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
+    style: str = "line"  # line, dashed (in grey, for what the others are held against), dots or thin
+    colour: int | None = None  # which colour of the palette; None: that of its place
 
 
-def chart(title: str, series: Sequence[Series], *, x_label: str = "iteration") -> str:
+def chart(title: str, series: Sequence[Series], *, x_label: str = "iteration", log_x: bool = False) -> str:
     """One chart with a curve a series; values that are not finite are left out."""
     drawn = [s for s in series if any(math.isfinite(v) for v in s.y)]
     if not drawn:
@@ -35,8 +38,11 @@ def chart(title: str, series: Sequence[Series], *, x_label: str = "iteration") -
     ticks = _ticks(min(ys), max(ys))
     y0, y1 = ticks[0], ticks[-1]
 
+    def along(x: float) -> float:
+        return math.log2(x) if log_x else x
+
     def px(x: float) -> float:
-        return LEFT + (x - x0) / ((x1 - x0) or 1) * (WIDTH - LEFT - RIGHT)
+        return LEFT + (along(x) - along(x0)) / ((along(x1) - along(x0)) or 1) * (WIDTH - LEFT - RIGHT)
 
     def py(y: float) -> float:
         return HEIGHT - BOTTOM - (y - y0) / ((y1 - y0) or 1) * (HEIGHT - TOP - BOTTOM)
@@ -47,31 +53,67 @@ def chart(title: str, series: Sequence[Series], *, x_label: str = "iteration") -
         y = py(tick)
         parts.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" class="grid"/>')
         parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" class="tick" text-anchor="end">{tick:g}</text>')
-    for x, anchor in ((x0, "start"), (x1, "end")):
-        parts.append(f'<text x="{px(x):.1f}" y="{HEIGHT - 18}" class="tick" text-anchor="{anchor}">{x:g}</text>')
+    marks = [2.0**e for e in range(math.ceil(along(x0)), int(along(x1)) + 1)] if log_x else _ticks(x0, x1)
+    for x in [m for m in marks if x0 <= m <= x1] or [x0]:
+        parts.append(f'<text x="{px(x):.1f}" y="{HEIGHT - 20}" class="tick" text-anchor="middle">{_short(x)}</text>')
     middle = (LEFT + WIDTH - RIGHT) / 2
     parts.append(f'<text x="{middle}" y="{HEIGHT - 6}" class="tick" text-anchor="middle">{html.escape(x_label)}</text>')
     for number, s in enumerate(drawn):
-        colour = COLOURS[number % len(COLOURS)]
+        colour, dash = _colour(number, s), ' stroke-dasharray="5 4"' if s.style == "dashed" else ""
         if s.low is not None and s.high is not None:
             edge = [(px(x), py(v)) for x, v in zip(s.x, s.high, strict=True)]
             edge += [(px(x), py(v)) for x, v in reversed(list(zip(s.x, s.low, strict=True)))]
             parts.append(f'<polygon points="{_points(edge)}" fill="{colour}" opacity="0.15"/>')
         line = [(px(x), py(y)) for x, y in zip(s.x, s.y, strict=True) if math.isfinite(y)]
-        parts.append(f'<polyline points="{_points(line)}" fill="none" stroke="{colour}" stroke-width="1.8"/>')
-        if len(line) <= 30:
+        if s.style != "dots":
+            width = 1 if s.style == "thin" else 1.8
+            shape = f'fill="none" stroke="{colour}" stroke-width="{width}"{dash}'
+            parts.append(f'<polyline points="{_points(line)}" {shape}/>')
+        if len(line) <= 30 and s.style in ("line", "dots"):
             parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.4" fill="{colour}"/>' for x, y in line]
     return "".join(parts) + "</svg>" + _legend(drawn)
 
 
+def bars(title: str, rows: Sequence[tuple[str, Sequence[float]]], parts: Sequence[str], *, x_label: str) -> str:
+    """A bar a row, stacked from what its parts count; the number is written where there is room."""
+    total = max(sum(values) for _, values in rows) or 1.0
+    left, step = 130, 34
+    height = TOP + step * len(rows) + BOTTOM
+    drawn = [f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{html.escape(title)}">']
+    drawn.append(f'<text x="{LEFT}" y="16" class="title">{html.escape(title)}</text>')
+    for place, (name, values) in enumerate(rows):
+        x, y = float(left), TOP + step * place + 4
+        drawn.append(f'<text x="{left - 6}" y="{y + 16}" class="tick" text-anchor="end">{html.escape(name)}</text>')
+        for number, value in enumerate(values):
+            width = value / total * (WIDTH - left - RIGHT)
+            colour = COLOURS[number % len(COLOURS)]
+            drawn.append(f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="24" fill="{colour}"/>')
+            if width > 9 * len(f"{value:g}"):
+                shown = f'x="{x + width / 2:.1f}" y="{y + 16}" class="count" text-anchor="middle"'
+                drawn.append(f"<text {shown}>{value:g}</text>")
+            x += width
+    middle = (left + WIDTH - RIGHT) / 2
+    drawn.append(f'<text x="{middle}" y="{height - 12}" class="tick" text-anchor="middle">{html.escape(x_label)}</text>')
+    return "".join(drawn) + "</svg>" + _legend([Series(part, (), ()) for part in parts])
+
+
+def _colour(number: int, series: Series) -> str:
+    return GREY if series.style == "dashed" else COLOURS[(number if series.colour is None else series.colour) % len(COLOURS)]
+
+
 def _legend(series: Sequence[Series]) -> str:
-    if len(series) < 2:
+    named = [(n, s) for n, s in enumerate(series) if s.name]
+    if len(named) < 2:
         return ""
     items = "".join(
-        f'<span><i style="background:{COLOURS[n % len(COLOURS)]}"></i>{html.escape(s.name)}</span>'
-        for n, s in enumerate(series)
+        f'<span><i style="background:{_colour(n, s)}"></i>{html.escape(s.name)}</span>' for n, s in named
     )
     return f'<div class="legend">{items}</div>'
+
+
+def _short(value: float) -> str:
+    """A tick as a person would write it."""
+    return f"{value / 1e6:g}M" if value >= 1e6 else f"{value / 1e3:g}k" if value >= 1e4 else f"{value:g}"
 
 
 def _points(points: Sequence[tuple[float, float]]) -> str:

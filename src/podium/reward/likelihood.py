@@ -66,18 +66,17 @@ class AnswerLikelihood(Reward):
 
 
 class AnswerPerplexity(Metric):
-    """log of a group's mean of exp(Σ l), and exp(−mean of l), for the right answer's tokens."""
+    """log of a group's mean of exp(Σ l), and exp(−mean of Σ l / length), for the right answer's tokens."""
 
     reference = "Likelihood-Based Reward Designs for General LLM Reasoning"
 
-    needs = (answer_signal("logprob", "old"), answer_signal("avg_logprob", "old"))
+    needs = (answer_signal("logprob", "old"), "rollout.answer.ids")
     provides = ("group.answer.mc_logprob", "batch.answer.perplexity")
 
     def __call__(self, batch: Batch) -> Columns:
-        total, mean = (batch[need] for need in self.needs)
-        groups = batch.by("rollout", "group")
-        count = batch.by("rollout").agg.count().to(batch.dtype)
+        total, groups, everyone = batch[self.needs[0]], batch.by("rollout", "group"), batch.by("rollout").agg
+        length = torch.tensor([max(len(ids), 1) for ids in batch["rollout.answer.ids"]], device=batch.device)
         return {
             "group.answer.mc_logprob": groups.agg.mean(log_mean_exp(groups, total)),
-            "batch.answer.perplexity": (-batch.by("rollout").agg.mean(mean)).exp() * (count > 0),
+            "batch.answer.perplexity": (-everyone.mean(total / length)).exp().where(everyone.count() > 0, 0),
         }

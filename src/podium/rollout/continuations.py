@@ -132,12 +132,12 @@ def _as_text(recited: Rollout, text: tuple[int, ...]) -> Rollout:
 def _continued(
     whole: Rollout, text: tuple[int, ...], start: int, completion: Completion, index: int, k: int
 ) -> Rollout:
+    """What the model wrote from `start` on, beside the `k` tokens that stand there."""
     truth = text[start : start + k]
     beside = [*(float(i) for i in truth), *[-1.0] * len(completion.ids)][: len(completion.ids)]
     like = whole.turns[-1]
-    captured = {f"sampler.{name}": completion.captured.get(name, (0.0,) * len(completion.ids)) for name in ("entropy",)}
     tokens: dict[str, Sequence[float]] = {name: (0.0,) * len(completion.ids) for name in like.tokens}
-    tokens |= {"sampler.logp": completion.logp, **captured, "truth": beside}
+    tokens |= {"sampler.logp": completion.logp, "sampler.entropy": completion.captured["entropy"], "truth": beside}
     origin = [Origin.policy.name] * len(completion.ids)
     turn = Turn(completion.ids, text[:start], origin=origin, columns=like.columns, tokens=tokens)
     columns = {

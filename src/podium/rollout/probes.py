@@ -6,7 +6,6 @@ import dataclasses
 import math
 from typing import Any
 
-from podium.core.batch import Purpose
 from podium.core.build import Rollout
 from podium.core.errors import within
 from podium.core.part import Need
@@ -50,9 +49,9 @@ class StepProbes(Sample):
     def plan(self, task: TaskRequest) -> Plan:
         rollouts = yield from super().plan(task)
         sampling = Sampling(temperature=self.probe_temperature, max_tokens=self.probe_tokens)
-        wave = 1 + len(Purpose)  # other random numbers than any wave of the rollouts themselves
         steps = yield [
-            Interrupt(task, r, self.after, self.probe, self.probe_n, sampling, wave, self.answer) for r in rollouts
+            Interrupt(task, r, self.after, self.probe, self.probe_n, sampling, wave=1, answer=self.answer)
+            for r in rollouts
         ]
         return [_segmented(r, found) for r, found in zip(rollouts, steps, strict=True)]  # type: ignore[arg-type]
 

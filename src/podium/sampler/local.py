@@ -233,7 +233,7 @@ class LocalSampler:
         self._captured = {name: grown(x, *shape, *x.shape[2:]) for name, x in self._captured.items()}
         had = self._ints.shape[1]
         self._ints, self._numbers = grown(self._ints, 6, shape[0] - 1), grown(self._numbers, NUMBERS, shape[0] - 1)
-        self._numbers[:, had:] = 1.0
+        self._numbers[:WARMTH, had:] = 1.0  # rows that nobody uses are drawn too: plainly, with steady warmth
 
     def _begin(self, jobs: list[_Job]) -> None:
         """Put completions into their rows: keys and values of their contexts, and their state."""

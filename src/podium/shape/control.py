@@ -112,7 +112,7 @@ class EntropyAnchor(Memory):
     """The mean entropy at the peaks of the first batch's rollouts, before any update; then constant.
 
     A peak is a token whose entropy is above the (1 − share)-quantile of its rollout; means over the peaks of a rollout,
-    then over rollouts. Schedules follow it as `anchor.level`; until it is known it is NaN.
+    then over rollouts. Schedules follow it as `anchor.level`; until it is known it is −1.
     """
 
     reference = "SIREN, https://github.com/Linn3a/siren"
@@ -134,14 +134,14 @@ class EntropyAnchor(Memory):
         return self.peaks.needs
 
     def initial(self) -> State:
-        return {"anchor": float("nan")}
+        return {"anchor": -1.0}
 
     def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
         return {"batch.anchor.level": torch.tensor([state["anchor"]])}
 
     def observe(self, state: State, batch: Batch) -> State:
         tokens = self.peaks(batch)[self.peaks.into]
-        if state["anchor"] == state["anchor"] or not bool(tokens.any()):
+        if state["anchor"] >= 0 or not bool(tokens.any()):
             return state
         c = Aggregate("token mean, rollout mean").coefficients(batch, tokens)
         return {"anchor": float((c * self.peaks.scores(batch)).double().sum())}
@@ -153,7 +153,7 @@ class EntropyAnchor(Memory):
 class EntropySetpoint(Memory):
     """H, the mean of −log π over the tokens of the last batch (0 before the first one), against a target.
 
-    Schedules follow `entropy.gap` = |target − H| and `entropy.temperature`: `hot` while H ≤ target, else `cold`.
+    Schedules follow `setpoint.gap` = |target − H| and `setpoint.temperature`: `hot` while H ≤ target, else `cold`.
     """
 
     reference = "DCPO, https://github.com/597358816/DCPO"
@@ -162,6 +162,7 @@ class EntropySetpoint(Memory):
     cold: float = 0.8
 
     needs = (Signal("logp", of="old"),)
+    provides = ("batch.setpoint.gap", "batch.setpoint.temperature")
 
     def __post_init__(self) -> None:
         within(self, "hot", 0, open_low=True)
@@ -171,7 +172,7 @@ class EntropySetpoint(Memory):
         return {"entropy": 0.0}
 
     def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
-        return {}
+        return {f"batch.{name}": torch.tensor([x]) for name, x in self.scalars(state).items()}
 
     def observe(self, state: State, batch: Batch) -> State:
         trained = batch.by("token", where=batch.trained("token")).agg
@@ -181,4 +182,4 @@ class EntropySetpoint(Memory):
 
     def scalars(self, state: State) -> dict[str, float]:
         temperature = self.hot if state["entropy"] <= self.target else self.cold
-        return {"entropy.gap": abs(self.target - state["entropy"]), "entropy.temperature": temperature}
+        return {"setpoint.gap": abs(self.target - state["entropy"]), "setpoint.temperature": temperature}

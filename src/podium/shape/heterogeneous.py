@@ -66,6 +66,7 @@ class EntropyScales(Memory):
     sign: str = "intended"
 
     needs = (Signal("entropy", of="old"),)
+    provides = ("batch.warmth.pivot", "batch.warmth.above", "batch.warmth.below")
 
     def __post_init__(self) -> None:
         within(self, "pivot", 0, 1)
@@ -75,7 +76,7 @@ class EntropyScales(Memory):
         return {"pivot": 0.0, "above": 0.0, "below": 0.0}
 
     def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
-        return {}
+        return {f"batch.{name}": torch.tensor([x]) for name, x in self.scalars(state).items()}
 
     def observe(self, state: State, batch: Batch) -> State:
         if not bool(batch.trained("token").any()):

@@ -30,7 +30,7 @@ class RankBonus(Shape):
 
     Φ = weight · (β tanh D(rank) + (1 − β) tanh D(velocity)),  β = σ(gain · D(acceleration)),
 
-    D(x) = clip((x − μ)/(|μ| + 1e-8), −5, 5) for the moving average μ of x. The bonus never lowers A nor turns its sign.
+    D(x) = clip((x − μ)/(|μ| + ε), −5, 5) for the moving average μ of x. The bonus never lowers A nor turns its sign.
     """
 
     reference = REFERENCE
@@ -39,6 +39,7 @@ class RankBonus(Shape):
     gain: Number = 2.0
     weight: Number = 1.0
     kappa: Number = 2.0
+    epsilon: float = 1e-8  # beside |μ|
     credit: str = "last"  # which tokens get the bonus: last, as in the release, or all
 
     provides = ("token.advantage", "rollout.rank", "rollout.rank.explore", "rollout.rank.bonus")
@@ -48,6 +49,7 @@ class RankBonus(Shape):
         within(self, "window", 2)
         within(self, "weight", 0)
         within(self, "kappa", 0, open_low=True)
+        within(self, "epsilon", 0, open_low=True)
         one_of(self, "credit", ("last", "all"))
 
     @property
@@ -57,7 +59,7 @@ class RankBonus(Shape):
     def deviations(self, batch: Batch) -> Tensor:
         """[rollout, 3] D of rank, velocity and acceleration."""
         x, mean = batch[dynamics(self.stride, self.window)], batch["batch.rank.averages"]
-        return ((x - mean) / (mean.abs() + 1e-8)).clamp(-5, 5)
+        return ((x - mean) / (mean.abs() + self.epsilon)).clamp(-5, 5)
 
     def explore(self, batch: Batch) -> Tensor:
         """[rollout] β: how much the rank counts against its growth."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
@@ -14,7 +15,7 @@ from podium.shape.scores import SCORES, Tokens, trained_tokens
 
 __all__ = ["BelowAnchor", "SelectTokens"]
 
-RULES = ("quantile", "above_quantile", "above_rank", "floor", "ceil")
+RULES = ("quantile", "above_quantile", "floor", "ceil")
 
 
 class SelectTokens(Shape):
@@ -23,16 +24,15 @@ class SelectTokens(Shape):
     With n tokens in a scope, q = 1 − share and quantiles by linear interpolation:
 
     - `quantile`: score ≥ its q-quantile, so that equal scores stay together; `above_quantile`: strictly above it;
-    - `above_rank`: strictly above the score at place ⌊q n⌋ of the sorted ones;
     - `floor`, `ceil`: the ⌊share · n⌋ or ⌈share · n⌉ largest, ties by index, and at least `least`.
 
     What the loss divides by is said by the term that reads the column: `over="where"` or `over="all"`.
     """
 
-    score: str = "entropy"
+    score: str = "entropy"  # entropy, surprise, surplus, stake, discriminator or covariance: see `scores`
     share: Number = 0.2  # of the tokens in a scope
     scope: str = "batch"  # batch (for a live part: the update), rollout, turn or another level
-    rule: str = "quantile"
+    rule: str = "quantile"  # quantile, above_quantile, floor or ceil
     of: str = "now"  # whose signals: now (recomputed at each update), old or sampler
     sign: str = "any"  # of the advantage: any, negative or positive; the others can not be selected
     least: int = 1  # how many `floor` and `ceil` select at the least, where there are so many
@@ -82,10 +82,6 @@ class SelectTokens(Shape):
         if self.rule in ("quantile", "above_quantile"):
             bar = cells.spread(self.threshold(batch))
             chosen = score >= bar if self.rule == "quantile" else score > bar
-        elif self.rule == "above_rank":
-            place = ((1 - float(self.share)) * cells.agg.count().double()).floor()
-            place = cells.spread(place.minimum(cells.agg.count() - 1))
-            chosen = score > cells.max(score, cells.rank(score) == place)
         else:
             chosen = cells.rank(-score) < cells.spread(self._budget(cells))
         assert cells.where is not None
@@ -102,18 +98,19 @@ class SelectTokens(Shape):
 class BelowAnchor(Shape):
     """`into` marks the selected tokens that are now less likely than under the anchor, log π < log π_anchor.
 
-    `rest` marks all others.
+    No clip from below stops them: `token.clip_low` is 1 there, and `low` elsewhere.
     """
 
     reference = "Low-probability Tokens Sustain Exploration (Lp-Reg), https://github.com/CarlanLark/Lp-Reg-dev"
     anchor: str = "old"  # or a role
     min_p: float = 0.0  # of the anchor: without the tokens below this share of the likeliest one
+    low: Number = 1.0  # how far below 1 the ratios of the other tokens are clipped
     selected: str = "token.selected"
     into: str = "token.starved"
-    rest: str = "token.rest"
 
     def __post_init__(self) -> None:
         within(self, "min_p", 0, 1)
+        within(self, "low", 0)
 
     @property
     def _anchor(self) -> Signal:
@@ -125,8 +122,9 @@ class BelowAnchor(Shape):
 
     @property
     def provides(self) -> tuple[str, ...]:
-        return (self.into, self.rest)
+        return (self.into, "token.clip_low")
 
     def __call__(self, batch: Batch) -> Columns:
-        starved = batch[self.selected] & (stop_gradient(batch[Signal("logp", of="now")]) < batch[self._anchor])
-        return {self.into: starved, self.rest: ~starved}
+        now, anchor = stop_gradient(batch[Signal("logp", of="now")]), batch[self._anchor]
+        starved = batch[self.selected] & (now < anchor)
+        return {self.into: starved, "token.clip_low": torch.ones_like(now).where(starved, float(self.low))}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from podium.advantage import Normalize
+
 __all__ = ["EXAMPLES", "examples_of"]
 
 
@@ -29,6 +31,7 @@ EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
     "AsymmetricKL": ({"threshold": -1.0, "window": 2},),
     "Watch": ({"column": "rollout.correct", "where": "rollout.selected"},),
     "Recorded": ({"source": "demonstrations.jsonl"},),
+    "Beside": ({"part": Normalize(centre="median", scale="none"), "name": "median"},),
     "Updates": ({"epochs": 2, "mini_batches": 3},),
 }
 

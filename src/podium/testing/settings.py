@@ -12,8 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from podium.advantage import Normalize, Returns
 from podium.core.errors import PodiumError
 from podium.core.memory import Memory
+from podium.core.part import Part
 from podium.core.schedule import Schedule
 from podium.core.value import Value
 from podium.objective.surrogate import Clip, Target
@@ -40,6 +42,7 @@ ALTERNATIVES: dict[str, dict[str, tuple[Any, ...]]] = {
         )
     },
     "Cascade": {"checks": (("rollout.interface_matches", "rollout.parses"),)},
+    "Beside": {"part": (Normalize(), Returns())},
     "Clip": {"dual": (1.01, 1.5)},
     "LengthLimit": {"limits": ((3,), (8, 1)), "thresholds": ((0.25,), ())},
     "PolicyGradient": {
@@ -147,7 +150,7 @@ def _paths(value: Any, above: Path = ()) -> Iterator[Path]:
             continue
         yield (*above, name)
         inside = getattr(value, name)
-        if isinstance(inside, Value) and not isinstance(inside, (Schedule, Memory)):
+        if isinstance(inside, Value) and not isinstance(inside, (Schedule, Memory, Part)):  # a part has its own battery
             yield from _paths(inside, (*above, name))
 
 

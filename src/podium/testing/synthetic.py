@@ -143,6 +143,7 @@ KINDS: Rules = {
     "end": lambda d, name, n: d.integers(name, n, 9),
     "end_of_thinking": lambda d, name, n: d.coin(name, n, 0.2),
     "sibling": Draw.coin,
+    "ids": lambda d, name, n: tuple((1,) * (1 + k) for k in d.integers(name, n, 3).tolist()),
     "truth": lambda d, name, n: d.integers(name, n, VOCABULARY).double(),
     "distilled": Draw.coin,
     "top": lambda d, name, n: d.wide(name, n, 3),

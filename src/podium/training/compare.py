@@ -15,8 +15,7 @@ from podium.core.errors import PodiumError
 from podium.core.method import Method
 from podium.methods import get
 from podium.rollout import Sample
-from podium.store.run import RunDirectory
-from podium.training.session import Result, configure, resume, train
+from podium.training.session import Progress, Result, configure, resume, train
 
 __all__ = ["Comparison", "Row", "compare"]
 
@@ -63,12 +62,14 @@ def compare(
     n: int = 8,
     out: str | Path = "runs/compare",
     progress: Callable[[str, int, Result], None] | None = None,
+    watch: Callable[[str, int, Path], Progress] | None = None,
     **settings: Any,
 ) -> Comparison:
     """Train each method with each seed. The first one's sampled tokens are the budget of the others.
 
     All methods sample `n` rollouts a task, so that iteration t of seed s has the same tasks and the same random
-    numbers in all of them until their policies differ.
+    numbers in all of them until their policies differ. `progress` sees each run when it is done; what `watch` makes for
+    a method, a seed and the run's directory is called after each iteration. Called again, it goes on where it stopped.
     """
     if len(methods) < 2:
         raise PodiumError("A comparison needs at least two methods.")
@@ -88,8 +89,14 @@ def compare(
             limit = iterations if budget is None else 4 * iterations
             config = configure(method, seed=seed, iterations=limit, token_budget=budget, **settings)
             place = path / re.sub(r"[^\w.-]+", "-", method.name) / f"seed-{seed}"
-            started = RunDirectory(place).checkpoints()
-            result = resume(place, config=config) if started else train(config, out=place)
+            started = (place / "config.yaml").is_file()
+            watcher = None if watch is None else watch(method.name, seed, place)
+            if started:
+                result = resume(place, config=config, progress=watcher)
+            else:
+                result = train(config, out=place, progress=watcher)
+            if not result.finished:
+                raise PodiumError(f"Stopped in {place}. The same command goes on from there.")
             budget = budget or sum(line.get("tokens", 0) for line in result.metrics)
             results[method.name].append(result)
             if progress is not None:

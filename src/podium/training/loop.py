@@ -29,9 +29,8 @@ def iterate(run: Run) -> tuple[Batch, Mapping[str, Any]]:
     metrics.time("sample", begun)
     sentinel(run, method, batch, metrics)
 
-    live: list[Shape | Metric] = [*(p for p in method.shape if p.live), *(p for p in method.evaluate if p.live)]
-    fixed = [p for p in method.shape if not p.live]
-    watched = [p for p in method.evaluate if not p.live]
+    fixed, live = [p for p in method.shape if not p.live], _live(method)
+    watched = [p for p in method.evaluate if p not in live]
     batch = run.apply([*([method.advantage] if method.advantage else []), *fixed], batch)
     batch = run.apply(watched, batch)
     metrics.describe(batch)
@@ -49,6 +48,13 @@ def iterate(run: Run) -> tuple[Batch, Mapping[str, Any]]:
     run.iteration += 1
     run.tokens += int(metrics.values["tokens"])
     return batch, metrics.line(run.iteration)
+
+
+def _live(method: Method) -> list[Shape | Metric]:
+    """What is evaluated at each update: the parts that read the current policy, and metrics of what they write."""
+    shapes = [p for p in method.shape if p.live]
+    late = {column for part in shapes for column in part.provides}
+    return [*shapes, *(m for m in method.evaluate if m.live or late & {n for n in m.needs if isinstance(n, str)})]
 
 
 def _before_updates(method: Method, live: Sequence[Shape | Metric]) -> list[Signal]:

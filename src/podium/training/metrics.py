@@ -78,15 +78,16 @@ class Metrics:
                 self.put(name.partition(".")[2], float(found.mean()))
 
     def wrote(self, batch: Batch, parts: Iterable[Part | Memory]) -> None:
-        """The means of the named columns of rollouts, groups and the batch that parts and memories have written."""
+        """The means of the named columns that parts and memories have written; of tokens, those that are trained."""
         for column in dict.fromkeys(column for part in parts for column in part.provides):
             level, _, name = column.partition(".")
             plain = name in ("reward", "advantage") or name.split(".")[0] in ("keep", "weight")
-            if plain or level not in ("rollout", "group", "batch") or column not in batch:
+            if plain or level not in ("token", "rollout", "group", "batch") or column not in batch:
                 continue
             values = batch[column]
             if isinstance(values, Tensor) and values.is_floating_point() and values.dim() == 1:
-                found = values[values.isfinite()].double()
+                chosen = values[batch.trained("token")] if level == "token" else values
+                found = chosen[chosen.isfinite()].double()
                 if found.numel():
                     self.put(name, float(found.mean()))
 

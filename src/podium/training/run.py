@@ -236,8 +236,8 @@ def _role(policy: Policy, role: Role, method: Method, config: Config) -> Policy:
     model = policies.load(role.source, dtype=config.dtype, device=config.device) if own else policy
     if any(isinstance(need, Signal) and need.name == "value" for term in terms for need in term.needs):
         return policies.critic(model, role.heads)
-    if own:
-        return model
+    if own or (role.source == "policy" and not terms and role.decay is None):
+        return model  # the policy itself, as it is now: perhaps under other contexts
     return policy.copy() if terms else policy.frozen_copy()
 
 

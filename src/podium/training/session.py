@@ -25,7 +25,7 @@ from podium.training.config import Config, Optimizer
 from podium.training.loop import iterate
 from podium.training.run import Run
 
-__all__ = ["Result", "configure", "resume", "train"]
+__all__ = ["Progress", "Result", "configure", "resume", "train"]
 
 Progress = Callable[[Run, Mapping[str, Any]], None]
 

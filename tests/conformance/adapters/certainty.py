@@ -45,7 +45,7 @@ def verl_effective_rank(case: Case) -> dict[str, Any]:
             "step_accelerations": accelerations,
         }
     (bonus,) = methods.verl_effective_rank(**case.given(gain="gain", kappa="kappa")).shape
-    bonus = bonus.replace(weight=case.hyper["weight"])
+    bonus = bonus.replace(weight=case.hyper["weight"], epsilon=case.hyper.get("epsilon", bonus.epsilon))
     names = ("rank", "velocity", "acceleration")
     lengths = torch.tensor(case["lengths"])
     tokens = (torch.arange(case.hyper["padded_length"]) < lengths[:, None]).double()

@@ -38,7 +38,8 @@ def _one(case: Case, kind: str) -> tuple[Method, Batch, torch.Tensor]:
     columns = {answer_signal(name, "old"): x.detach() for name, x in scores.items()}
     batch = batch.with_columns(columns | {answer_signal(kind, "now"): now})
     reasoning = torch.ones(batch.size("token"), dtype=torch.bool)
-    batch = batch.with_columns({"token.reasoning": reasoning})
+    ids = tuple(tuple(range(len(answer))) for answer in answers)
+    batch = batch.with_columns({"token.reasoning": reasoning, "rollout.answer.ids": ids})
     for part in (*method.reward, method.advantage, *method.evaluate):
         batch = batch.with_columns(part(batch))
     (slope,) = torch.autograd.grad(method.objective[1](batch), now)

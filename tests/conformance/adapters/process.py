@@ -17,7 +17,8 @@ from tests.conformance.registry import adapter
 @adapter("prl")
 def prl(case: Case) -> dict[str, Any]:
     raw = case.hyper.get("mode", "orm") == "prm"
-    method = methods.prl(outcome="raw" if raw else "group", **case.given(eta="eta", step="step_len"))
+    steps = {"step": 1} if raw else case.given(step="step_len")
+    method = methods.prl(outcome="raw" if raw else "group", **case.given(eta="eta"), **steps)
     method = configured(case, method, {"epsilon": "advantage.epsilon"})
     if not case.hyper.get("normalize_by_std", True):
         method = method.set("advantage.scale", "none")
@@ -36,7 +37,7 @@ def in_steps(case: Case, batch: Batch) -> Batch:
     step, place, rows = torch.zeros(batch.size("token")), batch.position("token"), batch.link("token", "rollout")
     for row, ends in enumerate(case["step_ends"]):
         step[rows == row] = torch.bucketize(place[rows == row], torch.tensor(ends)).float()
-    longest = max(len(ends) for ends in case["step_ends"])
+    longest = 1 + max(len(ends) for ends in case["step_ends"])
     return batch.with_level("segment", rows * longest + step.long()).with_step("segment")
 
 

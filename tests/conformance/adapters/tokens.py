@@ -166,7 +166,7 @@ def lp_reg(case: Case) -> dict[str, Any]:
         proxy = functional("logp", case.tensor("logits"), case.tensor("tokens"), min_p=case.hyper["min_p"])
         return {"proxy_logp": proxy}
     method = methods.lp_reg(share=case.hyper["fraction"], beta=case.hyper["coefficient"], **case.given(**CLIP))
-    (anchor,) = (need for need in method.objective[2].needs if isinstance(need, Signal) and need.of == "old")
+    (anchor,) = (need for need in method.objective[1].needs if isinstance(need, Signal) and need.of == "old")
     batch = padded(case, COLUMNS | {anchor.column: "proxy_logp"})
     outcome = differentiate(method.objective, batch, live=method.shape)
     return {"loss": outcome.step.loss, "grad_logp": batch.to_padded(outcome.grad_logp)}

@@ -1,0 +1,99 @@
+"""What a lab draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+
+from podium.evaluation import contrast
+from podium.evaluation.dynamics import bandit, fit_entropy_law
+from podium.evaluation.resample import Measure
+from podium.labs.lab import BASE, Findings
+from podium.labs.reading import PassAt, Reading
+from podium.report.chart import Series, bars, chart
+
+__all__ = ["along", "exact_bandit", "exchange", "pass_curves", "support"]
+
+Chart = Callable[[Findings], str]
+
+
+def along(reading: Reading) -> Chart:
+    """A reading at the points of training, a curve an arm."""
+
+    def draw(found: Findings) -> str:
+        series = []
+        for arm, runs in found.points.items():
+            places = [p for p in range(len(runs[0])) if found.columns(reading, arm, p) is not None]
+            measured = [m for p in places if (m := found.measure(reading, arm, p)) is not None]
+            series.append(_curve(arm, [found.tokens(arm, p) for p in places], measured))
+        return chart(found.label(reading), series, x_label="sampled tokens")
+
+    return draw
+
+
+def pass_curves(found: Findings) -> str:
+    """pass@k of the base and of each arm at the end, over k."""
+    ks = sorted({2**e for e in range(found.size.samples.bit_length())} | {found.size.samples})
+    series = []
+    for arm in (*found.points, BASE):
+        measured = [m for k in ks if (m := found.measure(PassAt(k), arm)) is not None]
+        series.append(_curve(arm, ks, measured, "dashed" if arm == BASE else "line"))
+    return chart("pass@k after training", series, x_label="k, tries", log_x=True)
+
+
+def support(found: Findings) -> str:
+    """What became of the held-out tasks of all seeds, an arm a bar."""
+    rows = []
+    for arm, runs in found.points.items():
+        counts = np.sum([contrast.kinds(run[0].tally, run[-1].tally).sum(0) for run in runs], axis=0)
+        rows.append((arm, counts.tolist()))
+    names = ("preserved", "expanded", "shrunk", "out of support")
+    return bars(f"support at k = {found.size.samples}", rows, names, x_label="held-out tasks, all seeds")
+
+
+def exchange(entropy: Reading, score: Reading) -> Chart:
+    """Score over entropy at all points of training, with the law R = −a · exp(H) + b fitted to each arm."""
+
+    def draw(found: Findings) -> str:
+        dots, laws = [], []
+        for number, (arm, runs) in enumerate(found.points.items()):
+            pairs = [(_of(found, entropy, run, p), _of(found, score, run, p)) for run in runs for p in range(len(run))]
+            h, r = zip(*sorted(pairs), strict=True)
+            law = fit_entropy_law(h, r)
+            name = f"{arm}: {law.b:.2f} − {law.a:.2f} exp(H), R² {_explained(r, [law(x) for x in h]):.2f}"
+            dots.append(Series(name, h, r, style="dots", colour=number))
+            grid = np.linspace(h[0], h[-1], 24).tolist()
+            laws.append(Series("", grid, [law(x) for x in grid], style="thin", colour=number))
+        return chart(f"{found.label(score)} over entropy", [*dots, *laws], x_label=f"H: {found.label(entropy)}")
+
+    return draw
+
+
+def exact_bandit(found: Findings) -> str:
+    """The paper's toy: three arms worth 0.8, 0.1 and 1, the best one rare; exact expected steps."""
+    initial = torch.tensor([0.55, 0.40, 0.05], dtype=torch.float64)
+    rewards = torch.tensor([0.8, 0.1, 1.0], dtype=torch.float64)
+    steps = [*range(0, 300, 6), *range(300, 601, 12)]
+    both, negative = (bandit(initial, rewards, 1.0, steps, negative_only=flag)[:, 2].tolist() for flag in (False, True))
+    series = [Series("both signs", steps, both, style="thin"), Series("negative only", steps, negative, style="thin")]
+    return chart("three-armed bandit: probability of the rare best arm", series, x_label="exact step")
+
+
+def _of(found: Findings, reading: Reading, run: Sequence, place: int) -> float:  # type: ignore[type-arg]
+    columns = reading.columns(run[0], run[place])
+    assert columns is not None
+    return float(reading.value(columns.sum(0)[None])[0])
+
+
+def _explained(values: Sequence[float], fitted: Sequence[float]) -> float:
+    y, f = np.asarray(values), np.asarray(fitted)
+    spread = ((y - y.mean()) ** 2).sum()
+    return 1.0 - float(((y - f) ** 2).sum() / spread) if spread > 0 else 0.0
+
+
+def _curve(name: str, x: Sequence[float], measured: Sequence[Measure], style: str = "line") -> Series:
+    band = None if style == "dashed" else ([m.low for m in measured], [m.high for m in measured])
+    low, high = band or (None, None)
+    return Series(name, x, [m.mean for m in measured], low, high, style)

@@ -1,0 +1,115 @@
+"""What a lab reads off a run: numbers with intervals over tasks and seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from podium.evaluation import contrast
+from podium.evaluation.contrast import Tally
+from podium.evaluation.resample import Array, mean
+
+__all__ = ["Logged", "Mean", "PassAt", "Point", "Reading", "Share"]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A policy at some moment of its training."""
+
+    iteration: int
+    tokens: int  # sampled so far
+    tally: Tally  # on the held-out tasks
+    logged: Mapping[str, float]  # the metrics of training, averaged since the point before
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Point:
+        return cls(**{**data, "tally": Tally(**data["tally"])})
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**vars(self), "tally": self.tally.as_dict()}
+
+
+class Reading:
+    """Columns a task, and what to make of their sums."""
+
+    def label(self, samples: int) -> str:
+        raise NotImplementedError
+
+    def columns(self, base: Point, now: Point) -> Array | None:
+        """[task, column]; None where a point has no such thing."""
+        raise NotImplementedError
+
+    def value(self, sums: Array) -> Array:
+        """[draw] from sums [draw, column]."""
+        return mean(sums)
+
+
+@dataclass(frozen=True)
+class PassAt(Reading):
+    """pass@k, for as many tries as there are samples where k is None."""
+
+    k: int | None = None
+
+    def label(self, samples: int) -> str:
+        return f"pass@{self.k or samples}"
+
+    def columns(self, base: Point, now: Point) -> Array:
+        return _counted(now.tally.passed(self.k or now.tally.samples))
+
+
+@dataclass(frozen=True)
+class Mean(Reading):
+    """A mean over tasks: token_entropy, answer_entropy or length."""
+
+    name: str
+    unit: str = ""
+
+    def label(self, samples: int) -> str:
+        return f"{self.name.replace('_', ' ')}{f' ({self.unit})' if self.unit else ''}"
+
+    def columns(self, base: Point, now: Point) -> Array:
+        return _counted(getattr(now.tally, self.name))
+
+
+@dataclass(frozen=True)
+class Share(Reading):
+    """A share of what either model solves: retention, discovery, dynamic_score, net_change; of tasks or solutions."""
+
+    name: str
+    solutions: bool = False
+
+    def label(self, samples: int) -> str:
+        what = "solutions" if self.solutions else "tasks"
+        return f"{self.name.replace('_', ' ')} of {what} at k = {samples}"
+
+    def columns(self, base: Point, now: Point) -> Array:
+        return contrast.kinds(base.tally, now.tally, solutions=self.solutions)
+
+    def value(self, sums: Array) -> Array:
+        return partial(contrast.shares, self.name)(sums)
+
+
+@dataclass(frozen=True)
+class Logged(Reading):
+    """A metric of training, averaged since the point before."""
+
+    metric: str
+    name: str
+    times: float = 1.0
+
+    def label(self, samples: int) -> str:
+        return self.name
+
+    def columns(self, base: Point, now: Point) -> Array | None:
+        value = now.logged.get(self.metric)
+        return None if value is None else _counted([self.times * value])
+
+
+def _counted(values: Any) -> Array:
+    """[task, 2] the values and ones: a mean is the ratio of their sums."""
+    x = np.asarray(values, dtype=float)
+    return np.stack([x, np.ones(len(x))], axis=-1)

@@ -1,0 +1,168 @@
+"""What tests of the whole catalogue share: small runs, and worlds that fit or that go wrong."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import cache
+from typing import Any
+from unittest.mock import patch
+
+import torch
+
+from podium import Method, PodiumError, methods, worlds
+from podium import policy as policies
+from podium.methods.catalogue import CATALOGUE
+from podium.policy import Policy
+from podium.training.loop import iterate
+from podium.training.run import Run
+from podium.training.session import configure
+from podium.worlds import Episode, Feedback, Sums, Task, Verdict, World
+
+__all__ = [
+    "SLUGS",
+    "Laps",
+    "Right",
+    "Wrong",
+    "errors",
+    "finite",
+    "fitting",
+    "has_signal",
+    "in_words",
+    "lines",
+    "silent",
+    "small",
+    "tiny",
+    "wide",
+]
+
+SLUGS = list(CATALOGUE)
+# What a method is given where its paper's defaults make no sense on a few short answers.
+SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "spae": {"after": "\n"},  # steps are lines
+    "tppo": {"n": 4, "window": 24},  # some answers end in it, others take two iterations
+}
+
+
+# -- worlds ------------------------------------------------------------------------------------------------------------
+
+
+class Right(Sums):
+    """Whatever is said is right."""
+
+    def read(self, text: str) -> str:
+        return super().read(text) or ""
+
+    def verdict(self, task: Task, answer: str) -> Verdict:
+        return Verdict(True, answer)
+
+
+class Wrong(Sums):
+    """Whatever is said is wrong."""
+
+    def verdict(self, task: Task, answer: str) -> Verdict:
+        return Verdict(False, answer)
+
+
+class Laps(Sums):
+    """The same question twice, each time graded: turns, and states that rollouts share."""
+
+    provides = (*Sums.provides, "turn.reward", "turn.state", "turn.next_state", "turn.action")
+
+    def reset(self, task: Task, seed: int = 0) -> Episode:
+        return _Lap(self, task, seed)
+
+
+class _Lap(Episode):
+    def __init__(self, world: Laps, task: Task, seed: int) -> None:
+        super().__init__(task.prompt, state="first")
+        self.world, self.task, self.seed = world, task, seed
+
+    def act(self, text: str) -> Feedback:
+        graded = self.world.grade(self.task, text, self.seed)
+        over, self.state = self.state == "second", "over" if self.state == "second" else "second"
+        return Feedback(graded.reward, over, self.task.prompt, self.state, graded.info)
+
+
+def errors(method: Method, world: World) -> list[str]:
+    """Why the method cannot run there."""
+    return [f.message for f in method.check(world.provides) if f.kind == "error"]
+
+
+def fitting(method: Method, others: Iterable[World] = ()) -> World | None:
+    """The first world in which the method can run: an embedded one, on a level that a small model half knows, or one
+    of these others."""
+    embedded = [worlds.get("sums", level=2), *(worlds.get(name) for name in worlds.EMBEDDED if name != "sums")]
+    return next((world for world in (*embedded, *others) if not errors(method, world)), None)
+
+
+# -- small runs --------------------------------------------------------------------------------------------------------
+
+
+@cache
+def tiny() -> Policy:
+    """The embedded model, loaded once; runs train copies of it."""
+    return policies.load("podium/tiny")
+
+
+@cache
+def silent() -> Policy:
+    """The same with the end of the answer as by far the likeliest token after a question."""
+    policy = tiny().copy()
+    context = policy.encode([{"role": "user", "content": worlds.get("sums", level=2).task(0).prompt}])
+    with torch.no_grad():
+        state = policy.model.model(torch.tensor([context])).last_hidden_state[0, -1]  # type: ignore[operator,union-attr]
+        policy.model.get_input_embeddings().weight[policy.end_ids[0]] = 40 * state / state.norm()  # type: ignore
+    policy.bump()
+    return policy
+
+
+def small(method: str | Method, n: int = 4) -> Method:
+    """The method with groups of at most `n` rollouts, where it allows so few."""
+    if isinstance(method, str):
+        method = methods.get(method, **SETTINGS.get(method.partition("@")[0], {}))
+    return method.each(lambda m: _fewer(m, n))
+
+
+def _fewer(method: Method, n: int) -> Method:
+    strategy = method.rollout
+    if strategy is None or getattr(strategy, "n", 0) <= n:
+        return method
+    changes: dict[str, Any] = {"n": n}
+    if getattr(strategy, "trained", None) is not None:
+        changes["trained"] = max(n // 2, 1)
+    with suppress(PodiumError):
+        return method.with_(rollout=strategy.replace(**changes))
+    return method
+
+
+def lines(
+    method: Method, world: World, iterations: int = 1, policy: Policy | None = None, **settings: Any
+) -> list[dict[str, Any]]:
+    """The metrics of a few iterations, without evaluations or a run directory."""
+    source = policy or tiny()
+    with patch.object(policies, "load", lambda *_, **__: source.copy()):
+        run = Run.make(configure(method, **{"world": world, "tasks": 2, "iterations": iterations, **settings}))
+    return [dict(iterate(run)[1]) for _ in range(iterations)]
+
+
+def finite(found: Iterable[Mapping[str, Any]]) -> bool:
+    return all(math.isfinite(x) for line in found for x in line.values() if isinstance(x, float))
+
+
+def has_signal(found: Iterable[Mapping[str, Any]]) -> bool:
+    return any(line.get("grad_norm.policy", 0.0) > 0 for line in found)
+
+
+def wide(method: Method) -> dict[str, int]:
+    """Settings with enough tasks that some answers are right and others wrong, where a task is answered once."""
+    return {"tasks": 8} if any(getattr(leaf.rollout, "n", 2) == 1 for leaf in method.leaves()) else {}
+
+
+def in_words(case: Callable[[], Iterable[Mapping[str, Any]]]) -> bool:
+    """Whether a run has finite metrics, or is refused with a sentence."""
+    try:
+        return finite(case())
+    except PodiumError as problem:
+        return len(str(problem).split()) >= 8
