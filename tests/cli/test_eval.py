@@ -124,3 +124,44 @@ def test_a_world_without_held_out_tasks_is_said(capsys: Capture, tmp_path: Path)
     file.write_text('{"question": "1 + 1", "answer": "2"}\n')
     err = typed(capsys, f"podium/tiny --world jsonl:{file} --set world.held_out=0")[2]
     assert "no held-out tasks" in err
+
+
+# -- beside another model ----------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_set_beside_the_model_that_it_started_from(capsys: Capture, run: Path) -> None:
+    code, out, err = typed(capsys, f"{run} --compare --k 1 4 --tasks 4")
+    assert (code, err) == (0, "")
+    for words in ("pass@4", "token entropy", "answer entropy", "The pass@k curves", "retention SRR", "net change NSCR"):
+        assert words in out
+    assert "Support at k = 4" in out
+
+
+def test_a_model_beside_itself_keeps_everything(capsys: Capture) -> None:
+    found = json.loads(typed(capsys, f"{MODEL} --compare podium/tiny --k 1 8 --json")[1])
+    assert found["base"] == found["trained"]  # the same prompts and the same random numbers
+    assert found["support"]["retention"]["mean"] == 1.0
+    assert found["support"]["expanded"] == found["support"]["shrunk"] == 0
+    assert found["crossings"] == []
+    assert len(found["tasks"]) == 4
+
+
+def test_a_run_beside_a_model_uses_the_world_of_either(capsys: Capture, run: Path) -> None:
+    assert typed(capsys, f"podium/tiny --compare {run} --samples 2 --tasks 2")[0] == 0
+    assert typed(capsys, f"{run} --compare {run} --samples 2 --tasks 2 --level 1")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("podium/tiny --compare", "podium/tiny is a model, which did not start from another: name one with --compare"),
+        ("podium/tiny --compare podium/tiny", "have no world of their own: name one with --world."),
+        ("podium/tiny --world echo --compare podium/huge", "There is no embedded model 'podium/huge'."),
+        ("podium/tiny --world echo --compare podium/tiny --k 8 --samples 4", "pass@8 needs at least 8 samples"),
+    ],
+)
+def test_bad_comparisons_are_one_line(capsys: Capture, line: str, words: str) -> None:
+    code, out, err = typed(capsys, line)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert err.count("\n") == 1

@@ -26,6 +26,7 @@ __all__ = [
     "outcome_advantage",
     "padded",
     "policy_loss",
+    "watched",
 ]
 
 # -- padded arrays -----------------------------------------------------------------------------------------------------
@@ -136,9 +137,15 @@ def policy_loss(case: Case, method: Method) -> dict[str, Any]:
     if "aggregation" in case.hyper:
         method = method.set("objective.PolicyGradient.aggregate", aggregate(case))
     batch = padded(case, LOSS_COLUMNS)
-    outcome = differentiate([t for t in method.objective if t.trains == "policy"], batch)
-    found = {"loss": outcome.step.loss, "grad_logp": batch.to_padded(outcome.grad_logp)}
-    return found | dict(outcome.step.diagnostics)
+    terms = [t for t in method.objective if t.trains == "policy"]
+    outcome = differentiate(terms, batch)
+    return {"loss": outcome.step.loss, "grad_logp": batch.to_padded(outcome.grad_logp)} | watched(terms, batch)
+
+
+def watched(terms: Sequence[Term], batch: Batch) -> dict[str, float]:
+    """The means of what terms watch, over all their members: an update leaves out those without an advantage."""
+    found = [(term, name, x) for term in terms for name, x in term.diagnostics(batch).items()]
+    return {name: float(x[term.members(batch)].double().mean()) for term, name, x in found}
 
 
 # -- episodes of several turns -----------------------------------------------------------------------------------------

@@ -175,15 +175,30 @@ def test_the_tolerances_of_the_references_here() -> None:
         keys = {key for case in found.cases if isinstance(case, Case) for key in case.expected}
         loose |= {(slug, key) for key in keys if tolerance(found, key) == FLOAT32}
     assert loose == {
-        ("gigpo", "step_return"),
-        ("gigpo", "episode_advantage"),
+        ("ares-aepo", "percentile95"),
+        ("entropy-discriminator-clip", "fraction_clipped"),
         ("gigpo", "advantage"),
-        ("hgpo", "step_return"),
+        ("gigpo", "episode_advantage"),
+        ("gigpo", "step_return"),
         ("hgpo", "advantage"),
+        ("hgpo", "step_return"),
+        ("implicit-prm", "ce_loss"),
+        ("pacs", "weight"),
         ("real", "bce_loss"),
-        ("remax", "returns"),
+        ("refine", "reward"),
         ("remax", "advantage_per_token"),
+        ("remax", "returns"),
+        ("rover", "next_value"),
+        ("siren", "full_entropy"),
+        ("siren", "kept"),
+        ("siren", "loss"),
+        ("siren", "mean_entropy"),
+        ("siren", "nucleus_entropy"),
+        ("steer", "grad_logp"),
+        ("steer", "loss"),
+        ("steer", "weights"),
         ("think-rm", "advantages"),
+        ("verl-effective-rank", "effective_rank"),
     }
 
 

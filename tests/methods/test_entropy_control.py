@@ -315,6 +315,14 @@ def test_the_kl_weight_grows_where_the_policy_strays_and_keeps_where_it_was_not_
     assert scalars["beta.medium"] == 1.0
 
 
+def test_the_kl_weight_rests_while_the_kl_is_near_its_target() -> None:
+    memory = DifficultyControl(interval=1, decay=0.5, deadzone=0.1)
+    strayed = memory.regulated(memory.initial(), [0.05] * 3)
+    near = memory.regulated(strayed | {"kl": (0.0101,) * 3}, [0.0101] * 3)
+    assert near["log_beta"] == strayed["log_beta"]
+    assert near["error"] == strayed["error"]
+
+
 # -- what cannot work --------------------------------------------------------------------------------------------------
 
 

@@ -144,6 +144,13 @@ def test_equal_advantages_keep_the_first_by_index() -> None:
     assert KeepSpread(0.4)(batch)["rollout.keep.spread"].tolist() == [True, True, False, False, False]
 
 
+def test_of_equal_variances_the_one_with_fewest_from_below_is_taken() -> None:
+    batch = Batch.from_rewards([0.1, 0.7, 0.3, 1.9], [0] * 4, {"rollout.advantage": torch.tensor([0.1, 0.7, 0.3, 1.9])})
+    kept, from_bottom, variance = KeepSpread().subset(batch, torch.tensor([1]))
+    assert kept.tolist() == [False, False, False, True]
+    assert (int(from_bottom[0]), float(variance[0])) == (0, pytest.approx(0.0, abs=1e-12))
+
+
 def test_inside_each_group_a_share_of_every_group_is_kept() -> None:
     batch = random_update(rollouts=8, groups=2)
     kept = KeepSpread(0.5, key=("group",))(batch)["rollout.keep.spread"]

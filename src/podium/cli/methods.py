@@ -1,8 +1,9 @@
-"""`podium methods`: list, show, check and compare the methods of the catalogue."""
+"""`podium methods`: list, show, check, compare and combine the methods of the catalogue."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +17,9 @@ from podium.core.errors import PodiumError, nearest
 from podium.core.method import STAGES, Method
 from podium.docs import differences
 from podium.methods.catalogue import CATALOGUE, KINDS, Entry, get
+from podium.methods.combination import VERDICTS, Combination, combine
+from podium.methods.matrix import Matrix, row
+from podium.methods.matrix import matrix as all_pairs
 
 __all__ = ["app"]
 
@@ -30,7 +34,7 @@ class _Commands(TyperGroup):
 
 
 app = typer.Typer(
-    cls=_Commands, rich_markup_mode=None, help="The catalogue of methods: list, show, check, compare them."
+    cls=_Commands, rich_markup_mode=None, help="The catalogue of methods: list, show, check, compare, combine them."
 )
 
 Name = Annotated[str, typer.Argument(metavar="METHOD", help="A slug, slug@preset, or the path of a YAML file.")]
@@ -161,3 +165,60 @@ def _numbers(text: str) -> list[float]:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise PodiumError(f"--rewards = {text!r} must be numbers with commas between them, such as 1,0,0,0.") from None
+
+
+@app.command()
+def matrix(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[METHOD [METHOD]]", help="None: all pairs; one: its row; or a pair.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
+) -> None:
+    """Say which methods combine, and why others do not.
+
+    Each method is read as its changes of plain GRPO; two combine where these can be joined. `A+B` names what comes of
+    it, here and in podium train.
+    """
+    held = [load(name, ()) for name in names or ()]
+    if not held:
+        found = all_pairs()
+        print(json.dumps(found.data(), indent=1)) if as_json else _overview(found)
+    elif len(held) == 1:
+        pairs = row(held[0])
+        print(json.dumps({slug: pair.data() for slug, pair in pairs.items()}, indent=1)) if as_json else _row(pairs)
+    elif len(held) == 2:
+        both = combine(*held)
+        print(json.dumps(both.data(), indent=1)) if as_json else _pair(both, " and ".join(m.name for m in held))
+        if both.method is None:
+            raise typer.Exit(1)
+    else:
+        raise PodiumError(f"A pair is two methods, not {len(held)}: name what comes of some as one, such as A+B.")
+
+
+def _overview(found: Matrix) -> None:
+    counts, shares = found.counts(), found.shares()
+    stages = [stage for stage in STAGES if stage != "evaluate"]  # metrics stand beside each other
+    line("Of the pairs of methods that change something at these stages, so many of 100 combine:")
+    line(" ".join(("", *stages)).rjust(10 + sum(len(stage) + 1 for stage in stages)))
+    for x in stages:
+        cells = (f"{100 * shares[x, y]:.0f}" if (x, y) in shares else "" for y in stages)
+        line(f"{x:<10}" + "".join(cell.rjust(len(y) + 1) for cell, y in zip(cells, stages, strict=True)))
+    line()
+    line("What keeps most of the others apart:")
+    table(("pairs", "conflict"), [(str(count), kind) for kind, count in found.obstacles().most_common(8)])
+    line()
+    line(f"{counts['yes']} ordered pairs combine, {counts['care']} with a choice or a warning, {counts['no']} do not.")
+    line("One method with all others: podium methods matrix METHOD. A pair, with reasons: podium methods matrix A B.")
+
+
+def _row(pairs: Mapping[str, Combination]) -> None:
+    order = sorted(pairs.items(), key=lambda item: VERDICTS.index(item[1].verdict))
+    rows = [(slug, pair.verdict, " ".join(pair.reasons[:1])) for slug, pair in order]
+    table(("with", "combines", "why not, or what to look at first"), rows)
+
+
+def _pair(both: Combination, names: str) -> None:
+    for kind in ("conflict", "choice", "warning"):
+        for reason in getattr(both, f"{kind}s"):
+            line(f"{kind}: {reason}", style="red" if kind == "conflict" else "yellow")
+    line(f"{names} do not combine." if both.method is None else both.method.describe())

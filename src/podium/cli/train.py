@@ -199,7 +199,7 @@ def compare(
     from podium.training.session import Result
 
     typed = {"world": world, "model": model, "iterations": iterations, "level": level}
-    settings = {key: v for key, v in typed.items() if v is not None}
+    settings: dict[str, Any] = {key: v for key, v in typed.items() if v is not None}
     settings |= {path.partition(".")[2] or path: value for path, value in map(pair, changes or [])}
 
     def progress(name: str, seed: int, result: Result) -> None:

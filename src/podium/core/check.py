@@ -53,6 +53,17 @@ ABILITIES = {
 }
 
 
+# What to do where one of the columns that worlds and judges write is missing, by its name at any level.
+_STEPS = "Take a world of several turns that names its states and rewards each turn: turn.{} among what it `provides`."
+REMEDIES = {
+    "correct": "Take a world that knows right answers: rollout.correct among what it `provides`.",
+    "answer": "Take a world that reads the answer in each text: rollout.answer among what it `provides`.",
+    "pair.difference": "Let a judge compare the rollouts of each group in pairs, and write its verdicts there.",
+    **{name: _STEPS.format(name) for name in ("state", "next_state", "action")},
+    "step.reward": _STEPS.format("reward"),
+}
+
+
 @dataclass(frozen=True)
 class Finding:
     """One reason: an error (it cannot work) or a warning (it may not do what it says)."""
@@ -124,10 +135,8 @@ def _unmet(method: Method, have: set[str], signals: set[str]) -> Iterable[Findin
             elif need in ABILITIES and need not in have:
                 yield Finding("error", f"{part!r} needs {ABILITIES[need]}.")
             elif not met(need, have):
-                yield Finding(
-                    "error",
-                    f"{part!r} needs the column {need!r}, which nothing before it writes. {nearest(need, have)}",
-                )
+                remedy = REMEDIES.get(need.partition(".")[2]) or REMEDIES.get(need) or nearest(need, have)
+                yield Finding("error", f"{part!r} needs the column {need!r}, which nothing before it writes. {remedy}")
         have |= set(part.provides)
 
 

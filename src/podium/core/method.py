@@ -106,7 +106,10 @@ class Method(Value):
         raise PodiumError(f"The stage {part.stage!r} has no {before.__name__} to insert before; it holds {names}.")
 
     def set(self, path: str, value: Any) -> Method:
-        """The method with one setting changed: `advantage.scale`, `objective.KL.coefficient`, `updates.epochs`."""
+        """The method with one setting changed: `advantage.scale`, `objective.KL.coefficient`, `updates.epochs`.
+
+        Of several parts of one class all are changed, or one: `objective.PolicyGradient[1].coefficient` is the second's.
+        """
         head, _, rest = path.partition(".")
         if head not in self.field_names() or not rest:
             raise PodiumError(
@@ -115,10 +118,13 @@ class Method(Value):
         held = getattr(self, head)
         if not isinstance(held, tuple):
             return self.replace(**{head: _changed(held, rest, value, head)})
-        name, _, rest = rest.partition(".")
+        label, _, rest = rest.partition(".")
+        name, _, number = label.removesuffix("]").partition("[")
         places = [i for i, part in enumerate(held) if type(part).__name__ == name]
+        if number:
+            places = places[int(number) : int(number) + 1] if number.isdigit() else []
         if not places or not rest:
-            raise PodiumError(f"{head!r} has no part {name!r}. {nearest(name, [type(p).__name__ for p in held])}")
+            raise PodiumError(f"{head!r} has no part {label!r}. {nearest(name, [type(p).__name__ for p in held])}")
         new = [_changed(p, rest, value, name) if i in places else p for i, p in enumerate(held)]
         return self.replace(**{head: tuple(new)})
 

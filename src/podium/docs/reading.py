@@ -55,7 +55,10 @@ def held(method: Method) -> Iterator[tuple[str, Value]]:
     for stage in PLACES:
         values = getattr(method, stage)
         if stage in (*LISTS, "memories", "roles"):
-            yield from ((f"{stage}.{type(value).__name__}", value) for value in values)
+            classes = [type(value).__name__ for value in values]
+            for place, (name, value) in enumerate(zip(classes, values, strict=True)):
+                number = f"[{classes[:place].count(name)}]" if classes.count(name) > 1 else ""
+                yield f"{stage}.{name}{number}", value
         elif values is not None:
             yield stage, values
 

@@ -16,7 +16,7 @@ from podium.evaluation.passk import pass_curve
 from podium.evaluation.resample import Array, Measure, estimate
 from podium.evaluation.support import Support, answer_entropy, detectability, support_change
 
-__all__ = ["SHARES", "Contrast", "Tally", "kinds", "shares", "tally"]
+__all__ = ["SHARES", "Contrast", "Tally", "crossings", "kinds", "shares", "tally"]
 
 SHARES = ("retention", "discovery", "dynamic_score", "net_change")
 
@@ -81,6 +81,17 @@ def shares(name: str, sums: Array) -> Array:
     return np.array([getattr(Support(*row), name) for row in sums])
 
 
+def crossings(base: Array, trained: Array) -> list[tuple[int, str]]:
+    """Where two curves [k − 1] change places: each k from which on the other is the higher one, and which that is."""
+    found: list[tuple[int, str]] = []
+    before = 0.0
+    for k, side in enumerate(np.sign((trained - base).round(12)), start=1):
+        if side not in (0.0, before):
+            found.append((k, "trained" if side > 0 else "base"))
+            before = side
+    return found
+
+
 @dataclass(frozen=True)
 class Contrast:
     """A trained model beside the one that it began as: the same prompts, the same random streams."""
@@ -118,14 +129,7 @@ class Contrast:
     @property
     def crossings(self) -> list[tuple[int, str]]:
         """Each k from which on another model's pass@k is the higher one, and that model: base or trained."""
-        ahead = np.sign((self.trained.curves - self.base.curves).mean(0).round(12))
-        found: list[tuple[int, str]] = []
-        before = 0.0
-        for k, side in enumerate(ahead, start=1):
-            if side not in (0.0, before):
-                found.append((k, "trained" if side > 0 else "base"))
-                before = side
-        return found
+        return crossings(self.base.curves.mean(0), self.trained.curves.mean(0))
 
     @property
     def detectability(self) -> float:

@@ -24,8 +24,7 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
 def pass_curve(n: int, correct: int) -> NDArray[np.float64]:
     """[k − 1] pass@k for k = 1 to n."""
     k = np.arange(n, dtype=np.float64)
-    curve: NDArray[np.float64] = 1.0 - np.cumprod(np.maximum(n - correct - k, 0) / (n - k))
-    return curve
+    return np.asarray(1.0 - np.cumprod(np.maximum(n - correct - k, 0) / (n - k)), dtype=np.float64)
 
 
 def majority_at_k(answers: Sequence[str], correct: Sequence[bool], k: int) -> float:

@@ -44,7 +44,8 @@ def estimate(
     x = np.asarray(columns, dtype=float)
     seeds, tasks, _ = x.shape
     rng = np.random.default_rng(seed)
-    times = [rng.multinomial(count, np.full(count, 1 / count), size=draws).astype(float) for count in (seeds, tasks)]
+    # One fewer than there are: so many draws spread as the mean does, also where there are two or three seeds.
+    times = [rng.multinomial(max(m - 1, 1), np.full(m, 1 / m), size=draws).astype(float) for m in (seeds, tasks)]
     drawn = value(np.einsum("ds,dt,stc->dc", *times, x, optimize=True))
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
     return Measure(float(value(x.sum((0, 1))[None])[0]), float(low), float(high))

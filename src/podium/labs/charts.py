@@ -8,11 +8,12 @@ import numpy as np
 import torch
 
 from podium.evaluation import contrast
-from podium.evaluation.dynamics import bandit, fit_entropy_law
+from podium.evaluation.dynamics import bandit
 from podium.evaluation.resample import Measure
 from podium.labs.lab import BASE, Findings
+from podium.labs.notes import Fit
 from podium.labs.reading import PassAt, Reading
-from podium.report.chart import Series, bars, chart
+from podium.report.chart import BLUE, GREEN, GREY, RED, Series, bars, chart
 
 __all__ = ["along", "exact_bandit", "exchange", "pass_curves", "support"]
 
@@ -49,8 +50,8 @@ def support(found: Findings) -> str:
     for arm, runs in found.points.items():
         counts = np.sum([contrast.kinds(run[0].tally, run[-1].tally).sum(0) for run in runs], axis=0)
         rows.append((arm, counts.tolist()))
-    names = ("preserved", "expanded", "shrunk", "out of support")
-    return bars(f"support at k = {found.size.samples}", rows, names, x_label="held-out tasks, all seeds")
+    parts = (("preserved", BLUE), ("expanded", GREEN), ("shrunk", RED), ("out of support", GREY))
+    return bars(f"support at k = {found.size.samples}", rows, parts, x_label="held-out tasks, all seeds")
 
 
 def exchange(entropy: Reading, score: Reading) -> Chart:
@@ -58,14 +59,11 @@ def exchange(entropy: Reading, score: Reading) -> Chart:
 
     def draw(found: Findings) -> str:
         dots, laws = [], []
-        for number, (arm, runs) in enumerate(found.points.items()):
-            pairs = [(_of(found, entropy, run, p), _of(found, score, run, p)) for run in runs for p in range(len(run))]
-            h, r = zip(*sorted(pairs), strict=True)
-            law = fit_entropy_law(h, r)
-            name = f"{arm}: {law.b:.2f} − {law.a:.2f} exp(H), R² {_explained(r, [law(x) for x in h]):.2f}"
-            dots.append(Series(name, h, r, style="dots", colour=number))
-            grid = np.linspace(h[0], h[-1], 24).tolist()
-            laws.append(Series("", grid, [law(x) for x in grid], style="thin", colour=number))
+        for number, arm in enumerate(found.points):
+            fit = Fit.of(found, arm, entropy, score)
+            dots.append(Series(f"{arm}: {fit}", fit.entropy, fit.score, style="dots", colour=number))
+            grid = np.linspace(fit.entropy[0], fit.entropy[-1], 24).tolist()
+            laws.append(Series("", grid, [fit.law(x) for x in grid], style="thin", colour=number))
         return chart(f"{found.label(score)} over entropy", [*dots, *laws], x_label=f"H: {found.label(entropy)}")
 
     return draw
@@ -75,22 +73,10 @@ def exact_bandit(found: Findings) -> str:
     """The paper's toy: three arms worth 0.8, 0.1 and 1, the best one rare; exact expected steps."""
     initial = torch.tensor([0.55, 0.40, 0.05], dtype=torch.float64)
     rewards = torch.tensor([0.8, 0.1, 1.0], dtype=torch.float64)
-    steps = [*range(0, 300, 6), *range(300, 601, 12)]
+    steps = list(range(0, 601, 6))
     both, negative = (bandit(initial, rewards, 1.0, steps, negative_only=flag)[:, 2].tolist() for flag in (False, True))
-    series = [Series("both signs", steps, both, style="thin"), Series("negative only", steps, negative, style="thin")]
-    return chart("three-armed bandit: probability of the rare best arm", series, x_label="exact step")
-
-
-def _of(found: Findings, reading: Reading, run: Sequence, place: int) -> float:  # type: ignore[type-arg]
-    columns = reading.columns(run[0], run[place])
-    assert columns is not None
-    return float(reading.value(columns.sum(0)[None])[0])
-
-
-def _explained(values: Sequence[float], fitted: Sequence[float]) -> float:
-    y, f = np.asarray(values), np.asarray(fitted)
-    spread = ((y - y.mean()) ** 2).sum()
-    return 1.0 - float(((y - f) ** 2).sum() / spread) if spread > 0 else 0.0
+    series = [Series("both signs", steps, both), Series("failures only", steps, negative, colour=2)]
+    return chart("exact bandit: probability of the best, rare arm", series, x_label="exact step")
 
 
 def _curve(name: str, x: Sequence[float], measured: Sequence[Measure], style: str = "line") -> Series:

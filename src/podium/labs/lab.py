@@ -54,9 +54,12 @@ class Verdict:
     claim: Claim
     found: str
     difference: Measure
+    seeds: int
 
     @property
     def word(self) -> str:
+        if self.seeds < 2:
+            return "undecided (one seed)"  # an interval over tasks says nothing about another run's luck
         if self.difference.low > 0:
             return "agrees"
         return "does not agree" if self.difference.high < 0 else "undecided"
@@ -72,8 +75,9 @@ class Lab:
     claims: tuple[Claim, ...]
     readings: tuple[Reading, ...]
     charts: tuple[Callable[[Findings], str], ...]
+    notes: tuple[Callable[[Findings], str], ...] = ()  # what is said beside the claims
     size: Size = Size()
-    quick: Size = Size(iterations=8, tasks=8, seeds=1, points=2, eval_tasks=16, samples=32)
+    quick: Size = Size(iterations=8, tasks=8, seeds=2, points=2, eval_tasks=16, samples=32)
     settings: Mapping[str, Any] = field(default_factory=dict)  # world, level, learning rate, …
 
 
@@ -119,6 +123,9 @@ class Findings:
         """A row for the base and for each arm, a column for each reading."""
         return [(arm, [self.measure(r, arm) for r in self.lab.readings]) for arm in (BASE, *self.points)]
 
+    def notes(self) -> list[str]:
+        return [note(self) for note in self.lab.notes]
+
     def verdicts(self) -> list[Verdict]:
         return [self._verdict(claim) for claim in self.lab.claims]
 
@@ -128,11 +135,11 @@ class Findings:
         more, less = (f"{m.mean:.3g}" for m in sides if m is not None)
         gap = f"{difference.mean:+.3g} [{difference.low:+.3g}, {difference.high:+.3g}]"
         text = f"{self.label(claim.reading)} is {more} for {claim.more} and {less} for {claim.less} ({gap})"
-        return Verdict(claim, text, difference)
+        return Verdict(claim, text, difference, self.size.seeds)
 
     def found(self) -> str:
         """One sentence: what was found."""
-        return f"Found: {'; '.join(v.found for v in self.verdicts())}."
+        return f"Found: {'; '.join([*(v.found for v in self.verdicts()), *self.notes()])}."
 
     def agreement(self) -> str:
         """One sentence: whether it agrees with the paper."""
@@ -153,11 +160,12 @@ class Findings:
                 {"text": v.claim.text, "found": v.found, "verdict": v.word, "difference": v.difference.as_dict()}
                 for v in self.verdicts()
             ],
-            "pass@k": {
-                arm: [
-                    [float(np.mean([run[place].tally.curves.mean(0)[k] for run in runs])) for k in range(self.size.samples)]
-                    for place in range(len(runs[0]))
-                ]
-                for arm, runs in self.points.items()
-            },
+            "notes": self.notes(),
+            "pass@k": {arm: self._curves(runs) for arm, runs in self.points.items()},
         }
+
+    def _curves(self, runs: Sequence[Sequence[Point]]) -> list[list[float]]:
+        """[point, k − 1] pass@k, the mean over tasks and seeds."""
+        values = np.array([[point.tally.curves.mean(0) for point in run] for run in runs])
+        curves: list[list[float]] = values.mean(0).tolist()
+        return curves

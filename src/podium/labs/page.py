@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from pathlib import Path
 
-from podium.labs.lab import BASE, Findings
+from podium.labs.lab import Findings
 from podium.report.page import document
 from podium.store.files import atomic_text
 
@@ -23,29 +23,37 @@ def _body(found: Findings) -> str:
     lab, settings = found.lab, {**found.lab.settings, **found.size.settings()}
     charts = [svg for draw in lab.charts if (svg := draw(found))]
     arms = "".join(
-        f'<details><summary>{html.escape(name)}</summary><pre class="code">{html.escape(build().describe())}</pre></details>'
-        for name, build in lab.arms.items()
+        f'<details><summary>{html.escape(name)}</summary><pre class="code">{html.escape(text)}</pre></details>'
+        for name, text in ((name, build().describe()) for name, build in lab.arms.items())
     )
     return "".join(
         (
             f"<h1>{html.escape(lab.slug)}</h1><p>{html.escape(lab.question)}</p>",
-            f'<p class="lead">{html.escape(found.found())} {html.escape(found.agreement())}</p>',
+            f"<h2>What the paper says, and what was found</h2>{_claims(found)}",
             f"<h2>After training</h2>{_table(found)}",
-            "<p>The same tasks and random numbers in all arms, the same number of sampled tokens. Brackets and bands are "
-            "95 % intervals over held-out tasks and seeds, resampled together; differences are paired.</p>",
+            "<p>The same tasks and random numbers in all arms, the same number of sampled tokens. Brackets and bands "
+            "are 95 % intervals over held-out tasks and seeds, resampled together; differences are paired.</p>",
             f'<h2>Figures</h2><div class="charts">{"".join(f"<div>{svg}</div>" for svg in charts)}</div>',
             f"<h2>Arms</h2><p>{html.escape(', '.join(f'{k} {v}' for k, v in settings.items()))}.</p>{arms}",
         )
     )
 
 
+def _claims(found: Findings) -> str:
+    rows = "".join(
+        f"<tr><td>{html.escape(v.claim.text)}</td><td>{html.escape(v.found)}</td><td><b>{v.word}</b></td></tr>"
+        for v in found.verdicts()
+    )
+    notes = "".join(f"<p>Also: {html.escape(note)}.</p>" for note in found.notes())
+    return f'<table class="text"><tr><th>the paper says that</th><th>here</th><th></th></tr>{rows}</table>{notes}'
+
+
 def _table(found: Findings) -> str:
     header = "".join(f"<th>{html.escape(found.label(r))}</th>" for r in found.lab.readings)
     rows = []
     for arm, measures in found.table():
-        name = "before training" if arm == BASE else arm
         cells = "".join("<td></td>" if m is None else f"<td>{_cell(m.mean, m.low, m.high)}</td>" for m in measures)
-        rows.append(f"<tr><td>{html.escape(name)}</td>{cells}</tr>")
+        rows.append(f"<tr><td>{html.escape(arm)}</td>{cells}</tr>")
     return f"<table><tr><th>arm</th>{header}</tr>{''.join(rows)}</table>"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -83,14 +82,13 @@ class Share(Reading):
     solutions: bool = False
 
     def label(self, samples: int) -> str:
-        what = "solutions" if self.solutions else "tasks"
-        return f"{self.name.replace('_', ' ')} of {what} at k = {samples}"
+        return f"{'solution ' if self.solutions else ''}{self.name.replace('_', ' ')}@{samples}"
 
     def columns(self, base: Point, now: Point) -> Array:
         return contrast.kinds(base.tally, now.tally, solutions=self.solutions)
 
     def value(self, sums: Array) -> Array:
-        return partial(contrast.shares, self.name)(sums)
+        return contrast.shares(self.name, sums)
 
 
 @dataclass(frozen=True)

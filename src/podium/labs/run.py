@@ -13,9 +13,9 @@ from podium.core.errors import PodiumError, nearest
 from podium.evaluation.contrast import tally
 from podium.evaluation.measure import held_out
 from podium.labs.lab import Findings, Lab, Size
+from podium.labs.page import write_page
 from podium.labs.reading import Point
 from podium.labs.studies import LABS
-from podium.labs.page import write_page
 from podium.store.files import atomic_text, explained
 from podium.store.run import RunDirectory
 from podium.training.compare import compare
@@ -106,17 +106,17 @@ class _Watcher:
             return self.bench[self.seed]
         size = self.size
         limit = run.config.max_tokens or run.world.max_tokens
-        groups = held_out(
-            run.driver, tasks=size.eval_tasks, samples=size.samples, max_tokens=limit, seed=self.seed
-        )
+        groups = held_out(run.driver, tasks=size.eval_tasks, samples=size.samples, max_tokens=limit, seed=self.seed)
         point = Point(run.iteration, run.tokens, tally(groups), self._logged())
         if run.iteration == 0:
             self.bench[self.seed] = point
         return point
 
     def _logged(self) -> dict[str, float]:
-        """The means of the run's metrics since the point before."""
+        """The means of the run's metrics since the point before; of their magnitudes under the name |metric|."""
         since = self.points[-1].iteration if self.points else 0
         lines = [m for m in RunDirectory(self.place).metrics() if m["iteration"] > since]
         names = [k for k, v in (lines[-1] if lines else {}).items() if isinstance(v, (int, float))]
-        return {name: float(np.mean([m[name] for m in lines if name in m])) for name in names}
+        values = {name: np.array([m[name] for m in lines if name in m], dtype=float) for name in names}
+        sizes = {f"|{name}|": float(np.abs(x).mean()) for name, x in values.items()}
+        return {name: float(x.mean()) for name, x in values.items()} | sizes

@@ -7,6 +7,7 @@ from functools import partial
 from podium.core.method import Method
 from podium.labs.charts import along, exact_bandit, exchange, pass_curves, support
 from podium.labs.lab import BASE, Claim, Lab, Size
+from podium.labs.notes import crossing, laws, ratio
 from podium.labs.reading import Logged, Mean, PassAt, Share
 from podium.methods import get
 from podium.objective import Aggregate
@@ -15,6 +16,7 @@ __all__ = ["LABS"]
 
 TOP = PassAt()  # as many tries as there are samples
 TOKEN_ENTROPY, ANSWER_ENTROPY = Mean("token_entropy", "nats"), Mean("answer_entropy", "nats")
+RAW = Logged("|clip.surrogate|", "|raw term| × 1000", 1000.0)
 CLIP_BIAS = Logged("clip.bias", "clip bias × 1000", 1000.0)
 CLIPPED = Logged("clip_fraction", "clipped tokens (%)", 100.0)
 
@@ -38,10 +40,12 @@ TWO_STAGE = Lab(
     claims=(
         Claim("training on both signs lowers pass@k at large k below the base's", TOP, BASE, "both signs"),
         Claim("failures alone keep it higher than both signs do", TOP, "failures only", "both signs"),
-        Claim("at some cost in pass@1", PassAt(1), "both signs", "failures only"),
+        Claim("failures alone reach a lower pass@1", PassAt(1), "both signs", "failures only"),
     ),
     readings=(PassAt(1), TOP, TOKEN_ENTROPY, ANSWER_ENTROPY),
     charts=(pass_curves, along(PassAt(1)), along(TOP), along(TOKEN_ENTROPY), along(ANSWER_ENTROPY), exact_bandit),
+    notes=(crossing,),
+    size=Size(iterations=50, points=3, eval_tasks=32),
     settings={"world": "rules", "level": 3, "lr": 3e-4},
 )
 
@@ -52,12 +56,11 @@ SPURIOUS = Lab(
         "clip 0.2": partial(get, "clip-bias-spurious"),
         "no clip": partial(get, "clip-bias-spurious", clip=50.0),
     },
-    claims=(
-        Claim("under random rewards clipping lowers the entropy", TOKEN_ENTROPY, "no clip", "clip 0.2"),
-    ),
-    readings=(PassAt(1), TOKEN_ENTROPY, CLIPPED, CLIP_BIAS),
+    claims=(Claim("under random rewards clipping lowers the entropy", TOKEN_ENTROPY, "no clip", "clip 0.2"),),
+    readings=(PassAt(1), TOKEN_ENTROPY, CLIPPED, RAW, CLIP_BIAS),
     charts=(along(TOKEN_ENTROPY), along(PassAt(1)), along(CLIP_BIAS), along(CLIPPED)),
-    settings={"world": "echo", "level": 3, "lr": 1e-3},
+    notes=(ratio("clip 0.2", RAW, CLIP_BIAS),),
+    settings={"world": "echo", "level": 3, "lr": 2e-4},
 )
 
 LEASH = Lab(
@@ -72,8 +75,17 @@ LEASH = Lab(
         Claim("its answers become less varied", ANSWER_ENTROPY, BASE, "on-policy"),
         Claim("solutions from outside break the leash", Share("discovery"), "with solutions", "on-policy"),
     ),
-    readings=(PassAt(1), TOP, Share("retention"), Share("discovery"), Share("net_change"), TOKEN_ENTROPY, ANSWER_ENTROPY),
+    readings=(
+        PassAt(1),
+        TOP,
+        Share("retention"),
+        Share("discovery"),
+        Share("net_change"),
+        TOKEN_ENTROPY,
+        ANSWER_ENTROPY,
+    ),
     charts=(support, pass_curves, along(TOKEN_ENTROPY), along(ANSWER_ENTROPY)),
+    notes=(crossing,),
     settings={"world": "echo", "level": 4, "lr": 3e-4},
 )
 
@@ -112,10 +124,11 @@ EXCHANGE = Lab(
     },
     claims=(
         Claim("KL-Cov keeps more entropy than GRPO", TOKEN_ENTROPY, "kl-cov", "grpo"),
-        Claim("and ends higher", PassAt(1), "kl-cov", "grpo"),
+        Claim("KL-Cov ends with a higher pass@1", PassAt(1), "kl-cov", "grpo"),
     ),
     readings=(PassAt(1), TOKEN_ENTROPY, ANSWER_ENTROPY),
     charts=(exchange(TOKEN_ENTROPY, PassAt(1)), along(PassAt(1)), along(TOKEN_ENTROPY)),
+    notes=(laws(TOKEN_ENTROPY, PassAt(1)),),
     settings={"world": "echo", "level": 3, "lr": 3e-4},
 )
 

@@ -5,6 +5,7 @@ from podium.methods.baselines import canon, copo, lite_ppo, mc_grpo, ngrpo, v0_5
 from podium.methods.catalogue import CATALOGUE, Entry, get, recipe
 from podium.methods.certainty import ucas, verl_effective_rank
 from podium.methods.classify import drpo, pacs, real, reg_grpo
+from podium.methods.combination import Combination, combine
 from podium.methods.confidence import ace, progrpo, unlikeliness_reward
 from podium.methods.contrast import gcpo_geometryzero
 from podium.methods.control import safe_control
@@ -51,6 +52,7 @@ from podium.methods.votes import ttrl
 
 __all__ = [
     "CATALOGUE",
+    "Combination",
     "Entry",
     "a_grae",
     "ace",
@@ -62,6 +64,7 @@ __all__ = [
     "cispo",
     "clip_bias_spurious",
     "clip_cov_kl_cov",
+    "combine",
     "confucius3_math",
     "copo",
     "d3s",

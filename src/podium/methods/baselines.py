@@ -207,7 +207,7 @@ def copo(
     return Method(
         "copo",
         rollout=Sample(n=n),
-        advantage=Normalize(),
+        advantage=Normalize(singleton="zero"),
         shape=(ConsistencyBlend(gamma, rho, base=base, blend=blend),),
         objective=terms,
     )

@@ -62,7 +62,7 @@ def ace(n: int = 8, alpha: float = 1.0, normalized: bool = False, link: str = "s
     return Method(
         "ace",
         rollout=Sample(n=n),
-        advantage=Normalize(),
+        advantage=Normalize(singleton="zero"),
         shape=(OverconfidentErrors(alpha, normalized=normalized, link=link),),
         objective=(PolicyGradient(clip=Clip(clip, clip)),),
         roles=(Role("ref"),),

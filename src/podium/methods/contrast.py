@@ -46,7 +46,7 @@ def gcpo_geometryzero(
             Bonus("rollout.format", format_weight),
             LengthBonus(length_reference, length_weight),
         ),
-        advantage=Normalize(),
+        advantage=Normalize(singleton="zero"),
         objective=(PolicyGradient(clip=Clip(clip, clip)),),
     )
     return method if kl == 0 else method | KL("k3", coefficient=kl) | Role("ref")

@@ -42,7 +42,7 @@ def srpo(
         "srpo",
         rollout=Sample(n=n),
         keep=(RouteToTeacher(),),
-        advantage=Normalize(scale="std" if std else "none", epsilon=epsilon),
+        advantage=Normalize(scale="std" if std else "none", epsilon=epsilon, singleton="zero"),
         shape=(TeacherCertainty(beta), SamplerCorrection(cap=cap)),
         objective=(
             PolicyGradient(clip=Clip(clip_low, clip_high), where="rollout.reinforced", over="all"),

@@ -7,11 +7,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Series", "bars", "chart"]
+__all__ = ["BLUE", "GREEN", "GREY", "RED", "Series", "bars", "chart"]
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 380, 220, 52, 12, 30, 34
-COLOURS = ("#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2", "#be185d", "#4d7c0f")
-GREY = "#8b94a3"  # legible on light and on dark
+# Legible on light and on dark.
+BLUE, RED, GREEN, GREY = "#3b82f6", "#e5484d", "#0fa968", "#8b94a3"
+COLOURS = (BLUE, RED, GREEN, "#d98a0b", "#8b5cf6", "#0c9bb5", "#d6409f", "#5f9e0f")
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,8 @@ def chart(title: str, series: Sequence[Series], *, x_label: str = "iteration", l
         if s.low is not None and s.high is not None:
             edge = [(px(x), py(v)) for x, v in zip(s.x, s.high, strict=True)]
             edge += [(px(x), py(v)) for x, v in reversed(list(zip(s.x, s.low, strict=True)))]
-            parts.append(f'<polygon points="{_points(edge)}" fill="{colour}" opacity="0.15"/>')
+            faint = 0.15 if len(drawn) < 3 else 0.09
+            parts.append(f'<polygon points="{_points(edge)}" fill="{colour}" opacity="{faint}"/>')
         line = [(px(x), py(y)) for x, y in zip(s.x, s.y, strict=True) if math.isfinite(y)]
         if s.style != "dots":
             width = 1 if s.style == "thin" else 1.8
@@ -71,11 +73,16 @@ def chart(title: str, series: Sequence[Series], *, x_label: str = "iteration", l
             parts.append(f'<polyline points="{_points(line)}" {shape}/>')
         if len(line) <= 30 and s.style in ("line", "dots"):
             parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.4" fill="{colour}"/>' for x, y in line]
-    return "".join(parts) + "</svg>" + _legend(drawn)
+    return "".join(parts) + "</svg>" + _legend([(s.name, _colour(n, s)) for n, s in enumerate(drawn)])
 
 
-def bars(title: str, rows: Sequence[tuple[str, Sequence[float]]], parts: Sequence[str], *, x_label: str) -> str:
-    """A bar a row, stacked from what its parts count; the number is written where there is room."""
+def bars(
+    title: str, rows: Sequence[tuple[str, Sequence[float]]], parts: Sequence[tuple[str, str]], *, x_label: str
+) -> str:
+    """A bar a row, stacked from what its parts count; the number is written where there is room.
+
+    Each part has a name and a colour.
+    """
     total = max(sum(values) for _, values in rows) or 1.0
     left, step = 130, 34
     height = TOP + step * len(rows) + BOTTOM
@@ -84,36 +91,36 @@ def bars(title: str, rows: Sequence[tuple[str, Sequence[float]]], parts: Sequenc
     for place, (name, values) in enumerate(rows):
         x, y = float(left), TOP + step * place + 4
         drawn.append(f'<text x="{left - 6}" y="{y + 16}" class="tick" text-anchor="end">{html.escape(name)}</text>')
-        for number, value in enumerate(values):
+        for (_, colour), value in zip(parts, values, strict=True):
             width = value / total * (WIDTH - left - RIGHT)
-            colour = COLOURS[number % len(COLOURS)]
             drawn.append(f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="24" fill="{colour}"/>')
             if width > 9 * len(f"{value:g}"):
                 shown = f'x="{x + width / 2:.1f}" y="{y + 16}" class="count" text-anchor="middle"'
                 drawn.append(f"<text {shown}>{value:g}</text>")
             x += width
     middle = (left + WIDTH - RIGHT) / 2
-    drawn.append(f'<text x="{middle}" y="{height - 12}" class="tick" text-anchor="middle">{html.escape(x_label)}</text>')
-    return "".join(drawn) + "</svg>" + _legend([Series(part, (), ()) for part in parts])
+    drawn.append(
+        f'<text x="{middle}" y="{height - 12}" class="tick" text-anchor="middle">{html.escape(x_label)}</text>'
+    )
+    return "".join(drawn) + "</svg>" + _legend(parts)
 
 
 def _colour(number: int, series: Series) -> str:
-    return GREY if series.style == "dashed" else COLOURS[(number if series.colour is None else series.colour) % len(COLOURS)]
-
-
-def _legend(series: Sequence[Series]) -> str:
-    named = [(n, s) for n, s in enumerate(series) if s.name]
-    if len(named) < 2:
-        return ""
-    items = "".join(
-        f'<span><i style="background:{_colour(n, s)}"></i>{html.escape(s.name)}</span>' for n, s in named
+    return (
+        GREY
+        if series.style == "dashed"
+        else COLOURS[(number if series.colour is None else series.colour) % len(COLOURS)]
     )
-    return f'<div class="legend">{items}</div>'
+
+
+def _legend(named: Sequence[tuple[str, str]]) -> str:
+    items = [f'<span><i style="background:{colour}"></i>{html.escape(name)}</span>' for name, colour in named if name]
+    return f'<div class="legend">{"".join(items)}</div>' if len(items) > 1 else ""
 
 
 def _short(value: float) -> str:
     """A tick as a person would write it."""
-    return f"{value / 1e6:g}M" if value >= 1e6 else f"{value / 1e3:g}k" if value >= 1e4 else f"{value:g}"
+    return f"{value / 1e6:g}M" if value >= 1e6 else f"{value / 1e3:g}k" if value >= 1e3 else f"{value:g}"
 
 
 def _points(points: Sequence[tuple[float, float]]) -> str:

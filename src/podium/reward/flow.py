@@ -22,8 +22,8 @@ class FlowReward(Reward):
 
     reference = "RLFR, https://github.com/Jinghaoleven/RLFR"
     coefficient: Number = 0.01
-    threshold: Number = 0.6
-    top_k: int = 15  # tokens of a rollout; −1: all
+    threshold: Number = 0.6  # 0 or below: off
+    top_k: int = 15  # tokens of a rollout; 0 or below: all
     minimum: str = "least"
     timestep: float = 0.8  # τ at which the flow is asked
     neighbour: str = "before"  # which token's state the flow sees beside the one it judges: before or after
@@ -54,8 +54,8 @@ class FlowReward(Reward):
 
     def kept(self, batch: Batch, n: Tensor) -> Tensor:
         """[token] n where it is among the largest ones above the threshold; 0 elsewhere."""
-        above = batch.action & (n > self.threshold)
-        if self.top_k >= 0:
+        above = batch.action & (n > self.threshold) if self.threshold > 0 else batch.action
+        if self.top_k > 0:
             ranks = batch.partition("token", "rollout").rank(-n, above)
             above = above & (ranks < self.top_k)
         return n.where(above, 0)

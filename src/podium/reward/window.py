@@ -161,8 +161,8 @@ class DifficultyControl(Memory):
     """What ARES tracks: the threshold of windows, and for each difficulty the reward's weight and the KL's.
 
     threshold ← 0.99 threshold + 0.01 (median of the rollouts' quantiles), the first median at first;
-    alpha ± 0.05 (mean count − target) in [0, 2]; with e = KL/target_kl − 1 of a running mean of the KL, 0 within the
-    dead zone, every `interval` iterations ē ← 0.97 ē + 0.03 e and ln beta += log_step · clip(ē, ±error_clip).
+    alpha ± 0.05 (mean count − target) in [0, 2]; with e = KL/target_kl − 1 of a running mean of the KL, every
+    `interval` iterations, but not where |e| < deadzone, ē ← 0.97 ē + 0.03 e, ln beta += log_step · clip(ē, ±error_clip)
     """
 
     reference = "ARES, https://github.com/shawn0728/ARES"
@@ -210,8 +210,7 @@ class DifficultyControl(Memory):
             before = new if math.isnan(means[level]) else means[level]
             means[level] = self.decay * before + (1 - self.decay) * new
             error = means[level] / self.target_kl - 1
-            if seen % self.interval == 0:
-                error = error if abs(error) >= self.deadzone else 0.0
+            if seen % self.interval == 0 and abs(error) >= self.deadzone:
                 errors[level] = self.decay * errors[level] + (1 - self.decay) * error
                 moved = betas[level] + self.log_step * min(max(errors[level], -self.error_clip), self.error_clip)
                 betas[level] = min(max(moved, math.log(1e-4)), math.log(100.0))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from torch import Tensor
+
 from podium.core.batch import Batch
 from podium.core.errors import one_of, within
 from podium.core.part import Columns, Shape
@@ -39,13 +41,17 @@ class ConsistencyBlend(Shape):
         common = ("rollout.advantage", "group.consistency.entropy", "group.consistency.weight")
         return (*common, "rollout.advantage.global") if self.blend == "losses" else common
 
+    def between(self, batch: Batch) -> Tensor:
+        """[group] A_global."""
+        groups = batch.by("rollout", "group")
+        return groups.by().standardize(groups.agg.mean(batch["rollout.reward"]), epsilon=self.epsilon)
+
     def __call__(self, batch: Batch) -> Columns:
         groups = batch.by("rollout", "group")
         entropy = groups.agg.entropy("rollout.answer") / math.log(self.base)
         w = (self.gamma * (entropy - self.rho)).sigmoid()  # [group]
-        between = groups.by().standardize(groups.agg.mean(batch["rollout.reward"]), epsilon=self.epsilon)
         local = batch["rollout.advantage"] * groups.spread(w)
-        across = groups.spread((1 - w) * between)
+        across = groups.spread((1 - w) * self.between(batch))
         found: Columns = {"group.consistency.entropy": entropy, "group.consistency.weight": w}
         if self.blend == "advantages":
             return found | {"rollout.advantage": local + across}

@@ -24,19 +24,23 @@ class ProgressFocus(Shape):
     alpha: Number = 1.0  # the progress from which nothing is damped; 0: never
     easy: str = "1 - sqrt p"  # what the easy focus divides by; sqrt(1 - p) mirrors the hard one
     focus: bool = True  # whether the focus moves at all
+    singleton: str = "mean"  # p of a group of one: its reward like any mean, or zero
     epsilon: float = 1e-6
 
     needs = ("rollout.advantage", "rollout.reward")
     provides = ("rollout.advantage", "batch.progress")
 
     def __post_init__(self) -> None:
-        within(self, "alpha", 0, 1)
+        within(self, "alpha", 0)
         one_of(self, "easy", ("1 - sqrt p", "sqrt(1 - p)"))
+        one_of(self, "singleton", ("mean", "zero"))
         within(self, "epsilon", 0, open_low=True)
 
     def __call__(self, batch: Batch) -> Columns:
         a, groups = batch["rollout.advantage"], batch.by("rollout", "group")
         p = groups.agg.mean(batch["rollout.reward"]).clamp(0, 1)  # [group]
+        if self.singleton == "zero":
+            p = p.where(groups.agg.count() > 1, 0)
         progress = groups.by().agg.mean(p)  # [batch] each group once
         if self.focus:
             easy = 1 - p.sqrt() if self.easy == "1 - sqrt p" else (1 - p).sqrt()

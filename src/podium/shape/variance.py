@@ -26,17 +26,18 @@ def largest_variance(sorted_values: Tensor, sizes: Tensor, keep: Tensor) -> tupl
 
     def total(x: Tensor) -> Tensor:
         """[cell, candidate] the sum of x over a candidate's values."""
-        inside = torch.arange(x.shape[1], device=x.device) < sizes[:, None]
-        below = torch.nn.functional.pad(x.where(inside, 0).cumsum(1), (1, 0))
+        below = torch.nn.functional.pad(x.cumsum(1), (1, 0))
         first = below.gather(1, k.expand(len(x), -1).clamp(max=x.shape[1]))
         return first + below.gather(1, sizes[:, None]) - below.gather(1, upper.clamp(max=x.shape[1]))
 
-    middle = sorted_values - sorted_values[:, :1]  # shifted, so that equal values have variance 0 exactly
+    inside = torch.arange(sorted_values.shape[1], device=keep.device) < sizes[:, None]
+    middle = (sorted_values - sorted_values[:, :1]).where(inside, 0).double()
     n = keep[:, None].clamp(min=1)
     variance = (total(middle.square()) / n - (total(middle) / n).square()).clamp(min=0).where(valid, -1)
-    best = variance.amax(1, keepdim=True)
-    from_bottom = (variance >= best - 1e-9 * best.abs()).to(torch.int8).argmax(1)
-    return torch.where(best[:, 0] > 0, from_bottom, keep), best[:, 0].clamp(min=0)
+    best, widest = variance.amax(1), middle.amax(1)
+    rounding = middle.shape[1] * torch.finfo(middle.dtype).eps * widest.square()  # how far off prefix sums may be
+    from_bottom = (variance >= (best - rounding)[:, None]).to(torch.int8).argmax(1)
+    return torch.where(widest > 0, from_bottom, keep), best.clamp(min=0).to(sorted_values.dtype)
 
 
 class KeepSpread(Shape):

@@ -18,6 +18,7 @@ EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
     "DropDisruptive": ({"norm": "vocabulary", "mu": 0.3},),  # so that more qualify than may be dropped
     "MarkPattern": ({"pattern": "tex"}, {"pattern": "1"}),  # what synthetic turns say
     "MarkPhrases": ({"phrases": ("text 1",)},),
+    "SemanticEntropy": ({"phrases": ("text 0", "text 1")},),
     "SelectTokens": ({"rule": "floor", "scope": "rollout"},),  # so that a scope may select nobody
     "Marked": ({"marks": (("first", "text 0"), ("second", "text 1"))},),
     "LengthBonus": ({"reference_length": 4},),

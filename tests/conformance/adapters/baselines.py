@@ -8,6 +8,7 @@ import torch
 
 from podium import Batch, methods
 from podium.advantage.prior import prior_bias, squared_error
+from podium.shape import ConsistencyBlend
 from tests.conformance.case import Case
 from tests.conformance.helpers import configured, credited, policy_loss
 from tests.conformance.registry import adapter
@@ -49,7 +50,7 @@ def lite_ppo(case: Case) -> dict[str, Any]:
 def canon(case: Case) -> dict[str, Any]:
     metric = {"entropy": "entropy", "length": "rollout.length"}[case.hyper["metric"]]
     schedules = {"mu = batch mean reward": "reward", "mu = 1 - batch mean reward": "1 - reward"}
-    mu = schedules[case.hyper["schedule"]] if "schedule" in case.hyper else case.hyper["mu"]
+    mu = schedules[case.hyper["schedule"]] if "schedule" in case.hyper else case.hyper.get("mu", 1.0)
     method = methods.canon(metric=metric, mu=mu, **case.given(alpha="alpha", max_length="divisor"))
     # The metric comes with the case: it stands in a column of its own.
     method = method.set("advantage.metric", "rollout.metric")
@@ -66,9 +67,8 @@ def copo(case: Case) -> dict[str, Any]:
     settings = case.given(gamma="gamma", rho="rho")
     paths = {"epsilon": "advantage.epsilon"}, {"epsilon": "shape.ConsistencyBlend.epsilon"}
     method = configured(case, configured(case, methods.copo(blend="advantages", **settings), paths[0]), paths[1])
-    apart = method.set("shape.ConsistencyBlend.blend", "losses")
-    # With gamma · (H − rho) far below 0 the whole advantage is that of the tasks.
-    tasks = credited(apart.set("shape.ConsistencyBlend.rho", 1e9), batch)
+    (blend,) = method.shape
+    assert isinstance(blend, ConsistencyBlend)
     blended = credited(method, batch)
 
     def rows(x: torch.Tensor) -> list[list[float]]:
@@ -76,7 +76,7 @@ def copo(case: Case) -> dict[str, Any]:
 
     return {
         "local_advantage": rows(credited(method.with_(shape=()), batch)["rollout.advantage"]),
-        "global_advantage": batch.by("rollout", "group").agg.first(tasks["rollout.advantage.global"]),
+        "global_advantage": blend.between(batch),
         "entropy": blended["group.consistency.entropy"],
         "w_local": blended["group.consistency.weight"],
         "blended_advantage": rows(blended["rollout.advantage"]),
@@ -87,7 +87,7 @@ def copo(case: Case) -> dict[str, Any]:
 def v0_5(case: Case) -> dict[str, Any]:
     method = methods.v0_5(**case.given(cost="cost", most="k_max"))
     reward, prior = case.tensor("rewards"), case.tensor("prior_value")
-    low, high = case.hyper["reward_range"]
+    low, high = case.hyper.get("reward_range", (-1, 1))
     signed = method.reward[0].replace(low=low, high=high)
     batch = Batch.from_rewards(reward, [0] * len(reward), {"group.prior": prior.reshape(1)})
     batch = credited(method.with_(reward=(signed,)), batch)

@@ -7,6 +7,7 @@ from typing import Any
 from podium import methods
 from podium.objective import KL
 from podium.shape import SelectTokens
+from tests.conformance.adapters.tokens import together
 from tests.conformance.case import Case
 from tests.conformance.helpers import LOSS_COLUMNS, LOSS_SETTINGS, aggregate, configured, differentiate, padded
 from tests.conformance.registry import adapter
@@ -14,7 +15,7 @@ from tests.conformance.registry import adapter
 
 @adapter("clip-cov-kl-cov")
 def clip_cov_kl_cov(case: Case) -> dict[str, Any]:
-    batch = padded(case, LOSS_COLUMNS | {"token.advantage": "advantages"})
+    batch = padded(case, LOSS_COLUMNS | {"token.advantage": "advantages"}, group=together(case))
     settings = case.given(kl="kl_coef", low="cov_low", high="cov_high")
     settings |= case.given(share="ratio") | case.given(share="drop_ratio")
     variant = case.hyper["variant"]

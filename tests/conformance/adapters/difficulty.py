@@ -15,9 +15,9 @@ from tests.conformance.registry import adapter
 
 @adapter("a-grae")
 def a_grae(case: Case) -> dict[str, Any]:
-    scale = "std" if case.hyper["divide_by_std"] else "none"
+    scale = "std" if case.hyper.get("divide_by_std", True) else "none"
     settings = {"epsilon": "advantage.epsilon", "alpha_suppress": "shape.ProgressFocus.alpha"}
-    method = configured(case, methods.a_grae(scale=scale), settings)
+    method = configured(case, methods.get("a-grae@release", scale=scale), settings)
     method = configured(case, method, {"epsilon": "shape.ProgressFocus.epsilon"})
     batch = Batch.from_rewards(case.tensor("rewards"), case["group_ids"])
     after = credited(method, batch)

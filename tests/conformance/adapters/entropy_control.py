@@ -79,7 +79,7 @@ def light_if(case: Case) -> dict[str, Any]:
         method = methods.light_if("sft", share=case.hyper["token_ratio"], trade=case.hyper["entropy_coef"])
         batch = Batch.from_padded(there, list(range(len(there))), columns)
         return {"loss": differentiate(method.objective, batch, live=method.shape).step.loss}
-    bonus = methods.light_if(**case.given(scale="scale", cap="cap")).objective[1]
+    bonus = methods.light_if().objective[1].replace(**case.given(scale="scale", cap="cap"))
     batch = padded(case, COLUMNS | {"token.now.entropy": "entropy"})
     leaves = {name: batch[name].clone().requires_grad_() for name in ("token.now.logp", "token.now.entropy")}
     batch = batch.with_columns(leaves)

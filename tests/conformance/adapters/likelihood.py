@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.nn.functional import pad
 
 from podium import Batch, Method, methods
 from podium.policy.passage import reduced
@@ -29,17 +30,18 @@ def likelihood_reward(case: Case) -> dict[str, Any]:
 def _one(case: Case, kind: str) -> tuple[Method, Batch, torch.Tensor]:
     """The method of a kind, its batch with rewards and advantages, and the slope of the loss in the answers' score."""
     method = methods.likelihood_reward(kind, kl=0.0)
-    mask = case.tensor("cot_mask")
-    group = [row // case["group_size"] for row in range(len(mask))]
-    batch = Batch.from_padded(mask, group, {"token.now.logp": case.tensor("cot_logp")})
+    # Every rollout ends with a mark after its reasoning, which may be empty.
+    reasoning, mark = case.tensor("cot_mask"), torch.ones(len(case["cot_mask"]), 1)
+    group = [row // case["group_size"] for row in range(len(reasoning))]
+    columns = {"token.now.logp": case.tensor("cot_logp"), "token.reasoning": reasoning.bool()}
+    columns = {name: pad(x, (0, 1)) for name, x in columns.items()}
+    batch = Batch.from_padded(torch.cat([reasoning, mark], dim=1), group, columns)
     answers = [x[m.bool()] for x, m in zip(case.tensor("answer_logp"), case.tensor("answer_mask"), strict=True)]
     scores = {name: reduced(answers, KINDS[name]) for name in KINDS}
     now = scores[kind].requires_grad_()
-    columns = {answer_signal(name, "old"): x.detach() for name, x in scores.items()}
-    batch = batch.with_columns(columns | {answer_signal(kind, "now"): now})
-    reasoning = torch.ones(batch.size("token"), dtype=torch.bool)
-    ids = tuple(tuple(range(len(answer))) for answer in answers)
-    batch = batch.with_columns({"token.reasoning": reasoning, "rollout.answer.ids": ids})
+    batch = batch.with_columns({answer_signal(name, "old"): x.detach() for name, x in scores.items()})
+    batch = batch.with_columns({answer_signal(kind, "now"): now})
+    batch = batch.with_columns({"rollout.answer.ids": tuple(tuple(range(len(answer))) for answer in answers)})
     for part in (*method.reward, method.advantage, *method.evaluate):
         batch = batch.with_columns(part(batch))
     (slope,) = torch.autograd.grad(method.objective[1](batch), now)

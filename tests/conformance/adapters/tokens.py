@@ -15,7 +15,7 @@ from podium.reward import Cascade
 from podium.shape.heterogeneous import normalised_entropy
 from podium.shape.scores import SCORES, Tokens
 from tests.conformance.case import Case
-from tests.conformance.helpers import LOSS_COLUMNS, credited, differentiate, padded
+from tests.conformance.helpers import LOSS_COLUMNS, aggregate, credited, differentiate, mask, padded
 from tests.conformance.registry import adapter
 
 COLUMNS = LOSS_COLUMNS | {"token.advantage": "advantages"}
@@ -38,6 +38,11 @@ def numbers(batch: Batch, x: Tensor) -> Tensor:
     return batch.to_padded(x.to(batch.dtype))
 
 
+def together(case: Case) -> list[int]:
+    """All rows in one group: equal scores then fall to the earlier row, as in a sort of the padded array."""
+    return [0] * len(mask(case))
+
+
 @adapter("high-entropy-tokens")
 def high_entropy_tokens(case: Case) -> dict[str, Any]:
     rules = {"quantile": "quantile", "top_k": "floor"}
@@ -48,7 +53,7 @@ def high_entropy_tokens(case: Case) -> dict[str, Any]:
         dual=None,
         **case.given(**CLIP),
     )
-    batch = padded(case, COLUMNS | {"token.now.entropy": "entropy"})
+    batch = padded(case, COLUMNS | {"token.now.entropy": "entropy"}, group=together(case))
     outcome = differentiate(method.objective, batch, live=method.shape)
     (select,) = method.shape
     return {
@@ -62,6 +67,8 @@ def high_entropy_tokens(case: Case) -> dict[str, Any]:
 def steer(case: Case) -> dict[str, Any]:
     settings = case.given(low="weight_min", high="weight_max", mapping="mapping", dual="dual_clip", **CLIP)
     method = methods.steer(**settings)
+    if "aggregation" in case.hyper:
+        method = method.set("objective.PolicyGradient.aggregate", aggregate(case))
     batch = padded(case, COLUMNS | {"token.old.entropy": "entropy"})
     outcome = differentiate(method.objective, batch, live=method.shape)
     (spare,) = method.shape
@@ -83,7 +90,7 @@ def d3s(case: Case) -> dict[str, Any]:
     rollouts, tokens = methods.d3s().shape
     if "entropy" in case:
         columns = {"rollout.advantage": "advantage", "token.old.entropy": "entropy"}
-        batch = padded(case, columns, group=[0] * len(case["advantage"]))
+        batch = padded(case, columns, group=together(case))
         select = tokens.replace(share=case.hyper["token_fraction"])
         return {"token_mask": numbers(batch, select(batch)["token.selected"])}
     advantage = case.tensor("advantage")
@@ -95,15 +102,15 @@ def d3s(case: Case) -> dict[str, Any]:
 @adapter("earl-rtl")
 def earl_rtl(case: Case) -> dict[str, Any]:
     if case.hyper["kind"] == "cascade_reward":
-        names = [f"rollout.{name}" for name in case.hyper["columns"]]
         rows, levels = case.tensor("rows"), case.hyper["levels"]
-        batch = Batch.from_rewards(rows[:, 0], range(len(rows)), dict(zip(names, rows.unbind(1), strict=True)))
+        columns = {f"rollout.{name}": x for name, x in zip(case.hyper["columns"], rows.unbind(1), strict=True)}
+        batch = Batch.from_rewards(rows[:, 0], range(len(rows)), columns)
         part = Cascade(
-            checks=tuple(names[:2]),
+            checks=("rollout.parses", "rollout.interface_matches"),
             levels=(levels["fail"], levels["parses"], levels["interface"]),
-            tests=names[2],
+            tests="rollout.fraction_tests_passed",
             partial=levels["tests"],
-            complete=names[3],
+            complete="rollout.equivalent",
             full=levels["equivalent"],
         )
         return {"reward": part(batch)["rollout.reward"]}
@@ -167,7 +174,7 @@ def lp_reg(case: Case) -> dict[str, Any]:
         return {"proxy_logp": proxy}
     method = methods.lp_reg(share=case.hyper["fraction"], beta=case.hyper["coefficient"], **case.given(**CLIP))
     (anchor,) = (need for need in method.objective[1].needs if isinstance(need, Signal) and need.of == "old")
-    batch = padded(case, COLUMNS | {anchor.column: "proxy_logp"})
+    batch = padded(case, COLUMNS | {anchor.column: "proxy_logp"}, group=together(case))
     outcome = differentiate(method.objective, batch, live=method.shape)
     return {"loss": outcome.step.loss, "grad_logp": batch.to_padded(outcome.grad_logp)}
 

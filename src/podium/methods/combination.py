@@ -5,9 +5,10 @@ are read as changes of an earlier one. At each place (a stage of one part, the p
 a memory, a role):
 
 - what only one of the methods changes is taken from it; parts that only the second has come after those of the first;
-- where both have changed the same part, the changes are joined setting by setting: of a number that both give, the
-  first's is kept and named as a choice; where a formula is meant (a word, a part, nothing at all), they conflict;
-- a part that one replaces and the other changes is a conflict, and so are two different parts in a stage of one.
+- where both have changed the same part, the changes are joined setting by setting: of a number or an aggregation that
+  both give, the first's is kept and named as a choice; where they give two formulas (words, parts), they conflict;
+- a part that one replaces and the other changes is a conflict, and so are two different parts in a stage of one;
+- metrics stand beside each other.
 
 How much is sampled and how often a batch is used (`SIZES`) belong to a run: the first's are kept without a word. What
 comes out is checked like any method: a need that is no longer met is a conflict, a new warning a remark.
@@ -15,21 +16,26 @@ comes out is checked like any method: a need that is no longer met is a conflict
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from podium.core.check import Finding
+from podium.core.check import met
 from podium.core.errors import PodiumError
+from podium.core.memory import Memory
 from podium.core.method import LISTS, STAGES, Method, Role
+from podium.core.part import Part
 from podium.core.schedule import Schedule
 from podium.core.signal import Signal
 from podium.core.value import Value
 from podium.methods.catalogue import get
+from podium.objective.term import Aggregate, Term
 
-__all__ = ["Combination", "changed_stages", "combine", "named"]
+__all__ = ["VERDICTS", "Combination", "changed_stages", "combine", "joined"]
 
 SIZES = ("rollout.n", "rollout.trained", "rollout.most", "updates.epochs", "updates.mini_batches")
+VERDICTS = ("yes", "care", "no")
 Place = tuple[str, str]  # a stage, memories or roles; and the class of its parts, the role's name, or nothing
 
 
@@ -51,15 +57,23 @@ class Combination:
     def reasons(self) -> tuple[str, ...]:
         return (*self.conflicts, *self.choices, *self.warnings)
 
+    def data(self) -> dict[str, Any]:
+        """All but the method, as plain data."""
+        named = {name: list(getattr(self, name)) for name in ("conflicts", "choices", "warnings")}
+        return {"combines": self.verdict, **named}
 
-def named(name: str) -> Method:
-    """A method by its slug, or several joined: `dapo+steer`."""
-    first, *others = (get(part.strip()) for part in name.split("+"))
+
+def joined(methods: Sequence[Method], settings: Mapping[str, Any] | None = None) -> Method:
+    """Several methods as one, the first with what each of the others changes."""
+    if settings:
+        names = ", ".join(settings)
+        raise PodiumError(f"{names}: several methods have no recipe in common; name a part's setting instead.")
+    first, *others = methods
     for other in others:
-        joined = combine(first, other)
-        if joined.method is None:
-            raise PodiumError(f"{first.name} and {other.name} do not combine: " + " ".join(joined.conflicts))
-        first = joined.method
+        both = combine(first, other)
+        if both.method is None:
+            raise PodiumError(f"{first.name} and {other.name} do not combine. " + " ".join(both.conflicts))
+        first = both.method
     return first
 
 
@@ -70,17 +84,19 @@ def combine(first: Method, second: Method) -> Combination:
     conflicts: list[str] = []
     choices: list[str] = []
     try:
-        joined = first.each(lambda leaf: _joined(leaf, second, conflicts, choices))
+        both = first.each(lambda leaf: _both(leaf, second, conflicts, choices))
     except PodiumError as problem:
         conflicts.append(str(problem))
     if conflicts:
         return Combination(None, tuple(dict.fromkeys(conflicts)))
     known = {*_read(first), *_read(second)}
-    before = {f.message for method in (first, second) for f in method.check(known)}
-    found = [f for f in joined.check(known) if f.message not in before]
+    found = both.check(known)
+    if found:
+        alone = {f.message for method in (first, second) for f in method.check(known)}
+        found = [f for f in found if f.message not in alone]
     if any(f.kind == "error" for f in found):
         return Combination(None, tuple(f.message for f in found if f.kind == "error"))
-    return Combination(joined, (), tuple(dict.fromkeys(choices)), tuple(map(_message, found)))
+    return Combination(both, (), tuple(dict.fromkeys(choices)), tuple(f.message for f in found))
 
 
 def changed_stages(method: Method) -> tuple[str, ...]:
@@ -98,11 +114,12 @@ def changed_stages(method: Method) -> tuple[str, ...]:
 # -- the merge ---------------------------------------------------------------------------------------------------------
 
 
+@cache
 def _base() -> Method:
     return get("grpo", kl=0.0)
 
 
-def _joined(first: Method, second: Method, conflicts: list[str], choices: list[str]) -> Method:
+def _both(first: Method, second: Method, conflicts: list[str], choices: list[str]) -> Method:
     base, a, b = (_places(method) for method in (_base(), first, second))
     merged = {}
     for place in dict.fromkeys((*a, *b, *base)):
@@ -128,6 +145,7 @@ def _places(method: Method) -> dict[Place, tuple[Value, ...]]:
         for value in held if isinstance(held, tuple) else [] if held is None else [held]:
             single = stage in STAGES and stage not in LISTS
             name = "" if single else value.name if isinstance(value, Role) else type(value).__name__
+            name = repr(value) if stage == "evaluate" else name
             found[stage, name] = (*found.get((stage, name), ()), value)
     return found
 
@@ -151,11 +169,8 @@ def _merged(
         before = old[0] if old and type(old[0]) is type(mine[0]) else None
         return (_settings(path, before, mine[0], theirs[0], names, conflicts, choices),)
     said = [", ".join(type(value).__name__ for value in held) or "none" for held in (mine, theirs)]
-    if not place[1]:
-        said_path = f"the stage {stage!r}"
-    else:
-        said_path = f"what stands for {place[1]} at the stage {stage!r}" if stage in STAGES else path
-    conflicts.append(f"Both decide {said_path}: {names[0]} has {said[0]}, {names[1]} has {said[1]}.")
+    what = f"{place[1]} at the stage {stage!r}" if place[1] else f"the stage {stage!r}"
+    conflicts.append(f"Both decide {what}: {names[0]} has {said[0]}, {names[1]} has {said[1]}.")
     return mine
 
 
@@ -172,18 +187,20 @@ def _settings(
             continue
         if x == before:
             changes[field] = y
+        elif _open(x, y):
+            choices.append(f"Both set {where}: {names[0]}'s {_shown(x)} is kept, {names[1]} has {_shown(y)}.")
         elif isinstance(x, Value) and type(x) is type(y) and not isinstance(x, Schedule):
             inner = before if type(before) is type(x) else None
             changes[field] = _settings(where, inner, x, y, names, conflicts, choices)
-        elif _number(x) and _number(y):
-            choices.append(f"Both set {where}: the {x} of {names[0]} is kept, {names[1]} has {y}.")
         else:
             conflicts.append(f"Both set {where}: {names[0]} to {_shown(x)}, {names[1]} to {_shown(y)}.")
     return mine.replace(**changes)
 
 
-def _number(value: Any) -> bool:
-    return isinstance(value, (int, float, Schedule)) and not isinstance(value, bool)
+def _open(x: Any, y: Any) -> bool:
+    """Whether a method works with either: numbers, and aggregations, which stand outside of the loss."""
+    free = all(isinstance(v, (int, float, Schedule)) and not isinstance(v, bool) for v in (x, y))
+    return free or (isinstance(x, Aggregate) and isinstance(y, Aggregate))
 
 
 def _default(value: Value, field: str) -> Any:
@@ -215,15 +232,15 @@ def _sized(stage: str, value: Value, like: tuple[Value, ...]) -> Value:
 def _read(method: Method) -> Iterable[str]:
     """The columns that the method asks of a world: what it reads and none of its own parts has written."""
     written = {column for memory in method.memories for column in memory.provides}
-    for part in (*method.parts(), *method.memories):
-        for need in part.needs:
-            if isinstance(need, str) and need not in written:
+    readers: list[Part | Memory] = [*method.parts(), *method.memories]
+    for part in readers:
+        probes = part.probes if isinstance(part, Part) else ()
+        written |= {column for probe in probes for column in probe.provides}
+        where = part.where if isinstance(part, Term) else None
+        for need in (*part.needs, *([where] if where else [])):
+            if isinstance(need, str) and not met(need, written):
                 yield need
             elif isinstance(need, Signal) and dict(need.settings).get("passage"):
                 yield f"{need.level}.{dict(need.settings)['passage']}.ids"
         written |= set(part.provides)
     yield from (role.context for role in method.roles if role.context is not None)
-
-
-def _message(finding: Finding) -> str:
-    return finding.message

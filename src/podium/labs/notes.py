@@ -1,0 +1,82 @@
+"""What a lab says beside its claims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from podium.evaluation.contrast import crossings
+from podium.evaluation.dynamics import EntropyLaw, fit_entropy_law
+from podium.labs.lab import Findings
+from podium.labs.reading import Point, Reading
+
+__all__ = ["Fit", "Note", "crossing", "laws", "ratio"]
+
+Note = Callable[[Findings], str]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The law R = −a · exp(H) + b through all points of an arm, in the order of the entropy."""
+
+    entropy: Sequence[float]
+    score: Sequence[float]
+    law: EntropyLaw
+
+    @classmethod
+    def of(cls, found: Findings, arm: str, entropy: Reading, score: Reading) -> Fit:
+        pairs = sorted((_at(entropy, run, p), _at(score, run, p)) for run in found.points[arm] for p in range(len(run)))
+        h, r = zip(*pairs, strict=True)
+        return cls(h, r, fit_entropy_law(h, r))
+
+    @property
+    def explained(self) -> float:
+        """R²: the share of the score's variance that the law accounts for."""
+        y = np.asarray(self.score)
+        spread = float(((y - y.mean()) ** 2).sum())
+        missed = sum((r - self.law(h)) ** 2 for h, r in zip(self.entropy, self.score, strict=True))
+        return 1.0 - missed / spread if spread > 0 else 0.0
+
+    def __str__(self) -> str:
+        return f"{self.law.b:.2f} − {self.law.a:.2f} exp(H), R² {self.explained:.2f}"
+
+
+def laws(entropy: Reading, score: Reading) -> Note:
+    """How well the law of exchange fits each arm."""
+
+    def tell(found: Findings) -> str:
+        fits = [f"{Fit.of(found, arm, entropy, score)} for {arm}" for arm in found.points]
+        return f"fitted to the points, R is {'; '.join(fits)}"
+
+    return tell
+
+
+def crossing(found: Findings) -> str:
+    """Where the pass@k curve of each arm crosses the base's."""
+    told = []
+    for arm, runs in found.points.items():
+        before, after = (np.mean([run[place].tally.curves.mean(0) for run in runs], axis=0) for place in (0, -1))
+        turns = [f"{'above' if side == 'trained' else 'below'} from k = {k}" for k, side in crossings(before, after)]
+        told.append(f"{arm} is {', '.join(turns) or 'equal'}")
+    return f"against the base's pass@k, {' and '.join(told)}"
+
+
+def ratio(arm: str, large: Reading, small: Reading) -> Note:
+    """How many times the one is the other, in magnitude, in an arm."""
+
+    def tell(found: Findings) -> str:
+        top, bottom = (found.measure(reading, arm) for reading in (large, small))
+        if top is None or bottom is None or bottom.mean == 0:
+            return f"{found.label(small)} is 0 for {arm}"
+        times = abs(top.mean / bottom.mean)
+        return f"{found.label(large)} is {times:.3g} times {found.label(small)} in magnitude for {arm}"
+
+    return tell
+
+
+def _at(reading: Reading, run: Sequence[Point], place: int) -> float:
+    columns = reading.columns(run[0], run[place])
+    assert columns is not None
+    return float(reading.value(columns.sum(0)[None])[0])
