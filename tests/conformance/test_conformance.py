@@ -27,6 +27,21 @@ def test_every_adapter_has_vectors_here() -> None:
     assert set(adapters()) == {slug for slug, _ in read()}
 
 
+def test_rollouts_without_an_advantage_count_in_the_share_of_clipped_tokens() -> None:
+    inputs = {"old_logp": [[-1.0], [-1.0]], "logp": [[-0.5], [-0.5]], "mask": [[1.0], [1.0]]}
+    for advantage, share in (([[1.0], [0.0]], 0.5), ([[0.0], [0.0]], 0.0)):
+        case = Case.of("dapo", inputs | {"advantage_per_token": advantage})
+        assert adapters()["dapo"](case)["clip_fraction"] == share
+
+
+def test_an_empty_reasoning_is_followed_by_the_answer_like_any_other() -> None:
+    inputs = {"answer_logp": [[-1.0], [-2.0]], "answer_mask": [[1.0], [1.0]], "group_size": 2}
+    case = Case.of("likelihood-reward", inputs | {"cot_logp": [[-3.0], [-3.0]], "cot_mask": [[1.0], [0.0]]})
+    found = adapters()["likelihood-reward"](case)
+    assert found["jepo_answer_weight"].tolist() == pytest.approx([0.731059, 0.268941], abs=1e-6)
+    assert found["loss"]["logprob"] == pytest.approx(-(1.0 * -3.0 - 1.0 - 2.0) / 2)
+
+
 # -- the runner --------------------------------------------------------------------------------------------------------
 
 

@@ -21,10 +21,13 @@ from podium.training.session import configure
 from podium.worlds import Episode, Feedback, Sums, Task, Verdict, World
 
 __all__ = [
+    "NAMES",
     "SLUGS",
     "Laps",
     "Right",
+    "RightLaps",
     "Wrong",
+    "WrongLaps",
     "errors",
     "finite",
     "fitting",
@@ -38,6 +41,7 @@ __all__ = [
 ]
 
 SLUGS = list(CATALOGUE)
+NAMES = [name for slug in SLUGS for name in (slug, *(f"{slug}@{preset}" for preset in CATALOGUE[slug].presets))]
 # What a method is given where its paper's defaults make no sense on a few short answers.
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "spae": {"after": "\n"},  # steps are lines
@@ -83,6 +87,14 @@ class _Lap(Episode):
         graded = self.world.grade(self.task, text, self.seed)
         over, self.state = self.state == "second", "over" if self.state == "second" else "second"
         return Feedback(graded.reward, over, self.task.prompt, self.state, graded.info)
+
+
+class RightLaps(Right, Laps):
+    """Two turns, both right whatever is said."""
+
+
+class WrongLaps(Wrong, Laps):
+    """Two turns, both wrong whatever is said."""
 
 
 def errors(method: Method, world: World) -> list[str]:

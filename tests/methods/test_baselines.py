@@ -309,6 +309,22 @@ def test_copo_is_grpo_where_answers_differ_enough() -> None:
     assert float(after["rollout.advantage.global"].abs().max()) == 0
 
 
+def test_copo_compares_tasks_alone_where_answers_agree_enough() -> None:
+    batch = rewards(*AGREE, rollout__answer=ANSWERS)
+    method = methods.copo(blend="advantages", rho=1e9)
+    means = batch.by("rollout", "group").agg.mean(batch["rollout.reward"])
+    expected = (means - means.mean()) / (means.std() + 1e-6)
+    assert_close(credited(method, batch)["rollout.advantage"], expected.repeat_interleave(4))
+
+
+def test_copo_without_slope_both_weigh_alike_and_a_group_of_one_has_no_local_advantage() -> None:
+    batch = rewards([1, 0], [1], rollout__answer=("a", "b", "a"))
+    after = credited(methods.copo(gamma=0.0), batch)
+    assert after["group.consistency.weight"].tolist() == [0.5, 0.5]
+    assert after["rollout.advantage"].tolist() == pytest.approx([0.353553, -0.353553, 0], abs=1e-5)
+    assert after["rollout.advantage.global"].tolist() == pytest.approx([-0.353553, -0.353553, 0.353553], abs=1e-5)
+
+
 def test_copo_one_task_or_equal_tasks_have_no_global_advantage() -> None:
     for groups in ([[1, 0]], [[1, 0], [0, 1]]):
         n = sum(map(len, groups))

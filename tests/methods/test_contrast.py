@@ -10,7 +10,7 @@ import torch
 from torch.testing import assert_close
 
 from podium import Batch, PodiumError, methods
-from podium.reward import ContrastiveFeature, Marked
+from podium.reward import Bonus, ContrastiveFeature, Marked
 from tests.conformance.helpers import credited
 from tests.methods.support import credit, rewards, short_run
 
@@ -54,6 +54,18 @@ def test_gcpo_a_group_without_both_kinds_has_no_contrast() -> None:
 def test_gcpo_with_a_margin_of_one_is_grpo_with_format_and_length_rewards() -> None:
     batch = question(WITH + WITHOUT)
     assert_close(credit(gcpo(margin=1.0), batch), credit(methods.grpo(kl=0), batch))  # both are equal for all here
+
+
+def test_gcpo_rewards_the_tool_as_an_unconditional_bonus_does_only_where_it_helps() -> None:
+    always = methods.gcpo_geometryzero()
+    always = always.with_(reward=(Bonus("rollout.feature", 0.5), *always.reward[2:]))
+    for accuracy, same in ((WITH + WITHOUT, True), (WITHOUT + WITH, False), (WITH + WITH, False)):
+        found, bonus = (credited(method, question(accuracy))["rollout.reward"] for method in (gcpo(), always))
+        assert torch.allclose(found, bonus) == same
+
+
+def test_gcpo_one_rollout_has_nothing_to_be_compared_with() -> None:
+    assert credit(gcpo(), question(WITH + WITHOUT).take("rollout", torch.tensor([0]))).tolist() == [0]
 
 
 def test_marks_are_patterns_in_the_text() -> None:

@@ -14,6 +14,7 @@ from torch.testing import assert_close
 from podium import Batch, Method, PodiumError, methods
 from podium.core.batch import Purpose
 from podium.objective import Clip, PolicyGradient
+from podium.shape import AlignExpert
 from podium.worlds.world import Answer, Feedback, Task
 from tests.conformance.case import Case
 from tests.conformance.helpers import differentiate
@@ -178,6 +179,16 @@ def test_calibrl_never_imitates_on_wrong_rollouts_and_never_trains_the_expert() 
 @pytest.mark.parametrize("rewards", [[0, 0], [1, 1]])
 def test_calibrl_a_group_of_one_outcome_has_no_gradient(rewards: list[int]) -> None:
     assert not calibrated(rewards).any()
+
+
+@pytest.mark.parametrize(("past_end", "guided"), [("certain", True), ("skip", False)])
+def test_calibrl_a_group_without_expert_is_measured_against_certainty_or_not_at_all(
+    past_end: str, guided: bool
+) -> None:
+    columns = {"token.old.logp": torch.full((2, 2), -1.0), "rollout.purpose": torch.tensor([int(Purpose.train)] * 2)}
+    found = AlignExpert(past_end=past_end)(Batch.from_padded(torch.ones(2, 2), [0, 0], columns))
+    assert not found["token.expert.logp"].any()
+    assert found["token.guided"].tolist() == [guided] * 4
 
 
 def test_calibrl_tokens_past_the_experts_end_can_be_left_out() -> None:

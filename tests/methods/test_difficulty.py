@@ -10,6 +10,7 @@ from torch.testing import assert_close
 
 from podium import Batch, Phases, methods
 from podium.objective import EntropyTarget
+from tests.conformance.helpers import credited
 from tests.methods.support import credit, rewards, short_run
 
 MIXED = ([1, 0, 0, 1], [0, 0, 0, 1])
@@ -65,6 +66,14 @@ def test_a_grae_counts_every_group_once_however_large() -> None:
     method = methods.a_grae()
     batch = rewards([1, 0], [0, 0, 0, 0, 0, 0])
     assert float(method.shape[0](batch.with_columns(method.advantage(batch)))["batch.progress"]) == 0.25
+
+
+def test_a_grae_the_release_takes_zero_for_the_mean_of_a_group_of_one() -> None:
+    batch = rewards([1, 0], [1])
+    ours, released = (credited(methods.get(name), batch) for name in ("a-grae", "a-grae@release"))
+    assert ours["batch.progress"].tolist() == [0.75]
+    assert released["batch.progress"].tolist() == [0.25]
+    assert float(released["rollout.advantage"][2]) > 1e4
 
 
 def test_a_grae_gives_a_group_of_one_nothing() -> None:

@@ -82,6 +82,12 @@ def test_without_a_teacher_anywhere_it_is_grpo_with_a_token_mean() -> None:
     assert loss(method, batch) == pytest.approx(float(grpo(batch)))
 
 
+def test_a_policy_that_agrees_with_its_teacher_is_not_moved() -> None:
+    method = methods.srpo(k=2)
+    batch = scored(method, [1, 0], [False, True], TEACHER, TEACHER)
+    assert method.objective[1].loss(batch).abs().max() < 1e-15
+
+
 def test_what_the_teacher_says_of_a_right_rollout_changes_nothing() -> None:
     method = methods.srpo(k=2)
     other = TEACHER.clone()

@@ -16,6 +16,7 @@ from podium.keep import DropTruncated
 from podium.keep.queue import first
 from podium.store.run import RunDirectory
 from podium.training.session import resume
+from tests.conformance.helpers import differentiate
 from tests.methods.support import rewards, short_run
 
 
@@ -25,6 +26,16 @@ def rows(path: Path, iteration: int) -> list[dict[str, Any]]:
 
 def numbers(path: Path) -> list[dict[str, Any]]:
     return [{k: v for k, v in line.items() if k != "seconds"} for line in RunDirectory(path).metrics()]
+
+
+def test_dapo_a_higher_upper_clip_keeps_rising_tokens_in_the_gradient_that_ppo_drops() -> None:
+    ratio = torch.tensor([[1.1, 1.2001, 1.2799, 1.2801]], dtype=torch.float64)
+    zero = torch.zeros_like(ratio)
+    columns = {"token.now.logp": ratio.log(), "token.old.logp": zero, "token.advantage": zero + 1}
+    batch = Batch.from_padded(torch.ones(1, 4), [0], columns)
+    for high, moved in ((0.28, [True, True, True, False]), (0.2, [True, False, False, False])):
+        outcome = differentiate(methods.dapo(clip_high=high).objective, batch)
+        assert (outcome.grad_logp != 0).tolist() == moved
 
 
 def test_dapo_tops_up_until_every_group_carries_a_signal_and_cuts_the_surplus(tmp_path: Path) -> None:

@@ -55,6 +55,13 @@ def test_the_nucleus_entropy_sends_no_gradient_to_tokens_outside_it() -> None:
     assert bool((slope[0, :2] != 0).all())
 
 
+def test_a_wide_nucleus_has_nearly_the_whole_entropy() -> None:
+    # The token that crosses the bound and the least likely one are out: here they weigh nothing.
+    rows = rows_of(torch.tensor([[2.0, 1.0, 0.5, 0.0, -20.0, -25.0]], dtype=torch.float64))
+    wide, whole = FUNCTIONALS["entropy"](rows, top_p=1 - 1e-11), FUNCTIONALS["entropy"](rows)
+    assert float(wide) == pytest.approx(float(whole), rel=1e-6)
+
+
 def test_the_anchor_is_taken_once_and_kept() -> None:
     memory, batch = EntropyAnchor(share=0.5, top_p=1.0), random_update()
     first = memory.observe(memory.initial(), batch)

@@ -65,6 +65,16 @@ def test_the_released_minimum_skips_the_smallest_score() -> None:
     assert n[:4].tolist() == pytest.approx([-1 / 3, 1 / 3, 0, 1])
 
 
+def test_without_a_threshold_or_a_number_all_scores_count_even_those_below_the_released_minimum() -> None:
+    scores = torch.tensor([[0.0, 10.0, 11.0, 11.5], [2.0, 4.0, 1.0, 0.0]], dtype=torch.float64)
+    batch = credited(scores)
+    for off in (0.0, -1.0):
+        part = FlowReward(threshold=off, top_k=0, minimum="second")
+        n = part.normalized(batch)
+        assert float(n[0]) < -1
+        assert_close(part.kept(batch, n), n)
+
+
 def test_latents_of_another_cluster_score_higher_than_those_the_flow_was_fitted_to() -> None:
     torch.manual_seed(0)
     width, network = 8, Network(8, blocks=2)

@@ -115,6 +115,12 @@ def test_implicit_prm_worked_example() -> None:
     assert PairwiseAccuracy()(batch)["group.pairwise_accuracy"].tolist() == [1.0]
 
 
+def test_of_answers_that_score_alike_the_later_one_ranks_higher() -> None:
+    flat, mask = torch.zeros(3, 2, dtype=torch.float64), torch.ones(3, 2)
+    found = [PairwiseAccuracy()(scored(r, flat, mask)) for r in ([0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0])]
+    assert [float(x["group.pairwise_accuracy"][0]) for x in found] == [1.0, 0.0, 0.5]
+
+
 def test_rewards_of_steps_add_up_to_the_reward_of_the_answer_however_it_is_cut() -> None:
     totals = []
     for cut in ([0, 0, 0, 1, 1], [0, 0, 1, 2, 3], [0, 1, 2, 3, 4]):

@@ -6,9 +6,11 @@ import pytest
 import torch
 
 from podium import Batch, methods
-from podium.evaluation import advantage_lost_to_noise, answer_entropy, detectability, support_change
+from podium.advantage import Normalize
+from podium.evaluation import advantage_lost_to_noise, answer_entropy, bandit, detectability, support_change
 from podium.evaluation.clipping import ClipBias
 from podium.evaluation.entropies import EntropyPair
+from podium.objective import Clip, PolicyGradient
 from tests.methods.entropy_cases import random_update
 
 # -- invisible-leash ---------------------------------------------------------------------------------------------------
@@ -46,6 +48,15 @@ def test_an_arm_without_probability_never_gets_any() -> None:
     assert float(z.softmax(-1)[2]) == 0.0
 
 
+def test_a_little_of_the_uniform_policy_breaks_the_leash() -> None:
+    rewards = torch.tensor([0.2, 0.1, 1.0], dtype=torch.float64)
+    start = torch.tensor([0.6, 0.4, 0.0], dtype=torch.float64)
+    mixed = 0.95 * start + 0.05 / 3
+    (leashed,), (free,) = (bandit(p, rewards, 1.0, [500]) for p in (start, mixed))
+    assert float(leashed[2]) == 0.0
+    assert float(free[2]) > 0.9
+
+
 # -- clip-bias-spurious ------------------------------------------------------------------------------------------------
 
 
@@ -81,3 +92,32 @@ def test_rewards_from_a_coin_do_not_depend_on_the_answer() -> None:
     first = coin(right)["rollout.reward"]
     assert torch.equal(first, coin(wrong)["rollout.reward"])
     assert 0.3 < float(first.mean()) < 0.7
+
+
+def entropy_under_coins(clip: Clip | None, runs: int = 100, size: int = 8, iterations: int = 15) -> float:
+    """The mean entropy of softmax bandits that start confident and are rewarded by a coin, four updates a batch."""
+    draw = torch.Generator().manual_seed(0)
+    z = torch.tensor([0.9, 0.05, 0.03, 0.02], dtype=torch.float64).log().expand(runs, -1)
+    owner, term = torch.arange(runs).repeat_interleave(size), PolicyGradient(clip=clip)
+    for _ in range(iterations):
+        old = z.log_softmax(-1)
+        arm = torch.multinomial(old.exp(), size, replacement=True, generator=draw).flatten()
+        columns = {
+            "rollout.reward": (torch.rand(runs * size, generator=draw) < 0.5).double(),
+            "token.old.logp": old[owner, arm][:, None],
+        }
+        batch = Batch.from_padded(torch.ones(runs * size, 1), owner.tolist(), columns)
+        batch = batch.with_columns(Normalize(unbiased=False)(batch))
+        for _ in range(4):
+            leaf = z.clone().requires_grad_()
+            loss = term(batch.with_columns({"token.now.logp": leaf.log_softmax(-1)[owner, arm]}))
+            (slope,) = torch.autograd.grad(loss, leaf)
+            z = z - 0.5 * runs * slope
+    return float(-(z.softmax(-1) * z.log_softmax(-1)).sum(-1).mean())
+
+
+def test_a_coin_raises_the_entropy_of_a_confident_policy_and_clipping_holds_it_down() -> None:
+    start = torch.tensor([0.9, 0.05, 0.03, 0.02], dtype=torch.float64)
+    clipped, free = entropy_under_coins(Clip(0.2, 0.2)), entropy_under_coins(None)
+    assert free > clipped + 0.1
+    assert free > float(-(start * start.log()).sum()) + 0.1

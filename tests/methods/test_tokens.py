@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from podium import Batch, Clock, PodiumError, methods
+from podium.advantage import Normalize, TokenWeighted
 from podium.evaluation import dynamics
 from podium.objective import Clip, PolicyGradient
 from podium.policy.functionals import FUNCTIONALS, Rows
@@ -202,6 +203,19 @@ def test_tokens_with_positive_advantage_are_never_dropped(norm: str) -> None:
     assert not bool(dropped[batch["token.advantage"] > 0].any())
 
 
+def test_the_limit_of_clip_v_counts_punished_tokens_alone() -> None:
+    entropy = torch.full((1, 6), 1.0, dtype=torch.float64)
+    columns = {
+        "token.old.logp": torch.full((1, 6), -1.0, dtype=torch.float64),  # S = 0 everywhere
+        "token.old.entropy": entropy,
+        "token.old.expected_discriminator": torch.tensor([[0.9, 0.8, 0.7, 0.0, 0.0, 0.1]], dtype=torch.float64),
+        "token.advantage": torch.tensor([[0.0, -1.0, -1.0, -1.0, 1.0, 1.0]], dtype=torch.float64),
+    }
+    batch = Batch.from_padded(torch.ones(1, 6), [0], columns)
+    keep = DropDisruptive(1.0, "vocabulary", at_most=0.01)(batch)["token.keep.disruptive"]
+    assert keep.tolist() == [False, False, True, True, True, True]  # without advantage: no limit; punished: the first
+
+
 def test_dropped_tokens_leave_the_denominator() -> None:
     batch = random_update(rollouts=12)
     part = DropDisruptive(0.5)
@@ -237,6 +251,12 @@ def test_lp_reg_with_too_few_negative_tokens_is_the_base_loss() -> None:
     batch = _with_proxy(random_update())
     plain = differentiate([PolicyGradient(clip=Clip(1.0, 9.0))], batch)
     assert loss_of(methods.lp_reg(share=0.01), batch).step.loss == pytest.approx(plain.step.loss, rel=1e-12)
+
+
+def test_lp_reg_without_its_pull_is_the_base_loss() -> None:
+    batch = _with_proxy(random_update())
+    plain = differentiate([PolicyGradient(clip=Clip(1.0, 9.0))], batch)
+    assert close(loss_of(methods.lp_reg(share=0.5, beta=0.0), batch).grad_logp, plain.grad_logp)
 
 
 def test_the_pull_raises_rare_tokens_and_spares_those_that_the_filter_removed() -> None:
@@ -278,6 +298,16 @@ def test_over_the_tokens_of_a_group_the_advantage_has_mean_zero_and_variance_one
     assert torch.allclose(tokens.var(batch["token.advantage"], unbiased=False), torch.ones(2).double(), atol=1e-4)
 
 
+def test_tokens_of_the_world_may_send_a_group_to_the_advantages_of_grpo() -> None:
+    reward = torch.tensor([0.9, 1.0], dtype=torch.float64)
+    mask = torch.tensor([[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
+    # Their value, −mean/std, is beyond the limit; without them the tokens of the group are compared.
+    with_world, without = (Batch.from_padded(mask, [0, 0], {"rollout.reward": reward}, given=g) for g in (True, False))
+    grpo = Normalize()(without)["rollout.advantage"]
+    assert close(TokenWeighted()(with_world)["token.advantage"][:2], grpo[:1].expand(2))
+    assert not close(TokenWeighted()(without)["token.advantage"][:2], grpo[:1].expand(2))
+
+
 def test_certain_tokens_open_the_lower_bound_and_uncertain_ones_the_upper() -> None:
     batch = random_update()
     h = normalised_entropy(batch, batch["token.now.entropy"], 0.8)
@@ -316,6 +346,20 @@ def test_a_covariance_step_leaves_more_entropy_than_the_plain_step(variant: str)
             z = z - 0.5 * leaf.grad
         after[name] = float(-(z.softmax(-1) * z.log_softmax(-1)).sum())
     assert after["ours"] > after["plain"]
+
+
+def test_kl_cov_without_its_weight_is_the_unclipped_gradient_and_clip_cov_with_an_empty_band_is_ppo() -> None:
+    batch = random_update()
+    unclipped, ppo = (differentiate([PolicyGradient(clip=clip)], batch) for clip in (None, Clip(0.2, 0.2)))
+    kl_cov = methods.clip_cov_kl_cov(kl=0.0, share=0.5)
+    clip_cov = methods.clip_cov_kl_cov(variant="clip_cov", share=1.0, low=50.0, high=60.0, clip=0.2)
+    assert close(loss_of(kl_cov, batch).grad_logp, unclipped.grad_logp)
+    assert close(loss_of(clip_cov, batch).grad_logp, ppo.grad_logp)
+
+
+def test_the_smallest_share_still_touches_one_token() -> None:
+    (select,) = methods.clip_cov_kl_cov(share=0.0002).shape
+    assert int(select(random_update())["token.selected"].sum()) == 1
 
 
 def test_the_law_is_recovered_from_points_on_it() -> None:

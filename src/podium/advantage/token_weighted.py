@@ -15,7 +15,8 @@ __all__ = ["TokenWeighted"]
 class TokenWeighted(Advantage):
     """(r − mean) / (std + ε) with mean and population std over the tokens of a group, each with its rollout's reward.
 
-    A group in which any value reaches ±limit takes GRPO's instead: each rollout once, unbiased std.
+    A group in which any value reaches ±limit takes GRPO's instead: each rollout once, unbiased std. As in the release,
+    tokens of the world have a value too, that of the reward 0.
     """
 
     reference = "HAPO, https://github.com/starriver030515/HAPO"
@@ -36,7 +37,7 @@ class TokenWeighted(Advantage):
     def __call__(self, batch: Batch) -> Columns:
         tokens, action = batch.by("token", "group"), batch.action
         r = batch.spread(batch["rollout.reward"], "rollout", "token").where(action, 0)
-        std = tokens.std(r, unbiased=False)
-        a = (tokens.centre(r) / (std + self.epsilon)).where(std > 0, 0)
+        a = tokens.centre(r) / (tokens.std(r, unbiased=False) + self.epsilon)
         plain = batch.spread(Normalize(epsilon=self.epsilon)(batch)["rollout.advantage"], "rollout", "token")
-        return {"token.advantage": torch.where(tokens.max(a.abs()) >= self.limit, plain.where(action, 0), a)}
+        far = batch.partition("token", "group").max(a.abs()) >= self.limit
+        return {"token.advantage": torch.where(far, plain.where(action, 0), a)}

@@ -76,6 +76,9 @@ def train(
             if not quiet:
                 line(f"{made.method.name}: {made.method.summary}")
                 line(f"{made.model} on {made.world}, {made.iterations} iterations of {made.tasks} tasks")
+                for finding in made.method.check():
+                    if finding.kind == "warning":  # what cannot work at all is refused when the run is made
+                        line(str(finding), style="yellow")
             result = session.train(made, out=out, progress=progress, track=track or ())
     page = write_report(result.path)
     if quiet:

@@ -59,7 +59,7 @@ class BestOfN(_Scores):
 class PairwiseAccuracy(_Scores):
     """`group.pairwise_accuracy`: of the pairs with different rewards, the share that Σ q ranks alike; ½ without any.
 
-    A pair counts by how far its rewards are apart.
+    A pair counts by how far its rewards are apart. Of equal sums that of the later rollout ranks higher.
     """
 
     reference = "PRIME, https://github.com/PRIME-RL/PRIME"
@@ -75,7 +75,8 @@ class PairwiseAccuracy(_Scores):
         apart = reward[pairs.left] - reward[pairs.right]
         if counted is not None:
             apart = apart.where(counted[pairs.left] & counted[pairs.right], 0)
-        alike = apart.abs().where((score[pairs.left] - score[pairs.right]) * apart > 0, 0)
-        groups = batch.partition("rollout", "group").agg
-        right, total = (groups.sum(pairs.sum(x, "left", len(batch))) for x in (alike, apart.abs()))
+        groups = batch.partition("rollout", "group")
+        rank = groups.rank(score)
+        alike = apart.abs().where((rank[pairs.left] - rank[pairs.right]) * apart > 0, 0)
+        right, total = (groups.agg.sum(pairs.sum(x, "left", len(batch))) for x in (alike, apart.abs()))
         return {"group.pairwise_accuracy": torch.where(total > 0, right / total.where(total > 0, 1), 0.5)}

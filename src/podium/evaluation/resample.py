@@ -9,9 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array", "Measure", "estimate", "mean"]
+__all__ = ["Array", "Measure", "estimate", "mean", "student"]
 
 Array = NDArray[np.float64]
+
+# Two-sided 95 % quantiles of Student's t.
+FREEDOM = (*range(1, 16), 20, 30, 60, 1000)
+QUANTILES = (
+    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131),
+    *(2.086, 2.042, 2.000, 1.962),
+)
 
 
 @dataclass(frozen=True)
@@ -34,18 +41,39 @@ def mean(sums: Array) -> Array:
     return np.divide(sums[:, 0], sums[:, 1], out=np.zeros(len(sums)), where=sums[:, 1] != 0)
 
 
+def student(freedom: float) -> float:
+    """The 97.5 % quantile of Student's t for so many degrees of freedom."""
+    return float(np.interp(freedom, FREEDOM, QUANTILES))
+
+
 def estimate(
-    columns: Any, value: Callable[[Array], Array] = mean, *, level: float = 0.95, draws: int = 2000, seed: int = 0
+    columns: Any,
+    value: Callable[[Array], Array] = mean,
+    *,
+    bounds: tuple[float, float] = (-np.inf, np.inf),
+    draws: int = 2000,
+    seed: int = 0,
 ) -> Measure:
     """`value` of the sums of [seed, task, column], each row of sums a draw; seeds and tasks are resampled both.
 
-    What is paired stays paired: columns of two models on the same task are drawn together.
+    What is paired stays paired: columns of two models on the same task are drawn together. Few seeds say little of how
+    seeds spread, so the interval is stretched by Student's t, with Satterthwaite's degrees of freedom.
     """
     x = np.asarray(columns, dtype=float)
-    seeds, tasks, _ = x.shape
+    counts = np.array(x.shape[:2])
     rng = np.random.default_rng(seed)
-    # One fewer than there are: so many draws spread as the mean does, also where there are two or three seeds.
-    times = [rng.multinomial(max(m - 1, 1), np.full(m, 1 / m), size=draws).astype(float) for m in (seeds, tasks)]
-    drawn = value(np.einsum("ds,dt,stc->dc", *times, x, optimize=True))
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
-    return Measure(float(value(x.sum((0, 1))[None])[0]), float(low), float(high))
+    # One fewer than there are: so many draws spread as the mean does, also where there are two or three.
+    runs, tasks = (rng.multinomial(max(m - 1, 1), np.full(m, 1 / m), size=draws).astype(float) for m in counts)
+
+    def drawn(runs: Array, tasks: Array) -> Array:
+        return value(np.einsum("ds,dt,stc->dc", runs, tasks, x, optimize=True))
+
+    point = float(value(x.sum((0, 1))[None])[0])
+    spread = np.array([drawn(runs, np.ones_like(tasks)).var(), drawn(np.ones_like(runs), tasks).var()])
+    freedom = spread.sum() ** 2 / max((spread**2 / np.maximum(counts - 1, 1)).sum(), 1e-300)
+    low, high = np.quantile(drawn(runs, tasks), [0.025, 0.975])
+    stretch = student(freedom) / QUANTILES[-1] if spread.sum() else 1.0
+    least, most = bounds
+    return Measure(
+        point, float(max(point - stretch * (point - low), least)), float(min(point + stretch * (high - point), most))
+    )

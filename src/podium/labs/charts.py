@@ -76,7 +76,7 @@ def exact_bandit(found: Findings) -> str:
     steps = list(range(0, 601, 6))
     both, negative = (bandit(initial, rewards, 1.0, steps, negative_only=flag)[:, 2].tolist() for flag in (False, True))
     series = [Series("both signs", steps, both), Series("failures only", steps, negative, colour=2)]
-    return chart("exact bandit: probability of the best, rare arm", series, x_label="exact step")
+    return chart("exact bandit: best arm's probability", series, x_label="exact step")
 
 
 def _curve(name: str, x: Sequence[float], measured: Sequence[Measure], style: str = "line") -> Series:

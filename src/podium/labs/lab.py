@@ -15,7 +15,7 @@ from podium.core.value import Value
 from podium.evaluation.resample import Array, Measure, estimate
 from podium.labs.reading import Point, Reading
 
-__all__ = ["BASE", "Claim", "Findings", "Lab", "Size", "Verdict"]
+__all__ = ["BASE", "QUICK", "Claim", "Findings", "Lab", "Size", "Verdict"]
 
 BASE = "base"  # the model before training
 
@@ -35,6 +35,9 @@ class Size(Value):
         for name in self.field_names():
             within(self, name, 1)
         within(self, "points", 1, self.iterations)
+
+
+QUICK = Size(iterations=5, tasks=8, seeds=3, points=1, eval_tasks=12, samples=32)
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class Lab:
     charts: tuple[Callable[[Findings], str], ...]
     notes: tuple[Callable[[Findings], str], ...] = ()  # what is said beside the claims
     size: Size = Size()
-    quick: Size = Size(iterations=8, tasks=8, seeds=2, points=2, eval_tasks=16, samples=32)
+    quick: Size = QUICK
     settings: Mapping[str, Any] = field(default_factory=dict)  # world, level, learning rate, …
 
 
@@ -99,7 +102,7 @@ class Findings:
     def measure(self, reading: Reading, arm: str, place: int = -1) -> Measure | None:
         """A reading of an arm at the end, or at another point."""
         columns = self.columns(reading, arm, place)
-        return None if columns is None else estimate(columns, reading.value)
+        return None if columns is None else estimate(columns, reading.value, bounds=reading.bounds)
 
     def difference(self, reading: Reading, more: str, less: str) -> Measure:
         """Paired by seed and task."""

@@ -60,18 +60,18 @@ def crossing(found: Findings) -> str:
         before, after = (np.mean([run[place].tally.curves.mean(0) for run in runs], axis=0) for place in (0, -1))
         turns = [f"{'above' if side == 'trained' else 'below'} from k = {k}" for k, side in crossings(before, after)]
         told.append(f"{arm} is {', '.join(turns) or 'equal'}")
-    return f"against the base's pass@k, {' and '.join(told)}"
+    return f"against the base's pass@k, {'; '.join(told)}"
 
 
-def ratio(arm: str, large: Reading, small: Reading) -> Note:
-    """How many times the one is the other, in magnitude, in an arm."""
+def ratio(arm: str, large: Reading, small: Reading, paper: str) -> Note:
+    """How many times the one is the other, in magnitude, in an arm, beside the paper's number."""
 
     def tell(found: Findings) -> str:
         top, bottom = (found.measure(reading, arm) for reading in (large, small))
         if top is None or bottom is None or bottom.mean == 0:
             return f"{found.label(small)} is 0 for {arm}"
         times = abs(top.mean / bottom.mean)
-        return f"{found.label(large)} is {times:.3g} times {found.label(small)} in magnitude for {arm}"
+        return f"{found.label(large)} is {times:.3g} times {found.label(small)} for {arm} (the paper: {paper})"
 
     return tell
 

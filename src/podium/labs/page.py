@@ -6,6 +6,7 @@ import html
 from pathlib import Path
 
 from podium.labs.lab import Findings
+from podium.methods.catalogue import CATALOGUE
 from podium.report.page import document
 from podium.store.files import atomic_text
 
@@ -29,9 +30,10 @@ def _body(found: Findings) -> str:
     return "".join(
         (
             f"<h1>{html.escape(lab.slug)}</h1><p>{html.escape(lab.question)}</p>",
+            f"<p>{html.escape(CATALOGUE[lab.slug].citation)}</p>" if lab.slug in CATALOGUE else "",
             f"<h2>What the paper says, and what was found</h2>{_claims(found)}",
             f"<h2>After training</h2>{_table(found)}",
-            "<p>The same tasks and random numbers in all arms, the same number of sampled tokens. Brackets and bands "
+            "<p>The same tasks and random numbers in all arms, the same budget of sampled tokens. Brackets and bands "
             "are 95 % intervals over held-out tasks and seeds, resampled together; differences are paired.</p>",
             f'<h2>Figures</h2><div class="charts">{"".join(f"<div>{svg}</div>" for svg in charts)}</div>',
             f"<h2>Arms</h2><p>{html.escape(', '.join(f'{k} {v}' for k, v in settings.items()))}.</p>{arms}",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -35,6 +36,8 @@ class Point:
 class Reading:
     """Columns a task, and what to make of their sums."""
 
+    bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)  # within which it always lies
+
     def label(self, samples: int) -> str:
         raise NotImplementedError
 
@@ -51,6 +54,7 @@ class Reading:
 class PassAt(Reading):
     """pass@k, for as many tries as there are samples where k is None."""
 
+    bounds = (0.0, 1.0)
     k: int | None = None
 
     def label(self, samples: int) -> str:
@@ -64,6 +68,7 @@ class PassAt(Reading):
 class Mean(Reading):
     """A mean over tasks: token_entropy, answer_entropy or length."""
 
+    bounds = (0.0, math.inf)
     name: str
     unit: str = ""
 
@@ -78,6 +83,7 @@ class Mean(Reading):
 class Share(Reading):
     """A share of what either model solves: retention, discovery, dynamic_score, net_change; of tasks or solutions."""
 
+    bounds = (-1.0, 1.0)
     name: str
     solutions: bool = False
 

@@ -6,7 +6,7 @@ from functools import partial
 
 from podium.core.method import Method
 from podium.labs.charts import along, exact_bandit, exchange, pass_curves, support
-from podium.labs.lab import BASE, Claim, Lab, Size
+from podium.labs.lab import BASE, QUICK, Claim, Lab, Size
 from podium.labs.notes import crossing, laws, ratio
 from podium.labs.reading import Logged, Mean, PassAt, Share
 from podium.methods import get
@@ -29,6 +29,11 @@ def lite(scale: str, loss: str) -> Method:
     return method.set("advantage.scope", ()) if scale == "batch" else method.set("advantage.scope", None)
 
 
+def coin(clip: float) -> Method:
+    """Random rewards, with so many updates on each batch that the ratio reaches the clip."""
+    return get("clip-bias-spurious", clip=clip).set("updates.epochs", 4)
+
+
 TWO_STAGE = Lab(
     "two-stage-negative",
     "Does reinforcement shrink what a model can reach, or widen it, and what do successes and failures each do?",
@@ -45,22 +50,27 @@ TWO_STAGE = Lab(
     readings=(PassAt(1), TOP, TOKEN_ENTROPY, ANSWER_ENTROPY),
     charts=(pass_curves, along(PassAt(1)), along(TOP), along(TOKEN_ENTROPY), along(ANSWER_ENTROPY), exact_bandit),
     notes=(crossing,),
-    size=Size(iterations=50, points=3, eval_tasks=32),
-    settings={"world": "rules", "level": 3, "lr": 3e-4},
+    size=Size(iterations=32, points=2, eval_tasks=32),
+    settings={"world": "rules", "level": 3, "lr": 2e-4},
 )
 
 SPURIOUS = Lab(
     "clip-bias-spurious",
     "Rewards from a coin teach nothing. What does clipping then do to the objective and to the entropy?",
     arms={
-        "clip 0.2": partial(get, "clip-bias-spurious"),
-        "no clip": partial(get, "clip-bias-spurious", clip=50.0),
+        "clip 0.2": partial(coin, 0.2),
+        "no clip": partial(coin, 1e9),
     },
-    claims=(Claim("under random rewards clipping lowers the entropy", TOKEN_ENTROPY, "no clip", "clip 0.2"),),
+    claims=(
+        Claim("under random rewards clipping lowers the entropy", TOKEN_ENTROPY, "no clip", "clip 0.2"),
+        Claim("without clipping they can raise it", TOKEN_ENTROPY, "no clip", BASE),
+    ),
     readings=(PassAt(1), TOKEN_ENTROPY, CLIPPED, RAW, CLIP_BIAS),
     charts=(along(TOKEN_ENTROPY), along(PassAt(1)), along(CLIP_BIAS), along(CLIPPED)),
-    notes=(ratio("clip 0.2", RAW, CLIP_BIAS),),
-    settings={"world": "echo", "level": 3, "lr": 2e-4},
+    notes=(ratio("clip 0.2", RAW, CLIP_BIAS, "about 17"),),
+    size=Size(iterations=12, points=3, eval_tasks=32, samples=16),
+    quick=QUICK.replace(iterations=4, samples=16),
+    settings={"world": "echo", "level": 3, "lr": 1e-4},
 )
 
 LEASH = Lab(
@@ -86,6 +96,7 @@ LEASH = Lab(
     ),
     charts=(support, pass_curves, along(TOKEN_ENTROPY), along(ANSWER_ENTROPY)),
     notes=(crossing,),
+    size=Size(seeds=4, points=2, eval_tasks=32),
     settings={"world": "echo", "level": 4, "lr": 3e-4},
 )
 
@@ -111,6 +122,8 @@ TRICKS = Lab(
     ),
     readings=(PassAt(1), PassAt(4), TOKEN_ENTROPY, Mean("length", "tokens")),
     charts=(along(PassAt(1)), along(TOKEN_ENTROPY), along(Mean("length", "tokens"))),
+    size=Size(iterations=24, points=2, samples=16),
+    quick=QUICK.replace(samples=16),
     settings={"world": "echo", "level": 3, "lr": 3e-4},
 )
 
@@ -129,6 +142,8 @@ EXCHANGE = Lab(
     readings=(PassAt(1), TOKEN_ENTROPY, ANSWER_ENTROPY),
     charts=(exchange(TOKEN_ENTROPY, PassAt(1)), along(PassAt(1)), along(TOKEN_ENTROPY)),
     notes=(laws(TOKEN_ENTROPY, PassAt(1)),),
+    size=Size(points=5, samples=16),
+    quick=QUICK.replace(points=2, samples=16),
     settings={"world": "echo", "level": 3, "lr": 3e-4},
 )
 

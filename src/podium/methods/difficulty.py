@@ -20,7 +20,12 @@ __all__ = ["a_grae", "adora", "confucius3_math"]
     summary="Easy tasks first and hard ones as rewards rise; rewarded answers are damped while the policy is weak.",
     citation="A-GRAE: Unveiling Implicit Advantage Symmetry, https://github.com/Yu7-code/A-GRAE",
     family="group",
-    presets={"geometry": {"alpha": 0.5}, "dr-grpo": {"scale": "none"}, "symmetric": {"easy": "sqrt(1 - p)"}, "release": {"singleton": "raw"}},
+    presets={
+        "geometry": {"alpha": 0.5},
+        "dr-grpo": {"scale": "none"},
+        "symmetric": {"easy": "sqrt(1 - p)"},
+        "release": {"singleton": "raw"},
+    },
 )
 def a_grae(
     n: int = 8,

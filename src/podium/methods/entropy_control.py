@@ -158,6 +158,8 @@ def light_if(
     `sft`: −log π on demonstrations, over the ⌊share⌋ of their tokens with the largest −log π − trade · H.
 
     scale = 0 has no bonus, as the release runs: its branch is never reached (`@release`). share = 1 is plain imitation.
+    The softmax shares `scale` out over a rollout, so the bonus is as much stronger as answers are shorter: 10 is meant
+    for thousands of tokens, and drowns the reward where an answer has twenty.
     """
     if phase == "sft":
         return Method(

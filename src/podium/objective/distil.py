@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -44,7 +46,7 @@ class Distil(Term):
 
     def loss(self, batch: Batch) -> Tensor:
         p, q = _with_tail(batch[self._own]), _with_tail(batch[self._top][..., 1])
-        m = torch.logaddexp(p, q) - torch.tensor(2.0).log()
+        m = torch.logaddexp(p, q) - math.log(2)
         return (p.exp() * (p - m) + q.exp() * (q - m)).sum(-1) / 2
 
     def diagnostics(self, batch: Batch) -> dict[str, Tensor]:

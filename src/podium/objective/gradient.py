@@ -196,7 +196,10 @@ def _second_pass(
 
 
 class _Watch:
-    """Adds up the terms and what they want to have watched: means over the elements that have a coefficient."""
+    """Adds up the terms and what they want to have watched: means over the elements that have a coefficient.
+
+    Rollouts that were left out are in no mean, so a share of clipped tokens is one of the tokens that could be.
+    """
 
     def __init__(self, terms: Sequence[Term]) -> None:
         self.terms = terms

@@ -19,8 +19,8 @@ OLD = Signal("logp", of="old")
 class AlignExpert(Shape):
     """`token.expert.logp`: log π_old of the token at the same position of the group's rollout of purpose `baseline`.
 
-    `token.guided` says where it acts. Alignment is by position alone. Past that rollout's end the yardstick is
-    probability 1 (`certain`), as in the release, or those tokens are not guided (`skip`).
+    `token.guided` says where it acts. Alignment is by position alone. Past that rollout's end, and in groups without
+    one, the yardstick is probability 1 (`certain`), as in the release, or those tokens are not guided (`skip`).
     """
 
     reference = "CalibRL, https://github.com/zhh6425/CalibRL"
@@ -49,7 +49,7 @@ class AlignExpert(Shape):
         inside = (expert >= 0) & (place < length[expert]) & batch.action
         logp = torch.zeros_like(batch[OLD])
         logp[inside] = written[((length.cumsum(0) - length)[expert] + place)[inside]]
-        used = batch.spread(batch.random("group", "expert") < self.share, "group", "token") & (expert >= 0)
+        used = batch.spread(batch.random("group", "expert") < self.share, "group", "token")
         guided = used if self.past_end == "certain" else used & inside
         return {"token.expert.logp": logp, "token.guided": guided}
 

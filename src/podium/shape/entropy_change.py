@@ -69,8 +69,8 @@ class DropDisruptive(Shape):
     S = p (log p + H): raising the token's logit by ε changes the entropy by −ε S; E_S is its mean under the policy.
 
     - `batch`: A < 0 and S − mean S < −mu · std S, over the trained tokens;
-    - `vocabulary`: A ≤ 0 and E_S − S > mu · std(E_S − S); of more than the share `at_most` of all tokens only those
-      with the largest difference, at least one, among A < 0.
+    - `vocabulary`: A ≤ 0 and E_S − S > mu · std(E_S − S); of those with A < 0 at most the share `at_most` of all
+      tokens, at least one: the largest differences.
     """
 
     reference = "On the Entropy Dynamics in Reinforcement Fine-Tuning, https://github.com/agentscope-ai/Trinity-RFT"
@@ -102,10 +102,8 @@ class DropDisruptive(Shape):
         spread = trained.std(d, unbiased=False)
         dropped = (a <= 0) & (d > float(self.mu) * spread) & (spread >= 1e-12) & batch.trained("token")
         limit = (trained.agg.count().double() * float(self.at_most)).floor().clamp(min=1)
-        if bool((dropped.sum() <= limit).all()):
-            return dropped
-        rank = trained.rank(-d, where=a < 0)
-        return (rank >= 0) & (rank < limit)
+        rank = trained.rank(-d, where=dropped & (a < 0))
+        return dropped & ((a == 0) | (rank < limit))
 
     def __call__(self, batch: Batch) -> Columns:
         return {"token.keep.disruptive": torch.logical_not(self.dropped(batch))}

@@ -69,7 +69,8 @@ class StatisticFactor(Shape, Normalizer):
 
 class TokenPenalty(Shape):
     """A_t ← A − weight · l_t, at least 0 where A > 0; l = (x − min) / (max − min + ε) over the trained tokens, ½ if all
-    are equal. With the logits as x, sure steps are reinforced less; a rollout without advantage is pushed down there.
+    are about equal. With the logits as x, sure steps are reinforced less; a rollout without advantage is pushed down
+    there.
     """
 
     reference = REFERENCE
@@ -92,7 +93,8 @@ class TokenPenalty(Shape):
         x, tokens = batch[Signal(self.signal, of="old")], batch.by("token", where=batch.trained("token"))
         low, high = tokens.min(x), tokens.max(x)
         level = (x - low) / (high - low + self.epsilon)
-        return torch.where(high - low > self.epsilon, level, 0.5).clamp(0, 1)
+        apart = (high > low) & torch.logical_not(torch.isclose(high, low))
+        return torch.where(apart, level, 0.5).clamp(0, 1)
 
     def __call__(self, batch: Batch) -> Columns:
         a = batch["token.advantage"]

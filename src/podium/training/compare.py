@@ -13,6 +13,7 @@ import numpy as np
 
 from podium.core.errors import PodiumError
 from podium.core.method import Method
+from podium.evaluation.resample import student
 from podium.methods import get
 from podium.rollout import Sample
 from podium.training.session import Progress, Result, configure, resume, train
@@ -49,9 +50,7 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
     x = np.asarray(values, dtype=float)
     if len(x) < 2:
         return float(x[0]), float(x[0])
-    # Two-sided 97.5 % quantiles of Student's t for 1 to 15 degrees of freedom, then the normal's.
-    t = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
-    half = (t[len(x) - 2] if len(x) - 2 < len(t) else 1.96) * x.std(ddof=1) / np.sqrt(len(x))
+    half = student(len(x) - 1) * x.std(ddof=1) / np.sqrt(len(x))
     return float(x.mean() - half), float(x.mean() + half)
 
 

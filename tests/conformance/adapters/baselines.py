@@ -51,7 +51,7 @@ def canon(case: Case) -> dict[str, Any]:
     metric = {"entropy": "entropy", "length": "rollout.length"}[case.hyper["metric"]]
     schedules = {"mu = batch mean reward": "reward", "mu = 1 - batch mean reward": "1 - reward"}
     mu = schedules[case.hyper["schedule"]] if "schedule" in case.hyper else case.hyper.get("mu", 1.0)
-    method = methods.canon(metric=metric, mu=mu, **case.given(alpha="alpha", max_length="divisor"))
+    method = methods.canon(metric=metric, mu=mu, **case.given(alpha="alpha", beta="beta", max_length="divisor"))
     # The metric comes with the case: it stands in a column of its own.
     method = method.set("advantage.metric", "rollout.metric")
     columns = {"rollout.metric": case.tensor("metric")}

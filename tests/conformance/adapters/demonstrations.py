@@ -105,7 +105,7 @@ def grao(case: Case) -> dict[str, Any]:
     demonstration = batch["rollout.demonstration"]
     likelihood = batch.reduce(batch["token.now.logp"], "token", "rollout", "mean")
     alone = [batch.take("group", torch.tensor([g])) for g in range(batch.size("group"))]
-    terms = torch.tensor([[-float(term(group)) for term in method.objective] for group in alone])
+    terms = torch.stack([torch.stack([-term(group) for term in method.objective]) for group in alone])
     return {
         "advantages": batch["rollout.advantage"][~demonstration],
         "reference_advantage": batch["rollout.advantage"][demonstration],

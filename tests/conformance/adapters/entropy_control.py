@@ -172,7 +172,7 @@ def ares_aepo(case: Case) -> dict[str, Any]:
         count, target, correct, alpha = (
             torch.tensor(columns[name], dtype=torch.float64) for name in ("hwe_count", "target", "correct", "alpha")
         )
-        extra = entropy_reward(count, target, level, correct > 0, alpha)
+        extra = entropy_reward(count, target, level, correct == 1, alpha)
         totals = (extra + correct).tolist()
         return {"rows": [{"entropy_reward": e, "total": t} for e, t in zip(extra.tolist(), totals, strict=True)]}
     if kind == "window_entropy":

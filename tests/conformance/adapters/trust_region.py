@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from podium import Batch, methods
-from podium.objective import Aggregate
 from tests.conformance.case import Case
 from tests.conformance.helpers import (
     LOSS_COLUMNS,
@@ -24,12 +25,16 @@ def luspo(case: Case) -> dict[str, Any]:
     method = configured(case, methods.luspo(), LOSS_SETTINGS)
     batch = padded(case, LOSS_COLUMNS | {"rollout.advantage": "advantage"})
     outcome = differentiate(method.objective, batch)
-    of_all = Aggregate("token mean, rollout mean of all")  # empty answers count in both losses
-    gspo = configured(case, methods.gspo(), LOSS_SETTINGS).set("objective.PolicyGradient.aggregate", of_all)
+    ratio = method.objective[0].span_log_ratio(batch)
+    # Each answer as one token whose ratio is the answer's: an empty one, with the ratio 1, is in the mean of GSPO's.
+    columns = {"token.now.logp": ratio[:, None], "token.old.logp": 0 * ratio[:, None]}
+    columns |= {"rollout.advantage": batch["rollout.advantage"]}
+    answers = Batch.from_padded(torch.ones(len(ratio), 1), list(range(len(ratio))), columns)
+    gspo = configured(case, methods.gspo(), LOSS_SETTINGS)
     return {
-        "sequence_ratio": method.objective[0].span_log_ratio(batch).exp(),
+        "sequence_ratio": ratio.exp(),
         "loss": outcome.step.loss,
-        "gspo_loss": differentiate(gspo.objective, batch).step.loss,
+        "gspo_loss": differentiate(gspo.objective, answers).step.loss,
         "grad_logp": batch.to_padded(outcome.grad_logp),
     }
 
