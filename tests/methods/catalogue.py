@@ -19,6 +19,7 @@ from podium.training.loop import iterate
 from podium.training.run import Run
 from podium.training.session import configure
 from podium.worlds import Episode, Feedback, Sums, Task, Verdict, World
+from podium.worlds.context import Rebuild
 
 __all__ = [
     "NAMES",
@@ -44,6 +45,8 @@ SLUGS = list(CATALOGUE)
 NAMES = [name for slug in SLUGS for name in (slug, *(f"{slug}@{preset}" for preset in CATALOGUE[slug].presets))]
 # What a method is given where its paper's defaults make no sense on a few short answers.
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "dr-kernel": {"profiled": False},  # no embedded world runs kernels
+    "himac": {"ask": "", "show": "", "context": Rebuild()},  # a small model knows the bare question alone
     "spae": {"after": "\n"},  # steps are lines
     "tppo": {"n": 4, "window": 24},  # some answers end in it, others take two iterations
 }
@@ -72,7 +75,7 @@ class Wrong(Sums):
 class Laps(Sums):
     """The same question twice, each time graded: turns, and states that rollouts share."""
 
-    provides = (*Sums.provides, "turn.reward", "turn.state", "turn.next_state", "turn.action")
+    provides = (*Sums.provides, "turn.reward", "turn.state", "turn.next_state", "turn.action", "turn.valid")
 
     def reset(self, task: Task, seed: int = 0) -> Episode:
         return _Lap(self, task, seed)
@@ -86,7 +89,8 @@ class _Lap(Episode):
     def act(self, text: str) -> Feedback:
         graded = self.world.grade(self.task, text, self.seed)
         over, self.state = self.state == "second", "over" if self.state == "second" else "second"
-        return Feedback(graded.reward, over, self.task.prompt, self.state, graded.info)
+        info = {**graded.info, "valid": bool(graded.info["answer"])}
+        return Feedback(graded.reward, over, self.task.prompt, self.state, info)
 
 
 class RightLaps(Right, Laps):
@@ -103,10 +107,11 @@ def errors(method: Method, world: World) -> list[str]:
 
 
 def fitting(method: Method, others: Iterable[World] = ()) -> World | None:
-    """The first world in which the method can run: an embedded one, on a level that a small model half knows, or one
-    of these others."""
-    embedded = [worlds.get("sums", level=2), *(worlds.get(name) for name in worlds.EMBEDDED if name != "sums")]
-    return next((world for world in (*embedded, *others) if not errors(method, world)), None)
+    """The first world in which the method can run: sums, on a level that a small model half knows, one of these
+    others, or another embedded one."""
+    embedded = (worlds.get(name) for name in worlds.EMBEDDED if name != "sums")
+    known = (worlds.get("sums", level=2), *others, *embedded)
+    return next((world for world in known if not errors(method, world)), None)
 
 
 # -- small runs --------------------------------------------------------------------------------------------------------

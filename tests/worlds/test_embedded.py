@@ -12,9 +12,10 @@ from podium.core.errors import PodiumError
 from podium.core.serial import decode, encode
 from podium.worlds import Puzzle, Task
 
-LEVELS = [(name, level) for name, world in worlds.EMBEDDED.items() for level in world.levels]
+PUZZLES = {name: world for name, world in worlds.EMBEDDED.items() if issubclass(world, Puzzle)}
+LEVELS = [(name, level) for name, world in PUZZLES.items() for level in world.levels]
 each_level = pytest.mark.parametrize(("name", "level"), LEVELS)
-each_world = pytest.mark.parametrize("name", worlds.EMBEDDED)
+each_world = pytest.mark.parametrize("name", PUZZLES)
 
 
 def puzzle(name: str, **settings: object) -> Puzzle:

@@ -10,6 +10,7 @@ from podium.core.errors import one_of, within
 from podium.core.normalize import Normalizer
 from podium.core.part import Advantage, Columns
 from podium.core.schedule import Number
+from podium.core.similar import clusters
 
 __all__ = ["GroupInGroup", "NestedHistories"]
 
@@ -18,7 +19,7 @@ class GroupInGroup(Advantage):
     """A = A_episode + omega · A_step.
 
     A_episode compares the outcomes of the rollouts of a group; A_step compares the discounted returns of all steps
-    of the group taken from the same state.
+    of the group taken from the same state, or, with `similarity`, from states whose texts are so alike.
     """
 
     reference = "GiGPO, https://arxiv.org/abs/2505.10978"
@@ -26,6 +27,7 @@ class GroupInGroup(Advantage):
     omega: Number = 1.0
     scale: str = "none"  # of both comparisons: none or std
     rows: str = "step"  # who counts in the episode's mean: each step (as released) or each rollout once (as published)
+    similarity: float | None = None  # at least this ratio of matching characters, 0.95 as released; None: equal states
     epsilon: float = 1e-6
 
     needs = ("rollout.reward", "step.reward", "step.state")
@@ -33,6 +35,7 @@ class GroupInGroup(Advantage):
 
     def __post_init__(self) -> None:
         within(self, "gamma", 0, 1)
+        within(self, "similarity", 0, 1, open_low=True, optional=True)
         one_of(self, "scale", ("none", "std"))
         one_of(self, "rows", ("step", "rollout"))
         within(self, "epsilon", 0)
@@ -54,8 +57,22 @@ class GroupInGroup(Advantage):
 
     def __call__(self, batch: Batch) -> Columns:
         normalizer = Normalizer(scale=self.scale, epsilon=self.epsilon, singleton="zero")
-        step = normalizer.normalized(batch.by("step", "group", "step.state"), self.returns(batch))
+        state = "step.state" if self.similarity is None else self._similar_states(batch, self.similarity)
+        step = normalizer.normalized(batch.by("step", "group", state), self.returns(batch))
         return {"step.advantage": self.episode(batch) + self.omega * step}
+
+    @staticmethod
+    def _similar_states(batch: Batch, similarity: float) -> Tensor:
+        """[step] a number for each cluster of states: a state joins the first whose first member is alike."""
+        texts: tuple[str, ...] = batch["step.state"]
+        # In the order of rollout and step, so that where rows stand does not show.
+        element, group, _ = batch.by("step", "group").sort(torch.zeros(len(texts), device=batch.device))
+        number = torch.zeros(len(texts), dtype=torch.long, device=batch.device)
+        for g in range(batch.size("group")):
+            own = element[group == g]
+            found = clusters([texts[i] for i in own.tolist()], similarity)
+            number[own] = torch.tensor(found, dtype=torch.long, device=batch.device)
+        return number
 
 
 class NestedHistories(Advantage):

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from podium import __version__
-from podium.cli import lab, methods, train, worlds
+from podium.cli import bench, lab, methods, train, worlds
 from podium.cli.console import error, line
 from podium.core.errors import PodiumError
 
@@ -26,6 +26,7 @@ app.command()(train.compare)
 app.command()(lab.lab)
 app.add_typer(methods.app, name="methods")
 app.add_typer(worlds.app, name="worlds")
+app.add_typer(bench.app, name="bench")
 
 
 @app.callback(invoke_without_command=True)

@@ -8,7 +8,7 @@ from podium.core.normalize import Normalizer
 from podium.core.part import Advantage, Keep, Metric, Part, Reward, Select, Shape, Strategy, stop_gradient
 from podium.core.partition import Partition
 from podium.core.probe import Probe
-from podium.core.schedule import Cosine, Follow, Linear, Restarts, Schedule, Steps
+from podium.core.schedule import Cosine, Exponential, Follow, Linear, Restarts, Schedule, Steps, TwoPhases
 from podium.core.signal import Signal
 from podium.core.value import Clock, Value
 
@@ -17,6 +17,7 @@ __all__ = [
     "Batch",
     "Clock",
     "Cosine",
+    "Exponential",
     "Follow",
     "Keep",
     "Linear",
@@ -42,6 +43,7 @@ __all__ = [
     "Strategy",
     "Table",
     "Turn",
+    "TwoPhases",
     "Value",
     "stop_gradient",
 ]

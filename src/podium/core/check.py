@@ -44,6 +44,13 @@ ANNOTATIONS: dict[str, str | None] = {
     "token.reasoning": "task.solution",
     "rollout.answer.context": "task.solution",
     "rollout.answer.ids": "task.solution",
+    "turn.answer.context": "task.solution",
+    "turn.answer.ids": "task.solution",
+    "turn.blind.context": "turn.reward",  # a world of several turns
+    "turn.blind.ids": "turn.reward",
+    "turn.informed": "turn.reward",
+    **dict.fromkeys(("turn.switch", "turn.done"), "turn.reward"),
+    **{f"token.plan_{name}": "turn.reward" for name in ("switch", "subgoal", "action", "low")},
 }
 # What a select part can read of every task, beside what the memories recall of it.
 OF_TASKS = ("group.domain.code",)
@@ -55,11 +62,14 @@ ABILITIES = {
 
 # What to do where one of the columns that worlds and judges write is missing, by its name at any level.
 _STEPS = "Take a world of several turns that names its states and rewards each turn: turn.{} among what it `provides`."
+_PROFILED = "Take a world that runs and profiles what is written: turn.{} among what it `provides`."
 REMEDIES = {
     "correct": "Take a world that knows right answers: rollout.correct among what it `provides`.",
     "answer": "Take a world that reads the answer in each text: rollout.answer among what it `provides`.",
     "pair.difference": "Let a judge compare the rollouts of each group in pairs, and write its verdicts there.",
-    **{name: _STEPS.format(name) for name in ("state", "next_state", "action")},
+    "informed": "Take a world of several turns: turn.reward among what it `provides`.",
+    **{name: _STEPS.format(name) for name in ("state", "next_state", "action", "valid", "calls")},
+    **{name: _PROFILED.format(name) for name in ("completed", "speedup", "coverage")},
     "step.reward": _STEPS.format("reward"),
 }
 
@@ -157,6 +167,8 @@ def _height(column: str) -> int:
 def _roles(method: Method, have: set[str]) -> Iterable[Finding]:
     trained = {term.trains for term in method.objective}
     for role in method.roles:
+        if role.source == "critic" and "critic" not in trained:
+            yield Finding("error", f"{role!r} follows the critic, which the method does not train: add Role('critic').")
         if role.decay is not None and role.name in trained:
             yield Finding("error", f"{role!r} is a moving average of the policy, but a term trains it as well.")
         if role.context is not None and role.context not in have:

@@ -32,16 +32,20 @@ class Role(Value):
     """
 
     name: str  # ref, critic, teacher, …
-    source: str = "initial"  # initial (the policy's first weights), policy (a view of it), flow, or a model's path
-    decay: float | None = None  # of a moving average of the policy, after each update; None: frozen, or trained
+    # initial (the policy's first weights), policy (a view of it), critic (a copy of that role), flow, or a model's path
+    source: str = "initial"
+    decay: float | None = None  # of a moving average of its source, after each update; None: frozen, or trained
     context: str | None = None  # a column of contexts under which it sees the tokens, such as turn.sibling.context
     heads: int = 1  # values that it says of a token: 1 is a linear head that starts at 0, more are small networks
 
     def __post_init__(self) -> None:
         within(self, "heads", 1)
         within(self, "decay", 0, 1, optional=True)
-        if self.decay is not None and self.source not in ("initial", "policy"):
-            raise PodiumError(f"Role {self.name!r} is a moving average of the policy, so it cannot be {self.source!r}.")
+        if self.decay is not None and self.source not in ("initial", "policy", "critic"):
+            raise PodiumError(
+                f"Role {self.name!r} is a moving average of the policy or of the critic, so its source cannot be "
+                f"{self.source!r}."
+            )
 
 
 class Method(Value):

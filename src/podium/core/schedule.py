@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from podium.core.errors import PodiumError, within
 from podium.core.value import Clock, Value
 
-__all__ = ["Cosine", "Follow", "Linear", "Number", "Restarts", "Schedule", "Steps"]
+__all__ = ["Cosine", "Exponential", "Follow", "Linear", "Number", "Restarts", "Schedule", "Steps", "TwoPhases"]
 
 
 class Schedule(Value):
@@ -55,6 +55,43 @@ class Cosine(Linear):
     def number(self, clock: Clock) -> float:
         share = min(clock.iteration / self.over, 1.0)
         return self.end + (self.start - self.end) * 0.5 * (1.0 + math.cos(math.pi * share))
+
+
+class Exponential(Schedule):
+    """start · e^{−rate · iteration}."""
+
+    start: float
+    rate: float = 0.0
+
+    def __post_init__(self) -> None:
+        within(self, "rate", 0)
+
+    def number(self, clock: Clock) -> float:
+        return self.start * math.exp(-self.rate * clock.iteration)
+
+    def extremes(self) -> tuple[float, ...]:
+        return (self.start, 0.0) if self.rate else (self.start,)
+
+
+class TwoPhases(Schedule):
+    """Slowly from 1 towards 0.8 over the first half of `over` iterations, then fast from 0.8 towards 0.
+
+    1 − 0.2 (1 − e^{−2x}) with x the share of the first half that is over, then 0.8 e^{−3x} with that of the second.
+    """
+
+    over: int = 150  # iterations
+
+    def __post_init__(self) -> None:
+        within(self, "over", 1)
+
+    def number(self, clock: Clock) -> float:
+        half, now = self.over // 2, min(max(clock.iteration, 0), self.over)
+        if now <= half:
+            return 1.0 - 0.2 * (1.0 - math.exp(-2.0 * now / max(half, 1)))
+        return 0.8 * math.exp(-3.0 * (now - half) / (self.over - half))
+
+    def extremes(self) -> tuple[float, ...]:
+        return (0.8 * math.exp(-3.0), 1.0)
 
 
 class Restarts(Schedule):

@@ -2,6 +2,7 @@
 
 from podium.keep.bundle import Bundle
 from podium.keep.mixed import DropSolved, KeepMixed
+from podium.keep.pivots import KeepPivots
 from podium.keep.route import RouteBySuccess, RouteToTeacher
 from podium.keep.truncated import DropTruncated
 from podium.keep.within import KeepWithin
@@ -11,6 +12,7 @@ __all__ = [
     "DropSolved",
     "DropTruncated",
     "KeepMixed",
+    "KeepPivots",
     "KeepWithin",
     "RouteBySuccess",
     "RouteToTeacher",

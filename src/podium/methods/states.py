@@ -33,6 +33,7 @@ def gigpo(
     omega: float = 1.0,
     scale: str = "none",
     rows: str = "step",
+    similarity: float | None = None,
     clip: float = 0.2,
     kl: float = 0.01,
 ) -> Method:
@@ -40,9 +41,11 @@ def gigpo(
     the mean of those taken from the same state; `scale="std"` divides both by their std.
 
     The release counts each step of a rollout in the episode's mean, `gigpo@paper` each rollout once.
+    `similarity` (0.95 in the release, where it is switched on) compares steps from states whose texts are nearly equal.
     omega = 0 with `rows="rollout"` and `scale="std"` is GRPO.
     """
-    return _agent("gigpo", GroupInGroup(gamma=gamma, omega=omega, scale=scale, rows=rows), n, clip, kl)
+    advantage = GroupInGroup(gamma=gamma, omega=omega, scale=scale, rows=rows, similarity=similarity)
+    return _agent("gigpo", advantage, n, clip, kl)
 
 
 @recipe(

@@ -1,6 +1,7 @@
 """The objective stage: terms that add up, and the plan of the updates."""
 
 from podium.objective.answer import DirectLikelihood
+from podium.objective.band import BandPenalty
 from podium.objective.bellman import BellmanRegression
 from podium.objective.classify import GroupContrast, GroupSoftmax, RolloutLogistic, RolloutRegression
 from podium.objective.constraint import StayWithin
@@ -10,9 +11,12 @@ from podium.objective.flow import FlowMatch
 from podium.objective.gradient import Forward, Step, backward
 from podium.objective.guide import Guide
 from podium.objective.kl_control import AsymmetricKL, EntropyGatedKL
+from podium.objective.plan_value import PlanValueLoss, PlanValues
 from podium.objective.regularize import KL, Likelihood, ValueLoss
 from podium.objective.surrogate import Clip, PolicyGradient, Target
 from podium.objective.term import Aggregate, Term
+from podium.objective.turn_critic import TokenBaseline, TokenBaselineLoss, TurnCritic, TurnCriticLoss, TurnQ
+from podium.objective.turn_updates import TurnByTurn
 from podium.objective.updates import Updates
 from podium.objective.value import AnswerValue, AnswerValueLoss
 
@@ -22,6 +26,7 @@ __all__ = [
     "AnswerValue",
     "AnswerValueLoss",
     "AsymmetricKL",
+    "BandPenalty",
     "BellmanRegression",
     "Clip",
     "CovarianceEntropy",
@@ -36,6 +41,8 @@ __all__ = [
     "GroupSoftmax",
     "Guide",
     "Likelihood",
+    "PlanValueLoss",
+    "PlanValues",
     "PolicyGradient",
     "RolloutLogistic",
     "RolloutRegression",
@@ -43,6 +50,12 @@ __all__ = [
     "Step",
     "Target",
     "Term",
+    "TokenBaseline",
+    "TokenBaselineLoss",
+    "TurnByTurn",
+    "TurnCritic",
+    "TurnCriticLoss",
+    "TurnQ",
     "Updates",
     "ValueLoss",
     "backward",

@@ -93,7 +93,8 @@ class PolicyGradient(Term):
     """−A · r, with the ratio r = exp(log π − log π_old) at a level of choice and clipped by choice.
 
     `ratio="none"` is −A · log π (REINFORCE). At a level above the token (`turn`, `sequence`, …) the ratio is the
-    geometric mean over the trained tokens of the span, and each token receives its own share of the gradient.
+    geometric mean over the trained tokens of the span, and each token receives the gradient of its own advantage, or,
+    with `shared`, all of them that of the mean.
     """
 
     ratio: str = "token"  # none, token, turn, sequence, or another level
@@ -101,10 +102,13 @@ class PolicyGradient(Term):
     advantage: str = "advantage"  # the column that credits the tokens
     behaviour: str = "old"  # whose log-probabilities stand below: old or sampler
     clamp: float = 20.0  # log-ratios are held within ± this
+    shared: bool = False  # whether the gradient of a span's ratio goes to all of its tokens, whoever's advantage it is
 
     def __post_init__(self) -> None:
         super().__post_init__()
         one_of(self, "behaviour", ("old", "sampler"))
+        if self.shared and self.ratio in ("none", "token"):
+            raise PodiumError(f"PolicyGradient(ratio={self.ratio!r}) has no spans whose gradient could be shared.")
         within(self, "clamp", 0, open_low=True)
         if self.ratio in ("group", "batch"):
             raise PodiumError(f"PolicyGradient.ratio = {self.ratio!r} is wider than a rollout: use 'sequence' at most.")
@@ -136,6 +140,8 @@ class PolicyGradient(Term):
     def _log_ratio(self, batch: Batch) -> Tensor:
         if self.ratio == "token":
             return batch[NOW] - batch[self._old]
+        if self.shared:
+            return batch.spread(self.span_log_ratio(batch), self._span, "token")
         mean = stop_gradient(self.span_log_ratio(batch))
         own = batch[NOW] - stop_gradient(batch[NOW])  # 0, with the gradient of this token
         return own + batch.spread(mean, self._span, "token")

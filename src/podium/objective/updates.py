@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
@@ -12,7 +12,9 @@ from podium.core.errors import one_of, within
 from podium.core.part import Part
 from podium.core.schedule import Number
 
-__all__ = ["Updates"]
+__all__ = ["Score", "Updates"]
+
+Score = Callable[[Batch], Tensor]  # [token] the log-probabilities under the policy as it is when asked
 
 
 class Updates(Part):
@@ -33,8 +35,11 @@ class Updates(Part):
         within(self, "skip_above", 0, open_low=True, optional=True)
         one_of(self, "unit", ("group", "rollout"))
 
-    def __call__(self, batch: Batch) -> Iterator[Batch]:
-        """The batches of the successive optimiser steps: units that are not to be trained are in none."""
+    def __call__(self, batch: Batch, score: Score | None = None) -> Iterator[Batch]:
+        """The batches of the successive optimiser steps: units that are not to be trained are in none.
+
+        A plan may ask `score` between two steps what the policy has become.
+        """
         for epoch in range(self.epochs):
             order = self._order(batch, epoch)
             for units in order.tensor_split(min(self.mini_batches, len(order))) if len(order) else ():

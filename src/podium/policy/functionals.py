@@ -216,9 +216,9 @@ def logit(rows: Rows) -> Tensor:
 
 
 @functional("value")
-def value(rows: Rows, softmin: float | None = None) -> Tensor:
-    """The critic's value of the state before the token; of several heads each, or their smooth minimum."""
-    said = rows.value
+def value(rows: Rows, softmin: float | None = None, head: int | None = None) -> Tensor:
+    """The critic's value of the state before the token; of several heads each, one, or their smooth minimum."""
+    said = rows.value if head is None else rows.value[..., head]
     return said if softmin is None or said.dim() == 1 else soft_min(said, softmin)
 
 

@@ -9,13 +9,14 @@ The driver pools the requests of all live plans into one continuous batch; nothi
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from podium.core.batch import Origin, Purpose
-from podium.core.build import Rollout
+from podium.core.build import Rollout, Turn
 from podium.sampler.request import Completion, Generate, Sampling
+from podium.worlds.context import Context
 from podium.worlds.world import Episode, Task
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Recite",
     "Replay",
     "Request",
+    "Resume",
     "Score",
     "TaskRequest",
     "Wave",
@@ -57,6 +59,22 @@ class Play:
     first: int = 0  # the index of the first of them within the group
     wave: int = 0  # which wave of the plan: later waves draw other random numbers
     columns: dict[str, Any] = field(default_factory=dict)  # further columns of the rollouts
+    max_turns: int | None = None  # default: the world's
+    context: Context | None = None  # what each turn is written after; default: the world's
+    train_context: Context | None = None  # what it is trained after; default: the same
+    wrap: Callable[[Episode], Episode] | None = None  # an episode around each one of the world, such as a turn more
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Episodes whose first turns are those of another rollout of the task: the world is taken there, then they go on.
+
+    Answered by as many rollouts as `play` asks for, the turns that they share included.
+    """
+
+    play: Play
+    turns: tuple[Turn, ...]  # of the other rollout, as they were sampled or recited
+    chance: tuple[int, int] = (0, 0)  # the wave and the index of that rollout: its world's chance is theirs too
 
 
 @dataclass(frozen=True)
@@ -97,6 +115,8 @@ class Recite:
     index: int = 0  # within the group
     columns: dict[str, Any] = field(default_factory=dict)  # further columns of the rollout
     episode: Episode | None = None  # what answers instead of the world
+    context: Context | None = None  # as for `Play`
+    train_context: Context | None = None
 
 
 @dataclass(frozen=True)
@@ -144,8 +164,8 @@ class Score:
     name: str = "logp"  # or entropy, …
 
 
-Request = Play | Recite | Replay | Interrupt | Score | Generate | Continue
+Request = Play | Resume | Recite | Replay | Interrupt | Score | Generate | Continue
 Wave = list[Request]
-# Yields waves; receives an answer a request: rollouts for Play, Recite and Replay, completions for Generate, steps for
+# Yields waves; receives an answer a request: rollouts for Play, Resume, Recite and Replay, completions for Generate, steps for
 # Interrupt, numbers for Score; returns the group's rollouts.
 Plan = Generator[Wave, list[list[Rollout] | list[Completion] | list[Interrupted] | list[float]], list[Rollout]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from podium.core.batch import Purpose
 from podium.core.errors import one_of, within
@@ -10,6 +11,7 @@ from podium.core.part import Need, Strategy
 from podium.core.schedule import Number
 from podium.rollout.plan import Plan, Play, Recite, TaskRequest, Wave
 from podium.sampler.request import Sampling, Warmth
+from podium.worlds.context import Context
 
 __all__ = ["Sample"]
 
@@ -25,10 +27,14 @@ class Sample(Strategy):
     demonstrations: tuple[str, ...] = ()  # the styles in which the world writes solutions; each is a rollout
     demonstrate_as: str = "demo"  # demo: trained, not in statistics; train: both; baseline: neither
     warmth: Warmth | None = None  # a temperature that follows the entropy of each step
+    max_turns: int | None = None  # of an episode; default: the world's
+    context: Context | None = None  # what each turn is written after: Full(), Window(2), …; default: the world's
+    train_context: Context | None = None  # what it is trained after; default: the same
 
     def __post_init__(self) -> None:
         within(self, "n", 1)
         within(self, "trained", 1, self.n, optional=True)
+        within(self, "max_turns", 1, optional=True)
         within(self, "temperature", 0, open_low=True)
         one_of(self, "demonstrate_as", ("demo", "train", "baseline"))
         within(self, "top_p", 0, 1, open_low=True)
@@ -51,16 +57,17 @@ class Sample(Strategy):
         trained = self.n if self.trained is None else self.trained
         # Where some rollouts are demonstrations, each says whether it is one.
         columns = {"demonstration": False, "sampled": True} if self.demonstrations else {}
-        wave: Wave = [Play(task, trained, sampling, columns=columns)]
+        seen: dict[str, Any] = {"context": self.context, "train_context": self.train_context}
+        play = Play(task, trained, sampling, columns=columns, max_turns=self.max_turns, **seen)
+        wave: Wave = [play]
         if trained < self.n:
-            rest = self.n - trained
-            wave.append(Play(task, rest, sampling, purpose=Purpose.vote, first=trained, columns=columns))
+            wave.append(dataclasses.replace(play, n=self.n - trained, purpose=Purpose.vote, first=trained))
         if self.greedy_baseline:
             greedy = dataclasses.replace(sampling, temperature=0.0, top_p=1.0)
-            wave.append(Play(task, 1, greedy, purpose=Purpose.baseline, first=self.n, columns=columns))
+            wave.append(dataclasses.replace(play, n=1, sampling=greedy, purpose=Purpose.baseline, first=self.n))
         purpose = Purpose[self.demonstrate_as]
         for number, style in enumerate(self.demonstrations, start=self.n + self.greedy_baseline):
             columns = {"demonstration": True, "sampled": False}
-            wave.append(Recite(task, style=style, purpose=purpose, index=number, columns=columns))
+            wave.append(Recite(task, style=style, purpose=purpose, index=number, columns=columns, **seen))
         answers = yield wave
         return [rollout for answer in answers for rollout in answer]  # type: ignore[misc]

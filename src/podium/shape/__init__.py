@@ -5,19 +5,26 @@ from podium.shape.certainty import TeacherCertainty
 from podium.shape.confidence import ConfidenceShift, OverconfidentErrors
 from podium.shape.consistency import ConsistencyBlend
 from podium.shape.control import EntropyAnchor, EntropyBand, EntropyGate, EntropySetpoint, GateState
+from podium.shape.copies import ReplaceFlat, SmoothCopies
 from podium.shape.correction import SamplerCorrection
 from podium.shape.covariance import DropCovariant
+from podium.shape.damping import DampClipped
 from podium.shape.demonstration import AlignExpert, Contrast
 from podium.shape.difficulty import Hardness, LengthGate, ProgressFocus
-from podium.shape.edges import SharedEdges
+from podium.shape.edges import SharedEdges, SharedNodes
 from podium.shape.elastic import ElasticClip
 from podium.shape.entropy_change import DropDisruptive, SpareEntropy
 from podium.shape.heterogeneous import EntropyScales, HeterogeneousTokens
+from podium.shape.modulation import EntropyModulation
 from podium.shape.pivot import DropPivot
+from podium.shape.plan_credit import PlanCredit
 from podium.shape.rank import RankBaselines, RankBonus
+from podium.shape.rejection import RejectLazy, RejectMismatch, WholeShares
 from podium.shape.rescale import Rescale, Whiten
+from podium.shape.steps import DropLongContexts, TrainSteps
 from podium.shape.tilt import KeepSign, PerplexityFactor, PositionBonus, Tilt, VirtualTemperature
 from podium.shape.tokens import BelowAnchor, SelectTokens
+from podium.shape.turn_band import TurnBand, TurnEntropies
 from podium.shape.uncertainty import SelfCertainty, StatisticFactor, TokenPenalty
 from podium.shape.variance import KeepSpread
 
@@ -28,13 +35,16 @@ __all__ = [
     "ConfidenceShift",
     "ConsistencyBlend",
     "Contrast",
+    "DampClipped",
     "DropCovariant",
     "DropDisruptive",
+    "DropLongContexts",
     "DropPivot",
     "ElasticClip",
     "EntropyAnchor",
     "EntropyBand",
     "EntropyGate",
+    "EntropyModulation",
     "EntropyScales",
     "EntropySetpoint",
     "GateState",
@@ -45,20 +55,30 @@ __all__ = [
     "LengthGate",
     "OverconfidentErrors",
     "PerplexityFactor",
+    "PlanCredit",
     "PositionBonus",
     "ProgressFocus",
     "RankBaselines",
     "RankBonus",
+    "RejectLazy",
+    "RejectMismatch",
+    "ReplaceFlat",
     "Rescale",
     "SamplerCorrection",
     "SelectTokens",
     "SelfCertainty",
     "SharedEdges",
+    "SharedNodes",
+    "SmoothCopies",
     "SpareEntropy",
     "StatisticFactor",
     "TeacherCertainty",
     "Tilt",
     "TokenPenalty",
+    "TrainSteps",
+    "TurnBand",
+    "TurnEntropies",
     "VirtualTemperature",
     "Whiten",
+    "WholeShares",
 ]

@@ -9,7 +9,7 @@ from podium.core.errors import within
 from podium.core.part import Columns, Shape
 from podium.core.partition import Partition
 
-__all__ = ["SharedEdges"]
+__all__ = ["SharedEdges", "SharedNodes"]
 
 
 class SharedEdges(Shape):
@@ -41,3 +41,16 @@ class SharedEdges(Shape):
     def __call__(self, batch: Batch) -> Columns:
         own = batch.spread(batch["rollout.advantage"], "rollout", "step")
         return {"step.advantage": self.edges(batch).mean(own)}
+
+
+class SharedNodes(Shape):
+    """A turn that several branches share gets the mean of their advantages; a turn of one branch keeps its own."""
+
+    reference = "ARPO, https://github.com/dongguanting/ARPO"
+
+    needs = ("rollout.advantage", "turn.node")
+    provides = ("turn.advantage",)
+
+    def __call__(self, batch: Batch) -> Columns:
+        own = batch.spread(batch["rollout.advantage"], "rollout", "turn")
+        return {"turn.advantage": batch.by("turn", "group", "turn.node").mean(own)}

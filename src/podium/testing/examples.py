@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from podium.advantage import Normalize
+from podium.advantage import Comparison, Normalize
 
 __all__ = ["EXAMPLES", "examples_of"]
 
@@ -17,6 +17,22 @@ EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
     "DifficultyControl": ({"interval": 1, "target_kl": 0.05},),  # so that it acts within two iterations
     "DropDisruptive": ({"norm": "vocabulary", "mu": 0.3},),  # so that more qualify than may be dropped
     "MarkPattern": ({"pattern": "tex"}, {"pattern": "1"}),  # what synthetic turns say
+    # Limits that a handful of rollouts reach, and a library that is shown at once.
+    "LessonLibrary": (
+        {"golden": 2, "warnings": 2, "after": 1, "least": 1, "success": 0.1},
+        {"best": 2, "new_golden": 2, "new_warnings": 2, "success": -0.5, "excellent": 0.3},
+    ),
+    "ReadTags": ({"tags": ("text 0", "<text 1>")}, {"tags": ("text 1",)}),
+    # The similarity of the keys of synthetic states, which differ in one character of seven, lies below 0.9.
+    "GroupInGroup": ({"similarity": 0.8},),
+    "SeatReturns": ({"agent": "rollout.agent", "gamma": 0.9},),
+    "Mixture": (
+        {"comparisons": (Comparison(gamma=0.9, key=("group", "step.index")), Comparison(of="rollout.reward"))},
+        {"comparisons": (Comparison(of="rollout.reward", rows="rollout"), Comparison(where="step.selected"))},
+    ),
+    "WholeShares": ({"workers": 5},),
+    "RejectLazy": ({"threshold": 0.1, "factor": 0.8},),
+    "DropLongContexts": ({"longest": 1},),
     "MarkPhrases": ({"phrases": ("text 1",)},),
     "SemanticEntropy": ({"phrases": ("text 0", "text 1")},),
     "SelectTokens": ({"rule": "floor", "scope": "rollout"},),  # so that a scope may select nobody
@@ -33,6 +49,7 @@ EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
     "Watch": ({"column": "rollout.correct", "where": "rollout.selected"},),
     "Recorded": ({"source": "demonstrations.jsonl"},),
     "Beside": ({"part": Normalize(centre="median", scale="none"), "name": "median"},),
+    "DampClipped": ({"ratio": "token", "floor": 0.01},),  # so that what is clipped shows
     "Updates": ({"epochs": 2, "mini_batches": 3},),
 }
 

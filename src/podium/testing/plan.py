@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 
-from podium.objective.gradient import whole_groups
 from podium.objective.updates import Updates
 from podium.testing.bench import Bench
 from podium.testing.subject import numbered
@@ -13,14 +12,18 @@ __all__ = ["updates_see_every_trained_rollout"]
 
 
 def updates_see_every_trained_rollout(part: Updates, bench: Bench) -> str | None:
-    """Each trained rollout once an epoch, nobody more often, and no unit split between the steps of an epoch."""
+    """Each trained token once an epoch, nobody more often, and no unit without one of its trained rollouts."""
     for _, batch in bench.accepted(part):
-        steps = [mini_batch["rollout.row"] for mini_batch in part(numbered(batch))]
-        times = torch.bincount(torch.cat(steps), minlength=len(batch))
-        wrong = (times > part.epochs) | ((times < part.epochs) & batch.trained("rollout"))
+        batch = batch.with_columns({"token.number": torch.arange(batch.size("token"))})
+        trained, rollouts = batch.trained("token"), batch.trained("rollout", empty=True)
+        times = torch.zeros(batch.size("token"), dtype=torch.long)
+        for step in part(numbered(batch)):
+            times += torch.bincount(step["token.number"][step.trained("token")], minlength=len(times))
+            present = torch.zeros(len(batch), dtype=torch.bool).index_fill(0, step["rollout.row"], True)
+            touched = batch.spread(batch.partition("rollout", part.unit).agg.any(present), part.unit, "rollout")
+            if bool((touched & rollouts & ~present).any()):
+                return f"splits a {part.unit} between steps"
+        wrong = times != part.epochs * trained.long()
         if bool(wrong.any()):
-            return f"a rollout appears {int(times[wrong][0])} times in {part.epochs} epochs"
-        for epoch in torch.arange(len(steps)).tensor_split(part.epochs):
-            if part.unit == "group" and not whole_groups(batch, [steps[i] for i in epoch.tolist()]):
-                return "splits a group between the steps of an epoch"
+            return f"trains a token {int(times[wrong][0])} times in {part.epochs} epochs"
     return None

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from podium.advantage import Normalize, Returns
+from podium.advantage import Comparison, Normalize, Returns
 from podium.core.errors import PodiumError
 from podium.core.memory import Memory
 from podium.core.part import Part
@@ -37,6 +37,7 @@ ALTERNATIVES: dict[str, dict[str, tuple[Any, ...]]] = {
             "token mean, turn mean, rollout mean",
             "token mean, rollout mean, group mean",
             "rollout sum",
+            "turn sum",
             "rollout mean, group mean",
             "group sum",
         )
@@ -45,6 +46,14 @@ ALTERNATIVES: dict[str, dict[str, tuple[Any, ...]]] = {
     "Beside": {"part": (Normalize(), Returns())},
     "Clip": {"dual": (1.01, 1.5)},
     "LengthLimit": {"limits": ((3,), (8, 1)), "thresholds": ((0.25,), ())},
+    "MetaReasoning": {"valid": ("step.selected",), "available": ("step.available",)},
+    "Mixture": {
+        "comparisons": (
+            (Comparison(key=()),),
+            (Comparison(scale="none", singleton="zero"), Comparison(key=("step.state",), share=0.5)),
+            (Comparison(of="rollout.reward", gamma=0.5),),
+        )
+    },
     "PolicyGradient": {
         "ratio": ("none", "turn", "sequence"),
         "clip": (

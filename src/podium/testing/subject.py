@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -79,14 +80,29 @@ def _of_memory(memory: Memory, batch: Batch) -> Columns:
 
 
 def _of_updates(updates: Updates, batch: Batch) -> Columns:
-    """[rollout] the number of the optimiser step that sees it, for each of its appearances; −1 where there is none."""
+    """[rollout] the number of the optimiser step that sees it, for each of its appearances; −1 where there is none.
+
+    Where the plan reads advantages, also what it makes of them.
+    """
     seen: list[list[int]] = [[] for _ in range(len(batch))]
-    for number, mini_batch in enumerate(updates(numbered(batch))):
+    credit: dict[str, Tensor] = {}
+    asked = itertools.count()
+
+    def score(rows: Batch) -> Tensor:
+        """A policy that has moved a little further each time it is asked."""
+        return 0.3 * next(asked) * rows.position("token").to(rows.dtype).cos()
+
+    for number, mini_batch in enumerate(updates(numbered(batch), score)):
         for row in mini_batch["rollout.row"].tolist():
             seen[row].append(number)
+        if "token.advantage" in updates.needs:
+            own = mini_batch.reduce(mini_batch["token.advantage"], "token", "rollout", "sum")
+            credit[f"rollout.credit.{number}"] = (
+                batch.length().new_zeros(len(batch)).index_copy(0, mini_batch["rollout.row"], own)
+            )
     times = max(map(len, seen))
     padded = torch.tensor([steps + [-1] * (times - len(steps)) for steps in seen])
-    return {f"rollout.appearance.{time}": padded[:, time] for time in range(times)}
+    return {f"rollout.appearance.{time}": padded[:, time] for time in range(times)} | credit
 
 
 def numbered(batch: Batch) -> Batch:

@@ -25,6 +25,7 @@ __all__ = ["ORDINARY", "Draw", "Rules", "Scene", "names", "synthetic"]
 VOCABULARY = 11
 RELATIONS = ("pair",)
 LEVELS = ("token", "turn", "rollout", "group", "batch")
+TAGS = ("planning", "explore", "reflection", "none")
 RISK_LEVELS = tuple(round(0.05 * k, 2) for k in range(1, 20))
 
 
@@ -90,6 +91,14 @@ class Draw:
         word = name.rpartition(".")[2]
         return tuple(f"{word} {k}" for k in self.integers(name, n, kinds).tolist())
 
+    def calls(self, name: str, n: int) -> tuple[Any, ...]:
+        """None, one or two calls of a tool, with one argument of one of two values."""
+        count, value = self.integers(name, n, 3).tolist(), self.integers(f"{name} value", n, 2).tolist()
+        return tuple(
+            [{"name": "look", "arguments": {"x": (v + i) % 2}} for i in range(c)]
+            for c, v in zip(count, value, strict=True)
+        )
+
     def reward(self, name: str, n: int) -> Tensor:
         if self.scene.rewards == "equal":
             return torch.full((n,), 0.7 * self.scene.scale, dtype=torch.float64)
@@ -130,11 +139,29 @@ KINDS: Rules = {
     "domain": Draw.text,
     "code": lambda d, name, n: d.integers(name, n, 2),
     "answer": Draw.text,
+    "reference_answer": Draw.text,
+    "calls": lambda d, name, n: d.calls(name, n),
+    "reference_calls": lambda d, name, n: d.calls(name, n),
+    "tag": lambda d, name, n: tuple(TAGS[k] for k in d.integers(name, n, len(TAGS)).tolist()),
+    "valid": lambda d, name, n: d.coin(name, n, 0.7),
+    "available": Draw.coin,
+    "completed": lambda d, name, n: d.coin(name, n, 0.8),
+    "coverage": Draw.uniform,
     "text": Draw.text,
     "train_context": lambda d, name, n: tuple((k, 1) for k in d.integers(name, n, VOCABULARY).tolist()),
     "prior": lambda d, name, n: d.uniform(name, n, -1.0, 1.0),
     "confidence": Draw.uniform,
     "selected": Draw.coin,
+    "informed": Draw.coin,
+    **dict.fromkeys(("plan_action", "plan_subgoal", "plan_switch", "plan_low"), Draw.coin),
+    "well_formed": Draw.coin,
+    "all_tools": Draw.coin,
+    "switch": Draw.coin,
+    "done": Draw.coin,
+    "turn_entropy": lambda d, name, n: d.uniform(name, 3, 0.5, 1.5).expand(n, -1),
+    "low": lambda d, name, n: d.uniform(name, n, 0.2, 0.8),
+    "high": lambda d, name, n: d.uniform(name, n, 1.0, 1.8),
+    "centre": lambda d, name, n: d.uniform(name, n, 0.8, 1.0),
     "planning": Draw.coin,
     "trigger": Draw.coin,
     "difficulty": lambda d, name, n: d.integers(name, n, 3),

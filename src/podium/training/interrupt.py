@@ -52,7 +52,7 @@ def interrupt(driver: Driver, request: Interrupt, then: Callable[[list[Interrupt
     for place, (_, _, context, _) in enumerate(cuts):
         stream = (*request.request.stream, request.wave, int(request.rollout.columns["index"]), place)
         asked = Generate(context, request.n, request.sampling, stream, capture=("entropy",), keep=False)
-        driver._submit(asked, receiver(place))
+        driver.submit(asked, receiver(place))
 
 
 def _cuts(driver: Driver, request: Interrupt) -> Iterator[tuple[int, int, tuple[int, ...], tuple[int, ...]]]:

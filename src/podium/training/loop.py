@@ -39,7 +39,7 @@ def iterate(run: Run) -> tuple[Batch, Mapping[str, Any]]:
     plan = method.updates
     batch = run.trainer.provide(batch, _before_updates(method, live))
     begun = time.monotonic()
-    for update in plan(batch):
+    for update in plan(batch, run.trainer.current):
         metrics.add(*run.trainer.step(update, method.objective, live, plan.skip_above))
     metrics.time("train", begun)
 

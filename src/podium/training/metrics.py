@@ -40,6 +40,7 @@ class Metrics:
         failures = sum(bool(f) for f in batch["rollout.failure"])
         if failures:
             self._sum("failures", failures)
+        self._episodes(batch)
         given = torch.as_tensor(batch.get("rollout.demonstration", False), device=batch.device).expand(len(batch))
         trained = (batch["rollout.purpose"] == Purpose.train) & ~given  # a given text says nothing about the policy
         groups = batch.by("rollout", "group").agg
@@ -53,6 +54,19 @@ class Metrics:
             ("entropy", batch["token.sampler.entropy"][batch.spread(~given, "rollout", "token")]),
         ):
             self._mean(name, values)
+
+    def _episodes(self, batch: Batch) -> None:
+        """How episodes of several turns went: how many turns, how many ended at a limit, how many actions were none."""
+        turns = batch.partition("turn", "rollout").lengths()
+        valid = batch.get("turn.valid")
+        if isinstance(valid, Tensor):
+            self._mean("invalid", ~valid.bool())
+        if valid is not None or bool((turns > 1).any()):
+            self._mean("turns", turns)
+            for reason in ("turns", "context"):
+                self._mean(f"stop.{reason}", torch.tensor([stop == reason for stop in batch["rollout.stop"]]))
+        if "rollout.idle" in batch:  # episodes in which an agent never acted
+            self._mean("idle", torch.tensor([bool(names) for names in batch["rollout.idle"]]))
 
     def describe(self, batch: Batch) -> None:
         """What is trained."""

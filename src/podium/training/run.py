@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+import podium.training.passages  # the annotations of turns register themselves
+import podium.training.plans  # noqa: F401
 from podium import policy as policies
 from podium import worlds
 from podium.core.batch import Batch
@@ -60,7 +62,8 @@ class Run:
         lora = None if config.lora is None else {"r": config.lora}
         policy = policies.load(config.model, dtype=config.dtype, device=config.device, lora=lora)
         # Roles are made before the first update: the reference is the policy as it was.
-        models = {role.name: _role(policy, role, method, config) for role in method.roles}
+        models = {role.name: _role(policy, role, method, config) for role in method.roles if role.source != "critic"}
+        models |= {role.name: models["critic"].frozen_copy() for role in method.roles if role.source == "critic"}
         trained = {"policy"} | {term.trains for m in method.leaves() for term in m.objective}
         cast = {"policy": policy} | models
         learners = {name: Learner(model, config.optimizer) for name, model in cast.items() if name in trained}
@@ -72,6 +75,7 @@ class Run:
             micro_tokens=config.micro_tokens,
             planned_updates=updates,
             decays={role.name: role.decay for role in method.roles if role.decay is not None},
+            followed={role.name: "critic" for role in method.roles if role.source == "critic"},
             contexts={role.name: role.context for role in method.roles if role.context is not None},
         )
         driver = Driver(

@@ -23,7 +23,7 @@ from podium.training.config import Optimizer
 
 __all__ = ["Learner", "Trainer"]
 
-OLD = Signal("logp", of="old")
+OLD, NOW = Signal("logp", of="old"), Signal("logp", of="now")
 
 
 @dataclass
@@ -77,7 +77,8 @@ class Trainer:
     temperature: float = 1.0  # of sampling: log-probabilities are those of the distribution sampled from
     micro_tokens: int = 16384
     planned_updates: int = 0
-    decays: Mapping[str, float] = field(default_factory=dict)  # of the roles that are moving averages of the policy
+    decays: Mapping[str, float] = field(default_factory=dict)  # of the roles that are moving averages
+    followed: Mapping[str, str] = field(default_factory=dict)  # of which learner, where it is not the policy
     contexts: Mapping[str, str] = field(default_factory=dict)  # the columns of contexts that roles read
 
     def signals(
@@ -144,6 +145,11 @@ class Trainer:
         # Consecutive rollouts in order: the pieces join to the whole.
         return batch.with_columns({s: torch.cat(values) for s, values in parts.items()})
 
+    def current(self, batch: Batch) -> Tensor:
+        """[token] the log-probabilities under the policy as it is now."""
+        scored: Tensor = self.provide(batch.without([NOW]), [NOW])[NOW]
+        return scored
+
     def split(self, batch: Batch) -> list[Tensor]:
         """Consecutive rollouts in micro-batches of at most `micro_tokens` tokens, contexts included."""
         contexts = torch.tensor([len(c) for c in batch["turn.train_context"]], device=batch.device)
@@ -172,7 +178,7 @@ class Trainer:
         if skip_above is not None:
             watched["skipped"] = sum(norm > skip_above for norm in norms.values()) / len(norms)
         for name, decay in self.decays.items():
-            self.roles[name].average(self.learners["policy"].policy, decay)
+            self.roles[name].average(self.learners[self.followed.get(name, "policy")].policy, decay)
         return Step.joined(results), watched
 
     def _forward(self, learner: str, batch: Batch, signals: Sequence[Signal]) -> dict[Signal, Tensor]:

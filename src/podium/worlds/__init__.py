@@ -1,36 +1,53 @@
 """Worlds: tasks to train on, embedded ones and bridges to a person's own data and other packages."""
 
 from podium.worlds.checker import check
+from podium.worlds.clarify import Clarify
+from podium.worlds.context import Context, Full, History, Rebuild, Window
 from podium.worlds.countdown import Countdown
 from podium.worlds.echo import Echo
 from podium.worlds.graded import Graded, Verdict
 from podium.worlds.gym import Gym
 from podium.worlds.jsonl import Jsonl
+from podium.worlds.keydoor import KeyDoor
+from podium.worlds.lookup import Lookup
 from podium.worlds.names import EMBEDDED, FORMS, get
 from podium.worlds.person import play
-from podium.worlds.puzzle import Draft, Puzzle, Slip
+from podium.worlds.puzzle import Draft, Procedural, Puzzle, Slip
+from podium.worlds.quest import Quest
 from podium.worlds.rules import Rules
 from podium.worlds.sums import Sums
+from podium.worlds.tools import Tools
 from podium.worlds.world import Answer, Episode, Feedback, Task, World
 
 __all__ = [
     "EMBEDDED",
     "FORMS",
     "Answer",
+    "Clarify",
+    "Context",
     "Countdown",
     "Draft",
     "Echo",
     "Episode",
     "Feedback",
+    "Full",
     "Graded",
     "Gym",
+    "History",
     "Jsonl",
+    "KeyDoor",
+    "Lookup",
+    "Procedural",
     "Puzzle",
+    "Quest",
+    "Rebuild",
     "Rules",
     "Slip",
     "Sums",
     "Task",
+    "Tools",
     "Verdict",
+    "Window",
     "World",
     "check",
     "get",

@@ -72,14 +72,15 @@ def _check_task(world: World, task: Task, where: str, turns: int, say: Say) -> N
     texts = [*TEXTS]
     for style in getattr(world, "styles", ("short",)):
         try:
-            solution = world.solve(task, style)
+            solution = list(world.demonstrate(task, style))
         except PodiumError:
             break  # a world need not write solutions
-        texts.append(solution)
+        texts += solution
         if type(world).reset is not World.reset and solution:
-            last = _play(world.reset(task), _script([solution], 0), turns)[-1]
+            last = _play(world.reset(task), _script(solution, 0), turns)[-1]
             if last.done and not last.info.get("correct", last.reward > 0):
-                say(f"{where}: the world's own solution ({style}) is graded wrong: {solution[:200]!r}.")
+                shown = "\n".join(solution)[:200]
+                say(f"{where}: the world's own solution ({style}) is graded wrong: {shown!r}.")
     for start in range(len(texts)):
         said = _script(texts, start)
         first, second = (_play(world.reset(task, seed=1), said, turns) for _ in range(2))
@@ -92,7 +93,7 @@ def _check_task(world: World, task: Task, where: str, turns: int, say: Say) -> N
         else:
             missing = [p.partition(".")[2] for p in world.provides if p.startswith("rollout.")]
             for name in missing:
-                if name not in first[-1].info:
+                if name not in first[-1].info and name not in task.data:
                     say(f"The last feedback has no info[{name!r}], though the world provides rollout.{name}.")
         _check_copies(world, task, said, first, where, say)
 

@@ -7,17 +7,23 @@ from typing import Any
 
 from podium.core.errors import PodiumError, nearest
 from podium.core.serial import load_class
+from podium.worlds.clarify import Clarify
 from podium.worlds.countdown import Countdown
 from podium.worlds.echo import Echo
 from podium.worlds.gym import Gym
 from podium.worlds.jsonl import Jsonl
+from podium.worlds.keydoor import KeyDoor
+from podium.worlds.lookup import Lookup
 from podium.worlds.rules import Rules
 from podium.worlds.sums import Sums
+from podium.worlds.tools import Tools
 from podium.worlds.world import World
 
 __all__ = ["EMBEDDED", "FORMS", "get"]
 
-EMBEDDED: dict[str, type[World]] = {world.name: world for world in (Echo, Sums, Countdown, Rules)}
+EMBEDDED: dict[str, type[World]] = {
+    world.name: world for world in (Echo, Sums, Countdown, Rules, KeyDoor, Lookup, Tools, Clarify)
+}
 FORMS = ("jsonl:FILE", "gym:NAME", "my_file.py:MyWorld")  # the other names that `get` takes
 
 

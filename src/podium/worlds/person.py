@@ -7,7 +7,6 @@ from contextlib import suppress
 
 from podium.core.errors import PodiumError
 from podium.worlds.answer import MARK, final_answer
-from podium.worlds.graded import Graded
 from podium.worlds.world import Answer, Feedback, World
 
 __all__ = ["play"]
@@ -23,11 +22,12 @@ def play(
     turns: int = 200,
 ) -> Feedback | None:
     """One task at the terminal; `read` takes a prompt and gives a line. None where the person leaves (end of input)."""
-    if isinstance(world, Graded):
+    if "instructions" in world.field_names():
         world = world.replace(instructions=True)
     task = world.task(index, split)
     episode = world.reset(task)
     write(episode.observation)
+    total = 0.0
     for _ in range(turns):
         try:
             text = read("> ")
@@ -36,11 +36,12 @@ def play(
         if isinstance(world, Answer) and final_answer(text) is None:
             text = f"{MARK} {text}"  # a person need not write the word
         feedback = episode.act(text)
+        total += feedback.reward
         if feedback.observation:
             write(feedback.observation)
         if feedback.done:
             break
-    write(f"Reward {feedback.reward:g}." + (" Right." if feedback.info.get("correct") else ""))
+    write(f"Reward {total:g}." + (" Right." if feedback.info.get("correct") else ""))
     with suppress(PodiumError):  # not every world writes solutions
         write(f"A solution:\n{world.solve(task)}")
     return feedback

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from podium.core.errors import PodiumError, nearest
 from podium.worlds.answer import MARK
 from podium.worlds.graded import FORMAT, Graded, draw
-from podium.worlds.world import Task
+from podium.worlds.world import Task, World
 
-__all__ = ["Draft", "Puzzle", "Slip", "numbered"]
+__all__ = ["Draft", "Procedural", "Puzzle", "Slip", "numbered"]
 
 HELD_OUT = 1 / 8  # share of all questions that belong to the test split
 ATTEMPTS = 10_000  # draws before a split counts as empty
@@ -40,28 +40,26 @@ class Slip:
         return self.steps - 1 == self.at
 
 
-class Puzzle(Graded):
-    """A procedural world: a question is drawn from random numbers keyed by level, split and index.
+T = TypeVar("T")
+Writer = Callable[[Task, str, Random, Slip], T]
+
+
+class Procedural(World):
+    """A world whose questions are drawn from random numbers keyed by level, split and index.
 
     A question belongs to one split by what it asks, so that no test question occurs in training.
     """
 
     trusted = True
-    provides = (*Graded.provides, "task.solution")
     styles: ClassVar[tuple[str, ...]] = ("short", "long")
 
     def draft(self, rng: Random) -> Draft:
         """A random question of this level."""
         raise NotImplementedError
 
-    def explain(self, task: Draft) -> str:
-        """The question in a sentence or two, for a general model or a person."""
-        raise NotImplementedError
-
-    def write(self, task: Task, style: str, rng: Random, slip: Slip) -> str:
-        """Reasoning and answer. Each step asks `slip()` once; where it says so, the step goes wrong, and the rest
-        follows from the wrong value to a wrong answer."""
-        raise NotImplementedError
+    def prompt(self, draft: Draft) -> str:
+        """What the model sees first."""
+        return draft.question
 
     @property
     def family(self) -> str:
@@ -73,23 +71,44 @@ class Puzzle(Graded):
         for attempt in range(ATTEMPTS):
             draft = self.draft(Random(f"{key}/{attempt}"))
             if (draw(self.name, draft.identity) < HELD_OUT) == (split == "test"):
-                question = f"{draft.question}\n{self.explain(draft)} {FORMAT}" if self.instructions else draft.question
-                return Task(key, question, self.level, draft.domain, draft.data)
+                return Task(key, self.prompt(draft), self.level, draft.domain, draft.data)
         raise PodiumError(f"{self!r} has no {split} questions: its settings leave too few different ones.")
+
+    def _attempt(self, write: Writer[T], task: Task, style: str, seed: int, right: float) -> T:
+        """An attempt that is right with this probability; every step is equally likely to be the wrong one."""
+        if style not in self.styles:
+            raise PodiumError(f"{self.name} has no style {style!r}. {nearest(style, self.styles)}")
+        key = f"{task.key}/{style}/{seed}"
+        slip = Slip()
+        made = write(task, style, Random(key), slip)
+        if right >= 1 or draw("attempt", key) < right:
+            return made
+        return write(task, style, Random(key), Slip(_first_failure(slip.steps, right, draw("slip", key))))
+
+
+class Puzzle(Procedural, Graded):
+    """A procedural question with one answer."""
+
+    provides = (*Graded.provides, "task.solution")
+
+    def explain(self, task: Draft) -> str:
+        """The question in a sentence or two, for a general model or a person."""
+        raise NotImplementedError
+
+    def prompt(self, draft: Draft) -> str:
+        return f"{draft.question}\n{self.explain(draft)} {FORMAT}" if self.instructions else draft.question
+
+    def write(self, task: Task, style: str, rng: Random, slip: Slip) -> str:
+        """Reasoning and answer. Each step asks `slip()` once; where it says so, the step goes wrong, and the rest
+        follows from the wrong value to a wrong answer."""
+        raise NotImplementedError
 
     def solve(self, task: Task, style: str = "short", seed: int = 0) -> str:
         return self.attempt(task, style, seed)
 
     def attempt(self, task: Task, style: str = "short", seed: int = 0, right: float = 1.0) -> str:
         """A written attempt that is right with this probability; every step is equally likely to be the wrong one."""
-        if style not in self.styles:
-            raise PodiumError(f"{self.name} has no style {style!r}. {nearest(style, self.styles)}")
-        key = f"{task.key}/{style}/{seed}"
-        slip = Slip()
-        text = self.write(task, style, Random(key), slip)
-        if right >= 1 or draw("attempt", key) < right:
-            return text
-        return self.write(task, style, Random(key), Slip(_first_failure(slip.steps, right, draw("slip", key))))
+        return self._attempt(self.write, task, style, seed, right)
 
 
 def _first_failure(steps: int, right: float, u: float) -> int:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 from podium.core.errors import PodiumError
 from podium.core.value import Value
 from podium.worlds.answer import final_answer
+from podium.worlds.context import Context, Full
 
 __all__ = ["Answer", "Episode", "Feedback", "Task", "World", "task_of"]
 
@@ -40,15 +41,19 @@ class Feedback:
     done: bool = True
     observation: str = ""  # what the model sees next
     state: str = ""  # a key of the world's state after the action, equal where states are equal
-    info: Mapping[str, Any] = field(default_factory=dict)  # correct, answer, …: columns of the rollout
+    # correct, answer, …: what the world `provides` as columns of the rollout, or of the turn (turn.valid, …).
+    info: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Episode:
     """A task under way. Copies are independent."""
 
+    agent: str = ""  # who acts next, in a world of several agents
+    recap: str = ""  # what someone who joins now must know beside the task and the last observation
+
     def __init__(self, observation: str, state: str = "") -> None:
         self.observation = observation
-        self.state = state
+        self.state = state  # before the first action
 
     def act(self, text: str) -> Feedback:
         raise NotImplementedError
@@ -65,8 +70,12 @@ class World(Value):
     levels: ClassVar[tuple[int, ...]] = (1,)  # how hard tasks can be
     # Columns beside the reward; `task.solution` says that it can write solutions.
     provides: ClassVar[tuple[str, ...]] = ("rollout.correct", "rollout.answer")
+    blank: ClassVar[Mapping[str, Any]] = {}  # what such a column holds where the world has failed to say
     max_tokens: ClassVar[int] = 64  # enough for a turn of a model that solves it
+    max_turns: ClassVar[int] = 50  # an episode that has had so many ends there
     trusted: ClassVar[bool] = False  # quick and safe: acts without a time limit in the driver's own thread
+    agents: ClassVar[tuple[str, ...]] = ()  # the names of those who act, where there are several
+    context: ClassVar[Context] = Full()  # what the model sees of an episode, unless the strategy says otherwise
 
     level: int = 1
 
@@ -92,6 +101,10 @@ class World(Value):
     def solve(self, task: Task, style: str = "short", seed: int = 0) -> str:
         """A right answer with visible reasoning, where the world can write one."""
         raise PodiumError(f"The world {self.name!r} cannot write solutions.")
+
+    def demonstrate(self, task: Task, style: str = "short", seed: int = 0) -> tuple[str, ...]:
+        """A solution as the texts of its turns."""
+        return (self.solve(task, style, seed),)
 
     def reference(self, task: Task) -> str:
         """A right answer alone, where the world can write one."""

@@ -111,12 +111,15 @@ class NativeCache:
         """Keys and values [layers, length, kv, size] of the first tokens of a row."""
         slot, shared = int(self.slot[row]), int(self.shared[row])
         both = []
+        counts = min(shared, length), max(length - shared, 0)
         for prompt, own in ((self.shared_keys, self.keys), (self.shared_values, self.values)):
-            parts = [
-                (x.transpose(-1, -2).flatten(2, 3) if x.dim() == 5 else x)[:, :, :n]
-                for x, n in ((prompt[:, slot], min(shared, length)), (own[:, row], max(length - shared, 0)))
-            ]
-            both.append(torch.cat(parts, 2).transpose(1, 2).contiguous())
+            layers, _, kv, *_, size = self.shared_values.shape
+            found = torch.empty(layers, length, kv, size)
+            for x, n, start in ((prompt[:, slot], counts[0], 0), (own[:, row], counts[1], counts[0])):
+                if x.dim() == 5:  # keys, of which whole lots are read
+                    x = x[:, :, : _room(n) // LANES].transpose(-1, -2).flatten(2, 3)
+                found[:, start : start + n] = x[:, :, :n].transpose(1, 2)
+            both.append(found)
         return both[0], both[1]
 
     def move(self, source: Sequence[int], target: Sequence[int]) -> None:

@@ -1,0 +1,111 @@
+"""Returns of turns, centred apart for each game and each seat at it."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import one_of, within
+from podium.core.part import Advantage, Columns, Need
+from podium.core.partition import Partition
+from podium.core.schedule import Number
+
+__all__ = ["SeatReturns"]
+
+CENTRES = ("none", "mean", "mean_std")
+
+
+class SeatReturns(Advantage):
+    """A = whiten(centre_agent(Σ_{t' ≥ t} gamma^(t' − t) · whiten(centre_{game, agent}(r)))) over the tokens.
+
+    The reward of a turn stands at its last token and is centred over the turns of its game and agent; the returns are
+    centred over their distinct values, 0 among them, of the agent. A turn that is alone with its key gets 0.
+    """
+
+    reference = "MARS, https://github.com/thu-nics/MARS"
+    game: str | None = "rollout.domain"  # None: one for all
+    agent: str | None = None  # such as rollout.agent; None: one for all
+    reward_centre: str = "mean"  # none, mean, mean_std, or asymmetric: mean_std held within [−1, 3]
+    whiten_rewards: bool = True
+    gamma: Number = 1.0  # for each token, those of the world included
+    advantage_centre: str = "mean"  # none, mean or mean_std
+    whiten_advantages: bool = True
+    rounding: float = 1e-5  # returns closer than this, relative to the largest, are one value; 1e-30: as released
+    epsilon: float = 1e-6
+
+    provides = ("token.advantage", "token.return")
+
+    def __post_init__(self) -> None:
+        one_of(self, "reward_centre", (*CENTRES, "asymmetric"))
+        one_of(self, "advantage_centre", CENTRES)
+        within(self, "gamma", 0, 1)
+        within(self, "rounding", 0, open_low=True)
+        within(self, "epsilon", 0)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return ("step.reward", *(name for name in (self.game, self.agent) if name is not None))
+
+    @property
+    def normalizes(self) -> bool:
+        return self.whiten_advantages or "std" in self.advantage_centre
+
+    def rewards(self, batch: Batch) -> Tensor:
+        """[step] centred over the turns of the same game and agent."""
+        seats = batch.by("step", *(name for name in (self.game, self.agent) if name is not None))
+        return self._centred(seats, batch["step.reward"], self.reward_centre)
+
+    def returns(self, batch: Batch) -> Tensor:
+        """[token] the reward to go."""
+        action = batch.action
+        last = batch.last("token", "step", where=action)
+        reward = batch.spread(self.rewards(batch), "step", "token").where(last, 0)
+        if self.whiten_rewards:
+            reward = self._whitened(batch, reward)
+        return batch.scan(reward, "token", "rollout", decay=float(self.gamma))
+
+    def __call__(self, batch: Batch) -> Columns:
+        returns = self.returns(batch)
+        advantage = returns if self.advantage_centre == "none" else self._by_distinct_values(batch, returns)
+        if self.whiten_advantages:
+            advantage = self._whitened(batch, advantage)
+        return {"token.advantage": advantage.where(batch.action, 0), "token.return": returns}
+
+    def _centred(self, p: Partition, x: Tensor, how: str) -> Tensor:
+        if how == "none":
+            return x
+        found = self._deviation(p, x).where(p.count() > 1, 0)
+        if how != "mean":
+            std = p.std(x)
+            found = (found / (std + self.epsilon)).where(std > self.epsilon, 0)
+        return found.clamp(-1, 3) if how == "asymmetric" else found
+
+    def _deviation(self, p: Partition, x: Tensor) -> Tensor:
+        """From the mean of the cell; the release keeps the error of rounding, which its distinct values then show."""
+        return p.centre(x) if self.rounding > torch.finfo(x.dtype).eps else x - p.mean(x)
+
+    def _by_distinct_values(self, batch: Batch, returns: Tensor) -> Tensor:
+        """Each value of an agent counts once, however many tokens carry it; the tokens of the world bring a 0."""
+        cells = batch.by("token", *(() if self.agent is None else (self.agent,)))
+        counted = batch.counted("rollout")
+        where = None if counted is None else batch.spread(counted, "rollout", "token")
+        p = Partition(cells.index, cells.cells, where=where)  # those of the world as well
+        apart = self.rounding * p.agg.max(returns.abs()).clamp(min=0)  # [cell]
+        element, cell, place = p.sort(returns)
+        value = returns[element]
+        new = (place == 0) | (value - value.roll(1) > apart[cell])
+        new = new & (value.abs() > apart[cell])  # what is 0 is the 0 that each cell has
+        distinct = torch.zeros_like(returns).index_copy(0, element, new.to(returns.dtype))
+        count = p.total(distinct) + 1
+        mean = p.total(distinct * returns) / count
+        centred = returns - p.spread(mean)
+        if self.advantage_centre == "mean":
+            return centred
+        square = p.total(distinct * centred.square()) + mean.square()
+        return centred / p.spread((square / (count - 1).clamp(min=1)).sqrt() + self.epsilon)
+
+    def _whitened(self, batch: Batch, x: Tensor) -> Tensor:
+        """(x − mean) / sqrt(var + 1e-8) over the tokens of the model; 0 at the others."""
+        p = batch.by("token")
+        return (self._deviation(p, x) / (p.std(x).square() + 1e-8).sqrt()).where(batch.action, 0)

@@ -1,0 +1,108 @@
+"""Many turns: critics of several time scales."""
+
+from __future__ import annotations
+
+from podium.advantage import HierarchicalGAE
+from podium.core.method import Method, Role
+from podium.core.schedule import Steps
+from podium.methods.catalogue import recipe
+from podium.objective import (
+    KL,
+    Aggregate,
+    Clip,
+    PlanValueLoss,
+    PlanValues,
+    PolicyGradient,
+    TokenBaseline,
+    TokenBaselineLoss,
+    TurnCritic,
+    TurnCriticLoss,
+    TurnQ,
+    Updates,
+)
+from podium.reward import PlanPenalties
+from podium.rollout import Sample
+from podium.shape import PlanCredit
+
+__all__ = ["archer", "hiper"]
+
+
+@recipe(
+    "hiper",
+    summary="Each turn keeps or switches its subgoal; actions are credited inside a subgoal, subgoals over them.",
+    citation="HiPER: Hierarchical RL with Explicit Credit Assignment, https://github.com/JonP07/HiPER-agent",
+    family="turns",
+)
+def hiper(
+    n: int = 8,
+    gamma: float = 1.0,
+    lam_turn: float = 1.0,
+    lam_stretch: float = 0.95,
+    keep: float = -0.3,
+    mode: str = "normalized",
+    invalid: float = 0.1,
+    bootstrap: bool = False,
+    normalize: bool = True,
+    clip: float = 0.2,
+    kl: float = 0.01,
+) -> Method:
+    """Turns write `<switch>KEEP</switch><subgoal>…</subgoal><action>…</action>`. GAE inside a subgoal's stretch for
+    the action's tokens, GAE over stretches for a new subgoal's, and the return of the stretch minus a value for the
+    decision's; each z-scored over the batch. A critic with three heads regresses on the three returns.
+
+    Without a switch after the first turn the action's credit is GAE over turns. A turn without tags keeps its subgoal
+    and is all action. The price of a kept subgoal whose words change is left out. The release compares switching and
+    keeping by the simpler return used here, not by the paper's two values.
+    """
+    credited = "token.credited"
+    return Method(
+        "hiper",
+        rollout=Sample(n=n),
+        reward=(PlanPenalties(keep, mode, invalid), PlanValues()),
+        advantage=HierarchicalGAE(gamma, lam_turn, lam_stretch, bootstrap, normalize, reward="turn.reward.plan"),
+        shape=(PlanCredit(),),
+        objective=(
+            PolicyGradient(clip=Clip(clip, clip), where=credited),
+            KL("k3", coefficient=kl, where=credited),
+            PlanValueLoss(),
+        ),
+        roles=(Role("critic", heads=3), Role("ref")),
+    )
+
+
+@recipe(
+    "archer",
+    summary="A critic of whole turns learns by temporal differences; within a turn the policy follows its advantage.",
+    citation="ArCHer: Training Language Model Agents via Hierarchical Multi-Turn RL, https://arxiv.org/abs/2402.19446",
+    family="turns",
+    presets={"token-baseline": {"token_baseline": True}},
+)
+def archer(
+    n: int = 4, gamma: float = 0.95, tau: float = 0.1, epochs: int = 3, warmup: int = 0, token_baseline: bool = False
+) -> Method:
+    """Q_j ← r + gamma · V̄_j(next turn), V_j ← Q̄_j(this turn), j = 1, 2, by squared errors; the barred ones are a copy
+    that follows by `tau` after each update. The policy's loss is −mean of A · Σ log π over the tokens of a turn, with
+    A = min Q − min V; with `token_baseline` A − b_t, b a head that learns A.
+
+    The release keeps 100,000 transitions, trains the critic for 50 epochs an iteration and the policy for 3 after 20
+    iterations without it (`warmup`), and acts anew from stored states. Here both learn from the turns of the iteration,
+    whose actions are the policy's own, for `epochs`; the critic has the policy's body instead of an encoder of its own.
+    """
+    actor = PolicyGradient("none", aggregate=Aggregate("token sum, turn mean"))
+    return Method(
+        "archer",
+        rollout=Sample(n=n),
+        reward=(TurnCritic(gamma),),
+        advantage=TurnQ(),
+        shape=(TokenBaseline(),) if token_baseline else (),
+        objective=(
+            actor.replace(coefficient=Steps((0.0, 1.0), (0, warmup))) if warmup else actor,
+            TurnCriticLoss(),
+            *((TokenBaselineLoss(),) if token_baseline else ()),
+        ),
+        updates=Updates(epochs=epochs),
+        roles=(
+            Role("critic", heads=5 if token_baseline else 4),
+            Role("target", source="critic", decay=1 - tau),
+        ),
+    )

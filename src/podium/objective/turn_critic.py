@@ -1,0 +1,129 @@
+"""A critic of whole turns, learned by temporal differences: two values of a state, two of a state and an action."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+import torch
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import within
+from podium.core.part import Advantage, Columns, Need, Reward, Shape
+from podium.core.schedule import Number
+from podium.core.signal import Signal
+from podium.objective.term import Aggregate, Term
+
+__all__ = ["TokenBaseline", "TokenBaselineLoss", "TurnCritic", "TurnCriticLoss", "TurnQ"]
+
+REFERENCE = "ArCHer, https://github.com/YifeiZhou02/ArCHer"
+HEADS = ("q1", "q2", "v1", "v2")
+
+
+def said(of: str, grad: bool = False) -> dict[str, Signal]:
+    """What each head says at a token."""
+    return {name: Signal("value", of=of, grad=grad, head=number) for number, name in enumerate(HEADS)}
+
+
+OLD, NOW, TARGET = said("old"), said("now", grad=True), said("target")
+BASELINE_OLD, BASELINE = Signal("value", of="old", head=4), Signal("value", of="now", grad=True, head=4)
+
+
+def read(batch: Batch, heads: dict[str, Signal], tokens: Tensor) -> dict[str, Tensor]:
+    """[turn] Q is read at the last of a turn's tokens, which has seen the action, V at the first, which has not."""
+    first, last = (f("token", "turn", where=tokens) for f in (batch.first, batch.last))
+    places = {name: last if name.startswith("q") else first for name in HEADS}
+    return {n: batch.reduce(batch[heads[n]], "token", "turn", "sum", where=places[n]) for n in HEADS}
+
+
+class TurnCritic(Reward):
+    """`turn.q1`, `turn.v1`, …: what the critic says of each turn; and the targets that it learns from.
+
+    y_j = r + gamma · V̄_j(next turn), and r alone where the episode is over; Q̄_j(this turn) for V_j. The barred ones are
+    those of the slow copy, the role `target`; the two chains never mix.
+    """
+
+    reference = REFERENCE
+    gamma: Number = 0.95
+
+    needs = (*OLD.values(), *TARGET.values(), "turn.reward", "turn.done")
+    provides = tuple(f"turn.{name}{kind}" for kind in ("", ".target") for name in HEADS)
+
+    def __post_init__(self) -> None:
+        within(self, "gamma", 0, 1)
+
+    def targets(self, batch: Batch, after: Tensor) -> Tensor:
+        """[turn] r + (1 − done) · gamma · V̄ of what comes after."""
+        return batch["turn.reward"] + self.gamma * after.where(~batch["turn.done"], 0)
+
+    def __call__(self, batch: Batch) -> Columns:
+        slow = read(batch, TARGET, batch.action)
+        target = {f"q{j}": self.targets(batch, batch.shift(slow[f"v{j}"], "turn", by=-1)) for j in (1, 2)}
+        target |= {f"v{j}": slow[f"q{j}"] for j in (1, 2)}
+        values = {f"turn.{name}": value for name, value in read(batch, OLD, batch.action).items()}
+        return values | {f"turn.{name}.target": target[name] for name in HEADS}
+
+
+class TurnQ(Advantage):
+    """A = min(Q_1, Q_2) − min(V_1, V_2) for each turn."""
+
+    reference = REFERENCE
+
+    needs = tuple(f"turn.{name}" for name in HEADS)
+    provides = ("turn.advantage",)
+
+    def __call__(self, batch: Batch) -> Columns:
+        q, v = (torch.minimum(batch[f"turn.{x}1"], batch[f"turn.{x}2"]) for x in ("q", "v"))
+        return {"turn.advantage": q - v}
+
+
+class TurnCriticLoss(Term):
+    """Σ_j (Q_j − y_j)² + (V_j − Q̄_j)² for each turn."""
+
+    reference = REFERENCE
+    level = "turn"
+    aggregate: Aggregate = field(default=Aggregate("turn mean"), kw_only=True)
+    trains: str = field(default="critic", kw_only=True)
+
+    needs = (*NOW.values(), *(f"turn.{name}.target" for name in HEADS))
+
+    @property
+    def couples(self) -> str:
+        return "rollout"
+
+    def errors(self, batch: Batch) -> dict[str, Tensor]:
+        """[turn] the squared error of each head."""
+        values = read(batch, NOW, batch.trained("token"))
+        return {name: (value - batch[f"turn.{name}.target"]).square() for name, value in values.items()}
+
+    def loss(self, batch: Batch) -> Tensor:
+        return torch.stack(list(self.errors(batch).values())).sum(0)
+
+    def diagnostics(self, batch: Batch) -> dict[str, Tensor]:
+        return {f"critic.{name}": error for name, error in self.errors(batch).items()}
+
+
+class TokenBaseline(Shape):
+    """A_t = A − b_t, with b what a further head says before each token."""
+
+    reference = REFERENCE
+
+    needs = ("turn.advantage", BASELINE_OLD)
+    provides = ("token.advantage",)
+
+    def __call__(self, batch: Batch) -> Columns:
+        return {"token.advantage": batch.spread(batch["turn.advantage"], "turn", "token") - batch[BASELINE_OLD]}
+
+
+class TokenBaselineLoss(Term):
+    """(A − b_t)²: the baseline of a token learns the advantage of its turn."""
+
+    reference = REFERENCE
+    trains: str = field(default="critic", kw_only=True)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return ("turn.advantage", BASELINE)
+
+    def loss(self, batch: Batch) -> Tensor:
+        return (batch.spread(batch["turn.advantage"], "turn", "token") - batch[BASELINE]).square()

@@ -1,0 +1,83 @@
+"""Groups without a signal, replaced by copies of groups that have one."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import within
+from podium.core.part import Columns, Need, Shape
+from podium.core.schedule import Number
+
+__all__ = ["ReplaceFlat", "SmoothCopies"]
+
+
+class ReplaceFlat(Shape):
+    """Each group whose rewards are all equal gives its place to one more copy of a group with a task value
+    V = (R_max − mean) · std, drawn with probability V / Σ V. Without any such group all stay as they are.
+
+    A copy is a weight: it has the same rollouts, so it need not be trained twice.
+    """
+
+    reference = "Value-based Sampling Policy Optimization"
+    max_reward: Number = 1.0  # R_max, the largest attainable reward
+    of: str = "rollout.reward"
+
+    provides = ("group.copies", "group.task_value")
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (self.of,)
+
+    def flat(self, batch: Batch) -> Tensor:
+        """[group] whether all rewards are equal."""
+        groups = batch.by("rollout", "group").agg
+        return groups.std(batch[self.of], unbiased=False) == 0
+
+    def values(self, batch: Batch) -> Tensor:
+        """[group] difficulty times uncertainty; never below 0."""
+        groups = batch.by("rollout", "group").agg
+        difficulty = (self.max_reward - groups.mean(batch[self.of])).clamp(min=0)
+        value: Tensor = difficulty * groups.std(batch[self.of], unbiased=False)
+        return value
+
+    def probabilities(self, batch: Batch) -> Tensor:
+        """[group] of being drawn for a place; 0 for all where no group has a value."""
+        value = self.values(batch)
+        return value / value.sum().clamp(min=torch.finfo(value.dtype).tiny)
+
+    def copies(self, batch: Batch) -> Tensor:
+        """[group] how often it is there after the replacement."""
+        flat, probability = self.flat(batch), self.probabilities(batch)
+        if not bool((probability > 0).any()):
+            return torch.ones_like(flat, dtype=torch.long)
+        order = torch.argsort(batch.identity("group"))  # a draw must not depend on where groups stand
+        upper = probability[order].cumsum(0)
+        draws = torch.searchsorted(upper, batch.random("group", "replace")[flat] * upper[-1], right=True)
+        drawn = order[draws.clamp(max=len(order) - 1)]
+        return (~flat).long() + torch.bincount(drawn, minlength=len(order))
+
+    def __call__(self, batch: Batch) -> Columns:
+        return {"group.copies": self.copies(batch).to(batch.dtype), "group.task_value": self.values(batch)}
+
+
+class SmoothCopies(Shape):
+    """Each of the c copies of a group counts c^(−power): the group weighs c^(1 − power), one that is gone nothing."""
+
+    reference = "Value-based Sampling Policy Optimization"
+    power: Number = 0.5  # ρ: 0 no smoothing, 1 a task weighs the same however often it is there
+
+    needs = ("group.copies",)
+    provides = ("group.weight.copies",)
+
+    def __post_init__(self) -> None:
+        within(self, "power", 0)
+
+    def multiplier(self, batch: Batch) -> Tensor:
+        """[group] of the advantages of each copy."""
+        copies: Tensor = batch["group.copies"]
+        return copies.clamp(min=1).pow(-float(self.power)).where(copies > 0, 0)
+
+    def __call__(self, batch: Batch) -> Columns:
+        return {"group.weight.copies": batch["group.copies"] * self.multiplier(batch)}

@@ -1,0 +1,104 @@
+"""Rejection after credit: what is rejected carries no loss, but stays in every mean and every denominator."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import one_of, within
+from podium.core.part import Columns, Need, Shape
+from podium.core.schedule import Number
+from podium.core.signal import Signal
+
+__all__ = ["RejectLazy", "RejectMismatch", "WholeShares"]
+
+OLD, SAMPLER = Signal("logp", of="old"), Signal("logp", of="sampler")
+
+
+class RejectLazy(Shape):
+    """A correct step stays with probability clip((coverage − threshold) / factor, 0, 1), others always.
+
+    `coverage` is the step's own, or (`geometric`) the geometric mean over the valid steps of its rollout. A step whose
+    speedup is at least `fast` stays whatever its coverage.
+    """
+
+    reference = "Profiling-based rejection sampling, https://github.com/hkust-nlp/KernelGYM"
+    threshold: Number = 0.3
+    factor: Number = 0.1  # over which the probability rises from 0 to 1
+    coverage: str = "own"  # own or geometric
+    fast: Number | None = None  # a speedup; None: none is fast enough
+
+    provides = ("step.weight.coverage",)
+
+    def __post_init__(self) -> None:
+        within(self, "factor", 0, open_low=True)
+        one_of(self, "coverage", ("own", "geometric"))
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        geometric = ("step.valid",) if self.coverage == "geometric" else ()
+        return ("step.coverage", "step.correct", *geometric, *(() if self.fast is None else ("step.speedup",)))
+
+    def probability(self, batch: Batch) -> Tensor:
+        """[step] of staying."""
+        coverage: Tensor = batch["step.coverage"]
+        if self.coverage == "geometric":
+            logs = coverage.clamp(min=torch.finfo(coverage.dtype).tiny).log()
+            mean = batch.reduce(logs, "step", "rollout", "mean", where=batch["step.valid"]).exp()
+            coverage = batch.spread(mean, "rollout", "step")
+        chance: Tensor = ((coverage - self.threshold) / self.factor).clamp(0, 1)
+        sure: Tensor = ~batch["step.correct"]
+        if self.fast is not None:
+            sure = sure | (batch["step.speedup"] >= self.fast)
+        return chance.where(~sure, 1.0)
+
+    def __call__(self, batch: Batch) -> Columns:
+        stays = batch.random("step", "lazy") < self.probability(batch)
+        return {"step.weight.coverage": stays.to(batch.dtype)}
+
+
+class RejectMismatch(Shape):
+    """A rollout stays if the geometric mean of π_old / π_sampler over its tokens lies in [1 − band, 1 + band] and no
+    token's ratio is below `smallest`."""
+
+    reference = "Mismatch rejection sampling, https://github.com/hkust-nlp/KernelGYM"
+    band: Number = 1e-3
+    smallest: Number = 1e-4  # ratio of a single token
+
+    needs = (OLD, SAMPLER)
+    provides = ("rollout.weight.mismatch",)
+
+    def __post_init__(self) -> None:
+        within(self, "band", 0)
+        within(self, "smallest", 0)
+
+    def __call__(self, batch: Batch) -> Columns:
+        own = batch.drawn & batch.trained("token")
+        log_ratio = (batch[OLD] - batch[SAMPLER]).where(own, 0)
+        mean = batch.reduce(log_ratio, "token", "rollout", "mean", where=own).exp()
+        lowest = batch.reduce(log_ratio, "token", "rollout", "min").clamp(max=0).exp()
+        stays = ((mean - 1).abs() <= self.band) & (lowest >= self.smallest)
+        return {"rollout.weight.mismatch": stays.to(batch.dtype)}
+
+
+class WholeShares(Shape):
+    """Keep floor(C / D) · D of the C steps that are trained, chosen at random; all of them while C < D.
+
+    So each of D workers gets equally many, without padding.
+    """
+
+    reference = "Adaptive downsampling, IterResearch, https://arxiv.org/abs/2511.07327"
+    workers: int = 8  # D
+
+    provides = ("step.keep.share",)
+
+    def __post_init__(self) -> None:
+        within(self, "workers", 1)
+
+    def __call__(self, batch: Batch) -> Columns:
+        trained = batch.trained("step", empty="token" not in batch.levels)
+        total = int(trained.sum())
+        kept = total if total < self.workers else total - total % self.workers
+        order = batch.by("step").rank(batch.random("step", "share"), where=trained)
+        return {"step.keep.share": (order < kept) | ~trained}

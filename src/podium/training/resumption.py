@@ -1,0 +1,50 @@
+"""Episodes that go on from the first turns of another one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from podium.core.build import Rollout, Turn
+from podium.rollout.plan import Resume
+from podium.sampler.request import Completion, Stop
+from podium.sampler.streams import key
+from podium.training.episodes import Episodes, Running
+
+if TYPE_CHECKING:
+    from podium.training.driver import Driver
+
+__all__ = ["Resumption"]
+
+
+class Resumption(Episodes):
+    """Episodes whose first turns are those of a rollout, taken in a world opened anew with that rollout's chance."""
+
+    def __init__(self, driver: Driver, asked: Resume, then: Callable[[list[Rollout]], None]) -> None:
+        super().__init__(driver, asked.play, then)
+        self.asked, self.begun = asked, [self._again(turn) for turn in asked.turns]
+
+    def _again(self, turn: Turn) -> Completion:
+        """A turn as it was written."""
+        closed = tuple(turn.ids[-1:]) == self.driver.written("", True)[-1:]
+        captured = {name: tuple(turn.tokens[f"sampler.{name}"]) for name in self.driver.capture}
+        logp = tuple(turn.tokens["sampler.logp"])
+        return Completion(tuple(turn.ids), logp, Stop.end if closed else Stop.length, captured)
+
+    def _open(self, index: int) -> None:
+        request, (wave, first) = self.play.request, self.asked.chance
+        seed = key(0, (*request.stream, wave, first)) % 2**31
+        self.driver.actor.open(self.driver.world, request.task, seed, partial(self._begin, index))
+
+    def _write(self, rows: list[Running], turn: int) -> None:
+        if turn >= len(self.begun):
+            super()._write(rows, turn)
+            return
+        for row in rows:
+            self._act(row, self.begun[turn], turn)
+
+    def origins(self, completion: Completion) -> list[str] | None:
+        """What was written before is trained with the others, and sampled once."""
+        again = any(completion is begun for begun in self.begun)
+        return ["copied"] * len(completion.ids) if again else super().origins(completion)

@@ -1,0 +1,127 @@
+"""A user who does not say everything that they want: ask before you act."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from podium.core.errors import within
+from podium.worlds.answer import MARK
+from podium.worlds.graded import draw
+from podium.worlds.puzzle import Draft, Slip
+from podium.worlds.quest import Quest, Step
+from podium.worlds.world import Episode, Feedback, Task
+
+__all__ = ["Clarify"]
+
+USERS = ("ann", "bob", "cid", "dee", "eve", "fay", "gus", "hal")
+THINGS = ("lamp", "box", "cup", "book", "chair", "door", "table", "key")
+SLOTS = {
+    "size": ("small", "large", "long", "short"),
+    "age": ("old", "new", "first", "last"),
+    "colour": ("red", "blue", "green", "white"),
+    "place": ("hall", "kitchen", "garden", "cellar"),
+}
+ANY = "any"
+
+
+class Clarify(Quest):
+    """`wish of ann: red lamp`: the user has as many things more in mind as the level says, and may not mind others.
+
+    `ask: size` is answered by the wish, or by `any` where the user does not mind. `answer: small old red lamp hall`
+    fulfils it if every word that the user minds is there and none in its place; the order of the words is free.
+    """
+
+    name = "clarify"
+    summary = "a user with a hidden wish: ask, then act"
+    levels = (1, 2, 3, 4)
+    styles = ("short", "long", "backward")
+    provides = (*Quest.provides, "turn.asked", "turn.told", "rollout.questions", "rollout.score")
+    blank = {**Quest.blank, "asked": "", "told": False, "questions": 0.0, "score": 0.0}
+    max_tokens = 32
+    patience: int = 8  # questions until the user leaves
+    unsure: float = 0.0  # the chance that the user has to be asked twice
+    partial: bool = False  # whether the reward is the share of the wish that is fulfilled
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within(self, "patience", 1)
+        within(self, "unsure", 0, 1)
+
+    def explain(self) -> str:
+        return (
+            f"The user wants more than they say. Ask by `ask: size` ({', '.join(SLOTS)}), one thing a turn. Then write "
+            f"`{MARK}` and the whole wish: all that you were told and the thing itself."
+        )
+
+    def draft(self, rng: Random) -> Draft:
+        minded = rng.sample(list(SLOTS), rng.randint(self.level, len(SLOTS)))
+        wish = {slot: rng.choice(SLOTS[slot]) for slot in SLOTS if slot in minded}
+        hidden = rng.sample(list(wish), self.level)
+        thing = rng.choice(THINGS)
+        said = " ".join([*(value for slot, value in wish.items() if slot not in hidden), thing])
+        question = f"wish of {rng.choice(USERS)}: {said}"
+        wanted = " ".join(sorted([*wish.values(), thing]))
+        return Draft(question, question, {"wish": wish, "hidden": hidden, "thing": thing, "answer": wanted})
+
+    def reset(self, task: Task, seed: int = 0) -> Episode:
+        return _Talk(self, task)
+
+    def unsure_of(self, task: Task, slot: str) -> bool:
+        return draw("unsure", task.key, slot) < self.unsure
+
+    def write(self, task: Task, style: str, rng: Random, slip: Slip) -> tuple[str, ...]:
+        wish, hidden, thing = task.data["wish"], task.data["hidden"], task.data["thing"]
+        known = {slot: value for slot, value in wish.items() if slot not in hidden}
+        open_ = [slot for slot in SLOTS if slot not in known]
+        turns: list[str] = []
+        for slot in reversed(open_) if style == "backward" else open_:
+            if slot in wish:
+                known[slot] = wish[slot]
+                if slip():  # guesses where it should have asked
+                    known[slot] = rng.choice([other for other in SLOTS[slot] if other != wish[slot]])
+                    continue
+            line = f"which {slot} for the {thing}\nask: {slot}" if style == "long" else f"ask: {slot}"
+            turns += [line] * (2 if slot in wish and self.unsure_of(task, slot) else 1)
+        told = " ".join([*(known[slot] for slot in SLOTS if slot in known), thing])
+        return *turns, f"{MARK} {told}"
+
+
+class _Talk(Step):
+    verbs = ("ask",)
+
+    def __init__(self, world: Clarify, task: Task) -> None:
+        super().__init__(world, task)
+        self.clarify = world
+        self.asked: list[str] = []
+        self.told: dict[str, str] = {}
+
+    def do(self, verb: str, rest: str, text: str) -> Feedback:
+        slot, wish = rest.casefold(), self.task.data["wish"]
+        if slot not in SLOTS:
+            return self.say(f"error: ask for {' or '.join(SLOTS)}", valid=False)
+        before = slot in self.asked
+        self.asked.append(slot)
+        if len(self.asked) > self.clarify.patience:
+            self.ended = True
+            return self.say("bye", done=True, asked=slot)
+        if slot in wish and not before and self.clarify.unsure_of(self.task, slot):
+            return self.say("not sure", asked=slot)
+        self.recap = "\n".join(f"{known}: {value}" for known, value in self.told.items())
+        new = slot in self.task.data["hidden"] and slot not in self.told
+        self.told[slot] = wish.get(slot, ANY)
+        return self.say(f"{slot}: {self.told[slot]}", asked=slot, told=new)
+
+    def reached(self) -> str:
+        return " ".join(sorted(self.told))
+
+    def columns(self) -> dict[str, Any]:
+        return {"questions": float(len(self.asked))}
+
+    def answer(self, answer: str, text: str) -> Feedback:
+        said, wanted = sorted(answer.split()), self.task.data["answer"].split()
+        correct, self.ended = said == wanted, True
+        wrong = len(set(said) - set(wanted))
+        score = max(len(set(said) & set(wanted)) - wrong, 0) / len(wanted)
+        reward = score if self.clarify.partial else float(correct)
+        return self.say("", done=True, reward=reward, correct=correct, answer=" ".join(said), score=score)

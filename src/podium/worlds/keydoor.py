@@ -1,0 +1,211 @@
+"""Many turns with one reward at the end: find the keys, open the doors, take the gold.
+
+The house is known to the rules alone: a policy sees the room it stands in. States recur, since one can always go back.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from random import Random
+from typing import ClassVar, NamedTuple
+
+from podium.core.errors import PodiumError, nearest, within
+from podium.worlds.context import Window
+from podium.worlds.graded import draw
+from podium.worlds.house import COLOURS, DIRECTIONS, GOLD, TRINKETS, WAIT, House, Place, build, listed
+from podium.worlds.oracle import END, Array, Dynamics, Oracle
+from podium.worlds.puzzle import ATTEMPTS, HELD_OUT, numbered
+from podium.worlds.world import Episode, Feedback, Task, World
+
+__all__ = ["KeyDoor", "action_of", "dynamics", "oracle"]
+
+
+class Size(NamedTuple):
+    rooms: int
+    keys: int
+    distractors: int  # things worth nothing that can be taken
+    horizon: int  # turns
+
+
+SIZES = {1: Size(2, 1, 1, 5), 2: Size(3, 1, 1, 10), 3: Size(4, 2, 2, 20), 4: Size(6, 3, 2, 32), 5: Size(8, 4, 3, 50)}
+LIMITS = {"rooms": (2, 12), "keys": (0, len(COLOURS)), "distractors": (0, len(TRINKETS)), "horizon": (1, 200)}
+
+
+class KeyDoor(World):
+    """Rooms, keys and locked doors; reward 1 for the gold, 0 for everything before it."""
+
+    name = "keydoor"
+    summary = "many turns: find keys, open doors, take the gold; one reward at the end"
+    levels = tuple(SIZES)
+    provides = (
+        *World.provides,
+        *("turn.state", "turn.next_state", "turn.action", "turn.reward", "turn.valid"),
+        "task.solution",
+    )
+    max_tokens = 48
+    max_turns = LIMITS["horizon"][1]
+    trusted = True
+    context = Window(4)
+    styles: ClassVar[tuple[str, ...]] = ("short", "long", "alternative")
+
+    rooms: int | None = None  # None: as the level says; so for the next three
+    keys: int | None = None
+    distractors: int | None = None
+    horizon: int | None = None  # turns until time is up
+    slip: float = 0.0  # the chance that going leads through another open door, or nowhere where there is none
+    instructions: bool = False  # whether the prompt explains the task, for a general model or a person
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within(self, "slip", 0, 1)
+        for dial, (low, high) in LIMITS.items():
+            within(self, dial, low, high, optional=True)
+            if isinstance(getattr(self, dial), float):
+                raise PodiumError(f"KeyDoor.{dial} = {getattr(self, dial)!r} must be a whole number.")
+        if self.dials.keys >= self.dials.rooms:
+            raise PodiumError(
+                f"KeyDoor: {self.dials.keys} locked doors stand one behind the other, which takes more than "
+                f"{self.dials.rooms} rooms: set rooms to at least {self.dials.keys + 1}."
+            )
+
+    @property
+    def dials(self) -> Size:
+        """The level's size with the dials that are set."""
+        chosen = {dial: getattr(self, dial) for dial in LIMITS if getattr(self, dial) is not None}
+        return SIZES[self.level]._replace(**chosen)
+
+    @property
+    def family(self) -> str:
+        """What the keys of the tasks begin with: everything that decides what happens in them."""
+        chosen = {dial: getattr(self, dial) for dial in (*LIMITS, "slip")}
+        return "-".join([self.name, str(self.level), *(f"{dial}={x:g}" for dial, x in chosen.items() if x)])
+
+    def task(self, index: int, split: str = "train") -> Task:
+        """Houses whose first room belongs to the split: no test task begins as one of training does."""
+        key = numbered(self.family, split, index)
+        for attempt in range(ATTEMPTS):
+            house = build(Random(f"{key}/{attempt}"), **self.dials._asdict())
+            first = described(house, Place(house.start))
+            if (draw(self.name, first) < HELD_OUT) == (split == "test"):
+                data = {"house": house, "horizon": self.dials.horizon, "slip": float(self.slip)}
+                prompt = f"{_rules(self.dials.horizon)}\n{first}" if self.instructions else first
+                return Task(key, prompt, self.level, data=data)
+        raise PodiumError(f"{self!r} has no {split} tasks: its settings leave too few different houses.")
+
+    def reset(self, task: Task, seed: int = 0) -> Episode:
+        return _Walk(task, seed)
+
+    def solve(self, task: Task, style: str = "short", seed: int = 0) -> str:
+        """The turns of a solution, one under the other."""
+        return "\n".join(self.demonstrate(task, style, seed))
+
+    def demonstrate(self, task: Task, style: str = "short", seed: int = 0) -> tuple[str, ...]:
+        """A shortest solution, a text a turn: of the episode with this seed, where slips matter.
+
+        `long` says what it is about before each action, `alternative` takes another way where one is as short.
+        """
+        if style not in self.styles:
+            raise PodiumError(f"{self.name} has no style {style!r}. {nearest(style, self.styles)}")
+        walk, written = _Walk(task, seed), []
+        done = False
+        while not done:
+            plan = walk.house.shortest(walk.place, reverse=style == "alternative")
+            aim = next(action for action in plan if not action.startswith("go "))
+            written.append(f"to {aim}:\n{plan[0]}" if style == "long" and aim != plan[0] else plan[0])
+            done = walk.act(plan[0]).done
+        return tuple(written)
+
+    def reference(self, task: Task) -> str:
+        return GOLD
+
+
+class _Walk(Episode):
+    """One walk through a house."""
+
+    def __init__(self, task: Task, seed: int) -> None:
+        self.house: House = task.data["house"]
+        self.horizon, self.slip, self.key = task.data["horizon"], task.data["slip"], (task.key, seed)
+        self.place, self.turn = Place(self.house.start), 0
+        super().__init__(task.prompt, state=str(self.place))
+
+    def act(self, text: str) -> Feedback:
+        action = action_of(text)
+        valid = action in self.house.actions(self.place)
+        remark = self._move(action) if valid else self.house.refusal(self.place, action)
+        self.turn += 1
+        self.state = str(self.place)
+        found = GOLD in self.place.held
+        done = found or self.turn >= self.horizon
+        seen = "you have the gold." if found else "time is up." if done else described(self.house, self.place)
+        info = {"correct": found, "answer": GOLD if found else "", "valid": valid}
+        return Feedback(float(found), done, f"{remark} {seen}".strip(), self.state, info)
+
+    def _move(self, action: str) -> str:
+        slips = action.startswith("go ") and draw("slip", *self.key, self.turn) < self.slip
+        if not slips:
+            self.place = self.house.after(self.place, action)
+            return ""
+        ends = self.house.slipped(self.place, action)
+        self.place = ends[int(draw("end", *self.key, self.turn) * len(ends))]
+        return "you slip."
+
+
+def action_of(text: str) -> str:
+    """The action that a text ends with: its last line in plain words; nothing at all is waiting."""
+    lines = [line.strip() for line in text.lower().splitlines() if line.strip()]
+    words = lines[-1].removeprefix("action:").strip(" \t.!`>\"'").split() if lines else []
+    return " ".join(words) or WAIT
+
+
+def described(house: House, place: Place) -> str:
+    """What one sees and has."""
+    locked = {way.direction: way.lock for way in house.exits[place.room] if way not in house.passable(place)}
+    ways = [way.direction for way in house.exits[place.room]]
+    doors = [f"{direction} locked {locked[direction]}" if direction in locked else direction for direction in ways]
+    return (
+        f"room {place.room}. doors: {listed(doors)}. items: {listed(house.things(place))}. "
+        f"have: {listed(sorted(place.held))}."
+    )
+
+
+def _rules(horizon: int) -> str:
+    return (
+        f"Find the gold and take it within {horizon} turns. Write one action a turn, alone on the last line: "
+        "`go DIRECTION`, `take ITEM`, or `open DIRECTION` with the key of the lock's colour."
+    )
+
+
+def dynamics(task: Task) -> Dynamics:
+    """A task as a finite decision process: all states that can be reached, and what each action does in them."""
+    house, slip = task.data["house"], task.data["slip"]
+    things = [item for items in house.items.values() for item in items]
+    actions = [WAIT, *(f"{verb} {d}" for verb in ("go", "open") for d in DIRECTIONS), *(f"take {x}" for x in things)]
+    number = {Place(house.start): 0}
+    queue, moves = deque(number), []
+    while queue:
+        place = queue.popleft()
+        for action in house.actions(place):
+            for chance, end in _outcomes(house, place, action, slip):
+                if GOLD not in end.held and end not in number:
+                    number[end] = len(number)
+                    queue.append(end)
+                moves.append((number[place], actions.index(action), chance, number.get(end, END)))
+    return Dynamics.of_moves([str(p) for p in number], actions, moves, task.data["horizon"], action_of)
+
+
+def _outcomes(house: House, place: Place, action: str, slip: float) -> list[tuple[float, Place]]:
+    after = house.after(place, action)
+    if not slip or not action.startswith("go "):
+        return [(1.0, after)]
+    ends = house.slipped(place, action)
+    return [(1.0 - slip, after), *((slip / len(ends), end) for end in ends)]
+
+
+def oracle(task: Task, policy: Mapping[str, Mapping[str, float]] | Array, gamma: float = 1.0) -> Oracle:
+    """The exact values of a policy in a task: V(s), Q(s, a) and advantages, at every turn.
+
+    `policy` gives the probability of each action in each state, by their names or as an array [state, action].
+    """
+    process = dynamics(task)
+    return Oracle(process, process.table(policy), gamma)

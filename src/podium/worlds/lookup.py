@@ -1,0 +1,187 @@
+"""Questions over a small knowledge base: search for what you cannot know, cite what you found, answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+from podium.core.errors import within
+from podium.worlds.answer import MARK
+from podium.worlds.graded import draw
+from podium.worlds.puzzle import Draft, Slip
+from podium.worlds.quest import Quest, Step, action
+from podium.worlds.world import Episode, Feedback, Task
+
+__all__ = ["KNOWN", "Lookup"]
+
+PEOPLE = ("ann", "bob", "cid", "dee", "eve", "fay", "gus", "hal", "ida", "joe", "kim", "leo")
+TIES = ("boss", "friend", "doctor")  # from a person to a person, another one in each task
+HOME, CAPITAL = "home", "capital"
+# What holds in every task, so that a model comes to know it: no search is needed.
+KNOWN = {
+    "france": "paris",
+    "italy": "rome",
+    "spain": "madrid",
+    "greece": "athens",
+    "egypt": "cairo",
+    "japan": "tokyo",
+    "peru": "lima",
+    "cuba": "havana",
+}
+CIRCLE = 5  # people in a task
+
+
+class Lookup(Quest):
+    """`friend of boss of ann`: as many hops as the level says; some end in a capital, which never changes.
+
+    `search: boss of ann` shows numbered snippets, of which one may say it; `cite: 3 7` before the answer names those
+    that it rests on. Everybody's ties are drawn anew for each task: they cannot be known without a search.
+    """
+
+    name = "lookup"
+    summary = "questions of several hops: search, cite, answer"
+    levels = (1, 2, 3, 4)
+    styles = ("short", "long", "cited")
+    provides = (*Quest.provides, "turn.searched", "turn.useful", "turn.judged", "rollout.cited", "rollout.evidence")
+    blank = {**Quest.blank, "searched": False, "useful": False, "judged": "", "cited": (), "evidence": ()}
+    max_tokens = 40
+    known: float = 0.5  # share of questions that end in a capital
+    distractors: int = 2  # snippets beside the one that is looked for
+    miss: float = 0.0  # the chance that a search does not find it at first; asked again, it does
+    judge: bool = False  # whether `judge: yes` and `judge: no` say if the last snippets helped
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within(self, "known", 0, 1)
+        within(self, "distractors", 0, 6)
+        within(self, "miss", 0, 1)
+
+    @property
+    def family(self) -> str:
+        return f"{super().family}-{self.known:g}"
+
+    def explain(self) -> str:
+        judged = " After a search, `judge: yes` or `judge: no` says whether it helped." if self.judge else ""
+        return (
+            "Find out by `search: boss of ann`, one search a turn." + judged + f" At the end write `{MARK}` and the "
+            "answer; a line `cite: 3 7` before it may name the snippets that say so."
+        )
+
+    def draft(self, rng: Random) -> Draft:
+        people = rng.sample(PEOPLE, CIRCLE)
+        facts = {f"{tie} of {a}": rng.choice([b for b in people if b != a]) for a in people for tie in TIES}
+        facts |= {f"{HOME} of {a}": rng.choice(list(KNOWN)) for a in people}
+        facts |= {f"{CAPITAL} of {country}": city for country, city in KNOWN.items()}
+        ends = (CAPITAL, HOME) if rng.random() < self.known else (rng.choice((*TIES, HOME)),)
+        if self.level == 1 and ends[0] == CAPITAL:
+            start, relations = rng.choice(list(KNOWN)), [CAPITAL]
+        else:
+            start = people[0]
+            relations = [*ends, *(rng.choice(TIES) for _ in range(self.level - len(ends)))]
+        question = " of ".join([*relations, start])
+        order = list(facts)
+        rng.shuffle(order)  # the numbers of snippets tell nothing
+        hops = _hops(facts, relations, start)
+        data = {"people": people, "facts": facts, "order": order, "relations": relations, "start": start, "hops": hops}
+        domain = "known" if relations[0] == CAPITAL else "unknown"
+        return Draft(f"lookup: {question}", question, {**data, "answer": facts[hops[-1]]}, domain)
+
+    def reset(self, task: Task, seed: int = 0) -> Episode:
+        return _Search(self, task)
+
+    def missed(self, task: Task, query: str) -> bool:
+        """Whether the first search for this fails."""
+        return draw("miss", task.key, query) < self.miss
+
+    def snippets(self, task: Task, query: str, found: bool) -> list[str]:
+        """The facts that a search shows: the one that is looked for, and others that look like it."""
+        order, words = task.data["order"], set(query.split())
+        near = [fact for fact in order if fact != query and words & set(fact.split()) - {"of"}]
+        near.sort(key=lambda fact: draw("near", task.key, query, fact))
+        shown = near[: self.distractors] + ([query] if found and query in task.data["facts"] else [])
+        return sorted(shown, key=order.index)
+
+    def write(self, task: Task, style: str, rng: Random, slip: Slip) -> tuple[str, ...]:
+        facts, at = task.data["facts"], task.data["start"]
+        turns, cited, slipped = [], [], False
+        for relation in reversed(task.data["relations"]):
+            query = f"{relation} of {at}"
+            if relation != CAPITAL or style == "long":
+                turns += [self._say(query, style)] * (2 if self.missed(task, query) else 1)
+                cited.append(str(task.data["order"].index(query) + 1))
+            at = facts[query]
+            if slip():
+                at, slipped = _other(task, at, rng), True
+        if slipped and at == task.data["answer"]:  # right by chance
+            at = _other(task, at, rng)
+        cite = [f"cite: {' '.join(cited)}"] if style == "cited" and cited else []
+        return *turns, "\n".join([*cite, f"{MARK} {at}"])
+
+    @staticmethod
+    def _say(query: str, style: str) -> str:
+        return f"i need the {query}\nsearch: {query}" if style == "long" else f"search: {query}"
+
+
+class _Search(Step):
+    def __init__(self, world: Lookup, task: Task) -> None:
+        super().__init__(world, task)
+        self.lookup = world
+        self.verbs = ("search", "judge") if world.judge else ("search",)
+        self.seen: list[str] = []
+        self.asked: set[str] = set()
+        self.helped: bool | None = None  # the last search; None: it has been judged, or there was none
+
+    def do(self, verb: str, rest: str, text: str) -> Feedback:
+        return self._judge(rest) if verb == "judge" else self._search(" ".join(rest.casefold().split()))
+
+    def _search(self, query: str) -> Feedback:
+        found = query in self.asked or not self.lookup.missed(self.task, query)
+        self.asked.add(query)
+        shown = self.lookup.snippets(self.task, query, found)
+        self.recap = self._told(self.seen)
+        self.seen += [fact for fact in shown if fact not in self.seen]
+        self.helped = found and query in self.task.data["hops"]
+        if not shown:
+            return self.say("nothing found", searched=True, useful=False)
+        return self.say(self._told(shown), searched=True, useful=self.helped)
+
+    def _judge(self, verdict: str) -> Feedback:
+        if self.helped is None or verdict not in ("yes", "no"):
+            return self.say("error: after a search, say judge: yes or judge: no", valid=False)
+        useful, self.helped = self.helped, None
+        return self.say("noted", judged=verdict, useful=useful)
+
+    def _told(self, facts: list[str]) -> str:
+        known: Mapping[str, str] = self.task.data["facts"]
+        return "\n".join(f"[{self.task.data['order'].index(fact) + 1}] {fact}: {known[fact]}" for fact in facts)
+
+    def reached(self) -> str:
+        return ",".join(str(n) for n, fact in enumerate(self.task.data["hops"]) if fact in self.seen)
+
+    def answer(self, answer: str, text: str) -> Feedback:
+        cited = action(text, ("cite",))
+        numbers = tuple(int(n) for n in re.findall(r"[0-9]{1,3}", cited[1])) if cited else ()
+        correct, self.ended = self.right(answer), True
+        return self.say("", done=True, reward=float(correct), correct=correct, answer=answer, cited=numbers)
+
+    def columns(self) -> dict[str, Any]:
+        """The snippets that the answer follows from, as far as they cannot be known."""
+        unknown = [hop for hop in self.task.data["hops"] if not hop.startswith(CAPITAL)]
+        return {"evidence": tuple(self.task.data["order"].index(hop) + 1 for hop in unknown)}
+
+
+def _other(task: Task, at: str, rng: Random) -> str:
+    """Another person, country or city of the task."""
+    kinds = (task.data["people"], list(KNOWN), list(KNOWN.values()))
+    return rng.choice([other for kind in kinds if at in kind for other in kind if other != at])
+
+
+def _hops(facts: Mapping[str, str], relations: list[str], start: str) -> list[str]:
+    """The facts that lead to the answer, in order."""
+    hops = []
+    for relation in reversed(relations):
+        hops.append(f"{relation} of {start}")
+        start = facts[hops[-1]]
+    return hops

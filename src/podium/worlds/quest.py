@@ -1,0 +1,124 @@
+"""Procedural tasks of several turns: the model acts by one line a turn, and its last one answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any, ClassVar
+
+from podium.core.errors import within
+from podium.worlds.answer import LONGEST, MARK, plain
+from podium.worlds.puzzle import Draft, Procedural, Slip
+from podium.worlds.world import Episode, Feedback, Task
+
+__all__ = ["Quest", "Step", "action"]
+
+
+def action(text: str, verbs: Sequence[str]) -> tuple[str, str] | None:
+    """The verb and the rest of the last line that begins with one of these and a colon; None without one."""
+    for line in reversed(text.splitlines()):
+        verb, colon, rest = line.lstrip(" \t*#>`").partition(":")
+        if colon and verb.casefold() in verbs:
+            return verb.casefold(), rest.strip("*` \t")[:LONGEST]
+    return None
+
+
+class Quest(Procedural):
+    """A question that is answered after some turns of finding out; the answer ends the episode.
+
+    An action that the world does not know is answered by how to act, and `turn.valid` is False there.
+    """
+
+    provides: ClassVar[tuple[str, ...]] = (
+        *("rollout.correct", "rollout.answer", "task.solution"),
+        *("turn.state", "turn.next_state", "turn.action", "turn.reward", "turn.valid"),
+    )
+    blank: ClassVar[Mapping[str, Any]] = {"valid": False}
+    max_turns = 12
+    cost: float = 0.0  # taken from the reward for each turn before the answer
+    instructions: bool = False  # whether the prompt explains how to act, for a general model or a person
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within(self, "cost", 0, 1)
+
+    def explain(self) -> str:
+        """How to act, in a few sentences."""
+        raise NotImplementedError
+
+    def prompt(self, draft: Draft) -> str:
+        return f"{draft.question}\n{self.explain()}" if self.instructions else draft.question
+
+    def write(self, task: Task, style: str, rng: Random, slip: Slip) -> tuple[str, ...]:
+        """The texts of the turns. Each step asks `slip()` once; where it says so, the step goes wrong, and the rest
+        follows from it to a wrong answer."""
+        raise NotImplementedError
+
+    def attempt(self, task: Task, style: str = "short", seed: int = 0, right: float = 1.0) -> tuple[str, ...]:
+        """Turns that lead to a right answer with this probability; every step is equally likely to be the wrong one."""
+        return self._attempt(self.write, task, style, seed, right)
+
+    def demonstrate(self, task: Task, style: str = "short", seed: int = 0) -> tuple[str, ...]:
+        return self.attempt(task, style, seed)
+
+    def solve(self, task: Task, style: str = "short", seed: int = 0) -> str:
+        return "\n".join(self.demonstrate(task, style, seed))
+
+    def conversation(self, task: Task, turns: Sequence[str], seed: int = 0) -> list[dict[str, str]]:
+        """The messages of an episode in which these turns are said."""
+        episode = self.reset(task, seed)
+        messages = [{"role": "user", "content": episode.observation}]
+        for text in turns:
+            feedback = episode.act(text)
+            messages.append({"role": "assistant", "content": text})
+            if feedback.done:
+                break
+            messages.append({"role": "user", "content": feedback.observation})
+        return messages
+
+
+class Step(Episode):
+    """An episode of a quest: subclasses do what an action says, and name the state that they have reached."""
+
+    verbs: tuple[str, ...] = ()  # beside the answer
+    ended = False
+
+    def __init__(self, world: Quest, task: Task) -> None:
+        super().__init__(task.prompt, state=task.key)
+        self.world, self.task = world, task
+
+    def act(self, text: str) -> Feedback:
+        told = action(text, (*self.verbs, MARK[:-1]))
+        if self.ended:
+            return self.say("over", done=True, valid=False)
+        if told is None:
+            verbs = " or ".join(f"{verb}:" for verb in (*self.verbs, MARK[:-1]))
+            return self.say(f"error: say {verbs}", valid=False)
+        verb, rest = told
+        return self.answer(plain(rest), text) if verb == MARK[:-1] else self.do(verb, rest, text)
+
+    def do(self, verb: str, rest: str, text: str) -> Feedback:
+        """What comes of an action that is not the answer."""
+        raise NotImplementedError
+
+    def reached(self) -> str:
+        """What has been found out so far, equal where it is the same."""
+        raise NotImplementedError
+
+    def right(self, answer: str) -> bool:
+        return answer == self.task.data["answer"]
+
+    def columns(self) -> dict[str, Any]:
+        """Further columns of the rollout, as far as they are known."""
+        return {}
+
+    def answer(self, answer: str, text: str) -> Feedback:
+        correct, self.ended = self.right(answer), True
+        return self.say("", done=True, reward=float(correct), correct=correct, answer=answer)
+
+    def say(self, observation: str, *, reward: float = 0.0, done: bool = False, **info: Any) -> Feedback:
+        """What the world says, with the columns of the turn."""
+        self.state = f"{self.task.key}/over" if self.ended else f"{self.task.key}/{self.reached()}"
+        known = {"correct": False, "answer": "", **self.world.blank, "valid": True, **self.columns(), **info}
+        cost = 0.0 if done else self.world.cost
+        return Feedback(reward - cost, done, observation, self.state, known)

@@ -1,0 +1,204 @@
+"""Arithmetic over a table that only tools can read: calls in JSON, results or errors as observations."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Any, NamedTuple
+
+from podium.core.errors import within
+from podium.worlds.answer import MARK
+from podium.worlds.puzzle import Draft, Slip
+from podium.worlds.quest import Quest, Step
+from podium.worlds.world import Episode, Feedback, Task
+
+__all__ = ["Call", "Tools", "calls_in"]
+
+Call = dict[str, Any]  # name, and arguments by name
+THINGS = ("apple", "bread", "fish", "book", "lamp", "box", "key", "cup")
+COLUMNS = ("price", "count")
+SIGNS = {"add": "plus", "subtract": "minus", "multiply": "times"}
+LOOK = "look"
+SHAPES = {LOOK: ("row", "column"), **dict.fromkeys(SIGNS, ("a", "b"))}  # the tools and what they are given
+LARGEST = 10**9
+LONGEST_CALL = 200  # characters of a call that are read
+MOST_CALLS = 8  # in a turn
+CALL = "call:"
+
+
+def calls_in(text: str) -> list[Call | str]:
+    """The calls of a text, a line each; what is wrong with those that are malformed."""
+    lines = [line.strip() for line in text.splitlines()]
+    return [_read(line[len(CALL) :]) for line in lines if line[: len(CALL)].casefold() == CALL][:MOST_CALLS]
+
+
+def _read(written: str) -> Call | str:
+    try:
+        call = json.loads(written) if len(written) <= LONGEST_CALL else None
+    except ValueError:
+        call = None
+    if not isinstance(call, dict) or not isinstance(call.get("name"), str):
+        return 'error: say call: {"name": ..., "arguments": {...}}'
+    arguments = call.get("arguments", {})
+    if not isinstance(arguments, dict):
+        return "error: arguments must be {...}"
+    return {"name": call["name"], "arguments": arguments}
+
+
+class Term(NamedTuple):
+    """A number or a cell of the table, and the tool that joins it to what stands before."""
+
+    tool: str
+    value: int | tuple[str, str]  # row and column
+
+    def __str__(self) -> str:
+        value = f"{self.value[1]} of {self.value[0]}" if isinstance(self.value, tuple) else str(self.value)
+        return f"{SIGNS[self.tool]} {value}" if self.tool else value
+
+
+class Tools(Quest):
+    """`price of apple times 3 plus count of fish`, from left to right: as many calls as the level says.
+
+    `call: {"name": "look", "arguments": {"row": "apple", "column": "price"}}` reads the table, and `add`, `subtract`
+    and `multiply` of a and b compute. A turn may make several calls. `turn.calls` are those that were well formed,
+    `rollout.reference_calls` those of a solution.
+    """
+
+    name = "tools"
+    summary = "arithmetic over a table that only tools can read"
+    levels = (1, 2, 3, 4)
+    styles = ("short", "long", "parallel")
+    provides = (
+        *Quest.provides,
+        *("turn.calls", "turn.errors", "turn.answer", "rollout.reference_calls", "rollout.reference_answer"),
+    )
+    blank = {**Quest.blank, "calls": (), "errors": 0.0, "answer": ""}
+    max_tokens = 128
+    down: float = 0.0  # the chance that a tool fails in a turn
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within(self, "down", 0, 1)
+
+    def explain(self) -> str:
+        return (
+            'Read the table by `call: {"name": "look", "arguments": {"row": "apple", "column": "price"}}`, compute by '
+            '`call: {"name": "add", "arguments": {"a": 3, "b": 4}}` (or subtract, multiply), from left to right. '
+            f"At the end write `{MARK}` and the number."
+        )
+
+    def draft(self, rng: Random) -> Draft:
+        table = {thing: {column: rng.randint(2, 19) for column in COLUMNS} for thing in rng.sample(THINGS, 4)}
+        while True:
+            terms = [Term("", _cell(table, rng))]
+            if self.level % 2 == 0:
+                terms.append(Term(rng.choice(list(SIGNS)), rng.randint(2, 9)))
+            if self.level > 2:
+                terms.append(Term(rng.choice(("add", "subtract")), _cell(table, rng)))
+            calls, answer = _computed(table, terms)
+            if answer >= 0:
+                break
+        question = " ".join(map(str, terms))
+        data = {"table": table, "terms": terms, "answer": str(answer)}
+        references = {"reference_calls": calls, "reference_answer": str(answer)}
+        return Draft(f"tools: {question}", question, {**data, **references})
+
+    def reset(self, task: Task, seed: int = 0) -> Episode:
+        return _Desk(self, task, seed)
+
+    def write(self, task: Task, style: str, rng: Random, slip: Slip) -> tuple[str, ...]:
+        calls, total = _computed(task.data["table"], task.data["terms"], lambda: rng.randint(1, 9) if slip() else 0)
+        if style == "parallel":  # what the table says is read at once
+            calls = sorted(calls, key=lambda call: call["name"] != LOOK)
+        lines = [f"{CALL} {json.dumps(call)}" for call in calls]
+        if style == "long":
+            lines = [f"next {_aim(call)}\n{line}" for call, line in zip(calls, lines, strict=True)]
+        if style == "parallel":
+            looks = sum(call["name"] == LOOK for call in calls)
+            lines = ["\n".join(lines[:looks]), *lines[looks:]]
+        return *lines, f"{MARK} {total}"
+
+
+class _Desk(Step):
+    verbs = ("call",)
+
+    def __init__(self, world: Tools, task: Task, seed: int) -> None:
+        super().__init__(world, task)
+        self.chance = Random(f"{task.key}/{seed}")
+        self.down = world.down
+        table = task.data["table"]
+        self.cells = {(row, column): value for row, cells in table.items() for column, value in cells.items()}
+        self.done: list[str] = []  # calls and what they gave
+
+    def do(self, verb: str, rest: str, text: str) -> Feedback:
+        made = calls_in(text)
+        results = [call if isinstance(call, str) else self._run(call) for call in made]
+        errors = sum(result.startswith("error") for result in results)
+        self.recap = "\n".join(self.done)
+        formed = tuple(call for call in made if isinstance(call, dict))
+        self.done += [
+            f"{_aim(call)}: {result}"
+            for call, result in zip(made, results, strict=True)
+            if isinstance(call, dict) and not result.startswith("error")
+        ]
+        return self.say("\n".join(results), calls=formed, errors=float(errors), valid=not errors)
+
+    def _run(self, call: Call) -> str:
+        name, given = call["name"], call["arguments"]
+        if name not in SHAPES:
+            return f"error: no tool {name[:20]}; there are {' '.join(SHAPES)}"
+        if set(given) != set(SHAPES[name]):
+            return f"error: {name} needs {' and '.join(SHAPES[name])}"
+        if self.down and self.chance.random() < self.down:
+            return "error: try again"
+        a, b = (given[key] for key in SHAPES[name])
+        if name == LOOK:
+            found = self.cells.get((str(a), str(b)))
+            return "error: no such row and column" if found is None else str(found)
+        if not all(isinstance(x, int) and not isinstance(x, bool) and abs(x) <= LARGEST for x in (a, b)):
+            return "error: a and b must be whole numbers"
+        return str(_apply(name, a, b))
+
+    def reached(self) -> str:
+        return ";".join(self.done)
+
+    def right(self, answer: str) -> bool:
+        number = re.fullmatch(r"[+-]?[0-9]{1,12}", answer)
+        return number is not None and int(answer) == int(self.task.data["answer"])
+
+
+def _cell(table: Mapping[str, Any], rng: Random) -> tuple[str, str]:
+    return rng.choice(list(table)), rng.choice(COLUMNS)
+
+
+def _apply(name: str, a: int, b: int) -> int:
+    return a + b if name == "add" else a - b if name == "subtract" else a * b
+
+
+def _computed(
+    table: Mapping[str, Any], terms: list[Term], error: Callable[[], int] = lambda: 0
+) -> tuple[list[Call], int]:
+    """The calls of a solution and its result; `error()` is added to what each call gives."""
+    calls: list[Call] = []
+    total = 0
+    for term in terms:
+        value = term.value
+        if isinstance(value, tuple):
+            row, column = value
+            calls.append({"name": LOOK, "arguments": {"row": row, "column": column}})
+            value = table[row][column] + error()
+        if term.tool:
+            calls.append({"name": term.tool, "arguments": {"a": total, "b": value}})
+            value = _apply(term.tool, total, value) + error()
+        total = value
+    return calls, total
+
+
+def _aim(call: Call) -> str:
+    """A call in words."""
+    given = call["arguments"]
+    if call["name"] == LOOK:
+        return f"{given['column']} of {given['row']}"
+    return f"{given['a']} {SIGNS[call['name']]} {given['b']}"

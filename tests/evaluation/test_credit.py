@@ -1,0 +1,184 @@
+"""Credit against exact advantages: the estimators see what they would in training, and the numbers are right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from podium import methods
+from podium.cli.app import main
+from podium.core.errors import PodiumError
+from podium.evaluation.agreement import correlation, error, expected, gradient, sign_errors, sums
+from podium.evaluation.credit import Estimator, Score, _gradients, compare, credit, fitting, oracles, references, walked
+from podium.worlds import KeyDoor
+
+KNOWN = oracles(KeyDoor(level=2), 3, strength=0.5)
+SLIPPERY = oracles(KeyDoor(level=2, slip=0.2), 3, strength=0.5)
+
+
+def scores(names: list[str], *, slip: float = 0.0, seeds: int = 12) -> dict[str, Score]:
+    estimators = [Estimator(name, methods.get(name)) for name in names] + references()
+    world = KeyDoor(level=2, slip=slip)
+    return {s.name: s for s in compare(estimators, world, strength=0.5, rollouts=8, tasks=4, seeds=seeds)}
+
+
+@pytest.fixture(scope="module")
+def plain() -> dict[str, Score]:
+    return scores(["grpo", "rloo", "gigpo", "salt"])
+
+
+def test_a_batch_has_the_structure_of_training() -> None:
+    batch = walked(KNOWN, 5, seed=0).batch
+    assert (batch.size("group"), len(batch)) == (3, 15)
+    assert batch.size("turn") == batch.size("token")
+    torch.testing.assert_close(batch.reduce(batch["turn.reward"], "turn", "rollout", "sum"), batch["rollout.reward"])
+    goes_on = batch.link("turn", "rollout")[1:] == batch.link("turn", "rollout")[:-1]
+    state, after = np.array(batch["turn.state"]), np.array(batch["turn.next_state"])
+    assert (state[1:] == after[:-1])[goes_on.numpy()].all()
+    assert set(after[batch["turn.reward"].numpy() == 1]) <= {"end"}
+
+
+def test_the_same_seed_gives_the_same_rollouts_whatever_the_noise() -> None:
+    first, noisy, other = walked(KNOWN, 4, 1), walked(KNOWN, 4, 1, noise=0.5), walked(KNOWN, 4, 2)
+    assert first.batch["turn.state"] == noisy.batch["turn.state"] != other.batch["turn.state"]
+    assert not torch.equal(first.batch["token.old.value"], noisy.batch["token.old.value"])
+
+
+def test_one_step_of_exact_values_is_exact_where_nothing_slips(plain: dict[str, Score]) -> None:
+    found = plain["gae, exact values, lam 0"].measures
+    assert found["correlation"].mean == pytest.approx(1.0)
+    assert found["sign errors"].mean == pytest.approx(0.0, abs=1e-9)
+    assert found["error"].mean == pytest.approx(0.0, abs=1e-9)
+
+
+def test_slips_cost_even_exact_values_their_certainty() -> None:
+    found = scores([], slip=0.3, seeds=4)["gae, exact values, lam 0"].measures
+    assert 0.3 < found["correlation"].mean < 0.95
+
+
+def test_longer_traces_and_wrong_values_credit_worse(plain: dict[str, Score]) -> None:
+    def of(name: str) -> float:
+        return plain[name].measures["correlation"].mean
+
+    assert of("gae, exact values, lam 0") > of("gae, exact values, lam 0.95") > of("gae, exact values, lam 1")
+    assert of("gae, exact values, lam 0") > of("gae, values ± 0.1, lam 0")
+
+
+def test_unbiased_estimators_have_the_exact_gradient_in_expectation(plain: dict[str, Score]) -> None:
+    for name in ("rloo", "gae, exact values, lam 1"):
+        found = plain[name].measures["expected"]
+        assert found.high > 0.99
+        assert found.mean > 0.8
+
+
+def test_averaging_over_shared_edges_leaves_the_gradient_of_a_table_as_it_is(plain: dict[str, Score]) -> None:
+    grpo, salt = plain["grpo"].measures, plain["salt"].measures
+    assert salt["gradient"].mean == pytest.approx(grpo["gradient"].mean)
+    assert salt["correlation"].mean > grpo["correlation"].mean  # only the credit of single steps gets better
+
+
+def test_the_estimated_gradient_averages_to_the_exact_one() -> None:
+    rollouts = 20_000
+    sample = walked(SLIPPERY, rollouts, seed=0)
+    for made, known in zip(_gradients(SLIPPERY, sample, sample.exact, rollouts), SLIPPERY, strict=True):
+        exact = known.gradient.reshape(-1)
+        assert np.abs(made - exact).max() < 0.01
+        assert made @ exact / np.sqrt((made @ made) * (exact @ exact)) > 0.99
+
+
+def test_credit_is_the_advantage_times_the_weight_of_what_is_trained() -> None:
+    batch = walked(KNOWN, 4, seed=0).batch
+    plain = credit(methods.get("grpo"), batch)
+    halved = batch.with_columns({"rollout.weight.mine": torch.full((len(batch),), 0.5)})
+    torch.testing.assert_close(credit(methods.get("grpo"), halved), plain / 2)
+    none = batch.with_columns({"rollout.keep.mine": torch.zeros(len(batch), dtype=torch.bool)})
+    assert not credit(methods.get("grpo"), none).any()
+
+
+def test_methods_that_read_words_or_a_model_are_left_out_with_the_reason() -> None:
+    fit, refused = fitting([methods.get(name) for name in ("grpo", "gigpo", "hgpo", "salt", "igpo")])
+    assert [e.name for e in fit] == ["grpo", "gigpo", "hgpo", "salt"]
+    assert "igpo: AnswerGain() needs" in refused["igpo"]
+
+
+def test_differences_are_paired(plain: dict[str, Score]) -> None:
+    grpo, salt, gigpo = (plain[name].measures for name in ("grpo", "salt", "gigpo"))
+    assert (grpo["ahead"].low, grpo["ahead"].high) == (0.0, 0.0)
+    assert abs(salt["ahead"].high) < 1e-9
+    assert gigpo["ahead"].mean == pytest.approx(gigpo["gradient"].mean - grpo["gradient"].mean)
+    width = gigpo["gradient"].high - gigpo["gradient"].low
+    assert gigpo["ahead"].high - gigpo["ahead"].low < width
+
+
+def test_statistics_by_hand() -> None:
+    x, y = np.array([2.0, -2.0, 0.0, 2.0]), np.array([1.0, -1.0, 2.0, -1.0])
+    s = np.hstack([sums(x, y, np.zeros(4, dtype=np.int64), 1), [[4.0, 9.0, 3.0]]])
+    assert correlation(s)[0] == pytest.approx(np.corrcoef(x, y)[0, 1])
+    assert sign_errors(s)[0] == pytest.approx((0 + 0 + 1 + 1) / 5)  # half of 2, all of 1
+    assert error(s)[0] == pytest.approx(1 - 2**2 / (12 * 7))
+    assert gradient(s)[0] == pytest.approx(3 / 6)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 3.0])
+def test_agreement_does_not_depend_on_the_scale_of_the_credit(scale: float) -> None:
+    rng = np.random.default_rng(0)
+    x, y, task = rng.standard_normal(50), rng.standard_normal(50), rng.integers(0, 3, 50)
+    for statistic in (correlation, sign_errors, error):
+        first, scaled = (statistic(sums(z, y, task, 3).sum(0)[None]) for z in (x, scale * x))
+        assert first == pytest.approx(scaled)
+
+
+def test_no_credit_is_undefined_where_it_cannot_be_judged() -> None:
+    s = np.hstack([sums(np.zeros(3), np.ones(3), np.zeros(3, dtype=np.int64), 1), [[0.0, 1.0, 0.0]]])
+    assert np.isnan(correlation(s)[0])
+    assert np.isnan(gradient(s)[0])
+    assert (error(s)[0], sign_errors(s)[0]) == (1.0, 0.5)
+
+
+def test_the_expected_gradient_is_not_fooled_by_noise() -> None:
+    rng = np.random.default_rng(0)
+    exact = np.zeros(200)
+    exact[0] = 1.0
+    noisy = exact + 0.3 * rng.standard_normal((400, 200))  # the noise of one is four times as long as the signal
+    found = expected(noisy, exact)
+    assert found.low < 1.0 <= found.high + 1e-9
+    assert found.mean > 0.97
+    biased = noisy + np.eye(200)[1]
+    assert expected(biased, exact).mean == pytest.approx(np.sqrt(0.5), abs=0.05)
+    assert np.isnan(expected(noisy[:2], exact).mean)
+
+
+def test_the_command_prints_a_table_and_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "sub" / "credit.html"
+    options = ["--level", "1", "--strength", "0.5", "--rollouts", "2,4", "--tasks", "2", "--seeds", "3"]
+    assert main(["bench", "credit", "grpo", "gigpo", *options, "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "4 rollouts a task" in printed
+    assert "gigpo" in printed
+    page = out.read_text()
+    assert page.count("<svg") == 2
+    assert "http://" not in page.replace("http://www.w3.org", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["igpo"], "AnswerGain() needs"),
+        (["--rollouts", "0"], "whole numbers from 1 on"),
+        (["--strength", "much"], "must be numbers"),
+        (["--level", "9"], "no level 9"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", "credit", *arguments]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_method_in_phases_is_refused() -> None:
+    with pytest.raises(PodiumError, match="several phases"):
+        credit(methods.get("himac"), walked(KNOWN, 2, seed=0).batch)
