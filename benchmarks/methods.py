@@ -3,8 +3,8 @@
     OMP_NUM_THREADS=1 python benchmarks/methods.py [--rounds 2] [--iterations 2] [--json FILE] [METHOD …]
 
 The same tasks, rollouts a task and single update for all (sums, level 2, podium/tiny), with a learning rate of 0, so
-that all sample the same texts. Each measurement is a process of its own, forked from one that has loaded the model,
-with GRPO's between the others'; of each iteration the least CPU time counts, since a shared machine only adds to it.
+that all sample the same texts. Each method is measured in a process of its own, its iterations in turn with GRPO's;
+of each iteration the least CPU time counts, since a shared machine only adds to it. GRPO beside itself shows the noise.
 `scored` and `sampled` are tokens beside GRPO's: where they exceed 1 a method needs more passes by its nature.
 A mark says that a method takes over 5 % more time and needs no more passes.
 """
@@ -14,13 +14,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 TASKS, N, ALLOWED = 4, 8, 1.05
-BASE, EVERY = "grpo without penalty", 6  # and how many measurements there are between two of GRPO's
+BASE = "grpo without penalty"  # GRPO beside itself: what is noise
 
 
 def sized(method: Any) -> Any:
@@ -33,25 +33,33 @@ def sized(method: Any) -> Any:
 
 
 def measure(name: str, iterations: int) -> dict[str, Any]:
-    """Of some iterations after a first: CPU seconds of each, tokens scored and sampled, the peak of memory in MB."""
+    """Costs of some iterations of a method and of GRPO in turn, after a first one of each; the peak of memory in MB."""
     from podium import methods
-    from podium.training.loop import iterate
     from podium.training.run import Run
     from podium.training.session import configure
 
-    method = methods.get("grpo", kl=0.0) if name == BASE else methods.get(name)
-    run = Run.make(configure(method.each(sized), world="sums", level=2, tasks=TASKS, lr=0.0))
-    before, scored = memory("VmRSS"), count_scored()
-    iterate(run)
-    scored.clear()
-    seconds, sampled = [], 0
-    for _ in range(iterations):
-        begun = time.process_time()
-        _, line = iterate(run)
-        seconds.append(time.process_time() - begun)
-        sampled += line["tokens"]
+    def made(method: Any) -> Run:
+        return Run.make(configure(method.each(sized), world="sums", level=2, tasks=TASKS, lr=0.0))
+
+    scored = count_scored()
+    plain = methods.get("grpo", kl=0.0)
+    own, base = made(plain if name == BASE else methods.get(name)), made(plain)
+    before = memory("VmRSS")
+    cost(own, scored)
     peak = memory("VmHWM") - before
-    return {"seconds": seconds, "scored": sum(scored), "sampled": sampled, "memory": peak}
+    cost(base, scored)
+    turns = [(cost(base, scored), cost(own, scored)) for _ in range(iterations)]
+    return {"memory": peak, "base": [b for b, _ in turns], "own": [o for _, o in turns]}
+
+
+def cost(run: Any, scored: list[int]) -> dict[str, float]:
+    """CPU seconds and tokens scored and sampled of one iteration."""
+    from podium.training.loop import iterate
+
+    scored.clear()
+    begun = time.process_time()
+    _, line = iterate(run)
+    return {"seconds": time.process_time() - begun, "scored": sum(scored), "sampled": line["tokens"]}
 
 
 def count_scored() -> list[int]:
@@ -98,33 +106,19 @@ def apart(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     return dict(json.loads(text))
 
 
-def measured(names: Sequence[str], rounds: int, iterations: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    for _ in range(rounds):
-        for number, name in enumerate(names):
-            if number % EVERY == 0:
-                yield BASE, apart(lambda: measure(BASE, iterations))
-            yield name, apart(lambda name=name: measure(name, iterations))  # type: ignore[misc]
-
-
-def least(values: Sequence[Any]) -> Any:
-    """The least of some measurements; of lists, the sum of the least of each element."""
-    return sum(map(min, zip(*values, strict=True))) if isinstance(values[0], list) else min(values)
-
-
-def table(found: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """A row a method, the cheapest first; those that cannot run on one-turn questions last."""
-    best = {name: {k: least([run[k] for run in runs]) for k in runs[0]} for name, runs in found.items()}
-    base = best.pop(BASE)
-    rows = []
-    for name, costs in best.items():
-        if "refused" in costs:
-            rows.append({"method": name, "refused": costs["refused"]})
-            continue
-        ratio = {k: costs[k] / base[k] for k in ("seconds", "scored", "sampled", "memory")}
-        more = max(ratio["scored"], ratio["sampled"]) > 1.01
-        slow = ratio["seconds"] > ALLOWED and not more
-        rows.append({"method": name, **ratio, "more passes": more, "slow": slow})
-    return sorted(rows, key=lambda row: row.get("seconds", float("inf")))
+def row(name: str, runs: Sequence[dict[str, Any]], memory_of_base: float) -> dict[str, Any]:
+    """A method beside GRPO: of time the least of each iteration counts, in both as often measured."""
+    if any("refused" in run for run in runs):
+        return {"method": name, "refused": next(run["refused"] for run in runs if "refused" in run)}
+    ratio = {}
+    for what in ("seconds", "scored", "sampled"):
+        own, base = (
+            sum(map(min, zip(*([x[what] for x in run[who]] for run in runs), strict=True))) for who in ("own", "base")
+        )
+        ratio[what] = own / base
+    more = max(ratio["scored"], ratio["sampled"]) > 1.01
+    peak = min(run["memory"] for run in runs) / memory_of_base
+    return {"method": name, **ratio, "memory": peak, "slow": ratio["seconds"] > ALLOWED and not more}
 
 
 def main() -> None:
@@ -139,23 +133,22 @@ def main() -> None:
 
     loaded = policy.load("podium/tiny")
     policy.load = lambda *_, **__: loaded  # type: ignore[assignment]
-    found: dict[str, list[dict[str, Any]]] = {}
-    for name, costs in measured(given.methods or list(methods.CATALOGUE), given.rounds, given.iterations):
-        found.setdefault(name, []).append(costs)
-    rows = table(found)
+    names, found = given.methods or list(methods.CATALOGUE), {}
+    for _ in range(given.rounds):
+        for name in (BASE, *names):
+            found.setdefault(name, []).append(apart(partial(measure, name, given.iterations)))
+    usual = min(run["memory"] for run in found[BASE])
+    rows = [row(name, found[name], usual) for name in (BASE, *names)]
+    rows.sort(key=lambda row: row.get("seconds", float("inf")))
     print("| method | time | scored | sampled | memory | |\n| --- | --- | --- | --- | --- | --- |")
-    for row in rows:
-        if "refused" in row:
-            print(f"| {row['method']} | | | | | not here: {row['refused']} |")
+    for cells in rows:
+        if "refused" in cells:
+            print(f"| {cells['method']} | | | | | not on these tasks |")
             continue
-        cells = " | ".join(f"{row[k]:.2f}" for k in ("seconds", "scored", "sampled", "memory"))
-        print(f"| {row['method']} | {cells} | {'**slow**' if row['slow'] else ''} |")
-    base = [sum(x["seconds"]) for x in found[BASE]]
-    quiet = least([x["seconds"] for x in found[BASE]])
-    slow = sum(row.get("slow", False) for row in rows)
-    noise = statistics.median(base) / quiet
-    print(f"\nGRPO: {quiet / given.iterations:.2f} s an iteration at best, {noise:.2f} times that in the median.")
-    print(f"{slow} of {len(rows)} methods take over 5 % more time without more passes.")
+        numbers = " | ".join(f"{cells[k]:.2f}" for k in ("seconds", "scored", "sampled", "memory"))
+        print(f"| {cells['method']} | {numbers} | {'over 5 %' if cells['slow'] else ''} |")
+    slow = sum(cells.get("slow", False) for cells in rows)
+    print(f"\n{slow} of {len(rows)} take over 5 % more time without more passes.")
     if given.json:
         with open(given.json, "w") as file:
             json.dump(rows, file, indent=1)

@@ -41,7 +41,7 @@ class Dial(NamedTuple):
 
 # How much of each world and level is in the text, and how much of that is right.
 DIALS: dict[str, dict[int, Dial]] = {
-    "echo": {1: Dial(1, 0.45), 2: Dial(1, 0.35), 3: Dial(1, 0.25), 4: Dial(1, 0.10), 5: Dial(1, 0.015)},
+    "echo": {1: Dial(1, 0.45), 2: Dial(1, 0.35), 3: Dial(1, 0.25), 4: Dial(1, 0.10)},
     "sums": {1: Dial(3, 0.55), 2: Dial(4, 0.40), 3: Dial(4, 0.22), 4: Dial(3, 0.08), 5: Dial(4, 0.015)},
     "countdown": {1: Dial(4, 0.60), 2: Dial(8, 0.55), 3: Dial(8, 0.40), 4: Dial(5, 0.25), 5: Dial(4, 0.03)},
     "rules": {1: Dial(3, 0.55), 2: Dial(3, 0.40), 3: Dial(3, 0.22), 4: Dial(3, 0.08), 5: Dial(3, 0.012)},

@@ -35,7 +35,13 @@ def test_a_task_is_kept_won_lost_or_in_neither_support() -> None:
     found = Contrast(base, trained)
     support = found.support()
     assert (support.preserved, support.expanded, support.shrunk, support.out_of_support) == (2, 1, 1, 1)
-    assert [row["change"] for row in found.tasks()] == ["preserved", "expanded", "shrunk", "out of support", "preserved"]
+    assert [row["change"] for row in found.tasks()] == [
+        "preserved",
+        "expanded",
+        "shrunk",
+        "out of support",
+        "preserved",
+    ]
     assert found.shares()["retention"].mean == pytest.approx(2 / 3)
     assert found.shares()["dynamic_score"].mean == pytest.approx(4 / 9)
 

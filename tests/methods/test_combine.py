@@ -99,7 +99,7 @@ def test_what_comes_of_two_methods_is_a_method_like_any_other() -> None:
         ("refine", "remax", "the stage 'rollout'"),
         ("real", "gspo", "PolicyGradient at the stage 'objective'"),
         ("gspo", "likelihood-reward", "objective.PolicyGradient.ratio"),
-        ("ppo", "ace", "needs the column 'rollout.advantage'"),
+        ("ppo", "two-stage-negative", "needs the column 'rollout.advantage'"),
     ],
 )
 def test_methods_that_decide_the_same_thing_do_not_combine(first: str, second: str, reason: str) -> None:

@@ -64,10 +64,17 @@ def _general() -> frozenset[str]:
 
 
 def _own_columns(method: Method) -> bool:
-    """Whether a part that GRPO has in no setting writes anything beside the credit itself, which every run reports."""
+    """Whether a part that GRPO has in no setting writes anything beside the credit itself, which every run reports.
+
+    What live parts write lasts for one update, and is not kept.
+    """
     plain = {type(part) for part in PLAIN.parts()}
-    own = [part for part in (*method.parts(), *method.memories) if type(part) not in plain]
-    return any(column.partition(".")[2] not in ("advantage", "reward") for part in own for column in part.provides)
+    own = [part for part in method.parts() if type(part) not in plain and not part.live]
+    return any(
+        column.partition(".")[2] not in ("advantage", "reward")
+        for part in (*own, *method.memories)
+        for column in part.provides
+    )
 
 
 @pytest.mark.parametrize("slug", SLUGS)

@@ -235,7 +235,9 @@ def test_rollouts_without_a_coefficient_are_not_forwarded_and_change_no_denomina
 
 
 @pytest.mark.parametrize("split", SPLITS)
-@pytest.mark.parametrize("term", [PolicyGradient(clip=Clip()), PolicyGradient(ratio="sequence"), PolicyGradient("none")])
+@pytest.mark.parametrize(
+    "term", [PolicyGradient(clip=Clip()), PolicyGradient(ratio="sequence"), PolicyGradient("none")]
+)
 def test_rollouts_without_an_advantage_are_not_forwarded_and_change_no_gradient(split: str, term: Term) -> None:
     batch, policy = update(), Policy()
     advantage = batch["token.advantage"].clone()
@@ -391,7 +393,13 @@ def test_micro_batches_that_lose_or_repeat_a_rollout_are_refused(parts: list[lis
 
 
 def test_signals_are_asked_for_once_and_with_gradient_if_anyone_wants_it() -> None:
-    parts: list[Any] = [SelectTokens("covariance", 0.002, rule="floor"), PolicyGradient(), KL(), ValueLoss(), EntropyWeighted()]
+    parts: list[Any] = [
+        SelectTokens("covariance", 0.002, rule="floor"),
+        PolicyGradient(),
+        KL(),
+        ValueLoss(),
+        EntropyWeighted(),
+    ]
     wanted = now_signals(parts)
     assert [s.column for s in wanted] == ["token.now.logp", "token.now.value", "token.now.entropy"]
     assert [s.grad for s in wanted] == [True, True, False]

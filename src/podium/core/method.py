@@ -112,7 +112,7 @@ class Method(Value):
     def set(self, path: str, value: Any) -> Method:
         """The method with one setting changed: `advantage.scale`, `objective.KL.coefficient`, `updates.epochs`.
 
-        Of several parts of one class all are changed, or one: `objective.PolicyGradient[1].coefficient` is the second's.
+        Of several parts of one class all are changed, or one: `objective.PolicyGradient[1].clip` is the second's.
         """
         head, _, rest = path.partition(".")
         if head not in self.field_names() or not rest:

@@ -31,11 +31,6 @@ class Filters:
     top_p: Tensor  # [n] 1: all
     min_p: Tensor  # [n] 0: all
 
-    @property
-    def free(self) -> Tensor:
-        """[n] rows that are not truncated."""
-        return (self.top_k == 0) & (self.top_p >= 1.0) & (self.min_p <= 0.0)
-
 
 @dataclass(frozen=True)
 class Drawn:
@@ -67,34 +62,35 @@ def draw(
     """One token a row: the first whose cumulative probability exceeds the row's uniform number (float64)."""
     if library() is None or logits.device.type != "cpu" or logits.dtype != torch.float32:
         return _plain(logits, uniform, temperature, filters, warmth)
-    found = _native(logits, uniform, temperature)
-    if filters is None and warmth is None:
+    found = _native(logits, uniform, temperature, filters)
+    if warmth is None:
         return found
-    # A row's numbers do not depend on the settings of others: those that are plain are drawn as if alone.
-    free = torch.ones_like(found.token, dtype=torch.bool) if filters is None else filters.free
-    free = free if warmth is None else free & (warmth[0] == 0)
-    other = _plain(logits, uniform, temperature, filters, warmth)
+    # A row's numbers do not depend on the settings of others: those that are not warmed are drawn as if alone.
+    other, steady = _plain(logits, uniform, temperature, filters, warmth), warmth[0] == 0
     assert found.known_entropy is not None
     return Drawn(
-        found.token.where(free, other.token),
-        found.logp.where(free, other.logp),
+        found.token.where(steady, other.token),
+        found.logp.where(steady, other.logp),
         other.distribution,
-        found.known_entropy.where(free, _entropy(other.log_softmax)),
+        found.known_entropy.where(steady, _entropy(other.log_softmax)),
     )
 
 
-def _native(logits: Tensor, uniform: Tensor, temperature: Tensor | None) -> Drawn:
-    """Of the tempered distribution as it is, in one pass over the logits."""
+def _native(logits: Tensor, uniform: Tensor, temperature: Tensor | None, filters: Filters | None) -> Drawn:
+    """In one pass over the logits."""
     n, vocabulary = logits.shape
-    logits, uniform = logits.contiguous(), uniform.contiguous()
-    warm = logits.new_ones(n) if temperature is None else temperature.contiguous()
+    warm = logits.new_ones(n) if temperature is None else temperature
+    given = [x.contiguous() for x in (logits, uniform, warm)]
+    kept = [] if filters is None else [x.contiguous() for x in (filters.top_k, filters.top_p, filters.min_p)]
     token, logp, entropy = torch.empty(n, dtype=torch.long), logits.new_empty(n), logits.new_empty(n)
-    work, mass = logits.new_empty(vocabulary), torch.empty(vocabulary // BLOCK + 1, dtype=torch.float64)
-    tensors = (logits, uniform, warm, token, logp, entropy, work, mass)
+    work, order = logits.new_empty(3 * vocabulary), torch.empty(vocabulary, dtype=torch.long)
+    mass = torch.empty(vocabulary // BLOCK + 1, dtype=torch.float64)
+    bounds: list[int | None] = [place(x) for x in kept] or [None] * 3
+    places = [*map(place, given), *bounds, *map(place, (token, logp, entropy, work, mass, order))]
     kernels = library()
     assert kernels is not None
-    kernels.podium_draw(byref(Draw(*map(place, tensors), n, vocabulary)))
-    return Drawn(token, logp, lambda: (logits / warm[:, None]).log_softmax(-1), entropy)
+    kernels.podium_draw(byref(Draw(*places, n, vocabulary)))
+    return Drawn(token, logp, lambda: _plain(logits, uniform, temperature, filters, None).log_softmax, entropy)
 
 
 def _plain(

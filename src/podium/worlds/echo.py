@@ -12,7 +12,7 @@ from podium.worlds.world import Task
 
 __all__ = ["Echo"]
 
-LETTERS = {1: 2, 2: 3, 3: 4, 4: 6, 5: 8}  # how many, by level
+LETTERS = {1: 2, 2: 3, 3: 4, 4: 6}  # how many, by level
 
 
 class Echo(Puzzle):

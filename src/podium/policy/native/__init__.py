@@ -39,7 +39,9 @@ Attend = _structure(
     "rows heads kv size room shared_room",
     "scale",
 )
-Draw = _structure("Draw", "logits uniform temperature token logp entropy work mass", "rows vocabulary")
+Draw = _structure(
+    "Draw", "logits uniform temperature top_k top_p min_p token logp entropy work mass order", "rows vocabulary"
+)
 Span = _structure(
     "Span",
     "qkv rope position path begin first offset out turned weight heads_out slope work",

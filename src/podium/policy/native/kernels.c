@@ -56,13 +56,16 @@ typedef struct { /* each row's new token attends to the row's prompt, which rows
 } Attend;
 
 typedef struct { /* the first token whose cumulative probability exceeds the row's uniform number */
-    const float *logits;      /* [rows, vocabulary] */
-    const double *uniform;    /* [rows] in [0, 1) */
-    const float *temperature; /* [rows] */
-    int64_t *token;           /* [rows] */
-    float *logp, *entropy;    /* [rows] */
-    float *work;              /* [vocabulary] */
-    double *mass;             /* [vocabulary / BLOCK] */
+    const float *logits;        /* [rows, vocabulary] */
+    const double *uniform;      /* [rows] in [0, 1) */
+    const float *temperature;   /* [rows] */
+    const int64_t *top_k;       /* [rows] 0: all; none of the three if no row is truncated */
+    const float *top_p, *min_p; /* [rows] 1: all; 0: all */
+    int64_t *token;             /* [rows] */
+    float *logp, *entropy;      /* [rows] */
+    float *work;                /* [3, vocabulary] */
+    double *mass;               /* [vocabulary / BLOCK] */
+    int64_t *order;             /* [vocabulary] */
     int64_t rows, vocabulary;
 } Draw;
 

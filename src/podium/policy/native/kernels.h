@@ -386,6 +386,47 @@ static void NAME(choose_back)(const Choose *t) {
     }
 }
 
+/* Leave the tokens of a row that top-k, then top-p of what it leaves, and min-p keep; the others get p = 0.
+
+   Tokens are taken out one by one, the likeliest first, of equal ones the first: with the largest of each block at
+   hand that is a short search, and few are kept. */
+INLINE void NAME(truncate)(const Draw *t, int64_t top_k, float top_p, float min_p, double total) {
+    int64_t width = t->vocabulary, blocks = (width + BLOCK - 1) / BLOCK, count = 0;
+    float *p = t->work, *rest = p + width, *largest = rest + width;
+    int64_t *order = t->order;
+    memcpy(rest, p, width * sizeof(float));
+    for (int64_t b = 0; b < blocks; b++) {
+        int64_t first = b * BLOCK, end = first + BLOCK < width ? first + BLOCK : width;
+        largest[b] = rest[first];
+        for (int64_t j = first; j < end; j++) largest[b] = rest[j] > largest[b] ? rest[j] : largest[b];
+    }
+    int64_t limit = top_k > 0 && top_k < width ? top_k : width;
+    /* What top-p divides is known at once, or after the k likeliest have been found. */
+    double goal = top_p < 1.0f && top_k <= 0 ? top_p * total : INFINITY, mass = 0;
+    while (count < limit && mass < goal && (limit < width || top_p < 1.0f)) {
+        int64_t b = 0, j;
+        for (int64_t c = 1; c < blocks; c++) b = largest[c] > largest[b] ? c : b;
+        for (j = b * BLOCK; rest[j] != largest[b]; j++);
+        order[count++] = j;
+        mass += p[j];
+        rest[j] = -1.0f;
+        int64_t first = b * BLOCK, end = first + BLOCK < width ? first + BLOCK : width;
+        largest[b] = -1.0f;
+        for (j = first; j < end; j++) largest[b] = rest[j] > largest[b] ? rest[j] : largest[b];
+    }
+    if (top_k > 0 && top_p < 1.0f) {
+        double below = 0;
+        int64_t kept = 0;
+        while (kept < count && below < top_p * mass) below += p[order[kept++]];
+        count = kept;
+    }
+    if (limit < width || top_p < 1.0f) {
+        memset(rest, 0, width * sizeof(float));
+        for (int64_t c = 0; c < count; c++) rest[order[c]] = p[order[c]];
+    }
+    for (int64_t j = 0; j < width; j++) p[j] = rest[j] >= min_p ? rest[j] : 0.0f; /* the likeliest has p = 1 */
+}
+
 static void NAME(draw)(const Draw *t) {
     int64_t width = t->vocabulary, blocks = (width + BLOCK - 1) / BLOCK;
     for (int64_t i = 0; i < t->rows; i++) {
@@ -401,11 +442,23 @@ static void NAME(draw)(const Draw *t) {
             for (int64_t j = first; j < end; j++) {
                 float x = (z[j] - most) * cold;
                 mass += p[j] = NAME(exponential)(x);
-                first_moment += p[j] * x;
+                first_moment += p[j] * (x > -100.0f ? x : -100.0f); /* 0 · −∞ would not be a number */
             }
             t->mass[b] = mass;
             total += mass;
             moment += first_moment;
+        }
+        if (t->top_k && (t->top_k[i] > 0 || t->top_p[i] < 1.0f || t->min_p[i] > 0.0f)) {
+            NAME(truncate)(t, t->top_k[i], t->top_p[i], t->min_p[i], total);
+            total = moment = 0;
+            for (int64_t b = 0; b < blocks; b++) {
+                int64_t first = b * BLOCK, end = first + BLOCK < width ? first + BLOCK : width;
+                double mass = 0;
+                for (int64_t j = first; j < end; j++)
+                    if (p[j] > 0) mass += p[j], moment += p[j] * (z[j] - most) * cold;
+                t->mass[b] = mass;
+                total += mass;
+            }
         }
         double goal = t->uniform[i] * total, below = 0;
         int64_t b = 0, token;
