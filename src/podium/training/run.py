@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +34,8 @@ from podium.worlds.world import Task, World, task_of
 
 __all__ = ["Run"]
 
+SMALL = 5_000_000  # parameters: below, a step's products are too short to be shared out
+
 
 @dataclass
 class Run:
@@ -61,6 +64,7 @@ class Run:
             part.prepare()
         lora = None if config.lora is None else {"r": config.lora}
         policy = policies.load(config.model, dtype=config.dtype, device=config.device, lora=lora)
+        _few_threads(policy)
         # Roles are made before the first update: the reference is the policy as it was.
         models = {role.name: _role(policy, role, method, config) for role in method.roles if role.source != "critic"}
         models |= {role.name: models["critic"].frozen_copy() for role in method.roles if role.source == "critic"}
@@ -229,6 +233,13 @@ class Run:
             groups = groups.without([c for c in groups.columns if c.startswith("batch.")])
             groups = groups.with_columns({"group.uid": names})
         self.memories["surplus"] = {"groups": groups, "drawn": drawn, "method": method.name}
+
+
+def _few_threads(policy: Policy) -> None:
+    """A small model on a CPU runs in one thread, unless the environment says otherwise: several would mostly wait."""
+    small = sum(p.numel() for p in policy.parameters()) < SMALL
+    if small and policy.device.type == "cpu" and "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(1)
 
 
 def _role(policy: Policy, role: Role, method: Method, config: Config) -> Policy:
