@@ -156,6 +156,12 @@ class _InTurn(Method):
                     )
             object.__setattr__(self, kind, tuple(held.values()))
 
+    def _label(self) -> str:
+        """What a repr says of it beside the methods: name, summary and citation where they are its own."""
+        usual = {"name": self.joined.join(m.name for m in self.children()), "summary": "", "citation": ""}
+        own = {name: getattr(self, name) for name, value in usual.items() if getattr(self, name) != value}
+        return "".join(f", {name}={value!r}" for name, value in own.items())
+
     def children(self) -> tuple[Method, ...]:
         raise NotImplementedError
 
@@ -254,7 +260,7 @@ class Phases(_InTurn):
         self._take(phases=held, name=name, summary=summary, citation=citation)
 
     def __repr__(self) -> str:
-        return f"Phases({', '.join(map(repr, self.phases))})"
+        return f"Phases({', '.join(map(repr, self.phases))}{self._label()})"
 
     def children(self) -> tuple[Method, ...]:
         return tuple(p.method for p in self.phases)
@@ -317,7 +323,7 @@ class Alternate(_InTurn):
 
     def __repr__(self) -> str:
         every = "" if self.every == 1 else f", every={self.every}"
-        return f"Alternate({', '.join(map(repr, self.methods))}{every})"
+        return f"Alternate({', '.join(map(repr, self.methods))}{every}{self._label()})"
 
     def children(self) -> tuple[Method, ...]:
         return self.methods

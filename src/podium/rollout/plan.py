@@ -166,6 +166,6 @@ class Score:
 
 Request = Play | Resume | Recite | Replay | Interrupt | Score | Generate | Continue
 Wave = list[Request]
-# Yields waves; receives an answer a request: rollouts for Play, Resume, Recite and Replay, completions for Generate, steps for
-# Interrupt, numbers for Score; returns the group's rollouts.
+# Yields waves; receives an answer a request: rollouts for Play, Resume, Recite and Replay, completions for Generate,
+# steps for Interrupt, numbers for Score; returns the group's rollouts.
 Plan = Generator[Wave, list[list[Rollout] | list[Completion] | list[Interrupted] | list[float]], list[Rollout]]
