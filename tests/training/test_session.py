@@ -180,3 +180,16 @@ def test_a_world_that_fails_is_reported_and_the_run_goes_on(tmp_path: Path) -> N
     assert result.metrics[-1]["failures"] > 0
     rows = pq.read_table(tmp_path / "run/rollouts/iteration-000001.parquet").to_pylist()
     assert any("raised RuntimeError: no verdict" in row["failure"] for row in rows)
+
+
+@pytest.mark.parametrize(("asked", "threads"), [(None, [1]), ("2", [])])
+def test_a_small_model_runs_in_one_thread_unless_the_environment_says_otherwise(
+    asked: str | None, threads: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if asked is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    chosen: list[int] = []
+    monkeypatch.setattr("torch.set_num_threads", chosen.append)
+    Run.make(configure("grpo", world="echo"))
+    assert chosen == threads

@@ -89,6 +89,8 @@ def train(
     when = "after" if result.finished else f"after iteration {last['iteration']}"
     line(f"Held-out pass@1: {first['eval.pass@1']:.3f} before, {last['eval.pass@1']:.3f} {when}.", style="bold")
     line(f"Report: {page}")
+    if result.finished:
+        line(f"Next: podium eval {result.path} --k 1 8 64, or podium methods for what else there is to train with.")
 
 
 def _config(

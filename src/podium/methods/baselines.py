@@ -6,11 +6,12 @@ from typing import Any
 
 from podium.advantage import Halves, Normalize, ShrunkBaseline, SuccessPrior
 from podium.core.errors import PodiumError
-from podium.core.method import Method, Role
+from podium.core.method import Method
 from podium.core.schedule import Number, Restarts
 from podium.core.watch import Watch
 from podium.keep import DropSolved
 from podium.methods.catalogue import recipe
+from podium.methods.group import anchored
 from podium.objective import KL, Aggregate, Clip, PolicyGradient, Updates
 from podium.reward import Signed
 from podium.rollout import Sample, SampleMore
@@ -80,7 +81,7 @@ def mc_grpo(
         updates=Updates(epochs=2),
     )
     anchor = KL("k3", coefficient=kl, aggregate=Aggregate("token mean, rollout mean"))
-    return method if kl == 0 else method | anchor | Role("ref")
+    return anchored(method, anchor)
 
 
 @recipe(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from podium.advantage import Normalize
 from podium.core.errors import PodiumError
-from podium.core.method import Method, Role
+from podium.core.method import Method
 from podium.methods.catalogue import recipe
+from podium.methods.group import anchored
 from podium.objective import (
     KL,
     GroupContrast,
@@ -156,4 +157,4 @@ def reg_grpo(
         objective=(term,),
         updates=Updates(epochs=epochs, mini_batches=mini_batches),
     )
-    return method if kl == 0 else method | KL("k3", coefficient=kl) | Role("ref")
+    return anchored(method, KL("k3", coefficient=kl))

@@ -6,6 +6,7 @@ from podium.advantage import Normalize
 from podium.core.method import Method, Role
 from podium.keep import KeepMixed
 from podium.methods.catalogue import recipe
+from podium.methods.group import anchored
 from podium.objective import KL, Clip, PolicyGradient, Updates
 from podium.reward import RankDiscount
 from podium.rollout import Sample
@@ -98,4 +99,4 @@ def unlikeliness_reward(
         objective=(PolicyGradient(clip=Clip(clip, clip)),),
         updates=Updates(epochs=epochs, skip_above=skip_above),
     )
-    return method if kl == 0 else method | KL("k3", coefficient=kl) | Role("ref")
+    return anchored(method, KL("k3", coefficient=kl))

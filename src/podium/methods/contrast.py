@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from podium.advantage import Normalize
-from podium.core.method import Method, Role
+from podium.core.method import Method
 from podium.methods.catalogue import recipe
+from podium.methods.group import anchored
 from podium.objective import KL, Clip, PolicyGradient
 from podium.reward import Bonus, ContrastiveFeature, LengthBonus, Marked
 from podium.rollout import Sample
@@ -49,4 +50,4 @@ def gcpo_geometryzero(
         advantage=Normalize(singleton="zero"),
         objective=(PolicyGradient(clip=Clip(clip, clip)),),
     )
-    return method if kl == 0 else method | KL("k3", coefficient=kl) | Role("ref")
+    return anchored(method, KL("k3", coefficient=kl))

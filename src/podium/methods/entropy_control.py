@@ -9,6 +9,7 @@ from podium.core.schedule import Follow
 from podium.core.watch import Watch
 from podium.keep import KeepWithin, RouteBySuccess
 from podium.methods.catalogue import recipe
+from podium.methods.group import anchored
 from podium.objective import (
     KL,
     Aggregate,
@@ -47,11 +48,6 @@ SELECTED = "token.selected"
 SEQUENCE_MEAN = Aggregate("token mean, rollout mean")
 # Words at which reasoning turns.
 TRIGGERS = r"(?i)\b(wait|but|however|alternatively|maybe|perhaps|hmm|check|verify|because|therefore|so|then|instead)\b"
-
-
-def _anchored(method: Method, kl: KL) -> Method:
-    """The method held to its reference by `kl`, unless the coefficient is 0."""
-    return method if kl.coefficient == 0 else method | kl | Role("ref")
 
 
 @recipe(
@@ -131,7 +127,7 @@ def spine(
         ),
         evaluate=(VoteQuality(),),
     )
-    return _anchored(method, KL("k3", where=SELECTED, coefficient=kl))
+    return anchored(method, KL("k3", where=SELECTED, coefficient=kl))
 
 
 @recipe(
@@ -175,7 +171,7 @@ def light_if(
     surrogate = PolicyGradient(clip=Clip(clip, clip, dual=dual))
     method = Method("light-if", rollout=Sample(n=n), advantage=Normalize(), objective=(surrogate,))
     method = method if scale == 0 else method | CovarianceEntropy(scale, cap)
-    return _anchored(method, KL("k3", coefficient=kl))
+    return anchored(method, KL("k3", coefficient=kl))
 
 
 @recipe(
@@ -272,7 +268,7 @@ def rapo_forward_kl(
     )
     method = method if entropy == 0 else method | Entropy(coefficient=entropy, aggregate=SEQUENCE_MEAN)
     anchor = KL("forward", power="rollout.power", clamp=10.0, coefficient=kl, aggregate=SEQUENCE_MEAN)
-    return _anchored(method, anchor)
+    return anchored(method, anchor)
 
 
 @recipe(

@@ -30,7 +30,7 @@ GRPO = {
 }
 
 
-def _anchored(method: Method, kl: KL) -> Method:
+def anchored(method: Method, kl: KL) -> Method:
     """The method held to its reference by `kl`, unless the coefficient is 0."""
     return method if kl.coefficient == 0 else method | kl | Role("ref")
 
@@ -63,7 +63,7 @@ def grpo(
         advantage=advantage,
         objective=(PolicyGradient(clip=Clip(clip, clip, dual=dual), aggregate=aggregate),),
     )
-    return _anchored(method, KL("k3", limit=kl_limit, coefficient=kl, aggregate=aggregate))
+    return anchored(method, KL("k3", limit=kl_limit, coefficient=kl, aggregate=aggregate))
 
 
 @recipe(

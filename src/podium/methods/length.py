@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from podium.advantage import Normalize
-from podium.core.method import Method, Role
+from podium.core.method import Method
 from podium.keep import KeepMixed
 from podium.methods.catalogue import recipe
+from podium.methods.group import anchored
 from podium.objective import KL, Clip, PolicyGradient
 from podium.reward import LengthLimit
 from podium.rollout import Sample
@@ -50,4 +51,4 @@ def dler(
         shape=(Whiten(),),
         objective=(PolicyGradient(clip=Clip(clip_low, clip_high, dual=dual)),),
     )
-    return method if kl == 0 else method | KL("k3", coefficient=kl) | Role("ref")
+    return anchored(method, KL("k3", coefficient=kl))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from podium.advantage import JensenGap, Normalize
-from podium.core.method import Method, Role
+from podium.core.method import Method
 from podium.methods.catalogue import recipe
+from podium.methods.group import anchored
 from podium.objective import KL, Aggregate, DirectLikelihood, PolicyGradient
 from podium.reward import AnswerLikelihood, AnswerPerplexity
 from podium.rollout import Sample
@@ -38,4 +39,4 @@ def likelihood_reward(kind: str = "logprob", n: int = 32, kl: float = 0.001) -> 
         objective=(PolicyGradient(ratio="none", where="token.reasoning", aggregate=whole), DirectLikelihood(kind)),
         evaluate=(AnswerPerplexity(),),
     )
-    return method if kl == 0 else method | KL("k3", coefficient=kl) | Role("ref")
+    return anchored(method, KL("k3", coefficient=kl))

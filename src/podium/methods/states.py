@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from podium.advantage import GroupInGroup, NestedHistories, Normalize
 from podium.core.errors import PodiumError
-from podium.core.method import Method, Role
+from podium.core.method import Method
 from podium.core.part import Advantage
 from podium.methods.catalogue import recipe
+from podium.methods.group import anchored
 from podium.objective import KL, Clip, PolicyGradient
 from podium.rollout import Sample
 from podium.shape import SharedEdges
@@ -17,7 +18,7 @@ __all__ = ["gigpo", "hgpo", "salt"]
 def _agent(name: str, advantage: Advantage, n: int, clip: float, kl: float) -> Method:
     """A clipped surrogate with an anchor, as in the verl-agent recipes."""
     method = Method(name, rollout=Sample(n=n), advantage=advantage, objective=(PolicyGradient(clip=Clip(clip, clip)),))
-    return method if kl == 0 else method | KL("k3", coefficient=kl) | Role("ref")
+    return anchored(method, KL("k3", coefficient=kl))
 
 
 @recipe(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from podium.advantage import Normalize, TokenWeighted
 from podium.core.errors import PodiumError
-from podium.core.method import Method, Role
+from podium.core.method import Method
 from podium.core.schedule import Follow, Linear
 from podium.core.watch import Watch
 from podium.methods.catalogue import recipe
-from podium.methods.group import dapo
+from podium.methods.group import anchored, dapo
 from podium.objective import KL, Clip, PolicyGradient, Updates
 from podium.reward import Cascade
 from podium.rollout import Sample
@@ -169,7 +169,7 @@ def earl_rtl(
         objective=(PolicyGradient(clip=Clip(clip_low, clip_high), where=SELECTED, over="all"),),
         evaluate=(Watch(SELECTED),),
     )
-    return method if kl == 0 else method | KL("k3", coefficient=kl) | Role("ref")
+    return anchored(method, KL("k3", coefficient=kl))
 
 
 @recipe(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from podium.advantage import Normalize
-from podium.core.method import Method, Role
+from podium.core.method import Method
 from podium.methods.catalogue import recipe
+from podium.methods.group import anchored
 from podium.objective import KL, Clip, PolicyGradient
 from podium.reward import Majority, VoteQuality
 from podium.rollout import Sample
@@ -34,4 +35,4 @@ def ttrl(votes: int = 64, trained: int = 32, epsilon: float = 1e-6, clip: float 
         objective=(PolicyGradient(clip=Clip(clip, clip)),),
         evaluate=(VoteQuality(), VoteQuality(trained_only=True)),
     )
-    return method if kl == 0 else method | KL("k3", coefficient=kl) | Role("ref")
+    return anchored(method, KL("k3", coefficient=kl))

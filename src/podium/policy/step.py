@@ -55,7 +55,7 @@ class Cache:
         keys: Tensor,
         values: Tensor,
         nodes: Sequence[NDArray[np.int64]],
-        texts: Sequence[Any],
+        texts: Sequence[tuple[int, ...]],
     ) -> None:
         """Let rows begin with texts, whose tokens are `nodes` of keys and values [layers, nodes, kv, size]."""
         length = max(len(path) for path in nodes)

@@ -23,6 +23,9 @@ __all__ = [
 ]
 
 
+LANES, TEAM, WORK, LARGEST = 16, 4, 7, 256  # as in kernels.c
+
+
 def _structure(name: str, pointers: str, integers: str, floats: str = "") -> type[ctypes.Structure]:
     fields = [(f, ctypes.c_void_p) for f in pointers.split()] + [(f, ctypes.c_int64) for f in integers.split()]
     return type(name, (ctypes.Structure,), {"_fields_": fields + [(f, ctypes.c_float) for f in floats.split()]})

@@ -38,7 +38,6 @@ static void NAME(norm)(const Norm *t) {
     }
 }
 
-/* y is the slope of the loss by norm(x); x becomes the slope by x, and the slope by the weight is added up. */
 static void NAME(norm_back)(const NormBack *t) {
     int64_t width = t->width;
     for (int64_t i = 0; i < t->rows; i++) {
@@ -173,14 +172,15 @@ INLINE void NAME(turn_back)(const float *x, const float *rope, int64_t size, flo
     }
 }
 
-/* Rows of a path, one after another [count, size] and as lots for `scores`. */
+/* Rows of a path, one after another [count, size] and, where wanted, as lots for `scores`. */
 INLINE void NAME(collect)(const int64_t *path, int64_t count, const float *x, int64_t size, float *rows, float *lots) {
     for (int64_t s = 0; s < count; s++) {
         memcpy(rows + s * size, x + path[s] * size, size * sizeof(float));
+        if (!lots) continue;
         float *lot = lots + (s & -LANES) * size + s % LANES;
         for (int64_t d = 0; d < size; d++) lot[d * LANES] = rows[s * size + d];
     }
-    for (int64_t s = count; s % LANES; s++)
+    for (int64_t s = count; lots && s % LANES; s++)
         for (int64_t d = 0; d < size; d++) lots[(s & -LANES) * size + d * LANES + s % LANES] = 0;
 }
 
@@ -214,13 +214,13 @@ INLINE void NAME(span_sized)(const Span *t, int64_t j, int64_t size) {
     int64_t copies = t->heads / t->kv, all = t->nodes * size, room = t->longest + LANES;
     const float *k = t->turned + (t->heads + j) * all, *v = k + t->kv * all;
     float *keys = t->work + j * WORK * room * size, *key_lots = keys + room * size;
-    float *values = key_lots + room * size, *value_lots = values + room * size;
+    float *values = key_lots + room * size;
     float query[TEAM * LARGEST], result[TEAM * LARGEST], share[TEAM];
     for (int64_t n = 0; n < t->spans; n++) {
         const int64_t *path = t->path + t->begin[n];
         int64_t count = t->begin[n + 1] - t->begin[n], stride = (count + LANES - 1) & -LANES;
         NAME(collect)(path, count, k, size, keys, key_lots);
-        NAME(collect)(path, count, v, size, values, value_lots);
+        NAME(collect)(path, count, v, size, values, 0);
         for (int64_t head = j * copies; head < (j + 1) * copies; head++) {
             const float *q = t->turned + head * all;
             float *p = t->weight + head * t->total + t->offset[n];

@@ -9,11 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from podium.policy.native import Choose, Gate, GateBack, Norm, NormBack, Span, library, place
+from podium.policy.native import LANES, TEAM, WORK, Choose, Gate, GateBack, Norm, NormBack, Span, library, place
 
 __all__ = ["Spans", "attention", "chosen", "gated", "normed"]
-
-LANES, TEAM, WORK = 16, 4, 7  # of the kernels
 
 
 @dataclass(frozen=True)

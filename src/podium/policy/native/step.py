@@ -14,15 +14,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from podium.policy.native import Attend, Gate, Norm, library, place
+from podium.policy.native import LANES, LARGEST, Attend, Gate, Norm, library, place
 
 if TYPE_CHECKING:
     from podium.policy.decoder import Decoder
 
 __all__ = ["NativeCache", "NativeStep", "fits", "usable"]
-
-LANES = 16  # keys lie side by side in lots of this many
-LARGEST = 256  # the size of a head that the kernels have room for
 
 
 def fits(decoder: Decoder) -> bool:
@@ -85,7 +82,7 @@ class NativeCache:
         keys: Tensor,
         values: Tensor,
         nodes: Sequence[NDArray[np.int64]],
-        texts: Sequence[Any],
+        texts: Sequence[tuple[int, ...]],
     ) -> None:
         """Let rows begin with texts, whose tokens are `nodes` of keys and values [layers, nodes, kv, size]."""
         free = set(range(self.rows)) - set(np.delete(self.slot.numpy(), list(rows)).tolist())
@@ -139,7 +136,7 @@ class NativeCache:
 class NativeStep:
     """The step of the first `rows` rows of a cache."""
 
-    def __init__(self, decoder: Decoder, cache: NativeCache, rows: int, length: int = 0) -> None:
+    def __init__(self, decoder: Decoder, cache: NativeCache, rows: int) -> None:
         d, found = decoder, library()
         assert found is not None
         width, inner = d.width, d.layers[0].gate_up.weight.shape[0] // 2
