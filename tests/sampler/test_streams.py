@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 
 from podium.sampler import streams
 
@@ -28,3 +29,9 @@ def test_streams_are_uniform_and_independent() -> None:
     assert ((counts - expected) ** 2 / expected).sum() < 45  # chi-square with 19 degrees: p < 0.001 beyond
     for a, b in ((u[:, :-1], u[:, 1:]), (u[:-1], u[1:])):  # along a stream, and between neighbours
         assert abs(np.corrcoef(a.ravel(), b.ravel())[0, 1]) < 0.015
+
+
+def test_a_device_computes_the_same_numbers() -> None:
+    keys, starts = [streams.key(3, (1, i)) for i in range(40)], list(range(40))
+    given = torch.from_numpy(np.asarray(keys, dtype=np.uint64).view(np.int64)), torch.tensor(starts)
+    assert np.array_equal(streams.uniforms_on(*given, 70).numpy(), streams.uniforms(keys, starts, 70))

@@ -13,6 +13,7 @@ from podium import Advantage, Batch, Memory, Shape, Signal
 from podium.core.errors import one_of
 from podium.core.memory import State, Table
 from podium.objective import Aggregate, Term, Updates
+from podium.objective.updates import Score
 
 NOW, OLD = Signal("logp", of="now", grad=True), Signal("logp", of="old")
 REWARD = "rollout.reward"
@@ -70,8 +71,8 @@ class PerMicroBatch(_Weighted):
 class LosesRollouts(Updates):
     """Trains the first groups only."""
 
-    def __call__(self, batch: Batch) -> Any:
-        return itertools.islice(super().__call__(batch), 2)
+    def __call__(self, batch: Batch, score: Score | None = None) -> Any:
+        return itertools.islice(super().__call__(batch, score), 2)
 
 
 # -- 2: mask -----------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import pytest
@@ -309,18 +310,22 @@ class _Slow(_Count):
         return super().act(text)
 
 
-def waiting() -> int:
-    return sum(t.name == "podium-world" for t in threading.enumerate())
+def of_worlds() -> set[threading.Thread]:
+    return {t for t in threading.enumerate() if t.name == "podium-world"}
 
 
-def settled() -> int:
-    """How many threads are left once those that are told to have ended."""
+@pytest.fixture
+def leaves_no_thread() -> Iterator[None]:
+    """Whatever threads the test has begun have ended soon after it."""
+    before = of_worlds()  # those of another test whose world hangs
+    yield
     until = time.monotonic() + 2
-    while waiting() and time.monotonic() < until:
+    while of_worlds() - before and time.monotonic() < until:
         time.sleep(0.01)
-    return waiting()
+    assert not of_worlds() - before
 
 
+@pytest.mark.usefixtures("leaves_no_thread")
 def test_slow_episodes_wait_together_and_not_one_after_another() -> None:
     quick = Slow(long=3)
     collect(quick, Sample(n=16))
@@ -332,22 +337,21 @@ def test_slow_episodes_wait_together_and_not_one_after_another() -> None:
     taken = time.monotonic() - begun
     assert len(rollouts) == 32
     assert taken < 4 * 0.3 + 3 * own + 1.5  # one after another: 38 s; eight at a time: 5 s
-    assert settled() == 0
 
 
+@pytest.mark.usefixtures("leaves_no_thread")
 def test_threads_end_with_the_collection_also_where_a_world_hangs() -> None:
     rollouts = collect(Slow(acting=0.6), Sample(n=2), act_limit_s=0.1)
     assert {r.columns["stop"] for r in rollouts} == {"failed"}
-    assert settled() == 0
 
 
+@pytest.mark.usefixtures("leaves_no_thread")
 def test_a_driver_collects_again_after_its_threads_have_ended() -> None:
     at = driver(Slow(long=2))
     for run in range(2):
         request = TaskRequest(Count().task(0), 0, Sampling(max_tokens=4), (run,))
         (rollouts,) = at.collect([Sample(n=2).plan(request)])
         assert [r.columns["failure"] for r in rollouts] == ["", ""]
-    assert settled() == 0
 
 
 def test_the_same_rollouts_come_of_a_slow_world_and_a_quick_one() -> None:

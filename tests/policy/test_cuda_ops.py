@@ -1,0 +1,142 @@
+"""What lies between the matrix products: plain torch against autograd, and Triton's kernels against plain torch.
+
+The kernels run here under TRITON_INTERPRET=1 where Triton is installed, and as they are on a GPU.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from podium.policy.cuda import ops
+
+EXACT = {"atol": 1e-10, "rtol": 1e-10}
+
+
+def draw(*shape: int, dtype: torch.dtype = torch.float64, seed: int = 0) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
+
+
+def test_the_norms_derivative_is_autograds() -> None:
+    x, weight, residual = draw(7, 12).requires_grad_(), draw(12, seed=1).requires_grad_(), draw(7, 12, seed=2)
+    y, scale = ops.normed(x, weight, 1e-5, torch.float64)
+    torch.testing.assert_close(y, torch.nn.functional.rms_norm(x, (12,), weight, 1e-5), **EXACT)
+    g = draw(7, 12, seed=3)
+    expected = torch.autograd.grad(y, (x, weight), g)
+    gx, low, gw, again = ops.norm_back(g, x.detach(), scale.detach(), weight.detach(), residual)
+    torch.testing.assert_close((gx, low, gw, again), (expected[0] + residual, gx, expected[1], y), **EXACT)
+
+
+def test_the_gates_derivative_is_autograds() -> None:
+    x, g = draw(5, 16).requires_grad_(), draw(5, 8, seed=1)
+    y = ops.gated(x)
+    (expected,) = torch.autograd.grad(y, x, g)
+    torch.testing.assert_close(ops.gate_back(g, x.detach()), (expected, y), **EXACT)
+
+
+def test_turning_back_undoes_turning() -> None:
+    x, position = draw(6, 5, 8), torch.tensor([0, 1, 2, 9, 3, 4])
+    angle = torch.arange(10)[:, None] * torch.tensor([1.0, 0.1, 0.01, 0.001]).double()
+    turned = x.clone()
+    ops.turn(turned, angle.cos(), angle.sin(), position, 3)
+    assert not torch.equal(turned[1:, :3], x[1:, :3])
+    torch.testing.assert_close(turned[:, 3:], x[:, 3:], **EXACT)
+    ops.turn(turned, angle.cos(), angle.sin(), position, 3, back=True)
+    torch.testing.assert_close(turned, x, **EXACT)
+
+
+@pytest.mark.parametrize("sharpness", [1.0, 1.7])
+def test_the_heads_derivative_is_autograds(sharpness: float) -> None:
+    logits, ids = (4 * draw(6, 11)).requires_grad_(), torch.tensor([0, 3, 10, 10, 5, 1])
+    total, entropy, chosen = ops.head_read(logits, ids, sharpness)
+    log_p = (logits * sharpness).log_softmax(-1)
+    torch.testing.assert_close(chosen - total, log_p.gather(-1, ids[:, None]).squeeze(-1), **EXACT)
+    torch.testing.assert_close(entropy, -(log_p.exp() * log_p).sum(-1), **EXACT)
+    by_logp, by_entropy = draw(6, seed=1), draw(6, seed=2)
+    (expected,) = torch.autograd.grad([chosen - total, entropy], logits, [by_logp, by_entropy])
+    fixed = (logits.detach(), ids, sharpness, total.detach(), entropy.detach())
+    torch.testing.assert_close(ops.head_back(*fixed, by_logp, by_entropy, torch.float64), expected, **EXACT)
+
+
+# -- kernels against plain torch ---------------------------------------------------------------------------------------
+
+PLACE = "cuda" if torch.cuda.is_available() else "cpu"
+KERNELS = pytest.mark.skipif(
+    ops._triton() is None or (PLACE == "cpu" and os.environ.get("TRITON_INTERPRET") != "1"),
+    reason="needs Triton, and a GPU or TRITON_INTERPRET=1",
+)
+
+
+def both(monkeypatch: pytest.MonkeyPatch, run: Callable[[], Any]) -> tuple[Any, Any]:
+    """What the kernels give, and plain torch."""
+    by_kernel = run()
+    with monkeypatch.context() as patch:
+        patch.setattr(ops, "_kernels", lambda x: None)
+        return by_kernel, run()
+
+
+def near(pair: tuple[Any, Any], tolerance: float = 2e-5) -> None:
+    torch.testing.assert_close(*pair, atol=tolerance, rtol=tolerance)
+
+
+@KERNELS
+@pytest.mark.parametrize("width", [48, 576, 896])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_norms_kernels(monkeypatch: pytest.MonkeyPatch, width: int, dtype: torch.dtype) -> None:
+    x, weight = draw(37, width, dtype=torch.float32).to(PLACE), draw(width, dtype=torch.float32, seed=1).to(PLACE)
+    g, residual = draw(37, width, dtype=dtype, seed=2).to(PLACE), draw(37, width, dtype=torch.float32, seed=3).to(PLACE)
+    tolerance = 2e-5 if dtype == torch.float32 else 2e-2
+    near(both(monkeypatch, lambda: ops.normed(x, weight, 1e-5, dtype)), tolerance)
+    _, scale = ops.normed(x, weight, 1e-5, dtype)
+    for extra in (None, residual):
+        near(both(monkeypatch, lambda extra=extra: ops.norm_back(g, x, scale, weight, extra)), tolerance)
+
+
+@KERNELS
+def test_the_gates_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, g = draw(9, 6000, dtype=torch.float32).to(PLACE), draw(9, 3000, dtype=torch.float32, seed=1).to(PLACE)
+    near(both(monkeypatch, lambda: ops.gated(x)))
+    near(both(monkeypatch, lambda: ops.gate_back(g, x)))
+
+
+@KERNELS
+@pytest.mark.parametrize("back", [False, True])
+def test_the_turning_kernel(monkeypatch: pytest.MonkeyPatch, back: bool) -> None:
+    position = torch.randint(0, 100, (33,)).to(PLACE)
+    angle = (torch.arange(100)[:, None] * torch.rand(20)).to(PLACE)
+
+    def run() -> Tensor:
+        x = draw(33, 9, 40, dtype=torch.float32).to(PLACE)
+        ops.turn(x, angle.cos(), angle.sin(), position, 7, back)
+        return x
+
+    near(both(monkeypatch, run))
+
+
+@KERNELS
+def test_the_joining_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = torch.tensor([1, 2, 5, 7]).to(PLACE)
+
+    def run() -> tuple[Tensor, Tensor]:
+        out, total = draw(9, 3, 24, dtype=torch.float32).to(PLACE), draw(3, 9, dtype=torch.float32, seed=1).to(PLACE)
+        part, own = draw(4, 3, 24, dtype=torch.float32, seed=2), draw(3, 4, dtype=torch.float32, seed=3)
+        ops.join(out, total, part.to(PLACE), own.to(PLACE), places)
+        return out, total
+
+    near(both(monkeypatch, run))
+
+
+@KERNELS
+@pytest.mark.parametrize("width", [500, 9001])
+def test_the_heads_kernels(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    logits = (3 * draw(6, width, dtype=torch.float32)).to(PLACE)
+    ids = torch.tensor([0, 3, width - 1, 10, 5, 1]).to(PLACE)
+    near(both(monkeypatch, lambda: ops.head_read(logits, ids, 0.7)))
+    total, entropy, _ = ops.head_read(logits, ids, 0.7)
+    slopes = draw(6, dtype=torch.float32).to(PLACE), draw(6, dtype=torch.float32, seed=1).to(PLACE)
+    near(both(monkeypatch, lambda: ops.head_back(logits, ids, 0.7, total, entropy, *slopes, torch.float32)))

@@ -1,0 +1,198 @@
+"""The kernels of a decoding step against the same functions in plain torch. Without a GPU, Triton's interpreter runs them."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+if DEVICE == "cpu":
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+pytest.importorskip("triton")
+
+from podium.policy.cuda import decode_launch as kernels  # noqa: E402
+from podium.policy.cuda import decode_reference as plain  # noqa: E402
+
+ROWS, ROOM, PAGE = 20, kernels.ROWS, 16
+# The interpreter does not multiply matrices of bfloat16.
+DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16 if DEVICE == "cuda" else torch.float16])
+
+
+def tensors(seed: int = 0) -> Any:
+    generator = torch.Generator().manual_seed(seed)
+    return lambda *shape, dtype=torch.float32: torch.randn(*shape, generator=generator).to(dtype).to(DEVICE)
+
+
+def close(found: Tensor, expected: Tensor, dtype: torch.dtype) -> None:
+    tolerance = 2e-5 if dtype == torch.float32 else 2e-2
+    torch.testing.assert_close(found.float(), expected.float(), atol=tolerance, rtol=tolerance)
+
+
+def both(function: str, outputs: list[Tensor], *arguments: Any) -> tuple[list[Tensor], list[Tensor]]:
+    """What the kernel and the plain function leave in the outputs, which begin the same and full of 7s but for state."""
+    results = []
+    for module in (kernels, plain):
+        given = {id(x): x.clone() for x in outputs}
+
+        def swap(x: Any, given: dict[int, Tensor] = given) -> Any:
+            return tuple(map(swap, x)) if isinstance(x, tuple) else given.get(id(x), x)
+
+        getattr(module, function)(ROWS, *map(swap, arguments))
+        results.append([given[id(x)] for x in outputs])
+    return results[0], results[1]
+
+
+def squared(x: Tensor) -> Tensor:
+    squares = torch.zeros(len(x), -(-x.shape[1] // plain.TILE), device=DEVICE)
+    plain._sum_squares(x, squares)
+    return squares
+
+
+@DTYPES
+@pytest.mark.parametrize("width", [64, 160])
+def test_embedding(dtype: torch.dtype, width: int) -> None:
+    make = tensors()
+    token = torch.randint(0, 50, (ROOM,)).to(DEVICE)
+    x = torch.full((ROOM, width), 7.0, device=DEVICE)
+    found, expected = both("embed", [x, squared(x)], token, make(50, width, dtype=dtype), x, squared(x))
+    torch.testing.assert_close(found[0][:ROWS], expected[0][:ROWS])
+
+
+@DTYPES
+@pytest.mark.parametrize("width", [64, 160])
+@pytest.mark.parametrize("extras", ["", "bias", "norms"])
+def test_projection_turns_heads_and_fills_pages(dtype: torch.dtype, width: int, extras: str) -> None:
+    make, heads, kv, size = tensors(1), 4, 2, 32
+    x = make(ROOM, width)
+    weight = 0.1 * make((heads + 2 * kv) * size, width, dtype=dtype)
+    bias = make((heads + 2 * kv) * size, dtype=dtype) if extras == "bias" else None
+    norms = (make(size), make(size)) if extras == "norms" else None
+    angle = torch.rand(100, size // 2, device=DEVICE)
+    position = torch.randint(0, 100, (ROOM,)).to(DEVICE)
+    pages = torch.arange(ROOM * 7, dtype=torch.int32, device=DEVICE).view(ROOM, 7)
+    pool, q = make(2, ROOM * 7, kv, PAGE, size, dtype=dtype), make(ROOM, heads * size, dtype=dtype)
+    rope = angle.cos(), angle.sin()
+    norm = make(width)
+    found, expected = both(
+        "project", [pool, q], x, squared(x), norm, weight, bias, norms, rope, position, pages, pool, q, 1e-5
+    )
+    close(found[1][:ROWS], expected[1][:ROWS], dtype)
+    # Rows that nobody asked for may be written too, to their own pages.
+    close(found[0][:, : ROWS * 7], expected[0][:, : ROWS * 7], dtype)
+
+
+@DTYPES
+@pytest.mark.parametrize(("heads", "kv", "chunks"), [(4, 2, 1), (6, 2, 2), (9, 3, 4)])
+def test_attention_over_pages(
+    dtype: torch.dtype, heads: int, kv: int, chunks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernels, "CHUNK", 128)
+    make, size, most = tensors(2), 32, chunks * 8
+    pool, q = make(2, 300, kv, PAGE, size, dtype=dtype), make(ROOM, heads * size, dtype=dtype)
+    pages = torch.randint(0, 300, (ROOM, most), dtype=torch.int32).to(DEVICE)
+    position = torch.randint(0, chunks * 128, (ROOM,)).to(DEVICE)
+    position[:4] = torch.tensor([0, 127, chunks * 128 - 1, 64])
+    out = make(ROOM, heads * size, dtype=dtype)
+    parts = kernels.parts(ROOM, heads, kv, size, chunks, torch.device(DEVICE))
+    for _ in range(2):  # the counters are as before
+        found, expected = both("attend", [out], q, pool, pages, position, out, parts, chunks)
+        close(found[0][:ROWS], expected[0][:ROWS], dtype)
+
+
+def test_chunks_do_not_change_the_numbers_of_a_short_row() -> None:
+    make, size = tensors(3), 32
+    pool, q = make(2, 80, 2, PAGE, size), make(ROOM, 4 * size)
+    pages = torch.randint(0, 80, (ROOM, 200), dtype=torch.int32).to(DEVICE)
+    position = torch.arange(ROOM, device=DEVICE) * 4
+    outs = []
+    for chunks in (1, 4):
+        parts = kernels.parts(ROOM, 4, 2, size, chunks, torch.device(DEVICE))
+        outs.append(make(ROOM, 4 * size))
+        kernels.attend(ROWS, q, pool, pages, position, outs[-1], parts, chunks)  # type: ignore[arg-type]
+    assert torch.equal(outs[0][:ROWS], outs[1][:ROWS])
+
+
+@DTYPES
+@pytest.mark.parametrize(("width", "inner"), [(64, 128), (160, 96), (80, 72)])
+@pytest.mark.parametrize("biased", [False, True])
+def test_addition_and_gate(dtype: torch.dtype, width: int, inner: int, biased: bool) -> None:
+    make = tensors(4)
+    x, y = make(ROOM, width), make(ROOM, inner, dtype=dtype)
+    weight, bias = 0.1 * make(width, inner, dtype=dtype), make(width, dtype=dtype) if biased else None
+    squares = squared(x)
+    found, expected = both("add", [x, squares], y, weight, bias, x, squares)
+    close(found[0][:ROWS], expected[0][:ROWS], dtype)
+    torch.testing.assert_close(found[1][:ROWS], expected[1][:ROWS], rtol=1e-2, atol=1e-2)
+    wide, wider = 0.1 * make(2 * inner, width, dtype=dtype), make(2 * inner, dtype=dtype) if biased else None
+    norm = make(width)
+    found, expected = both("gate", [y], x, squares, norm, wide, wider, y, 1e-5)
+    close(found[0][:ROWS], expected[0][:ROWS], dtype)
+
+
+@DTYPES
+@pytest.mark.parametrize("vocabulary", [512, 300])
+def test_scores_and_the_draw(dtype: torch.dtype, vocabulary: int) -> None:
+    make, width, slots, length = tensors(5), 64, 21, 6
+    x = make(ROOM, width)
+    y = make(ROOM, width, dtype=dtype)
+    norm = make(width)
+    found, expected = both("normalise", [y], x, squared(x), norm, y, 1e-5)
+    close(found[0][:ROWS], expected[0][:ROWS], dtype)
+    tiles = -(-vocabulary // plain.VOCABULARY_TILE)
+    temperature = 0.5 + torch.rand(ROOM, device=DEVICE)
+    logits, statistics = make(ROOM, vocabulary), tuple(make(ROOM, tiles) for _ in range(3))
+    head = 0.3 * make(vocabulary, width, dtype=dtype)
+    found, expected = both(
+        "score", [logits, *statistics], y, head, None, temperature, logits, statistics
+    )
+    for a, b in zip(found, expected, strict=True):
+        close(a[:ROWS], b[:ROWS], dtype)
+
+    logits, statistics = expected[0], tuple(expected[1:])
+    generator = torch.Generator().manual_seed(6)
+    uniform = torch.rand(slots * length, dtype=torch.float64, generator=generator).to(DEVICE)
+    state = torch.zeros(6, ROOM, dtype=torch.long, device=DEVICE)
+    state[0], state[1] = 3, 5
+    state[2, :ROWS] = torch.arange(1, ROWS + 1) * length
+    state[3] = state[2] + length - 1
+    state[3, 4] = state[2, 4]  # at its limit
+    state[4, :ROWS] = 1
+    state[4, 7] = 0  # has ended
+    state[5] = torch.arange(ROOM) % 2
+    table = torch.zeros(2, vocabulary, dtype=torch.int8, device=DEVICE)
+    table[0, ::3], table[1, ::2], table[1, 1::4] = 1, 2, 1
+    ids = torch.full((slots * length,), -1, device=DEVICE)
+    values = [torch.zeros(slots * length, device=DEVICE) for _ in range(2)]
+    seen = torch.zeros(ROOM, dtype=torch.int8, device=DEVICE)
+    fields = tuple(state.unbind(0))
+    outputs = [*fields, ids, *values, seen]
+    found, expected = both(
+        "choose", outputs, logits, statistics, temperature, uniform, fields, table, (ids, *values), seen
+    )
+    for number in range(7):
+        assert torch.equal(found[number], expected[number])
+    assert torch.equal(found[9], expected[9])
+    for a, b in zip(found[7:9], expected[7:9], strict=True):
+        torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-5)
+    assert int(found[4].sum()) < ROWS - 1
+    rows = torch.tensor([r for r in range(ROWS) if r != 7], device=DEVICE)
+    log_p = (logits / temperature[:, None])[rows].log_softmax(-1)
+    at = state[2, rows]
+    torch.testing.assert_close(found[7][at], log_p.gather(1, found[6][at][:, None]).squeeze(1), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(found[8][at], -(log_p.exp() * log_p).sum(-1), atol=1e-4, rtol=1e-4)
+
+
+def test_a_row_has_the_same_numbers_in_any_batch() -> None:
+    make, width, inner = tensors(7), 64, 128
+    x, y, weight = make(ROOM, width), make(ROOM, inner), make(width, inner)
+    results = []
+    for rows in (3, 33, ROOM):
+        mine, squares = x.clone(), squared(x)
+        kernels.add(rows, y, weight, None, mine, squares)
+        results.append(mine[:3])
+    assert torch.equal(results[0], results[1])
+    assert torch.equal(results[0], results[2])

@@ -1,0 +1,168 @@
+"""Attention by levels equals attention along every path, forward and backward; a shared prompt is encoded once."""
+
+from __future__ import annotations
+
+import copy
+import random
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from podium.policy.cuda import head
+from podium.policy.cuda.attention import attention
+from podium.policy.decoder import Decoder
+from podium.policy.pack import Packed, pack
+from tests.policy import tiny
+from tests.policy.test_decoder import texts
+
+SEQUENCES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=12).map(tuple), min_size=1, max_size=12)
+LEAST = st.sampled_from([1, 2, 3, 5])
+
+
+def along_paths(q: Tensor, k: Tensor, v: Tensor, packed: Packed) -> Tensor:
+    """Attention of every node over its own path, one at a time."""
+    out = torch.zeros_like(q)
+    shared = q.shape[1] // k.shape[1]
+    for nodes in packed.nodes:
+        for end in range(len(nodes)):
+            path, node = torch.from_numpy(nodes[: end + 1]), int(nodes[end])
+            keys, values = (x[path].repeat_interleave(shared, 1) for x in (k, v))
+            weight = (torch.einsum("hd,khd->hk", q[node], keys) * q.shape[-1] ** -0.5).softmax(-1)
+            row = torch.einsum("hk,khd->hd", weight, values)
+            out = out.index_put((torch.tensor([node]),), row[None])
+    return out
+
+
+@given(SEQUENCES, LEAST)
+@settings(max_examples=60, deadline=None)
+def test_attention_by_levels_is_attention_along_paths(sequences: list[tuple[int, ...]], least: int) -> None:
+    packed = pack(sequences, least=least)
+    for sequence, nodes in zip(sequences, packed.nodes, strict=True):
+        assert tuple(packed.ids[nodes].tolist()) == sequence
+    generator = torch.Generator().manual_seed(len(sequences))
+    q, k, v = (
+        torch.randn(len(packed.ids), h, 4, generator=generator, dtype=torch.float64).requires_grad_() for h in (4, 2, 2)
+    )
+    expected, found = along_paths(q, k, v, packed)[: packed.count], attention(q, k, v, packed.levels)[: packed.count]
+    torch.testing.assert_close(found, expected, atol=1e-9, rtol=1e-9)
+    g = torch.randn(expected.shape, generator=generator, dtype=torch.float64)
+    for mine, theirs in zip(
+        torch.autograd.grad(found, (q, k, v), g), torch.autograd.grad(expected, (q, k, v), g), strict=True
+    ):
+        torch.testing.assert_close(mine, theirs, atol=1e-9, rtol=1e-9)
+
+
+@given(SEQUENCES, LEAST)
+@settings(max_examples=100, deadline=None)
+def test_pieces_that_are_shared_are_long_enough(sequences: list[tuple[int, ...]], least: int) -> None:
+    segments = pack(sequences, least=least).segments
+    continued = {s.before for s in segments}
+    assert all(s.length >= least for number, s in enumerate(segments) if number in continued)
+
+
+def test_chance_agreements_of_answers_do_not_hide_the_prompt() -> None:
+    prompt = tuple(range(40))
+    answers = [(50, 51, 60), (50, 51, 61), (50, 70), (52, 71)]
+    packed = pack([prompt + a for a in answers], least=16)
+    assert packed.count == len(prompt) + sum(map(len, answers))
+    assert len(packed.levels.above) == 1
+
+
+def grouped(seed: int = 0) -> list[tuple[int, ...]]:
+    """Two groups of answers of unequal length, and a text that is alone."""
+    rng = random.Random(seed)
+    draw = lambda n: tuple(rng.randrange(tiny.VOCABULARY) for _ in range(n))  # noqa: E731
+    groups = [(draw(n), [draw(rng.randint(1, 20)) for _ in range(4)]) for n in (17, 30)]
+    return [prompt + answer for prompt, answers in groups for answer in answers] + [draw(25)]
+
+
+class Wide(Decoder):
+    """Fused blocks in the precision of the parameters."""
+
+    @property
+    def fused(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("family", tiny.FAMILIES)
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_fused_blocks_give_the_models_own_numbers_and_gradients(family: str, checkpointing: bool) -> None:
+    model, sequences = tiny.model(family).double(), [*texts(), *grouped()]
+    slopes = [torch.randn(len(s), tiny.VOCABULARY, dtype=torch.float64) for s in sequences]
+    exact = copy.deepcopy(model)
+    own = [exact(torch.tensor([s])).logits[0] for s in sequences]
+    sum((x * g).sum() for x, g in zip(own, slopes, strict=True)).backward()
+    decoder, packed = Wide(model), pack(sequences, least=8)
+    decoder.checkpointing = checkpointing
+    logits = decoder.logits(decoder.encode(packed)[0])
+    for x, nodes in zip(own, packed.nodes, strict=True):
+        torch.testing.assert_close(logits[nodes], x, atol=2e-5, rtol=2e-5)  # its norms and angles are float32
+    sum((logits[nodes] * g).sum() for nodes, g in zip(packed.nodes, slopes, strict=True)).backward()
+    for (name, mine), theirs in zip(model.named_parameters(), exact.parameters(), strict=True):
+        scale = float(theirs.grad.abs().max())
+        torch.testing.assert_close(mine.grad, theirs.grad, atol=2e-5 * scale, rtol=1e-4, msg=name)
+
+
+def test_a_prompt_shared_by_a_group_is_encoded_once() -> None:
+    sequences = grouped()
+    assert pack(sequences, least=16).count == 17 + 30 + 25 + sum(
+        len(s) - n for s, n in zip(sequences, [17] * 4 + [30] * 4 + [25], strict=True)
+    )
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3"])
+def test_working_copies_follow_the_parameters_in_place(family: str) -> None:
+    model = tiny.model(family)
+    decoder, packed = Decoder(model), pack(texts())
+    decoder.lower = torch.bfloat16
+    with torch.no_grad():
+        before = decoder.encode(packed)[0]
+        weights = decoder.weights
+        assert weights is not None
+        places = [layer.qkv.data_ptr() for layer in weights.layers]
+        for p in model.parameters():
+            p.mul_(1.5)
+        after = decoder.encode(packed)[0]
+    assert before.dtype == torch.bfloat16
+    assert not torch.equal(before, after)
+    assert decoder.weights is weights
+    assert [layer.qkv.data_ptr() for layer in weights.layers] == places
+    torch.testing.assert_close(weights.layers[0].qkv.float(), decoder.layers[0].qkv.weight, atol=0, rtol=2**-8)
+    assert model.model.embed_tokens.weight.dtype == torch.float32
+
+
+def test_lower_copies_are_near_float32_and_their_gradients_are_float32() -> None:
+    model = tiny.model("llama-grouped")
+    twin, sequences = copy.deepcopy(model), grouped()
+    low, exact = Decoder(model), Decoder(twin)
+    low.lower = torch.bfloat16
+    packed = pack(sequences, least=8)
+    results = []
+    for decoder in (low, exact):
+        logp = decoder.logits(decoder.encode(packed)[0]).float().log_softmax(-1)
+        logp[:, 7].sum().backward()
+        results.append(logp.detach())
+    assert float((results[0] - results[1]).abs().mean()) < 0.02
+    for (name, mine), theirs in zip(model.named_parameters(), twin.parameters(), strict=True):
+        assert mine.grad is not None
+        assert mine.grad.dtype == torch.float32
+        gap = (mine.grad - theirs.grad).norm() / theirs.grad.norm()
+        assert float(gap) < 0.1, name
+
+
+def test_the_head_in_chunks_is_the_head_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(head, "CHUNK", 4 * 300)
+    monkeypatch.setattr(head, "ROUND", 2)
+    generator = torch.Generator().manual_seed(0)
+    hidden, weight = (torch.randn(n, 12, generator=generator, dtype=torch.float64).requires_grad_() for n in (21, 300))
+    ids = torch.randint(0, 300, (21,), generator=generator)
+    logp, entropy = head.read(hidden, weight.detach(), weight, ids, temperature=0.7)
+    whole = (hidden @ weight.t() / 0.7).log_softmax(-1)
+    expected = whole.gather(-1, ids[:, None]).squeeze(-1), -(whole.exp() * whole).sum(-1)
+    torch.testing.assert_close((logp, entropy), expected)
+    slopes = [torch.randn(21, generator=generator, dtype=torch.float64) for _ in range(2)]
+    mine = torch.autograd.grad([logp, entropy], [hidden, weight], slopes)
+    torch.testing.assert_close(mine, torch.autograd.grad(expected, [hidden, weight], slopes))

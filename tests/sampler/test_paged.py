@@ -1,0 +1,216 @@
+"""Rows of pages, several tokens drawn ahead of the host: on a GPU by its kernels, elsewhere by what they do in torch."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+import torch
+
+from podium.policy import Policy
+from podium.sampler import Completion, Generate, Sampling, Stop
+from podium.sampler.local import LocalSampler
+from podium.sampler.paged import AHEAD, Paged
+from tests.policy import tiny
+from tests.sampler.test_local import contexts, ending, requests, rescored
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+FAMILY = pytest.mark.parametrize("family", ["llama", "llama-grouped", "qwen2", "qwen3"])
+
+
+def policy(family: str = "llama", **settings: Any) -> Policy:
+    made = tiny.policy(family, **settings)
+    return ending(Policy(made.model.to(DEVICE), made.tokenizer, name=made.name))
+
+
+def paged(of: Policy, **settings: Any) -> LocalSampler:
+    sampler = LocalSampler(of, paged=True, **settings)
+    assert isinstance(sampler.engine, Paged)
+    return sampler
+
+
+def texts(answers: list[list[Completion]]) -> list[list[tuple[tuple[int, ...], Stop]]]:
+    return [[(c.ids, c.stop) for c in completions] for completions in answers]
+
+
+@FAMILY
+@pytest.mark.parametrize("temperature", [1.0, 0.6])
+def test_log_probabilities_and_entropies_are_the_trainers(family: str, temperature: float) -> None:
+    model = policy(family)
+    asked = requests(temperature=temperature)
+    for request, completions in zip(asked, paged(model, slots=16).generate(asked), strict=True):
+        assert len(completions) == request.n
+        for c in completions:
+            expected = rescored(model, request, c, temperature=temperature).cpu()
+            torch.testing.assert_close(torch.tensor(c.logp), expected, atol=1e-5, rtol=1e-5)
+            entropy = rescored(model, request, c, name="entropy", temperature=temperature).cpu()
+            torch.testing.assert_close(torch.tensor(c.captured["entropy"]), entropy, atol=1e-4, rtol=1e-5)
+
+
+@FAMILY
+def test_the_same_seed_gives_the_same_tokens_whatever_the_batching(family: str) -> None:
+    model = policy(family)
+    asked = requests(20)
+    first = texts(paged(model, slots=4).generate(asked))
+    for slots in (16, 64):
+        assert texts(paged(model, slots=slots).generate(asked)) == first
+    order = random.Random(1).sample(range(20), 20)
+    shuffled = texts(paged(model, slots=16).generate([asked[i] for i in order]))
+    assert shuffled == [first[i] for i in order]
+
+
+@pytest.mark.parametrize("ahead", [1, 3, AHEAD])
+def test_how_far_the_device_goes_ahead_changes_nothing(ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = policy()
+    asked = [*requests(12), Generate((5, 6), n=3, sampling=Sampling(max_tokens=40, stop=(" is", "1")), stream=(7,))]
+    expected = LocalSampler(model, paged=False).generate(asked)
+    monkeypatch.setattr("podium.sampler.paged.AHEAD", ahead)
+    assert texts(paged(model, slots=16).generate(asked)) == texts(expected)
+
+
+def test_work_may_come_while_other_work_is_under_way() -> None:
+    model = policy()
+    asked = requests(15)
+    expected = paged(model).generate(asked)
+    sampler = paged(model, slots=8)
+    tickets = {sampler.submit(r): i for i, r in enumerate(asked[:3])}
+    found: dict[int, list[Completion]] = {}
+    late = iter(range(3, 15))
+    while answers := sampler.poll():
+        for ticket, completions in answers:
+            found[tickets[ticket]] = completions
+            for i in [n for _ in range(2) if (n := next(late, None)) is not None]:
+                tickets[sampler.submit(asked[i])] = i
+    assert texts([found[i] for i in range(15)]) == texts(expected)
+    assert sampler.poll() == []
+
+
+def test_settings_that_the_kernels_do_not_know_change_nothing_for_others() -> None:
+    model = policy()
+    plain = requests(6)
+    odd = [
+        Generate((8, 9), n=5, sampling=Sampling(max_tokens=25, temperature=0.3, top_p=0.5), stream=(9,)),
+        Generate((8, 9, 10), n=5, sampling=Sampling(max_tokens=9, temperature=0.0), stream=(10,)),
+        Generate((8, 9, 11), n=5, sampling=Sampling(max_tokens=25, stop=(" is",)), stream=(11,), capture=("topk",)),
+    ]
+    alone = texts(paged(model).generate(plain))
+    assert texts(paged(model, slots=16).generate([*odd, *plain])[3:]) == alone
+    assert texts(paged(model, slots=16).generate([*plain, *odd])[:6]) == alone
+
+
+def test_a_prompt_is_stored_once_for_all_its_rows_and_pages_come_back() -> None:
+    model = policy()
+    model.chat.end_ids = ()
+    sampler = paged(model, slots=64)
+    pages = sampler.engine.pages  # type: ignore[attr-defined]
+    context = contexts(1, low=100, high=100)[0]
+    sampler.submit(Generate(context, n=32, sampling=Sampling(max_tokens=8), keep=False))
+    sampler._join()
+    pages = sampler.engine.pages  # type: ignore[attr-defined]
+    assert len(pages._shared) == 1
+    shared = pages.table[:32, :6].tolist()
+    assert all(row == shared[0] for row in shared)
+    assert len(pages._free) == pages.count - 1 - 6 - 32
+    sampler.poll()
+    assert sorted(pages._free) == list(range(1, pages.count))
+    assert not pages.table.any()
+
+
+def test_a_continuation_equals_uninterrupted_sampling_and_encodes_nothing() -> None:
+    model = policy()
+    model.chat.end_ids = ()
+    context = contexts(1, low=40, high=40)[0]
+    whole = paged(model).generate([Generate(context, n=3, sampling=Sampling(max_tokens=20), stream=(4,))])[0]
+    sampler = paged(model)
+    parts = sampler.generate([Generate(context, n=3, sampling=Sampling(max_tokens=8), stream=(4,))])[0]
+    encoded = sampler.stats.encoded
+    resumed = sampler.generate(
+        [
+            Generate(context, prefix=c.ids, sampling=Sampling(max_tokens=12), stream=(4,), first=i)
+            for i, c in enumerate(parts)
+        ]
+    )
+    assert sampler.stats.encoded == encoded
+    for before, (after,), expected in zip(parts, resumed, whole, strict=True):
+        assert before.ids + after.ids == expected.ids
+
+
+def test_little_memory_means_fewer_rows_not_other_tokens() -> None:
+    model = policy()
+    asked = requests(12)
+    large = paged(model)
+    small = paged(model, memory=40 * 16 * large.engine.token_bytes)  # type: ignore[attr-defined]
+    assert texts(small.generate(asked)) == texts(large.generate(asked))
+    assert small.engine.pages.count < large.engine.pages.count  # type: ignore[attr-defined]
+
+
+def test_rows_longer_than_a_chunk() -> None:
+    model = policy(max_position_embeddings=2048)
+    model.chat.end_ids = ()
+    asked = [
+        Generate(contexts(1, seed=s, low=low, high=low)[0], n=2, sampling=Sampling(max_tokens=30), stream=(s,))
+        for s, low in enumerate((3, 500, 1030, 1500))
+    ]
+    for request, completions in zip(asked, paged(model).generate(asked), strict=True):
+        for c in completions:
+            torch.testing.assert_close(
+                torch.tensor(c.logp), rescored(model, request, c).cpu(), atol=1e-5, rtol=1e-5
+            )
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen3"])
+def test_an_optimiser_step_is_seen_at_once(family: str) -> None:
+    model = policy(family)
+    sampler = paged(model)
+    context = contexts(1, low=12, high=12)[0]
+    ((c,),) = sampler.generate([Generate(context, sampling=Sampling(max_tokens=8))])
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    model.score([context], [c.ids], grad=True)[0].sum().backward()
+    optimizer.step()
+    model.bump()
+    request = Generate(context, n=3, sampling=Sampling(max_tokens=8))
+    for one in sampler.generate([request])[0]:
+        torch.testing.assert_close(
+            torch.tensor(one.logp), rescored(model, request, one).cpu(), atol=1e-5, rtol=1e-5
+        )
+
+
+def test_a_model_that_was_moved_is_found_again() -> None:
+    model = policy()
+    sampler = paged(model)
+    sampler.generate([Generate((5, 6, 7), n=3, stream=(1,))])
+    with torch.no_grad():
+        for p in model.parameters():
+            p.data = p.data.clone() * 1.05
+    model.score([(5, 6)], [(7, 8)])
+    model.bump()
+    request = Generate((5, 6, 7), n=3, stream=(2,))
+    for one in sampler.generate([request])[0]:
+        torch.testing.assert_close(
+            torch.tensor(one.logp), rescored(model, request, one).cpu(), atol=1e-5, rtol=1e-5
+        )
+
+
+@FAMILY
+def test_bfloat16_agrees_with_its_trainer(family: str) -> None:
+    model = policy(family)
+    model.model.to(torch.bfloat16)
+    asked = requests(8)
+    gaps = [
+        (torch.tensor(c.logp) - rescored(model, request, c).float().cpu()).abs()
+        for request, answers in zip(asked, paged(model).generate(asked), strict=True)
+        for c in answers
+    ]
+    # On a CPU the trainer rounds more often than the kernels do.
+    assert float(torch.cat(gaps).mean()) < (2e-3 if DEVICE == "cuda" else 0.02)
+
+
+def test_a_gpu_without_kernels_says_so_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> None:
+        raise RuntimeError("no such instruction\nand much more")
+
+    monkeypatch.setattr("podium.sampler.paged.PagedStep", broken)
+    with pytest.warns(UserWarning, match=r"sampled without fused kernels, which is slower: no such instruction\.$"):
+        sampler = LocalSampler(policy(), paged=True)
+    assert sampler.generate([Generate((5, 6))])
