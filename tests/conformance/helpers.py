@@ -12,9 +12,11 @@ from torch import Tensor
 from podium import Batch, Method, Rollout, Shape, Turn
 from podium.core import Signal
 from podium.objective import Aggregate, Step, Term, backward
+from podium.policy import Policy
 from tests.conformance.case import Case
 
 __all__ = [
+    "Weights",
     "aggregate",
     "by_rollout",
     "configured",
@@ -28,6 +30,27 @@ __all__ = [
     "policy_loss",
     "watched",
 ]
+
+# -- a model -----------------------------------------------------------------------------------------------------------
+
+
+class Weights:
+    """Numbers in place of a model's parameters."""
+
+    average = Policy.average
+
+    def __init__(self, weights: Tensor) -> None:
+        self.weights = weights
+
+    def named_parameters(self) -> list[tuple[str, Tensor]]:
+        return [("weights", self.weights)]
+
+    def bump(self) -> None:
+        pass
+
+    def widen(self) -> None:
+        pass
+
 
 # -- padded arrays -----------------------------------------------------------------------------------------------------
 

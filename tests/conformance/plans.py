@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import torch
+
 from podium import Batch, Rollout, Strategy, Turn
 from podium.core.batch import Purpose
 from podium.rollout.plan import Play, Recite, Request, TaskRequest
@@ -51,8 +53,4 @@ def made(request: Play | Recite, rewards: Sequence[float], **columns: Sequence[A
 
 def rows(rollouts: Sequence[Rollout]) -> Batch:
     """Those who count, in the order of the group."""
-    import torch
-
-    return Batch.from_rollouts(
-        [r for r in rollouts if r.columns["purpose"] == Purpose.train], dtype=torch.float64
-    )
+    return Batch.from_rollouts([r for r in rollouts if r.columns["purpose"] == Purpose.train], dtype=torch.float64)

@@ -191,6 +191,9 @@ def test_the_tolerances_of_the_references_here() -> None:
         loose |= {(slug, key) for key in keys if tolerance(found, key) == FLOAT32}
     assert loose == {
         ("ares-aepo", "percentile95"),
+        ("dars", "advantages"),
+        ("dars", "extra_equal_treatment"),
+        ("dars", "extra_hardness_weighted"),
         ("dr-kernel", "keep_probability"),
         ("dr-kernel", "turn_advantage"),
         ("dr-kernel", "turn_return"),
@@ -238,6 +241,7 @@ def test_the_tolerances_of_the_references_here() -> None:
         ("slea-rl", "final"),
         ("slea-rl", "novel"),
         ("slea-rl", "step_return"),
+        ("spear", "advantages"),
         ("srgpo", "advantage"),
         ("srgpo", "episode_advantage"),
         ("srgpo", "step_advantage"),

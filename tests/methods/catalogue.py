@@ -15,11 +15,11 @@ from podium import Method, PodiumError, methods, worlds
 from podium import policy as policies
 from podium.methods.catalogue import CATALOGUE
 from podium.policy import Policy
+from podium.rollout import SolutionShares
 from podium.training.loop import iterate
 from podium.training.run import Run
 from podium.training.session import configure
 from podium.worlds import Episode, Feedback, Sums, Task, Verdict, World
-from podium.worlds.context import Rebuild
 
 __all__ = [
     "NAMES",
@@ -45,9 +45,26 @@ SLUGS = list(CATALOGUE)
 NAMES = [name for slug in SLUGS for name in (slug, *(f"{slug}@{preset}" for preset in CATALOGUE[slug].presets))]
 # What a method is given where its paper's defaults make no sense on a few short answers.
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "arrol": {"detect": 8, "cold": 1},  # a third of an answer, and pruning from the second iteration on
+    "cure": {"characters": 1},  # tokens are mostly single characters
+    "deepsearch": {"width": 3, "max_depth": 6, "round_length": 1},
+    "archer@release": {"critic_epochs": 3, "warmup": 0},  # 50 and 20 take longer than a test may
     "dr-kernel": {"profiled": False},  # no embedded world runs kernels
-    "himac": {"ask": "", "show": "", "context": Rebuild()},  # a small model knows the bare question alone
+    "gcpo-geometryzero": {"asks": ("", "")},  # and neither instructions
+    "hill": {"ask": ""},
+    "sage": {"ask": ""},
+    "icpo": {"examples": SolutionShares((0.5,), "lines")},  # nor examples: it knows hints
+    "ruscarl": {"steps": 20},
+    "scaf-grpo": {"after": 0},
+    "trapo": {"labelled": 0.5, "warmup": 1, "max_length": 64},
+    # A small model knows a question alone, and one with an earlier attempt, which stands here for the plan.
+    "himac": {"ask": "", "show": "{observation}\nattempt: {plan}"},
+    # Every phase within a few iterations, and replays at once; here a turn that says something counts as a call.
+    "drive": {"first": 1, "keep": (2, 1), "iterations": (1, 1), "pool": 2},
+    "rulereasoner": {"every": 1},
+    "spear": {"count": 2, "calls": "turn.valid", "replay_over": 2},
     "spae": {"after": "\n"},  # steps are lines
+    "spo": {"branches": (2, 2), "window": 6, "probes": 2, "temperature": 1.0},  # at 0.6 nearly all are right
     "tppo": {"n": 4, "window": 24},  # some answers end in it, others take two iterations
 }
 
@@ -138,7 +155,7 @@ def silent() -> Policy:
 def small(method: str | Method, n: int = 4) -> Method:
     """The method with groups of at most `n` rollouts, where it allows so few."""
     if isinstance(method, str):
-        method = methods.get(method, **SETTINGS.get(method.partition("@")[0], {}))
+        method = methods.get(method, **SETTINGS.get(method, SETTINGS.get(method.partition("@")[0], {})))
     return method.each(lambda m: _fewer(m, n))
 
 
@@ -161,7 +178,7 @@ def lines(
     source = policy or tiny()
     with patch.object(policies, "load", lambda *_, **__: source.copy()):
         run = Run.make(configure(method, **{"world": world, "tasks": 2, "iterations": iterations, **settings}))
-    return [dict(iterate(run)[1]) for _ in range(iterations)]
+    return [run.proceed(iterate(run)[1]) for _ in range(iterations)]
 
 
 def finite(found: Iterable[Mapping[str, Any]]) -> bool:

@@ -132,6 +132,11 @@ def test_a_right_and_fast_kernel_that_does_the_work_is_paid_most() -> None:
     assert_close(Speedup()(batch)["step.reward"].tolist(), [2.0, 1.55, 1.0])
 
 
+def test_a_speedup_below_the_bound_pays_nothing_and_being_right_still_does() -> None:
+    batch = kernels([1.0, 1.0], [True, False])
+    assert_close(Speedup(lower=2.5)(batch)["step.reward"].tolist(), [1.0, 0.0])
+
+
 def test_rollouts_that_sampler_and_trainer_see_differently_carry_no_loss() -> None:
     old = torch.tensor([[-1.0, -1.0], [-1.0, -1.0], [-1.0, -11.0]], dtype=torch.float64)
     sampler = torch.tensor([[-1.0, -1.0], [-1.1, -1.0], [-1.0, -1.0]], dtype=torch.float64)
@@ -268,6 +273,11 @@ def test_without_flat_groups_nothing_is_replaced() -> None:
     batch = credited(methods.vspo_prs(stages=False), batch)
     assert batch["group.weight.copies"].tolist() == [1.0, 1.0]
     assert_close(batch["rollout.advantage"], credited(methods.grpo(), batch)["rollout.advantage"])
+
+
+def test_a_group_of_one_is_flat() -> None:
+    batch = credited(methods.vspo_prs(stages=False), rewards([1.0], [0.5]))
+    assert batch["rollout.advantage"].tolist() == [0.0, 0.0]
 
 
 def test_places_are_kept_and_go_to_groups_with_a_signal() -> None:

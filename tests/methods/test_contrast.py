@@ -82,7 +82,7 @@ def test_gcpo_needs_to_know_who_is_right() -> None:
 
 
 def test_gcpo_trains_on_a_feature_that_some_answers_have(tmp_path: Path) -> None:
-    method = methods.gcpo_geometryzero(n=12, feature=r"\n.*\n.*\n", margin=0.0)
+    method = methods.gcpo_geometryzero(n=12, asks=None, feature=r"\n.*\n.*\n", margin=0.0)
     lines = short_run(method, tmp_path / "run", level=2).metrics[1:]
     assert any(0 < line["feature"] < 1 for line in lines)
     assert any(line["reward.contrast"] != 0 for line in lines)

@@ -163,7 +163,7 @@ def test_a_role_can_be_the_policy_itself_under_other_contexts() -> None:
 
 
 def test_roles_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(PodiumError, match="moving average .* so its source cannot be 'other/model'"):
+    with pytest.raises(PodiumError, match=r"moving average .* so its source cannot be 'other/model'"):
         Role("teacher", source="other/model", decay=0.9)
     trained = methods.srpo() | ValueLoss(None, trains="teacher")
     assert any("a term trains it as well" in f.message for f in trained.check())

@@ -13,7 +13,7 @@ from torch.testing import assert_close
 from podium import Batch, Method, PodiumError, Rollout, Turn, methods, worlds
 from podium.advantage import GatedGain, HierarchicalGAE, Normalize
 from podium.core import Clock, Signal
-from podium.objective import BandPenalty, PolicyGradient
+from podium.objective import BandPenalty, CriticFirst, PolicyGradient
 from podium.policy import load
 from podium.reward import AnswerGain
 from podium.rollout.turn_budget import granted
@@ -328,6 +328,36 @@ def test_the_target_follows_the_critic_and_needs_one() -> None:
     assert any("follows the critic" in m for m in errors(method.with_(objective=method.objective[:1]), Laps()))
     with pytest.raises(PodiumError, match="moving average"):
         method.roles[1].replace(source="somewhere")
+
+
+def test_the_critic_may_learn_first_and_alone_with_its_copy() -> None:
+    plan = CriticFirst(epochs=2, critic_epochs=3)
+    batch = played((1.0, [{"reward": 0.0}]), (0.0, [{"reward": 0.0}]))
+    assert [bool(update["batch.update.policy"][0]) for update in plan(batch)] == [False] * 3 + [True] * 2
+    found = lines(methods.archer(n=2, critic_epochs=2, warmup=9), Laps(level=1), iterations=1)
+    assert finite(found)
+    assert found[0]["grad_norm.policy"] == 0
+    assert found[0]["grad_norm.critic"] > 0
+
+
+def test_q_learns_from_what_a_memory_brings_back_and_v_and_the_policy_do_not() -> None:
+    method = methods.archer(memory=1000)
+    actor, loss = method.objective[0], method.objective[1]
+    rows = [Rollout(task, [Turn((0, 0), columns={"reward": 1.0 - task, "done": True})]) for task in (0, 1)]
+    batch = Batch.from_rollouts(rows, dtype=torch.float64)
+    said = {f"token.{of}.value[head={h}]": torch.full((4,), 0.5).double() for of in ("now", "target") for h in range(4)}
+    said["token.now.value[head=2]"] = torch.zeros(4).double()  # V_1
+    found = loss.errors(batch.with_columns({**said, "group.fresh": torch.tensor([True, False])}))
+    assert_close(found["q1"], torch.tensor([0.25, 0.25]).double())
+    assert_close(found["v1"], torch.tensor([0.25, 0.0]).double())
+    assert actor.where == "group.fresh"
+
+
+def test_transitions_come_back_until_there_are_too_many() -> None:
+    found = lines(methods.archer(n=2, epochs=1, memory=14), Laps(level=1), iterations=4)
+    assert finite(found)
+    assert [line["replay.stored"] for line in found] == [0, 4, 7, 7]  # rollouts of two turns
+    assert [line["replayed"] for line in found] == [0, 4, 4, 4]
 
 
 def test_the_critic_of_turns_reads_signals_of_its_heads() -> None:

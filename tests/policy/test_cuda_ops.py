@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 
 from podium.policy.cuda import ops
+from podium.policy.cuda.attention import attend
+from podium.policy.pack import pack
 
 EXACT = {"atol": 1e-10, "rtol": 1e-10}
 
@@ -63,11 +65,29 @@ def test_the_heads_derivative_is_autograds(sharpness: float) -> None:
     torch.testing.assert_close(ops.head_back(*fixed, by_logp, by_entropy, torch.float64), expected, **EXACT)
 
 
+def test_kernels_that_fail_are_left_out_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        def normed(self, *_: Any) -> None:
+            raise RuntimeError("ptxas not found\nmore")
+
+    monkeypatch.setattr(ops, "_failed", [])
+    monkeypatch.setattr(ops, "_triton", lambda _: Broken())
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    assert "fail here (ptxas not found)" in str(ops.check(torch.device("cpu")))
+    assert ops.kernels_for(draw(2, 4, dtype=torch.float32)) is None
+    ops.normed(draw(2, 4, dtype=torch.float32), draw(4, dtype=torch.float32), 1e-5, torch.float32)
+
+
+def test_without_triton_there_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ops, "_triton", lambda _: None)
+    assert "not installed" in str(ops.check(torch.device("cpu")))
+
+
 # -- kernels against plain torch ---------------------------------------------------------------------------------------
 
 PLACE = "cuda" if torch.cuda.is_available() else "cpu"
 KERNELS = pytest.mark.skipif(
-    ops._triton() is None or (PLACE == "cpu" and os.environ.get("TRITON_INTERPRET") != "1"),
+    ops._triton("kernels") is None or (PLACE == "cpu" and os.environ.get("TRITON_INTERPRET") != "1"),
     reason="needs Triton, and a GPU or TRITON_INTERPRET=1",
 )
 
@@ -76,7 +96,7 @@ def both(monkeypatch: pytest.MonkeyPatch, run: Callable[[], Any]) -> tuple[Any, 
     """What the kernels give, and plain torch."""
     by_kernel = run()
     with monkeypatch.context() as patch:
-        patch.setattr(ops, "_kernels", lambda x: None)
+        patch.setattr(ops, "kernels_for", lambda *_: None)
         return by_kernel, run()
 
 
@@ -140,3 +160,22 @@ def test_the_heads_kernels(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     total, entropy, _ = ops.head_read(logits, ids, 0.7)
     slopes = draw(6, dtype=torch.float32).to(PLACE), draw(6, dtype=torch.float32, seed=1).to(PLACE)
     near(both(monkeypatch, lambda: ops.head_back(logits, ids, 0.7, total, entropy, *slopes, torch.float32)))
+
+
+@KERNELS
+@pytest.mark.parametrize(("heads", "kv", "size"), [(4, 2, 16), (3, 3, 40)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16 if PLACE == "cpu" else torch.bfloat16])
+def test_the_forward_attention(
+    monkeypatch: pytest.MonkeyPatch, heads: int, kv: int, size: int, dtype: torch.dtype
+) -> None:
+    prompt = tuple(range(50))
+    texts = [(*prompt, *range(n)) for n in (3, 30, 80)] + [tuple(range(60, 60 + n)) for n in (1, 17)]
+    levels = pack(texts, PLACE, least=16).levels
+    nodes = int(levels.own.query_edges[-1])
+    joint = draw(nodes, heads + 2 * kv, size, dtype=dtype).to(PLACE)
+    q, k, v = joint[:, :heads], joint[:, heads : heads + kv], joint[:, heads + kv :]
+    tolerance = 2e-5 if dtype == torch.float32 else 8e-3
+    near(both(monkeypatch, lambda: attend(q, k, v, levels, 0.3)), tolerance)
+    if dtype != torch.float32:  # before the one rounding it is much nearer
+        exact = attend(*(x.float() for x in (q, k, v)), levels, 0.3)[0].to(dtype)
+        assert float((attend(q, k, v, levels, 0.3)[0] != exact).float().mean()) < 0.01

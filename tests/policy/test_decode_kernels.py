@@ -1,4 +1,4 @@
-"""The kernels of a decoding step against the same functions in plain torch. Without a GPU, Triton's interpreter runs them."""
+"""The kernels of a decoding step against the same functions in plain torch; without a GPU, by Triton's interpreter."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def tensors(seed: int = 0) -> Any:
 
 
 def close(found: Tensor, expected: Tensor, dtype: torch.dtype) -> None:
-    tolerance = 2e-5 if dtype == torch.float32 else 2e-2
+    tolerance = 1e-4 if dtype == torch.float32 else 2e-2
     torch.testing.assert_close(found.float(), expected.float(), atol=tolerance, rtol=tolerance)
 
 
 def both(function: str, outputs: list[Tensor], *arguments: Any) -> tuple[list[Tensor], list[Tensor]]:
-    """What the kernel and the plain function leave in the outputs, which begin the same and full of 7s but for state."""
+    """What the kernel and the plain function leave in the outputs, which begin the same."""
     results = []
     for module in (kernels, plain):
         given = {id(x): x.clone() for x in outputs}
@@ -46,28 +46,27 @@ def both(function: str, outputs: list[Tensor], *arguments: Any) -> tuple[list[Te
     return results[0], results[1]
 
 
-def squared(x: Tensor) -> Tensor:
-    squares = torch.zeros(len(x), -(-x.shape[1] // plain.TILE), device=DEVICE)
-    plain._sum_squares(x, squares)
-    return squares
-
-
 @DTYPES
 @pytest.mark.parametrize("width", [64, 160])
-def test_embedding(dtype: torch.dtype, width: int) -> None:
+@pytest.mark.parametrize("parts", [0, 3])
+def test_the_residual_stream_and_its_norm(dtype: torch.dtype, width: int, parts: int) -> None:
     make = tensors()
     token = torch.randint(0, 50, (ROOM,)).to(DEVICE)
-    x = torch.full((ROOM, width), 7.0, device=DEVICE)
-    found, expected = both("embed", [x, squared(x)], token, make(50, width, dtype=dtype), x, squared(x))
+    x, y = torch.full((ROOM, width), 7.0, device=DEVICE), make(ROOM, width, dtype=dtype)
+    found, expected = both("embed", [x], token, make(50, width, dtype=dtype), x)
+    assert torch.equal(found[0][:ROWS], expected[0][:ROWS])
+    given, norm = make(parts, ROOM, width), make(width)
+    found, expected = both("settle", [x, y], x, given, norm, y, 1e-5)
     torch.testing.assert_close(found[0][:ROWS], expected[0][:ROWS])
+    close(found[1][:ROWS], expected[1][:ROWS], dtype)
 
 
 @DTYPES
-@pytest.mark.parametrize("width", [64, 160])
+@pytest.mark.parametrize(("width", "size"), [(64, 32), (160, 16)])
 @pytest.mark.parametrize("extras", ["", "bias", "norms"])
-def test_projection_turns_heads_and_fills_pages(dtype: torch.dtype, width: int, extras: str) -> None:
-    make, heads, kv, size = tensors(1), 4, 2, 32
-    x = make(ROOM, width)
+def test_projection_turns_heads_and_fills_pages(dtype: torch.dtype, width: int, size: int, extras: str) -> None:
+    make, heads, kv = tensors(1), 4, 2
+    y = make(ROOM, width, dtype=dtype)
     weight = 0.1 * make((heads + 2 * kv) * size, width, dtype=dtype)
     bias = make((heads + 2 * kv) * size, dtype=dtype) if extras == "bias" else None
     norms = (make(size), make(size)) if extras == "norms" else None
@@ -76,10 +75,7 @@ def test_projection_turns_heads_and_fills_pages(dtype: torch.dtype, width: int, 
     pages = torch.arange(ROOM * 7, dtype=torch.int32, device=DEVICE).view(ROOM, 7)
     pool, q = make(2, ROOM * 7, kv, PAGE, size, dtype=dtype), make(ROOM, heads * size, dtype=dtype)
     rope = angle.cos(), angle.sin()
-    norm = make(width)
-    found, expected = both(
-        "project", [pool, q], x, squared(x), norm, weight, bias, norms, rope, position, pages, pool, q, 1e-5
-    )
+    found, expected = both("project", [pool, q], y, weight, bias, norms, rope, position, pages, pool, q, 1e-5)
     close(found[1][:ROWS], expected[1][:ROWS], dtype)
     # Rows that nobody asked for may be written too, to their own pages.
     close(found[0][:, : ROWS * 7], expected[0][:, : ROWS * 7], dtype)
@@ -117,19 +113,18 @@ def test_chunks_do_not_change_the_numbers_of_a_short_row() -> None:
 
 
 @DTYPES
-@pytest.mark.parametrize(("width", "inner"), [(64, 128), (160, 96), (80, 72)])
+@pytest.mark.parametrize(("width", "inner"), [(64, 128), (160, 96), (80, 2000)])
 @pytest.mark.parametrize("biased", [False, True])
-def test_addition_and_gate(dtype: torch.dtype, width: int, inner: int, biased: bool) -> None:
+def test_products(dtype: torch.dtype, width: int, inner: int, biased: bool) -> None:
     make = tensors(4)
-    x, y = make(ROOM, width), make(ROOM, inner, dtype=dtype)
+    y = make(ROOM, inner, dtype=dtype)
     weight, bias = 0.1 * make(width, inner, dtype=dtype), make(width, dtype=dtype) if biased else None
-    squares = squared(x)
-    found, expected = both("add", [x, squares], y, weight, bias, x, squares)
-    close(found[0][:ROWS], expected[0][:ROWS], dtype)
-    torch.testing.assert_close(found[1][:ROWS], expected[1][:ROWS], rtol=1e-2, atol=1e-2)
-    wide, wider = 0.1 * make(2 * inner, width, dtype=dtype), make(2 * inner, dtype=dtype) if biased else None
-    norm = make(width)
-    found, expected = both("gate", [y], x, squares, norm, wide, wider, y, 1e-5)
+    parts = torch.full((kernels.cut(weight)[1], ROOM, width), 7.0, device=DEVICE)
+    found, expected = both("product", [parts], y, weight, bias, parts)
+    close(found[0][:, :ROWS].sum(0), expected[0][:, :ROWS].sum(0), dtype)
+    wide, wider = 0.1 * make(2 * width, inner, dtype=dtype), make(2 * width, dtype=dtype) if biased else None
+    out = make(ROOM, width, dtype=dtype)
+    found, expected = both("gate", [out], y, wide, wider, out)
     close(found[0][:ROWS], expected[0][:ROWS], dtype)
 
 
@@ -137,25 +132,19 @@ def test_addition_and_gate(dtype: torch.dtype, width: int, inner: int, biased: b
 @pytest.mark.parametrize("vocabulary", [512, 300])
 def test_scores_and_the_draw(dtype: torch.dtype, vocabulary: int) -> None:
     make, width, slots, length = tensors(5), 64, 21, 6
-    x = make(ROOM, width)
     y = make(ROOM, width, dtype=dtype)
-    norm = make(width)
-    found, expected = both("normalise", [y], x, squared(x), norm, y, 1e-5)
-    close(found[0][:ROWS], expected[0][:ROWS], dtype)
     tiles = -(-vocabulary // plain.VOCABULARY_TILE)
     temperature = 0.5 + torch.rand(ROOM, device=DEVICE)
     logits, statistics = make(ROOM, vocabulary), tuple(make(ROOM, tiles) for _ in range(3))
     head = 0.3 * make(vocabulary, width, dtype=dtype)
-    found, expected = both(
-        "score", [logits, *statistics], y, head, None, temperature, logits, statistics
-    )
+    found, expected = both("score", [logits, *statistics], y, head, None, temperature, logits, statistics)
     for a, b in zip(found, expected, strict=True):
         close(a[:ROWS], b[:ROWS], dtype)
 
     logits, statistics = expected[0], tuple(expected[1:])
     generator = torch.Generator().manual_seed(6)
     uniform = torch.rand(slots * length, dtype=torch.float64, generator=generator).to(DEVICE)
-    state = torch.zeros(6, ROOM, dtype=torch.long, device=DEVICE)
+    state = torch.zeros(7, ROOM, dtype=torch.long, device=DEVICE)
     state[0], state[1] = 3, 5
     state[2, :ROWS] = torch.arange(1, ROWS + 1) * length
     state[3] = state[2] + length - 1
@@ -163,6 +152,7 @@ def test_scores_and_the_draw(dtype: torch.dtype, vocabulary: int) -> None:
     state[4, :ROWS] = 1
     state[4, 7] = 0  # has ended
     state[5] = torch.arange(ROOM) % 2
+    state[6, 10] = 1  # greedy
     table = torch.zeros(2, vocabulary, dtype=torch.int8, device=DEVICE)
     table[0, ::3], table[1, ::2], table[1, 1::4] = 1, 2, 1
     ids = torch.full((slots * length,), -1, device=DEVICE)
@@ -173,26 +163,28 @@ def test_scores_and_the_draw(dtype: torch.dtype, vocabulary: int) -> None:
     found, expected = both(
         "choose", outputs, logits, statistics, temperature, uniform, fields, table, (ids, *values), seen
     )
-    for number in range(7):
+    for number in range(8):
         assert torch.equal(found[number], expected[number])
-    assert torch.equal(found[9], expected[9])
-    for a, b in zip(found[7:9], expected[7:9], strict=True):
+    assert torch.equal(found[10], expected[10])
+    for a, b in zip(found[8:10], expected[8:10], strict=True):
         torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-5)
     assert int(found[4].sum()) < ROWS - 1
-    rows = torch.tensor([r for r in range(ROWS) if r != 7], device=DEVICE)
+    assert int(found[7][state[2, 10]]) == int(logits[10].argmax())
+    assert float(found[8][state[2, 10]]) == float(found[9][state[2, 10]]) == 0.0
+    rows = torch.tensor([r for r in range(ROWS) if r not in (7, 10)], device=DEVICE)
     log_p = (logits / temperature[:, None])[rows].log_softmax(-1)
     at = state[2, rows]
-    torch.testing.assert_close(found[7][at], log_p.gather(1, found[6][at][:, None]).squeeze(1), atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(found[8][at], -(log_p.exp() * log_p).sum(-1), atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(found[8][at], log_p.gather(1, found[7][at][:, None]).squeeze(1), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(found[9][at], -(log_p.exp() * log_p).sum(-1), atol=1e-4, rtol=1e-4)
 
 
 def test_a_row_has_the_same_numbers_in_any_batch() -> None:
     make, width, inner = tensors(7), 64, 128
-    x, y, weight = make(ROOM, width), make(ROOM, inner), make(width, inner)
+    y, weight = make(ROOM, inner), make(width, inner)
     results = []
     for rows in (3, 33, ROOM):
-        mine, squares = x.clone(), squared(x)
-        kernels.add(rows, y, weight, None, mine, squares)
-        results.append(mine[:3])
+        parts = make(kernels.cut(weight)[1], ROOM, width)
+        kernels.product(rows, y, weight, None, parts)
+        results.append(parts[:, :3])
     assert torch.equal(results[0], results[1])
     assert torch.equal(results[0], results[2])

@@ -174,3 +174,14 @@ def test_lora_refuses_dropout(tmp_path: Path) -> None:
     pytest.importorskip("peft")
     with pytest.raises(PodiumError, match="lora_dropout must be 0"):
         load(tiny.directory(tmp_path), lora={"r": 4, "lora_dropout": 0.1})
+
+
+def test_weights_that_are_trained_are_kept_in_float32_and_a_reference_is_not() -> None:
+    policy = tiny.policy()
+    policy.model.to(torch.bfloat16)
+    policy.lower = None
+    policy.widen()
+    assert {p.dtype for p in policy.parameters()} == {torch.float32}
+    policy.lower = torch.bfloat16  # as on a GPU
+    assert {p.dtype for p in policy.frozen_copy().parameters()} == {torch.bfloat16}
+    assert {p.dtype for p in policy.parameters()} == {torch.float32}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ import podium
 from podium.report.chart import Series, chart
 from podium.report.compare import write_comparison
 from podium.report.page import write_report
+from podium.report.tree import forest
 from podium.training.compare import interval
 
 SMALL = {"world": "echo", "level": 2, "tasks": 2, "eval_tasks": 8, "eval_every": 0, "lr": 3e-4}
@@ -59,3 +61,36 @@ def test_a_comparison_needs_two_different_methods(tmp_path: Path) -> None:
 def test_the_interval_over_seeds_is_students() -> None:
     low, high = interval([1.0, 2.0, 3.0])
     assert (high - low) / 2 == pytest.approx(4.303 / 3**0.5)
+
+
+def test_rollouts_that_share_beginnings_are_drawn_as_a_tree(tmp_path: Path) -> None:
+    method = podium.methods.get("spo", n=2, branches=(2,), window=3)
+    podium.train(method, iterations=1, out=tmp_path / "run", **SMALL)
+    text = write_report(tmp_path / "run").read_text()
+    assert "Rollouts that share beginnings" in text
+    assert "<circle" in text
+
+
+def test_a_tree_has_a_line_for_each_distinct_segment_and_says_what_it_is_worth() -> None:
+    def row(index: int, keys: list[int], reward: float, fork: int) -> dict[str, Any]:
+        return {
+            "group": 0,
+            "task": "<b>",
+            "index": index,
+            "fork": fork,
+            "node.key": keys,
+            "node.length": [2, 3],
+            "node.value": [0.5, reward],
+            "token.sampler.entropy": [0.1] * 5,
+            "reward": reward,
+            "correct": reward > 0,
+            "purpose": 0,
+            "text": "</svg>",
+        }
+
+    drawn = forest([row(0, [0, 1], 1.0, 0), row(1, [0, 2], 0.0, 2)])
+    assert drawn.count('stroke-width="4"') == 3
+    assert "<b>" not in drawn
+    assert drawn.count("</svg>") == 1
+    assert "value 0.5" in drawn
+    assert forest([row(0, [0, 1], 1.0, 0)]) == ""  # nobody forks

@@ -1,14 +1,16 @@
-"""Rows of pages, several tokens drawn ahead of the host: on a GPU by its kernels, elsewhere by what they do in torch."""
+"""Rows of pages, several tokens drawn ahead of the host: on a GPU by its kernels, elsewhere by plain torch."""
 
 from __future__ import annotations
 
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from podium.policy import Policy
+from podium.policy.cuda.decode import PagedCache
 from podium.sampler import Completion, Generate, Sampling, Stop
 from podium.sampler.local import LocalSampler
 from podium.sampler.paged import AHEAD, Paged
@@ -99,6 +101,20 @@ def test_settings_that_the_kernels_do_not_know_change_nothing_for_others() -> No
     assert texts(paged(model, slots=16).generate([*plain, *odd])[:6]) == alone
 
 
+@FAMILY
+def test_temperature_zero_takes_the_most_likely_token(family: str) -> None:
+    model = policy(family)
+    greedy = Sampling(max_tokens=8, temperature=0.0)
+    (answers,) = paged(model).generate([Generate((5, 6, 7), n=2, sampling=greedy, capture=("entropy",))])
+    sequence = [5, 6, 7]
+    for _ in answers[0].ids:
+        with torch.no_grad():
+            logits = model.model(torch.tensor([sequence], device=DEVICE)).logits
+        sequence.append(int(logits[0, -1].argmax()))
+    assert list(answers[0].ids) == list(answers[1].ids) == sequence[3:]
+    assert set(answers[0].logp) == set(answers[0].captured["entropy"]) == {0.0}
+
+
 def test_a_prompt_is_stored_once_for_all_its_rows_and_pages_come_back() -> None:
     model = policy()
     model.chat.end_ids = ()
@@ -145,6 +161,43 @@ def test_little_memory_means_fewer_rows_not_other_tokens() -> None:
     assert small.engine.pages.count < large.engine.pages.count  # type: ignore[attr-defined]
 
 
+def test_rounds_of_very_different_shapes_find_their_pages() -> None:
+    model = policy()
+    model.chat.end_ids = ()
+    sampler = paged(model, slots=32)
+    shapes = [(2, 60, 16, 150), (40, 100, 1, 5), (3, 20, 12, 120), (40, 120, 2, 3), (1, 10, 40, 200)]
+    asked = [
+        Generate(c, n=n, sampling=Sampling(max_tokens=tokens), stream=(round_number, i), keep=False)
+        for round_number, (count, length, n, tokens) in enumerate(shapes)
+        for i, c in enumerate(contexts(count, seed=round_number, low=length, high=length))
+    ]
+    answers = sampler.generate(asked)
+    assert [len(c.ids) for a in answers for c in a] == [r.sampling.max_tokens for r in asked for _ in range(r.n)]
+    pages = sampler.engine.pages  # type: ignore[attr-defined]
+    assert sorted(pages._free) == list(range(1, pages.count))
+    alone = paged(model, slots=32).generate(asked[-1:])
+    assert texts(alone) == texts(answers[-1:])
+
+
+def test_pages_are_added_where_they_are_too_few() -> None:
+    model = policy()
+    assert model.decoder is not None
+    pages = PagedCache(model.decoder, 16, 1, 32, 16)
+    layers, kv, size = len(model.decoder.layers), model.decoder.kv_heads, model.decoder.head_size
+    keys, values = (torch.randn(layers, 32 * 16, kv, size, device=DEVICE) for _ in range(2))
+    nodes = [np.arange(32 * i, 32 * i + 32 - i) for i in range(16)]
+    texts = [(i,) for i in range(16)]
+    lacking = pages.lacking(nodes, texts)
+    assert lacking > 0
+    pages = pages.larger(spare=lacking)
+    assert pages.lacking(nodes, texts) == 0
+    pages.admit(range(16), keys, values, nodes, texts)
+    for row in (0, 5, 15):
+        found = pages.read(row, len(nodes[row]))
+        assert torch.equal(found[0], keys[:, nodes[row]])
+        assert torch.equal(found[1], values[:, nodes[row]])
+
+
 def test_rows_longer_than_a_chunk() -> None:
     model = policy(max_position_embeddings=2048)
     model.chat.end_ids = ()
@@ -154,9 +207,7 @@ def test_rows_longer_than_a_chunk() -> None:
     ]
     for request, completions in zip(asked, paged(model).generate(asked), strict=True):
         for c in completions:
-            torch.testing.assert_close(
-                torch.tensor(c.logp), rescored(model, request, c).cpu(), atol=1e-5, rtol=1e-5
-            )
+            torch.testing.assert_close(torch.tensor(c.logp), rescored(model, request, c).cpu(), atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen3"])
@@ -171,9 +222,7 @@ def test_an_optimiser_step_is_seen_at_once(family: str) -> None:
     model.bump()
     request = Generate(context, n=3, sampling=Sampling(max_tokens=8))
     for one in sampler.generate([request])[0]:
-        torch.testing.assert_close(
-            torch.tensor(one.logp), rescored(model, request, one).cpu(), atol=1e-5, rtol=1e-5
-        )
+        torch.testing.assert_close(torch.tensor(one.logp), rescored(model, request, one).cpu(), atol=1e-5, rtol=1e-5)
 
 
 def test_a_model_that_was_moved_is_found_again() -> None:
@@ -187,9 +236,7 @@ def test_a_model_that_was_moved_is_found_again() -> None:
     model.bump()
     request = Generate((5, 6, 7), n=3, stream=(2,))
     for one in sampler.generate([request])[0]:
-        torch.testing.assert_close(
-            torch.tensor(one.logp), rescored(model, request, one).cpu(), atol=1e-5, rtol=1e-5
-        )
+        torch.testing.assert_close(torch.tensor(one.logp), rescored(model, request, one).cpu(), atol=1e-5, rtol=1e-5)
 
 
 @FAMILY
@@ -203,7 +250,7 @@ def test_bfloat16_agrees_with_its_trainer(family: str) -> None:
         for c in answers
     ]
     # On a CPU the trainer rounds more often than the kernels do.
-    assert float(torch.cat(gaps).mean()) < (2e-3 if DEVICE == "cuda" else 0.02)
+    assert float(torch.cat(gaps).mean()) < (5e-3 if DEVICE == "cuda" else 0.02)
 
 
 def test_a_gpu_without_kernels_says_so_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,7 +101,7 @@ def test_a_greedy_baseline_beside_a_single_rollout_does_not_alarm_the_sentinel(t
 def test_a_sampler_with_stale_weights_stops_the_run() -> None:
     run = Run.make(small(iterations=2))
     stale = run.policy.frozen_copy()
-    run.driver.sampler = LocalSampler(stale)
+    run.driver.samplers["policy"] = LocalSampler(stale)
     with torch.no_grad():
         for parameter in run.policy.parameters():
             parameter.add_(0.05 * torch.randn_like(parameter))

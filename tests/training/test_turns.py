@@ -102,6 +102,21 @@ def test_a_window_at_least_as_long_as_the_episode_is_all_of_it() -> None:
     assert list(Window(3)(HISTORY)) == list(Window(9)(HISTORY)) == list(Full()(HISTORY))
 
 
+def test_a_window_with_room_forgets_several_exchanges_at_once() -> None:
+    window = Window(2, most=4)
+    kept = []
+    for n in range(12):
+        exchanges = tuple(Exchange(Wrote((i,)), f"a{i}", f"o{i}") for i in range(n))
+        messages = list(window(History("start", exchanges)))
+        last = [m.ids[0] for m in messages if isinstance(m, Wrote)]
+        assert last == list(range(n - len(last), n))
+        kept.append(len(last))
+    assert kept == [0, 1, 2, 3, 4, 2, 3, 4, 2, 3, 4, 2]
+    assert list(Window(2, most=2)(HISTORY)) == list(Window(2)(HISTORY))
+    with pytest.raises(PodiumError, match="most"):
+        Window(3, most=2)
+
+
 def test_notes_are_carried_until_there_are_new_ones() -> None:
     told = tuple(Exchange(Wrote((1,)), text, "o") for text in ("<notes>a</notes>", "x <notes> b </notes> y", "nothing"))
     assert list(Rebuild("notes")(History("start", told))) == ["start\n<notes>b</notes>\no"]
@@ -237,6 +252,31 @@ def test_demonstrations_of_several_turns_are_right_and_are_rollouts_of_their_tur
         assert rollout.columns["correct"]
         assert len(rollout.turns) > 1
         assert rollout.columns["stop"] == "end"
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        worlds.get("keydoor", level=2, slip=0.4, horizon=60),
+        worlds.get("tools", level=2, down=0.4),
+        worlds.get("lookup", level=2, miss=0.5),
+        worlds.get("clarify", level=2, unsure=0.5),
+    ],
+    ids=lambda world: world.name,
+)
+def test_a_recited_solution_meets_the_chance_of_its_own_episode(world: World) -> None:
+    at = driver(world)
+    at.context_length = 10_000
+    requests = [TaskRequest(world.task(i), i, Sampling(max_tokens=4), (0, 0, i)) for i in range(4)]
+
+    def plan(request: TaskRequest) -> Any:
+        answers = yield [Recite(request, index=index) for index in range(4)]
+        return [rollout for answer in answers for rollout in answer]
+
+    groups = at.collect([plan(request) for request in requests])
+    assert all(rollout.columns["correct"] for group in groups for rollout in group)
+    lengths = {len(rollout.turns) for rollout in groups[0]}
+    assert len(lengths) > 1 or world.name in ("lookup", "clarify")  # whose chance belongs to the task
 
 
 # -- agents ------------------------------------------------------------------------------------------------------------

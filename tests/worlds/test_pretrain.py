@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from pathlib import Path
-from types import ModuleType
+from random import Random
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from podium import worlds
+from podium.worlds.context import Window
+from podium.worlds.keydoor import action_of
+from tools.pretrain import __main__ as script
+from tools.pretrain import dials, examples, model, table, text
 
-# The model is made from single answers; worlds of several turns are for training it further.
 PUZZLES = {name: world for name, world in worlds.EMBEDDED.items() if issubclass(world, worlds.Puzzle)}
-SCRIPT = Path(__file__).parents[2] / "tools" / "pretrain.py"
 
 
 @pytest.fixture(scope="module")
-def pretrain() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("pretrain", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def folder(pretrain: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("tiny")
-    pretrain.build_tokenizer(out, seed=0)
+    text.build_tokenizer(out, seed=0)
     return out
 
 
@@ -89,55 +82,124 @@ def test_prompts_and_solutions_are_short(tokenizer: Any, name: str) -> None:
                 assert len(answer) < world.max_tokens, (world, style)
 
 
-def test_every_level_and_style_has_its_dials(pretrain: ModuleType) -> None:
-    assert {name: tuple(levels) for name, levels in pretrain.DIALS.items()} == {
-        name: world.levels for name, world in PUZZLES.items()
+@pytest.mark.parametrize("stage", dials.STAGES)
+def test_every_level_and_style_has_its_dials(stage: int) -> None:
+    assert {name: tuple(levels) for name, levels in dials.STAGES[stage].items()} == {
+        name: world.levels for name, world in worlds.EMBEDDED.items()
     }
-    assert {name: tuple(styles) for name, styles in pretrain.STYLES.items()} == {
-        name: world.styles for name, world in PUZZLES.items()
+    assert {name: tuple(styles) for name, styles in dials.STYLES.items()} == {
+        name: world.styles  # type: ignore[attr-defined]
+        for name, world in worlds.EMBEDDED.items()
     }
 
 
-def test_the_text_depends_on_its_seed_and_place_alone(
-    pretrain: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pretrain, "CHUNK", 100)
-    first, right = pretrain.make_text(str(folder), None, 300, 0, 1)
-    last_ids, last_lengths, last_prompts, _ = pretrain._chunk((str(folder), None, 0, 200, 100))  # as a process would
-    assert (first.ids[first.starts[200] :] == last_ids).all()
-    assert (first.prompts[200:] == last_prompts).all()
-    assert first.starts[200] + last_lengths.sum() == first.starts[-1] == len(first.ids)
-    other, _ = pretrain.make_text(str(folder), None, 300, 1, 1)
+def test_the_text_depends_on_its_seed_and_place_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "CHUNK", 100)
+    first, second = text.make_text(str(folder), None, 1, 300, 2, 0, 1)
+    last = text._chunk((str(folder), None, 1, 0, 200, 100))  # as a process would
+    assert (second.ids == last.ids).all()
+    assert (second.own == last.own).all()
+    assert (second.starts == last.starts).all()
+    other = next(text.make_text(str(folder), None, 1, 300, 2, 1, 1))
     assert not (len(first.ids) == len(other.ids) and (first.ids == other.ids).all())
-    assert all(0 <= share <= 1 for share in right.values())
-    end = 2
-    assert (first.ids[first.starts[1:] - 1] == end).all()
-    assert (first.ids[first.starts[:-1] + first.prompts - 1] == 5).all()  # the assistant's turn begins
+    assert all(0 <= share <= 1 for share in text.shares_right(first.right).values())
 
 
-def test_a_small_run_goes_from_text_to_table(
-    pretrain: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_model_learns_what_is_its_own_in_a_conversation(folder: Path) -> None:
+    part = text._chunk((str(folder), ["clarify-2", "sums-1"], 1, 0, 0, 50))
+    end, user, assistant = 2, 4, 5
+    assert len(part.ids) == len(part.own) == part.starts[-1]
+    for first, last in zip(part.starts[:-1], part.starts[1:], strict=True):
+        ids, own = part.ids[first:last], part.own[first:last]
+        assert ids[0] == 1
+        assert ids[-1] == end
+        turns = [place + 1 for place, i in enumerate(ids) if i == assistant]
+        for turn in turns:  # from the beginning of each turn to the token that ends it
+            close = turn + list(ids[turn:]).index(end)
+            assert own[turn : close + 1].all()
+            assert not own[turn - 1]
+        assert own.sum() == sum(list(ids[turn:]).index(end) + 1 for turn in turns)
+        assert (ids == user).sum() == len(turns)
+
+
+@pytest.mark.parametrize("name", ["lookup", "tools", "clarify", "keydoor"])
+def test_conversations_fit_the_context_and_look_as_the_world_shows_them(folder: Path, name: str) -> None:
+    levels = [f"{name}-{level}" for level in worlds.EMBEDDED[name].levels]
+    part = text._chunk((str(folder), levels, 2, 0, 0, 60))
+    assert (part.starts[1:] - part.starts[:-1]).max() <= text.CONTEXT
+    world = worlds.get(name, level=2)
+    first = world.task(examples.FIRST_TASK).prompt
+    (example, *_) = examples.examples(world, dials.DIALS[name][2], 0, Random(0))
+    assert example.messages[0].text.startswith(first)
+    assert [message.own for message in example.messages] == [False, True] * (len(example.messages) // 2)
+
+
+def test_a_walk_strays_and_is_shown_through_windows() -> None:
+    world = worlds.get("keydoor", level=4)
+    found = [e for i in range(20) for e in examples.examples(world, dials.DIALS["keydoor"][4], i, Random(i))]
+    assert isinstance(world.context, Window)
+    assert max(len(e.messages) for e in found) == 2 * ((world.context.most or 0) + 1)
+    assert {e.right for e in found} == {True, False, None}
+    said = {action_of(m.text).split()[0] for e in found for m in e.messages if m.own}
+    assert said == {"go", "take", "open"}
+
+
+def test_what_a_hint_gives_cannot_go_wrong() -> None:
+    world = worlds.get("sums", level=4)
+    assert isinstance(world, worlds.Puzzle)
+    right: dict[int, list[bool]] = {}
+    for i in range(300):
+        task = world.task(i)
+        prompt, solution = examples.hinted(world, task, "short", 0.05, Random(i))
+        hint = prompt.removeprefix(f"{task.prompt}\nhint: ").splitlines()
+        assert solution.splitlines()[: len(hint)] == hint
+        right.setdefault(len(hint), []).append(bool(world.grade(task, solution).info["correct"]))
+    shares = [sum(r) / len(r) for _, r in sorted(right.items())]
+    assert shares[0] < 0.4
+    assert shares[-1] == 1
+    assert shares[-2] > shares[0]
+
+
+def test_who_gives_up_says_so() -> None:
+    world = worlds.get("lookup", level=4)
+    found = [examples.examples(world, dials.Dial(1, 0.0001, 1.0), i, Random(i))[0] for i in range(20)]
+    assert all(e.messages[-1].text == examples.UNKNOWN for e in found if e.right is False)
+
+
+def test_a_small_run_goes_from_text_to_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "tiny"
-    arguments = f"--out {out} --steps 3 --batch 8 --processes 1 --only sums-1 countdown-2 --eval --eval-tasks 2"
+    arguments = f"--out {out} --steps 3 --batch 8 --processes 1 --only sums-1 clarify-2 --eval --eval-tasks 2"
     monkeypatch.setattr(
         sys, "argv", ["pretrain.py", *arguments.split(), "--eval-samples", "8", "--report", str(out / "table.json")]
     )
-    pretrain.main()
+    script.main()
     report = json.loads((out / "table.json").read_text())
-    assert [(row["world"], row["level"]) for row in report["table"]] == [("sums", 1), ("countdown", 2)]
-    assert set(report["seconds"]) == {"tokenizer", "text", "training", "evaluation"}
+    assert [(row["world"], row["level"]) for row in report["table"]] == [("sums", 1), ("clarify", 2)]
+    assert set(report["seconds"]) == {"tokenizer", "training", "evaluation"}
     assert sum(f.stat().st_size for f in out.iterdir()) < 8e6
     from transformers import AutoModelForCausalLM
 
-    model = AutoModelForCausalLM.from_pretrained(out, use_safetensors=True)
-    assert model.config.model_type == "llama"
-    assert model.config.max_position_embeddings == 512
-    assert model.dtype.itemsize == 4
+    made = AutoModelForCausalLM.from_pretrained(out, use_safetensors=True)
+    assert made.config.model_type == "llama"
+    assert made.config.max_position_embeddings == text.CONTEXT
+    assert made.dtype.itemsize == 4
 
 
-def test_pass_at_k_is_unbiased(pretrain: ModuleType) -> None:
-    assert pretrain.pass_at(1, 8, 2) == pytest.approx(0.25)
-    assert pretrain.pass_at(2, 4, 2) == pytest.approx(5 / 6)
-    assert pretrain.pass_at(8, 8, 1) == 1
-    assert pretrain.pass_at(8, 64, 0) == 0
+def test_a_second_stage_goes_on_from_a_model(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    model.build_model(3).save_pretrained(first)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (first / name).write_bytes((folder / name).read_bytes())
+    arguments = f"--out {second} --start {first} --stage 2 --steps 2 --batch 4 --lr 1e-9 --processes 1 --only echo-4"
+    monkeypatch.setattr(sys, "argv", ["pretrain", *arguments.split()])
+    script.main()
+    assert (second / "tokenizer.json").read_bytes() == (first / "tokenizer.json").read_bytes()
+    before, after = (load_file(path / "model.safetensors") for path in (first, second))
+    assert all(torch.allclose(before[name], after[name], atol=1e-6) for name in before)
+
+
+def test_pass_at_k_is_unbiased() -> None:
+    assert table.pass_at(1, 8, 2) == pytest.approx(0.25)
+    assert table.pass_at(2, 4, 2) == pytest.approx(5 / 6)
+    assert table.pass_at(8, 8, 1) == 1
+    assert table.pass_at(8, 64, 0) == 0

@@ -1,6 +1,7 @@
 """The advantage stage: who deserves credit, and how much."""
 
 from podium.advantage.bundles import QuantileTracker, RiskBundles
+from podium.advantage.forest import BoundaryDifference, FinalBaseline, NodeDifference, PositionDifference
 from podium.advantage.gain import GainReturns, GatedGain
 from podium.advantage.halves import Halves
 from podium.advantage.hierarchical import HierarchicalGAE
@@ -10,6 +11,7 @@ from podium.advantage.normalize import Normalize
 from podium.advantage.pairwise import PairwiseDifferences
 from podium.advantage.potential import PotentialCredit, PotentialWatch
 from podium.advantage.prior import ShrunkBaseline
+from podium.advantage.replayed import DampReplayed
 from podium.advantage.returns import GAE, Returns
 from podium.advantage.seats import SeatReturns
 from podium.advantage.states import GroupInGroup, NestedHistories
@@ -19,7 +21,10 @@ from podium.advantage.tracker import StoredResponses, SuccessPrior, SuccessTrack
 
 __all__ = [
     "GAE",
+    "BoundaryDifference",
     "Comparison",
+    "DampReplayed",
+    "FinalBaseline",
     "GainReturns",
     "GatedGain",
     "GroupInGroup",
@@ -28,8 +33,10 @@ __all__ = [
     "JensenGap",
     "Mixture",
     "NestedHistories",
+    "NodeDifference",
     "Normalize",
     "PairwiseDifferences",
+    "PositionDifference",
     "PotentialCredit",
     "PotentialWatch",
     "QuantileTracker",

@@ -8,7 +8,7 @@ from torch import Tensor
 from podium.core.batch import Batch
 from podium.core.errors import one_of, within
 from podium.core.normalize import Normalizer
-from podium.core.part import Advantage, Columns
+from podium.core.part import Advantage, Columns, Need
 from podium.core.schedule import Number
 
 __all__ = ["GainReturns", "GatedGain"]
@@ -25,10 +25,10 @@ class GainReturns(Advantage):
     gamma: Number = 1.0
     over: str = "joint"  # joint, or apart: the last turns, which hold the outcomes, and the others
     scale: str = "std"  # std or none
+    outcome: str | None = None  # a column that is True where a turn holds an outcome; None: the last of each rollout
     epsilon: float = 1e-6
     variance_epsilon: float = 1e-8
 
-    needs = ("turn.reward.gain",)
     provides = ("turn.advantage",)
 
     def __post_init__(self) -> None:
@@ -39,13 +39,18 @@ class GainReturns(Advantage):
         within(self, "variance_epsilon", 0)
 
     @property
+    def needs(self) -> tuple[Need, ...]:
+        told = self.outcome is not None and self.over == "apart"
+        return ("turn.reward.gain", *((self.outcome,) if told else ()))
+
+    @property
     def normalizes(self) -> bool:
         return self.scale != "none"
 
     def normalized(self, batch: Batch) -> Tensor:
         """[turn] r'."""
-        r, keys = batch["turn.reward.gain"], () if self.over == "joint" else (batch.last("turn").long(),)
-        sets = batch.by("turn", "group", *keys)
+        r, final = batch["turn.reward.gain"], batch.last("turn") if self.outcome is None else batch[self.outcome]
+        sets = batch.by("turn", "group", *(() if self.over == "joint" else (final.long(),)))
         if self.scale == "none":
             return sets.centre(r)
         std = (sets.std(r, unbiased=False).square() + self.variance_epsilon).sqrt().where(sets.count() > 1, 1)

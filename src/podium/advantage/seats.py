@@ -63,7 +63,9 @@ class SeatReturns(Advantage):
         reward = batch.spread(self.rewards(batch), "step", "token").where(last, 0)
         if self.whiten_rewards:
             reward = self._whitened(batch, reward)
-        return batch.scan(reward, "token", "rollout", decay=float(self.gamma))
+        # One token after another: a sum in higher precision would take values apart that are one in the release.
+        decay = torch.full_like(reward, float(self.gamma))
+        return batch.scan(reward, "token", "rollout", decay=decay)
 
     def __call__(self, batch: Batch) -> Columns:
         returns = self.returns(batch)
@@ -108,4 +110,6 @@ class SeatReturns(Advantage):
     def _whitened(self, batch: Batch, x: Tensor) -> Tensor:
         """(x − mean) / sqrt(var + 1e-8) over the tokens of the model; 0 at the others."""
         p = batch.by("token")
-        return (self._deviation(p, x) / (p.std(x).square() + 1e-8).sqrt()).where(batch.action, 0)
+        away, count = self._deviation(p, x), p.count().to(x.dtype)
+        variance = p.mean(away.square()) * (count / (count - 1).clamp(min=1))
+        return (away * (variance + 1e-8).rsqrt()).where(batch.action, 0)

@@ -144,6 +144,7 @@ class SuccessPrior(Memory):
     p = (successes + weight · rate of all) / (rollouts + weight); before anything was seen the rate of all is 1/2.
     """
 
+    sees_dropped = True
     weight: float = 2.0  # rollouts that the rate of all tasks is worth, > 0
 
     needs = ("rollout.correct",)

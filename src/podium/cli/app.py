@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from podium import __version__
-from podium.cli import bench, lab, methods, train, worlds
+from podium.cli import bench, lab, methods, train, values, worlds
 from podium.cli.console import error, line
 from podium.core.errors import PodiumError
 
@@ -24,6 +24,7 @@ app.command()(train.train)
 app.command("eval")(train.evaluate)
 app.command()(train.compare)
 app.command()(lab.lab)
+app.command()(values.values)
 app.add_typer(methods.app, name="methods")
 app.add_typer(worlds.app, name="worlds")
 app.add_typer(bench.app, name="bench")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Annotated
 
 import typer
@@ -13,18 +14,20 @@ __all__ = ["app"]
 
 app = typer.Typer(help="Worlds: where tasks come from.", invoke_without_command=True)
 
-Name = Annotated[str, typer.Argument(help="A world: sums, jsonl:FILE, gym:NAME, file.py:MyWorld.")]
+Name = Annotated[str, typer.Argument(help="A world: sums, jsonl:FILE, gym:NAME, textworld:NAME, file.py:MyWorld.")]
 
 
 @app.callback()
 def listing(context: typer.Context) -> None:
-    """List the embedded worlds."""
+    """List the worlds."""
     from podium import worlds
 
     if context.invoked_subcommand is None:
         rows = [[w.name, ", ".join(map(str, w.levels)), w.summary] for w in worlds.EMBEDDED.values()]
         table(["world", "levels", "what it asks"], rows)
-        line(f"Also: {', '.join(worlds.FORMS)}.")
+        table(["bridge", "what it asks"], [[f"{name}:NAME", w.summary] for name, w in worlds.BRIDGES.items()])
+        others = [form for form in worlds.FORMS if form.partition(":")[0] not in worlds.BRIDGES]
+        line(f"Also: {', '.join(others)}.")
 
 
 @app.command()
@@ -37,7 +40,8 @@ def play(
     from podium import worlds
 
     world = worlds.get(name, **({} if level is None else {"level": level}))
-    worlds.play(world, task, input, line)
+    with closing(world):
+        worlds.play(world, task, input, line)
 
 
 @app.command()
@@ -45,7 +49,8 @@ def check(name: Name) -> None:
     """Check a world: determinism, copying, rewards, ends."""
     from podium import worlds
 
-    findings = worlds.check(worlds.get(name))
+    with closing(worlds.get(name)) as world:
+        findings = worlds.check(world)
     for finding in findings:
         line(f"- {finding}")
     if findings:

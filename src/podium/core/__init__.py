@@ -8,7 +8,18 @@ from podium.core.normalize import Normalizer
 from podium.core.part import Advantage, Keep, Metric, Part, Reward, Select, Shape, Strategy, stop_gradient
 from podium.core.partition import Partition
 from podium.core.probe import Probe
-from podium.core.schedule import Cosine, Exponential, Follow, Linear, Restarts, Schedule, Steps, TwoPhases
+from podium.core.schedule import (
+    Cosine,
+    Exponential,
+    Follow,
+    Linear,
+    Power,
+    Restarts,
+    Schedule,
+    Sigmoid,
+    Steps,
+    TwoPhases,
+)
 from podium.core.signal import Signal
 from podium.core.value import Clock, Value
 
@@ -28,6 +39,7 @@ __all__ = [
     "Part",
     "Partition",
     "PodiumError",
+    "Power",
     "Probe",
     "Purpose",
     "Relation",
@@ -37,6 +49,7 @@ __all__ = [
     "Schedule",
     "Select",
     "Shape",
+    "Sigmoid",
     "Signal",
     "State",
     "Steps",

@@ -232,6 +232,11 @@ class Batch(Hierarchy):
             self._links, self._sizes, kept, self._relations, self.seed, self._step, self._structure_cache()
         )
 
+    def without_relations(self) -> Batch:
+        """The same batch with its elements alone."""
+        parts = (self._links, self._sizes, self._columns)
+        return Batch._trusted(*parts, {}, self.seed, self._step, self._structure_cache())
+
     def _structure_cache(self) -> dict[Any, Any]:
         return {k: v for k, v in self._cache.items() if k[0] == "link"}
 

@@ -39,8 +39,8 @@ class Turn:
 class Rollout:
     """One answer or episode: the task it belongs to, its turns, and values by name (`reward`, `answer`, …).
 
-    Where the turns' tokens have a number `segment`, counted from 0 along the rollout, the segments are a level of the
-    batch, and `segments` holds their values by name.
+    Where the turns' tokens have a number `segment` or `node`, counted from 0 along the rollout, these are levels of the
+    batch, and `segments` and `nodes` hold their values by name.
     """
 
     task: Any
@@ -48,6 +48,7 @@ class Rollout:
     group: Any = None  # which instance of the task, where a batch holds several
     columns: Mapping[str, Any] = field(default_factory=dict)
     segments: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    nodes: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
 
 def from_rollouts(rollouts: Iterable[Rollout], *, seed: int = 0, dtype: torch.dtype = torch.float32) -> Batch:
@@ -72,7 +73,8 @@ def from_rollouts(rollouts: Iterable[Rollout], *, seed: int = 0, dtype: torch.dt
     columns |= {f"rollout.{k}": v for k, v in _collect([r.columns for r in rows], "rollout", dtype).items()}
     columns |= {f"turn.{k}": v for k, v in _collect([t.columns for t in turns], "turn", dtype).items()}
     for name in dict.fromkeys(name for t in turns for name in t.tokens):
-        values = [t.tokens.get(name) for t in turns]
+        kept = name.partition(".")[0] == "keep"  # what nobody leaves out is kept
+        values = [t.tokens.get(name, (True,) * len(t.ids) if kept else None) for t in turns]
         for number, (turn, value) in enumerate(zip(turns, values, strict=True)):
             if value is None or len(value) != len(turn.ids):
                 raise PodiumError(
@@ -86,22 +88,28 @@ def from_rollouts(rollouts: Iterable[Rollout], *, seed: int = 0, dtype: torch.dt
         ("turn", "rollout"): _index([len(r.turns) for r in rows]),
         ("rollout", "group"): torch.tensor(group),
     }
-    segment = columns.pop("token.segment", None)
+    numbers = {level: columns.pop(f"token.{level}", None) for level in ("segment", "node")}
     sizes = {"turn": len(turns), "rollout": len(rows), "group": len(table)}
     batch = Batch(links, columns, sizes=sizes, seed=seed)
-    return batch if segment is None else _segmented(batch, segment.long(), rows, dtype)
+    for level, number in numbers.items():
+        if number is not None:
+            known = [r.segments if level == "segment" else r.nodes for r in rows]
+            batch = _segmented(batch, level, number.long(), known, dtype)
+    return batch
 
 
-def _segmented(batch: Batch, number: Tensor, rows: Sequence[Rollout], dtype: torch.dtype) -> Batch:
-    """The batch with the level `segment`, whose elements are numbered within each rollout, and its columns."""
-    counts = torch.tensor([len(next(iter(r.segments.values()), ())) for r in rows])
+def _segmented(
+    batch: Batch, level: str, number: Tensor, rows: Sequence[Mapping[str, Sequence[Any]]], dtype: torch.dtype
+) -> Batch:
+    """The batch with one more level, whose elements are numbered within each rollout, and their columns."""
+    counts = torch.tensor([len(next(iter(row.values()), ())) for row in rows])
     needed = batch.partition("token", "rollout").agg.max(number).clamp(min=-1) + 1
     for place in (counts != needed).nonzero().reshape(-1)[:1].tolist():
-        raise PodiumError(f"Rollout {place} has {counts[place]} values for its {needed[place]} segments.")
+        raise PodiumError(f"Rollout {place} has {counts[place]} values for its {needed[place]} {level}s.")
     before = counts.cumsum(0) - counts
-    batch = batch.with_level("segment", number + batch.spread(before, "rollout", "token"))
-    values = [dict(zip(r.segments, row, strict=True)) for r in rows for row in zip(*r.segments.values(), strict=True)]
-    return batch.with_columns({f"segment.{k}": v for k, v in _collect(values, "segment", dtype).items()})
+    batch = batch.with_level(level, number + batch.spread(before, "rollout", "token"))
+    values = [dict(zip(row, each, strict=True)) for row in rows for each in zip(*row.values(), strict=True)]
+    return batch.with_columns({f"{level}.{k}": v for k, v in _collect(values, level, dtype).items()})
 
 
 def _origins(turn: Turn, number: int) -> Sequence[Any]:

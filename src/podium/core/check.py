@@ -29,11 +29,13 @@ ALWAYS = (
     "token.end",
     "turn.text",
     "rollout.domain",
+    "rollout.prompt",
     "rollout.length",
     "rollout.index",
     "rollout.truncated",
     "rollout.reward",
     "rollout.text",
+    "turn.context",
     "turn.train_context",
     "group.task",
 )
@@ -41,6 +43,8 @@ ALWAYS = (
 ANNOTATIONS: dict[str, str | None] = {
     "rollout.sibling": None,
     "turn.sibling.context": None,
+    "rollout.points": "task.criteria",
+    "rollout.met": "task.criteria",
     "token.reasoning": "task.solution",
     "rollout.answer.context": "task.solution",
     "rollout.answer.ids": "task.solution",
@@ -53,10 +57,12 @@ ANNOTATIONS: dict[str, str | None] = {
     **{f"token.plan_{name}": "turn.reward" for name in ("switch", "subgoal", "action", "low")},
 }
 # What a select part can read of every task, beside what the memories recall of it.
-OF_TASKS = ("group.domain.code",)
+OF_TASKS = ("group.domain.code", "group.number", "group.random")
 # What worlds can do that is no column: what to say where one cannot.
 ABILITIES = {
     "task.solution": "written solutions, which the world has none of: take an embedded world or a file of JSON lines",
+    "task.criteria": "a checklist for each task, which the world has none of: take an embedded puzzle, such as sums",
+    "task.steps": "a world that can say where a solution goes wrong: take an embedded puzzle, such as sums",
 }
 
 
@@ -166,6 +172,9 @@ def _height(column: str) -> int:
 
 def _roles(method: Method, have: set[str]) -> Iterable[Finding]:
     trained = {term.trains for term in method.objective}
+    named = {role.name for role in method.roles}
+    for memory in (m for m in method.memories if m.reader and m.reader not in named):
+        yield Finding("error", f"{memory!r} asks the role {memory.reader!r}, which the method does not have: add it.")
     for role in method.roles:
         if role.source == "critic" and "critic" not in trained:
             yield Finding("error", f"{role!r} follows the critic, which the method does not train: add Role('critic').")

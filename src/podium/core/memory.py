@@ -7,7 +7,7 @@ columns that any stage may read, `observe` returns the state after an iteration.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -24,6 +24,9 @@ State = dict[str, Any]
 
 class Memory(Value):
     """State that outlives an iteration."""
+
+    keyed_by: ClassVar[str] = "task"  # what `recall` is asked about: task, or domain
+    sees_dropped: ClassVar[bool] = False  # whether it observes groups that were sampled and dropped, too
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -46,6 +49,10 @@ class Memory(Value):
         """The state after the iteration in which `batch` was trained. Must not depend on the order of its rows."""
         raise NotImplementedError
 
+    def replay(self, state: State, batch: Batch) -> Batch | None:
+        """Rollouts kept from earlier iterations that are trained beside `batch`, with their credit."""
+        return None
+
     def revisit(self, state: State, batch: Batch) -> Batch | None:
         """Rollouts kept from earlier iterations whose tokens the policy scores again before this one is observed."""
         return None
@@ -53,6 +60,19 @@ class Memory(Value):
     def revisited(self, batch: Batch, scored: Batch) -> Columns:
         """Columns of `batch` from those rollouts with their `token.now.logp`; memories that follow may read them."""
         return {}
+
+    @property
+    def reader(self) -> str:
+        """A role with a value head that is asked about tasks before they are sampled; empty: none."""
+        return ""
+
+    def asked(self, state: State, prompts: Sequence[str]) -> list[str]:
+        """The texts that the reader is shown, one for each task."""
+        raise NotImplementedError
+
+    def told(self, values: Tensor) -> Columns:
+        """Columns of tasks, instead of what `recall` says, from the reader's value of each text."""
+        raise NotImplementedError
 
     def scalars(self, state: State) -> dict[str, float]:
         """Numbers that schedules can `Follow`."""
@@ -93,7 +113,7 @@ def _taken_apart(batch: Batch) -> State:
 
     return {
         "links": {f"{child} {parent}": owned(link) for (child, parent), link in batch._links.items()},
-        "columns": {name: owned(batch[name]) for name in batch.columns},
+        "columns": {name: owned(column) for name, column in batch._columns.items()},
         "sizes": {level: batch.size(level) for level in batch.levels},
         "seed": batch.seed,
     }

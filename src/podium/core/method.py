@@ -32,14 +32,17 @@ class Role(Value):
     """
 
     name: str  # ref, critic, teacher, …
-    # initial (the policy's first weights), policy (a view of it), critic (a copy of that role), flow, or a model's path
+    # initial (the policy's first weights), policy (a view of it), critic (a copy of that role), flow, quality (small
+    # networks on the policy's hidden states), or a model's path
     source: str = "initial"
     decay: float | None = None  # of a moving average of its source, after each update; None: frozen, or trained
     context: str | None = None  # a column of contexts under which it sees the tokens, such as turn.sibling.context
     heads: int = 1  # values that it says of a token: 1 is a linear head that starts at 0, more are small networks
+    lr: float | None = None  # of its own optimiser, where it is trained; None: the run's
 
     def __post_init__(self) -> None:
         within(self, "heads", 1)
+        within(self, "lr", 0, open_low=True, optional=True)
         within(self, "decay", 0, 1, optional=True)
         if self.decay is not None and self.source not in ("initial", "policy", "critic"):
             raise PodiumError(

@@ -28,7 +28,7 @@ class Normalizer(Value):
     epsilon: float = 1e-6
     epsilon_at: str = "outside"  # outside: s + ε; inside: sqrt(s² + ε); floor: max(s, ε)
     zero_scale: str = "divide"  # divide: by ε alone; skip: leave a value whose scale is 0 undivided
-    singleton: str = "raw"  # what a cell of one gets: raw (centre 0, scale 1), zero, error
+    singleton: str = "raw"  # what a cell of one gets: raw (centre 0, scale 1), zero, raw_if_all (where all are), error
     virtual: int = 0  # how many virtual members join each cell of at least two
     virtual_value: Number = 1.0  # and their value
     limit: Number | None = None  # clamp the result to ±limit
@@ -38,7 +38,7 @@ class Normalizer(Value):
         one_of(self, "scale", SCALES)
         one_of(self, "epsilon_at", ("outside", "inside", "floor"))
         one_of(self, "zero_scale", ("divide", "skip"))
-        one_of(self, "singleton", ("raw", "zero", "error"))
+        one_of(self, "singleton", ("raw", "zero", "raw_if_all", "error"))
         within(self, "epsilon", 0)
         within(self, "virtual", 0)
         within(self, "limit", 0, open_low=True, optional=True)
@@ -64,11 +64,14 @@ class Normalizer(Value):
         self._check_weights(weight, weight if scope is None else scope_weight)
         alone = p.agg.count() <= 1  # [cell]
         lonely = p.spread(alone) if bool(alone.any()) else None  # [element]
-        if self.singleton == "error" and lonely is not None:
+        rule = self.singleton
+        if rule == "raw_if_all":
+            rule = "raw" if bool(alone.all()) else "zero"
+        if rule == "error" and lonely is not None:
             raise PodiumError("A group has a single rollout: it has no baseline. Sample at least two for each task.")
         deviation = x - centre if centre is not None else self._deviation(p, x, weight)
         result = deviation
-        if self.singleton == "raw" and centre is None and lonely is not None:
+        if rule == "raw" and centre is None and lonely is not None:
             result = torch.where(lonely, x, result)
         if self.scale != "none":
             about_mean = deviation if centre is None and self.centre == "mean" else None
@@ -76,7 +79,7 @@ class Normalizer(Value):
                 result = result / self._divisor(p, x, weight, about_mean, self.virtual)
             else:
                 result = result / self._divisor(scope, x, scope_weight)
-        if self.singleton == "zero" and lonely is not None:
+        if rule == "zero" and lonely is not None:
             result = result.masked_fill(lonely, 0)
         if self.limit is not None:
             result = result.clamp(-float(self.limit), float(self.limit))

@@ -17,14 +17,16 @@ properties where settings change them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
+from podium.core.errors import PodiumError
 from podium.core.probe import Columns, Probe
 from podium.core.signal import Signal
 from podium.core.value import Value
@@ -41,6 +43,7 @@ __all__ = [
     "Shape",
     "Strategy",
     "constants",
+    "repeated",
     "stop_gradient",
 ]
 
@@ -109,8 +112,25 @@ class Select(Part):
     stage = "select"
 
     def __call__(self, columns: Mapping[str, Tensor]) -> Tensor:
-        """[task] how likely each task is to be drawn, relative to the others."""
+        """[task] how likely each task is to be drawn, relative to the others; 0: not at all."""
         raise NotImplementedError
+
+    def choose(self, columns: Mapping[str, Tensor], count: int) -> Tensor:
+        """[count] the numbers of the tasks to sample, none twice while there are others.
+
+        `group.random`, a uniform number for each task, is all the chance there is: of independent clocks that ring at
+        the rates of the weights the first ones are taken, which is a draw without replacement.
+        """
+        weight = self(columns)
+        rings = -columns["group.random"].log() / weight
+        return repeated(torch.argsort(rings, stable=True)[: int((weight > 0).sum())], count)
+
+
+def repeated(order: Tensor, count: int) -> Tensor:
+    """The first `count` of an order that begins again at its end."""
+    if not len(order):
+        raise PodiumError("No task is left to choose from: the select stage gives all of them the weight 0.")
+    return order.repeat(-(-count // len(order)))[:count]
 
 
 class Strategy(Part):
@@ -118,12 +138,16 @@ class Strategy(Part):
 
     stage = "rollout"
 
-    def prepare(self) -> None:
+    def prepare(self, world: Any = None) -> None:
         """Look at what the plans will read, so that what is wrong with it is said before anything is sampled."""
 
     def plan(self, task: Any) -> Any:
         """A generator of waves of requests that returns the rollouts of one task."""
         raise NotImplementedError
+
+    def plans(self, tasks: Sequence[Any]) -> list[Any]:
+        """The plans of a batch: one for each task, or a single one that returns the rollouts of all of them."""
+        return [self.plan(task) for task in tasks]
 
 
 class Reward(_BatchPart):

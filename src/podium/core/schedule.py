@@ -13,7 +13,19 @@ from typing import Any, TypeAlias
 from podium.core.errors import PodiumError, within
 from podium.core.value import Clock, Value
 
-__all__ = ["Cosine", "Exponential", "Follow", "Linear", "Number", "Restarts", "Schedule", "Steps", "TwoPhases"]
+__all__ = [
+    "Cosine",
+    "Exponential",
+    "Follow",
+    "Linear",
+    "Number",
+    "Power",
+    "Restarts",
+    "Schedule",
+    "Sigmoid",
+    "Steps",
+    "TwoPhases",
+]
 
 
 class Schedule(Value):
@@ -71,6 +83,45 @@ class Exponential(Schedule):
 
     def extremes(self) -> tuple[float, ...]:
         return (self.start, 0.0) if self.rate else (self.start,)
+
+
+class Power(Schedule):
+    """start · (1 − x)^power, with x the share of `over` iterations that is over; then 0."""
+
+    start: float
+    over: int  # iterations
+    power: float = 1.0
+
+    def __post_init__(self) -> None:
+        within(self, "over", 1)
+        within(self, "power", 0, open_low=True)
+
+    def number(self, clock: Clock) -> float:
+        return self.start * (1.0 - min(clock.iteration / self.over, 1.0)) ** self.power
+
+    def extremes(self) -> tuple[float, ...]:
+        return (self.start, 0.0)
+
+
+class Sigmoid(Schedule):
+    """start / (1 + e^{steepness (x − midpoint)}), with x the share of `over` iterations that is over."""
+
+    start: float
+    over: int  # iterations
+    midpoint: float = 0.5
+    steepness: float = 10.0
+
+    def __post_init__(self) -> None:
+        within(self, "over", 1)
+        within(self, "steepness", 0)
+
+    def number(self, clock: Clock) -> float:
+        x = min(clock.iteration / self.over, 1.0)
+        # Beyond ±700 the exponential overflows, and the sigmoid is 0 or 1 to the last digit.
+        return self.start / (1.0 + math.exp(min(max(self.steepness * (x - self.midpoint), -700.0), 700.0)))
+
+    def extremes(self) -> tuple[float, ...]:
+        return (self.start, 0.0)
 
 
 class TwoPhases(Schedule):

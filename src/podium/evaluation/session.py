@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,7 @@ class _Place:
 
     world: World
     max_tokens: int
-    act_limit_s: float
+    act_limit_s: float | None
 
     @classmethod
     def find(
@@ -105,14 +106,15 @@ class _Place:
             world, settings = config.world, {**(config.world_settings or {}), **settings}
         made = worlds.get(world or "", **settings)
         limit = max_tokens or (config.max_tokens if config else None) or made.max_tokens
-        return cls(made, limit, config.act_limit_s if config else 10.0)
+        return cls(made, limit, config.act_limit_s if config else None)
 
     def sample(self, target: str | Path, device: str, **counts: Any) -> list[list[Rollout]]:
         """Rollouts of a run's last checkpoint, or of a model, on held-out tasks."""
         _check_there(Path(target))
         policy = policies.load(_weights(target), device=device)
         driver = Driver(LocalSampler(policy), self.world, follow_up=policy.follow_up, act_limit_s=self.act_limit_s)
-        return held_out(driver, max_tokens=self.max_tokens, **counts)
+        with closing(self.world):
+            return held_out(driver, max_tokens=self.max_tokens, **counts)
 
 
 def _config(target: str | Path) -> Config | None:

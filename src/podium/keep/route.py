@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from podium.core.batch import Batch
-from podium.core.errors import within
+from podium.core.batch import Batch, Origin
+from podium.core.errors import PodiumError, nearest, within
 from podium.core.part import Columns, Keep, Need
 
-__all__ = ["RouteBySuccess", "RouteToTeacher"]
+__all__ = ["RejectGuided", "RouteByOrigin", "RouteBySuccess", "RouteSoftly", "RouteToTeacher"]
 
 
 class RouteBySuccess(Keep):
@@ -39,6 +39,35 @@ class RouteBySuccess(Keep):
         }
 
 
+class RouteSoftly(Keep):
+    """The more rollouts of a group have reward 1, the more they are reinforced and the less its demonstration imitated.
+
+    `rollout.weight.route` of its rollouts is own[k − 1] after k of them were solved, `rollout.imitation` of its
+    demonstrations given[k − 1]; k = 0 counts as 1, more than there are numbers as the last.
+    """
+
+    reference = "Hybrid Post-Training, https://arxiv.org/abs/2509.04419"
+    own: tuple[float, ...] = (0.0, 0.125, 0.25, 0.5, 1.0)
+    given: tuple[float, ...] = (1.0, 0.5, 0.25, 0.125, 0.0)
+
+    needs = ("rollout.reward", "rollout.demonstration")
+    provides = ("rollout.weight.route", "rollout.imitation")
+
+    def __post_init__(self) -> None:
+        if not self.own or not self.given or min(*self.own, *self.given) < 0:
+            raise PodiumError("RouteSoftly.own and .given need at least one number each, none of them negative.")
+
+    def __call__(self, batch: Batch) -> Columns:
+        demonstration = batch["rollout.demonstration"]
+        solved = batch.by("rollout", "group").agg.count((batch["rollout.reward"] == 1) & ~demonstration)
+        k = batch.spread((solved - 1).clamp(min=0), "group", "rollout")
+        own, given = (batch["rollout.reward"].new_tensor(x)[k.clamp(max=len(x) - 1)] for x in (self.own, self.given))
+        return {
+            "rollout.weight.route": own.masked_fill(demonstration, 1),
+            "rollout.imitation": given.where(demonstration, 0),
+        }
+
+
 class RouteToTeacher(Keep):
     """A wrong rollout for which a teacher has something to go by is distilled; every other one is reinforced."""
 
@@ -54,3 +83,36 @@ class RouteToTeacher(Keep):
     def __call__(self, batch: Batch) -> Columns:
         distilled = ~batch["rollout.correct"] & batch[self.available]
         return {"rollout.distilled": distilled, "rollout.reinforced": ~distilled}
+
+
+class RouteByOrigin(Keep):
+    """`token.foreign`: whether somebody else than the policy wrote a token; `token.own`: the others."""
+
+    origins: tuple[str, ...] = ("expert",)  # who else: expert, hint, copied, forced
+
+    needs = ("token.origin",)
+    provides = ("token.foreign", "token.own")
+
+    def __post_init__(self) -> None:
+        for name in self.origins:
+            if name not in Origin.__members__:
+                raise PodiumError(
+                    f"RouteByOrigin.origins: {name!r} writes no tokens. {nearest(name, Origin.__members__)}"
+                )
+
+    def __call__(self, batch: Batch) -> Columns:
+        origin = batch["token.origin"]
+        foreign = sum((origin == Origin[name] for name in self.origins), origin != origin)
+        return {"token.foreign": foreign, "token.own": ~foreign}
+
+
+class RejectGuided(Keep):
+    """Leave guided rollouts that are wrong out of the loss; they still count in the statistics of their group."""
+
+    reference = "ICPO: In-Context Steered Policy Optimization, https://arxiv.org/abs/2510.26519"
+
+    needs = ("rollout.guided", "rollout.correct")
+    provides = ("rollout.keep.rejected",)
+
+    def __call__(self, batch: Batch) -> Columns:
+        return {"rollout.keep.rejected": ~batch["rollout.guided"] | batch["rollout.correct"].bool()}

@@ -4,6 +4,7 @@ from podium.methods.actor_critic import ppo, tppo
 from podium.methods.agents import dr_kernel, himac, mars, slea_rl, vspo_prs
 from podium.methods.baselines import canon, copo, lite_ppo, mc_grpo, ngrpo, v0_5
 from podium.methods.branching import arpo, pivotrl, turn_control
+from podium.methods.budgets import dars, v0, xrpo
 from podium.methods.catalogue import CATALOGUE, Entry, get, recipe
 from podium.methods.certainty import ucas, verl_effective_rank
 from podium.methods.classify import drpo, pacs, real, reg_grpo
@@ -25,17 +26,25 @@ from podium.methods.entropy_control import (
     spine,
 )
 from podium.methods.exploration import empg, epo, igpo, infopo
+from podium.methods.forest import arrol, cure, deepsearch, rose, spo
 from podium.methods.group import dapo, dr_grpo, gpg, grpo, opo, rloo
+from podium.methods.guidance import ampo, icpo, r3, rgr_grpo, ruscarl, scope
 from podium.methods.hierarchy import archer, hiper
+from podium.methods.hints import adhint, ghpo, hill, sage, scaf_grpo, seele
 from podium.methods.latent import rlfr
 from podium.methods.length import dler
 from podium.methods.likelihood import likelihood_reward
+from podium.methods.prefixes import prefix_grouper
 from podium.methods.probes import spae
 from podium.methods.process import implicit_prm, prl
 from podium.methods.ratio import cispo, gspo
 from podium.methods.raw_text import refine
 from podium.methods.reinforce import reinforce, reinforce_plus_plus, remax
+from podium.methods.replaying import skywork_r1v2, spear
 from podium.methods.risk import riskpo
+from podium.methods.scaling import t1
+from podium.methods.selection import drive, insight, one_shot_rlvr, rulereasoner, vade
+from podium.methods.semi_supervised import trapo
 from podium.methods.shaping import entropy_exchange_shaping, hicra, pear, two_stage_negative
 from podium.methods.single_stream import spo_single_stream
 from podium.methods.states import gigpo, hgpo, salt
@@ -54,7 +63,7 @@ from podium.methods.tokens import (
 from podium.methods.trust_region import bpo, etr, luspo
 from podium.methods.turn_updates import seeupo, st_ppo
 from podium.methods.valuation import rover
-from podium.methods.votes import ttrl
+from podium.methods.votes import ettrl, ttrl, ttrv
 
 __all__ = [
     "CATALOGUE",
@@ -62,11 +71,14 @@ __all__ = [
     "Entry",
     "a_grae",
     "ace",
+    "adhint",
     "adora",
     "agentflow",
+    "ampo",
     "archer",
     "ares_aepo",
     "arpo",
+    "arrol",
     "bpo",
     "calibrl",
     "canon",
@@ -76,12 +88,16 @@ __all__ = [
     "combine",
     "confucius3_math",
     "copo",
+    "cure",
     "d3s",
     "dapo",
+    "dars",
     "dcpo_distribution",
+    "deepsearch",
     "dler",
     "dr_grpo",
     "dr_kernel",
+    "drive",
     "drpo",
     "earl_rtl",
     "empg",
@@ -89,8 +105,10 @@ __all__ = [
     "entropy_exchange_shaping",
     "epo",
     "etr",
+    "ettrl",
     "gcpo_geometryzero",
     "get",
+    "ghpo",
     "gigpo",
     "gpg",
     "grao",
@@ -100,12 +118,15 @@ __all__ = [
     "hgpo",
     "hicra",
     "high_entropy_tokens",
+    "hill",
     "himac",
     "hiper",
     "hpt",
+    "icpo",
     "igpo",
     "implicit_prm",
     "infopo",
+    "insight",
     "invisible_leash",
     "iterresearch_eapo",
     "light_if",
@@ -118,14 +139,17 @@ __all__ = [
     "matchtir",
     "mc_grpo",
     "ngrpo",
+    "one_shot_rlvr",
     "opo",
     "pacs",
     "pear",
     "pivotrl",
     "ppo",
+    "prefix_grouper",
     "prl",
     "progrpo",
     "qwenlong_aepo",
+    "r3",
     "rapo_forward_kl",
     "real",
     "recipe",
@@ -134,31 +158,48 @@ __all__ = [
     "reinforce",
     "reinforce_plus_plus",
     "remax",
+    "rgr_grpo",
     "riskpo",
     "rlfr",
     "rloo",
     "rlvmr",
+    "rose",
     "rover",
+    "rulereasoner",
+    "ruscarl",
     "safe_control",
+    "sage",
     "salt",
+    "scaf_grpo",
+    "scope",
+    "seele",
     "seeupo",
     "siren",
+    "skywork_r1v2",
     "slea_rl",
     "spae",
+    "spear",
     "spine",
+    "spo",
     "spo_single_stream",
     "srgpo",
     "srpo",
     "st_ppo",
     "steer",
+    "t1",
     "think_rm",
     "tppo",
+    "trapo",
     "ttrl",
+    "ttrv",
     "turn_control",
     "two_stage_negative",
     "ucas",
     "unlikeliness_reward",
+    "v0",
     "v0_5",
+    "vade",
     "verl_effective_rank",
     "vspo_prs",
+    "xrpo",
 ]

@@ -163,7 +163,7 @@ def vspo_prs(
         "vspo-prs",
         rollout=Sample(n=n),
         reward=(marks, ProgressiveReward()) if stages else (),
-        advantage=Normalize(),
+        advantage=Normalize(singleton="zero"),
         shape=(ReplaceFlat(), SmoothCopies(smoothing)),
         objective=(PolicyGradient(clip=Clip(0.2, 0.2), aggregate=aggregate),),
     )

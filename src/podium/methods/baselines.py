@@ -6,7 +6,7 @@ from typing import Any
 
 from podium.advantage import Halves, Normalize, ShrunkBaseline, SuccessPrior
 from podium.core.errors import PodiumError
-from podium.core.method import Method
+from podium.core.method import Method, Role
 from podium.core.schedule import Number, Restarts
 from podium.core.watch import Watch
 from podium.keep import DropSolved
@@ -15,6 +15,7 @@ from podium.methods.group import anchored
 from podium.objective import KL, Aggregate, Clip, PolicyGradient, Updates
 from podium.reward import Signed
 from podium.rollout import Sample, SampleMore
+from podium.select import ScoreHistory
 from podium.shape import ConsistencyBlend, DropPivot, Rescale
 
 __all__ = ["canon", "copo", "lite_ppo", "mc_grpo", "ngrpo", "v0_5"]
@@ -115,25 +116,32 @@ def v0_5(
     most: int = 16,
     cost: float = 0.0039,
     prior: str = "history",
+    value: str | None = None,
+    support: int = 8,
     clip_low: float = 0.2,
     clip_high: float = 0.28,
 ) -> Method:
     """Rewards ±1, k rollouts with mean v, prior V: D² = max(0, (v − V)² − 1/k), w = D²/(D² + 1/k), A = r − (w·v +
     (1 − w)·V). One more rollout is sampled while that takes more than `cost` off D²·(1/k)/(D² + 1/k), up to `most`.
 
-    The paper's prior is a frozen generalist value model. Here `group.prior` comes from the task's own history of
-    success (`prior="history"`), or from a memory of yours that writes it (`prior="own"`). With V = v it is Dr. GRPO's
-    advantage on rewards of ±1; a std of the batch is `| shape.Whiten(level="rollout")`.
+    The paper's prior is a frozen generalist value model: `value` is the directory of one, which reads the scores of
+    the last `support` tasks and the task (`podium values RUN --out DIR` trains it). Without one `group.prior` comes
+    from the task's own history of success (`prior="history"`), or from a memory of yours that writes it
+    (`prior="own"`). With V = v it is Dr. GRPO's advantage on rewards of ±1; a std of the batch is
+    `| shape.Whiten(level="rollout")`.
     """
     if prior not in ("history", "own"):
         raise PodiumError(f"v0-5: prior = {prior!r} is not 'history' or 'own'.")
+    guessed = (ScoreHistory(reader="value", support=support),) if value else (SuccessPrior(),)
+    memories = guessed if prior == "history" else ()
     return Method(
         "v0-5",
         rollout=SampleMore(n=n, most=most, cost=cost),
         reward=(Signed(),),
         advantage=ShrunkBaseline(),
         objective=(PolicyGradient(clip=Clip(clip_low, clip_high)),),
-        memories=(SuccessPrior(),) if prior == "history" else (),
+        memories=memories,
+        roles=(Role("value", source=value),) if value else (),
     )
 
 

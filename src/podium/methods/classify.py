@@ -17,7 +17,7 @@ from podium.objective import (
     Term,
     Updates,
 )
-from podium.rollout import Sample
+from podium.rollout import Augmented, Sample, TaskDifficulty
 
 __all__ = ["drpo", "pacs", "real", "reg_grpo"]
 
@@ -125,9 +125,12 @@ def drpo(
     summary="Regress the standardised log-ratio of each rollout on its standardised reward: no clip, no minimum.",
     citation="DeepVideo-R1: Difficulty-aware Regressive GRPO, https://github.com/mlvlab/DeepVideoR1",
     family="objective",
+    presets={"plain": {"augment": False}},
 )
 def reg_grpo(
     n: int = 8,
+    augment: bool = True,
+    window: int = 16,
     kl: float = 0.04,
     epsilon: float = 1e-4,
     scale: float | None = None,
@@ -140,8 +143,11 @@ def reg_grpo(
 
     On-policy the first gradient is divided by epsilon alone: it is large, and rests on the clipped gradient norm; a
     number as `scale` stands in for std rho + epsilon instead. The loss is 0 for rho any increasing affine function of
-    the rewards, so nothing but the KL and the few updates bound a step. The paper's hints and corrupted inputs for
-    tasks that are too hard or too easy are not part of this recipe.
+    the rewards, so nothing but the KL and the few updates bound a step.
+
+    With `augment`, a task whose mean reward at its last visit was d below that of the last `window` iterations is shown
+    the first share d of a solution's lines, one that was above it a question with that share of its words masked.
+    `reg-grpo@plain` does without.
     """
     term = RolloutRegression(
         1.0 if scale is None else scale,
@@ -152,7 +158,8 @@ def reg_grpo(
     )
     method = Method(
         "reg-grpo",
-        rollout=Sample(n=n),
+        rollout=Augmented(n=n) if augment else Sample(n=n),
+        memories=(TaskDifficulty(window),) if augment else (),
         advantage=Normalize(epsilon=epsilon, singleton="zero"),
         objective=(term,),
         updates=Updates(epochs=epochs, mini_batches=mini_batches),

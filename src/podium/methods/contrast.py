@@ -8,9 +8,11 @@ from podium.methods.catalogue import recipe
 from podium.methods.group import anchored
 from podium.objective import KL, Clip, PolicyGradient
 from podium.reward import Bonus, ContrastiveFeature, LengthBonus, Marked
-from podium.rollout import Sample
+from podium.rollout import Contrasted, Sample
 
 __all__ = ["gcpo_geometryzero"]
+
+ASKS = ("Use an auxiliary construction, between <aux> and </aux>.", "Do not use auxiliary constructions.")
 
 
 @recipe(
@@ -21,6 +23,7 @@ __all__ = ["gcpo_geometryzero"]
 )
 def gcpo_geometryzero(
     n: int = 8,
+    asks: tuple[str, str] | None = ASKS,
     feature: str = r"<aux>",
     layout: str = r"(?m)^answer:",
     margin: float = 0.1,
@@ -35,12 +38,13 @@ def gcpo_geometryzero(
     sign of the accuracy with the feature − without, in each group, where it exceeds `margin`; then GRPO with k3.
 
     `feature` and `layout` are patterns looked for in the answer. A group in which all use the feature, or none does,
-    has m = 0; to have both is a matter of prompts. The paper's weights and margin are not known. margin ≥ 1 is GRPO
-    with format and length rewards; m = 1 throughout would be an unconditional reward for the tool.
+    has m = 0: so that both occur, half of the group is asked to use it and half not to (`asks`; None: nobody is asked),
+    and trained as asked. The paper's weights and margin are not known. margin ≥ 1 is GRPO with format and length
+    rewards; m = 1 throughout would be an unconditional reward for the tool.
     """
     method = Method(
         "gcpo-geometryzero",
-        rollout=Sample(n=n),
+        rollout=Sample(n=n) if asks is None else Contrasted(n=n, asks=asks),
         reward=(
             Marked((("feature", feature), ("format", layout))),
             ContrastiveFeature("rollout.feature", margin=margin, weight=feature_weight),

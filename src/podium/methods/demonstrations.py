@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from podium.advantage import Normalize
 from podium.core.method import Method
+from podium.core.part import Keep
 from podium.core.watch import Watch
-from podium.keep import RouteBySuccess
+from podium.evaluation.wins import ReferenceWins
+from podium.keep import RouteBySuccess, RouteSoftly
 from podium.methods.catalogue import recipe
-from podium.objective import Aggregate, Clip, Entropy, Guide, Likelihood, PolicyGradient, Updates
+from podium.objective import Aggregate, Clip, Entropy, Guide, Likelihood, PolicyGradient, Shaped, Term, Updates
 from podium.rollout import Sample
 from podium.shape import AlignExpert, Contrast
 
@@ -19,7 +21,7 @@ __all__ = ["calibrl", "grao", "hpt"]
     summary="Task by task: reinforce the rollouts where enough of them are right, imitate a demonstration elsewhere.",
     citation="Lv et al. 2025, Towards a Unified View of LLM Post-Training, https://arxiv.org/abs/2509.04419",
     family="hybrid",
-    presets={"llama": {"gate": 2}, "small": {"sft": 0.3}},
+    presets={"llama": {"gate": 2}, "small": {"sft": 0.3}, "soft": {"soft": True}},
 )
 def hpt(
     n: int = 8,
@@ -28,6 +30,8 @@ def hpt(
     clip: float | None = None,
     max_length: int = 8192,
     entropy: float = 0.001,
+    soft: bool = False,
+    gamma: float = 0.1,
     style: str = "short",
 ) -> Method:
     """solved = rollouts with reward 1. solved > gate: Σ −A·r / max_length over the rollouts, A = r_i − mean, without
@@ -36,22 +40,31 @@ def hpt(
 
     gate = −1 is Dr. GRPO summed over rollouts, gate = n imitation alone. An update whose gradient
     norm exceeds 80 is skipped. The release sums over the rollouts of a micro-batch, this over those of the update.
+    `hpt@soft`, in the release too, has no gate: the rollouts weigh 0, 1/8, 1/4, 1/2, 1 after 1, 2, 3, 4, 5 or more were
+    solved, −log π of the demonstration 1, 1/2, 1/4, 1/8, 0, and −A p / (p + gamma) is added for it throughout.
     """
+    whole = Aggregate(f"token sum / {max_length}")
+    surrogate = PolicyGradient(clip=None if clip is None else Clip(clip, clip), aggregate=whole)
+    imitate = Likelihood(coefficient=sft)
+    routes: Keep
+    terms: tuple[Term, ...]
+    if soft:
+        shaped = Shaped(gamma, where="rollout.demonstration", aggregate=whole)
+        imitate = imitate.replace(where="rollout.demonstration", weight="rollout.imitation")
+        routes, terms = RouteSoftly(), (surrogate.replace(where="rollout.sampled"), shaped, imitate)
+        watched = Watch("rollout.imitation", where="rollout.demonstration")
+    else:
+        routes = RouteBySuccess(gate)
+        terms = (surrogate.replace(where="rollout.reinforced"), imitate.replace(where="rollout.imitated"))
+        watched = Watch("group.imitated")
     method = Method(
         "hpt",
         rollout=Sample(n=n, demonstrations=(style,)),
-        keep=(RouteBySuccess(gate),),
+        keep=(routes,),
         advantage=Normalize(scale="none"),
-        objective=(
-            PolicyGradient(
-                clip=None if clip is None else Clip(clip, clip),
-                where="rollout.reinforced",
-                aggregate=Aggregate(f"token sum / {max_length}"),
-            ),
-            Likelihood(where="rollout.imitated", coefficient=sft),
-        ),
+        objective=terms,
         updates=Updates(skip_above=80.0),
-        evaluate=(Watch("group.imitated"),),
+        evaluate=(watched,),
     )
     return method if entropy == 0 else method | Entropy(coefficient=entropy)
 
@@ -112,6 +125,7 @@ def grao(
 
     Over the rollouts alone Σ A_i = 0, so the last part is lam times the first; with `reference_in_statistics` it acts
     on its own. beta = lam = 0 is on-policy GRPO with a sequence mean. Where all rewards are equal they are not divided.
+    `wins` in the metrics is the share of rollouts that beat the reference answer (RAS).
     """
     by_answer = Aggregate("token mean, rollout mean, group mean")
     summed = Aggregate("token mean, rollout sum, group mean")
@@ -126,5 +140,5 @@ def grao(
             PolicyGradient(ratio="none", where="rollout.demonstration", coefficient=beta, aggregate=by_answer),
             PolicyGradient(ratio="none", advantage="advantage.contrast", coefficient=lam, aggregate=summed),
         ),
-        evaluate=(Watch("rollout.advantage", where="rollout.demonstration"),),
+        evaluate=(Watch("rollout.advantage", where="rollout.demonstration"), ReferenceWins()),
     )

@@ -5,11 +5,13 @@ from __future__ import annotations
 from podium.advantage import HierarchicalGAE
 from podium.core.method import Method, Role
 from podium.core.schedule import Steps
+from podium.keep import Transitions
 from podium.methods.catalogue import recipe
 from podium.objective import (
     KL,
     Aggregate,
     Clip,
+    CriticFirst,
     PlanValueLoss,
     PlanValues,
     PolicyGradient,
@@ -75,20 +77,32 @@ def hiper(
     summary="A critic of whole turns learns by temporal differences; within a turn the policy follows its advantage.",
     citation="ArCHer: Training Language Model Agents via Hierarchical Multi-Turn RL, https://arxiv.org/abs/2402.19446",
     family="turns",
-    presets={"token-baseline": {"token_baseline": True}},
+    presets={
+        "token-baseline": {"token_baseline": True},
+        "release": {"critic_epochs": 50, "warmup": 20, "memory": 100_000},
+    },
 )
 def archer(
-    n: int = 4, gamma: float = 0.95, tau: float = 0.1, epochs: int = 3, warmup: int = 0, token_baseline: bool = False
+    n: int = 4,
+    gamma: float = 0.95,
+    tau: float = 0.1,
+    epochs: int = 3,
+    critic_epochs: int | None = None,
+    warmup: int = 0,
+    memory: int | None = None,
+    token_baseline: bool = False,
 ) -> Method:
     """Q_j ← r + gamma · V̄_j(next turn), V_j ← Q̄_j(this turn), j = 1, 2, by squared errors; the barred ones are a copy
     that follows by `tau` after each update. The policy's loss is −mean of A · Σ log π over the tokens of a turn, with
     A = min Q − min V; with `token_baseline` A − b_t, b a head that learns A.
 
-    The release keeps 100,000 transitions, trains the critic for 50 epochs an iteration and the policy for 3 after 20
-    iterations without it (`warmup`), and acts anew from stored states. Here both learn from the turns of the iteration,
-    whose actions are the policy's own, for `epochs`; the critic has the policy's body instead of an encoder of its own.
+    Here critic and policy learn together for `epochs` from the turns of the iteration. `critic_epochs` lets the critic
+    learn alone first; `memory` keeps so many turns, of which Q also learns, while V and the policy keep to the policy's
+    own actions; in the first `warmup` iterations the policy rests. `archer@release` has all three (50, 100,000, 20).
+    The release acts anew from stored states, and its critic has an encoder of its own: here it has the policy's body.
     """
-    actor = PolicyGradient("none", aggregate=Aggregate("token sum, turn mean"))
+    fresh = None if memory is None else "group.fresh"
+    actor = PolicyGradient("none", aggregate=Aggregate("token sum, turn mean"), where=fresh)
     return Method(
         "archer",
         rollout=Sample(n=n),
@@ -97,10 +111,11 @@ def archer(
         shape=(TokenBaseline(),) if token_baseline else (),
         objective=(
             actor.replace(coefficient=Steps((0.0, 1.0), (0, warmup))) if warmup else actor,
-            TurnCriticLoss(),
-            *((TokenBaselineLoss(),) if token_baseline else ()),
+            TurnCriticLoss(None if memory is None else gamma),
+            *((TokenBaselineLoss(where=fresh),) if token_baseline else ()),
         ),
-        updates=Updates(epochs=epochs),
+        updates=Updates(epochs=epochs) if critic_epochs is None else CriticFirst(epochs, critic_epochs=critic_epochs),
+        memories=() if memory is None else (Transitions(memory),),
         roles=(
             Role("critic", heads=5 if token_baseline else 4),
             Role("target", source="critic", decay=1 - tau),

@@ -17,10 +17,10 @@ from podium.core.signal import Signal
 from podium.objective.surrogate import NOW
 from podium.objective.term import Aggregate, Term
 
-__all__ = ["GroupContrast", "GroupSoftmax", "RolloutLogistic", "RolloutRegression"]
+__all__ = ["GroupContrast", "GroupSoftmax", "RolloutLogistic", "RolloutRegression", "Scored"]
 
 
-class _Scored(Term):
+class Scored(Term):
     """Rollout k scores s_k = mean (or sum) over its tokens of log π − log π_old (or of log π).
 
     Its logit is s_k / τ, centred and scaled within the group by choice.
@@ -83,7 +83,7 @@ class _Scored(Term):
         return right, wrong, groups.any(right) & groups.any(wrong)
 
 
-class GroupSoftmax(_Scored):
+class GroupSoftmax(Scored):
     """log(1 + Σ_right e^{−s/τ}) + log(1 + Σ_wrong e^{s/τ}) per group that has both; 0 for the others.
 
     `anchor=False` is log(1 + Σ_right e^{−s/τ} · Σ_wrong e^{s/τ}), which compares the classes with each other only.
@@ -109,7 +109,7 @@ class GroupSoftmax(_Scored):
         return torch.where(mixed, value, torch.zeros_like(value))
 
 
-class GroupContrast(_Scored):
+class GroupContrast(Scored):
     """−Σ_right w_i s_i + τ log Σ_wrong e^{s_j/τ} per group that has both, 0 for the others; w ∝ e^{(1 − n_i/L)/λ}.
 
     Length only shares out the weight among the right answers: a short one is raised more, none is pushed down.
@@ -158,7 +158,7 @@ class GroupContrast(_Scored):
         return {"mixed_groups": mixed, "margin": (groups.mean(s, right) - groups.mean(s, wrong)).where(mixed, 0)}
 
 
-class RolloutLogistic(_Scored):
+class RolloutLogistic(Scored):
     """Binary cross-entropy of σ(logit) against the label: whether the reward is 1."""
 
     reference = (
@@ -200,7 +200,7 @@ class RolloutLogistic(_Scored):
         return {"predicted": ((self.logits(batch) > 0) == (batch["rollout.reward"] == 1)).to(batch.dtype)}
 
 
-class RolloutRegression(_Scored):
+class RolloutRegression(Scored):
     """(A − logit)²: the policy's log-ratio is fitted to the advantage. Groups in which A does not vary are out."""
 
     reference = "Reg-GRPO, https://github.com/mlvlab/DeepVideoR1"

@@ -83,12 +83,17 @@ class KL(Term):
 class Likelihood(Term):
     """−log π: imitation of the trained tokens."""
 
+    weight: str | None = None  # a column that multiplies it
+
     @property
     def needs(self) -> tuple[Need, ...]:
-        return (NOW,)
+        return (NOW,) if self.weight is None else (NOW, self.weight)
 
     def loss(self, batch: Batch) -> Tensor:
-        return -batch[NOW]
+        loss: Tensor = -batch[NOW]
+        if self.weight is None:
+            return loss
+        return loss * batch.spread(batch[self.weight], batch.name(self.weight).partition(".")[0], "token")
 
 
 class ValueLoss(Term):

@@ -100,13 +100,12 @@ class PolicyGradient(Term):
     ratio: str = "token"  # none, token, turn, sequence, or another level
     clip: Bounds | None = None  # a Clip, or a Target instead
     advantage: str = "advantage"  # the column that credits the tokens
-    behaviour: str = "old"  # whose log-probabilities stand below: old or sampler
+    behaviour: str = "old"  # whose log-probabilities stand below: old, sampler, or a role as it was before the updates
     clamp: float = 20.0  # log-ratios are held within ± this
     shared: bool = False  # whether the gradient of a span's ratio goes to all of its tokens, whoever's advantage it is
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of(self, "behaviour", ("old", "sampler"))
         if self.shared and self.ratio in ("none", "token"):
             raise PodiumError(f"PolicyGradient(ratio={self.ratio!r}) has no spans whose gradient could be shared.")
         within(self, "clamp", 0, open_low=True)

@@ -36,6 +36,18 @@ def read(batch: Batch, heads: dict[str, Signal], tokens: Tensor) -> dict[str, Te
     return {n: batch.reduce(batch[heads[n]], "token", "turn", "sum", where=places[n]) for n in HEADS}
 
 
+def bootstrapped(batch: Batch, after: Tensor, gamma: float) -> Tensor:
+    """[turn] r + (1 − done) · gamma · V̄ of what comes after."""
+    return batch["turn.reward"] + gamma * after.where(~batch["turn.done"], 0)
+
+
+def targets(batch: Batch, gamma: float) -> dict[str, Tensor]:
+    """[turn] what each head learns: y_j for Q_j, Q̄_j for V_j; the two chains never mix."""
+    slow = read(batch, TARGET, batch.action)
+    wanted = {f"q{j}": bootstrapped(batch, batch.shift(slow[f"v{j}"], "turn", by=-1), gamma) for j in (1, 2)}
+    return wanted | {f"v{j}": slow[f"q{j}"] for j in (1, 2)}
+
+
 class TurnCritic(Reward):
     """`turn.q1`, `turn.v1`, …: what the critic says of each turn; and the targets that it learns from.
 
@@ -54,14 +66,11 @@ class TurnCritic(Reward):
 
     def targets(self, batch: Batch, after: Tensor) -> Tensor:
         """[turn] r + (1 − done) · gamma · V̄ of what comes after."""
-        return batch["turn.reward"] + self.gamma * after.where(~batch["turn.done"], 0)
+        return bootstrapped(batch, after, float(self.gamma))
 
     def __call__(self, batch: Batch) -> Columns:
-        slow = read(batch, TARGET, batch.action)
-        target = {f"q{j}": self.targets(batch, batch.shift(slow[f"v{j}"], "turn", by=-1)) for j in (1, 2)}
-        target |= {f"v{j}": slow[f"q{j}"] for j in (1, 2)}
         values = {f"turn.{name}": value for name, value in read(batch, OLD, batch.action).items()}
-        return values | {f"turn.{name}.target": target[name] for name in HEADS}
+        return values | {f"turn.{name}.target": x for name, x in targets(batch, float(self.gamma)).items()}
 
 
 class TurnQ(Advantage):
@@ -78,23 +87,46 @@ class TurnQ(Advantage):
 
 
 class TurnCriticLoss(Term):
-    """Σ_j (Q_j − y_j)² + (V_j − Q̄_j)² for each turn."""
+    """Σ_j (Q_j − y_j)² + (V_j − Q̄_j)² for each turn.
+
+    With `gamma` the targets are computed before the updates of an iteration, also for rollouts that a memory brings
+    back. V learns from the policy's own actions, so only from the fresh ones.
+    """
 
     reference = REFERENCE
     level = "turn"
+    gamma: Number | None = None  # None: the targets are the columns of `TurnCritic`
     aggregate: Aggregate = field(default=Aggregate("turn mean"), kw_only=True)
     trains: str = field(default="critic", kw_only=True)
 
-    needs = (*NOW.values(), *(f"turn.{name}.target" for name in HEADS))
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within(self, "gamma", 0, 1, optional=True)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        if self.gamma is None:
+            return (*NOW.values(), *(f"turn.{name}.target" for name in HEADS))
+        return (*NOW.values(), *TARGET.values(), "turn.reward", "turn.done", "group.fresh")
 
     @property
     def couples(self) -> str:
         return "rollout"
 
+    def targets(self, batch: Batch) -> dict[str, Tensor]:
+        """[turn] what each head learns."""
+        if self.gamma is None:
+            return {name: batch[f"turn.{name}.target"] for name in HEADS}
+        return targets(batch, float(self.gamma))
+
     def errors(self, batch: Batch) -> dict[str, Tensor]:
         """[turn] the squared error of each head."""
-        values = read(batch, NOW, batch.trained("token"))
-        return {name: (value - batch[f"turn.{name}.target"]).square() for name, value in values.items()}
+        wanted, values = self.targets(batch), read(batch, NOW, batch.trained("token"))
+        errors = {name: (value - wanted[name]).square() for name, value in values.items()}
+        if self.gamma is None:
+            return errors
+        fresh = batch.spread(batch["group.fresh"], "group", "turn")
+        return {name: error if name.startswith("q") else error.where(fresh, 0) for name, error in errors.items()}
 
     def loss(self, batch: Batch) -> Tensor:
         return torch.stack(list(self.errors(batch).values())).sum(0)

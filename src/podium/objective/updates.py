@@ -12,7 +12,7 @@ from podium.core.errors import one_of, within
 from podium.core.part import Part
 from podium.core.schedule import Number
 
-__all__ = ["Score", "Updates"]
+__all__ = ["CriticFirst", "Score", "Updates"]
 
 Score = Callable[[Batch], Tensor]  # [token] the log-probabilities under the policy as it is when asked
 
@@ -35,6 +35,11 @@ class Updates(Part):
         within(self, "skip_above", 0, open_low=True, optional=True)
         one_of(self, "unit", ("group", "rollout"))
 
+    @property
+    def single(self) -> bool:
+        """Whether a batch is trained in one optimiser step, at which the old policy is still the current one."""
+        return self.epochs * self.mini_batches == 1
+
     def __call__(self, batch: Batch, score: Score | None = None) -> Iterator[Batch]:
         """The batches of the successive optimiser steps: units that are not to be trained are in none.
 
@@ -50,3 +55,23 @@ class Updates(Part):
         if self.shuffle and self.mini_batches > 1:
             return units[torch.argsort(batch.random(self.unit, f"updates.{epoch}")[units])]
         return units
+
+
+class CriticFirst(Updates):
+    """`critic_epochs` passes in which all learn but the policy, then `epochs` in which the policy alone does."""
+
+    reference = "ArCHer, https://github.com/YifeiZhou02/ArCHer"
+    critic_epochs: int = 50
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within(self, "critic_epochs", 1)
+
+    @property
+    def single(self) -> bool:
+        return False
+
+    def __call__(self, batch: Batch, score: Score | None = None) -> Iterator[Batch]:
+        for epochs, policy in ((self.critic_epochs, False), (self.epochs, True)):
+            for update in Updates.__call__(self.replace(epochs=epochs), batch, score):
+                yield update.with_columns({"batch.update.policy": torch.tensor([policy], device=batch.device)})

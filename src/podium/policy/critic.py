@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
 import torch
@@ -35,8 +35,9 @@ class Critic(Policy):
         self.value_head = value_head
 
     @property
-    def _value_head(self) -> nn.Module:
-        return self.value_head
+    def _value_head(self) -> Callable[[Tensor], Tensor]:
+        dtype = next(self.value_head.parameters()).dtype  # which may be wider than that of the states
+        return lambda hidden: self.value_head(hidden.to(dtype))
 
     def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
         yield from self.model.named_parameters()

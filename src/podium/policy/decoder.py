@@ -7,7 +7,6 @@ static key-value cache (sampling). Both give the logits of the module's own forw
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -15,15 +14,21 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from podium.policy.cuda import block as fused
+from podium.policy.cuda import head
+from podium.policy.layers import Both, Layer, gated, normed
 from podium.policy.native import ops
 from podium.policy.native.step import NativeCache, NativeStep, fits, usable
 from podium.policy.pack import Packed
+from podium.policy.rope import Rope
 from podium.policy.step import Cache, Step
+from podium.policy.working import Working
 
-__all__ = ["Decoder", "Joint", "KeyValues", "unsupported"]
+__all__ = ["Decoder", "KeyValues", "unsupported"]
 
 FAMILIES = ("llama", "qwen2", "qwen3")
 ROPES = ("default", "linear", "llama3", "yarn")  # frequencies that do not depend on the sequence's length
+SHARED = 16  # tokens: a shared piece is one more part of every attention on a GPU
 WEIGHTS = 1 << 26  # attention weights that a pass through the kernels may keep
 KeyValues = list[tuple[Tensor, Tensor]]  # per layer: keys and values [nodes, key-value heads, head size]
 
@@ -43,166 +48,24 @@ def unsupported(model: nn.Module) -> str | None:
     return None
 
 
-class _Joined(torch.autograd.Function):
-    """y = x Wᵀ for a weight whose parts are the storage of several parameters, which receive their own gradients."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, *parts: Tensor) -> Tensor:
-        ctx.save_for_backward(x, weight)
-        ctx.sizes = [p.shape[0] for p in parts]
-        return F.linear(x, weight)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        x, weight = ctx.saved_tensors
-        (g,) = grads
-        gx = g @ weight if ctx.needs_input_grad[0] else None
-        if not any(ctx.needs_input_grad[2:]):
-            return (gx, None, *[None] * len(ctx.sizes))
-        return (gx, None, *(g.t() @ x).split(ctx.sizes))
-
-
-class _Norm(torch.autograd.Function):
-    """y = w · x / √(mean x² + ε), in float32 but for the last product, as the families' own norms."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, eps: float) -> Tensor:
-        wide = x.float()
-        scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
-        normed = (wide * scale).to(x.dtype)
-        ctx.save_for_backward(normed, scale, weight)
-        return normed * weight
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        normed, scale, weight = ctx.saved_tensors
-        (g,) = grads
-        g_weight = (g * normed).flatten(0, -2).sum(0) if ctx.needs_input_grad[1] else None
-        inner = g * weight
-        along = (inner * normed).mean(-1, keepdim=True)
-        return torch.addcmul(inner, normed, along, value=-1).mul(scale).to(g.dtype), g_weight, None
-
-
-class _Gated(torch.autograd.Function):
-    """y = silu(a) · b for x = [a, b]."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        gate, up = x.chunk(2, -1)
-        active = F.silu(gate)
-        ctx.save_for_backward(x, active)
-        return active * up
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Tensor:
-        x, active = ctx.saved_tensors
-        (g,) = grads
-        gate, up = x.chunk(2, -1)
-        out = torch.empty_like(x)
-        g_gate, g_up = out.chunk(2, -1)
-        torch.mul(g, active, out=g_up)
-        g_gate.copy_(torch.ops.aten.silu_backward(g * up, gate))
-        return out
-
-
-class Joint:
-    """Linear layers that read the same input, as one matrix product.
-
-    Their weights are moved into one tensor and the parameters become views of it, so there is still one copy of them.
-    """
-
-    def __init__(self, modules: Sequence[nn.Module]) -> None:
-        self.modules = list(modules)
-        self.plain = all(type(m) is nn.Linear for m in self.modules)
-        self.weight = torch.empty(0)
-        self.bias: Tensor | None = None
-        if self.plain:
-            self._join()
-
-    def _join(self) -> None:
-        with torch.inference_mode(False), torch.no_grad():  # parameters must stay fit for training
-            self.weight = self._one([m.weight for m in self.modules])
-            self.bias = self._one([m.bias for m in self.modules]) if self.modules[0].bias is not None else None
-
-    @staticmethod
-    def _one(parts: list[Any]) -> Tensor:
-        whole = torch.cat([p.data for p in parts])
-        for part, piece in zip(parts, torch.split(whole, [p.shape[0] for p in parts]), strict=True):
-            part.data = piece
-        return whole
-
-    def settle(self) -> None:
-        """Join again if someone has given the parameters other storage, as moving a model does."""
-        if not self.plain:
-            return
-        place = self.weight.data_ptr()
-        for m in self.modules:
-            weight: Any = m.weight
-            if weight.data_ptr() != place or weight.dtype != self.weight.dtype:
-                self._join()
-                return
-            place += weight.numel() * weight.element_size()
-
-    def __call__(self, x: Tensor) -> Tensor:
-        if not self.plain:  # adapters: each layer knows best
-            return torch.cat([m(x) for m in self.modules], -1)
-        if not torch.is_grad_enabled():
-            return F.linear(x, self.weight, self.bias)
-        y: Tensor = _Joined.apply(x, self.weight, *[m.weight for m in self.modules])  # type: ignore[no-untyped-call]
-        biases: list[Any] = [m.bias for m in self.modules]
-        return y if self.bias is None else y + torch.cat(biases)
-
-
-class Both:
-    """A norm's weight followed by as many zeros, for the norm of [x, −x]. The parameter becomes a view of it."""
-
-    def __init__(self, norm: Any) -> None:
-        self.norm = norm
-        self.weight = torch.empty(0)
-        self._widen()
-
-    def _widen(self) -> None:
-        with torch.inference_mode(False), torch.no_grad():
-            own = self.norm.weight.data
-            self.weight = torch.cat([own, torch.zeros_like(own)])
-            self.norm.weight.data = self.weight[: own.shape[0]]
-
-    def settle(self) -> None:
-        own = self.norm.weight
-        if own.data_ptr() != self.weight.data_ptr() or own.dtype != self.weight.dtype:
-            self._widen()
-
-
-class _Layer:
-    """One block's parameters and how they are applied."""
-
-    def __init__(self, block: Any) -> None:
-        attention, mlp = block.self_attn, block.mlp
-        self.block = block
-        self.qkv = Joint([attention.q_proj, attention.k_proj, attention.v_proj])
-        self.gate_up = Joint([mlp.gate_proj, mlp.up_proj])
-        self.out: nn.Module = attention.o_proj
-        self.down: nn.Module = mlp.down_proj
-        self.norm_in, self.norm_out = Both(block.input_layernorm), Both(block.post_attention_layernorm)
-        self.q_norm = getattr(attention, "q_norm", None)
-        self.k_norm = getattr(attention, "k_norm", None)
-
-
 class Decoder:
     """The model as a function of its parameters."""
 
     def __init__(self, model: nn.Module) -> None:
         whole: Any = model
         self.model, self.config = model, whole.config
-        self._places: list[int] = []  # where the parameters lay when a pass began
+        self._places: list[tuple[int, torch.dtype]] = []  # where the parameters lay when a pass began
+        self._written = 0  # how often they had been written by then
+        self._working: Working | None = None
+        self.lower: torch.dtype | None = None  # the precision to compute in, where the parameters have a higher one
         self._transposed: dict[int, tuple[Tensor, Tensor]] = {}  # weights and their copies for steps
         self.layout = 0  # counts how often the parameters were found in another place
         body = whole.model
-        self.embedding: nn.Module = body.embed_tokens
+        self.embedding: Any = body.embed_tokens
         self.norm: Any = body.norm
         self.norm_both = Both(body.norm)
         self.head: Any = whole.lm_head
-        self.layers = [_Layer(block) for block in body.layers]
+        self.layers = [Layer(block) for block in body.layers]
         c = self.config
         self.heads, self.kv_heads = c.num_attention_heads, c.num_key_value_heads
         self.head_size: int = getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads
@@ -210,7 +73,8 @@ class Decoder:
         self.scale = self.head_size**-0.5
         self.width: int = c.hidden_size
         self.checkpointing = False  # recompute each block in the backward pass instead of keeping its activations
-        self._rope: dict[tuple[torch.device, torch.dtype], tuple[Tensor, Tensor]] = {}
+        self._rope = Rope(c, self.head_size)
+        self._signed: dict[tuple[torch.device, torch.dtype], tuple[Tensor, Tensor]] = {}
 
     @property
     def device(self) -> torch.device:
@@ -218,17 +82,49 @@ class Decoder:
 
     @property
     def dtype(self) -> torch.dtype:
-        return self.norm.weight.dtype
+        """The precision of keys, values and hidden states."""
+        return self.lower or self.norm.weight.dtype
+
+    @property
+    def plain(self) -> bool:
+        """Whether all linear layers are nothing else."""
+        return all(layer.plain for layer in self.layers) and type(self.head) is nn.Linear
+
+    @property
+    def fused(self) -> bool:
+        """Whether passes go through fused blocks: in a low precision on a GPU, or above lower copies anywhere."""
+        low = self.dtype in (torch.bfloat16, torch.float16)
+        fit = self.plain and self.head.bias is None and self.head_size % 8 == 0
+        return fit and low and (self.lower is not None or self.device.type == "cuda")
+
+    @property
+    def least(self) -> int:
+        """How many tokens texts must have in common for their sharing to pay."""
+        return SHARED if self.fused else 1
+
+    @property
+    def weights(self) -> Working | None:
+        """What passes compute with, up to date; None where adapters take part."""
+        if not self.plain:
+            return None
+        self.settle()
+        return self._working
 
     def settle(self) -> None:
-        """Look whether the parameters were moved, and adapt; if so, steps that were laid out before are void."""
+        """Look whether the parameters were moved or written, and adapt; if moved, steps laid out before are void."""
         parts = [part for layer in self.layers for part in (layer.qkv, layer.gate_up, layer.norm_in, layer.norm_out)]
         for part in (*parts, self.norm_both):
             part.settle()
-        before, self._places = self._places, [p.data_ptr() for p in self.model.parameters()]
+        parameters = list(self.model.parameters())
+        before, self._places = self._places, [(p.data_ptr(), self.lower or p.dtype) for p in parameters]
+        written, self._written = self._written, sum(p._version for p in parameters)
         if before != self._places:
             self.layout += 1
             self._transposed.clear()
+            whole = (self.layers, self.embedding, self.norm, self.head)
+            self._working = Working(*whole, self.dtype) if self.plain else None
+        elif written != self._written and self._working is not None:
+            self._working.refresh()
 
     def transposed(self, weight: Tensor) -> Tensor:
         """A weight [out, in] as a step multiplies by it: [in, out].
@@ -252,30 +148,28 @@ class Decoder:
 
     # -- pieces ----------------------------------------------------------------------------------------------------
 
+    def rope_tables(self, length: int) -> tuple[Tensor, Tensor]:
+        """Cosines and sines in float32, [at least `length`, head size / 2]."""
+        return self._rope(length, self.device, torch.float32)
+
     def rope(self, length: int) -> tuple[Tensor, Tensor]:
         """Tables of cosines and signed sines, [at least `length`, head size]."""
         like = self.norm.weight
-        known = self._rope.get((like.device, like.dtype))
-        if known is not None and known[0].shape[0] >= length:
-            return known
-        size = max(256, 1 << (length - 1).bit_length())
-        with torch.inference_mode(False), torch.no_grad():  # the first caller may be the sampler, the next a trainer
-            frequency, factor = _frequencies(self.config, self.head_size, like.device)
-            angle = torch.arange(size, device=like.device, dtype=torch.float32)[:, None] * frequency
-            cos, sin = angle.cos() * factor, angle.sin() * factor
-            tables = torch.cat([cos, cos], -1).to(like.dtype), torch.cat([-sin, sin], -1).to(like.dtype)
-        self._rope = {(like.device, like.dtype): tables}
-        return tables
+        key = (like.device, like.dtype)
+        if key not in self._signed or self._signed[key][0].shape[0] < length:
+            cos, sin = self._rope(length, *key)
+            with torch.inference_mode(False), torch.no_grad():
+                self._signed = {key: (torch.cat([cos, cos], -1), torch.cat([-sin, sin], -1))}
+        return self._signed[key]
 
     def _turned(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         """Rotary embedding: the first and second half of each head are the two coordinates that turn."""
         return torch.addcmul(x * cos, x.roll(self.head_size // 2, -1), sin)
 
     def _norm(self, x: Tensor, norm: Any) -> Tensor:
-        normed: Tensor = _Norm.apply(x, norm.weight, self.eps)  # type: ignore[no-untyped-call]
-        return normed
+        return normed(x, norm.weight, self.eps)
 
-    def _project(self, x: Tensor, layer: _Layer, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _project(self, x: Tensor, layer: Layer, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys (turned) and values of tokens: [N, heads, head size]."""
         h, kv = self.heads, self.kv_heads
         qkv = layer.qkv(self._norm(x, layer.block.input_layernorm)).view(-1, h + 2 * kv, self.head_size)
@@ -297,15 +191,21 @@ class Decoder:
         added: Tensor = x + linear(y)
         return added
 
-    def _mlp(self, x: Tensor, layer: _Layer) -> Tensor:
+    def _mlp(self, x: Tensor, layer: Layer) -> Tensor:
         both = layer.gate_up(self._norm(x, layer.block.post_attention_layernorm))
-        inside: Tensor = _Gated.apply(both)  # type: ignore[no-untyped-call]
-        return self._add(x, inside, layer.down)
+        return self._add(x, gated(both), layer.down)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[N, vocabulary] from final hidden states."""
+        if self.fused and self._working is not None:
+            return head.logits(hidden, self._working.head, self.head.weight)
         result: Tensor = self.head(hidden)
         return result
+
+    def read(self, hidden: Tensor, ids: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
+        """[N] log-probabilities of tokens and entropies from the final hidden states of fused blocks."""
+        assert self._working is not None
+        return head.read(hidden, self._working.head, self.head.weight, ids, temperature)
 
     # -- packed sequences ------------------------------------------------------------------------------------------
 
@@ -318,7 +218,9 @@ class Decoder:
         states after so many blocks as its keys say.
         """
         self.settle()
-        length = max(b.keys.shape[1] for b in packed.buckets)
+        if self.fused and past is None:
+            return self._fused(packed, keep, tap)
+        length = -(-packed.longest // packed.grain) * packed.grain
         cos, sin = (table.index_select(0, packed.position)[:, None] for table in self.rope(length))
         x: Tensor = self.embedding(packed.ids)
         kept: KeyValues = []
@@ -341,12 +243,39 @@ class Decoder:
                 tap[number + 1] = x
         return self._norm(x, self.norm), kept
 
+    def _fused(self, packed: Packed, keep: bool, tap: dict[int, Tensor] | None) -> tuple[Tensor, KeyValues]:
+        weights = self._working
+        assert weights is not None
+        shape = fused.Shape(
+            self.heads,
+            self.kv_heads,
+            self.head_size,
+            self.eps,
+            self.dtype,
+            *self.rope_tables(packed.longest),
+            packed.position,
+            packed.levels,
+            self.checkpointing,
+        )
+        padding = self.embedding.padding_idx  # a row that the models do not train through the embedding
+        x = fused.embedded(packed.ids, weights.embedding, self.embedding.weight, -1 if padding is None else padding)
+        kept: KeyValues = []
+        for number, layer in enumerate(weights.layers):
+            if keep:
+                x, kv = fused.block_kept(x, layer, shape)
+                kept.append(kv)
+            else:
+                x = fused.block(x, layer, shape)
+            if tap is not None and number + 1 in tap:
+                tap[number + 1] = x
+        return fused.final(x, self.norm.weight, self.eps, self.dtype), kept
+
     def _native(self, packed: Packed) -> bool:
         """Whether the kernels can do this pass. They keep all attention weights, which must not be too many."""
         able = all(layer.q_norm is None for layer in self.layers) and fits(self)
         return able and self.heads * packed.spans.total * (1 if self.checkpointing else len(self.layers)) <= WEIGHTS
 
-    def _native_block(self, x: Tensor, layer: _Layer, rope: Tensor, packed: Packed) -> Tensor:
+    def _native_block(self, x: Tensor, layer: Layer, rope: Tensor, packed: Packed) -> Tensor:
         qkv = layer.qkv(ops.normed(x, layer.block.input_layernorm.weight, self.eps))
         shape = self.heads, self.kv_heads, self.head_size
         x = self._add(x, ops.attention(qkv, rope, packed.position, packed.spans, *shape), layer.out)
@@ -354,7 +283,7 @@ class Decoder:
         return self._add(x, ops.gated(both), layer.down)
 
     def _block(
-        self, x: Tensor, layer: _Layer, cos: Tensor, sin: Tensor, packed: Packed, given: tuple[Tensor, Tensor] | None
+        self, x: Tensor, layer: Layer, cos: Tensor, sin: Tensor, packed: Packed, given: tuple[Tensor, Tensor] | None
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         q, k, v = self._project(x, layer, cos, sin)
         if given is not None:
@@ -390,15 +319,3 @@ class Decoder:
         if isinstance(cache, NativeCache):
             return NativeStep(self, cache, rows)
         return Step(self, cache, rows, length)
-
-
-def _frequencies(config: Any, size: int, device: torch.device) -> tuple[Tensor, float]:
-    """Angular frequencies of the rotary embedding and the factor on its sines and cosines."""
-    rope = config.rope_parameters
-    if rope.get("rope_type", "default") == "default":
-        exponent = torch.arange(0, size, 2, dtype=torch.float32, device=device) / size
-        return 1.0 / rope["rope_theta"] ** exponent, 1.0
-    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
-
-    frequency, factor = ROPE_INIT_FUNCTIONS[rope["rope_type"]](config, device)
-    return frequency.to(torch.float32), float(factor)

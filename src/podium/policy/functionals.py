@@ -43,8 +43,9 @@ LEVELS: dict[str, str] = {}  # of the functionals that are not of single tokens
 
 # A functional by name with its settings.
 Wanted = tuple[str, tuple[tuple[str, Any], ...]]
-# Numbers of a chunk's logits. One chunk of this size is kept for the backward pass rather than computed again.
-CHUNK = 1 << 23
+# Numbers of a chunk's logits, on a CPU and on a GPU. One chunk of this size is kept for the backward pass rather than
+# computed again.
+CHUNK, CUDA_CHUNK = 1 << 23, 1 << 26
 
 
 def functional(name: str, level: str = "token") -> Callable[[Functional], Functional]:
@@ -70,6 +71,8 @@ def level_of(name: str) -> str:
 class Rows:
     """Positions that predict a token: the hidden state there, the token, and what the head makes of it."""
 
+    embeddings: Tensor | None = None  # [V, D] of the input, where the sampler asks
+
     def __init__(
         self,
         hidden: Tensor,  # [N, D] final hidden states
@@ -79,8 +82,9 @@ class Rows:
         value_head: Callable[[Tensor], Tensor] | None = None,
         raw: Tensor | None = None,  # [N, V] the logits, where they are known already
         columns: Mapping[str, Tensor] | None = None,  # [N, …] what settings that name a token column stand for
+        read: Callable[[Tensor, Tensor, float], tuple[Tensor, Tensor]] | None = None,  # logp and entropy, no logits
     ) -> None:
-        self.columns = columns or {}
+        self.columns, self.read = columns or {}, read
         self.hidden, self.ids, self.temperature = hidden, ids, temperature
         self._head, self._value_head, self._known = head, value_head, raw
 
@@ -106,9 +110,10 @@ class Rows:
         return self.log_softmax.exp()
 
     @classmethod
-    def of(cls, log_softmax: Tensor, probability: Tensor, ids: Tensor) -> Rows:
+    def of(cls, log_softmax: Tensor, probability: Tensor, ids: Tensor, embeddings: Tensor | None = None) -> Rows:
         """Rows of a known distribution, without hidden states."""
         rows = cls(log_softmax, ids, lambda known: known)
+        rows.embeddings = embeddings
         rows.__dict__.update(log_softmax=log_softmax, probability=probability)
         return rows
 
@@ -239,6 +244,12 @@ def flow_score(rows: Rows, **settings: Any) -> Tensor:
     raise PodiumError("The signal 'flow_score' needs a flow: add Role('flow', source='flow').")
 
 
+@functional("quality")
+def quality(rows: Rows, **settings: Any) -> Tensor:
+    """Computed by a quality head alone."""
+    raise PodiumError("The signal 'quality' needs a head: add Role('quality', source='quality').")
+
+
 @functional("flow_error")
 def flow_error(rows: Rows, **settings: Any) -> Tensor:
     """The error of a flow on the token's hidden states, which its training lowers."""
@@ -255,20 +266,38 @@ def evaluate(
     rows: Rows,
     wanted: Sequence[tuple[Wanted, bool]],
     width: int,
-    chunk: int = CHUNK,
+    chunk: int | None = None,
     rollouts: Sequence[Tensor] = (),
 ) -> list[Tensor]:
     """The wanted functionals, each with its gradient or without one. `width` is the vocabulary's size.
 
     Those of whole rollouts are evaluated on the rows at the places that `rollouts` lists for each.
     """
-    single = [w for w in wanted if level_of(w[0][0]) == "token"]
+    single = [w for w in wanted if level_of(w[0][0]) == "token" and not _readable(rows, w[0])]
     whole = [w for w in wanted if level_of(w[0][0]) != "token"]
+    chunk = chunk or (CUDA_CHUNK if rows.hidden.is_cuda else CHUNK)
     found = iter(_by_chunks(rows, single, width, chunk) if single else [])
+    read = iter(_read(rows, [w for w in wanted if _readable(rows, w[0])]))
     each = [_recomputed(rows.take(places), whole) for places in rollouts] if whole else []
     joined = iter([torch.stack(values) for values in zip(*each, strict=True)])
     nobody = rows.hidden.new_zeros(0)  # where no rollout has a row
-    return [next(found) if level_of(name) == "token" else next(joined, nobody) for (name, _), _ in wanted]
+    return [
+        next(read) if _readable(rows, w) else next(found) if level_of(w[0]) == "token" else next(joined, nobody)
+        for w, _ in wanted
+    ]
+
+
+def _readable(rows: Rows, wanted: Wanted) -> bool:
+    """Whether a functional needs no logits: log-probability and entropy, where the head can be read."""
+    return rows.read is not None and wanted in (("logp", ()), ("entropy", ()))
+
+
+def _read(rows: Rows, wanted: Sequence[tuple[Wanted, bool]]) -> list[Tensor]:
+    if rows.read is None or not wanted:
+        return []
+    with torch.set_grad_enabled(torch.is_grad_enabled() and any(grad for _, grad in wanted)):
+        found = dict(zip(("logp", "entropy"), rows.read(rows.hidden, rows.ids, rows.temperature), strict=True))
+    return [found[name] if grad else found[name].detach() for (name, _), grad in wanted]
 
 
 def _by_chunks(rows: Rows, wanted: Sequence[tuple[Wanted, bool]], width: int, chunk: int) -> list[Tensor]:

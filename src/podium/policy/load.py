@@ -17,6 +17,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from podium.core.errors import PodiumError, nearest
+from podium.policy import device as devices
 from podium.policy import lora as adapters
 from podium.policy.policy import Policy
 
@@ -33,7 +34,7 @@ def load(
     """A policy from `podium/tiny`, a directory, a hub name or a GGUF file; with `lora`, only adapters are trained."""
     if dtype not in DTYPES:
         raise PodiumError(f"dtype = {dtype!r} is not one of {', '.join(DTYPES)}. {nearest(dtype, DTYPES)}")
-    place = _device(device)
+    place = devices.find(device, DTYPES[dtype])
     source, options, shown = _source(name)
     # The bar of the GGUF reader obeys no setting.
     with _quiet(), redirect_stderr(io.StringIO()) if options else nullcontext():
@@ -45,17 +46,8 @@ def load(
         )
     if lora is not None:
         model = adapters.attach(model, lora)
+    devices.check_fit(shown, sum(p.numel() for p in model.parameters()), DTYPES[dtype], place)
     return Policy(model.to(place), tokenizer, name=shown)
-
-
-def _device(device: str) -> torch.device:
-    try:
-        place = torch.device(device)
-    except RuntimeError as error:
-        raise PodiumError(f"There is no device {device!r}: use cpu, cuda or cuda:N.") from error
-    if place.type == "cuda" and not torch.cuda.is_available():
-        raise PodiumError("There is no CUDA device here, or this build of torch does not support it: use device='cpu'.")
-    return place
 
 
 def _source(name: str | Path) -> tuple[str, dict[str, Any], str]:

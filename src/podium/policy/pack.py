@@ -7,15 +7,19 @@ branching points, whose keys are gathered along the path from the root. All of i
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from podium.policy.device import put
+from podium.policy.levels import Levels, Segment
 from podium.policy.native.ops import Spans
 
 __all__ = ["Bucket", "Packed", "common_prefix", "pack"]
@@ -49,17 +53,43 @@ class Packed:
 
     ids: Tensor  # [N] token of each new node
     position: Tensor  # [N] its place in its sequence
-    buckets: list[Bucket]
-    back: Tensor  # [N] where each node's attention output lies among the buckets' flattened outputs
     nodes: list[Index]  # for each sequence its nodes, given ones first
     stretches: list[tuple[int, Index]]  # where each stretch begins, and the path to its end
+    segments: list[Segment]  # the same between all branching points; they follow one another
     given: int = 0  # nodes whose keys and values are already known
     count: int = 0  # nodes that the model must compute
+    grain: int = 1
 
     @cached_property
     def spans(self) -> Spans:
         """The stretches as the kernels want them."""
         return Spans.of(self.stretches)
+
+    @cached_property
+    def levels(self) -> Levels:
+        """The segments as attention on a GPU wants them."""
+        return Levels.of(self.segments, len(self.ids), self.ids.device)
+
+    @cached_property
+    def _padded(self) -> tuple[list[Bucket], Tensor]:
+        buckets, back = _buckets(self.stretches, len(self.ids), self.given, self.grain)
+        device = self.ids.device
+        return [b.to(device) for b in buckets], torch.from_numpy(back).to(device)
+
+    @property
+    def buckets(self) -> list[Bucket]:
+        """The stretches, padded."""
+        return self._padded[0]
+
+    @property
+    def back(self) -> Tensor:
+        """[N] where each node's attention output lies among the buckets' flattened outputs."""
+        return self._padded[1]
+
+    @property
+    def longest(self) -> int:
+        """The tokens of the longest path."""
+        return max(len(path) for _, path in self.stretches)
 
     @property
     def tokens(self) -> int:
@@ -72,7 +102,8 @@ class _Leaf:
     nodes: Index  # of the whole path
     start: int  # the first position whose node no leaf before it has
     prefixes: list[int]  # sequences that end on its path
-    cut: int  # the first position at which a later leaf leaves the path
+    shared: int  # how many positions it has in common with leaves before it
+    cuts: set[int] = field(default_factory=set)  # positions of its own at which later leaves leave the path
 
 
 def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
@@ -93,80 +124,116 @@ def pack(
     given: Sequence[tuple[int, int]] | None = None,
     total: int = 0,
     grain: int = 1,
+    least: int = 1,
 ) -> Packed:
     """Build the trie of non-empty sequences.
 
     `total` nodes are given: their keys and values are known. `given` says for each sequence where its own begin among
     them and for how many of its first tokens. The last token of a sequence is never taken as given, so that its hidden
-    state exists. Lengths of attention are rounded up to `grain`.
+    state exists. Lengths of attention are rounded up to `grain`. Fewer tokens than `least` between two branching points
+    are not worth sharing: each sequence has its own.
     """
     known = given or [(0, 0)] * len(sequences)
-    leaves, ids, position = _trie(sequences, known)
+    leaves, ids, position = _trie(sequences, known, least)
     nodes: list[Index] = [leaves[0].nodes] * len(sequences)
     for leaf in leaves:
         leaf.nodes = np.where(leaf.nodes < 0, -1 - leaf.nodes, leaf.nodes + total)
         for number in leaf.prefixes:
             nodes[number] = leaf.nodes[: len(sequences[number])]
     count, spare = len(ids), max(0, LEAST - len(ids))
-    ids, position = ids + [0] * spare, position + [0] * spare
-    stretches = _stretches(leaves)
-    buckets, back = _buckets(stretches, len(ids), total, grain)
     return Packed(
-        torch.from_numpy(np.asarray(ids, dtype=np.int64)).to(device),
-        torch.from_numpy(np.asarray(position, dtype=np.int64)).to(device),
-        [b.to(device) for b in buckets],
-        torch.from_numpy(back).to(device),
+        put(np.pad(ids, (0, spare)), device),
+        put(np.pad(position, (0, spare)), device),
         nodes,
-        stretches,
+        _stretches(leaves),
+        _segments(leaves),
         total,
         count,
+        grain,
     )
 
 
-def _trie(sequences: Sequence[Ids], known: Sequence[tuple[int, int]]) -> tuple[list[_Leaf], list[int], list[int]]:
-    """Leaves with their paths. New nodes are numbered from 0; the given node k is −1 − k."""
+def _trie(sequences: Sequence[Ids], known: Sequence[tuple[int, int]], least: int) -> tuple[list[_Leaf], Index, Index]:
+    """Leaves with their paths; tokens and positions of the new nodes.
+
+    New nodes are numbered from 0; the given node k is −1 − k.
+    """
     # In lexicographic order a sequence follows its prefixes, and shares most with its neighbour.
     order = sorted(range(len(sequences)), key=lambda i: sequences[i])
+    ends: list[list[int]] = [[]]  # the sequences that end on the path of each leaf, the longest last
+    for number, after in zip(order, [*order[1:], None], strict=True):
+        ends[-1].append(number)
+        own = sequences[number]
+        if after is not None and sequences[after][: len(own)] != own:
+            ends.append([])
+    longest = [sequences[numbers[-1]] for numbers in ends]
+    common = [0, *(common_prefix(a, b) for a, b in pairwise(longest))]
     leaves: list[_Leaf] = []
-    ids: list[int] = []
-    position: list[int] = []
-    before: Ids = ()
-    waiting: list[int] = []
+    ids = array("q")
+    position: list[Index] = []
     path: list[_Leaf] = []  # the leaves that own the nodes of the current path, from the root
-    for place, number in enumerate(order):
-        sequence = sequences[number]
-        waiting.append(number)
-        if place + 1 < len(order):
-            after = sequences[order[place + 1]]
-            if len(after) >= len(sequence) and after[: len(sequence)] == sequence:
-                continue  # its nodes lie on the path of a longer one
-        shared = common_prefix(before, sequence) if leaves else 0
-        begin, count = known[number]
-        count = min(count, min(len(sequences[i]) for i in waiting) - 1)
+    for numbers, sequence, shared in zip(ends, longest, _worth_sharing(common, least), strict=True):
+        begin, count = known[numbers[-1]]
+        count = min(count, min(len(sequences[i]) for i in numbers) - 1)
         while path and path[-1].start >= shared:
             path.pop()
         if path:
-            path[-1].cut = min(path[-1].cut, shared)
+            path[-1].cuts.add(shared)
         pieces = [leaves[-1].nodes[:shared]] if shared else []
         if count > shared:
             pieces.append(np.arange(-1 - begin - shared, -1 - begin - count, -1, dtype=np.int64))
         start = max(shared, count)
         pieces.append(np.arange(len(ids), len(ids) + len(sequence) - start, dtype=np.int64))
         ids.extend(sequence[start:])
-        position.extend(range(start, len(sequence)))
-        leaves.append(_Leaf(np.concatenate(pieces), start, waiting, len(sequence)))
+        position.append(np.arange(start, len(sequence), dtype=np.int64))
+        leaves.append(_Leaf(np.concatenate(pieces), start, numbers, shared))
         path.append(leaves[-1])
-        before, waiting = sequence, []
-    return leaves, ids, position
+    return leaves, np.frombuffer(ids, dtype=np.int64), np.concatenate(position)
+
+
+def _worth_sharing(common: list[int], least: int) -> list[int]:
+    """How much each leaf shares with the one before, when every piece between branching points has `least` tokens."""
+    if least <= 1:
+        return common
+    lengths, kept = np.asarray(common), np.zeros(len(common), dtype=np.int64)
+    parts = [(0, len(common), 0)]  # leaves that all have the first `depth` tokens in common
+    while parts:
+        low, high, depth = parts.pop()
+        if high - low < 2:
+            continue
+        inside = lengths[low + 1 : high]
+        shortest = int(inside.min())
+        depth = shortest if shortest - depth >= least else depth
+        splits = low + 1 + np.flatnonzero(inside == shortest)
+        kept[splits] = depth
+        edges = [low, *splits.tolist(), high]
+        parts += [(a, b, depth) for a, b in pairwise(edges)]
+    return kept.tolist()
 
 
 def _stretches(leaves: list[_Leaf]) -> list[tuple[int, Index]]:
     """Where each stretch begins, and the path to its end. A leaf from which others branch off has two."""
     found = []
     for leaf in leaves:
-        if leaf.cut < len(leaf.nodes):
-            found.append((leaf.start, leaf.nodes[: leaf.cut]))
-        found.append((leaf.cut if leaf.cut < len(leaf.nodes) else leaf.start, leaf.nodes))
+        if leaf.cuts:
+            found.append((leaf.start, leaf.nodes[: min(leaf.cuts)]))
+        found.append((min(leaf.cuts, default=leaf.start), leaf.nodes))
+    return found
+
+
+def _segments(leaves: list[_Leaf]) -> list[Segment]:
+    """The own parts of leaves between branching points, each with the one that it continues."""
+    found: list[Segment] = []
+    ending: dict[int, int] = {}  # by position: the segment on the current path that ends there
+    begin = 0
+    for leaf in leaves:
+        ending = {end: number for end, number in ending.items() if end <= leaf.shared}
+        before = ending.get(leaf.shared, -1)
+        edges = [leaf.start, *sorted(leaf.cuts), len(leaf.nodes)]
+        for low, high in pairwise(edges):
+            found.append(Segment(begin, high - low, before))
+            before = ending[high] = len(found) - 1
+            begin += high - low
     return found
 
 

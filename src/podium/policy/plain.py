@@ -32,9 +32,11 @@ def padded(sequences: Sequence[Ids], device: torch.device, *, left: bool = False
     return ids.to(device), mask.to(device)
 
 
-def _forward(model: nn.Module, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+def _forward(policy: Policy, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """Logits [B, T, V] and final hidden states [B, T, D]."""
-    out: Any = model(input_ids=ids, attention_mask=mask, use_cache=False, output_hidden_states=True)
+    model: Any = policy.model
+    with torch.autocast(ids.device.type, policy.lower, enabled=policy.lower is not None):
+        out = model(input_ids=ids, attention_mask=mask, use_cache=False, output_hidden_states=True)
     return out.logits, out.hidden_states[-1]
 
 
@@ -84,7 +86,7 @@ def answer(
             written: list[Tensor] = written,
             columns: Mapping[str, Tensor] = own,
         ) -> tuple[Tensor, ...]:
-            logits, hidden = _forward(policy.model, ids, mask)
+            logits, hidden = _forward(policy, ids, mask)
             at = logits[row, place]
             rows = Rows(hidden[row, place], target, lambda _: at, temperature, policy._value_head, at, columns)
             return tuple(evaluate(rows, wanted, policy.vocabulary, chunk=at.numel() + 1, rollouts=written))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -18,7 +18,10 @@ from podium.core.errors import PodiumError
 from podium.core.signal import Signal
 from podium.policy import plain, weights
 from podium.policy.chat import Chat
+from podium.policy.cuda import ops
+from podium.policy.cuda.head import taken
 from podium.policy.decoder import Decoder, unsupported
+from podium.policy.device import put
 from podium.policy.functionals import Rows, Wanted, evaluate, level_of
 from podium.policy.pack import pack
 
@@ -55,6 +58,7 @@ class Policy:
         self.model, self.tokenizer, self.name = model.eval(), tokenizer, name
         self.version = 0
         self.checkpointing = False
+        self.lower: torch.dtype | None = None  # the precision to compute in, where the weights are kept in a higher one
         whole: Any = model
         self.config = whole.config
         self.context_length: int = getattr(self.config, "max_position_embeddings", None) or 1 << 20
@@ -93,6 +97,21 @@ class Policy:
         if self.decoder is not None:
             self.decoder.checkpointing = on
 
+    def widen(self) -> None:
+        """Keep trained weights in float32, where small updates survive; a GPU goes on computing in their precision."""
+        if self.dtype not in (torch.bfloat16, torch.float16):
+            return
+        self.lower = self.dtype if self.device.type == "cuda" else None
+        whole = self.decoder is None or self.decoder.plain
+        for parameter in self.parameters():
+            if whole or parameter.requires_grad:  # beside adapters, frozen weights stay as they are
+                parameter.data = parameter.data.float()
+        if self.decoder is not None and whole:
+            self.decoder.lower = self.lower
+        slow = ops.check(self.device) if self.lower is not None else None
+        self.notes = self.notes if slow is None else (*self.notes, slow)
+        self.bump()
+
     def copy(self) -> Self:
         """Another model with the same weights."""
         return self._like(copy.deepcopy(self.model))
@@ -102,6 +121,7 @@ class Policy:
         twin = self.copy()
         for parameter in twin.parameters():
             parameter.requires_grad_(False)
+            parameter.data = parameter.data.to(self.lower or parameter.dtype)
         return twin
 
     def _like(self, model: nn.Module) -> Self:
@@ -110,6 +130,7 @@ class Policy:
     @torch.no_grad()
     def average(self, other: Policy, decay: float) -> None:
         """Move towards another policy: w ← decay · w + (1 − decay) · w_other."""
+        self.widen()
         theirs = dict(other.named_parameters())
         for name, parameter in self.named_parameters():
             parameter.lerp_(theirs[name].to(parameter), 1.0 - decay)
@@ -264,7 +285,7 @@ class Policy:
         with torch.set_grad_enabled(grad):
             if self.decoder is None:
                 return plain.answer(self, question, wanted, temperature)
-            packed = pack(question.sequences, self.device)
+            packed = pack(question.sequences, self.device, least=self.decoder.least)
             # A token that several rows share at the same node is scored once.
             starts = np.cumsum([0, *(len(n) for n in packed.nodes)])
             node = np.concatenate(packed.nodes)[starts[question.owner] + question.place]
@@ -273,17 +294,18 @@ class Policy:
                 inverse = np.arange(len(pair))
             else:
                 pair, inverse = np.unique(pair, return_inverse=True)
-            node_of, ids = (torch.from_numpy(x).to(self.device) for x in np.divmod(pair, self.vocabulary))
+            node_of, ids = (put(x, self.device) for x in np.divmod(pair, self.vocabulary))
             hidden, _ = self.decoder.encode(packed)
             rows = Rows(
-                hidden.index_select(0, node_of),
+                taken(hidden, node_of),
                 ids,
                 self.decoder.logits,
                 temperature,
                 self._value_head,
                 columns=question.columns,
+                read=self.decoder.read if self.decoder.fused else None,
             )
-            back = torch.from_numpy(inverse).to(self.device)
+            back = put(inverse, self.device)
             rollouts = [back[at] for at in question.places(self.device)]
             values = evaluate(rows, wanted, self.vocabulary, rollouts=rollouts)
             if len(pair) == len(question.ids) and np.array_equal(inverse, np.arange(len(pair))):
@@ -292,7 +314,7 @@ class Policy:
             return [v.index_select(0, back) if one else v for v, one in zip(values, single, strict=True)]
 
     @property
-    def _value_head(self) -> nn.Module | None:
+    def _value_head(self) -> Callable[[Tensor], Tensor] | None:
         return None
 
     def _check_lengths(self, sequences: Sequence[Ids]) -> None:

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
-    from podium.policy.decoder import Decoder, Joint
+    from podium.policy.decoder import Decoder
+    from podium.policy.layers import Joint
 
 __all__ = ["Cache", "Step"]
 
@@ -104,29 +105,42 @@ class Step:
         self.place = place[:, :rows].transpose(0, 1).reshape(rows, -1)
         self.keys = torch.arange(length, device=device)
         self.never = torch.tensor(torch.finfo(d.dtype).min / 2, dtype=d.dtype, device=device)
-        self.rope = torch.stack(d.rope(cache.length), 1)
+        self.rope = torch.stack(d.rope(cache.length), 1).to(d.dtype)
         self.embedding = d.embedding
-        self.layers = [self._layer(d, layer, data, length) for layer, data in zip(d.layers, cache.data, strict=True)]
-        self.norm, self.head = d.norm_both.weight, _linear(d, d.head)
+        # Where the parameters have a higher precision than the step, it multiplies by their copies.
+        lower = d.weights if d.lower is not None else None
+        self.layers = [
+            self._layer(d, layer, data, length, None if lower is None else lower.layers[number])
+            for number, (layer, data) in enumerate(zip(d.layers, cache.data, strict=True))
+        ]
+        self.norm = d.norm_both.weight
+        self.head = _linear(d, d.head) if lower is None else _product(lower.head.t(), lower.head_bias)
 
-    def _layer(self, decoder: Decoder, layer: Any, data: Tensor, length: int) -> tuple[Any, ...]:
+    def _layer(self, decoder: Decoder, layer: Any, data: Tensor, length: int, lower: Any) -> tuple[Any, ...]:
         n, kv, size = self.rows, self.kv, self.size
         keys, values = (data[i, :n].view(n * kv, -1, size)[:, :length] for i in (0, 1))
+        if lower is None:
+            qkv, gate_up = _joint(decoder, layer.qkv), _joint(decoder, layer.gate_up)
+            out, down = _residual(decoder, layer.out), _residual(decoder, layer.down)
+        else:
+            qkv, gate_up = _product(lower.qkv.t(), lower.qkv_bias), _product(lower.gate_up.t(), lower.gate_up_bias)
+            out, down = _added(lower.out.t(), lower.out_bias), _added(lower.down.t(), lower.down_bias)
         return (
             layer.norm_in.weight,
-            _joint(decoder, layer.qkv),
+            qkv,
             (layer.q_norm, layer.k_norm) if layer.q_norm is not None else None,
             data.view(-1, size),
             keys.transpose(1, 2),
             values,
-            _residual(decoder, layer.out),
+            out,
             layer.norm_out.weight,
-            _joint(decoder, layer.gate_up),
-            _residual(decoder, layer.down),
+            gate_up,
+            down,
         )
 
     def _norm(self, weight: Tensor) -> Tensor:
         torch.neg(self.x, out=self.minus)
+        weight = weight.to(self.dtype)
         return F.layer_norm(self.both, (2 * self.width,), weight, None, self.eps)[:, : self.width]
 
     def __call__(self, ids: Tensor, position: Tensor) -> Tensor:
@@ -143,7 +157,7 @@ class Step:
             turned = new[:, : h + kv]
             if head_norms is not None:
                 for part, norm in zip((new[:, :h], new[:, h : h + kv]), head_norms, strict=True):
-                    part.copy_(F.rms_norm(part, (size,), norm.weight, self.eps))
+                    part.copy_(F.rms_norm(part, (size,), norm.weight.to(self.dtype), self.eps))
             torch.addcmul(turned * cos, turned.roll(size // 2, -1), sin, out=turned)
             flat.index_put_(place, new[:, h:])
             score = torch.baddbmm(mask, new[:, :h].reshape(n * kv, -1, size), keys, alpha=self.scale)
@@ -172,5 +186,10 @@ def _residual(decoder: Decoder, module: nn.Module) -> Callable[[Tensor, Tensor],
     """x += linear(y)."""
     if type(module) is not nn.Linear or module.bias is not None:
         return lambda x, y: x.add_(module(y))
-    weight = decoder.transposed(module.weight.data)
-    return lambda x, y: x.addmm_(y, weight)
+    return _added(decoder.transposed(module.weight.data), None)
+
+
+def _added(weight: Tensor, bias: Tensor | None) -> Callable[[Tensor, Tensor], Tensor]:
+    if bias is None:
+        return lambda x, y: x.addmm_(y, weight)
+    return lambda x, y: x.add_(torch.addmm(bias, y, weight))

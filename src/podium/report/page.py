@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from podium.report.chart import Series, chart
+from podium.report.tree import forest
 from podium.store.files import atomic_text
 from podium.store.run import RunDirectory
 from podium.training.config import Config
@@ -61,6 +62,7 @@ def _body(directory: RunDirectory, config: Config) -> str:
         '<p>The first and the last iteration of training, one answer a task.</p><div class="columns">',
         f"<div><h3>before</h3>{_rollouts(directory, first=True)}</div>",
         f"<div><h3>after</h3>{_rollouts(directory, first=False)}</div></div>",
+        _trees(directory),
         f'<h2>Method</h2><pre class="code">{html.escape(config.method.describe())}</pre>',
         f'<details><summary>config.yaml</summary><pre class="code">{html.escape(config.to_yaml())}</pre></details>',
     ]
@@ -110,6 +112,19 @@ def _rollouts(directory: RunDirectory, *, first: bool, count: int = 6) -> str:
     for row in rows:
         chosen.setdefault(row["task"], row)
     return "".join(_rollout(row) for row in list(chosen.values())[:count])
+
+
+def _trees(directory: RunDirectory) -> str:
+    """The rollouts of the last iteration that share beginnings."""
+    files = sorted((directory.path / "rollouts").glob("iteration-*.parquet"))
+    drawn = forest(pq.read_table(files[-1]).to_pylist()) if files else ""
+    if not drawn:
+        return ""
+    return (
+        "<h2>Rollouts that share beginnings</h2><p>Groups of the last iteration. A line is a segment of text, green "
+        "where what follows is worth much and red where little; a dot is where rollouts part, the larger the less "
+        f"certain the model was.</p>{drawn}"
+    )
 
 
 def _rollout(row: Mapping[str, Any]) -> str:

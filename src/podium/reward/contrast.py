@@ -12,7 +12,7 @@ from podium.core.errors import PodiumError, within
 from podium.core.part import Columns, Need, Reward
 from podium.core.schedule import Number
 
-__all__ = ["Bonus", "ContrastiveFeature", "Marked"]
+__all__ = ["Bonus", "ContrastiveFeature", "Marked", "WeightedSum"]
 
 
 class Marked(Reward):
@@ -57,6 +57,22 @@ class Bonus(Reward):
         reward, own = self.provides
         bonus = self.weight * batch[self.of]
         return {reward: batch[reward] + bonus, own: bonus}
+
+
+class WeightedSum(Reward):
+    """r = Σ weight · (a column of the rollout), in place of the reward so far."""
+
+    terms: tuple[tuple[str, float], ...] = (("rollout.correct", 0.9), ("rollout.format", 0.1))
+
+    provides = ("rollout.reward",)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return tuple(column for column, _ in self.terms)
+
+    def __call__(self, batch: Batch) -> Columns:
+        zero = torch.zeros(len(batch), dtype=batch.dtype, device=batch.device)
+        return {"rollout.reward": sum((weight * batch[column].to(batch.dtype) for column, weight in self.terms), zero)}
 
 
 class ContrastiveFeature(Reward):

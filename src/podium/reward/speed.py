@@ -11,8 +11,9 @@ __all__ = ["Speedup"]
 
 
 class Speedup(Reward):
-    """r = correct_weight · correct + speed_weight · min(speedup, upper), 0 below `lower`; + coverage_weight · coverage
-    where correct; `penalty` where the run failed or the kernel is a decoy.
+    """r = correct_weight · correct + speed_weight · min(speedup, upper) + coverage_weight · coverage where correct.
+
+    A speedup below `lower` counts as 0; `penalty` is paid where the run failed or the kernel is a decoy.
 
     Coverage is the share of the time that is spent in the generated kernels: a lazy one has little.
     """
@@ -21,7 +22,7 @@ class Speedup(Reward):
     correct_weight: Number = 0.5
     speed_weight: Number = 0.5
     upper: Number = 3.0  # speedups above it pay no more
-    lower: Number = 0.0  # a reward below it is 0
+    lower: Number = 0.0  # a speedup below it counts as 0
     coverage_weight: Number = 0.5
     penalty: Number = 0.0
     completed: str = "step.completed"  # a boolean column: ran, and is no decoy
@@ -38,8 +39,9 @@ class Speedup(Reward):
     def __call__(self, batch: Batch) -> Columns:
         speedup, coverage = batch["step.speedup"], batch["step.coverage"]
         correct = batch["step.correct"].to(speedup.dtype)
-        paid = self.correct_weight * correct + self.speed_weight * speedup.clamp(max=float(self.upper))
-        paid = paid.where(paid >= self.lower, 0) + self.coverage_weight * correct * coverage
+        speed = speedup.clamp(max=float(self.upper))
+        paid = self.correct_weight * correct + self.speed_weight * speed.where(speed >= self.lower, 0)
+        paid = paid + self.coverage_weight * correct * coverage
         reward = paid.where(batch[self.completed], float(self.penalty))
         return {
             "step.reward": reward,

@@ -10,6 +10,7 @@ from podium.core.build import Rollout, Turn
 from podium.core.errors import PodiumError, within
 from podium.core.schedule import Number
 from podium.core.signal import Signal
+from podium.rollout.forest import PLANTED, length, paths, planted
 from podium.rollout.plan import Plan, Play, Resume, TaskRequest, Wave
 from podium.rollout.sample import Sample
 from podium.sampler.streams import key
@@ -26,6 +27,7 @@ class _Branch:
     rollout: Rollout
     own: int
     chance: tuple[int, int]
+    parent: int = -1  # the index of the rollout that it repeats
 
 
 class Branching(Sample):
@@ -45,7 +47,7 @@ class Branching(Sample):
     log_vocabulary: float = 11.93  # what the sum is divided by: the largest entropy of a token, nats
 
     needs = (ENTROPY,)
-    provides = ("turn.node", "rollout.forked")
+    provides = (*PLANTED, "turn.node", "rollout.forked")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -87,13 +89,16 @@ class Branching(Sample):
             answers = yield asked
             if chosen:
                 new = [
-                    _Branch(_named(answer[0], b.rollout.turns[:end]), end, b.chance)  # type: ignore[arg-type]
+                    _Branch(_named(answer[0], b.rollout.turns[:end]), end, b.chance, b.rollout.columns["index"])  # type: ignore[arg-type]
                     for (b, end), answer in zip(chosen, answers, strict=True)
                 ]
             else:
                 new = [_whole(r, wave) for r in answers[0]]  # type: ignore[arg-type]
             branches = [*branches, *new]
-        return [branch.rollout for branch in branches]
+        rollouts = [branch.rollout for branch in branches]
+        parents = [branch.parent for branch in branches]
+        forks = [sum(len(turn.ids) for turn in b.rollout.turns[: b.own]) for b in branches]
+        return planted(rollouts, paths(parents, forks, [length(r) for r in rollouts]), parents)
 
     def _chosen(self, task: TaskRequest, branches: Sequence[_Branch]) -> list[tuple[_Branch, int]]:
         """The forks of these branches, those after early turns first: each with the turns that it repeats."""

@@ -17,14 +17,15 @@ from podium.core.batch import Origin, Purpose
 from podium.core.build import Rollout, Turn
 from podium.sampler.request import Completion, Generate, Sampling
 from podium.worlds.context import Context
-from podium.worlds.world import Episode, Task
+from podium.worlds.world import Episode, Task, World
 
 __all__ = [
-    "Continue",
+    "Ends",
     "Interrupt",
     "Interrupted",
     "Plan",
     "Play",
+    "Read",
     "Recite",
     "Replay",
     "Request",
@@ -46,11 +47,38 @@ class TaskRequest:
     stream: tuple[int, ...]  # names the group's random numbers
     number: int = field(default=0, kw_only=True)  # of the group in the whole run
     known: Mapping[str, Any] = field(default_factory=dict)  # what the memories recall of the task, by column
+    world: World | None = field(default=None, kw_only=True)  # where the task comes from
+
+
+@dataclass(frozen=True)
+class Written:
+    """The beginning of a turn that is there already: its tokens or its text, who wrote it, and what is known of it."""
+
+    ids: tuple[int, ...] = ()
+    logp: tuple[float, ...] | None = None  # under the sampler; None: 0, or what `scored` finds
+    captured: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # further signals by name, such as entropy
+    text: str = ""  # instead of `ids`: encoded as the model would have written it
+    origin: Origin = Origin.copied  # copied: by the policy, in another rollout; given, hint, expert: by others
+    trained: bool = True  # False: `token.keep.begun` leaves it out of the loss
+    scored: bool = False  # let the model say how likely it finds these tokens (at temperature 1)
+
+    @classmethod
+    def of(cls, turn: Turn, length: int | None = None, **settings: Any) -> Written:
+        """The first tokens of a turn of another rollout (default: all)."""
+        known = {k.removeprefix("sampler."): tuple(v[:length]) for k, v in turn.tokens.items() if k[:8] == "sampler."}
+        return cls(tuple(turn.ids[:length]), known.pop("logp"), known, **settings)
 
 
 @dataclass(frozen=True)
 class Play:
-    """n whole episodes of a task, graded by its world. Answered by n rollouts."""
+    """n whole episodes of a task, graded by its world. Answered by n rollouts; by none where a `context` of the
+    strategy's own leaves no room to answer.
+
+    With `begun` their first turn begins with text that is already there, which the world sees as if the model had
+    written it; it counts for the limit of tokens, and a turn that is full or closed with it ends there. With `window`
+    they stop after so many more tokens: `rollout.finished` says whether one has ended and was graded, `token.new` what
+    was written now.
+    """
 
     request: TaskRequest
     n: int = 1
@@ -63,41 +91,23 @@ class Play:
     context: Context | None = None  # what each turn is written after; default: the world's
     train_context: Context | None = None  # what it is trained after; default: the same
     wrap: Callable[[Episode], Episode] | None = None  # an episode around each one of the world, such as a turn more
+    begun: Written | None = None  # how their first turn begins
+    window: int | None = None  # tokens; None: to the end
+    keep: bool = False  # others will go on from within these: what the sampler knows of them is held
+    role: str = "policy"  # the model that writes
 
 
 @dataclass(frozen=True)
 class Resume:
     """Episodes whose first turns are those of another rollout of the task: the world is taken there, then they go on.
 
-    Answered by as many rollouts as `play` asks for, the turns that they share included.
+    The turn after them may be begun too. Answered by as many rollouts as `play` asks for, the turns that they share
+    included.
     """
 
     play: Play
     turns: tuple[Turn, ...]  # of the other rollout, as they were sampled or recited
     chance: tuple[int, int] = (0, 0)  # the wave and the index of that rollout: its world's chance is theirs too
-
-
-@dataclass(frozen=True)
-class Written:
-    """The beginning of a rollout: its tokens, and what the sampler said of them."""
-
-    ids: tuple[int, ...] = ()
-    logp: tuple[float, ...] = ()
-    entropy: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True)
-class Continue:
-    """Go on with one rollout for at most `window` tokens; it is graded once it has ended, or is as long as allowed.
-
-    Answered by one rollout, with the columns `rollout.finished` and `token.new`.
-    """
-
-    request: TaskRequest
-    begun: Written = Written()
-    window: int = 64
-    sampling: Sampling | None = None  # `max_tokens` limits the whole rollout; default: the request's
-    index: int = 0  # within the group
 
 
 @dataclass(frozen=True)
@@ -114,6 +124,9 @@ class Recite:
     origin: Origin = Origin.expert
     index: int = 0  # within the group
     columns: dict[str, Any] = field(default_factory=dict)  # further columns of the rollout
+    begun: Written | None = None  # what stands before the first text
+    ended: bool = True  # whether the last text closes its turn
+    optional: bool = False  # answered by none where it does not fit into the context, instead of an error
     episode: Episode | None = None  # what answers instead of the world
     context: Context | None = None  # as for `Play`
     train_context: Context | None = None
@@ -162,10 +175,26 @@ class Score:
     context: tuple[int, ...]
     ids: tuple[int, ...]
     name: str = "logp"  # or entropy, …
+    role: str = "policy"  # the model that is asked
 
 
-Request = Play | Resume | Recite | Replay | Interrupt | Score | Generate | Continue
+@dataclass(frozen=True)
+class Read:
+    """What the tokens of a text say, one by one; a special token says nothing. Answered by a text a token."""
+
+    ids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Ends:
+    """How many characters have been written after each token. Answered by these numbers."""
+
+    ids: tuple[int, ...]
+
+
+Request = Play | Resume | Recite | Replay | Interrupt | Score | Read | Ends | Generate
 Wave = list[Request]
 # Yields waves; receives an answer a request: rollouts for Play, Resume, Recite and Replay, completions for Generate,
-# steps for Interrupt, numbers for Score; returns the group's rollouts.
-Plan = Generator[Wave, list[list[Rollout] | list[Completion] | list[Interrupted] | list[float]], list[Rollout]]
+# steps for Interrupt, numbers for Score and Ends, texts for Read; returns the group's rollouts.
+Answers = list[list[Rollout] | list[Completion] | list[Interrupted] | list[float] | list[str]]
+Plan = Generator[Wave, Answers, list[Rollout]]

@@ -53,7 +53,7 @@ class Recorded(Strategy):
     def provides(self) -> tuple[str, ...]:
         return ("rollout.purpose", "rollout.demonstration", "rollout.sampled")
 
-    def prepare(self) -> None:
+    def prepare(self, world: Any = None) -> None:
         _ = self.groups
 
     def plan(self, task: TaskRequest) -> Plan:
@@ -87,6 +87,7 @@ class Recorded(Strategy):
         purpose = Purpose[self.purpose]
         if "turn.length" in row:
             columns = {name: row[name] for name in COLUMNS} | {"purpose": int(purpose), "index": index} | MARKED
+            columns["source"] = Origin.copied.name
             return Replay(Rollout(row["task"], _turns(row), group=request.group, columns=columns))
         task = Task(row["task"], row["prompt"])
         return Recite(

@@ -15,7 +15,7 @@ from podium.core.memory import Memory, State
 from podium.core.part import Columns, Need, Select, Strategy
 from podium.core.schedule import Number
 from podium.core.signal import Signal
-from podium.rollout.plan import Continue, Plan, TaskRequest, Wave, Written
+from podium.rollout.plan import Plan, Play, TaskRequest, Wave, Written
 
 __all__ = ["InFlight", "ResumeFirst", "Windowed"]
 
@@ -46,8 +46,10 @@ class Windowed(Strategy):
 
     def plan(self, task: TaskRequest) -> Plan:
         sampling = dataclasses.replace(task.sampling, temperature=self.temperature, top_p=self.top_p)
-        begun = [Written(*piece) for piece in task.known.get("group.in_flight", ())] or [Written()] * self.n
-        wave: Wave = [Continue(task, piece, self.window, sampling, index) for index, piece in enumerate(begun)]
+        pieces = task.known.get("group.in_flight", ())
+        begun = [Written(ids, logp, {"entropy": entropy}) for ids, logp, entropy in pieces] or [Written()] * self.n
+        play = Play(task, sampling=sampling, window=self.window)
+        wave: Wave = [dataclasses.replace(play, first=i, begun=piece) for i, piece in enumerate(begun)]
         answers = yield wave
         return [rollout for answer in answers for rollout in answer]  # type: ignore[misc]
 

@@ -17,7 +17,7 @@ from podium.sampler.draw import Drawn
 
 __all__ = ["Capture", "capture", "readable"]
 
-Capture = Callable[[Drawn], Tensor]
+Capture = Callable[[Drawn, Tensor], Tensor]  # of what was drawn, and the model's input embeddings
 SETTINGS = re.compile(r"(\w+)\[(.+)\]")
 
 
@@ -27,20 +27,28 @@ def capture(name: str) -> Capture:
     `topk` or `topk=K`: the most likely tokens."""
     kind, _, number = name.partition("=")
     if kind == "topk" and (not number or (number.isdigit() and int(number) > 0)):
-        return lambda drawn: _topk(drawn, int(number or 5))
+        return lambda drawn, _: _topk(drawn, int(number or 5))
     known = {"topk", *FUNCTIONALS} - {"value"}
     word, inside = SETTINGS.fullmatch(name).groups() if SETTINGS.fullmatch(name) else (name, "")  # type: ignore[union-attr]
     if word not in known:
         raise PodiumError(f"The sampler cannot capture {name!r}. {nearest(word, known)}")
     pairs = (text.partition("=") for text in inside.split(",") if text)
-    settings = {key: ast.literal_eval(value) for key, _, value in pairs}
-    return lambda drawn: _functional(drawn, word, settings)
+    settings = {key: _literal(value) for key, _, value in pairs}
+    return lambda drawn, embeddings: _functional(drawn, embeddings, word, settings)
 
 
-def _functional(drawn: Drawn, name: str, settings: dict[str, Any]) -> Tensor:
+def _literal(value: str) -> Any:
+    """A setting as it stands in a column's name: words without quotes."""
+    try:
+        return ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return value
+
+
+def _functional(drawn: Drawn, embeddings: Tensor, name: str, settings: dict[str, Any]) -> Tensor:
     if name == "entropy" and not settings and drawn.known_entropy is not None:
         return drawn.known_entropy
-    return FUNCTIONALS[name](Rows.of(drawn.log_softmax, drawn.probability, drawn.token), **settings)
+    return FUNCTIONALS[name](Rows.of(drawn.log_softmax, drawn.probability, drawn.token, embeddings), **settings)
 
 
 def _topk(drawn: Drawn, k: int) -> Tensor:

@@ -64,12 +64,17 @@ class Engine(Protocol):
         """Whether rows may join now."""
         ...
 
-    def limit(self, length: int) -> int:
-        """How many rows of this length fit."""
+    @property
+    def ahead(self) -> int:
+        """How many tokens of contexts are encoded together with those that are waited for."""
         ...
 
-    def reserve(self, rows: int, prompt: int, written: int, busy: bool) -> None:
-        """Make room for prompts and for what is written; what rows under way hold is kept."""
+    def room(self, rows: int, contexts: int, prompt: int, written: int) -> bool:
+        """Whether so many rows fit, of so many different contexts, with prompts and what is written of such lengths."""
+        ...
+
+    def reserve(self, rows: int, contexts: int, prompt: int, written: int, busy: bool) -> None:
+        """Make room for them; what rows under way hold is kept."""
         ...
 
     def prepare(self, texts: Sequence[Ids]) -> list[Prompt]:
@@ -96,6 +101,10 @@ class Engine(Protocol):
         """Keep what is known of the text in a row that ends, for a continuation."""
         ...
 
+    def leave(self, rows: Sequence[int]) -> None:
+        """The completions in these rows have ended."""
+        ...
+
     def renew(self) -> None:
         """The weights have changed."""
         ...
@@ -103,6 +112,8 @@ class Engine(Protocol):
 
 class Slots:
     """Rows of a static cache, over the decoder's own weights."""
+
+    ahead = 4096
 
     def __init__(self, decoder: Decoder, stats: Stats, memory: int | None = None) -> None:
         self.decoder, self.stats = decoder, stats
@@ -122,14 +133,17 @@ class Slots:
         """How many rows of this length the memory allows."""
         return max(1, self.memory // (self.token_bytes * (-(-max(length, 1) // 64) * 64)))
 
-    def reserve(self, rows: int, prompt: int, written: int, busy: bool) -> None:
+    def room(self, rows: int, contexts: int, prompt: int, written: int) -> bool:
+        return rows <= self.limit(prompt + written)
+
+    def reserve(self, rows: int, contexts: int, prompt: int, written: int, busy: bool) -> None:
         rows, old = self.bucket(rows), self.cache
         if old.fits(rows, prompt, written):
             return
         if busy and rows > old.rows:  # work comes in small pieces: grow by more than asked
             rows = max(rows, self.bucket(min(2 * old.rows, self.limit(prompt + written))))
         self.cache = old.larger(rows, prompt, written) if busy else self.decoder.cache(rows, prompt, written)
-        self._steps.clear()
+        self._void()
 
     def prepare(self, texts: Sequence[Ids]) -> list[Prompt]:
         """Texts that begin alike, or like one that is remembered, share what they have in common."""
@@ -153,7 +167,8 @@ class Slots:
         fresh = [i for i, text in enumerate(texts) if given[i][1] < len(text) - 1]
         if fresh:
             known = [given[i] for i in fresh]
-            packed = pack([texts[i][:-1] for i in fresh], self.decoder.device, known, total, grain=ROUND)
+            least = self.decoder.least if keys is None else 1
+            packed = pack([texts[i][:-1] for i in fresh], self.decoder.device, known, total, ROUND, least)
             past = None if keys is None or values is None else list(zip(keys, values, strict=True))
             _, kept = self.decoder.encode(packed, past, keep=True)
             keys, values = torch.stack([k for k, _ in kept]), torch.stack([v for _, v in kept])
@@ -196,16 +211,25 @@ class Slots:
         if self.prefixes.wants(ids):
             self.prefixes.add(ids, *self.cache.read(row, len(ids)))
 
+    def leave(self, rows: Sequence[int]) -> None:
+        pass
+
     def renew(self) -> None:
         self.prefixes.clear()
         self.decoder.refresh()
         if self._layout != self.decoder.layout:
             self._layout = self.decoder.layout
-            self._steps.clear()
+            self._void()
+
+    def _void(self) -> None:
+        """Forget the steps that were laid out."""
+        self._steps.clear()
 
 
 class Waves:
     """Rows of a Hugging Face cache, padded on the left."""
+
+    ahead = 4096
 
     def __init__(self, policy: Policy, stats: Stats) -> None:
         self.policy, self.stats = policy, stats
@@ -216,10 +240,10 @@ class Waves:
         self._mask = torch.zeros(0)
         self.open = True
 
-    def limit(self, length: int) -> int:
-        return 1 << 30
+    def room(self, rows: int, contexts: int, prompt: int, written: int) -> bool:
+        return True
 
-    def reserve(self, rows: int, prompt: int, written: int, busy: bool) -> None:
+    def reserve(self, rows: int, contexts: int, prompt: int, written: int, busy: bool) -> None:
         pass
 
     def prepare(self, texts: Sequence[Ids]) -> list[Prompt]:
@@ -272,6 +296,9 @@ class Waves:
         return logits
 
     def remember(self, row: int, ids: Ids) -> None:
+        pass
+
+    def leave(self, rows: Sequence[int]) -> None:
         pass
 
     def renew(self) -> None:

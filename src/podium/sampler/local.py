@@ -3,6 +3,9 @@
 Rows of one running batch each write a completion. When one ends, its row goes to the next in the queue, or the rows
 close up, so that a step costs what its rows cost. The completions of a request share the encoding of its context.
 Every completion draws from its own random stream, so that what it writes does not depend on the others.
+
+On a GPU several tokens are drawn before the host looks at them, and the next ones are under way while it looks. What a
+row writes after its end is not kept.
 """
 
 from __future__ import annotations
@@ -10,30 +13,24 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from podium.core.errors import PodiumError
 from podium.policy.policy import Policy
 from podium.sampler import streams
-from podium.sampler.capture import Capture, capture, readable
-from podium.sampler.draw import Drawn, Filters, draw
-from podium.sampler.engine import Engine, Prompt, Slots, Stats, Waves
+from podium.sampler.board import Board, Report, Seat
+from podium.sampler.capture import capture, readable
+from podium.sampler.engine import Engine, Prompt, Stats
+from podium.sampler.paged import choose
 from podium.sampler.request import Completion, Generate, Stop
 from podium.sampler.stops import Stops
 
 __all__ = ["LocalSampler"]
 
 Ids = tuple[int, ...]
-AHEAD = 4096  # tokens of contexts that are encoded together with those that are waited for
 PORTION = 16384  # tokens of contexts that go through the model at once
-TOKEN, POSITION, FLAT, ALIVE, STOPS, TOP_K = range(6)  # of a row's integers
-TEMPERATURE, TOP_P, MIN_P, WARMTH = range(4)  # and of its other numbers, of which the last are those of `Warmth`
-STEADY = (0.0, 0.0, 0.0, 0.0)  # a temperature that does not follow the entropy
-NUMBERS = WARMTH + len(STEADY)
 
 
 @dataclass
@@ -62,24 +59,43 @@ class _Job:
     marks: tuple[str, ...]  # what a step must do for its sake
 
 
+@dataclass(frozen=True)
+class _Burst:
+    """Tokens that were drawn, or are being drawn, and not looked at yet."""
+
+    clock: int  # after them
+    count: int  # of each row
+    jobs: list[_Job | None]  # by row
+    report: Report
+
+
 class LocalSampler:
     """Samples from a policy in this process. `stats` counts what it did.
 
     `slots` is the largest number of completions under way at once (256 on a CPU, 1024 on a GPU, whose step hardly costs
-    more with more rows); `memory` bounds the bytes of their keys and values.
+    more with more rows); `memory` bounds the bytes of their keys and values. `paged=False` does without the kernels for
+    GPUs; `paged=True` runs what they do anywhere, by plain torch where there is no GPU.
     """
 
-    def __init__(self, policy: Policy, *, slots: int | None = None, seed: int = 0, memory: int | None = None) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        slots: int | None = None,
+        seed: int = 0,
+        memory: int | None = None,
+        paged: bool | None = None,
+    ) -> None:
         if slots is None:
             slots = 256 if policy.device.type == "cpu" else 1024
         if slots < 1:
             raise PodiumError(f"slots = {slots} must be at least 1.")
         self.policy, self.slots, self.seed = policy, slots, seed
         self.stats = Stats()
-        self.engine: Engine = (
-            Slots(policy.decoder, self.stats, memory) if policy.decoder is not None else Waves(policy, self.stats)
-        )
         self._stops = Stops(policy)
+        self.engine: Engine
+        self.board: Board
+        self.engine, self.board = choose(policy, self.stats, self._stops, memory, paged)
         self._queue: deque[_Ticket] = deque()
         self._ready: dict[int, list[Completion]] = {}
         self._jobs: list[_Job | None] = []  # by row; None: its completion has ended
@@ -88,13 +104,7 @@ class LocalSampler:
         self._tickets = self._clock = 0
         self._reach = 0  # the longest row has this many tokens more than the clock
         self._version = policy.version - 1
-        # State of rows [what, row] and what completions write [slot, token]. Rows without a completion write to slot 0.
-        new = partial(torch.zeros, device=policy.device)
-        self._ints, self._numbers = new((6, 0), dtype=torch.long), new((NUMBERS, 0))
-        self._uniform, self._ids = new((1, 0), dtype=torch.float64), new((1, 0), dtype=torch.long)
-        self._logp = new((1, 0))
-        self._captured: dict[str, Tensor] = {}
-        self._free: list[int] = []  # slots
+        self._bursts: deque[_Burst] = deque()
 
     @property
     def context_length(self) -> int:
@@ -140,6 +150,10 @@ class LocalSampler:
             self._work()
         return [self._ready.pop(t) for t in tickets]
 
+    def forget(self) -> None:
+        """Drop what is held of earlier texts, so that what comes next costs the same whatever was sampled before."""
+        self._version = self.policy.version - 1
+
     def text(self, ids: Sequence[int]) -> str:
         """What a person reads: token ids as text without special tokens."""
         return self.policy.text(ids)
@@ -172,20 +186,25 @@ class LocalSampler:
         active = [job for job in self._jobs if job is not None]
         prompt = max((len(job.ticket.text) for job in active), default=0)
         written = max((job.ticket.limit for job in active), default=0)
+        contexts = {job.ticket.text for job in active}
         chosen: list[tuple[_Ticket, int]] = []
         for ticket, copy in self._waiting():
             longest = max(prompt, len(ticket.text)), max(written, ticket.limit)
-            count = len(active) + len(chosen)
-            if count and count >= min(self.slots, self.engine.limit(sum(longest))):
+            count = len(active) + len(chosen) + 1
+            if count > self.slots:
+                break
+            different = len(contexts) + (ticket.text not in contexts)
+            if count > 1 and not self.engine.room(count, different, *longest):
                 break
             prompt, written = longest
+            contexts.add(ticket.text)
             chosen.append((ticket, copy))
         if not chosen:
             return
         rows = holes[: len(chosen)]
         rows += range(len(self._jobs), len(self._jobs) + len(chosen) - len(rows))
-        self.engine.reserve(max(rows) + 1, prompt, written, busy=bool(active))
-        self._reserve(self.engine.bucket(max(rows) + 1), max(ticket.limit for ticket, _ in chosen))
+        self.engine.reserve(max(rows) + 1, len(contexts), prompt, written, busy=bool(active))
+        self.board.reserve(self.engine.bucket(max(rows) + 1), max(ticket.limit for ticket, _ in chosen))
         jobs = [self._job(ticket, copy, row) for (ticket, copy), row in zip(chosen, rows, strict=True)]
         while self._queue and self._queue[0].started == self._queue[0].request.n:
             self._queue.popleft()
@@ -202,62 +221,33 @@ class LocalSampler:
         marks = [f"capture {name}" for name in ticket.request.capture]
         if s.temperature not in (0.0, 1.0):
             marks.append("temperature")
-        if s.temperature == 0.0 or s.top_p < 1.0 or s.top_k > 0 or s.min_p > 0.0:
+        if s.temperature == 0.0:
+            marks.append("greedy")
+        elif s.top_p < 1.0 or s.top_k > 0 or s.min_p > 0.0:
             marks.append("filter")
         if s.warmth is not None:
             marks.append("warmth")
         self._marks.update(marks)
-        job = _Job(ticket, copy, row, self._free.pop(), self._clock, self._version, tuple(marks))
+        job = _Job(ticket, copy, row, self.board.free.pop(), self._clock, self._version, tuple(marks))
         ticket.started += 1
         self._due.setdefault(self._clock + ticket.limit, []).append(job)
         self._jobs.extend([None] * (row + 1 - len(self._jobs)))
         self._jobs[row] = job
         return job
 
-    def _reserve(self, rows: int, tokens: int) -> None:
-        """Make room for the state of this many rows and slots, and for completions of this many tokens."""
-        slots, width = self._ids.shape
-        if rows + 1 <= slots and tokens <= width:
-            return
-        shape = (max(rows + 1, slots), max(tokens, width))
-        self._free.extend(range(max(slots, 1), shape[0]))
-        # A slot's place in the flat buffers is slot · width.
-        self._ints[FLAT] += self._ints[FLAT] // max(width, 1) * (shape[1] - width)
-
-        def grown(x: Tensor, *size: int) -> Tensor:
-            larger = x.new_zeros(size)
-            larger[tuple(slice(0, n) for n in x.shape)] = x
-            return larger
-
-        self._uniform, self._ids, self._logp = (grown(x, *shape) for x in (self._uniform, self._ids, self._logp))
-        self._captured = {name: grown(x, *shape, *x.shape[2:]) for name, x in self._captured.items()}
-        had = self._ints.shape[1]
-        self._ints, self._numbers = grown(self._ints, 6, shape[0] - 1), grown(self._numbers, NUMBERS, shape[0] - 1)
-        self._numbers[:WARMTH, had:] = 1.0  # rows that nobody uses are drawn too: plainly, with steady warmth
-
     def _begin(self, jobs: list[_Job]) -> None:
         """Put completions into their rows: keys and values of their contexts, and their state."""
         self._prepare(jobs)
         self.engine.admit([j.row for j in jobs], [j.ticket.prompt for j in jobs if j.ticket.prompt is not None])
-        width = self._ids.shape[1]
-        ints, numbers, keys, starts = [], [], [], []
+        seats = []
         for job in jobs:
-            t, r, s = job.ticket, job.ticket.request, job.ticket.request.sampling
-            greedy = s.temperature == 0.0  # the same as keeping the most likely token alone
-            top_k = 1 if greedy else s.top_k
-            ints.append((t.text[-1], len(t.text) - 1, job.slot * width, 1, self._stops.row(s.stop), top_k))
-            warmth = s.warmth.numbers() if s.warmth is not None else STEADY
-            numbers.append((1.0 if greedy else s.temperature, s.top_p, s.min_p, *warmth))
-            keys.append(streams.key(self.seed, (*r.stream, r.first + job.copy)))
-            starts.append(len(r.prefix))
+            t, r = job.ticket, job.ticket.request
+            key = streams.key(self.seed, (*r.stream, r.first + job.copy))
+            at = (t.text[-1], len(t.text) - 1, t.limit)
+            seats.append(Seat(job.row, job.slot, *at, r.sampling, key, len(r.prefix)))
             if t.started == r.n:
                 t.prompt = None  # nobody needs it any more
-        device = self.policy.device
-        rows, slots = (torch.tensor(x, device=device) for x in ([j.row for j in jobs], [j.slot for j in jobs]))
-        self._ints[:, rows] = torch.tensor(ints, device=device).t()
-        self._numbers[:, rows] = torch.tensor(numbers, device=device).t()
-        count = max(j.ticket.limit for j in jobs)
-        self._uniform[slots, :count] = torch.from_numpy(streams.uniforms(keys, starts, count)).to(device)
+        self.board.seat(seats)
         self._measure()
 
     def _measure(self) -> None:
@@ -273,7 +263,7 @@ class LocalSampler:
         for ticket in self._queue:
             if ticket.prompt is None and ticket.number not in missing:
                 tokens += len(ticket.text)
-                if tokens > AHEAD:
+                if tokens > self.engine.ahead:
                     break
                 missing[ticket.number] = ticket
         prompts: dict[Ids, Prompt] = {}
@@ -291,83 +281,71 @@ class LocalSampler:
         moved = [job for job in self._jobs[left:] if job is not None]
         source = [job.row for job in moved]
         self.engine.move(source, target, left)
-        if moved:
-            a, b = (torch.tensor(x, device=self.policy.device) for x in (source, target))
-            self._ints[:, b] = self._ints[:, a]
-            self._numbers[:, b] = self._numbers[:, a]
-            for job, row in zip(moved, target, strict=True):
-                job.row, self._jobs[row] = row, job
-        self._ints[:, left : len(self._jobs)] = 0
+        self.board.move(source, target, left, len(self._jobs))
+        for job, row in zip(moved, target, strict=True):
+            job.row, self._jobs[row] = row, job
         del self._jobs[left:]
         self._measure()
 
-    # -- one token of every row ------------------------------------------------------------------------------------
+    # -- tokens of every row ---------------------------------------------------------------------------------------
 
     def _advance(self) -> None:
-        self._clock += 1
-        self.stats.steps += 1
-        self.stats.sampled += sum(job is not None for job in self._jobs)
-        rows = self._step(self.engine.bucket(len(self._jobs)), self._clock + self._reach).nonzero().view(-1).tolist()
-        looked = {job: None for row in rows if (job := self._jobs[row]) is not None}
-        looked |= {job: None for job in self._due.pop(self._clock, ()) if job.row >= 0}
-        if looked:
-            self._look(list(looked))
-
-    def _step(self, n: int, length: int) -> Tensor:
-        """Draw a token in each of the first n rows; which of them may have ended by it."""
-        ints, numbers = self._ints[:, :n], self._numbers[:, :n]
-        token, position, flat, alive, stops, top_k = ints.unbind(0)
-        logits = self.engine.step(token, position, length)
-        uniform = self._uniform.view(-1).index_select(0, flat)
-        temperature = numbers[TEMPERATURE] if self._marks["temperature"] else None
-        filters = Filters(top_k, numbers[TOP_P], numbers[MIN_P]) if self._marks["filter"] else None
-        warmth = numbers[WARMTH:] if self._marks["warmth"] else None
-        drawn = draw(logits, uniform, temperature, filters, warmth)
-        self._ids.view(-1).index_copy_(0, flat, drawn.token)
-        self._logp.view(-1).index_copy_(0, flat, drawn.logp)
-        for mark, count in self._marks.items():
-            if count and mark.startswith("capture "):
-                self._keep(mark.removeprefix("capture "), drawn, flat)
-        token.copy_(drawn.token)
-        ints[POSITION : FLAT + 1] += alive
-        return self._stops.table[stops, drawn.token]
-
-    def _keep(self, name: str, drawn: Drawn, flat: Tensor) -> None:
-        """Write a captured signal of the tokens just drawn."""
-        wanted: Capture = capture(name)
-        value = wanted(drawn)
-        if name not in self._captured:
-            self._captured[name] = value.new_zeros((*self._ids.shape, *value.shape[1:]))
-        self._captured[name].flatten(0, 1).index_copy_(0, flat, value)
+        """Draw tokens in all rows, and look at those that were drawn before, or at these if they are all there are."""
+        ahead = self.board.ahead(self._marks)
+        if ahead == 1:
+            while self._bursts:
+                self._look(self._bursts.popleft())
+        left = max((job.begun + job.ticket.limit for job in self._jobs if job is not None), default=0) - self._clock
+        count = min(ahead, left)
+        if count > 0:
+            self._clock += count
+            self.stats.steps += count
+            rows, length = self.engine.bucket(len(self._jobs)), self._clock + self._reach
+            report = self.board.advance(rows, length, self._marks, count)
+            self._bursts.append(_Burst(self._clock, count, list(self._jobs), report))
+        if self._bursts and (ahead == 1 or count <= 0 or len(self._bursts) > 1):
+            self._look(self._bursts.popleft())
 
     # -- ends ------------------------------------------------------------------------------------------------------
 
-    def _look(self, jobs: list[_Job]) -> None:
-        """End those of these completions that have come to an end."""
-        count = max(self._clock - job.begun for job in jobs)
+    def _look(self, burst: _Burst) -> None:
+        """End those completions that came to an end in a burst."""
+        found = {job: None for row in burst.report() if (job := burst.jobs[row]) is not None}
+        for clock in range(burst.clock - burst.count + 1, burst.clock + 1):
+            found |= dict.fromkeys(self._due.pop(clock, ()))
+        jobs = [job for job in found if job.row >= 0]
+        if not jobs:
+            return
+        count = max(min(burst.clock - job.begun, job.ticket.limit) for job in jobs)
         ended: list[tuple[_Job, Ids, Stop]] = []
-        for job, written in zip(jobs, self._written(self._ids, jobs, count), strict=True):
-            ids = tuple(written[: self._clock - job.begun])
-            stop = self._why(job, ids)
-            if stop is not None:
-                ended.append((job, ids, stop))
+        for job, written in zip(jobs, self.board.written("ids", [job.slot for job in jobs], count), strict=True):
+            length = min(burst.clock - job.begun, job.ticket.limit)
+            end = self._end_of(job, tuple(written[:length]), max(0, burst.clock - burst.count - job.begun))
+            if end is not None:
+                ended.append((job, *end))
         if not ended:
             return
         gone = [job for job, _, _ in ended]
-        rows = [job.row for job in gone]
-        logp = self._written(self._logp, gone, count)
+        rows, slots = [job.row for job in gone], [job.slot for job in gone]
+        logp = self.board.written("logp", slots, count)
         names = {name for job in gone for name in job.ticket.request.capture}
-        captured = {name: self._written(self._captured[name], gone, count) for name in names}
+        captured = {name: self.board.written(name, slots, count) for name in names}
         for number, (job, ids, stop) in enumerate(ended):
             kept = {name: readable(captured[name][number][: len(ids)]) for name in job.ticket.request.capture}
             self._end(job, Completion(ids, tuple(logp[number][: len(ids)]), stop, kept))
-        self._ints.index_fill_(1, torch.tensor(rows, device=self.policy.device), 0)
+        self.board.clear(rows)
+        self.engine.leave(rows)
         self._measure()
 
-    def _written(self, buffer: Tensor, jobs: list[_Job], count: int) -> list[list[Any]]:
-        slots = torch.tensor([job.slot for job in jobs], device=self.policy.device)
-        found: list[list[Any]] = buffer[slots, :count].tolist()
-        return found
+    def _end_of(self, job: _Job, ids: Ids, seen: int) -> tuple[Ids, Stop] | None:
+        """Where and why a completion ends, if it does, of which the first `seen` tokens go on."""
+        stop = job.ticket.request.sampling.stop
+        for n in range(seen + 1, len(ids) + 1):
+            if n == job.ticket.limit or self._stops.may_end(stop, ids[n - 1]):
+                why = self._why(job, ids[:n])
+                if why is not None:
+                    return ids[:n], why
+        return None
 
     def _why(self, job: _Job, ids: Ids) -> Stop | None:
         request = job.ticket.request
@@ -384,8 +362,9 @@ class LocalSampler:
         if ticket.request.keep and job.version == self.policy.version:
             # The last token has been drawn but not read.
             self.engine.remember(job.row, (*ticket.text, *completion.ids[:-1]))
+        self.stats.sampled += len(completion.ids)
         self._jobs[job.row], job.row = None, -1
-        self._free.append(job.slot)
+        self.board.free.append(job.slot)
         self._marks.subtract(job.marks)
         ticket.done[job.copy] = completion
         if ticket.started == ticket.request.n and all(c is not None for c in ticket.done):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
+import numpy as np
 import torch
 
 from podium.policy.policy import Policy
@@ -18,19 +19,26 @@ class Stops:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self._sets: dict[tuple[str, ...], int] = {}
-        # [sets, vocabulary] where to look closer. The first row is for rows of a batch that write nothing.
-        self.table = torch.zeros((1, policy.vocabulary), dtype=torch.bool, device=policy.device)
+        # [sets, vocabulary] which tokens end a completion (2), and after which to look closer (1). The first row is for
+        # rows of a batch that write nothing.
+        self.table = torch.zeros((1, policy.vocabulary), dtype=torch.int8, device=policy.device)
+        self._host = [np.zeros(policy.vocabulary, dtype=np.int8)]  # the same
 
     def row(self, stop: tuple[str, ...]) -> int:
         """The row of `table` for these stop strings."""
         if stop not in self._sets:
-            mask = torch.zeros(self.policy.vocabulary, dtype=torch.bool)
-            mask[list(self.policy.end_ids)] = True
+            mask = np.zeros(self.policy.vocabulary, dtype=np.int8)
             for text in stop:
-                mask[self._completing(text)] = True
-            self.table = torch.cat([self.table, mask[None].to(self.table.device)])
+                mask[self._completing(text)] = 1
+            mask[list(self.policy.end_ids)] = 2
+            self._host.append(mask)
+            self.table = torch.cat([self.table, torch.from_numpy(mask)[None].to(self.table.device)])
             self._sets[stop] = len(self.table) - 1
         return self._sets[stop]
+
+    def may_end(self, stop: tuple[str, ...], token: int) -> bool:
+        """Whether a completion may end with this token."""
+        return bool(self._host[self._sets[stop]][token])
 
     def _completing(self, text: str) -> list[int]:
         """Tokens with which `text` may be complete: those that hold its last character."""

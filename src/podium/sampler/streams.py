@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-__all__ = ["key", "uniforms"]
+__all__ = ["key", "uniforms", "uniforms_on"]
 
 MASK = (1 << 64) - 1
 STEP = 0x9E3779B97F4A7C15
@@ -45,3 +47,21 @@ def uniforms(keys: Sequence[int], starts: Sequence[int], count: int) -> NDArray[
     # 40 bits and a half: never 0 or 1, so that no token of probability 0 can be drawn.
     made: NDArray[np.float64] = ((x >> np.uint64(24)).astype(np.float64) + 0.5) * 2.0**-40
     return made
+
+
+def uniforms_on(keys: Tensor, starts: Tensor, count: int) -> Tensor:
+    """The same numbers from keys [stream] and starts [stream], int64, on their device."""
+
+    def shifted(x: Tensor, bits: int) -> Tensor:  # torch shifts the sign in
+        return (x >> bits) & ((1 << (64 - bits)) - 1)
+
+    position = starts[:, None] + torch.arange(1, count + 1, device=keys.device)
+    x = keys[:, None] + position * _signed(STEP)
+    x = (x ^ shifted(x, 30)) * _signed(M1)
+    x = (x ^ shifted(x, 27)) * _signed(M2)
+    x = x ^ shifted(x, 31)
+    return (shifted(x, 24).double() + 0.5) * 2.0**-40
+
+
+def _signed(x: int) -> int:
+    return x - (1 << 64) if x >= 1 << 63 else x

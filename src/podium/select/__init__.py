@@ -1,6 +1,24 @@
 """The select stage: which tasks to sample next."""
 
 from podium.select.balanced import Balanced
+from podium.select.belief import BetaBeliefs, InformationGain, Thompson
+from podium.select.domains import ByDomain, DomainRewards
+from podium.select.forecast import ScoreHistory
+from podium.select.history import DropMeasuring, HardFocus, PassRates, Ranked, Sweeps
 from podium.select.uncertain import Uncertain
 
-__all__ = ["Balanced", "Uncertain"]
+__all__ = [
+    "Balanced",
+    "BetaBeliefs",
+    "ByDomain",
+    "DomainRewards",
+    "DropMeasuring",
+    "HardFocus",
+    "InformationGain",
+    "PassRates",
+    "Ranked",
+    "ScoreHistory",
+    "Sweeps",
+    "Thompson",
+    "Uncertain",
+]

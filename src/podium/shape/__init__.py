@@ -1,6 +1,7 @@
 """The shape stage: what happens to advantages, weights and clip bounds before the loss."""
 
 from podium.shape.beside import Beside
+from podium.shape.centred import CentredKL
 from podium.shape.certainty import TeacherCertainty
 from podium.shape.confidence import ConfidenceShift, OverconfidentErrors
 from podium.shape.consistency import ConsistencyBlend
@@ -15,23 +16,30 @@ from podium.shape.edges import SharedEdges, SharedNodes
 from podium.shape.elastic import ElasticClip
 from podium.shape.entropy_change import DropDisruptive, SpareEntropy
 from podium.shape.heterogeneous import EntropyScales, HeterogeneousTokens
+from podium.shape.hints import BySetting, HintConsistency
 from podium.shape.modulation import EntropyModulation
+from podium.shape.novelty import Novelty
 from podium.shape.pivot import DropPivot
 from podium.shape.plan_credit import PlanCredit
 from podium.shape.rank import RankBaselines, RankBonus
 from podium.shape.rejection import RejectLazy, RejectMismatch, WholeShares
 from podium.shape.rescale import Rescale, Whiten
+from podium.shape.shared import DropSure, DropUncredited, TrainShared
 from podium.shape.steps import DropLongContexts, TrainSteps
 from podium.shape.tilt import KeepSign, PerplexityFactor, PositionBonus, Tilt, VirtualTemperature
 from podium.shape.tokens import BelowAnchor, SelectTokens
+from podium.shape.trajectories import MatchTrajectories, Trajectories
 from podium.shape.turn_band import TurnBand, TurnEntropies
-from podium.shape.uncertainty import SelfCertainty, StatisticFactor, TokenPenalty
+from podium.shape.uncertainty import CertaintyFactor, SelfCertainty, StatisticFactor, TokenPenalty
 from podium.shape.variance import KeepSpread
 
 __all__ = [
     "AlignExpert",
     "BelowAnchor",
     "Beside",
+    "BySetting",
+    "CentredKL",
+    "CertaintyFactor",
     "ConfidenceShift",
     "ConsistencyBlend",
     "Contrast",
@@ -40,6 +48,8 @@ __all__ = [
     "DropDisruptive",
     "DropLongContexts",
     "DropPivot",
+    "DropSure",
+    "DropUncredited",
     "ElasticClip",
     "EntropyAnchor",
     "EntropyBand",
@@ -50,9 +60,12 @@ __all__ = [
     "GateState",
     "Hardness",
     "HeterogeneousTokens",
+    "HintConsistency",
     "KeepSign",
     "KeepSpread",
     "LengthGate",
+    "MatchTrajectories",
+    "Novelty",
     "OverconfidentErrors",
     "PerplexityFactor",
     "PlanCredit",
@@ -75,7 +88,9 @@ __all__ = [
     "TeacherCertainty",
     "Tilt",
     "TokenPenalty",
+    "TrainShared",
     "TrainSteps",
+    "Trajectories",
     "TurnBand",
     "TurnEntropies",
     "VirtualTemperature",

@@ -15,13 +15,17 @@ __all__ = ["Rescale", "Whiten"]
 
 
 class Whiten(Shape, Normalizer):
-    """(A − mean) / sqrt(var + ε) over all elements of a level that count, in the whole batch or by key."""
+    """(A − mean) / sqrt(var + ε) over all elements of a level that count, in the whole batch or by key.
+
+    `trained_only` takes mean and variance over those that are trained; where nobody is, over all.
+    """
 
     epsilon: float = 1e-8
     epsilon_at: str = "inside"
     level: str = "token"
     key: tuple[str, ...] = field(default=())
     advantage: str = "advantage"
+    trained_only: bool = False
 
     @property
     def normalizes(self) -> bool:
@@ -37,7 +41,9 @@ class Whiten(Shape, Normalizer):
 
     def __call__(self, batch: Batch) -> Columns:
         name = f"{self.level}.{self.advantage}"
-        return {name: self.normalized(batch.by(self.level, *self.key), batch[name])}
+        trained = batch.trained(self.level) if self.trained_only else None
+        where = trained if trained is not None and bool(trained.any()) else None
+        return {name: self.normalized(batch.by(self.level, *self.key, where=where), batch[name])}
 
 
 class Rescale(Shape):

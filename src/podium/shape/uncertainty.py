@@ -12,7 +12,7 @@ from podium.core.part import Columns, Need, Shape
 from podium.core.schedule import Number
 from podium.core.signal import Signal
 
-__all__ = ["SelfCertainty", "StatisticFactor", "TokenPenalty"]
+__all__ = ["CertaintyFactor", "SelfCertainty", "StatisticFactor", "TokenPenalty"]
 
 REFERENCE = "UCAS, https://github.com/xvolcano02/UCAS"
 MEAN = Signal("mean_logp", of="old")
@@ -65,6 +65,27 @@ class StatisticFactor(Shape, Normalizer):
     def __call__(self, batch: Batch) -> Columns:
         factor = self.factor(batch)
         return {"rollout.advantage": batch["rollout.advantage"] * factor, "rollout.factor": factor}
+
+
+class CertaintyFactor(Shape):
+    """A ← (2 − H / H̄) · A: H the mean entropy of a rollout's tokens, H̄ the mean of H in the group; its mean is 1."""
+
+    reference = "ETTRL: Balancing Exploration and Exploitation in LLM Test-Time RL"
+    floor: float | None = 0.0  # of the factor, which is negative above 2 H̄; None: as it is
+
+    needs = ("rollout.advantage", Signal("entropy", of="sampler"))
+    provides = ("rollout.advantage", "rollout.mean_entropy", "rollout.factor")
+
+    def __call__(self, batch: Batch) -> Columns:
+        entropy = batch.reduce(batch[Signal("entropy", of="sampler")], "token", "rollout", "mean")
+        mean = batch.by("rollout", "group").mean(entropy)
+        factor = (2 - entropy / mean.where(mean > 0, 1)).where(mean > 0, 1)
+        factor = factor if self.floor is None else factor.clamp(min=self.floor)
+        return {
+            "rollout.advantage": batch["rollout.advantage"] * factor,
+            "rollout.mean_entropy": entropy,
+            "rollout.factor": factor,
+        }
 
 
 class TokenPenalty(Shape):

@@ -122,7 +122,8 @@ def rollout_rows(iteration: int, batch: Batch) -> list[dict[str, Any]]:
         for g in groups
     ]
     lengths = batch.partition("token", "rollout").lengths().tolist()
-    _add_turns(rows, batch)
+    for level in (name for name in batch.levels if name not in ("token", "rollout", "group", "batch")):
+        _add_steps(rows, batch, level)
     if "token.advantage" in batch and "token.advantage" not in batch.columns:
         batch = batch.with_columns({"token.advantage": batch["token.advantage"]})
     for name in batch.columns:
@@ -137,16 +138,16 @@ def rollout_rows(iteration: int, batch: Batch) -> list[dict[str, Any]]:
     return rows
 
 
-def _add_turns(rows: list[dict[str, Any]], batch: Batch) -> None:
-    """Columns of turns as lists, with their lengths: what it takes to replay a rollout token by token."""
-    columns: dict[str, Sequence[Any]] = {"turn.length": batch.partition("token", "turn").lengths().tolist()}
+def _add_steps(rows: list[dict[str, Any]], batch: Batch, level: str) -> None:
+    """Columns of turns, or of other steps, as lists, with their lengths: what it takes to replay a rollout."""
+    columns: dict[str, Sequence[Any]] = {f"{level}.length": batch.partition("token", level).lengths().tolist()}
     for name in batch.columns:
         value = batch[name]
-        if name.startswith("turn."):
+        if name.startswith(f"{level}."):
             columns[name] = value.tolist() if isinstance(value, Tensor) else value
     if columns.get("turn.train_context") == columns.get("turn.context"):
         columns.pop("turn.train_context", None)
     place = 0
-    for row, count in zip(rows, batch.partition("turn", "rollout").lengths().tolist(), strict=True):
+    for row, count in zip(rows, batch.partition(level, "rollout").lengths().tolist(), strict=True):
         row |= {name: list(values[place : place + count]) for name, values in columns.items()}
         place += count

@@ -50,6 +50,17 @@ EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
     "Recorded": ({"source": "demonstrations.jsonl"},),
     "Beside": ({"part": Normalize(centre="median", scale="none"), "name": "median"},),
     "DampClipped": ({"ratio": "token", "floor": 0.01},),  # so that what is clipped shows
+    # What a few observations of a few tasks show.
+    "DomainRewards": ({"every": 1, "variant": "ewma"}, {"every": 1, "size": 2}),
+    "SuccessReplay": ({"size": 4, "count": 3, "above": 0.1, "max_age": 1, "baselines": 4},),
+    "PriorityReplay": ({"size": 6, "max_age": 1}, {"count": 3}),
+    "PassRates": ({"keep": 2},),
+    "HardFocus": ({"keep": (2, 1, 1), "pool": None},),
+    "MarkDegenerate": ({"length": 1, "times": 2},),
+    "HybridReward": ({"score": "rollout.other", "squash": "threshold"},),
+    "BrevityBonus": ({"max_length": 6},),
+    "MatchTrajectories": ({"warmup": 9, "tau": 0.0, "top": 0.5},),  # synthetic curves have nine entries
+    "RouteByOrigin": ({"origins": ("hint",)},),
     "Updates": ({"epochs": 2, "mini_batches": 3},),
 }
 

@@ -78,7 +78,10 @@ class Report:
 def registered_parts() -> list[type]:
     """All parts and memories of Podium but the bases that they are made from."""
     bases = (*vars(podium.core.part).values(), Memory, Term)
-    return [c for c in REGISTRY.values() if issubclass(c, (Part, Memory)) and c not in bases]
+    parts = [c for c in REGISTRY.values() if issubclass(c, (Part, Memory)) and c not in bases]
+    # What has not said its formula yet is a base, too.
+    formulas = ((Term, "loss"), (Select, "__call__"), (Memory, "observe"))
+    return [c for c in parts if not any(getattr(c, f) is getattr(b, f) for b, f in formulas if issubclass(c, b))]
 
 
 def _mark(group: str, passed: bool | None) -> str:

@@ -45,6 +45,10 @@ ALTERNATIVES: dict[str, dict[str, tuple[Any, ...]]] = {
     "Cascade": {"checks": (("rollout.interface_matches", "rollout.parses"),)},
     "Beside": {"part": (Normalize(), Returns())},
     "Clip": {"dual": (1.01, 1.5)},
+    "GainReturns": {"outcome": ("turn.selected",)},
+    "HardFocus": {"keep": ((3, 2, 2),)},
+    "RouteByOrigin": {"origins": (("hint",), ("policy",))},
+    "WeightedSum": {"terms": ((("rollout.correct", 0.5),), (("rollout.other", 1.0),))},
     "LengthLimit": {"limits": ((3,), (8, 1)), "thresholds": ((0.25,), ())},
     "MetaReasoning": {"valid": ("step.selected",), "available": ("step.available",)},
     "Mixture": {

@@ -71,11 +71,17 @@ def _of_memory(memory: Memory, batch: Batch) -> Columns:
     state = memory.initial()
     signals = [need for need in memory.needs if isinstance(need, Signal)]
     halved = batch.with_columns({s: batch[s] / 2 for s in signals})  # a policy that has moved
-    for time, seen in (("once", batch), ("twice", batch), ("moved", halved)):
+    identity = batch.identity("group")
+    some = batch if len(identity) == 1 else batch.take("group", identity != identity.max())  # some tasks are not seen
+    for time, seen in (("once", batch), ("twice", batch), ("moved", halved), ("fewer", some)):
         state = memory.observe(state, seen)
         found |= {f"{name}.{time}": x for name, x in memory.recall(state, tasks).items()}
         scalars = memory.scalars(state)
         found |= {f"batch.{name}.{time}": torch.tensor([x]) for name, x in scalars.items()}
+        again = memory.replay(state, seen)
+        if again is not None:  # how many come back, with what credit and weight
+            credit = again["rollout.advantage"] * again["rollout.weight.replay"]
+            found[f"batch.replayed.{time}"] = torch.tensor([len(again), float(credit.sum())], dtype=torch.float64)[None]
     return found
 
 

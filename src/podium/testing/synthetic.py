@@ -138,7 +138,15 @@ KINDS: Rules = {
     "agent": Draw.text,
     "domain": Draw.text,
     "code": lambda d, name, n: d.integers(name, n, 2),
-    "answer": Draw.text,
+    **dict.fromkeys(("detect", "detected", "pruned", "replayed"), Draw.coin),
+    "quality": Draw.uniform,
+    "parent": lambda d, name, n: d.integers(name, n, 3) - 1,  # perhaps of a rollout that is not there, or a later one
+    "fork": lambda d, name, n: d.integers(name, n, 5) - 1,
+    "key": lambda d, name, n: d.integers(name, n, 2),
+    "answer": lambda d, name, n: tuple(
+        text if read else ""
+        for text, read in zip(d.text(name, n), d.coin(f"{name} read", n, 0.8).tolist(), strict=True)
+    ),
     "reference_answer": Draw.text,
     "calls": lambda d, name, n: d.calls(name, n),
     "reference_calls": lambda d, name, n: d.calls(name, n),
@@ -148,6 +156,7 @@ KINDS: Rules = {
     "completed": lambda d, name, n: d.coin(name, n, 0.8),
     "coverage": Draw.uniform,
     "text": Draw.text,
+    "prompt": Draw.text,
     "train_context": lambda d, name, n: tuple((k, 1) for k in d.integers(name, n, VOCABULARY).tolist()),
     "prior": lambda d, name, n: d.uniform(name, n, -1.0, 1.0),
     "confidence": Draw.uniform,
@@ -183,6 +192,26 @@ KINDS: Rules = {
     "keep": lambda d, name, n: d.coin(name, n, 0.8) & (not d.scene.nothing_kept),
     "weight": lambda d, name, n: d.uniform(name, n, 0.5, 1.5),
     "bundle": lambda d, name, n: torch.arange(n) % 2,
+    **dict.fromkeys(("successes", "failures"), lambda d, name, n: d.uniform(name, n, 0.5, 5.0)),
+    "random": lambda d, name, n: d.uniform(name, n, 0.01, 0.99),
+    "deficit": Draw.uniform,
+    "visits": lambda d, name, n: d.integers(name, n, 3),
+    "number": lambda d, name, n: torch.argsort(d.uniform(name, n)),
+    "rates": lambda d, name, n: d.integers(name, 3 * n, 4).double().reshape(n, 3) - 1,  # with some unknown
+    "phase": lambda d, name, n: d.integers(name, n, 3),
+    "spread": Draw.uniform,
+    **dict.fromkeys(("guided", "plain", "hinted", "replayed", "fresh"), Draw.coin),
+    "labelled": lambda d, name, n: torch.arange(n) == n - 1,  # few tasks have a label
+    "points": lambda d, name, n: tuple((1.0, 2.0, -1.0)[: 1 + k] for k in d.integers("criteria", n, 3).tolist()),
+    "met": lambda d, name, n: tuple(
+        tuple(x > 0 for x in row[: 1 + k])
+        for k, row in zip(
+            d.integers("criteria", n, 3).tolist(), d.normal(name, 3 * n).reshape(n, 3).tolist(), strict=True
+        )
+    ),
+    "curve": lambda d, name, n: tuple(map(tuple, d.uniform(name, 8 * n).reshape(n, 8).tolist())),
+    "references": lambda d, name, n: (tuple(map(tuple, d.uniform(name, 18).reshape(2, 9).tolist())),) * n,
+    "context": lambda d, name, n: tuple((k, 1) for k in d.integers(name, n, VOCABULARY).tolist()),
     "policy_shift": lambda d, name, n: d.uniform(name, n, 0.0, 0.03),
     "levels": lambda d, name, n: torch.tensor(RISK_LEVELS, dtype=torch.float64).expand(n, -1),
     "quantiles": lambda d, name, n: d.normal(name, len(RISK_LEVELS)).sort().values.expand(n, -1),
@@ -204,7 +233,7 @@ def synthetic(scene: Scene, wanted: Iterable[str] = (), seed: int = 0, columns: 
     if columns is None:
         return _drawn(scene, frozenset(wanted), seed)
     draw = Draw(scene, seed)
-    batch = _structure(scene, seed, "rollout.purpose" in wanted)
+    batch = _structure(scene, seed, "rollout.purpose" in wanted, "token.origin" in wanted)
     for level in sorted({name.partition(".")[0] for name in wanted} - {*LEVELS, *RELATIONS, "step"}):
         # A further segmentation: turns cut in two.
         half = (batch.position("token", "turn") >= 2).long()
@@ -227,7 +256,7 @@ def synthetic(scene: Scene, wanted: Iterable[str] = (), seed: int = 0, columns: 
 
 
 @functools.lru_cache(maxsize=1024)
-def _structure(scene: Scene, seed: int, baseline: bool) -> Batch:
+def _structure(scene: Scene, seed: int, baseline: bool, hints: bool) -> Batch:
     """The links, and the columns that every batch has."""
     draw, groups = Draw(scene, seed), scene.groups
     group = torch.arange(len(groups)).repeat_interleave(torch.tensor(groups))
@@ -246,6 +275,8 @@ def _structure(scene: Scene, seed: int, baseline: bool) -> Batch:
             if rollout in scene.empty:
                 continue
             tokens = [Origin.policy] * int(draw.integers(f"actions {rollout} {place}", 1, 3) + 1)
+            if hints and place == 0 and rollout % 2:  # for parts that ask who wrote what
+                tokens = [Origin.hint, *tokens]
             if place < int(turns[rollout]) - 1:  # the world answers
                 tokens += [Origin.given] * int(draw.integers(f"given {rollout} {place}", 1, 2) + 1)
             turn_of += [turn] * len(tokens)

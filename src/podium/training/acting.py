@@ -5,13 +5,15 @@ A failed action earns nothing and ends its episode with a stated reason; the run
 
 from __future__ import annotations
 
-import math
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from numbers import Real
 from typing import Any
 
 from podium.worlds.world import Episode, Feedback, Task, World
@@ -19,6 +21,8 @@ from podium.worlds.world import Episode, Feedback, Task, World
 __all__ = ["Actor"]
 
 Outcome = tuple[Feedback, str]  # what the world says, and why it could not
+LARGEST = 1e30  # of a reward, either way: the sums of larger ones are no numbers any more
+GRACE_S = 5.0  # for what is under way when everything ends
 THREADS = 64  # waits at once: a world that waits for something else costs its thread alone
 
 
@@ -29,13 +33,20 @@ class _Job:
     late: Any  # what it comes to when its time is up
     started: float = 0.0  # when a thread took it; 0: still waiting
     answered: bool = False
+    ended: bool = False
 
 
 class Actor:
-    """Opens episodes and acts in them, inline or in threads with a time limit, and hands on what comes of it."""
+    """Opens episodes and acts in them, inline or in threads with a time limit, and hands on what comes of it.
 
-    def __init__(self, limit_s: float = 10.0, *, inline: bool = False) -> None:
-        self.limit_s, self.inline = limit_s, inline
+    At most `live` episodes are under way at once; the others wait until one of them is left.
+    """
+
+    def __init__(self, limit_s: float = 10.0, *, inline: bool = False, live: int | None = None) -> None:
+        self.limit_s, self.inline, self.live = limit_s, inline, live
+        self._outside: deque[Callable[[], None]] = deque()
+        self._inside = 0
+        self._episodes: dict[int, Episode] = {}  # under way, by identity
         self._todo: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[tuple[_Job, Any]] = queue.SimpleQueue()
         self._open: dict[_Job, None] = {}
@@ -48,8 +59,32 @@ class Actor:
     def open(self, world: World, task: Task, seed: int, then: Callable[[Episode], None]) -> None:
         """Hand on an episode of a task, now or from a later `deliver`; where the world cannot open it, one in which
         everything fails for that reason."""
-        late = TimeoutError(f"the episode did not open within {self.limit_s:g} s")
-        self._do(_Job(partial(_opened, world, task, seed), then, _Unopened(task.prompt, late)))
+        late = _Unopened(task.prompt, TimeoutError(f"the episode did not open within {self.limit_s:g} s"))
+        job = _Job(partial(_opened, world, task, seed), partial(self._begin, then), late)
+        self._outside.append(partial(self._do, job))
+        self._admit()
+
+    def enter(self, episode: Episode, then: Callable[[Episode], None]) -> None:
+        """Hand on an episode that is open already, when there is room for it."""
+        self._outside.append(partial(self._begin, then, episode))
+        self._admit()
+
+    def leave(self, episode: Episode) -> None:
+        """Close an episode that was handed on: nobody acts in it any more."""
+        if self._episodes.pop(id(episode), None) is not None:
+            with suppress(Exception):  # what a world does when it is done with is no failure of the rollout
+                episode.close()
+            self._inside -= 1
+            self._admit()
+
+    def _begin(self, then: Callable[[Episode], None], episode: Episode) -> None:
+        self._episodes[id(episode)] = episode
+        then(episode)
+
+    def _admit(self) -> None:
+        while self._outside and (self.live is None or self._inside < self.live):
+            self._inside += 1
+            self._outside.popleft()()
 
     def act(self, episode: Episode, text: str, then: Callable[[Feedback, str], None]) -> None:
         """Act, and call `then(feedback, failure)` now or from a later `deliver`."""
@@ -76,12 +111,24 @@ class Actor:
                     continue
                 return
             if job.answered:  # too late: it was given up
+                _discard(outcome)
                 continue
             wait = False
             self._answer(job, outcome)
 
     def close(self) -> None:
-        """Let the threads end, each when its world has answered; whoever acts next starts others."""
+        """Leave what is under way, and let the threads end, each when its world has answered; whoever acts next starts
+        others."""
+        self._outside.clear()
+        for episode in list(self._episodes.values()):
+            self.leave(episode)
+        jobs, self._inside, self._open = list(self._open), 0, {}
+        for job in jobs:
+            job.answered = True
+        # What opens now would open in a world that is closed: wait for it, though not for one that hangs.
+        until = time.monotonic() + min(self.limit_s, GRACE_S)
+        while any(job.started and not job.ended for job in jobs) and time.monotonic() < until:
+            time.sleep(0.01)
         if self._threads:
             self._todo.put(None)
             self._todo, self._threads = queue.SimpleQueue(), 0
@@ -110,10 +157,21 @@ def _work(todo: queue.SimpleQueue[_Job | None], done: queue.SimpleQueue[tuple[_J
     """What a thread does: one job after another, until there are to be no more or it was given up on."""
     while (job := todo.get()) is not None:
         job.started = time.monotonic()
-        done.put((job, job.work()))
+        outcome = None if job.answered else job.work()
+        done.put((job, outcome))
         if job.answered:  # it has a successor
+            _discard(outcome)
+        job.ended = True
+        if job.answered:
             return
     todo.put(None)  # for the other threads
+
+
+def _discard(outcome: Any) -> None:
+    """Nobody wants it any more."""
+    if isinstance(outcome, Episode):
+        with suppress(Exception):
+            outcome.close()
 
 
 class _Unopened(Episode):
@@ -134,6 +192,9 @@ def _opened(world: World, task: Task, seed: int) -> Episode:
         return _Unopened(task.prompt, error)
     if not isinstance(episode, Episode) or not isinstance(episode.observation, str):
         return _Unopened(task.prompt, TypeError(f"reset() gave {episode!r}, not an Episode that says something"))
+    if not _can_be_written(episode.observation):
+        said = episode.observation[:40]
+        return _Unopened(task.prompt, ValueError(f"it begins with characters that no encoding knows: {said!r}"))
     return episode
 
 
@@ -142,13 +203,35 @@ def _attempt(episode: Episode, text: str) -> Outcome:
         feedback = episode.act(text)
     except Exception as error:
         return Feedback(), f"the world raised {type(error).__name__}: {error}"
+    wrong = _wrong(feedback)
+    return (Feedback(), wrong) if wrong else (feedback, "")
+
+
+def _wrong(feedback: Any) -> str:
+    """Why nobody could go on with what the world has answered; empty where one can."""
     if not isinstance(feedback, Feedback):
-        return Feedback(), f"the world answered {feedback!r}, not a Feedback"
-    reward = feedback.reward
-    if isinstance(reward, bool) or not isinstance(reward, (int, float)):
-        return Feedback(), f"the world's reward is {reward!r}, not a number"
-    if not math.isfinite(reward):
-        return Feedback(), f"the world's reward is {reward!r}"
-    if not isinstance(feedback.info, Mapping) or not isinstance(feedback.observation, str):
-        return Feedback(), "the world's observation is not text, or its info no mapping"
-    return feedback, ""
+        return f"the world answered {feedback!r}, not a Feedback"
+    reward, info = feedback.reward, feedback.info
+    if isinstance(reward, bool) or not isinstance(reward, Real):
+        return f"the world's reward is {reward!r}, not a number"
+    if not abs(reward) <= LARGEST:
+        return f"the world's reward is {reward!r}"
+    if not isinstance(info, Mapping) or not isinstance(feedback.observation, str):
+        return "the world's observation is not text, or its info no mapping"
+    if not isinstance(feedback.state, Hashable):
+        return f"the world's state is {feedback.state!r}, not text"
+    for name, value in (("done", feedback.done), ("info['valid']", info.get("valid", True))):
+        if str(value) not in ("True", "False"):  # those of NumPy are as good
+            return f"the world's {name} is {value!r}, not True or False"
+    for name, text in {**info, "observation": feedback.observation, "state": feedback.state}.items():
+        if isinstance(text, str) and not _can_be_written(text):
+            return f"the world's {name} has characters that no encoding knows: {text[:40]!r}"
+    return ""
+
+
+def _can_be_written(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a pair of characters
+        return False
+    return True

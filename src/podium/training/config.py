@@ -43,7 +43,8 @@ class Config(Value):
     seed: int = 0
     max_tokens: int | None = None  # a turn; None: the world's
     optimizer: Optimizer = Optimizer()
-    micro_tokens: int = 16384  # tokens in one forward pass of training
+    micro_tokens: int | None = None  # tokens in one forward pass of training; None: 16384, on a GPU what fits
+    checkpointing: bool = False  # compute activations again in the backward pass: less memory, more time
     device: str = "cpu"
     dtype: str = "float32"
     lora: int | None = None  # rank; None: all weights are trained
@@ -52,18 +53,26 @@ class Config(Value):
     eval_samples: int = 2
     checkpoint_every: int = 25  # iterations; 0: only at the end
     keep_checkpoints: int = 2
-    act_limit_s: float = 10.0  # for a world that is not built in
-    sentinel: float = 1e-3  # the largest mean |log-prob| gap between sampler and trainer that a run survives
+    act_limit_s: float | None = None  # for an action in a world that is not built in; None: the world's
+    # The largest mean |log-prob| gap between sampler and trainer that a run survives; None: what rounding explains,
+    # 1e-3, in bfloat16 5e-2.
+    sentinel: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("iterations", "tasks", "micro_tokens", "eval_tasks", "eval_samples", "keep_checkpoints"):
+        for name in ("iterations", "tasks", "eval_tasks", "eval_samples", "keep_checkpoints"):
             within(self, name, 1)
+        within(self, "micro_tokens", 1, optional=True)
         for name in ("eval_every", "checkpoint_every"):
             within(self, name, 0)
         within(self, "token_budget", 1, optional=True)
-        within(self, "act_limit_s", 0, open_low=True)
-        within(self, "sentinel", 0, open_low=True)
+        within(self, "act_limit_s", 0, open_low=True, optional=True)
+        within(self, "sentinel", 0, open_low=True, optional=True)
         one_of(self, "dtype", ("float32", "bfloat16", "float64"))
+
+    @property
+    def gap_allowed(self) -> float:
+        """What the sentinel lets pass."""
+        return self.sentinel or (5e-2 if self.dtype == "bfloat16" else 1e-3)
 
     def to_yaml(self) -> str:
         return serial.to_yaml(self)

@@ -7,27 +7,34 @@ when its wave is answered. An episode that waits for its world never holds up th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, lru_cache
 from typing import Any
 
 from torch import Tensor
 
 from podium.core.build import Rollout
-from podium.core.errors import PodiumError
-from podium.rollout.plan import Continue, Interrupt, Plan, Play, Recite, Replay, Resume, Score
+from podium.core.errors import PodiumError, nearest
+from podium.policy.pack import common_prefix
+from podium.rollout.plan import Ends, Interrupt, Plan, Play, Read, Recite, Replay, Resume, Score
 from podium.sampler.request import Completion, Generate, Sampler
 from podium.training.acting import Actor
-from podium.training.episodes import Continuation, Episodes, Recital
+from podium.training.episodes import Episodes, Recital
 from podium.training.interrupt import interrupt
 from podium.training.resumption import Resumption
 from podium.worlds.context import Message, Wrote
 from podium.worlds.world import World
 
-__all__ = ["Driver"]
+__all__ = ["Driver", "distinct"]
 
 Answer = list[Any]
 SAYINGS = 4096  # encoded texts of the world that are kept
+
+
+def distinct(texts: Sequence[tuple[int, ...]]) -> int:
+    """How many tokens these texts have, those of common beginnings once."""
+    order = sorted(texts)
+    return sum(len(text) - common_prefix(before, text) for before, text in zip([(), *order], order, strict=False))
 
 
 class Driver:
@@ -35,7 +42,7 @@ class Driver:
 
     `follow_up` turns an observation into the tokens between two turns of the model, `written` a text into the tokens of
     a turn; `ends` says how many characters have been written after each token of one; `score` what the model makes of
-    given texts.
+    given texts, or what each role does. `others` are the samplers of further roles that write.
     """
 
     def __init__(
@@ -47,30 +54,49 @@ class Driver:
         follow_up: Callable[[str, bool], tuple[int, ...]] | None = None,
         written: Callable[[str, bool], tuple[int, ...]] | None = None,
         ends: Callable[[Sequence[int]], list[int]] | None = None,
-        score: Callable[..., list[Tensor]] | None = None,
-        act_limit_s: float = 10.0,
+        score: Callable[..., list[Tensor]] | Mapping[str, Callable[..., list[Tensor]]] | None = None,
+        act_limit_s: float | None = None,
         max_turns: int | None = None,
+        others: Mapping[str, Sampler] | None = None,
     ) -> None:
         self.sampler, self.world = sampler, world
+        self.samplers = {"policy": sampler, **(others or {})}
         self.capture, self.max_turns = capture, world.max_turns if max_turns is None else max_turns
-        self.actor = Actor(act_limit_s, inline=world.trusted)
+        limit = world.act_limit_s if act_limit_s is None else act_limit_s
+        self.actor = Actor(limit, inline=world.trusted, live=world.live)
         self.context_length: float = getattr(sampler, "context_length", math.inf)
-        self._follow_up, self._written, self._ends, self._score = follow_up, written, ends, score
-        self._waiting: dict[int, Callable[[list[Completion]], None]] = {}
+        self._follow_up, self._written, self._ends = follow_up, written, ends
+        self._scorers = {"policy": score} if callable(score) else dict(score or {})
+        self._waiting: dict[tuple[str, int], Callable[[list[Completion]], None]] = {}  # by role and ticket
+        self._asked: list[tuple[Score, Callable[[Answer], None]]] = []  # texts that wait to be scored
+        self._scored = 0  # tokens that went through the model to be scored
         # Worlds say the same things again and again.
         self._opening = lru_cache(SAYINGS)(lambda text: self.sampler.encode([{"role": "user", "content": text}]))
         self._between = lru_cache(SAYINGS)(self.follow_up)
 
+    @property
+    def spent(self) -> tuple[int, int]:
+        """How many tokens were sampled and how many encoded so far: of contexts and given texts, by all that write."""
+        stats = [s.stats for s in self.samplers.values() if hasattr(s, "stats")]
+        return sum(s.sampled for s in stats), sum(s.encoded for s in stats) + self._scored
+
     def collect(self, plans: Sequence[Plan]) -> list[list[Rollout]]:
         """Run the plans to their ends; one list of rollouts a plan, in the order of the plans."""
         results: list[list[Rollout] | None] = [None] * len(plans)
-        for number, plan in enumerate(plans):
-            self._advance(number, plan, None, results)
+        for sampler in self.samplers.values():
+            getattr(sampler, "forget", lambda: None)()
         try:
-            while self._waiting or self.actor.busy:
-                for ticket, completions in self.sampler.poll() if self._waiting else []:
-                    self._waiting.pop(ticket)(completions)
-                self.actor.deliver(block=not self._waiting)
+            for number, plan in enumerate(plans):
+                self._advance(number, plan, None, results)
+            while self._waiting or self._asked or self.actor.busy:
+                # What several plans ask about given texts at one time goes through the model together.
+                asked, self._asked = self._asked, []
+                for (_, receive), values in zip(asked, self.score(*(r for r, _ in asked)), strict=True):
+                    receive(values)
+                for role in dict.fromkeys(role for role, _ in self._waiting):
+                    for ticket, completions in self.samplers[role].poll():
+                        self._waiting.pop((role, ticket))(completions)
+                self.actor.deliver(block=not (self._waiting or self._asked))
         finally:
             self.actor.close()
         return [r for r in results if r is not None]
@@ -101,22 +127,26 @@ class Driver:
                 Episodes(self, request, receiver(place)).start()
             elif isinstance(request, Resume):
                 Resumption(self, request, receiver(place)).start()
-            elif isinstance(request, Continue):
-                Continuation(self, request, receiver(place)).start()
             elif isinstance(request, Recite):
                 Recital(self, request, receiver(place)).start()
             elif isinstance(request, Replay):
                 receiver(place)([self._same_tokens(request.rollout)])
             elif isinstance(request, Interrupt):
                 interrupt(self, request, receiver(place))
+            elif isinstance(request, Read):
+                receiver(place)([self.sampler.text([token]) for token in request.ids])
+            elif isinstance(request, Ends):
+                receiver(place)(self.ends(request.ids))
             elif isinstance(request, Score):
-                receiver(place)(self.score(request))
+                self._asked.append((request, receiver(place)))
             else:
                 self.submit(request, receiver(place))
 
-    def submit(self, request: Generate, then: Callable[[list[Completion]], None]) -> None:
-        """Ask the sampler, and go on with what it answers."""
-        self._waiting[self.sampler.submit(request)] = then
+    def submit(self, request: Generate, then: Callable[[list[Completion]], None], role: str = "policy") -> None:
+        """Ask the sampler of a role, and go on with what it answers."""
+        if role not in self.samplers:
+            raise PodiumError(f"{role!r} is to write, but the method has no such role. {nearest(role, self.samplers)}")
+        self._waiting[role, self.samplers[role].submit(request)] = then
 
     def _same_tokens(self, rollout: Rollout) -> Rollout:
         """A recorded rollout, refused where its token ids mean another text to this model."""
@@ -152,13 +182,27 @@ class Driver:
             raise PodiumError("A given text is to stand in a rollout, but there is no way to encode it.")
         return self._written(text, ended)
 
-    def score(self, request: Score) -> list[float]:
-        """What the model says of each token of a given text."""
-        if self._score is None:
-            raise PodiumError("A given text is to be scored, but there is no model to do it.")
-        (values,) = self._score([request.context], [request.ids], name=request.name)
-        numbers: list[float] = values.tolist()
-        return numbers
+    @cached_property
+    def _closing(self) -> tuple[int, ...]:
+        """The token that ends a turn."""
+        return tuple(self.written("", True)[-1:])
+
+    def closed(self, ids: Sequence[int]) -> bool:
+        """Whether a turn ends with these tokens."""
+        return bool(ids) and self._written is not None and tuple(ids[-1:]) == self._closing
+
+    def score(self, *requests: Score) -> list[list[float]]:
+        """What a model says of each token of given texts; those of one functional and role go through it together."""
+        found: dict[int, list[float]] = {}
+        for name, role in dict.fromkeys((r.name, r.role) for r in requests):
+            if role not in self._scorers:
+                raise PodiumError(f"A given text is to be scored by {role!r}, but there is no such model to do it.")
+            places = [n for n, r in enumerate(requests) if (r.name, r.role) == (name, role)]
+            contexts, texts = ([getattr(requests[n], what) for n in places] for what in ("context", "ids"))
+            self._scored += distinct([(*c, *t) for c, t in zip(contexts, texts, strict=True)])
+            values = self._scorers[role](contexts, texts, name=name)
+            found |= {n: x.tolist() for n, x in zip(places, values, strict=True)}
+        return [found[n] for n in range(len(requests))]
 
     def ends(self, ids: Sequence[int]) -> list[int]:
         """How many characters have been written after each token."""

@@ -25,8 +25,10 @@ SAMPLED, OLD = Signal("logp", of="sampler"), Signal("logp", of="old")
 def iterate(run: Run) -> tuple[Batch, Mapping[str, Any]]:
     """One iteration: collect, reward, keep, credit, update, remember. Returns the batch and its metrics."""
     method, metrics, begun = run.begin(), Metrics(), time.monotonic()
+    spent = run.driver.spent
     batch = _gather(run, method, metrics)
     metrics.time("sample", begun)
+    metrics.spent(spent, run.driver.spent)
     sentinel(run, method, batch, metrics)
 
     fixed, live = [p for p in method.shape if not p.live], _live(method)
@@ -36,13 +38,14 @@ def iterate(run: Run) -> tuple[Batch, Mapping[str, Any]]:
     metrics.describe(batch)
     metrics.report(batch, watched)
 
-    plan = method.updates
-    batch = run.trainer.provide(batch, _before_updates(method, live))
+    plan, again = method.updates, run.replayed(method, batch)
+    trained = run.trainer.provide(batch if again is None else again, _before_updates(method, live))
     begun = time.monotonic()
-    for update in plan(batch, run.trainer.current):
+    for update in plan(trained, run.trainer.current):
         metrics.add(*run.trainer.step(update, method.objective, live, plan.skip_above))
     metrics.time("train", begun)
 
+    batch = trained if again is None else metrics.replayed(batch, trained)
     batch = run.observe(method, batch)
     metrics.wrote(batch, (*method.parts(), *method.memories))
     run.iteration += 1
@@ -61,7 +64,7 @@ def _before_updates(method: Method, live: Sequence[Shape | Metric]) -> list[Sign
     """The signals that the updates and the memories read and that must be computed before the weights move."""
     readers = (*method.objective, *live, *method.memories)
     needed = [n for reader in readers for n in reader.needs if isinstance(n, Signal)]
-    if method.updates.epochs * method.updates.mini_batches == 1:
+    if method.updates.single:
         # At the only update of a batch the old policy is the current one: its signals come with the update.
         own = [n for part in (*method.objective, *live) for n in part.needs if isinstance(n, Signal) and n.of == "now"]
         coming = {Signal(s.name, of="old", level=s.level, **dict(s.settings)) for s in own}
@@ -79,7 +82,6 @@ def _gather(run: Run, method: Method, metrics: Metrics) -> Batch:
     while True:
         rollouts = run.collect(method, run.requests(method, wanted))
         batch = Batch.from_rollouts(rollouts, seed=run.config.seed * 1_000_003 + run.iteration)
-        batch = batch.to(device=run.policy.device)
         metrics.sampled(batch)
         batch = run.apply(method.reward, run.remember(method, batch))
         batch = run.apply(method.keep, batch)
@@ -89,12 +91,14 @@ def _gather(run: Run, method: Method, metrics: Metrics) -> Batch:
         chosen = batch.get("group.keep")
         if chosen is None:
             return batch
+        metrics.dropped(*run.drop(batch, ~chosen))
         if bool(chosen.any()):
             fresh = batch.take("group", chosen)
             kept.append(run.dated(fresh) if carry else fresh)
         if sum(b.size("group") for b in kept) >= wanted or top_up is None or rounds == (top_up.max_rounds or -1):
             break
     if not kept and top_up is None:
+        run.dropped.clear()
         return batch  # none of its groups is to be trained: an iteration without an update
     if not kept:
         raise PodiumError(
@@ -102,10 +106,14 @@ def _gather(run: Run, method: Method, metrics: Metrics) -> Batch:
             "Choose an easier or a harder level, or a method that learns from such groups."
         )
     joined = Batch.concat(kept)
+    if top_up is None:
+        return joined  # a strategy may make several groups of a task
     taken, left = first(range(joined.size("group")), wanted, fewer=True)
     if carry:
         metrics.put("groups.waiting", len(left))
         run.wait(method, joined.take("group", torch.tensor(left, device=joined.device)) if left else None)
+    elif left:
+        metrics.dropped(*run.drop(joined, torch.arange(joined.size("group"), device=joined.device) >= wanted))
     return joined.take("group", torch.tensor(taken, device=joined.device))
 
 
@@ -114,6 +122,13 @@ def sentinel(run: Run, method: Method, batch: Batch, metrics: Metrics, rollouts:
     sampled = batch["rollout.purpose"] == Purpose.train  # a greedy one has no distribution
     if "rollout.version" in batch:
         sampled = sampled & (batch["rollout.version"] == run.iteration)  # earlier weights wrote the others
+    if "rollout.writer" in batch:
+        by_policy = [writer == "policy" for writer in batch["rollout.writer"]]
+        sampled = sampled & torch.tensor(by_policy, device=batch.device)
+    # What is trained under another context than it was sampled under has another probability there.
+    pairs = zip(batch["turn.context"], batch["turn.train_context"], strict=True)
+    alike = torch.tensor([a == b for a, b in pairs], dtype=torch.bool, device=batch.device)
+    sampled = sampled & batch.partition("turn", "rollout").agg.all(alike)
     if not bool(sampled.any()):
         return
     few = batch.take("rollout", sampled.nonzero().reshape(-1)[:rollouts])
@@ -125,9 +140,9 @@ def sentinel(run: Run, method: Method, batch: Batch, metrics: Metrics, rollouts:
     scored = run.trainer.provide(few.without([OLD]), [OLD])
     gap = float(own.agg.mean((scored[OLD] - scored[SAMPLED]).abs())[0])  # of what the sampler wrote
     metrics.put("sampler_gap", gap)
-    if gap > run.config.sentinel:
+    if gap > run.config.gap_allowed:
         raise PodiumError(
             f"Sampler and trainer disagree: their log-probabilities of the same tokens differ by {gap:.2g} on average "
-            f"(allowed {run.config.sentinel:g}) at iteration {run.iteration}. "
+            f"(allowed {run.config.gap_allowed:g}) at iteration {run.iteration}. "
             "The sampler does not use the trained weights."
         )

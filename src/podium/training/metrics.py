@@ -31,6 +31,14 @@ class Metrics:
     def time(self, name: str, begun: float) -> None:
         self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - begun
 
+    def spent(self, before: tuple[int, int], after: tuple[int, int]) -> None:
+        """What collecting has cost: tokens that were sampled, and tokens of contexts and given texts that were encoded.
+
+        What others are begun with is neither, where the sampler still knows it.
+        """
+        self.put("tokens.sampled", after[0] - before[0])
+        self.put("tokens.encoded", after[1] - before[1])
+
     def sampled(self, batch: Batch) -> None:
         """What was sampled, whether or not it is kept: nothing is free."""
         lengths = batch.partition("token", "rollout").lengths()
@@ -40,9 +48,15 @@ class Metrics:
         failures = sum(bool(f) for f in batch["rollout.failure"])
         if failures:
             self._sum("failures", failures)
+        # Right, and yet nothing was earned: the world's verdict and its rewards disagree.
+        contradictions = int(((batch["rollout.correct"] > 0) & (batch["rollout.reward"] <= 0)).sum())
+        if contradictions:
+            self._sum("contradictions", contradictions)
         self._episodes(batch)
         given = torch.as_tensor(batch.get("rollout.demonstration", False), device=batch.device).expand(len(batch))
         trained = (batch["rollout.purpose"] == Purpose.train) & ~given  # a given text says nothing about the policy
+        if "rollout.writer" in batch:  # nor does what another model wrote
+            trained = trained & torch.tensor([w == "policy" for w in batch["rollout.writer"]], device=batch.device)
         groups = batch.by("rollout", "group").agg
         flat = groups.max(batch["rollout.reward"]) == groups.min(batch["rollout.reward"])
         for name, values in (
@@ -71,6 +85,10 @@ class Metrics:
     def describe(self, batch: Batch) -> None:
         """What is trained."""
         self.put("groups", batch.size("group"))
+        tasks = batch["group.task"]
+        repeated = batch.size("group") - len(set(tasks.tolist() if isinstance(tasks, Tensor) else tasks))
+        if repeated:  # groups of a task that another group of the batch has, too
+            self.put("groups.repeated", repeated)
         if "token.advantage" in batch:
             trained = batch.trained("token")
             advantage = batch["token.advantage"][trained]
@@ -82,6 +100,23 @@ class Metrics:
                 weight = batch[name][batch.trained(level)]
                 if weight.numel():
                     self.put(kind, float(weight.double().mean()))
+
+    def dropped(self, groups: int, tokens: int) -> None:
+        """Groups that were sampled and are not trained, and what they cost."""
+        self._sum("groups.dropped", groups)
+        self._sum("tokens.dropped", tokens)
+
+    def replayed(self, fresh: Batch, trained: Batch) -> Batch:
+        """What was trained of earlier iterations; the fresh batch with the signals that were computed for all."""
+        today = torch.arange(len(trained), device=trained.device) < len(fresh)
+        self.put("replayed", len(trained) - len(fresh))
+        if not bool(today.all()):
+            again = trained.take("rollout", ~today)
+            self.put("replayed.tokens", again.size("token"))
+            age = trained["rollout.version"].max() - again["rollout.version"]
+            self.put("replayed.age", float(age.double().mean()))
+        own = trained.take("rollout", today)
+        return fresh.with_columns({c: own[c] for c in own.columns if c not in fresh and c != "rollout.weight.replay"})
 
     def report(self, batch: Batch, parts: Sequence[Metric]) -> None:
         """The means of what the method's metrics have found, over the elements where it is defined."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from podium.core.batch import Origin
 from podium.core.build import Rollout, Turn
 from podium.rollout.plan import Resume
 from podium.sampler.request import Completion, Stop
@@ -23,14 +24,14 @@ class Resumption(Episodes):
 
     def __init__(self, driver: Driver, asked: Resume, then: Callable[[list[Rollout]], None]) -> None:
         super().__init__(driver, asked.play, then)
-        self.asked, self.begun = asked, [self._again(turn) for turn in asked.turns]
+        self.asked, self.again = asked, [self._again(turn) for turn in asked.turns]
+        self.opens = len(self.again)
 
     def _again(self, turn: Turn) -> Completion:
         """A turn as it was written."""
-        closed = tuple(turn.ids[-1:]) == self.driver.written("", True)[-1:]
         captured = {name: tuple(turn.tokens[f"sampler.{name}"]) for name in self.driver.capture}
-        logp = tuple(turn.tokens["sampler.logp"])
-        return Completion(tuple(turn.ids), logp, Stop.end if closed else Stop.length, captured)
+        stop = Stop.end if self.driver.closed(turn.ids) else Stop.length
+        return Completion(tuple(turn.ids), tuple(turn.tokens["sampler.logp"]), stop, captured)
 
     def _open(self, index: int) -> None:
         request, (wave, first) = self.play.request, self.asked.chance
@@ -38,13 +39,13 @@ class Resumption(Episodes):
         self.driver.actor.open(self.driver.world, request.task, seed, partial(self._begin, index))
 
     def _write(self, rows: list[Running], turn: int) -> None:
-        if turn >= len(self.begun):
+        if turn >= len(self.again):
             super()._write(rows, turn)
             return
         for row in rows:
-            self._act(row, self.begun[turn], turn)
+            self._act(row, self.again[turn], turn)
 
-    def origins(self, completion: Completion) -> list[str] | None:
+    def origins(self, row: Running, completion: Completion) -> list[str] | None:
         """What was written before is trained with the others, and sampled once."""
-        again = any(completion is begun for begun in self.begun)
-        return ["copied"] * len(completion.ids) if again else super().origins(completion)
+        again = len(row.turns) < len(self.again)
+        return [Origin.copied.name] * len(completion.ids) if again else super().origins(row, completion)

@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-import podium.training.passages  # the annotations of turns register themselves
+import podium.training.criteria  # annotations register themselves
+import podium.training.passages
 import podium.training.plans  # noqa: F401
 from podium import policy as policies
 from podium import worlds
@@ -21,14 +22,17 @@ from podium.core.method import Method, Role
 from podium.core.part import Part
 from podium.core.signal import Signal
 from podium.core.value import Clock
+from podium.keep.replay import beside
 from podium.policy import Policy
 from podium.rollout import Sample
 from podium.rollout.plan import TaskRequest
 from podium.sampler.local import LocalSampler
 from podium.sampler.request import Sampling
+from podium.sampler.streams import key, uniforms
 from podium.training import annotate
 from podium.training.config import Config
 from podium.training.driver import Driver
+from podium.training.room import plan
 from podium.training.trainer import Learner, Trainer
 from podium.worlds.world import Task, World, task_of
 
@@ -51,17 +55,29 @@ class Run:
     drawn: int = 0  # tasks drawn so far in this iteration
     tokens: int = 0  # sampled so far
     progress: State = field(default_factory=dict)  # how far a method in phases has come
+    pool: dict[str, tuple[int, Task]] = field(default_factory=dict)  # the tasks that a select part chooses from
+    chosen: set[str] = field(default_factory=set)  # those that it has chosen in this iteration
+    read: dict[str, float] = field(default_factory=dict)  # what a memory's reader said of prompts in this iteration
+    dropped: list[Batch] = field(default_factory=list)  # groups of this iteration that are not trained
 
     @classmethod
     def make(cls, config: Config) -> Run:
         """Load the models and open the world; refuse a method that cannot work there."""
         world = worlds.get(config.world, **(config.world_settings or {}))
+        try:
+            return cls._make(config, world)
+        except BaseException:
+            world.close()
+            raise
+
+    @classmethod
+    def _make(cls, config: Config, world: World) -> Run:
         method = config.method
         findings = [f for f in method.check(world.provides) if f.kind == "error"]
         if findings:
             raise PodiumError(f"{method.name} cannot run on {config.world}: " + " ".join(f.message for f in findings))
         for part in (m.rollout for m in method.leaves() if m.rollout is not None):
-            part.prepare()
+            part.prepare(world)
         lora = None if config.lora is None else {"r": config.lora}
         policy = policies.load(config.model, dtype=config.dtype, device=config.device, lora=lora)
         _few_threads(policy)
@@ -70,27 +86,34 @@ class Run:
         models |= {role.name: models["critic"].frozen_copy() for role in method.roles if role.source == "critic"}
         trained = {"policy"} | {term.trains for m in method.leaves() for term in m.objective}
         cast = {"policy": policy} | models
-        learners = {name: Learner(model, config.optimizer) for name, model in cast.items() if name in trained}
+        rates = {role.name: config.optimizer.replace(lr=role.lr) for role in method.roles if role.lr is not None}
+        learners = {name: Learner(cast[name], rates.get(name, config.optimizer)) for name in cast if name in trained}
         frozen = {name: model for name, model in models.items() if name not in trained}
+        longest = config.max_tokens or world.max_tokens
+        room = plan([x.policy for x in learners.values()], config.micro_tokens, longest, config.checkpointing)
+        policy.notes = (*policy.notes, *room.notes)
+        for learner in learners.values():
+            learner.policy.checkpoint_activations(room.checkpointing)
         updates = config.iterations * max(m.updates.epochs * m.updates.mini_batches for m in method.leaves())
         trainer = Trainer(
             learners,
             frozen,
-            micro_tokens=config.micro_tokens,
+            micro_tokens=room.micro_tokens,
             planned_updates=updates,
             decays={role.name: role.decay for role in method.roles if role.decay is not None},
             followed={role.name: "critic" for role in method.roles if role.source == "critic"},
             contexts={role.name: role.context for role in method.roles if role.context is not None},
         )
         driver = Driver(
-            LocalSampler(policy),
+            LocalSampler(policy, memory=room.sampler),
             world,
             capture=_captured(method),
             follow_up=policy.follow_up,
             written=policy.written,
             ends=policy.ends,
-            score=policy.score,
+            score={name: model.score for name, model in cast.items()},
             act_limit_s=config.act_limit_s,
+            others={name: LocalSampler(cast[name]) for name in _writers(method)},
         )
         _check_prompts(world, policy, config)
         memories = {type(m).__name__: m.initial() for m in method.memories}
@@ -108,12 +131,16 @@ class Run:
         budget = self.config.token_budget
         return self.iteration >= self.config.iterations or (budget is not None and self.tokens >= budget)
 
+    def close(self) -> None:
+        """End what runs for the world."""
+        self.world.close()
+
     # -- what the loop's stages call -------------------------------------------------------------------------------
 
     def begin(self) -> Method:
         """The method of the next iteration with its schedules resolved; the trainer scores at its temperature."""
         method = self.config.method.at(self.clock)
-        self.drawn = 0
+        self.drawn, self.chosen, self.dropped, self.read = 0, set(), [], {}
         self.trainer.temperature = float(getattr(method.rollout, "temperature", 1.0))
         return method
 
@@ -128,12 +155,14 @@ class Run:
         limit = self.config.max_tokens or self.world.max_tokens
         made = []
         tasks = self._tasks(method, count)
-        recalled = self.recall(method.memories, [task.key for task in tasks])
+        recalled = self.recall(method.memories, tasks)
         for place, task in enumerate(tasks):
             stream = (self.config.seed, self.iteration, self.drawn)
-            known = {name: values[place] for name, values in recalled.items() if name.startswith("group.")}
+            own = {name: place if name.startswith("group.") else 0 for name in recalled}
+            known = {name: recalled[name][row] for name, row in own.items()}
             sampling = Sampling(max_tokens=limit)
-            made.append(TaskRequest(task, self.drawn, sampling, stream, known, number=self._number))
+            named: dict[str, Any] = {"number": self._number, "world": self.world}
+            made.append(TaskRequest(task, self.drawn, sampling, stream, known, **named))
             self.drawn += 1
         return made
 
@@ -148,35 +177,73 @@ class Run:
         if method.select is None:
             # Each number once, then again: a fixed shuffle of a finite set, fresh numbers of an endless one.
             return [task_of(self.world, _shuffled(start + i, size, self.config.seed), "train") for i in range(count)]
-        pool = [task_of(self.world, i, "train") for i in range(size or 64 * self.config.tasks)]
-        domains = {name: code for code, name in enumerate(dict.fromkeys(t.domain for t in pool))}
-        columns: dict[str, Any] = {"group.domain.code": torch.tensor([domains[t.domain] for t in pool])}
-        columns |= self.recall(method.memories, [t.key for t in pool])
-        weight = method.select({k: v.to(torch.float64) for k, v in columns.items() if isinstance(v, torch.Tensor)})
-        generator = torch.Generator().manual_seed(hash((self.config.seed, start)) % 2**63)
-        chosen = torch.multinomial(weight, count, replacement=count > len(pool), generator=generator)
-        return [pool[i] for i in chosen.tolist()]
+        if not self.pool:
+            made = [task_of(self.world, i, "train") for i in range(size or 64 * self.config.tasks)]
+            self.pool = {task.key: (number, task) for number, task in enumerate(made)}
+        # What this iteration has sampled already is not chosen again while there is enough else.
+        left = [pair for key, pair in self.pool.items() if key not in self.chosen]
+        pool = left if len(left) >= count else list(self.pool.values())
+        numbers, tasks = zip(*pool, strict=True)
+        domains = {name: code for code, name in enumerate(dict.fromkeys(t.domain for t in tasks))}
+        streams = [key(self.config.seed, (self.iteration, self.drawn, number)) for number in numbers]
+        columns: dict[str, Any] = {
+            "group.domain.code": torch.tensor([domains[t.domain] for t in tasks]),
+            "group.number": torch.tensor(numbers),
+            "group.random": torch.from_numpy(uniforms(streams, [0] * len(streams), 1)[:, 0]),
+        }
+        columns |= self.recall(method.memories, tasks)
+        known = {k: v.to(torch.float64) for k, v in columns.items() if isinstance(v, torch.Tensor)}
+        drawn = [tasks[i] for i in method.select.choose(known, count).tolist()]
+        self.chosen |= {task.key for task in drawn}
+        return drawn
 
     def collect(self, method: Method, requests: Sequence[TaskRequest]) -> list[Rollout]:
         """The rollouts of these tasks, with the columns that take words to make."""
         strategy = method.rollout or Sample()
-        groups = self.driver.collect([strategy.plan(request) for request in requests])
+        plans = strategy.plans(requests)
+        groups = self.driver.collect(plans)
+        if len(plans) == 1 < len(requests):  # one plan for all of them
+            rollouts = groups[0]
+            groups = [[r for r in rollouts if r.group == request.group] for request in requests]
         desk, wanted = annotate.Desk(self.policy, self.world), annotate.asked(method)
         for function in wanted:
             pairs = zip(requests, groups, strict=True)
             groups = [function(desk, request.task, group) for request, group in pairs]
         return [rollout for group in groups for rollout in group]
 
-    def recall(self, memories: Sequence[Memory], tasks: Sequence[Any]) -> Mapping[str, Any]:
+    def recall(self, memories: Sequence[Memory], tasks: Sequence[Task]) -> Mapping[str, Any]:
         """What the memories know of these tasks."""
+        named = ("task", "key"), ("domain", "domain"), ("prompt", "prompt")
+        return self._recall(memories, {name: [getattr(t, of) for t in tasks] for name, of in named})
+
+    def _recall(self, memories: Sequence[Memory], keys: Mapping[str, Sequence[Any]]) -> Mapping[str, Any]:
         columns: dict[str, Any] = {}
         for memory in memories:
-            columns |= memory.recall(self.memories[type(memory).__name__], tasks)
+            state = self.memories[type(memory).__name__]
+            columns |= memory.recall(state, keys[memory.keyed_by])
+            if memory.reader:
+                columns |= memory.told(self._read(memory, state, keys["prompt"]))
         return columns
+
+    def _read(self, memory: Memory, state: State, prompts: Sequence[str]) -> torch.Tensor:
+        """[task] what a memory's reader says; it is asked about a prompt once an iteration."""
+        reader = self.trainer.roles[memory.reader]
+        if not isinstance(reader, policies.Critic):
+            raise PodiumError(
+                f"The role {memory.reader!r} reads tasks for {memory!r}, but its model has no value head: train one "
+                "with podium values RUN --out DIR."
+            )
+        new = [prompt for prompt in dict.fromkeys(prompts) if prompt not in self.read]
+        if new:
+            self.read |= zip(new, policies.values_of(reader, memory.asked(state, new)).tolist(), strict=True)
+        return torch.tensor([self.read[prompt] for prompt in prompts], dtype=torch.float64)
 
     def remember(self, method: Method, batch: Batch) -> Batch:
         """The batch with the memories' columns."""
-        recalled = self.recall(method.memories, list(batch["group.task"]))
+        keys = {"task": list(batch["group.task"])}
+        first = batch.partition("rollout", "group").agg.first(torch.arange(len(batch), device=batch.device)).tolist()
+        keys |= {name: [batch[f"rollout.{name}"][i] for i in first] for name in ("domain", "prompt")}
+        recalled = self._recall(method.memories, keys)
         return batch.with_columns({k: _like(v, batch) for k, v in recalled.items()})
 
     def apply(self, parts: Sequence[Part], batch: Batch) -> Batch:
@@ -202,8 +269,35 @@ class Run:
                 batch = batch.with_columns(memory.revisited(batch, scored))
             after = [n for n in memory.needs if isinstance(n, Signal) and n.of == "now"]
             batch = self.trainer.provide(batch, after)
-            self.memories[name] = memory.observe(self.memories[name], batch)
+            seen = batch
+            for groups in self.dropped if memory.sees_dropped else ():
+                seen = beside(seen, groups)
+            self.memories[name] = memory.observe(self.memories[name], seen)
         return batch
+
+    def drop(self, batch: Batch, gone: torch.Tensor) -> tuple[int, int]:
+        """Leave groups out of the training; how many they are, and how many tokens they hold."""
+        if not bool(gone.any()):
+            return 0, 0
+        self.dropped.append(batch.take("group", gone))
+        return self.dropped[-1].size("group"), self.dropped[-1].size("token")
+
+    # -- rollouts of earlier iterations -------------------------------------------------------------------------------
+
+    def replayed(self, method: Method, batch: Batch) -> Batch | None:
+        """The batch with what the memories train once more beside it; None: no memory of the method does such a thing.
+
+        All of it has the log-probabilities of its own time.
+        """
+        buffers = [m for m in method.memories if type(m).replay is not Memory.replay]
+        if not buffers:
+            return None
+        batch = self.dated(batch)
+        joined = batch.with_columns({"rollout.weight.replay": torch.ones(len(batch), dtype=batch.dtype)})
+        for memory in buffers:
+            rows = memory.replay(self.memories[type(memory).__name__], batch)
+            joined = joined if rows is None else beside(joined, rows)
+        return joined
 
     # -- groups that wait for the next batch -----------------------------------------------------------------------
 
@@ -217,13 +311,13 @@ class Run:
         groups: Batch | None = self.surplus["groups"]
         if groups is None or self.surplus["method"] != method.name:
             return []
-        groups = groups.to(device=self.policy.device)
         return [self.remember(method, groups)]
 
     def dated(self, groups: Batch) -> Batch:
         """Groups that may have to wait: with the weights' version, and log-probabilities that stay as they are."""
+        groups = self.trainer.provide(groups, [Signal("logp", of="old")])
         version = torch.full((len(groups),), self.iteration, device=groups.device)
-        return self.trainer.provide(groups, [Signal("logp", of="old")]).with_columns({"rollout.version": version})
+        return groups if "rollout.version" in groups else groups.with_columns({"rollout.version": version})
 
     def wait(self, method: Method, groups: Batch | None) -> None:
         """Keep groups for the next iteration, with the log-probabilities and rewards that they have."""
@@ -248,6 +342,8 @@ def _role(policy: Policy, role: Role, method: Method, config: Config) -> Policy:
         return policies.NETWORKS[role.source](policy)
     terms = [term for m in method.leaves() for term in m.objective if term.trains == role.name]
     own = role.source not in ("initial", "policy")
+    if own and not terms and policies.has_head(role.source):
+        return policies.read_critic(role.source, dtype=config.dtype, device=config.device).frozen_copy()
     model = policies.load(role.source, dtype=config.dtype, device=config.device) if own else policy
     if any(isinstance(need, Signal) and need.name == "value" for term in terms for need in term.needs):
         return policies.critic(model, role.heads)
@@ -256,11 +352,17 @@ def _role(policy: Policy, role: Role, method: Method, config: Config) -> Policy:
     return policy.copy() if terms else policy.frozen_copy()
 
 
+def _writers(method: Method) -> list[str]:
+    """The roles beside the policy that write rollouts."""
+    found = [getattr(leaf.rollout, "writer", "policy") for leaf in method.leaves()]
+    return sorted({role for role in found if role != "policy"})
+
+
 def _check_prompts(world: World, policy: Policy, config: Config) -> None:
     """Refuse a finite set of tasks with a prompt that leaves no room to answer, before a run gets there."""
     needed = {"train": config.iterations * config.tasks, "test": config.eval_tasks}
     for split, count in needed.items():
-        for number in range(min(count, world.size(split) or 0)):
+        for number in range(min(count, 1 if world.costly else world.size(split) or 0)):
             place = number if split == "test" else _shuffled(number, world.size(split), config.seed)
             task = task_of(world, place, split)
             length = len(policy.encode([{"role": "user", "content": task.prompt}]))

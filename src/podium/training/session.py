@@ -77,12 +77,9 @@ def train(
             f"{path} already holds a run. Resume it (podium train --resume {path}) or choose another --out."
         )
     run = Run.make(config)  # before anything is written: most mistakes show here
-    directory.open()
-    try:
+    with closing(run), _opened(directory):
         directory.write_config(config.to_yaml())
         return _go(run, directory, progress, trackers)
-    finally:
-        directory.close()
 
 
 def resume(
@@ -101,9 +98,7 @@ def resume(
         raise PodiumError(
             f"The run {path} was made with other settings ({', '.join(changed)}). Start a new run with --out."
         )
-    directory.open()
-    try:
-        run = Run.make(stored)
+    with _opened(directory), closing(Run.make(stored)) as run:
         done = 0
         if directory.checkpoints():
             done, run.memories, run.progress = checkpoint.load(directory.checkpoints()[-1], run.trainer)
@@ -111,6 +106,13 @@ def resume(
         directory.rewind(done if done else -1)
         run.tokens = sum(line.get("tokens", 0) for line in directory.metrics())
         return _go(run, directory, progress, trackers)
+
+
+@contextmanager
+def _opened(directory: RunDirectory) -> Iterator[None]:
+    directory.open()
+    try:
+        yield
     finally:
         directory.close()
 

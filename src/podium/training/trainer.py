@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -15,15 +15,17 @@ from podium.core.batch import Batch
 from podium.core.errors import PodiumError
 from podium.core.part import Metric, Shape
 from podium.core.signal import Signal
-from podium.objective.gradient import Step, backward
+from podium.objective.gradient import Forward, Step, backward
 from podium.objective.term import Term
 from podium.policy import Critic, Policy
+from podium.policy.pack import common_prefix
 from podium.policy.passage import passage_of, scored
 from podium.training.config import Optimizer
 
 __all__ = ["Learner", "Trainer"]
 
 OLD, NOW = Signal("logp", of="old"), Signal("logp", of="now")
+T = TypeVar("T")
 
 
 @dataclass
@@ -36,9 +38,10 @@ class Learner:
     optimizer: torch.optim.Optimizer = field(init=False)
 
     def __post_init__(self) -> None:
+        self.policy.widen()
         trained = [p for p in self.policy.parameters() if p.requires_grad]
-        s = self.settings
-        self.optimizer = torch.optim.AdamW(trained, lr=s.lr, betas=s.betas, weight_decay=s.weight_decay)
+        s, fused = self.settings, True if self.policy.device.type == "cuda" else None
+        self.optimizer = torch.optim.AdamW(trained, lr=s.lr, betas=s.betas, weight_decay=s.weight_decay, fused=fused)
 
     def step(self, planned: int, skip_above: float | None = None) -> float:
         """Clip, step unless the gradient is larger than allowed, forget it; returns its norm before clipping."""
@@ -53,7 +56,13 @@ class Learner:
         for group in self.optimizer.param_groups:
             group["lr"] = self.rate(planned)
         if skip_above is None or norm <= skip_above:
-            self.optimizer.step()
+            try:
+                self.optimizer.step()
+            except torch.OutOfMemoryError as error:
+                raise PodiumError(
+                    "The optimiser's averages do not fit in the GPU's memory: train adapters (lora=16), "
+                    "or use a smaller model."
+                ) from error
         self.optimizer.zero_grad(set_to_none=True)
         self.updates += 1
         self.policy.bump()
@@ -136,14 +145,17 @@ class Trainer:
         missing = [s for s in wanted if s not in batch]
         if not missing:
             return batch
-        parts: dict[Signal, list[Tensor]] = {s: [] for s in missing}
-        rows = self.split(batch)
-        with torch.no_grad():
-            for chosen in rows:
+
+        def scored(splits: Sequence[Tensor]) -> dict[Signal, Tensor]:
+            parts: dict[Signal, list[Tensor]] = {s: [] for s in missing}
+            for chosen in splits:
                 for signal, value in self.signals(batch.take("rollout", chosen), missing).items():
                     parts[signal].append(value)
-        # Consecutive rollouts in order: the pieces join to the whole.
-        return batch.with_columns({s: torch.cat(values) for s, values in parts.items()})
+            # Consecutive rollouts in order: the pieces join to the whole.
+            return {s: torch.cat(values) for s, values in parts.items()}
+
+        with torch.no_grad():
+            return batch.with_columns(self._fitting(batch, scored))
 
     def current(self, batch: Batch) -> Tensor:
         """[token] the log-probabilities under the policy as it is now."""
@@ -151,12 +163,30 @@ class Trainer:
         return scored
 
     def split(self, batch: Batch) -> list[Tensor]:
-        """Consecutive rollouts in micro-batches of at most `micro_tokens` tokens, contexts included."""
-        contexts = torch.tensor([len(c) for c in batch["turn.train_context"]], device=batch.device)
-        size = batch.partition("token", "rollout").lengths() + batch.partition("turn", "rollout").total(contexts)
-        number = (size.cumsum(0) - 1) // self.micro_tokens
-        order = torch.arange(len(batch), device=batch.device)
-        return [order[number == k] for k in torch.unique(number).tolist()]
+        """Consecutive rollouts in micro-batches of at most `micro_tokens` tokens, contexts included.
+
+        What a context has in common with the one before it is encoded once, and counted once in a micro-batch.
+        """
+        sizes = batch.partition("token", "rollout").lengths().tolist()
+        common: dict[int, int] = {}  # what a rollout's first context shares with the context before it
+        before: tuple[int, ...] = ()
+        for rollout, context in zip(batch.link("turn", "rollout").tolist(), batch["turn.train_context"], strict=True):
+            shared = common_prefix(before, context)
+            common.setdefault(rollout, shared)
+            sizes[rollout] += len(context) - shared
+            before = context
+        # Parts of nearly equal size: a small one at the end would cost as many operations as the others.
+        count = -(-sum(sizes) // self.micro_tokens)
+        limit = min(self.micro_tokens, sum(sizes) / max(count, 1) + max(sizes, default=0))
+        parts: list[list[int]] = []
+        total = math.inf
+        for rollout, size in enumerate(sizes):
+            total += size
+            if total > limit:
+                parts.append([])
+                total = size + common.get(rollout, 0)
+            parts[-1].append(rollout)
+        return [torch.tensor(part, device=batch.device) for part in parts]
 
     def step(
         self,
@@ -167,19 +197,55 @@ class Trainer:
     ) -> tuple[Step, dict[str, float]]:
         """One optimiser step of every learner that the terms train; what came of it, and gradient norms."""
         trained = sorted({t.trains for t in terms}, key=lambda name: (name != "policy", name))
-        results, splits = [], self.split(update)
+        if "batch.update.policy" in update:  # the plan lets the policy learn alone, or all but the policy
+            trained = [name for name in trained if (name == "policy") == bool(update["batch.update.policy"][0])]
+        results = []
         for name in trained:
             own = [t for t in terms if t.trains == name]
-            forward = partial(self._forward, name)
-            results.append(backward(own, update, forward, splits, live if name == "policy" else ()))
+            forward, seen = partial(self._forward, name), live if name == "policy" else ()
+
+            def work(
+                splits: list[Tensor], own: Sequence[Term] = own, forward: Forward = forward, seen: Any = seen
+            ) -> Step:
+                return backward(own, update, forward, splits, seen)
+
+            results.append(self._fitting(update, work, self.learners[name].optimizer.zero_grad))
         # Every gradient is of the weights before the update: nobody moves until all are known.
         norms = {name: self.learners[name].step(self.planned_updates, skip_above) for name in trained}
         watched = {f"grad_norm.{name}": norm for name, norm in norms.items()}
         if skip_above is not None:
-            watched["skipped"] = sum(norm > skip_above for norm in norms.values()) / len(norms)
+            watched["skipped"] = sum(norm > skip_above for norm in norms.values()) / max(len(norms), 1)
         for name, decay in self.decays.items():
-            self.roles[name].average(self.learners[self.followed.get(name, "policy")].policy, decay)
+            if (followed := self.followed.get(name, "policy")) in trained:
+                self.roles[name].average(self.learners[followed].policy, decay)
         return Step.joined(results), watched
+
+    def _fitting(self, batch: Batch, work: Callable[[list[Tensor]], T], forget: Callable[[], None] = lambda: None) -> T:
+        """Do work in micro-batches; where they do not fit in the GPU's memory, again in smaller ones."""
+        while True:
+            splits = self.split(batch)
+            try:
+                return work(splits)
+            except torch.OutOfMemoryError:
+                largest = max(len(rows) for rows in splits)
+            # Out of the handler, which holds what did not fit.
+            forget()
+            torch.cuda.empty_cache()
+            self._shrink(largest)
+
+    def _shrink(self, largest: int) -> None:
+        """Take less memory from now on; `largest` is the number of rollouts that did not fit together."""
+        if largest > 1:
+            self.micro_tokens = max(self.micro_tokens // 2, 1)
+            return
+        open_ = [x.policy for x in self.learners.values() if not x.policy.checkpointing]
+        if not open_:
+            raise PodiumError(
+                "A single rollout does not fit in the GPU's memory, with its activations computed again: "
+                "use a smaller max_tokens, adapters (lora=16), or a smaller model."
+            )
+        for policy in open_:
+            policy.checkpoint_activations()
 
     def _forward(self, learner: str, batch: Batch, signals: Sequence[Signal]) -> dict[Signal, Tensor]:
         now = [s for s in signals if s.of == "now"]

@@ -10,16 +10,19 @@ from podium.worlds.gym import Gym
 from podium.worlds.jsonl import Jsonl
 from podium.worlds.keydoor import KeyDoor
 from podium.worlds.lookup import Lookup
-from podium.worlds.names import EMBEDDED, FORMS, get
+from podium.worlds.names import BRIDGES, EMBEDDED, FORMS, get
 from podium.worlds.person import play
 from podium.worlds.puzzle import Draft, Procedural, Puzzle, Slip
 from podium.worlds.quest import Quest
 from podium.worlds.rules import Rules
+from podium.worlds.scienceworld import ScienceWorld
 from podium.worlds.sums import Sums
+from podium.worlds.textworld import TextWorld
 from podium.worlds.tools import Tools
 from podium.worlds.world import Answer, Episode, Feedback, Task, World
 
 __all__ = [
+    "BRIDGES",
     "EMBEDDED",
     "FORMS",
     "Answer",
@@ -42,9 +45,11 @@ __all__ = [
     "Quest",
     "Rebuild",
     "Rules",
+    "ScienceWorld",
     "Slip",
     "Sums",
     "Task",
+    "TextWorld",
     "Tools",
     "Verdict",
     "Window",

@@ -61,16 +61,21 @@ class Full(Context):
 class Window(Context):
     """The task and the last `turns` exchanges; what was said before them is forgotten.
 
-    The observation that the first of them answered stands below the task.
+    The observation that the first of them answered stands below the task. With `most` nothing is forgotten until there
+    are more exchanges than that: in between, each context extends the one before, which saves encoding it anew.
     """
 
     turns: int = 1
+    most: int | None = None  # None: as many as `turns`
 
     def __post_init__(self) -> None:
         within(self, "turns", 0)
+        within(self, "most", self.turns, optional=True)
 
     def __call__(self, history: History) -> Sequence[Message]:
-        forgotten = max(len(history.exchanges) - self.turns, 0)
+        most = self.turns if self.most is None else self.most
+        at_once = most - self.turns + 1  # exchanges that are forgotten together
+        forgotten = -(-max(len(history.exchanges) - most, 0) // at_once) * at_once
         if not forgotten:
             return Full()(history)
         opening = f"{history.prompt}\n{history.exchanges[forgotten - 1].observation}"

@@ -34,6 +34,7 @@ class Row:
     prompt: str
     answer: str
     solution: str
+    hints: Mapping[str, list[str]]
 
 
 class Jsonl(Graded):
@@ -53,6 +54,7 @@ class Jsonl(Graded):
     prompt_field: str = ""  # empty: question, problem, prompt, …
     answer_field: str = ""  # empty: answer, final_answer, …
     solution_field: str = ""  # empty: GSM8K's reasoning where the answer holds it, else none
+    hints_field: str = ""  # an object of lists, such as {"knowledge": ["…"], "solution": ["…", "…"]}; empty: none
     grader: str = "auto"  # math (math-verify), exact; auto: math where it is installed
 
     def __post_init__(self) -> None:
@@ -89,7 +91,8 @@ class Jsonl(Graded):
             raise PodiumError(f"{self.file} has {len(rows)} {split} tasks; number {index} was asked for (from 0).")
         row = rows[index]
         prompt = f"{row.prompt}\n{FORMAT}" if self.instructions else row.prompt
-        return Task(key, prompt, data={"answer": row.answer, "solution": row.solution, "line": row.line})
+        data = {"answer": row.answer, "solution": row.solution, "hints": row.hints, "line": row.line}
+        return Task(key, prompt, data=data)
 
     def read(self, text: str) -> str | None:
         answer = final_answer(text)
@@ -120,7 +123,16 @@ class Jsonl(Graded):
         answer = (boxed(answer) or answer).strip()
         if not answer:
             raise PodiumError(f"{where}: the answer is empty.")
-        return Row(line, prompt, answer, re.sub(r"<<.*?>>", "", solution).strip())
+        hints = self._hints(data, where) if self.hints_field else {}
+        return Row(line, prompt, answer, re.sub(r"<<.*?>>", "", solution).strip(), hints)
+
+    def _hints(self, data: Mapping[str, Any], where: str) -> Mapping[str, list[str]]:
+        hints = data.get(self.hints_field, {})
+        if not isinstance(hints, dict) or not all(isinstance(pieces, list) for pieces in hints.values()):
+            raise PodiumError(
+                f"{where}: the hints in {self.hints_field!r} must be an object of lists, a list of texts for each tier."
+            )
+        return {tier: [str(piece) for piece in pieces] for tier, pieces in hints.items()}
 
 
 def _normal(answer: str) -> str:

@@ -46,7 +46,7 @@ class KeyDoor(World):
     max_tokens = 48
     max_turns = LIMITS["horizon"][1]
     trusted = True
-    context = Window(4)
+    context = Window(2, most=4)
     styles: ClassVar[tuple[str, ...]] = ("short", "long", "alternative")
 
     rooms: int | None = None  # None: as the level says; so for the next three

@@ -15,21 +15,25 @@ from podium.worlds.jsonl import Jsonl
 from podium.worlds.keydoor import KeyDoor
 from podium.worlds.lookup import Lookup
 from podium.worlds.rules import Rules
+from podium.worlds.scienceworld import ScienceWorld
 from podium.worlds.sums import Sums
+from podium.worlds.textworld import TextWorld
 from podium.worlds.tools import Tools
 from podium.worlds.world import World
 
-__all__ = ["EMBEDDED", "FORMS", "get"]
+__all__ = ["BRIDGES", "EMBEDDED", "FORMS", "get"]
 
 EMBEDDED: dict[str, type[World]] = {
     world.name: world for world in (Echo, Sums, Countdown, Rules, KeyDoor, Lookup, Tools, Clarify)
 }
-FORMS = ("jsonl:FILE", "gym:NAME", "my_file.py:MyWorld")  # the other names that `get` takes
+BRIDGES: dict[str, type[Gym | TextWorld | ScienceWorld]] = {w.name: w for w in (Gym, TextWorld, ScienceWorld)}
+# The other names that `get` takes.
+FORMS = ("jsonl:FILE", *(f"{name}:NAME" for name in BRIDGES), "my_file.py:MyWorld")
 
 
 def get(name: str | World, **settings: Any) -> World:
     """The world of this name, with these settings: `get("countdown", level=2)`, `get("jsonl:questions.jsonl")`,
-    `get("gym:chain_sum", min_terms=2)`, `get("my_file.py:MyWorld")`."""
+    `get("gym:chain_sum", min_terms=2)`, `get("textworld:coin", level=5)`, `get("my_file.py:MyWorld")`."""
     if isinstance(name, World):
         return name.replace(**settings) if settings else name
     kind, _, rest = name.partition(":")
@@ -39,14 +43,14 @@ def get(name: str | World, **settings: Any) -> World:
         world = _make(Jsonl, {"file": rest, **settings}, name)
         world.size()  # reads the file, so that what is wrong with it is said now
         return world
-    if kind == "gym":
-        own = Gym.field_names()
+    if kind in BRIDGES and ":" in name:
+        own = BRIDGES[kind].field_names()
         mine = {k: v for k, v in settings.items() if k in own}
         config = {**mine.pop("config", {}), **{k: v for k, v in settings.items() if k not in own}}
-        gym = _make(Gym, {"task_name": rest, "config": config, **mine}, name)
-        assert isinstance(gym, Gym)
-        _ = gym.dataset  # likewise
-        return gym
+        bridge = _make(BRIDGES[kind], {"task_name": rest, "config": config, **mine}, name)
+        if isinstance(bridge, Gym):
+            _ = bridge.dataset  # likewise
+        return bridge
     if ":" in name:
         cls = load_class(name)
         if not issubclass(cls, World):

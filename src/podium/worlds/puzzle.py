@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 from podium.core.errors import PodiumError, nearest
 from podium.worlds.answer import MARK
 from podium.worlds.graded import FORMAT, Graded, draw
-from podium.worlds.world import Task, World
+from podium.worlds.world import Criterion, Task, World
 
 __all__ = ["Draft", "Procedural", "Puzzle", "Slip", "numbered"]
 
@@ -89,7 +89,7 @@ class Procedural(World):
 class Puzzle(Procedural, Graded):
     """A procedural question with one answer."""
 
-    provides = (*Graded.provides, "task.solution")
+    provides = (*Graded.provides, "task.solution", "task.criteria", "task.steps")
 
     def explain(self, task: Draft) -> str:
         """The question in a sentence or two, for a general model or a person."""
@@ -109,6 +109,43 @@ class Puzzle(Procedural, Graded):
     def attempt(self, task: Task, style: str = "short", seed: int = 0, right: float = 1.0) -> str:
         """A written attempt that is right with this probability; every step is equally likely to be the wrong one."""
         return self._attempt(self.write, task, style, seed, right)
+
+    # -- checklists and steps --------------------------------------------------------------------------------------
+
+    def criteria(self, task: Task) -> tuple[Criterion, ...]:
+        """Each line of the short solution, an answer at the end, and that it is right, which counts double."""
+        *steps, answer = self.solve(task).splitlines()
+        return *(Criterion(line) for line in steps), Criterion(f"end with `{MARK}`"), Criterion(answer, 2.0)
+
+    def met(self, task: Task, text: str) -> tuple[bool, ...]:
+        """A step is met where so large a share of a solution in some style has been written without a fault."""
+        count = len(self.criteria(task)) - 2
+        share = max(agreeing / max(len(lines) - 1, 1) for agreeing, lines in self._followed(task, text))
+        answer = self.read(text)
+        right = answer is not None and self.verdict(task, answer).correct
+        return *(share >= (j + 1) / count for j in range(count)), answer is not None, right
+
+    def step_scores(self, task: Task, text: str) -> tuple[float, ...]:
+        """1 for every line with which a solution in some style begins like the text, 0 from there on."""
+        agreeing = max(count for count, _ in self._followed(task, text))
+        return tuple(float(number < agreeing) for number in range(len(text.splitlines())))
+
+    def completed(self, task: Task, beginning: str) -> str | None:
+        """The other lines of the first style whose solution begins like this."""
+        written = beginning.splitlines()
+        for agreeing, lines in self._followed(task, beginning):
+            if agreeing == len(written):
+                return "\n".join(lines[agreeing:])
+        return None
+
+    def _followed(self, task: Task, text: str) -> list[tuple[int, list[str]]]:
+        """For each style its solution, and how many lines the text begins with in common with it."""
+        written, found = [line.strip() for line in text.splitlines()], []
+        for style in self.styles:
+            lines = self.solve(task, style).splitlines()
+            alike = (a == b for a, b in zip(written, lines, strict=False))
+            found.append((next((i for i, same in enumerate(alike) if not same), min(len(written), len(lines))), lines))
+        return found
 
 
 def _first_failure(steps: int, right: float, u: float) -> int:

@@ -26,6 +26,7 @@ LARGEST = 10**9
 LONGEST_CALL = 200  # characters of a call that are read
 MOST_CALLS = 8  # in a turn
 CALL = "call:"
+DOWN = "error: try again"
 
 
 def calls_in(text: str) -> list[Call | str]:
@@ -108,6 +109,16 @@ class Tools(Quest):
     def reset(self, task: Task, seed: int = 0) -> Episode:
         return _Desk(self, task, seed)
 
+    def demonstrate(self, task: Task, style: str = "short", seed: int = 0) -> tuple[str, ...]:
+        """The turns of a solution, of the episode with this seed: where a tool is down they are said again."""
+        planned, desk = list(self.attempt(task, style, seed)), self.reset(task, seed)
+        turns: list[str] = []
+        while planned and len(turns) < self.max_turns:
+            turns.append(planned[0])
+            if DOWN not in desk.act(planned[0]).observation:
+                planned.pop(0)
+        return tuple(turns)
+
     def write(self, task: Task, style: str, rng: Random, slip: Slip) -> tuple[str, ...]:
         calls, total = _computed(task.data["table"], task.data["terms"], lambda: rng.randint(1, 9) if slip() else 0)
         if style == "parallel":  # what the table says is read at once
@@ -152,7 +163,7 @@ class _Desk(Step):
         if set(given) != set(SHAPES[name]):
             return f"error: {name} needs {' and '.join(SHAPES[name])}"
         if self.down and self.chance.random() < self.down:
-            return "error: try again"
+            return DOWN
         a, b = (given[key] for key in SHAPES[name])
         if name == LOOK:
             found = self.cells.get((str(a), str(b)))

@@ -16,7 +16,7 @@ from podium.core.value import Value
 from podium.worlds.answer import final_answer
 from podium.worlds.context import Context, Full
 
-__all__ = ["Answer", "Episode", "Feedback", "Task", "World", "task_of"]
+__all__ = ["Answer", "Criterion", "Episode", "Feedback", "Task", "World", "task_of"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,14 @@ class Feedback:
     info: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Criterion:
+    """A point of a checklist: what a good answer has, or with negative points what it should not have."""
+
+    text: str
+    points: float = 1.0
+
+
 class Episode:
     """A task under way. Copies are independent."""
 
@@ -61,6 +69,9 @@ class Episode:
     def copy(self) -> Episode:
         return copy.deepcopy(self)
 
+    def close(self) -> None:
+        """Let go of what it holds: nobody waits for it any more, though an action may not have come back yet."""
+
 
 class World(Value):
     """Makes tasks and opens episodes. Settings are fields, as those of a part."""
@@ -68,14 +79,19 @@ class World(Value):
     name: ClassVar[str] = ""
     summary: ClassVar[str] = ""
     levels: ClassVar[tuple[int, ...]] = (1,)  # how hard tasks can be
-    # Columns beside the reward; `task.solution` says that it can write solutions.
+    # Columns beside the reward; `task.solution` says that it can write solutions, `task.criteria` that it has
+    # checklists, `task.steps` that it can say where a solution goes wrong.
     provides: ClassVar[tuple[str, ...]] = ("rollout.correct", "rollout.answer")
     blank: ClassVar[Mapping[str, Any]] = {}  # what such a column holds where the world has failed to say
     max_tokens: ClassVar[int] = 64  # enough for a turn of a model that solves it
     max_turns: ClassVar[int] = 50  # an episode that has had so many ends there
     trusted: ClassVar[bool] = False  # quick and safe: acts without a time limit in the driver's own thread
+    costly: ClassVar[bool] = False  # making a task takes long: only those that are needed are made
+    act_limit_s: ClassVar[float] = 10.0  # for an action, unless the run says otherwise
     agents: ClassVar[tuple[str, ...]] = ()  # the names of those who act, where there are several
     context: ClassVar[Context] = Full()  # what the model sees of an episode, unless the strategy says otherwise
+
+    styles: ClassVar[tuple[str, ...]] = ("short",)  # in which it writes solutions
 
     level: int = 1
 
@@ -86,6 +102,14 @@ class World(Value):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self  # a value never changes, so the copies of an episode share it
+
+    @property
+    def live(self) -> int | None:
+        """How many episodes may be under way at once; None: any number."""
+        return None
+
+    def close(self) -> None:
+        """End what runs for it: the processes of a bridge. Whoever uses it next starts them again."""
 
     def size(self, split: str = "train") -> int | None:
         """How many tasks there are; None: as many as wanted."""
@@ -110,11 +134,29 @@ class World(Value):
         """A right answer alone, where the world can write one."""
         return final_answer(self.solve(task)) or ""
 
+    def criteria(self, task: Task) -> tuple[Criterion, ...]:
+        """The checklist of a task, where the world has one."""
+        raise PodiumError(f"The world {self.name!r} has no criteria for its answers.")
+
+    def met(self, task: Task, text: str) -> tuple[bool, ...]:
+        """Which of the criteria a text meets."""
+        raise PodiumError(f"The world {self.name!r} has no criteria for its answers.")
+
+    def step_scores(self, task: Task, text: str) -> tuple[float, ...]:
+        """How right each step of a text is, in [0, 1], where the world can say; steps are lines."""
+        raise PodiumError(f"The world {self.name!r} cannot judge the steps of an answer.")
+
+    def completed(self, task: Task, beginning: str) -> str | None:
+        """The rest of a solution that begins like this; None where the world knows none."""
+        raise PodiumError(f"The world {self.name!r} cannot judge the steps of an answer.")
+
 
 def task_of(world: World, index: int, split: str = "train") -> Task:
     """A task of a world that may have mistakes in it."""
     try:
-        return world.task(index, split)
+        task = world.task(index, split)
+        task.prompt.encode()
+        return task
     except PodiumError:
         raise
     except Exception as error:

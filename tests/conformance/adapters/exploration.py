@@ -31,8 +31,8 @@ def igpo(case: Case) -> dict[str, Any]:
         over=over, scale="std" if case.hyper["divide_by_std"] else "none", **case.given(gamma="gamma")
     )
     paths = {"epsilon": "advantage.epsilon", "var_epsilon": "advantage.variance_epsilon"}
-    advantage = configured(case, method, paths).advantage
-    batch = episodes(case, {"turn.reward.gain": "turn_reward"})
+    advantage = configured(case, method, paths).advantage.replace(outcome="turn.outcome")
+    batch = episodes(case, {"turn.reward.gain": "turn_reward", "turn.outcome": "is_outcome_turn"})
     return {
         "normalized_reward": in_row_order(batch, advantage.normalized(batch)),
         "advantage": in_row_order(batch, advantage(batch)["turn.advantage"]),

@@ -9,10 +9,9 @@ import torch
 from podium import Batch, Rollout, Turn, methods
 from podium.advantage import HierarchicalGAE
 from podium.objective import Aggregate
-from podium.policy import Policy
 from podium.reward import PlanPenalties
 from tests.conformance.case import Case
-from tests.conformance.helpers import in_row_order
+from tests.conformance.helpers import Weights, in_row_order
 from tests.conformance.registry import adapter
 
 
@@ -49,21 +48,6 @@ def hiper(case: Case) -> dict[str, Any]:
         "low_return": made["turn.low.return"],
         "high_return": made["turn.high.return"],
     }
-
-
-class Weights:
-    """Numbers in place of a model's parameters."""
-
-    average = Policy.average
-
-    def __init__(self, weights: torch.Tensor) -> None:
-        self.weights = weights
-
-    def named_parameters(self) -> list[tuple[str, torch.Tensor]]:
-        return [("weights", self.weights)]
-
-    def bump(self) -> None:
-        pass
 
 
 @adapter("archer")

@@ -27,10 +27,14 @@ def _softened(method: Method, case: Case) -> Method:
 
 
 def _rows(case: Case, columns: dict[str, str]) -> Batch:
-    """Rows that are turns; where the case does not say, they stand in order, and each is a rollout of its own."""
+    """Rows that are turns, in order; each is a rollout of its own where the case does not say, or where rows of one
+    have different outcomes (one that is not valid pays for it)."""
     count = len(case["prompt_id"])
     given = dict(case.inputs)
     given.setdefault("rollout_id", list(range(count)))
+    outcomes = set(zip(given["prompt_id"], given["rollout_id"], given["outcome_reward"], strict=True))
+    if len(outcomes) > len({(prompt, rollout) for prompt, rollout, _ in outcomes}):
+        given["rollout_id"] = list(range(count))
     given.setdefault("turn_index", list(range(count)))
     return episodes(Case.of(case.slug, given, case.hyper), columns)
 

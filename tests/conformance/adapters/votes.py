@@ -9,6 +9,7 @@ import torch
 from podium import Batch, methods
 from podium.core.batch import Purpose
 from tests.conformance.case import Case
+from tests.conformance.helpers import padded
 from tests.conformance.registry import adapter
 
 
@@ -41,4 +42,56 @@ def ttrl(case: Case) -> dict[str, Any]:
             "majority_voting_reward": float(batch["group.vote.majority_ratio"]),
             "pass_at_all_votes": float(batch["group.vote.pass"]),
         },
+    }
+
+
+@adapter("ttrv")
+def ttrv(case: Case) -> dict[str, Any]:
+    answers, trained = case["answers"], case.hyper["n_train"]
+    names = {"trained": "n_train", "entropy_weight": "entropy_weight", "frequency_weight": "frequency_weight"}
+    method = methods.ttrv(votes=len(answers), **case.given(**names, epsilon="epsilon"))
+    columns = {
+        "rollout.answer": [a or "" for a in answers],
+        "rollout.purpose": [Purpose.train if i < trained else Purpose.vote for i in range(len(answers))],
+    }
+    batch = Batch.from_rewards(torch.zeros(len(answers), dtype=torch.float64), [0] * len(answers), columns)
+    for part in (*method.reward, method.advantage):
+        batch = batch.with_columns(part(batch))
+    return {
+        "frequencies": batch["rollout.share"],
+        "normalized_entropy": float(batch["group.disagreement"]),
+        "rewards": batch["rollout.reward"],
+        "train_advantages": batch["rollout.advantage"][:trained],
+    }
+
+
+@adapter("ettrl")
+def ettrl(case: Case) -> dict[str, Any]:
+    kind = case.hyper["kind"]
+    if kind == "forks":
+        names = {"trees": "trees", "points": "fork_points", "branches": "branches"}
+        strategy = methods.ettrl(**case.given(**names)).rollout
+        entropy = case["entropy"]
+        return {
+            "fork_positions": strategy.places(entropy, [""] * len(entropy), 0.0),
+            "rollouts": strategy.rollouts,
+            "token_ratio": strategy.cost,
+        }
+    if kind == "clip":
+        (part,) = methods.ettrl(reshape="clip", **case.given(limit="beta")).shape
+        advantage = case.tensor("advantages")
+        rows = advantage.reshape(-1)
+        batch = Batch.from_rewards(torch.zeros_like(rows), [0] * len(rows), {"rollout.advantage": rows})
+        return {"advantages": part(batch)["rollout.advantage"].reshape(advantage.shape)}
+    (part,) = methods.ettrl(floor=None).shape
+    batch = padded(case, {"token.sampler.entropy": "entropy"}, group=[0] * len(case["mask"]))
+    first = batch.first("token", "rollout")
+    given = padded(case, {"token.given": "advantages"})["token.given"]
+    advantage = batch.reduce(given * first, "token", "rollout", "sum")
+    found = batch.with_columns({"rollout.advantage": advantage})
+    found = found.with_columns(part(found))
+    return {
+        "response_entropy": found["rollout.mean_entropy"],
+        "weight": found["rollout.factor"],
+        "advantages": found.to_padded(found["token.advantage"]),
     }

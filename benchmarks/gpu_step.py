@@ -1,0 +1,310 @@
+"""A whole GRPO step on one GPU against TRL's: sampling, rewards, one update; the same model, prompts and lengths.
+
+    python benchmarks/gpu_step.py [--sides podium trl plain methods] [--steps 3] [--paths FOLDER] [--small] [--profile]
+
+256 rollouts of 128 + 256 tokens, 8 to a prompt, a model of SmolLM2-135M's shape with random weights. Each side runs in
+a process of its own. `plain` is for where TRL is not installed: `generate`, then a step through full logits with
+autocast, which is what TRL's step comes to. `--paths` is appended to where Python looks for packages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import torch
+
+from podium.worlds import Answer, Feedback, Task
+
+ROOT = Path(__file__).resolve().parents[1]
+PROMPTS, COPIES, LIMIT, WARM = 32, 8, 256, 1
+
+
+def sizes(small: bool) -> tuple[int, int, int, str]:
+    return (4, 4, 8, "small") if small else (PROMPTS, COPIES, LIMIT, "135M")
+
+
+@cache
+def words(tokens: int = 128) -> int:
+    """How many digits make a prompt of so many tokens, with its template."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(ROOT / "src/podium/models/tiny")
+    count = 1
+    while True:
+        message = [{"role": "user", "content": " ".join("5" * (count + 1))}]
+        ids = tokenizer.apply_chat_template(message, add_generation_prompt=True)["input_ids"]
+        if len(ids) > tokens:
+            return count
+        count += 1
+
+
+def content(number: int) -> str:
+    rng = Random(number)
+    return " ".join(rng.choice("0123456789") for _ in range(words()))
+
+
+def score(text: str) -> float:
+    """A reward that differs within every group."""
+    return sum(map(ord, text)) % 11 / 10
+
+
+class Digits(Answer):
+    """Prompts of one length, and a reward that has nothing to do with them."""
+
+    name = "digits"
+    max_tokens = LIMIT
+    trusted = True
+
+    def task(self, index: int, split: str = "train") -> Task:
+        return Task(f"digits/{split}/{index}", content(index))
+
+    def grade(self, task: Task, text: str) -> Feedback:
+        return Feedback(score(text), info={"correct": score(text) > 0.5, "answer": text})
+
+    def solve(self, task: Task, style: str = "short", seed: int = 0) -> str:
+        return ""
+
+
+def _memory() -> float:
+    return torch.cuda.max_memory_allocated() / 2**30 if torch.cuda.is_available() else 0.0
+
+
+def _synchronise() -> None:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def podium_side(path: str, steps: int, small: bool) -> dict[str, Any]:
+    from podium import methods
+    from podium.training.loop import iterate
+    from podium.training.run import Run
+    from podium.training.session import configure
+
+    prompts, copies, limit, _ = sizes(small)
+    where = {"device": "cuda", "dtype": "bfloat16"} if torch.cuda.is_available() else {}
+    settings = {"model": path, "tasks": prompts, "max_tokens": limit, "lr": 1e-6, **where}
+    method = methods.get("grpo", n=copies, kl=0.0)
+    run = Run.make(configure(method, world=f"{__file__}:Digits", **settings))
+    times, lines = [], []
+    for number in range(WARM + 1 + steps):
+        if number == WARM + 1 and torch.cuda.is_available():
+            torch.cuda.reset_peak_memory_stats()
+        _synchronise()
+        begun = time.perf_counter()
+        _, line = iterate(run)
+        _synchronise()
+        times.append(time.perf_counter() - begun)
+        lines.append(line)
+    report = {"spent": lines[-1].get("seconds"), "sampler_gap": lines[-1].get("sampler_gap")}
+    report |= {"memory": _memory(), "all": [round(t, 3) for t in times]}
+    report["prompt"] = len(run.policy.encode([{"role": "user", "content": content(0)}]))
+    if "--profile" in sys.argv:
+        print(_host_profile(lambda: iterate(run)), file=sys.stderr)
+    return {"seconds": times[WARM + 1 :], "length": lines[-1]["tokens"] / (prompts * copies), **report}
+
+
+METHODS = ("grpo", "dr-grpo", "gspo", "cispo", "opo", "luspo")
+
+
+def methods_side(path: str, steps: int, small: bool) -> dict[str, Any]:
+    """Whole steps of methods that need no more passes than GRPO, beside GRPO's without its penalty."""
+    from podium import methods
+    from podium.training.loop import iterate
+    from podium.training.run import Run
+    from podium.training.session import configure
+
+    prompts, copies, limit, _ = sizes(small)
+    where = {"device": "cuda", "dtype": "bfloat16"} if torch.cuda.is_available() else {}
+    settings = {"model": path, "tasks": prompts, "max_tokens": limit, "lr": 0.0, **where}
+    found: dict[str, Any] = {}
+    for number, name in enumerate(("grpo", *METHODS)):  # the first once more: what is noise
+        method = methods.get(name, n=copies, **({"kl": 0.0} if name == "grpo" else {}))
+        method = method.with_(updates=method.updates.replace(epochs=1, mini_batches=1))
+        run = Run.make(configure(method, world=f"{__file__}:Digits", **settings))
+        times = []
+        for _ in range(WARM + steps):
+            _synchronise()
+            begun = time.perf_counter()
+            iterate(run)
+            _synchronise()
+            times.append(time.perf_counter() - begun)
+        found[name if number else "first"] = min(times[WARM:])
+        del run
+    base = found["grpo"]
+    return {
+        "seconds": [base],
+        "length": 0,
+        "memory": 0.0,
+        "beside grpo": {k: round(v / base, 3) for k, v in found.items()},
+    }
+
+
+def _host_profile(work: Callable[[], Any]) -> str:
+    """Where the host's time goes in one step."""
+    import cProfile
+    import io
+    import pstats
+
+    profile = cProfile.Profile()
+    profile.runcall(work)
+    text = io.StringIO()
+    pstats.Stats(profile, stream=text).sort_stats("cumulative").print_stats(45)
+    rows = [line[:150] for line in text.getvalue().splitlines() if line.strip()]
+    return "\n".join(rows[4:])
+
+
+def trl_side(path: str, steps: int, small: bool) -> dict[str, Any]:
+    from datasets import Dataset
+    from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
+    from trl import GRPOConfig, GRPOTrainer
+
+    prompts, copies, limit, _ = sizes(small)
+    times: list[float] = []
+    lengths: list[int] = []
+    gpu = torch.cuda.is_available()
+
+    class Clock(TrainerCallback):
+        def on_step_begin(self, *_: Any, **__: Any) -> None:
+            _synchronise()
+            self.begun = time.perf_counter()
+
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            _synchronise()
+            times.append(time.perf_counter() - self.begun)
+
+    def reward(completions: list[Any], completion_ids: list[Any], **_: Any) -> list[float]:
+        lengths.extend(len(ids) for ids in completion_ids)
+        return [score(c[0]["content"]) for c in completions]
+
+    rows = [{"prompt": [{"role": "user", "content": content(i)}]} for i in range(prompts * (WARM + steps))]
+    config = GRPOConfig(
+        output_dir=tempfile.mkdtemp(),
+        use_cpu=not gpu,
+        bf16=gpu,
+        per_device_train_batch_size=prompts * copies,
+        num_generations=copies,
+        max_completion_length=limit,
+        max_steps=WARM + steps,
+        learning_rate=1e-6,
+        beta=0.0,
+        temperature=1.0,
+        gradient_checkpointing=False,
+        report_to=[],
+        logging_steps=10_000,
+        save_strategy="no",
+        disable_tqdm=True,
+    )
+    trainer = GRPOTrainer(
+        model=AutoModelForCausalLM.from_pretrained(path),
+        reward_funcs=reward,
+        args=config,
+        train_dataset=Dataset.from_list(rows),
+        processing_class=AutoTokenizer.from_pretrained(path),
+        callbacks=[Clock()],
+    )
+    trainer.train()
+    return {"seconds": times[WARM:], "length": sum(lengths) / max(len(lengths), 1), "memory": _memory()}
+
+
+def plain_side(path: str, steps: int, small: bool) -> dict[str, Any]:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    prompts, copies, limit, _ = sizes(small)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    tokenizer, model = AutoTokenizer.from_pretrained(path), AutoModelForCausalLM.from_pretrained(path).to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-6)
+    times = []
+    for step in range(WARM + steps):
+        _synchronise()
+        begun = time.perf_counter()
+        texts = [[{"role": "user", "content": content(step * prompts + i)}] for i in range(prompts)]
+        ids = tokenizer.apply_chat_template(texts, add_generation_prompt=True, return_tensors="pt")["input_ids"]
+        ids = ids.to(device).repeat_interleave(copies, 0)
+        with torch.autocast(device, torch.bfloat16):
+            with torch.no_grad():
+                whole = model.generate(ids, do_sample=True, max_new_tokens=limit, top_k=0, pad_token_id=0)
+            written = tokenizer.batch_decode(whole[:, ids.shape[1] :])
+            rewards = torch.tensor([score(t) for t in written], device=device).view(prompts, copies)
+            advantage = ((rewards - rewards.mean(1, True)) / (rewards.std(1, keepdim=True) + 1e-4)).view(-1, 1)
+            logits = model(whole, logits_to_keep=whole.shape[1] - ids.shape[1] + 1).logits[:, :-1]
+            logp = logits.float().log_softmax(-1).gather(-1, whole[:, ids.shape[1] :, None]).squeeze(-1)
+        (-(logp - logp.detach()).exp() * advantage).mean().backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        _synchronise()
+        times.append(time.perf_counter() - begun)
+    return {"seconds": times[WARM:], "length": float(whole.shape[1] - ids.shape[1]), "memory": _memory()}
+
+
+SIDES: dict[str, Callable[[str, int, bool], dict[str, Any]]] = {
+    "podium": podium_side,
+    "trl": trl_side,
+    "plain": plain_side,
+    "methods": methods_side,
+}
+
+
+def side(name: str, path: str, arguments: argparse.Namespace) -> dict[str, Any] | None:
+    command = [sys.executable, __file__, "--side", name, "--model", path, "--steps", str(arguments.steps)]
+    command += ["--small"] if arguments.small else []
+    command += ["--profile"] if arguments.profile else []
+    command += ["--paths", arguments.paths] if arguments.paths else []
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=170)
+    if arguments.profile and name == "podium":
+        print(done.stderr[-7000:], flush=True)
+    if done.returncode != 0:
+        print(f"The {name} side failed:\n{done.stderr[-1500:]}", flush=True)
+        return None
+    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sides", nargs="+", default=["podium", "trl"], choices=list(SIDES))
+    parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--paths", default="")
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--profile", action="store_true", help="where the host's time goes in a step of Podium's")
+    parser.add_argument("--side", help=argparse.SUPPRESS)
+    parser.add_argument("--model", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.paths:
+        sys.path.append(arguments.paths)
+    if arguments.side:
+        print(json.dumps(SIDES[arguments.side](arguments.model, arguments.steps, arguments.small)))
+        return
+    from gpu_update import policy
+
+    folder = tempfile.mkdtemp()
+    policy(sizes(arguments.small)[3], torch.float32, torch.device("cpu")).save(folder)
+    middle: dict[str, tuple[float, float]] = {}
+    for name in arguments.sides:
+        found = side(name, folder, arguments)
+        if found is None:
+            continue
+        took = sorted(found["seconds"])[len(found["seconds"]) // 2]
+        middle[name] = took, found["memory"]
+        rest = {k: v for k, v in found.items() if k not in ("seconds", "length", "memory")}
+        print(
+            f"{name:<7} {took:7.3f} s a step, {found['length']:.0f} tokens a rollout, {found['memory']:.1f} GiB {rest}",
+            flush=True,
+        )
+    for other in [name for name in middle if name in ("trl", "plain") and "podium" in middle]:
+        time_ratio, memory_ratio = (a / max(b, 1e-9) for a, b in zip(middle[other], middle["podium"], strict=True))
+        print(f"against {other}: {time_ratio:.2f} times as fast, 1/{memory_ratio:.1f} of its memory")
+
+
+if __name__ == "__main__":
+    main()

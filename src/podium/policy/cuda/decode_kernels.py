@@ -1,0 +1,325 @@
+"""Triton kernels for one token of every row: what a decoder's layer does in seven launches.
+
+    embed                     x = embedding[token]
+    per layer:     settle     x += what the last product gave; y = norm(x)
+                   project    q, k, v = y Wᵀ, turned; k and v go to their pages
+                   attend     (decode_attention.py)
+                   product    attended Wᵀ
+                   settle     x += it; y = norm(x)
+                   gate       inside = silu(y Gᵀ) · y Uᵀ
+                   product    inside Dᵀ
+    settle, score             logits = y Hᵀ with the peak and mass of every tile of them
+
+The residual stream x is float32. A product with few columns and a long sum is cut along the sum, so that all of the GPU
+takes part; `settle` adds the parts up in order. How a product is cut does not depend on the number of rows, so that the
+numbers of a row are the same in any batch.
+
+What moves through memory at 256 rows is the weights, once; everything else fits in the L2 cache, whose traffic the
+shapes of the tiles decide. A kernel is put in place before the one ahead of it has ended (programmatic dependent
+launch), and until then asks for its weights, which do not depend on it.
+"""
+
+# Triton reads the annotations of a kernel's parameters: no postponed evaluation here.
+import triton
+import triton.language as tl
+
+__all__ = ["embed", "fetch", "follow", "gate", "product", "project", "score", "settle"]
+
+
+@triton.jit
+def follow(PDL: tl.constexpr):
+    """Let the next kernel be put in place now, and wait for what the kernel before this one wrote."""
+    if PDL:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
+
+
+@triton.jit
+def fetch(place):
+    """Have lines of 128 bytes brought to the L2 cache, while the kernel before this one still runs."""
+    asked: tl.constexpr = "{ prefetch.global.L2 [$1]; mov.u32 $0, 0; }"
+    tl.inline_asm_elementwise(asked, "=r,l", [place.to(tl.int64, bitcast=True)], tl.int32, is_pure=False, pack=1)
+
+
+@triton.jit
+def _fetch_columns(weight, n, begin, length, count, inner, LINES: tl.constexpr):
+    """Have a stretch of some columns of a weight [count, inner] brought."""
+    line: tl.constexpr = 128 // (weight.dtype.element_ty.primitive_bitwidth // 8)
+    k = tl.minimum(begin + tl.minimum(tl.arange(0, LINES) * line, length - 1), inner - 1)
+    column = tl.minimum(n, count - 1)
+    fetch(weight + column[:, None].to(tl.int64) * inner + k[None, :])
+
+
+@triton.jit
+def embed(token, table, x, width, WIDTH: tl.constexpr, PDL: tl.constexpr):
+    """x[row] = table[token[row]]. Moves a row of the table in and a row of x out."""
+    follow(PDL)
+    row = tl.program_id(0)
+    column = tl.arange(0, WIDTH)
+    value = tl.load(table + tl.load(token + row) * width + column, mask=column < width, other=0.0)
+    tl.store(x + row * width + column, value.to(tl.float32), mask=column < width)
+
+
+@triton.jit
+def settle(
+    x,  # [rows, width] float32
+    parts,  # [PARTS, room, width] float32
+    norm,  # [width]
+    y,  # [rows, width]
+    room,
+    width,
+    eps,
+    PARTS: tl.constexpr,
+    WIDTH: tl.constexpr,
+    PDL: tl.constexpr,
+):
+    """x += Σ parts; y = norm(x) of one row. Moves x in and out, the parts in, and y out."""
+    follow(PDL)
+    row = tl.program_id(0)
+    column = tl.arange(0, WIDTH)
+    inside = column < width
+    weight = tl.load(norm + column, mask=inside, other=0.0).to(tl.float32)
+    value = tl.load(x + row * width + column, mask=inside, other=0.0)
+    for part in tl.static_range(PARTS):
+        value += tl.load(parts + (part * room + row) * width + column, mask=inside, other=0.0)
+    if PARTS > 0:
+        tl.store(x + row * width + column, value, mask=inside)
+    scale = tl.rsqrt(tl.sum(value * value, 0) / width + eps)
+    tl.store(y + row * width + column, (value * scale * weight).to(y.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def _rows(y, row, k, inner, EVEN: tl.constexpr):
+    """A tile [rows, k] of a factor [rows, inner]."""
+    at = y + row[:, None] * inner + k[None, :]
+    if EVEN:
+        return tl.load(at)
+    return tl.load(at, mask=k[None, :] < inner, other=0.0)
+
+
+@triton.jit
+def _columns(weight, n, k, count, inner, EVEN: tl.constexpr):
+    """A tile [k, n] of a weight [count, inner], transposed."""
+    at = weight + n[None, :].to(tl.int64) * inner + k[:, None]
+    if EVEN:
+        return tl.load(at)
+    return tl.load(at, mask=(k[:, None] < inner) & (n[None, :] < count), other=0.0)
+
+
+@triton.jit(do_not_specialize=["most", "count"])
+def project(
+    y,  # [rows, width]
+    weight,  # [(heads + 2 kv) · size, width]
+    bias,
+    q_norm,
+    k_norm,
+    cos,  # [positions, size / 2] float32
+    sin,
+    position,  # [rows] int64
+    pages,  # [rows, most] int32
+    pool,  # [2, count, kv, PAGE, size]
+    q,  # [rows, heads · size]
+    width,
+    most,
+    count,
+    heads,
+    kv,
+    eps,
+    HALF: tl.constexpr,
+    PAGE: tl.constexpr,
+    BIAS: tl.constexpr,
+    HEAD_NORM: tl.constexpr,
+    EVEN: tl.constexpr,
+    PRECISION: tl.constexpr,
+    M: tl.constexpr,
+    K: tl.constexpr,
+    LINES: tl.constexpr,
+    PDL: tl.constexpr,
+):
+    """Queries, keys and values of M rows and one head, in two halves that the rotary embedding turns into each other.
+
+    Moves the weight once, y, and a head of every row out: to q or to the row's page.
+    """
+    row = tl.program_id(0) * M + tl.arange(0, M)
+    head = tl.program_id(1)
+    half = tl.arange(0, HALF)
+    size = 2 * HALF
+    kind = q.dtype.element_ty
+    whole = (heads + 2 * kv) * size
+    first, second = head * size + half, head * size + HALF + half
+    if PDL and LINES > 0:  # noqa: SIM102 (known when compiling)
+        if tl.program_id(0) == 0:
+            _fetch_columns(weight, head * size + tl.arange(0, 2 * HALF), 0, width, whole, width, LINES)
+    follow(PDL)
+    a = tl.zeros((M, HALF), tl.float32)
+    b = tl.zeros((M, HALF), tl.float32)
+    for start in range(0, width, K):
+        k = start + tl.arange(0, K)
+        part = _rows(y, row, k, width, EVEN)
+        a = tl.dot(part, _columns(weight, first, k, whole, width, EVEN), a, input_precision=PRECISION)
+        b = tl.dot(part, _columns(weight, second, k, whole, width, EVEN), b, input_precision=PRECISION)
+    if BIAS:
+        a += tl.load(bias + first).to(tl.float32)[None, :]
+        b += tl.load(bias + second).to(tl.float32)[None, :]
+    a, b = a.to(kind).to(tl.float32), b.to(kind).to(tl.float32)
+    at = tl.load(position + row)
+    if head < heads + kv:
+        if HEAD_NORM:
+            if head < heads:
+                wa, wb = tl.load(q_norm + half).to(tl.float32), tl.load(q_norm + HALF + half).to(tl.float32)
+            else:
+                wa, wb = tl.load(k_norm + half).to(tl.float32), tl.load(k_norm + HALF + half).to(tl.float32)
+            own = tl.rsqrt((tl.sum(a * a, 1) + tl.sum(b * b, 1)) / size + eps)
+            a = (a * own[:, None] * wa[None, :]).to(kind).to(tl.float32)
+            b = (b * own[:, None] * wb[None, :]).to(kind).to(tl.float32)
+        c = tl.load(cos + at[:, None] * HALF + half[None, :])
+        s = tl.load(sin + at[:, None] * HALF + half[None, :])
+        a, b = a * c - b * s, b * c + a * s
+    if head < heads:
+        place = q + row[:, None].to(tl.int64) * (heads * size) + head * size + half[None, :]
+    else:
+        other = head - heads
+        page = tl.load(pages + row * most + at // PAGE).to(tl.int64) + other // kv * count
+        place = pool + ((page * kv + other % kv) * PAGE + at % PAGE)[:, None] * size + half[None, :]
+    tl.store(place, a.to(kind))
+    tl.store(place + HALF, b.to(kind))
+
+
+@triton.jit
+def product(
+    y,  # [rows, inner]
+    weight,  # [width, inner]
+    bias,
+    parts,  # [cdiv(inner, cut), room, width] float32
+    room,
+    width,
+    inner,
+    cut,
+    BIAS: tl.constexpr,
+    EVEN: tl.constexpr,
+    PRECISION: tl.constexpr,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    LINES: tl.constexpr,
+    PDL: tl.constexpr,
+):
+    """y · weightᵀ over `cut` of the summed numbers, for M rows and N columns.
+
+    Moves the weight once, y, and a part out.
+    """
+    row = tl.program_id(0) * M + tl.arange(0, M)
+    column = tl.program_id(1) * N + tl.arange(0, N)
+    begin = tl.program_id(2) * cut
+    if PDL and LINES > 0:  # noqa: SIM102 (known when compiling)
+        if tl.program_id(0) == 0:
+            _fetch_columns(weight, column, begin, cut, width, inner, LINES)
+    follow(PDL)
+    total = tl.zeros((M, N), tl.float32)
+    for start in range(begin, tl.minimum(begin + cut, inner), K):
+        k = start + tl.arange(0, K)
+        other = _columns(weight, column, k, width, inner, EVEN)
+        total = tl.dot(_rows(y, row, k, inner, EVEN), other, total, input_precision=PRECISION)
+    inside = column < width
+    if BIAS:  # noqa: SIM102 (known when compiling)
+        if begin == 0:
+            total += tl.load(bias + column, mask=inside, other=0.0).to(tl.float32)[None, :]
+    place = parts + (tl.program_id(2) * room + row[:, None]) * width + column[None, :]
+    tl.store(place, total, mask=inside[None, :])
+
+
+@triton.jit
+def gate(
+    y,  # [rows, width]
+    weight,  # [2 · inner, width]: gate, then up
+    bias,
+    out,  # [rows, inner]
+    width,
+    inner,
+    BIAS: tl.constexpr,
+    EVEN: tl.constexpr,
+    PRECISION: tl.constexpr,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    LINES: tl.constexpr,
+    PDL: tl.constexpr,
+):
+    """silu(gate) · up for M rows and N columns. Moves the weight once, y, and the result out."""
+    row = tl.program_id(0) * M + tl.arange(0, M)
+    column = tl.program_id(1) * N + tl.arange(0, N)
+    if PDL and LINES > 0:  # noqa: SIM102 (known when compiling)
+        if tl.program_id(0) == 0:
+            _fetch_columns(weight, column, 0, width, inner, width, LINES)
+            _fetch_columns(weight, inner + column, 0, width, 2 * inner, width, LINES)
+    follow(PDL)
+    kind = out.dtype.element_ty
+    gated = tl.zeros((M, N), tl.float32)
+    up = tl.zeros((M, N), tl.float32)
+    for start in range(0, width, K):
+        k = start + tl.arange(0, K)
+        part = _rows(y, row, k, width, EVEN)
+        gated = tl.dot(part, _columns(weight, column, k, inner, width, EVEN), gated, input_precision=PRECISION)
+        up = tl.dot(part, _columns(weight, inner + column, k, 2 * inner, width, EVEN), up, input_precision=PRECISION)
+    inside = column < inner
+    if BIAS:
+        gated += tl.load(bias + column, mask=inside, other=0.0).to(tl.float32)[None, :]
+        up += tl.load(bias + inner + column, mask=inside, other=0.0).to(tl.float32)[None, :]
+    gated, up = gated.to(kind).to(tl.float32), up.to(kind).to(tl.float32)
+    value = gated / (1.0 + tl.exp(-gated)) * up
+    tl.store(out + row[:, None] * inner + column[None, :], value.to(kind), mask=inside[None, :])
+
+
+@triton.jit(do_not_specialize=["tiles"])
+def score(
+    y,  # [rows, width]
+    weight,  # [vocabulary, width]
+    bias,
+    temperature,  # [rows] float32
+    logits,  # [rows, vocabulary] float32
+    peak,  # [rows, tiles] float32: of z = logit / temperature
+    mass,  # [rows, tiles] float32: Σ e^(z − peak)
+    moment,  # [rows, tiles] float32: Σ (z − peak) e^(z − peak)
+    width,
+    vocabulary,
+    tiles,
+    BIAS: tl.constexpr,
+    EVEN: tl.constexpr,
+    PRECISION: tl.constexpr,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    LINES: tl.constexpr,
+    PDL: tl.constexpr,
+):
+    """Logits of M rows and N tokens, and what a draw must know of them. Moves the head once, and the logits out."""
+    row = tl.program_id(0) * M + tl.arange(0, M)
+    token = tl.program_id(1) * N + tl.arange(0, N)
+    if PDL and LINES > 0:  # noqa: SIM102 (known when compiling)
+        if tl.program_id(0) == 0:
+            _fetch_columns(weight, token, 0, width, vocabulary, width, LINES)
+    follow(PDL)
+    total = tl.zeros((M, N), tl.float32)
+    for start in range(0, width, K):
+        k = start + tl.arange(0, K)
+        other = _columns(weight, token, k, vocabulary, width, EVEN)
+        total = tl.dot(_rows(y, row, k, width, EVEN), other, total, input_precision=PRECISION)
+    place = logits + row[:, None].to(tl.int64) * vocabulary + token[None, :]
+    if EVEN:
+        if BIAS:
+            total += tl.load(bias + token).to(tl.float32)[None, :]
+        tl.store(place, total)
+        z = total / tl.load(temperature + row)[:, None]
+    else:
+        inside = token < vocabulary
+        if BIAS:
+            total += tl.load(bias + token, mask=inside, other=0.0).to(tl.float32)[None, :]
+        tl.store(place, total, mask=inside[None, :])
+        z = tl.where(inside[None, :], total / tl.load(temperature + row)[:, None], -1e38)
+    most = tl.max(z, 1)
+    gap = z - most[:, None]
+    share = tl.exp(gap)
+    at = row * tiles + tl.program_id(1)
+    tl.store(peak + at, most)
+    tl.store(mass + at, tl.sum(share, 1))
+    tl.store(moment + at, tl.sum(gap * share, 1))

@@ -1,0 +1,264 @@
+"""The launches of a decoding step: each function calls one kernel on whole tensors.
+
+`decode_reference.py` has the same functions in plain torch. Tensors with a row each may have more rows than are asked
+for; products work on whole tiles of rows, so their number is a multiple of `ROWS`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+import triton
+from torch import Tensor
+
+from podium.policy.cuda import decode_attention, decode_kernels, sampling_kernels
+
+__all__ = ["attend", "choose", "cut", "embed", "gate", "parts", "product", "project", "score", "settle"]
+
+ROWS = 256
+CHUNK = 512  # keys that one program works on
+VOCABULARY_TILE = 128
+LANES = 16  # the least number of rows that the matrix units take
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How a product is cut into tiles, and how it is pipelined. Never chosen by the number of rows."""
+
+    m: int
+    n: int
+    k: int
+    warps: int
+    stages: int
+    cut: int = 0  # about how many numbers of a sum one program adds up; 0: all
+    fetch: bool = True  # ask for weights while the kernel before still runs
+
+
+# Measured on an H200, at 256 rows of a model of 135M and one of 0.5B weights.
+SHAPES = {
+    "project": Shape(64, 0, 64, 4, 5),
+    "product": Shape(64, 32, 64, 4, 5, cut=1024),
+    "product, large": Shape(128, 64, 64, 4, 5, cut=1216),
+    "gate": Shape(128, 32, 64, 4, 5),
+    "gate, large": Shape(64, 64, 64, 4, 3, fetch=False),
+    "score": Shape(128, VOCABULARY_TILE, 64, 4, 3, fetch=False),
+    "attend": Shape(LANES, 128, 0, 4, 2, fetch=False),
+}
+LARGE = 1 << 21  # weights of a matrix
+OVERLAP = os.environ.get("PODIUM_CUDA_OVERLAP", "1") != "0"  # a kernel is put in place while the one before it ends
+
+
+def _shape(kernel: str, weight: Tensor) -> Shape:
+    return SHAPES[f"{kernel}, large" if weight.numel() > LARGE else kernel]
+
+
+def _fetched(shape: Shape, length: int, weight: Tensor) -> int:
+    """Lines of 128 bytes that so many numbers take, as a power of two; 0: they are not asked for in advance."""
+    return _power(max(1, -(-length * weight.element_size() // 128))) if shape.fetch else 0
+
+
+@cache
+def _device(index: int) -> tuple[bool, int]:
+    """Whether kernels can overlap on this GPU, and the bytes of a program's fast memory."""
+    properties: Any = torch.cuda.get_device_properties(index)
+    return properties.major >= 9, getattr(properties, "shared_memory_per_block_optin", 48 << 10)
+
+
+def _options(shape: Shape, x: Tensor, columns: int = 0) -> dict[str, Any]:
+    """How to launch a kernel; one that multiplies tiles of so many columns has as many stages as there is room for."""
+    able, memory = _device(x.device.index) if x.is_cuda else (False, 1 << 20)
+    overlap, size = OVERLAP and able, x.element_size()
+    warps = shape.warps * (2 if columns and size == 4 else 1)
+    stages = min(shape.stages, memory // ((shape.m + columns) * shape.k * size)) if columns else shape.stages
+    extra = {"launch_pdl": True} if overlap else {}
+    return {"num_warps": warps, "num_stages": max(stages, 1), "PDL": overlap, **extra}
+
+
+def _precision(x: Tensor) -> str:
+    return "ieee" if x.dtype == torch.float32 else "tf32"  # the latter says nothing about products of 16-bit numbers
+
+
+def _power(n: int) -> int:
+    return 1 << (n - 1).bit_length()
+
+
+SMALL = Shape(0, 0, 0, 4, 1)
+
+
+def cut(weight: Tensor) -> tuple[int, int]:
+    """Of how many numbers a part of a product is the sum, and how many parts there are."""
+    inner, shape = weight.shape[1], _shape("product", weight)
+    parts = max(1, round(inner / (shape.cut or inner)))
+    size = -(-inner // (parts * shape.k)) * shape.k
+    return size, -(-inner // size)
+
+
+def embed(rows: int, token: Tensor, table: Tensor, x: Tensor) -> None:
+    """x = table[token]."""
+    width = x.shape[1]
+    decode_kernels.embed[(rows,)](token, table, x, width, WIDTH=_power(width), **_options(SMALL, x))
+
+
+def settle(rows: int, x: Tensor, parts: Tensor, norm: Tensor, y: Tensor, eps: float) -> None:
+    """x += the sum of parts [part, row, width]; y = norm(x)."""
+    count, room, width = parts.shape
+    decode_kernels.settle[(rows,)](
+        *(x, parts if count else x, norm, y, room, width, eps), PARTS=count, WIDTH=_power(width), **_options(SMALL, x)
+    )
+
+
+def project(
+    rows: int,
+    y: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    head_norms: tuple[Tensor, Tensor] | None,
+    rope: tuple[Tensor, Tensor],
+    position: Tensor,
+    pages: Tensor,
+    pool: Tensor,
+    q: Tensor,
+    eps: float,
+) -> None:
+    """q [row, heads · size] of normalised rows; their keys and values go to pool [2, pages, kv, page, size]."""
+    _, count, kv, page, size = pool.shape
+    width, shape = y.shape[1], SHAPES["project"]
+    heads = q.shape[1] // size
+    q_norm, k_norm = head_norms or (y, y)
+    decode_kernels.project[(triton.cdiv(rows, shape.m), heads + 2 * kv)](
+        *(y, weight, y if bias is None else bias, q_norm, k_norm, *rope, position, pages, pool, q),
+        *(width, pages.shape[1], count, heads, kv, eps),
+        HALF=size // 2,
+        PAGE=page,
+        BIAS=bias is not None,
+        HEAD_NORM=head_norms is not None,
+        EVEN=width % shape.k == 0,
+        PRECISION=_precision(q),
+        M=shape.m,
+        K=shape.k,
+        LINES=_fetched(shape, width, weight),
+        **_options(shape, y, size),
+    )
+
+
+def attend(
+    rows: int,
+    q: Tensor,
+    pool: Tensor,
+    pages: Tensor,
+    position: Tensor,
+    out: Tensor,
+    parts: tuple[Tensor, Tensor, Tensor, Tensor],
+    chunks: int,
+) -> None:
+    """Attention of each row's heads over its first position + 1 keys, of which none has more than chunks · CHUNK."""
+    _, count, kv, page, size = pool.shape
+    group = q.shape[1] // size // kv
+    decode_attention.attend[(rows, kv, chunks)](
+        *(q, pool, pages, position, out, *parts, size**-0.5 / math.log(2.0)),
+        *(pages.shape[1], count, kv, group),
+        LANES=max(LANES, _power(group)),
+        SIZE=size,
+        PAGE=page,
+        BLOCK=SHAPES["attend"].n,
+        FETCH=SHAPES["attend"].fetch,
+        CHUNK=CHUNK,
+        PRECISION=_precision(q),
+        **_options(SHAPES["attend"], q),
+    )
+
+
+def parts(rows: int, heads: int, kv: int, size: int, chunks: int, device: torch.device) -> tuple[Tensor, ...]:
+    """What `attend` needs to put chunks together."""
+    lanes = max(LANES, _power(heads // kv))
+    return (
+        torch.empty((rows, chunks, heads, size), device=device),
+        torch.empty((rows, kv, chunks, lanes), device=device),
+        torch.empty((rows, kv, chunks, lanes), device=device),
+        torch.zeros((rows, kv), dtype=torch.int32, device=device),
+    )
+
+
+def product(rows: int, y: Tensor, weight: Tensor, bias: Tensor | None, parts: Tensor) -> None:
+    """The parts [part, row, width] of y weightᵀ + bias."""
+    (count, room, width), inner = parts.shape, y.shape[1]
+    shape, size = _shape("product", weight), cut(weight)[0]
+    decode_kernels.product[(triton.cdiv(rows, shape.m), triton.cdiv(width, shape.n), count)](
+        *(y, weight, y if bias is None else bias, parts, room, width, inner, size),
+        BIAS=bias is not None,
+        EVEN=inner % shape.k == 0 and width % shape.n == 0,
+        PRECISION=_precision(y),
+        M=shape.m,
+        N=shape.n,
+        K=shape.k,
+        LINES=_fetched(shape, size, weight),
+        **_options(shape, y, shape.n),
+    )
+
+
+def gate(rows: int, y: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> None:
+    """silu(a) · b of the two halves of y weightᵀ + bias."""
+    inner, width = out.shape[1], y.shape[1]
+    shape = _shape("gate", weight)
+    decode_kernels.gate[(triton.cdiv(rows, shape.m), triton.cdiv(inner, shape.n))](
+        *(y, weight, y if bias is None else bias, out, width, inner),
+        BIAS=bias is not None,
+        EVEN=width % shape.k == 0 and inner % shape.n == 0,
+        PRECISION=_precision(y),
+        M=shape.m,
+        N=shape.n,
+        K=shape.k,
+        LINES=_fetched(shape, width, weight),
+        **_options(shape, y, 2 * shape.n),
+    )
+
+
+def score(
+    rows: int,
+    y: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    temperature: Tensor,
+    logits: Tensor,
+    statistics: tuple[Tensor, Tensor, Tensor],
+) -> None:
+    """Logits y weightᵀ + bias; peak, mass and moment of logits / temperature of every tile of tokens."""
+    vocabulary, width = weight.shape
+    shape, tiles = SHAPES["score"], statistics[0].shape[1]
+    decode_kernels.score[(triton.cdiv(rows, shape.m), tiles)](
+        *(y, weight, y if bias is None else bias, temperature, logits, *statistics, width, vocabulary, tiles),
+        BIAS=bias is not None,
+        EVEN=width % shape.k == 0 and vocabulary % shape.n == 0,
+        PRECISION=_precision(y),
+        M=shape.m,
+        N=shape.n,
+        K=shape.k,
+        LINES=_fetched(shape, width, weight),
+        **_options(shape, y, shape.n),
+    )
+
+
+def choose(
+    rows: int,
+    logits: Tensor,
+    statistics: tuple[Tensor, Tensor, Tensor],
+    temperature: Tensor,
+    uniform: Tensor,
+    state: tuple[Tensor, ...],
+    table: Tensor,
+    written: tuple[Tensor, Tensor, Tensor],
+    seen: Tensor,
+) -> None:
+    """Draw a token in each row and move its state (token, position, flat, last, alive, stops, top_k) on."""
+    tiles = statistics[0].shape[1]
+    sampling_kernels.choose[(rows,)](
+        *(logits, *statistics, temperature, uniform, *state, table, *written, seen, logits.shape[1], tiles),
+        TILES=_power(tiles),
+        N=VOCABULARY_TILE,
+        **_options(SMALL, logits),
+    )

@@ -1,0 +1,172 @@
+"""The functions of `decode_launch.py` in plain torch: what the kernels compute, for a CPU and for tests."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+__all__ = ["attend", "choose", "cut", "embed", "gate", "parts", "product", "project", "score", "settle"]
+
+ROWS, CHUNK, VOCABULARY_TILE = 256, 512, 128
+
+
+def _product(y: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Accumulated in float32."""
+    z = y.float() @ weight.float().t()
+    return z if bias is None else z + bias.float()
+
+
+def cut(weight: Tensor) -> tuple[int, int]:
+    return weight.shape[1], 1
+
+
+def embed(rows: int, token: Tensor, table: Tensor, x: Tensor) -> None:
+    x[:rows] = table[token[:rows]].float()
+
+
+def settle(rows: int, x: Tensor, parts: Tensor, norm: Tensor, y: Tensor, eps: float) -> None:
+    x[:rows] += parts[:, :rows].sum(0)
+    scale = torch.rsqrt(x[:rows].square().mean(1, keepdim=True) + eps)
+    y[:rows] = (x[:rows] * scale * norm.float()).to(y.dtype)
+
+
+def project(
+    rows: int,
+    y: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    head_norms: tuple[Tensor, Tensor] | None,
+    rope: tuple[Tensor, Tensor],
+    position: Tensor,
+    pages: Tensor,
+    pool: Tensor,
+    q: Tensor,
+    eps: float,
+) -> None:
+    _, _, kv, page, size = pool.shape
+    heads, at = q.shape[1] // size, position[:rows]
+    new = _product(y[:rows], weight, bias).to(q.dtype).float().view(rows, -1, size)
+    parts = list(torch.split(new, [heads, kv, kv], 1))
+    cos, sin = (table[at][:, None] for table in rope)
+    for i in (0, 1):
+        if head_norms is not None:
+            own = torch.rsqrt(parts[i].square().mean(-1, keepdim=True) + eps)
+            parts[i] = (parts[i] * own * head_norms[i].float()).to(q.dtype).float()
+        a, b = parts[i].chunk(2, -1)
+        parts[i] = torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
+    q[:rows] = parts[0].reshape(rows, -1).to(q.dtype)
+    own_page = pages[torch.arange(rows, device=y.device), at // page].long()
+    for kind in (0, 1):
+        pool[kind][own_page, :, at % page] = parts[1 + kind].to(pool.dtype)
+
+
+def attend(
+    rows: int,
+    q: Tensor,
+    pool: Tensor,
+    pages: Tensor,
+    position: Tensor,
+    out: Tensor,
+    parts: tuple[Tensor, ...],
+    chunks: int,
+) -> None:
+    _, _, kv, page, size = pool.shape
+    length = int(position[:rows].max()) + 1
+    key = torch.arange(length, device=q.device)
+    inside = key[None] <= position[:rows, None]
+    own = pages[:rows, key // page].long().where(inside, 0)
+    k, v = (pool[kind][own, :, (key % page)[None]].transpose(1, 2).float() for kind in (0, 1))  # [rows, kv, keys, size]
+    z = q[:rows].float().view(rows, kv, -1, size) @ k.transpose(2, 3) * size**-0.5
+    p = z.masked_fill(~inside[:, None, None], float("-inf")).softmax(-1)
+    out[:rows] = (p @ v).reshape(rows, -1).to(out.dtype)
+
+
+def parts(rows: int, heads: int, kv: int, size: int, chunks: int, device: torch.device) -> tuple[Tensor, ...]:
+    return ()
+
+
+def product(rows: int, y: Tensor, weight: Tensor, bias: Tensor | None, parts: Tensor) -> None:
+    parts[:, :rows] = 0
+    parts[0, :rows] = _product(y[:rows], weight, bias)
+
+
+def gate(rows: int, y: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> None:
+    a, b = _product(y[:rows], weight, bias).to(out.dtype).float().chunk(2, -1)
+    out[:rows] = (F.silu(a) * b).to(out.dtype)
+
+
+def _tiled(z: Tensor) -> Tensor:
+    """[rows, tiles, VOCABULARY_TILE] of scores [rows, vocabulary]."""
+    padded = F.pad(z, (0, -z.shape[1] % VOCABULARY_TILE), value=float("-inf"))
+    return padded.view(len(z), padded.shape[1] // VOCABULARY_TILE, VOCABULARY_TILE)
+
+
+def score(
+    rows: int,
+    y: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    temperature: Tensor,
+    logits: Tensor,
+    statistics: tuple[Tensor, Tensor, Tensor],
+) -> None:
+    logits[:rows] = _product(y[:rows], weight, bias)
+    z = logits[:rows] / temperature[:rows, None]
+    z = _tiled(z)
+    peak = z.amax(-1)
+    gap = z - peak[..., None]
+    weight_of = gap.exp()
+    for out, value in zip(
+        statistics, (peak, weight_of.sum(-1), (gap * weight_of).nan_to_num(0.0).sum(-1)), strict=True
+    ):
+        out[:rows] = value
+
+
+def choose(
+    rows: int,
+    logits: Tensor,
+    statistics: tuple[Tensor, Tensor, Tensor],
+    temperature: Tensor,
+    uniform: Tensor,
+    state: tuple[Tensor, ...],
+    table: Tensor,
+    written: tuple[Tensor, Tensor, Tensor],
+    seen: Tensor,
+) -> None:
+    token, position, flat, last, alive, stops, top_k = (x[:rows] for x in state)
+    live = alive > 0
+    at = flat[live]
+    peak, mass, moment = (x[:rows][live] for x in statistics)
+    top = peak.amax(-1, keepdim=True)
+    shrink = (peak - top).exp()
+    masses = mass * shrink
+    gap = (moment * shrink + (masses * (peak - top)).nan_to_num(0.0)).sum(-1)
+    wide = masses.double()
+    running = wide.cumsum(-1)
+    goal = uniform[at][:, None] * running[:, -1:]
+    found = torch.searchsorted(running, goal, right=True).clamp(max=running.shape[1] - 1)
+    greedy = top_k[live] == 1
+    found = peak.argmax(-1, keepdim=True).where(greedy[:, None], found)
+    z = logits[:rows][live] / temperature[:rows][live][:, None]
+    z = _tiled(z).gather(1, found[..., None].expand(-1, 1, VOCABULARY_TILE)).squeeze(1)
+    inside = (z - top).exp().double().cumsum(-1)
+    rest = goal - (running - wide).gather(1, found)
+    rest = torch.minimum(rest, inside[:, -1:] * (1 - 2.0**-40))
+    chosen = torch.searchsorted(inside, rest, right=True).clamp(max=VOCABULARY_TILE - 1)
+    chosen = z.argmax(-1, keepdim=True).where(greedy[:, None], chosen)
+    norm = running[:, -1].float().log()
+    new = (found * VOCABULARY_TILE + chosen).squeeze(1)
+    ids, logp, entropy = written
+    ids[at] = new
+    logp[at] = (z.gather(1, chosen).squeeze(1) - top.squeeze(1) - norm).masked_fill(greedy, 0.0)
+    entropy[at] = (norm - gap / running[:, -1].float()).masked_fill(greedy, 0.0)
+    mark = table[stops[live], new]
+    rows_of = live.nonzero().squeeze(1)
+    seen[rows_of] |= (mark > 0).to(seen.dtype)
+    ends = (mark == 2) | (at == last[live])
+    goes, stays = rows_of[~ends], rows_of[ends]
+    alive[stays] = 0
+    token[goes] = new[~ends]
+    position[goes] += 1
+    flat[goes] += 1

@@ -1,0 +1,196 @@
+"""What lies between the matrix products of a training pass: by Triton on a GPU, by plain torch elsewhere.
+
+Numbers are read in the precision of their tensors, computed in float32 (or float64), and rounded once.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+__all__ = [
+    "add_product",
+    "check",
+    "gate_back",
+    "gated",
+    "head_back",
+    "head_read",
+    "join",
+    "kernels_for",
+    "norm_back",
+    "normed",
+    "product",
+    "turn",
+]
+
+
+@cache
+def _triton(name: str) -> ModuleType | None:
+    """A module of kernels; None where there is no Triton."""
+    try:
+        return import_module(f"podium.policy.cuda.{name}")
+    except ImportError:
+        return None
+
+
+_failed: list[str] = []  # why kernels are not used, although Triton is there
+
+
+def check(device: torch.device) -> str | None:
+    """Try the kernels once. Where they fail, plain torch takes their place, and this says so."""
+    if _triton("kernels") is None:
+        return "Triton is not installed: training on the GPU goes through plain torch, more slowly."
+    if not _failed:
+        try:
+            x = torch.ones(16, 64, device=device)
+            gated(normed(x, x[0], 1e-6, torch.bfloat16)[0]).sum().item()
+        except Exception as error:  # whatever a compiler, a driver or a cache directory can do
+            _failed.append((str(error).splitlines() or [type(error).__name__])[0])
+    if not _failed:
+        return None
+    return f"Triton's kernels fail here ({_failed[0]}): training goes through plain torch, more slowly."
+
+
+def kernels_for(x: Tensor, name: str = "kernels") -> ModuleType | None:
+    """The kernels that work on such a tensor: on a GPU, or in Triton's interpreter."""
+    if _failed:
+        return None
+    interpreted = os.environ.get("TRITON_INTERPRET") == "1" and x.dtype != torch.float64
+    return _triton(name) if x.is_cuda or interpreted else None
+
+
+def _wide(x: Tensor) -> Tensor:
+    return x if x.dtype == torch.float64 else x.float()
+
+
+def product(a: Tensor, b: Tensor) -> Tensor:
+    """a b in float32, whatever the precision of the factors."""
+    if a.dtype in (torch.float32, torch.float64):
+        return a @ b
+    return torch.mm(a, b, out_dtype=torch.float32) if a.is_cuda else a.float() @ b.float()
+
+
+def add_product(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """x + a b for x in float32, whatever the precision of the factors."""
+    if a.dtype == x.dtype:
+        return torch.addmm(x, a, b)
+    return torch.addmm(x, a, b, out_dtype=torch.float32) if a.is_cuda else torch.addmm(x, a.float(), b.float())
+
+
+def normed(x: Tensor, weight: Tensor, eps: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """w · x / √(mean x² + ε) of rows in `dtype`, and the factor 1 / √… of each row."""
+    kernels = kernels_for(x)
+    if kernels is not None:
+        y, scale = torch.empty_like(x, dtype=dtype), torch.empty(x.shape[0], dtype=torch.float32, device=x.device)
+        kernels.normed(x, weight, eps, y, scale)
+        return y, scale
+    wide = _wide(x)
+    scale = torch.rsqrt(wide.square().mean(-1) + eps)
+    return (wide * scale[:, None] * _wide(weight)).to(dtype), scale
+
+
+def norm_back(
+    g: Tensor, x: Tensor, scale: Tensor, weight: Tensor, residual: Tensor | None = None, again: bool = True
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The derivatives by x (plus `residual`) in its own and in g's precision, that by w; the norm's output again."""
+    kernels = kernels_for(x)
+    if kernels is not None:
+        gx, low, y = torch.empty_like(x), torch.empty_like(g), torch.empty_like(g)
+        apart = g.dtype != x.dtype
+        gw = kernels.norm_back(g, x, scale, weight, residual, gx, low if apart else None, y if again else None)
+        return gx, low if apart else gx, gw.to(weight.dtype), y
+    slope, unit, w = _wide(g), _wide(x) * scale[:, None], _wide(weight)
+    inner = slope * w
+    wide = (inner - unit * (inner * unit).mean(-1, keepdim=True)) * scale[:, None]
+    wide = wide if residual is None else wide + residual
+    return wide.to(x.dtype), wide.to(g.dtype), (slope * unit).sum(0).to(weight.dtype), (unit * w).to(g.dtype)
+
+
+def gated(x: Tensor) -> Tensor:
+    """silu(a) · b of rows [a, b]."""
+    kernels = kernels_for(x)
+    if kernels is not None:
+        y = x.new_empty(x.shape[0], x.shape[1] // 2)
+        kernels.gated(x, y)
+        return y
+    gate, up = _wide(x).chunk(2, -1)
+    return (F.silu(gate) * up).to(x.dtype)
+
+
+def gate_back(g: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The derivative by [a, b], and silu(a) · b again."""
+    kernels = kernels_for(x)
+    if kernels is not None:
+        gx, y = torch.empty_like(x), torch.empty_like(g)
+        kernels.gate_back(g, x, gx, y)
+        return gx, y
+    (gate, up), slope = _wide(x).chunk(2, -1), _wide(g)
+    active = F.silu(gate)
+    down: Tensor = torch.ops.aten.silu_backward(slope * up, gate)
+    return torch.cat([down, slope * active], -1).to(x.dtype), (active * up).to(g.dtype)
+
+
+def turn(x: Tensor, cos: Tensor, sin: Tensor, position: Tensor, heads: int, back: bool = False) -> None:
+    """Rotary embedding of the first `heads` heads of x [N, all heads, size], in place; or its transpose."""
+    kernels, sign = kernels_for(x), -1.0 if back else 1.0
+    if kernels is not None:
+        kernels.turn(x, cos, sin, position, heads, sign)
+        return
+    a, b = _wide(x[:, :heads]).chunk(2, -1)
+    c, s = (table.to(a.dtype).index_select(0, position)[:, None] for table in (cos, sin * sign))
+    x[:, :heads] = torch.cat([a * c - b * s, b * c + a * s], -1).to(x.dtype)
+
+
+def join(out: Tensor, total: Tensor, part: Tensor, own: Tensor, places: Tensor) -> None:
+    """Join an attention's output [N, heads, size] and log-sum [heads, N] at some places with those of other keys."""
+    kernels = kernels_for(out)
+    if kernels is not None:
+        kernels.join(out, total, part, own, places)
+        return
+    before = total[:, places]
+    both = torch.logaddexp(before, own)
+    first, second = ((t - both).exp().t()[:, :, None] for t in (before, own))
+    out[places] = (_wide(out[places]) * first + _wide(part) * second).to(out.dtype)
+    total[:, places] = both
+
+
+def head_read(logits: Tensor, ids: Tensor, sharpness: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Of rows of logits times `sharpness`: the log-sum of exponentials, the entropy, and the value of one token."""
+    kernels = kernels_for(logits)
+    if kernels is not None:
+        total, entropy, chosen = (torch.empty_like(logits[:, 0]) for _ in range(3))
+        kernels.head_read(logits, ids, sharpness, total, entropy, chosen)
+        return total, entropy, chosen
+    value = logits * sharpness
+    total = value.logsumexp(-1)
+    p = (value - total[:, None]).exp()
+    return total, total - (p * value).sum(-1), value.gather(-1, ids[:, None]).squeeze(-1)
+
+
+def head_back(
+    logits: Tensor,
+    ids: Tensor,
+    sharpness: float,
+    total: Tensor,
+    entropy: Tensor,
+    by_logp: Tensor,
+    by_entropy: Tensor,
+    dtype: torch.dtype,
+) -> Tensor:
+    """The derivative by logits, given those by the token's log-probability and by the entropy."""
+    kernels = kernels_for(logits)
+    if kernels is not None:
+        slope = torch.empty_like(logits, dtype=dtype)
+        kernels.head_back(logits, ids, total, entropy, by_logp, by_entropy, sharpness, slope)
+        return slope
+    log_p = logits * sharpness - total[:, None]
+    p = log_p.exp()
+    slope = -by_logp[:, None] * p - by_entropy[:, None] * p * (log_p + entropy[:, None])
+    slope.scatter_add_(-1, ids[:, None], by_logp[:, None].to(slope.dtype))
+    return (slope * sharpness).to(dtype)

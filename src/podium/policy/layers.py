@@ -1,0 +1,174 @@
+"""A decoder's blocks as views of a Hugging Face model's parameters: layers that read the same input are one matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+__all__ = ["Both", "Joint", "Layer", "gated", "normed"]
+
+
+class _Joined(torch.autograd.Function):
+    """y = x Wᵀ for a weight whose parts are the storage of several parameters, which receive their own gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, *parts: Tensor) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        ctx.sizes = [p.shape[0] for p in parts]
+        return F.linear(x, weight)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight = ctx.saved_tensors
+        (g,) = grads
+        gx = g @ weight if ctx.needs_input_grad[0] else None
+        if not any(ctx.needs_input_grad[2:]):
+            return (gx, None, *[None] * len(ctx.sizes))
+        return (gx, None, *(g.t() @ x).split(ctx.sizes))
+
+
+class _Norm(torch.autograd.Function):
+    """y = w · x / √(mean x² + ε), in float32 but for the last product, as the families' own norms."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, eps: float) -> Tensor:
+        wide = x.float()
+        scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
+        normed = (wide * scale).to(x.dtype)
+        ctx.save_for_backward(normed, scale, weight)
+        return normed * weight
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        normed, scale, weight = ctx.saved_tensors
+        (g,) = grads
+        g_weight = (g * normed).flatten(0, -2).sum(0) if ctx.needs_input_grad[1] else None
+        inner = g * weight
+        along = (inner * normed).mean(-1, keepdim=True)
+        return torch.addcmul(inner, normed, along, value=-1).mul(scale).to(g.dtype), g_weight, None
+
+
+class _Gated(torch.autograd.Function):
+    """y = silu(a) · b for x = [a, b]."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        gate, up = x.chunk(2, -1)
+        active = F.silu(gate)
+        ctx.save_for_backward(x, active)
+        return active * up
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        x, active = ctx.saved_tensors
+        (g,) = grads
+        gate, up = x.chunk(2, -1)
+        out = torch.empty_like(x)
+        g_gate, g_up = out.chunk(2, -1)
+        torch.mul(g, active, out=g_up)
+        g_gate.copy_(torch.ops.aten.silu_backward(g * up, gate))
+        return out
+
+
+def normed(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    """w · x / √(mean x² + ε) over the last dimension."""
+    result: Tensor = _Norm.apply(x, weight, eps)  # type: ignore[no-untyped-call]
+    return result
+
+
+def gated(x: Tensor) -> Tensor:
+    """silu(a) · b of rows [a, b]."""
+    result: Tensor = _Gated.apply(x)  # type: ignore[no-untyped-call]
+    return result
+
+
+class Joint:
+    """Linear layers that read the same input, as one matrix product.
+
+    Their weights are moved into one tensor and the parameters become views of it, so there is still one copy of them.
+    """
+
+    def __init__(self, modules: Sequence[nn.Module]) -> None:
+        self.modules = list(modules)
+        self.plain = all(type(m) is nn.Linear for m in self.modules)
+        self.weight = torch.empty(0)
+        self.bias: Tensor | None = None
+        if self.plain:
+            self._join()
+
+    def _join(self) -> None:
+        with torch.inference_mode(False), torch.no_grad():  # parameters must stay fit for training
+            self.weight = self._one([m.weight for m in self.modules])
+            self.bias = self._one([m.bias for m in self.modules]) if self.modules[0].bias is not None else None
+
+    @staticmethod
+    def _one(parts: list[Any]) -> Tensor:
+        whole = torch.cat([p.data for p in parts])
+        for part, piece in zip(parts, torch.split(whole, [p.shape[0] for p in parts]), strict=True):
+            part.data = piece
+        return whole
+
+    def settle(self) -> None:
+        """Join again if someone has given the parameters other storage, as moving a model does."""
+        if not self.plain:
+            return
+        place = self.weight.data_ptr()
+        for m in self.modules:
+            weight: Any = m.weight
+            if weight.data_ptr() != place or weight.dtype != self.weight.dtype:
+                self._join()
+                return
+            place += weight.numel() * weight.element_size()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if not self.plain:  # adapters: each layer knows best
+            return torch.cat([m(x) for m in self.modules], -1)
+        if not torch.is_grad_enabled():
+            return F.linear(x, self.weight, self.bias)
+        y: Tensor = _Joined.apply(x, self.weight, *[m.weight for m in self.modules])  # type: ignore[no-untyped-call]
+        biases: list[Any] = [m.bias for m in self.modules]
+        return y if self.bias is None else y + torch.cat(biases)
+
+
+class Both:
+    """A norm's weight followed by as many zeros, for the norm of [x, −x]. The parameter becomes a view of it."""
+
+    def __init__(self, norm: Any) -> None:
+        self.norm = norm
+        self.weight = torch.empty(0)
+        self._widen()
+
+    def _widen(self) -> None:
+        with torch.inference_mode(False), torch.no_grad():
+            own = self.norm.weight.data
+            self.weight = torch.cat([own, torch.zeros_like(own)])
+            self.norm.weight.data = self.weight[: own.shape[0]]
+
+    def settle(self) -> None:
+        own = self.norm.weight
+        if own.data_ptr() != self.weight.data_ptr() or own.dtype != self.weight.dtype:
+            self._widen()
+
+
+class Layer:
+    """One block's parameters."""
+
+    def __init__(self, block: Any) -> None:
+        attention, mlp = block.self_attn, block.mlp
+        self.block = block
+        self.qkv = Joint([attention.q_proj, attention.k_proj, attention.v_proj])
+        self.gate_up = Joint([mlp.gate_proj, mlp.up_proj])
+        self.out: nn.Module = attention.o_proj
+        self.down: nn.Module = mlp.down_proj
+        self.norm_in, self.norm_out = Both(block.input_layernorm), Both(block.post_attention_layernorm)
+        self.q_norm = getattr(attention, "q_norm", None)
+        self.k_norm = getattr(attention, "k_norm", None)
+
+    @property
+    def plain(self) -> bool:
+        """Whether its linear layers are nothing else: no adapters."""
+        return self.qkv.plain and self.gate_up.plain and type(self.out) is type(self.down) is nn.Linear

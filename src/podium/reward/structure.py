@@ -1,0 +1,101 @@
+"""Rewards for failures that were cut off: by how their uncertainty is spread."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import within
+from podium.core.part import Columns, Need, Reward
+from podium.core.schedule import Number
+from podium.core.signal import Signal
+
+__all__ = ["BrevityBonus", "RankTruncated"]
+
+ENTROPY = Signal("entropy", of="sampler")
+
+
+class RankTruncated(Reward):
+    """In a group without any success, truncated rollouts get `highest` · (1 − rank / (N − 1)).
+
+    One dominates another if its peak entropy (the mean of its largest ones) is higher and its mean entropy is lower.
+    The rank is by how many a rollout dominates, ties by index; a single one gets `highest`.
+    """
+
+    reference = "R³: Replay, Reflection and Ranking Rewards"
+    top: Number = 0.2  # share of the tokens that make the peak
+    highest: Number = 0.5  # below the reward of a success
+    without: str | None = None  # a boolean column of rollouts that have no part in it, such as rollout.replayed
+
+    provides = ("rollout.reward", "rollout.reward.rank", "rollout.dominates")
+
+    def __post_init__(self) -> None:
+        within(self, "top", 0, 1)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return ("rollout.reward", "rollout.truncated", ENTROPY, *([self.without] if self.without else []))
+
+    def peak(self, batch: Batch) -> Tensor:
+        """[rollout] the mean of its max(1, ⌊top · length⌋) largest entropies."""
+        entropy, tokens = batch[ENTROPY], batch.by("token", "rollout", where=batch.action)
+        count = (self.top * batch.length().double()).floor().clamp(min=1)
+        place = tokens.rank(-entropy)
+        largest = (place >= 0) & (place < batch.spread(count, "rollout", "token"))
+        return batch.reduce(entropy, "token", "rollout", "mean", where=largest)
+
+    def mean(self, batch: Batch) -> Tensor:
+        """[rollout] the mean entropy."""
+        return batch.reduce(batch[ENTROPY], "token", "rollout", "mean")
+
+    def ranked(self, batch: Batch) -> Tensor:
+        """[rollout] who is ranked: the truncated ones of a group in which nobody succeeded."""
+        enters = torch.ones(len(batch), dtype=torch.bool, device=batch.device)
+        counted = batch.counted("rollout")
+        if counted is not None:
+            enters = enters & counted
+        if self.without is not None:
+            enters = enters & ~batch[self.without]
+        solved = batch.partition("rollout", "group").agg.any(batch["rollout.reward"] > 0, enters)
+        cut: Tensor = batch["rollout.truncated"]
+        return cut & enters & ~batch.spread(solved, "group", "rollout")
+
+    def dominance(self, batch: Batch) -> Tensor:
+        """[rollout] how many of those who are ranked it dominates."""
+        peak, mean, pairs = self.peak(batch), self.mean(batch), batch.pairs("rollout", "group")
+        ranked = self.ranked(batch)
+        left, right = pairs.left, pairs.right
+        above = (peak[left] > peak[right]) & (mean[left] < mean[right]) & ranked[left] & ranked[right]
+        return pairs.sum(above.to(batch.dtype), "left", len(batch))
+
+    def __call__(self, batch: Batch) -> Columns:
+        ranked, dominates = self.ranked(batch), self.dominance(batch)
+        groups = batch.partition("rollout", "group")
+        place = batch.by("rollout", "group").rank(-dominates, ranked).to(batch.dtype)
+        last = (groups.count(ranked) - 1).clamp(min=1)
+        bonus = torch.where(ranked, self.highest * (1 - place / last), 0)
+        return {
+            "rollout.reward": batch["rollout.reward"] + bonus,
+            "rollout.reward.rank": bonus,
+            "rollout.dominates": dominates,
+        }
+
+
+class BrevityBonus(Reward):
+    """r + weight · max(0, 1 − length / max_length) for a rollout that is right."""
+
+    reference = "R³: Replay, Reflection and Ranking Rewards"
+    max_length: int = 32768  # tokens
+    weight: Number = 1.0
+
+    needs = ("rollout.reward", "rollout.correct", "rollout.length")
+    provides = ("rollout.reward", "rollout.reward.brevity")
+
+    def __post_init__(self) -> None:
+        within(self, "max_length", 1)
+
+    def __call__(self, batch: Batch) -> Columns:
+        spared = (1 - batch["rollout.length"] / self.max_length).clamp(min=0)
+        bonus = self.weight * spared * batch["rollout.correct"].to(batch.dtype)
+        return {"rollout.reward": batch["rollout.reward"] + bonus, "rollout.reward.brevity": bonus}

@@ -1,0 +1,67 @@
+"""Solved tasks as examples for others that resemble them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from podium.core.batch import Batch
+from podium.core.errors import within
+from podium.core.memory import Memory, State
+from podium.core.part import Columns
+
+__all__ = ["Example", "SolvedTasks", "neighbours", "shown", "similarity"]
+
+Example = tuple[str, str]  # a question and its solution
+
+
+def similarity(first: str, second: str, length: int = 3) -> float:
+    """The cosine of the counts of sequences of `length` characters in two texts."""
+    a, b = (Counter(t[i : i + length] for i in range(max(len(t) - length + 1, 1))) for t in (first, second))
+    norm = (sum(x * x for x in a.values()) * sum(x * x for x in b.values())) ** 0.5
+    return sum(count * b[gram] for gram, count in a.items()) / norm if norm else 0.0
+
+
+def neighbours(question: str, corpus: Sequence[Example], count: int) -> tuple[Example, ...]:
+    """The examples whose questions resemble this one most, but for the question itself."""
+    others = [example for example in corpus if example[0] != question]
+    ranked = sorted(others, key=lambda example: (-similarity(question, example[0]), example))
+    return tuple(ranked[:count])
+
+
+def shown(examples: Sequence[Example]) -> str:
+    """Solved examples as they stand above a question."""
+    return "\n".join(f"{question}\n{solution}\n" for question, solution in examples)
+
+
+class SolvedTasks(Memory):
+    """`batch.solved`: questions with a solution each, the policy's own, that the world found right."""
+
+    reference = "XRPO, https://github.com/UIUC-MLSys/XRPO"
+    sees_dropped = True
+    size: int = 512  # examples, the newest
+    longest: int = 2000  # characters of a solution that are kept
+
+    needs = ("rollout.correct", "rollout.text", "rollout.prompt")
+    provides = ("batch.solved",)
+
+    def __post_init__(self) -> None:
+        within(self, "size", 1)
+        within(self, "longest", 1)
+
+    def initial(self) -> State:
+        return {"solved": ()}
+
+    def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
+        return {"batch.solved": (state["solved"],)}
+
+    def observe(self, state: State, batch: Batch) -> State:
+        counted = batch.by("rollout").enters()
+        right = batch["rollout.correct"] if counted is None else batch["rollout.correct"] & counted
+        rows = right.nonzero().reshape(-1).tolist()
+        found = sorted((batch["rollout.prompt"][i], batch["rollout.text"][i][: self.longest]) for i in rows)
+        new = dict(reversed(found))  # of several the first in order
+        kept = {question: solution for question, solution in state["solved"] if question not in new}
+        solved = [*kept.items(), *sorted(new.items())][-self.size :]
+        return {"solved": tuple(solved)}

@@ -1,0 +1,105 @@
+"""Rollouts that share beginnings: who wrote what, where each goes its own way, and how one more is asked for."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from podium.core.batch import Origin
+from podium.core.build import Rollout, Turn
+from podium.core.errors import PodiumError
+from podium.rollout.plan import Play, Resume, Written
+
+__all__ = ["PLANTED", "Path", "fork", "length", "paths", "planted"]
+
+Path = list[tuple[Hashable, int]]  # the segments of a rollout: a key that is equal in those who share one, and tokens
+# What `planted` writes. `rollout.fork` is the first token of the rollout's own, `rollout.parent` the index of whose
+# text stands before it (−1: nobody's).
+PLANTED = ("rollout.parent", "rollout.fork", "node.key")
+
+
+def length(rollout: Rollout) -> int:
+    """Tokens that the model has written, in all turns."""
+    return sum(len(turn.ids) for turn in rollout.turns)
+
+
+def fork(play: Play, rollout: Rollout, position: int, chance: tuple[int, int] = (0, 0)) -> Play | Resume:
+    """Rollouts that repeat the first `position` tokens of another one and go on by themselves."""
+    size = length(rollout)
+    if not 0 <= position <= size:
+        raise PodiumError(f"A fork at token {position} of a rollout of {size} tokens: it must lie within the text.")
+    if position == 0:
+        return play
+    before = 0
+    for number, turn in enumerate(rollout.turns):
+        if position <= before + len(turn.ids):
+            begun = dataclasses.replace(play, begun=Written.of(turn, position - before))
+            return Resume(begun, tuple(rollout.turns[:number]), chance) if number else begun
+        before += len(turn.ids)
+    raise AssertionError("a position within the text lies in a turn")
+
+
+def paths(parents: Sequence[int], forks: Sequence[int], lengths: Sequence[int]) -> list[Path]:
+    """The segments of rollouts that copy the first `fork` tokens of an earlier one, cut wherever one of them forks.
+
+    A segment's key is the rollout that wrote it and its first token.
+    """
+    owned: list[list[tuple[int, int, int]]] = []  # of each rollout: (who wrote it, from, to)
+    for row, (parent, place, size) in enumerate(zip(parents, forks, lengths, strict=True)):
+        inherited = owned[parent] if parent >= 0 else []
+        shared = [(who, start, min(end, place)) for who, start, end in inherited if start < place]
+        owned.append([*shared, (row, place if parent >= 0 else 0, size)])
+    cuts: dict[int, set[int]] = {}
+    for pieces in owned:
+        for who, _, end in pieces[:-1]:  # where somebody else goes on
+            cuts.setdefault(who, set()).add(end)
+    made: list[Path] = []
+    for pieces in owned:
+        path: Path = []
+        for who, start, end in pieces:
+            inside = [start, *sorted(c for c in cuts.get(who, ()) if start < c < end), end]
+            path += [((who, a), b - a) for a, b in pairwise(inside) if b > a]
+        made.append(path)
+    return made
+
+
+def planted(rollouts: Sequence[Rollout], along: Sequence[Path], parents: Sequence[int] | None = None) -> list[Rollout]:
+    """The rollouts as a forest, in the order of their indices: with the level `node`, `rollout.parent` and
+    `rollout.fork`; a token belongs to the policy in the first rollout that has it, and is copied in the others.
+
+    Without `parents` the parent of a rollout is who wrote the last of the tokens that it copies.
+    """
+    names: dict[tuple[Hashable, ...], int] = {}  # by the keys on the way
+    owner: dict[int, int] = {}
+    made = []
+    for row, (rollout, path) in enumerate(zip(rollouts, along, strict=True)):
+        if sum(size for _, size in path) != length(rollout):
+            raise PodiumError(f"The segments of rollout {row} do not cover its {length(rollout)} tokens.")
+        ways = [tuple(key for key, _ in path[: n + 1]) for n in range(len(path))]
+        keys = [names.setdefault(way, len(names)) for way in ways]
+        new = [owner.setdefault(key, row) == row for key in keys]
+        fork_at = sum(size for (_, size), own in zip(path, new, strict=True) if not own)
+        parent = next((owner[key] for key, own in zip(reversed(keys), reversed(new), strict=True) if not own), -1)
+        numbers = [n for n, (_, size) in enumerate(path) for _ in range(size)]
+        parent = parent if parents is None else parents[row]
+        columns = {**rollout.columns, "parent": parent, "fork": fork_at, "index": row}
+        turns = _numbered(rollout.turns, numbers, fork_at)
+        made.append(dataclasses.replace(rollout, turns=turns, columns=columns, nodes={"key": keys}))
+    return made
+
+
+def _numbered(turns: Sequence[Turn], numbers: Sequence[int], fork_at: int) -> list[Turn]:
+    """Turns whose tokens know their node and who wrote them."""
+    made, before = [], 0
+    for turn in turns:
+        places = range(before, before + len(turn.ids))
+        before += len(turn.ids)
+        tokens: dict[str, Any] = {**turn.tokens, "node": numbers[places.start : places.stop]}
+        own = turn.origin or [Origin.policy.name] * len(turn.ids)
+        by_us = (Origin.policy.name, Origin.copied.name)
+        ours = [(Origin.copied if p < fork_at else Origin.policy).name for p in places]
+        origin = [o if was in by_us else was for o, was in zip(ours, own, strict=True)]
+        made.append(dataclasses.replace(turn, tokens=tokens, origin=origin))
+    return made

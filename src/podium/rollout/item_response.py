@@ -1,0 +1,97 @@
+"""How success depends on how much of a solution is shown: a logistic curve, fitted to what was seen of a task."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from podium.core.errors import PodiumError, within
+from podium.core.value import Value
+
+__all__ = ["Curve", "ItemResponse"]
+
+Points = list[tuple[float, float]]  # share shown, success there
+
+
+class Curve(Value):
+    """f(p) = b + (1 − b) / (1 + e^{−k (p + mu)}): success after the share p of a solution was shown."""
+
+    k: float = 10.0  # slope
+    mu: float = -0.5  # how able the policy is: −mu is the share at which it gets halfway up
+    b: float = 0.0  # success by guessing
+
+    def __post_init__(self) -> None:
+        within(self, "k", 0, open_low=True)
+        within(self, "b", 0, 1)
+
+    def __call__(self, p: float) -> float:
+        return self.b + (1 - self.b) * _logistic(self.k * (p + self.mu))
+
+    def inverse(self, target: float) -> float:
+        """The share at which success is `target`, within [0, 1]; 0 where guessing is enough."""
+        if target <= self.b:
+            return 0.0
+        x = (target - self.b) / (1 - self.b)
+        p = math.inf if x >= 1 else math.log(x / (1 - x)) / self.k - self.mu
+        return min(max(p, 0.0), 1.0)
+
+
+class ItemResponse(Value):
+    """Which share of a solution to show next, so that about `target` of the rollouts succeed.
+
+    A curve is fitted by least squares to the rounds so far; of rounds with the same share each counts with their mean
+    success. Where nothing was shown in no round it must pass near (0, 0), where all was in none near (1, 1).
+    """
+
+    reference = "SEELE, https://arxiv.org/abs/2509.06923"
+    target: float = 0.5
+    k: tuple[float, float] = (0.1, 50.0)  # bounds of the fit
+    mu: tuple[float, float] = (-1.0, 1.0)
+    b: tuple[float, float] = (0.0, 0.999)
+
+    def __post_init__(self) -> None:
+        within(self, "target", 0, 1)
+        for name in ("k", "mu", "b"):
+            low, high = getattr(self, name)
+            if not low < high:
+                raise PodiumError(f"ItemResponse.{name} = {(low, high)}: the first bound must lie below the second.")
+
+    def points(self, rounds: Sequence[tuple[float, float]]) -> Points:
+        """What the curve is fitted to: (share, mean success at that share) a round, and the ends not tried."""
+        tried: dict[float, list[float]] = {}
+        for share, success in rounds:
+            tried.setdefault(share, []).append(success)
+        found = [(share, sum(tried[share]) / len(tried[share])) for share, _ in rounds]
+        return found + [(end, end) for end in (0.0, 1.0) if end not in tried]
+
+    def error(self, rounds: Sequence[tuple[float, float]], curve: Curve) -> float:
+        """Σ (f(p) − success)² over the points."""
+        return sum((curve(share) - success) ** 2 for share, success in self.points(rounds))
+
+    def fit(self, rounds: Sequence[tuple[float, float]]) -> Curve:
+        """The curve nearest to the points: trust-region reflective least squares from a fixed start."""
+        from scipy.optimize import least_squares  # type: ignore[import-untyped]
+
+        points = self.points(rounds)
+        low, high = zip(self.k, self.mu, self.b, strict=True)
+
+        def residuals(x: Sequence[float]) -> list[float]:
+            curve = Curve(*map(float, x))
+            return [curve(share) - success for share, success in points]
+
+        start = [
+            min(max(10.0, self.k[0]), self.k[1]),
+            sum(self.mu) / 2 - 0.25,
+            self.b[0] + 0.01 * (self.b[1] - self.b[0]),
+        ]
+        start = [min(max(x, lo + 1e-6), hi - 1e-6) for x, lo, hi in zip(start, low, high, strict=True)]
+        found = least_squares(residuals, start, bounds=(low, high), method="trf")
+        return Curve(*map(float, found.x))
+
+    def next(self, rounds: Sequence[tuple[float, float]]) -> float:
+        """The share to show next."""
+        return self.fit(rounds).inverse(self.target)
+
+
+def _logistic(x: float) -> float:
+    return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))

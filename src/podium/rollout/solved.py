@@ -1,0 +1,58 @@
+"""Right answers to hard tasks, kept for a later round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from podium.core.batch import Batch
+from podium.core.errors import within
+from podium.core.memory import Memory, State
+from podium.core.part import Columns
+
+__all__ = ["SolvedTexts"]
+
+
+class SolvedTexts(Memory):
+    """Right answers to tasks that are rarely solved: of a round of `iterations`, where a share in (0, `at_most`] was.
+
+    `group.solved` are their texts in the next round, token by token; nothing for a task that has none.
+    """
+
+    reference = "DeepSearch, https://github.com/smiles724/DeepSearch"
+    iterations: int = 100  # of a round
+    at_most: float = 0.25
+
+    needs = ("rollout.correct", "token.id", "group.task")
+    provides = ("group.solved",)
+
+    def __post_init__(self) -> None:
+        within(self, "iterations", 1)
+        within(self, "at_most", 0, 1)
+
+    def initial(self) -> State:
+        return {"done": 0, "seen": {}, "solved": {}}
+
+    def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
+        return {"group.solved": tuple(state["solved"].get(task, ()) for task in tasks)}
+
+    def observe(self, state: State, batch: Batch) -> State:
+        seen: dict[Any, tuple[int, int, tuple[tuple[int, ...], ...]]] = dict(state["seen"])
+        counted, right = batch.counted("rollout"), batch["rollout.correct"].bool().tolist()
+        enters = [True] * len(batch) if counted is None else counted.tolist()
+        lengths = batch.length().long().tolist()
+        texts = [tuple(ids.tolist()) for ids in batch["token.id"][batch.action].split(lengths)]
+        tasks, group = list(batch["group.task"]), batch.link("rollout", "group").tolist()
+        for task in dict.fromkeys(tasks):
+            rows = [i for i, g in enumerate(group) if tasks[g] == task and enters[i]]
+            total, solved, known = seen.get(task, (0, 0, ()))
+            new = sorted({texts[i] for i in rows if right[i]} | set(known))
+            seen[task] = (total + len(rows), solved + sum(right[i] for i in rows), tuple(new))
+        done = state["done"] + 1
+        if done % self.iterations:
+            return {"done": done, "seen": seen, "solved": state["solved"]}
+        rare = {t: x for t, (n, k, x) in seen.items() if n and 0 < k <= self.at_most * n}
+        return {"done": done, "seen": {}, "solved": rare}
+
+    def scalars(self, state: State) -> dict[str, float]:
+        return {"solved": float(sum(len(texts) for texts in state["solved"].values()))}

@@ -1,0 +1,91 @@
+"""Rollouts that are kept from iteration to iteration, by task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import within
+from podium.core.memory import Memory, State
+from podium.core.part import Columns
+from podium.core.signal import Signal
+
+__all__ = ["StoredRollouts"]
+
+LOGP, ENTROPY = Signal("logp", of="sampler"), Signal("entropy", of="sampler")
+
+
+class StoredRollouts(Memory):
+    """`group.stored`: rollouts of a task from earlier iterations, with their tokens and log-probabilities of the time.
+
+    Of each task the newest `most` right ones and the newest `most` wrong ones are kept. `group.stored.mean` is the
+    share of right ones among all its rollouts so far, 1 before the first.
+    """
+
+    reference = "R³: Replay, Reflection and Ranking Rewards"
+    most: int = 4
+
+    needs = (
+        *("token.id", "turn.context", "turn.train_context", LOGP, ENTROPY),
+        *("rollout.correct", "rollout.text", "rollout.answer", "rollout.truncated", "rollout.fresh"),
+    )
+    provides = ("group.stored", "group.stored.mean")
+
+    def __post_init__(self) -> None:
+        within(self, "most", 1)
+
+    def initial(self) -> State:
+        return {"rollouts": {}, "counts": {}}
+
+    def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
+        names = tasks.tolist() if isinstance(tasks, Tensor) else tasks
+        counts = [state["counts"].get(task, (0, 0)) for task in names]
+        means = [right / count if count else 1.0 for right, count in counts]
+        return {
+            "group.stored": tuple(tuple(state["rollouts"].get(task, ())) for task in names),
+            "group.stored.mean": torch.tensor(means, dtype=torch.float64),
+        }
+
+    def observe(self, state: State, batch: Batch) -> State:
+        rollouts, counts = dict(state["rollouts"]), dict(state["counts"])
+        fresh, counted = batch["rollout.fresh"], batch.counted("rollout")
+        rows = (fresh if counted is None else fresh & counted).nonzero().reshape(-1).tolist()
+        tasks, group, identity = batch["group.task"], batch.link("rollout", "group").tolist(), batch.identity("rollout")
+        names = tasks.tolist() if isinstance(tasks, Tensor) else list(tasks)
+        for row in sorted(rows, key=lambda r: (str(names[group[r]]), int(identity[r]))):
+            task, kept = names[group[row]], self._kept(batch, row)
+            right, count = counts.get(task, (0, 0))
+            counts[task] = (right + int(kept["correct"]), count + 1)
+            rollouts[task] = self._newest([*rollouts.get(task, ()), kept])
+        return {"rollouts": rollouts, "counts": counts}
+
+    def _newest(self, kept: list[State]) -> list[State]:
+        right = [r for r in kept if r["correct"]][-self.most :]
+        return [*right, *[r for r in kept if not r["correct"]][-self.most :]]
+
+    def _kept(self, batch: Batch, row: int) -> State:
+        """A rollout as plain data."""
+        turns, tokens = batch.partition("turn", "rollout"), batch.partition("token", "turn")
+        rows = turns.members(torch.tensor([row], device=batch.device)).tolist()
+        written = [tokens.members(torch.tensor([turn], device=batch.device)) for turn in rows]
+        places = [at[batch.action[at]] for at in written]
+        return {
+            "correct": bool(batch["rollout.correct"][row]),
+            "text": str(batch["rollout.text"][row]),
+            "answer": str(batch["rollout.answer"][row]),
+            "truncated": bool(batch["rollout.truncated"][row]),
+            "turns": [
+                {
+                    "ids": tuple(batch["token.id"][at].tolist()),
+                    "context": tuple(batch["turn.context"][turn]),
+                    "train_context": tuple(batch["turn.train_context"][turn]),
+                    "logp": tuple(batch[LOGP][at].tolist()),
+                    "entropy": tuple(batch[ENTROPY][at].tolist()),
+                }
+                for turn, at in zip(rows, places, strict=True)
+            ],
+        }

@@ -1,0 +1,157 @@
+"""What the rows of a running batch are doing, and what their completions write, on the policy's device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from podium.policy.policy import Policy
+from podium.sampler import streams
+from podium.sampler.capture import Capture, capture
+from podium.sampler.draw import Drawn, Filters, draw
+from podium.sampler.engine import Engine
+from podium.sampler.request import Sampling
+from podium.sampler.stops import Stops
+
+__all__ = ["Board", "Report", "Seat"]
+
+TOKEN, POSITION, FLAT, LAST, ALIVE, STOPS, TOP_K = range(7)  # of a row's integers
+TEMPERATURE, TOP_P, MIN_P, WARMTH = range(4)  # and of its other numbers, of which the last are those of `Warmth`
+STEADY = (0.0, 0.0, 0.0, 0.0)  # a temperature that does not follow the entropy
+NUMBERS = WARMTH + len(STEADY)
+Report = Callable[[], list[int]]  # rows whose completions may have ended; waits until the device knows
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A completion that takes a row."""
+
+    row: int
+    slot: int  # where its tokens are written
+    token: int  # the last of its text
+    position: int  # its place in the text
+    limit: int  # tokens it may have
+    sampling: Sampling
+    key: int  # of its random stream
+    start: int  # its first number there
+
+
+class Board:
+    """State of rows [what, row] and what completions write [slot, token]. Rows without a completion write to slot 0."""
+
+    def __init__(self, policy: Policy, engine: Engine, stops: Stops) -> None:
+        self.policy, self.device, self.engine, self.stops = policy, policy.device, engine, stops
+        new = partial(torch.zeros, device=self.device)
+        self.ints, self.numbers = new((7, 0), dtype=torch.long), new((NUMBERS, 0))
+        self.uniform = new((1, 0), dtype=torch.float64)
+        self.kept: dict[str, Tensor] = {"ids": new((1, 0), dtype=torch.long), "logp": new((1, 0))}
+        self.free: list[int] = []  # slots
+
+    def ahead(self, marks: Mapping[str, int]) -> int:
+        """How many tokens of each row may be drawn before the host looks at them."""
+        return 1
+
+    def reserve(self, rows: int, tokens: int) -> None:
+        """Make room for the state of this many rows and slots, and for completions of this many tokens."""
+        slots, width = self.kept["ids"].shape
+        if rows + 1 <= slots and tokens <= width:
+            return
+        shape = (max(rows + 1, slots), max(tokens, width))
+        self.free.extend(range(max(slots, 1), shape[0]))
+        # A slot's place in the flat buffers is slot · width.
+        for place in (FLAT, LAST):
+            self.ints[place] += self.ints[place] // max(width, 1) * (shape[1] - width)
+
+        def grown(x: Tensor, *size: int) -> Tensor:
+            larger = x.new_zeros(size)
+            larger[tuple(slice(0, n) for n in x.shape)] = x
+            return larger
+
+        self.uniform = grown(self.uniform, *shape)
+        self.kept = {name: grown(x, *shape, *x.shape[2:]) for name, x in self.kept.items()}
+        had = self.ints.shape[1]
+        self.ints, self.numbers = grown(self.ints, 7, shape[0] - 1), grown(self.numbers, NUMBERS, shape[0] - 1)
+        self.numbers[:WARMTH, had:] = 1.0  # rows that nobody uses are drawn too: plainly, with steady warmth
+
+    def seat(self, seats: Sequence[Seat]) -> None:
+        """Let completions take rows."""
+        width = self.kept["ids"].shape[1]
+        ints, numbers = [], []
+        for seat in seats:
+            s, flat = seat.sampling, seat.slot * width
+            greedy = s.temperature == 0.0  # the same as keeping the most likely token alone
+            stops, top_k = self.stops.row(s.stop), 1 if greedy else s.top_k
+            ints.append((seat.token, seat.position, flat, flat + seat.limit - 1, 1, stops, top_k))
+            warmth = s.warmth.numbers() if s.warmth is not None else STEADY
+            numbers.append((1.0 if greedy else s.temperature, s.top_p, s.min_p, *warmth))
+        rows, slots = self.sent([seat.row for seat in seats]), self.sent([seat.slot for seat in seats])
+        self.ints[:, rows] = self.sent(ints).t()
+        self.numbers[:, rows] = self.sent(numbers).t()
+        count = max(seat.limit for seat in seats)
+        keys, starts = [seat.key for seat in seats], [seat.start for seat in seats]
+        self.uniform[slots, :count] = self._uniforms(keys, starts, count)
+
+    def _uniforms(self, keys: list[int], starts: list[int], count: int) -> Tensor:
+        return torch.from_numpy(streams.uniforms(keys, starts, count)).to(self.device)
+
+    def move(self, source: Sequence[int], target: Sequence[int], left: int, total: int) -> None:
+        """Put rows in the places of others; only the first `left` of `total` go on."""
+        if source:
+            a, b = self.sent(source), self.sent(target)
+            self.ints[:, b] = self.ints[:, a]
+            self.numbers[:, b] = self.numbers[:, a]
+        self.ints[:, left:total] = 0
+
+    def clear(self, rows: Sequence[int]) -> None:
+        self.ints.index_fill_(1, self.sent(rows), 0)
+
+    def advance(self, n: int, length: int, marks: Mapping[str, int], count: int = 1) -> Report:
+        """Draw tokens in each of the first n rows, which then have up to `length`."""
+        flags = self._step(n, length, marks)
+        return lambda: flags.nonzero().view(-1).tolist()
+
+    def _step(self, n: int, length: int, marks: Mapping[str, int]) -> Tensor:
+        """Draw a token in each of the first n rows; which of them may have ended by it."""
+        ints, numbers = self.ints[:, :n], self.numbers[:, :n]
+        token, position, flat, _, alive, stops, top_k = ints.unbind(0)
+        logits = self.engine.step(token, position, length)
+        uniform = self.uniform.view(-1).index_select(0, flat)
+        temperature = numbers[TEMPERATURE] if marks["temperature"] else None
+        filtered = marks["filter"] or marks["greedy"]
+        filters = Filters(top_k, numbers[TOP_P], numbers[MIN_P]) if filtered else None
+        warmth = numbers[WARMTH:] if marks["warmth"] else None
+        drawn = draw(logits, uniform, temperature, filters, warmth)
+        self.kept["ids"].view(-1).index_copy_(0, flat, drawn.token)
+        self.kept["logp"].view(-1).index_copy_(0, flat, drawn.logp)
+        for mark, wanted in marks.items():
+            if wanted and mark.startswith("capture "):
+                self._keep(mark.removeprefix("capture "), drawn, flat)
+        token.copy_(drawn.token)
+        ints[POSITION : FLAT + 1] += alive
+        return self.stops.table[stops, drawn.token]
+
+    def _keep(self, name: str, drawn: Drawn, flat: Tensor) -> None:
+        """Write a captured signal of the tokens just drawn."""
+        wanted: Capture = capture(name)
+        value = wanted(drawn, self._embeddings())
+        if name not in self.kept:
+            self.kept[name] = value.new_zeros((*self.kept["ids"].shape, *value.shape[1:]))
+        self.kept[name].flatten(0, 1).index_copy_(0, flat, value)
+
+    def _embeddings(self) -> Tensor:
+        """[V, D] of the input."""
+        weight: Tensor = self.policy.model.get_input_embeddings().weight  # type: ignore[operator]
+        return weight
+
+    def written(self, name: str, slots: Sequence[int], count: int) -> list[list[Any]]:
+        """What completions have written into their slots, up to so many tokens."""
+        found: list[list[Any]] = self.kept[name][torch.tensor(slots, device=self.device), :count].tolist()
+        return found
+
+    def sent(self, numbers: Sequence[Any]) -> Tensor:
+        return torch.tensor(numbers, device=self.device)

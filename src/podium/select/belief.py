@@ -1,0 +1,187 @@
+"""What is believed of each task's rate of success, and which tasks promise the most."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import one_of, within
+from podium.core.memory import Memory, State, Table
+from podium.core.part import Columns, Need
+from podium.core.schedule import Number
+from podium.select.best import Best
+
+__all__ = ["BetaBeliefs", "InformationGain", "Thompson", "beta_entropy", "information_gain"]
+
+BELIEF = ("group.belief.successes", "group.belief.failures")
+WIDE = 1e5  # counts from which on differences of entropies have lost their digits
+
+
+class BetaBeliefs(Memory):
+    """Success rate ~ Beta(a, b): a ← prior + decay · (a − prior) + successes, b likewise with the failures.
+
+    A task that was not sampled decays at its own pace towards the prior, so that it becomes uncertain again.
+    """
+
+    reference = "VADE: Variance-Aware Dynamic Sampling; InSight, Weighted Mutual Information Data Selection"
+    sees_dropped = True
+    decay: Number = 0.5  # of the counts of tasks that were sampled; 1: nothing is forgotten
+    decay_rest: Number = 0.99  # and of the others
+    prior_successes: float = 1.0
+    prior_failures: float = 1.0
+    of: str = "rollout.correct"  # successes: yes and no, or shares in [0, 1]
+
+    provides = (*BELIEF, "group.belief.mean")
+
+    def __post_init__(self) -> None:
+        within(self, "decay", 0, 1)
+        within(self, "decay_rest", 0, 1)
+        within(self, "prior_successes", 0, open_low=True)
+        within(self, "prior_failures", 0, open_low=True)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (self.of,)
+
+    @property
+    def prior(self) -> tuple[float, float]:
+        return self.prior_successes, self.prior_failures
+
+    def initial(self) -> State:
+        return {"counts": Table(default=self.prior)}
+
+    def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
+        a, b = state["counts"].read(tasks, torch.float64).unbind(1)
+        return {**dict(zip(BELIEF, (a, b), strict=True)), "group.belief.mean": a / (a + b)}
+
+    def forgotten(self, counts: Tensor, decay: float) -> Tensor:
+        """[task, 2] the counts, drawn back towards the prior."""
+        prior = torch.tensor(self.prior, dtype=torch.float64)
+        return prior + decay * (counts - prior)
+
+    def observe(self, state: State, batch: Batch) -> State:
+        # Two groups of one task are one observation of it; a task without a rollout that counts was not observed.
+        rollouts, groups = batch.by("rollout", "group.task"), batch.partition("rollout", "group").agg
+        success = batch[self.of].double().clamp(0, 1)
+        seen = torch.stack([rollouts.sum(success), rollouts.sum(1 - success)], dim=1)
+        seen = torch.stack([groups.max(x) for x in seen.unbind(1)], dim=1).cpu()
+        observed = groups.any(rollouts.count() > 0).tolist()
+        names = _names(batch)
+        sampled = {task: row for task, row, there in zip(names, seen, observed, strict=True) if there}
+        rest = [task for task in state["counts"].rows if task not in sampled]
+        table: Table = state["counts"]
+        after = self.forgotten(table.read(rest, torch.float64), float(self.decay_rest))
+        table = table.write(rest, after) if rest else table
+        if sampled:
+            before = self.forgotten(state["counts"].read(list(sampled), torch.float64), float(self.decay))
+            table = table.write(list(sampled), before + torch.stack(list(sampled.values())))
+        return {"counts": table}
+
+
+def _names(batch: Batch) -> list[Any]:
+    tasks = batch["group.task"]
+    return tasks.tolist() if isinstance(tasks, Tensor) else list(tasks)
+
+
+class Thompson(Best):
+    """θ^success · (1 − θ)^failure, θ drawn from Beta(a, b): the variance of the reward that the draw promises.
+
+    With both exponents 1 it orders tasks as |θ − 1/2| does.
+    """
+
+    reference = "VADE: Variance-Aware Dynamic Sampling via Online Sample-Level Difficulty Estimation"
+    success: Number = 1.0  # the exponent of θ: larger prefers easier tasks
+    failure: Number = 1.0  # the exponent of 1 − θ: larger prefers harder ones
+    draw: str = "posterior"  # θ is a draw from the belief, or its mean
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within(self, "success", 0)
+        within(self, "failure", 0)
+        one_of(self, "draw", ("posterior", "mean"))
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (*BELIEF, "group.random") if self.draw == "posterior" else BELIEF
+
+    def score(self, rate: Tensor) -> Tensor:
+        """[task] of the success rates that were drawn."""
+        return rate**self.success * (1 - rate) ** self.failure
+
+    def __call__(self, columns: Mapping[str, Tensor]) -> Tensor:
+        a, b = (columns[name] for name in BELIEF)
+        if self.draw == "mean":
+            return self.score(a / (a + b))
+        from scipy.special import betaincinv  # type: ignore[import-untyped]
+
+        drawn = betaincinv(a.double().numpy(), b.double().numpy(), columns["group.random"].double().numpy())
+        return self.score(torch.as_tensor(drawn, dtype=a.dtype))
+
+
+def log_beta(a: Tensor, b: Tensor) -> Tensor:
+    return torch.lgamma(a) + torch.lgamma(b) - torch.lgamma(a + b)
+
+
+def beta_entropy(a: Tensor, b: Tensor) -> Tensor:
+    """The differential entropy of Beta(a, b), nats."""
+    own = (a - 1) * torch.digamma(a) + (b - 1) * torch.digamma(b)
+    return log_beta(a, b) - own + (a + b - 2) * torch.digamma(a + b)
+
+
+def information_gain(a: Tensor, b: Tensor, rollouts: int) -> Tensor:
+    """I = H(a, b) − Σ_s q_s H(a + s, b + K − s): what K outcomes are expected to say about the rate, nats.
+
+    q is the beta-binomial distribution of the number of successes. For large counts it is ½ ln(1 + K / (a + b)).
+    """
+    a, b = a.double()[:, None], b.double()[:, None]
+    s = torch.arange(rollouts + 1, dtype=torch.float64)
+    f = rollouts - s
+    log_choose = torch.lgamma(s.new_tensor(rollouts + 1.0)) - torch.lgamma(s + 1) - torch.lgamma(f + 1)
+    q = (log_choose + log_beta(a + s, b + f) - log_beta(a, b)).exp()
+    exact = beta_entropy(a, b)[:, 0] - (q * beta_entropy(a + s, b + f)).sum(1)
+    counts = (a + b)[:, 0]
+    return torch.where(counts > WIDE, 0.5 * torch.log1p(rollouts / counts), exact)
+
+
+class InformationGain(Best):
+    """p (1 − p) e^{−eta (p − mu)²} · I_K, p the mean of the belief and I_K what K rollouts would say about the task.
+
+    Of `pool` times as many tasks as are wanted, drawn at random, the best are taken.
+    """
+
+    reference = "InSight: Efficient RLVR Training via Weighted Mutual Information Data Selection"
+    rollouts: int = 8  # K
+    eta: Number = 3.0
+    mu: Number = 0.3  # the rate of success around which tasks count most
+    pool: int | None = 16  # candidates for each task of a batch; None: all tasks are compared
+
+    needs = BELIEF
+    read_by_loop = ("uniform", "pool")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within(self, "rollouts", 1)
+        within(self, "eta", 0)
+        within(self, "mu", 0, 1)
+        within(self, "pool", 1, optional=True)
+
+    def weight(self, mean: Tensor) -> Tensor:
+        """[task] how much a task of this difficulty is worth."""
+        return mean * (1 - mean) * (-self.eta * (mean - self.mu).square()).exp()
+
+    def variance_reduction(self, a: Tensor, b: Tensor) -> Tensor:
+        """K p (1 − p) / ((n + 1)(n + K)), n = a + b: how much the belief's variance is expected to fall."""
+        n, mean = a + b, a / (a + b)
+        return self.rollouts * mean * (1 - mean) / ((n + 1) * (n + self.rollouts))
+
+    def candidates(self, columns: Mapping[str, Tensor], count: int) -> Tensor:
+        drawn = torch.argsort(columns["group.random"], stable=True)
+        return drawn if self.pool is None else drawn[: self.pool * count]
+
+    def __call__(self, columns: Mapping[str, Tensor]) -> Tensor:
+        a, b = (columns[name] for name in BELIEF)
+        return self.weight(a / (a + b)) * information_gain(a, b, self.rollouts).to(a.dtype)

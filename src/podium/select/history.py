@@ -1,0 +1,243 @@
+"""How often each task was solved, visit by visit: rankings, and the hardest tasks in ever smaller sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import pstdev
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import PodiumError, within
+from podium.core.memory import Memory, State, Table
+from podium.core.part import Columns, Keep, Need, Select, repeated
+from podium.select.best import ordered
+
+__all__ = ["DropMeasuring", "HardFocus", "PassRates", "Ranked", "Sweeps", "alignment", "hardest"]
+
+UNKNOWN = -1.0  # a rate that has not been measured
+
+
+def alignment(histories: Sequence[Sequence[float]]) -> list[float]:
+    """1 − Σ_e (a(e) − ā(e))² / Σ_e (1 − ā(e))², ā the mean of all histories, over the shortest of them.
+
+    1 for a task whose curve is the average one; 0 for all where the average is 1 throughout.
+    """
+    length = min(map(len, histories), default=0)
+    if not length:
+        return [0.0] * len(histories)
+    curves = torch.tensor([h[:length] for h in histories], dtype=torch.float64)
+    mean = curves.mean(0)
+    room = (1 - mean).square().sum()
+    if room == 0:
+        return [0.0] * len(histories)
+    found: list[float] = (1 - (curves - mean).square().sum(1) / room).tolist()
+    return found
+
+
+class PassRates(Memory):
+    """The share of right answers at every visit of a task: how often it was seen, its last rate, and how it moved.
+
+    With a `source`, the directory of an earlier run, it begins with what that run has logged.
+    """
+
+    reference = "Reinforcement Learning for Reasoning with One Training Example, https://arxiv.org/abs/2504.20571"
+    sees_dropped = True
+    source: str | None = None  # a run's directory
+    keep: int = 64  # visits of a task that are remembered at most, the last ones
+
+    needs = ("rollout.correct",)
+    provides = ("group.visits", "group.pass_rate.last", "group.pass_rate.spread", "group.pass_rate.alignment")
+    read_by_loop = ("source",)
+
+    def __post_init__(self) -> None:
+        within(self, "keep", 2)
+
+    def initial(self) -> State:
+        return {"rates": {} if self.source is None else _logged_rates(Path(self.source))}
+
+    def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
+        rates: dict[Any, tuple[float, ...]] = state["rates"]
+        names = tasks.tolist() if isinstance(tasks, Tensor) else list(tasks)
+        follows = dict(zip(rates, alignment(list(rates.values())), strict=True))
+        found = [rates.get(task, ()) for task in names]
+        columns = {
+            "group.visits": [float(len(r)) for r in found],
+            "group.pass_rate.last": [r[-1] if r else 0.5 for r in found],
+            "group.pass_rate.spread": [pstdev(r) if r else 0.0 for r in found],
+            "group.pass_rate.alignment": [follows.get(task, 0.0) for task in names],
+        }
+        return {name: torch.tensor(values, dtype=torch.float64) for name, values in columns.items()}
+
+    def observe(self, state: State, batch: Batch) -> State:
+        new = dict(state["rates"])
+        for task, rate in observed_rates(batch).items():
+            new[task] = (*new.get(task, ()), rate)[-self.keep :]
+        return {"rates": new}
+
+
+def observed_rates(batch: Batch) -> dict[Any, float]:
+    """By task, the share of right answers among the rollouts that count, of all its groups."""
+    rollouts, groups = batch.by("rollout", "group.task"), batch.partition("rollout", "group").agg
+    rate = groups.max(rollouts.mean(batch["rollout.correct"].double())).tolist()
+    there = groups.any(rollouts.count() > 0).tolist()
+    tasks = batch["group.task"]
+    names = tasks.tolist() if isinstance(tasks, Tensor) else list(tasks)
+    return dict(
+        sorted(((t, r) for t, r, seen in zip(names, rate, there, strict=True) if seen), key=lambda x: str(x[0]))
+    )
+
+
+def _logged_rates(path: Path) -> dict[Any, tuple[float, ...]]:
+    """The rates of the tasks of a run, iteration by iteration."""
+    import pyarrow.parquet as pq
+
+    seen: dict[Any, dict[int, list[bool]]] = {}
+    for file in sorted((path / "rollouts").glob("*.parquet")):
+        for row in pq.read_table(file, columns=["iteration", "task", "correct"]).to_pylist():
+            seen.setdefault(row["task"], {}).setdefault(row["iteration"], []).append(row["correct"])
+    if not seen:
+        raise PodiumError(f"{path} has no logged rollouts to rank tasks by: give the directory of a run.")
+    return {t: tuple(sum(right) / len(right) for _, right in sorted(visits.items())) for t, visits in seen.items()}
+
+
+class Ranked(Select):
+    """The `shots` tasks of the highest `by`, copied to fill the batch: each copy is a group of its own.
+
+    Of equal ones those of the lowest number are taken.
+    """
+
+    reference = "Reinforcement Learning for Reasoning with One Training Example, https://arxiv.org/abs/2504.20571"
+    by: str = "group.pass_rate.spread"
+    shots: int = 1  # tasks
+    start: int = 0  # how many of the first ones are passed over
+
+    def __post_init__(self) -> None:
+        within(self, "shots", 1)
+        within(self, "start", 0)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (self.by, "group.number")
+
+    def order(self, columns: Mapping[str, Tensor]) -> Tensor:
+        """The numbers of the tasks, the first of the ranking first."""
+        return ordered(columns[self.by], columns["group.number"])
+
+    def __call__(self, columns: Mapping[str, Tensor]) -> Tensor:
+        chosen = self.order(columns)[self.start : self.start + self.shots]
+        weight = torch.zeros(len(columns[self.by]), dtype=torch.float64)
+        return weight.index_fill(0, chosen, 1.0)
+
+    def choose(self, columns: Mapping[str, Tensor], count: int) -> Tensor:
+        return repeated(self.order(columns)[self.start : self.start + self.shots], count)
+
+
+def hardest(rates: Tensor, number: Tensor, keep: Sequence[int]) -> list[Tensor]:
+    """[task] whether it is in the set of each phase: of those in the set before, the `keep` lowest rates.
+
+    `rates` [task, phase] are measured before each phase. Of equal ones those of the lowest number are kept, and all
+    where there are fewer.
+    """
+    members, sets = torch.ones(len(rates), dtype=torch.bool), []
+    for phase, wanted in enumerate(keep):
+        rate = rates[:, phase].where(members, torch.inf)
+        kept = ordered(-rate, number)[: min(wanted, int(members.sum()))]
+        members = torch.zeros_like(members).index_fill(0, kept, True)
+        sets.append(members)
+    return sets
+
+
+class Sweeps(Memory):
+    """Rates of success measured before each phase of a curriculum: −1 where a task has not been measured yet.
+
+    An iteration in which a task lacks its measurement is one of measuring; `iterations[k]` others are phase k.
+    """
+
+    reference = "DRIVE: Data Curation Best Practices for RLVR in Competitive Code Generation"
+    sees_dropped = True
+    iterations: tuple[int, ...] = (64, 32, 32)  # of each phase; the last one goes on
+
+    needs = ("rollout.correct",)
+    provides = ("group.sweep.rates", "batch.sweep.phase")
+
+    def __post_init__(self) -> None:
+        if not self.iterations or min(self.iterations) < 1:
+            raise PodiumError(f"Sweeps.iterations = {self.iterations}: give at least one iteration for each phase.")
+
+    def initial(self) -> State:
+        return {"rates": Table(default=(UNKNOWN,) * len(self.iterations)), "phase": 0, "done": 0}
+
+    def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
+        phase = torch.tensor([float(state["phase"])])
+        return {"group.sweep.rates": state["rates"].read(tasks, torch.float64), "batch.sweep.phase": phase}
+
+    def observe(self, state: State, batch: Batch) -> State:
+        found, phase = observed_rates(batch), state["phase"]
+        if not found:
+            return state
+        rows = state["rates"].read(list(found), torch.float64)
+        due = rows[:, phase] == UNKNOWN
+        if bool(due.any()):
+            rate = torch.tensor(list(found.values()), dtype=torch.float64)
+            rows[:, phase] = torch.where(due, rate, rows[:, phase])
+            return {**state, "rates": state["rates"].write(list(found), rows)}
+        done = state["done"] + 1
+        over = done >= self.iterations[phase] and phase + 1 < len(self.iterations)
+        return {**state, "phase": phase + 1, "done": 0} if over else {**state, "done": done}
+
+    def scalars(self, state: State) -> dict[str, float]:
+        return {"sweep.phase": float(state["phase"]), "sweep.done": float(state["done"])}
+
+
+class HardFocus(Select):
+    """Phase k trains on the `keep[k]` hardest tasks of phase k − 1; before it begins, all of these are measured.
+
+    The first phase begins with the `pool` tasks of the lowest numbers. No task comes back.
+    """
+
+    reference = "DRIVE: Data Curation Best Practices for RLVR in Competitive Code Generation"
+    keep: tuple[int, ...] = (72, 50, 25)  # tasks
+    pool: int | None = 175  # tasks; None: all
+
+    needs = ("group.sweep.rates", "batch.sweep.phase", "group.number")
+
+    def __post_init__(self) -> None:
+        within(self, "pool", 1, optional=True)
+        if not self.keep or min(self.keep) < 1:
+            raise PodiumError(f"HardFocus.keep = {self.keep}: give at least one task for each phase.")
+
+    def __call__(self, columns: Mapping[str, Tensor]) -> Tensor:
+        rates, number, phase = (
+            columns["group.sweep.rates"],
+            columns["group.number"],
+            int(columns["batch.sweep.phase"][0]),
+        )
+        if rates.shape[1] != len(self.keep):
+            raise PodiumError(f"HardFocus keeps {len(self.keep)} sets, but Sweeps measures {rates.shape[1]} times.")
+        pool = torch.ones(len(rates), dtype=torch.bool)
+        if self.pool is not None:
+            pool = ordered(-number, number).argsort() < self.pool
+        # Outside the pool nothing counts, as if it were never solved less often than anything else.
+        known = rates.where(pool[:, None], torch.inf)
+        before = pool if phase == 0 else pool & hardest(known, number, self.keep[:phase])[-1]
+        due = before & (rates[:, phase] == UNKNOWN)
+        if bool(due.any()):
+            return due.double()
+        return (before & hardest(known, number, self.keep[: phase + 1])[-1]).double()
+
+
+class DropMeasuring(Keep):
+    """Groups that only measure a task before its phase are not trained."""
+
+    reference = "DRIVE: Data Curation Best Practices for RLVR in Competitive Code Generation"
+
+    needs = ("group.sweep.rates", "batch.sweep.phase")
+    provides = ("group.keep",)
+
+    def __call__(self, batch: Batch) -> Columns:
+        phase = int(batch["batch.sweep.phase"][0])
+        return {"group.keep": batch["group.sweep.rates"][:, phase] != UNKNOWN}

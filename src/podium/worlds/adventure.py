@@ -1,0 +1,196 @@
+"""Text adventures of other packages: an engine for each episode under way, and the package's own score as reward."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar
+
+from podium.core.errors import PodiumError, within
+from podium.worlds.answer import LONGEST
+from podium.worlds.context import Window
+from podium.worlds.engine import Engine, Pool, Process
+from podium.worlds.world import Episode, Feedback, Task, World
+
+__all__ = ["Adventure", "command_of"]
+
+ASK = "Play this text adventure. Write one command a turn, alone on the last line."
+TASKS = 1024  # made tasks that are kept
+
+
+class Adventure(World):
+    """A game of another package. The reward of a turn is what the score, from 0 to 1, rises by; `score` is the final
+    one, and `correct` says whether the game was won."""
+
+    package: ClassVar[str] = ""
+    provides: ClassVar[tuple[str, ...]] = (
+        *("rollout.correct", "rollout.answer", "rollout.score", "task.solution"),
+        *("turn.state", "turn.next_state", "turn.action", "turn.reward", "turn.valid"),
+    )
+    blank: ClassVar[Mapping[str, Any]] = {"valid": False, "score": 0.0}
+    max_tokens = 24
+    act_limit_s = 120.0  # an engine takes seconds to start, and many at once longer
+    context = Window(3)
+    costly = True
+
+    task_name: str = ""  # what stands after the colon
+    config: Mapping[str, Any] = field(default_factory=dict)  # the dials of that game
+    max_turns: int = 50  # type: ignore[misc]
+    commands: bool = True  # whether observations name what can be done
+    instructions: bool = True  # whether the prompt says how to act
+    engines: int = 8  # episodes under way at once, each with a process of its own
+
+    def __post_init__(self) -> None:
+        within(self, "max_turns", 1)
+        within(self, "engines", 1)
+        if importlib.util.find_spec(self.package) is None:
+            raise PodiumError(f"{self.name}: needs {self.package}: pip install 'podium-rl[{self.name}]'.")
+
+    @property
+    def live(self) -> int:
+        return self.engines
+
+    @cached_property
+    def pool(self) -> Pool:
+        return Pool(self.start, self.engines + 1, self.act_limit_s)  # one that makes tasks while the others play
+
+    def start(self, folder: str) -> Engine:
+        """A new engine, whose files are in this folder."""
+        return Process(self.name, folder, self.act_limit_s, self.environment())
+
+    def environment(self) -> dict[str, str]:
+        """Variables that the engine is to know."""
+        return {}
+
+    def close(self) -> None:
+        self.pool.close()
+
+    def ask(self, do: str, **request: Any) -> dict[str, Any]:
+        """What a free engine answers."""
+        engine = self.pool.lend()
+        try:
+            return engine.ask(do, **request)
+        finally:
+            self.pool.give_back(engine)
+
+    def task(self, index: int, split: str = "train") -> Task:
+        return self._tasks(index, split)
+
+    @cached_property
+    def _tasks(self) -> Any:
+        return lru_cache(TASKS)(self.make)
+
+    def make(self, index: int, split: str) -> Task:
+        """A task whose data has, as `spec`, what an engine opens it by."""
+        raise NotImplementedError
+
+    def prompt(self, text: str) -> str:
+        return f"{ASK}\n{text}" if self.instructions else text
+
+    def show(self, text: str, commands: Sequence[str]) -> str:
+        """An observation, with what can be done."""
+        return f"{text}\ncommands: {', '.join(commands)}".strip() if self.commands and commands else text
+
+    def reset(self, task: Task, seed: int = 0) -> Episode:
+        return Game(self, task)
+
+    def walkthrough(self, task: Task) -> tuple[str, ...]:
+        """The commands that win."""
+        raise NotImplementedError
+
+    def demonstrate(self, task: Task, style: str = "short", seed: int = 0) -> tuple[str, ...]:
+        return self.walkthrough(task)
+
+    def solve(self, task: Task, style: str = "short", seed: int = 0) -> str:
+        return "\n".join(self.walkthrough(task))
+
+    def reference(self, task: Task) -> str:
+        return self.walkthrough(task)[-1]
+
+
+class Game(Episode):
+    """A game under way. It holds an engine until it is over or closed; a copy begins without one, and plays what was
+    played so far when it is first used."""
+
+    engine: Engine | None = None
+
+    def __init__(self, world: Adventure, task: Task) -> None:
+        self.world, self.task = world, task
+        self.played: tuple[str, ...] = ()  # by the engine
+        self.over, self.waiting = False, False
+        opened = self._start()
+        self.score: float = opened["score"]  # some tasks begin with a part of what they ask done
+        self.commands: list[str] = opened["commands"]
+        super().__init__(task.prompt, state=opened["state"])
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Game:
+        twin = object.__new__(type(self))
+        twin.__dict__.update({**self.__dict__, "engine": None, "waiting": False})
+        return twin
+
+    def close(self) -> None:
+        engine, self.engine = self.engine, None
+        if engine is not None:
+            if self.waiting:  # it was given up on
+                engine.kill()
+            self.world.pool.give_back(engine)
+
+    def __del__(self) -> None:
+        self.close()  # whoever looks at a game and forgets it keeps no engine
+
+    def act(self, text: str) -> Feedback:
+        command = command_of(text)
+        if self.over:
+            return self._say("The game is over.", valid=False)
+        if not command:
+            return self._say(self.world.show("Write a command.", self.commands), valid=False)
+        scene = self._play(command)
+        if "score" not in scene:  # it was not for the game
+            return self._say(self.world.show("That is no command of this game.", self.commands), valid=False)
+        gain, self.score = scene["score"] - self.score, scene["score"]
+        self.state, self.over, self.commands = scene["state"], scene["done"], scene["commands"]
+        if self.over:
+            self.close()
+        answer = "" if not self.over else "won" if scene["won"] else "lost"
+        shown = scene["text"] if self.over else self.world.show(scene["text"], self.commands)
+        return self._say(shown, gain, valid=scene["valid"], correct=scene["won"], answer=answer)
+
+    def _say(self, observation: str, reward: float = 0.0, **info: Any) -> Feedback:
+        known = {"correct": False, "answer": "", "score": self.score, **info}
+        return Feedback(reward, self.over, observation, self.state, known)
+
+    def _start(self) -> dict[str, Any]:
+        """Take an engine, and bring it to where this game stands."""
+        self.engine = self.world.pool.lend()
+        self.waiting = True
+        try:
+            scene = self.engine.ask("open", spec=self.task.data["spec"])
+            for command in self.played:
+                scene = self.engine.ask("act", command=command)
+        except PodiumError:
+            self.close()
+            raise
+        self.waiting = False
+        return scene
+
+    def _play(self, command: str) -> dict[str, Any]:
+        if self.engine is None:
+            self._start()
+        assert self.engine is not None
+        self.waiting = True
+        scene = self.engine.ask("act", command=command)
+        self.waiting = False
+        self.played = (*self.played, command)
+        return scene
+
+
+def command_of(text: str) -> str:
+    """The command that a text ends with: its last line, without the marks that models put around it."""
+    lines = [line.strip(" \t>*`\"'") for line in text.splitlines()]
+    last = next((line for line in reversed(lines) if line), "")
+    for label in ("command:", "action:"):
+        if last.lower().startswith(label):
+            last = last[len(label) :]
+    return " ".join(last.strip(" \t.!>*`\"'").split())[:LONGEST]

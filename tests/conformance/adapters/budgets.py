@@ -1,0 +1,78 @@
+"""How many rollouts a task gets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from podium import Batch, methods
+from podium.objective.value_pairs import soft_cross_entropy, success_pairs, value_model_loss
+from podium.rollout import Rounds, SecondWave
+from podium.rollout.budget import allocate, exploration_bonus, half_width
+from podium.shape import Novelty
+from tests.conformance.case import Case
+from tests.conformance.helpers import configured, credited, padded
+from tests.conformance.registry import adapter
+
+
+@adapter("dars")
+def dars(case: Case) -> dict[str, Any]:
+    if case["part"] == "advantage":
+        method = configured(case, methods.dars(std=case.hyper["use_std"]), {"eps": "advantage.epsilon"})
+        batch = credited(method, Batch.from_rewards(case.tensor("reward"), case["group"]))
+        return {"advantages": batch["rollout.advantage"]}
+    settings = case.given(n="n_first", most="n_max", std="std_in_advantage")
+    found = {}
+    for name, schedule in (("equal_treatment", "equal"), ("hardness_weighted", "hardness")):
+        strategy = methods.dars(schedule=schedule, **settings).rollout
+        assert isinstance(strategy, SecondWave)
+        found[f"extra_{name}"] = strategy.extra(case.tensor("accuracy"))
+    return found
+
+
+@adapter("xrpo")
+def xrpo(case: Case) -> dict[str, Any]:
+    if "group_rewards" in case:
+        strategy = methods.xrpo(**case.given(bonus="lambda")).rollout
+        assert isinstance(strategy, Rounds)
+        strategy = strategy.replace(alpha=case.hyper["alpha"])
+        rows = [torch.tensor(r, dtype=torch.float64) for r in case["group_rewards"]]
+        n = torch.tensor([float(len(r)) for r in rows], dtype=torch.float64)
+        owner = [g for g, r in enumerate(rows) for _ in r]
+        std = Batch.from_rewards(torch.cat(rows), owner).by("rollout", "group").agg.std(torch.cat(rows))
+        return {
+            "std": std,
+            "half_width": half_width(std, n, strategy.alpha),
+            "uncertainty_reduction": strategy.reduction(std, n),
+            "exploration_bonus": exploration_bonus(n, float(n.sum()), float(strategy.bonus)),
+            "priority": strategy.priority(std, n, float(n.sum())),
+        }
+    method = methods.xrpo(**case.given(novelty="lambda_novelty", cap="kappa_clip"))
+    method = configured(case, method, {"epsilon": "advantage.epsilon"})
+    batch = padded(case, {"rollout.reward": "rewards", "token.old.logp": "logp"}, group=[0] * len(case["rewards"]))
+    (shape,) = method.shape
+    assert isinstance(shape, Novelty)
+    return {
+        "mean_logp": shape.mean_logp(batch),
+        "eta": shape.rarity(batch),
+        "advantage_grpo": credited(method.with_(shape=()), batch)["rollout.advantage"],
+        "advantage": credited(method, batch)["rollout.advantage"],
+    }
+
+
+@adapter("v0")
+def v0(case: Case) -> dict[str, Any]:
+    if "logits" in case:
+        logits, labels = case.tensor("logits").requires_grad_(), case.tensor("labels")
+        loss = value_model_loss(logits, labels, case.hyper["alpha"])
+        (slope,) = torch.autograd.grad(loss, logits)
+        return {
+            "pairwise_loss": success_pairs(logits),
+            "soft_ce": soft_cross_entropy(logits, labels),
+            "loss": loss,
+            "grad_logits": slope,
+        }
+    utility = {"useful_failures": "failures", "mixed_outcome_probability": "mixed"}[case.hyper["utility"]]
+    limits = case.hyper["min_per_prompt"], case.hyper["max_per_prompt"]
+    return {"budget": allocate(case.tensor("success_probability"), case["total_budget"], *limits, utility)}
