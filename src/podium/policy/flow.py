@@ -6,21 +6,19 @@ x1 − x0 from x, τ, the layer and the hidden state of the token beside it. Not
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError, nearest
 from podium.core.signal import Signal
 from podium.policy.policy import Policy
+from podium.policy.view import View
 
 __all__ = ["Flow", "deviation", "flow_score", "interpolated"]
 
-FILE = "flow.safetensors"
 DEPTHS = (0.25, 0.5, 0.75)  # of the policy's blocks: the layers that are looked at
 
 
@@ -75,26 +73,13 @@ class _Block(nn.Module):
         return changed
 
 
-class Flow(Policy):
-    """A policy's hidden states, seen through a flow; only the flow's weights are its own."""
+class Flow(View):
+    """A policy's hidden states, seen through a flow."""
 
     def __init__(self, base: Policy) -> None:
-        self.__dict__.update(base.__dict__)  # the same model and words: a view, not a copy
-        self.version = 0
         width, blocks = base.config.hidden_size, base.config.num_hidden_layers
+        super().__init__(base, Network(width))
         self.layers = tuple(max(1, round(depth * blocks)) for depth in DEPTHS)
-        self.network = Network(width).to(base.device, torch.float32)
-
-    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
-        return self.network.named_parameters()
-
-    def save(self, path: str | Path) -> None:
-        Path(path).mkdir(parents=True, exist_ok=True)
-        save_file({name: p.detach() for name, p in self.named_parameters()}, Path(path) / FILE)
-
-    def load_weights(self, path: str | Path) -> None:
-        self.network.load_state_dict(load_file(Path(path) / FILE))
-        self.bump()
 
     def signals(
         self,

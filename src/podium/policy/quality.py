@@ -2,52 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError, nearest
 from podium.core.signal import Signal
 from podium.policy.policy import Policy
+from podium.policy.view import View
 
 __all__ = ["Quality"]
 
-FILE = "quality.safetensors"
 WIDTH = 128  # of its inner layer, at most
 
 
-class Quality(Policy):
-    """A policy's hidden states, seen through two layers of its own; nothing flows back into the policy."""
+class Quality(View):
+    """A policy's hidden states, seen through two layers of its own."""
 
     def __init__(self, base: Policy) -> None:
-        self.__dict__.update(base.__dict__)  # the same model and words: a view, not a copy
-        self.version = 0
         width = base.config.hidden_size
         inner = min(width, WIDTH)
-        self.network = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, inner), nn.SiLU(), nn.Linear(inner, 1))
+        network = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, inner), nn.SiLU(), nn.Linear(inner, 1))
         generator = torch.Generator().manual_seed(0)
-        for name, parameter in self.network.named_parameters():
+        for name, parameter in network.named_parameters():
             if parameter.dim() == 2:  # the last layer starts at 0: before it has learned anything, it says one half
                 nn.init.normal_(parameter, std=0.0 if name.startswith("3") else width**-0.5, generator=generator)
-        nn.init.zeros_(self.network[1].bias)  # type: ignore[arg-type]
-        nn.init.zeros_(self.network[3].bias)  # type: ignore[arg-type]
-        self.network.to(base.device, torch.float32)
-
-    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
-        return self.network.named_parameters()
-
-    def save(self, path: str | Path) -> None:
-        Path(path).mkdir(parents=True, exist_ok=True)
-        save_file({name: p.detach() for name, p in self.named_parameters()}, Path(path) / FILE)
-
-    def load_weights(self, path: str | Path) -> None:
-        self.network.load_state_dict(load_file(Path(path) / FILE))
-        self.bump()
+        nn.init.zeros_(network[1].bias)  # type: ignore[arg-type]
+        nn.init.zeros_(network[3].bias)  # type: ignore[arg-type]
+        super().__init__(base, network)
 
     def logits(self, contexts: Sequence[Sequence[int]], texts: Sequence[Sequence[int]], grad: bool = False) -> Tensor:
         """[text] the log-odds after the last token of each text."""
