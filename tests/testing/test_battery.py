@@ -30,7 +30,7 @@ FAULTS = [
     (planted.GroupNumber, "order", "depends on how the groups are numbered"),
     (planted.PaddingInMean, "order", "padding changes the result"),
     (planted.PerMicroBatch, "order", "shows how an update is split"),
-    (planted.LosesRollouts, "order", "trains a token 2 times in 4 epochs"),
+    (planted.LosesRollouts, "order", "trains a token 2 times in 4 passes"),
     (planted.LeaksIntoTheWorld, "mask", "which is not trained"),
     (planted.LiveWeight, "mask", "a gradient flows through 'token.weight.importance'"),
     (planted.CountsTheRecorded, "mask", "a rollout that is only recorded has an influence"),

@@ -36,6 +36,11 @@ class Updates(Part):
         one_of(self, "unit", ("group", "rollout"))
 
     @property
+    def passes(self) -> int:
+        """How often a batch is gone through."""
+        return self.epochs
+
+    @property
     def single(self) -> bool:
         """Whether a batch is trained in one optimiser step, at which the old policy is still the current one."""
         return self.epochs * self.mini_batches == 1
@@ -66,6 +71,10 @@ class CriticFirst(Updates):
     def __post_init__(self) -> None:
         super().__post_init__()
         within(self, "critic_epochs", 1)
+
+    @property
+    def passes(self) -> int:
+        return self.critic_epochs + self.epochs
 
     @property
     def single(self) -> bool:

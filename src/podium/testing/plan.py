@@ -12,7 +12,7 @@ __all__ = ["updates_see_every_trained_rollout"]
 
 
 def updates_see_every_trained_rollout(part: Updates, bench: Bench) -> str | None:
-    """Each trained token once an epoch, nobody more often, and no unit without one of its trained rollouts."""
+    """Each trained token once a pass, nobody more often, and no unit without one of its trained rollouts."""
     for _, batch in bench.accepted(part):
         batch = batch.with_columns({"token.number": torch.arange(batch.size("token"))})
         trained, rollouts = batch.trained("token"), batch.trained("rollout", empty=True)
@@ -23,7 +23,7 @@ def updates_see_every_trained_rollout(part: Updates, bench: Bench) -> str | None
             touched = batch.spread(batch.partition("rollout", part.unit).agg.any(present), part.unit, "rollout")
             if bool((touched & rollouts & ~present).any()):
                 return f"splits a {part.unit} between steps"
-        wrong = times != part.epochs * trained.long()
+        wrong = times != part.passes * trained.long()
         if bool(wrong.any()):
-            return f"trains a token {int(times[wrong][0])} times in {part.epochs} epochs"
+            return f"trains a token {int(times[wrong][0])} times in {part.passes} passes"
     return None
