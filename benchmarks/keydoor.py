@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hard import main
 
-METHODS = ("grpo", "gigpo", "hgpo", "empg", "archer")
+METHODS = ("grpo", "gigpo", "hgpo", "empg", "archer@light")
 
 if __name__ == "__main__":
     main(

@@ -190,6 +190,8 @@ def test_the_tolerances_of_the_references_here() -> None:
         keys = {key for case in found.cases if isinstance(case, Case) for key in case.expected}
         loose |= {(slug, key) for key in keys if tolerance(found, key) == FLOAT32}
     assert loose == {
+        ("adhint", "advantages"),
+        ("adhint", "base_advantages"),
         ("ares-aepo", "percentile95"),
         ("dars", "advantages"),
         ("dars", "extra_equal_treatment"),
@@ -206,6 +208,7 @@ def test_the_tolerances_of_the_references_here() -> None:
         ("gigpo", "step_return"),
         ("hgpo", "advantage"),
         ("hgpo", "step_return"),
+        ("hill", "hint_reward_non_deg"),
         ("hiper", "action_advantage"),
         ("hiper", "high_return"),
         ("hiper", "low_return"),
@@ -217,6 +220,7 @@ def test_the_tolerances_of_the_references_here() -> None:
         ("mars", "return_to_go"),
         ("matchtir", "turn_advantage"),
         ("pacs", "weight"),
+        ("r3", "advantages"),
         ("real", "bce_loss"),
         ("refine", "reward"),
         ("remax", "advantage_per_token"),
@@ -226,6 +230,8 @@ def test_the_tolerances_of_the_references_here() -> None:
         ("rlvmr", "meta_advantage"),
         ("rlvmr", "meta_reward"),
         ("rlvmr", "turn_tag"),
+        ("rose", "score"),
+        ("rose", "token_advantages"),
         ("rover", "next_value"),
         ("seeupo", "carried_ratio"),
         ("seeupo", "turn_advantage"),
@@ -250,6 +256,11 @@ def test_the_tolerances_of_the_references_here() -> None:
         ("steer", "loss"),
         ("steer", "weights"),
         ("think-rm", "advantages"),
+        ("trapo", "label"),
+        ("trapo", "rewards"),
+        ("trapo", "selected"),
+        ("trapo", "similarity"),
+        ("trapo", "top"),
         ("verl-effective-rank", "effective_rank"),
         ("vspo-prs", "resample_probability"),
     }

@@ -307,7 +307,7 @@ def test_a_later_stretch_s_values_of_actions_do_not_show_in_an_earlier_one() -> 
 
 
 def test_the_critic_s_value_of_a_first_turn_goes_to_gamma_times_that_of_the_second() -> None:
-    method = methods.archer()
+    method = methods.get("archer@light")
     (critic,), loss = method.reward, method.objective[1]
     batch = played((1.0, [{"reward": 0.0, "done": False}, {"reward": 1.0, "done": True}]))
     batch = batch.with_columns({f"token.old.value[head={h}]": torch.zeros(4).double() for h in range(4)})
@@ -324,7 +324,7 @@ def test_the_critic_s_value_of_a_first_turn_goes_to_gamma_times_that_of_the_seco
 
 
 def test_the_target_follows_the_critic_and_needs_one() -> None:
-    method = methods.archer()
+    method = methods.get("archer@light")
     assert any("follows the critic" in m for m in errors(method.with_(objective=method.objective[:1]), Laps()))
     with pytest.raises(PodiumError, match="moving average"):
         method.roles[1].replace(source="somewhere")
@@ -354,7 +354,7 @@ def test_q_learns_from_what_a_memory_brings_back_and_v_and_the_policy_do_not() -
 
 
 def test_transitions_come_back_until_there_are_too_many() -> None:
-    found = lines(methods.archer(n=2, epochs=1, memory=14), Laps(level=1), iterations=4)
+    found = lines(methods.archer(n=2, epochs=1, critic_epochs=None, warmup=0, memory=14), Laps(level=1), iterations=4)
     assert finite(found)
     assert [line["replay.stored"] for line in found] == [0, 4, 7, 7]  # rollouts of two turns
     assert [line["replayed"] for line in found] == [0, 4, 4, 4]

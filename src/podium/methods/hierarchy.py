@@ -79,7 +79,7 @@ def hiper(
     family="turns",
     presets={
         "token-baseline": {"token_baseline": True},
-        "release": {"critic_epochs": 50, "warmup": 20, "memory": 100_000},
+        "light": {"critic_epochs": None, "warmup": 0, "memory": None},
     },
 )
 def archer(
@@ -87,18 +87,18 @@ def archer(
     gamma: float = 0.95,
     tau: float = 0.1,
     epochs: int = 3,
-    critic_epochs: int | None = None,
-    warmup: int = 0,
-    memory: int | None = None,
+    critic_epochs: int | None = 50,
+    warmup: int = 20,
+    memory: int | None = 100_000,
     token_baseline: bool = False,
 ) -> Method:
     """Q_j ← r + gamma · V̄_j(next turn), V_j ← Q̄_j(this turn), j = 1, 2, by squared errors; the barred ones are a copy
     that follows by `tau` after each update. The policy's loss is −mean of A · Σ log π over the tokens of a turn, with
     A = min Q − min V; with `token_baseline` A − b_t, b a head that learns A.
 
-    Here critic and policy learn together for `epochs` from the turns of the iteration. `critic_epochs` lets the critic
-    learn alone first; `memory` keeps so many turns, of which Q also learns, while V and the policy keep to the policy's
-    own actions; in the first `warmup` iterations the policy rests. `archer@release` has all three (50, 100,000, 20).
+    In each iteration the critic learns alone for `critic_epochs`, Q also from a `memory` of so many turns, V and the
+    policy from the policy's own actions; then the policy joins for `epochs`. In the first `warmup` iterations it rests.
+    `archer@light` has no memory and no critic that goes ahead: both learn together from the turns of the iteration.
     The release acts anew from stored states, and its critic has an encoder of its own: here it has the policy's body.
     """
     fresh = None if memory is None else "group.fresh"
