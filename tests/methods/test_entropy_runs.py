@@ -50,7 +50,7 @@ def test_the_entropy_of_the_likeliest_tokens_counts_the_others_as_one() -> None:
 def test_the_sampler_captures_a_functional_with_settings() -> None:
     drawn = draw(torch.randn(3, 9), torch.rand(3, dtype=torch.float64))
     rows = Rows.of(drawn.log_softmax, drawn.probability, drawn.token)
-    assert torch.equal(capture("entropy[top_k=2]")(drawn), FUNCTIONALS["entropy"](rows, top_k=2))
+    assert torch.equal(capture("entropy[top_k=2]")(drawn, torch.zeros(9, 2)), FUNCTIONALS["entropy"](rows, top_k=2))
 
 
 # -- a temperature that follows the entropy ----------------------------------------------------------------------------

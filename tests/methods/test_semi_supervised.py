@@ -90,7 +90,7 @@ class Few(Sums):
 
 
 def test_unlabelled_tasks_join_after_the_warm_up() -> None:
-    found = lines(small(methods.trapo(labelled=0.5, warmup=2, tau=-1.0)), Few(level=2), iterations=2, tasks=4)
+    found = lines(small(methods.trapo(labelled=0.5, warmup=2, tau=-1.1)), Few(level=2), iterations=2, tasks=4)
     assert finite(found)
     assert found[0]["watched.weight.matched"] < 1
     assert found[1]["watched.weight.matched"] == 1

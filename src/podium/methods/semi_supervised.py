@@ -35,7 +35,7 @@ def trapo(
     of labelled ones (mean cosine of the standardised curves above tau, or among the `top` share). A = R − mean, −A · r
     without clip, Σ over tokens / max_length, labelled and unlabelled tasks in updates of their own; an entropy bonus.
 
-    labelled = 1 is Dr. GRPO without clip; tau ≤ −1 trains on all unlabelled tasks after the warm-up, match = False from
+    labelled = 1 is Dr. GRPO without clip; tau < −1 trains on all unlabelled tasks after the warm-up, match = False from
     the start. Tasks must come again: take a world with a fixed number of them.
     """
     method = Method(

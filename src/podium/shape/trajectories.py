@@ -44,7 +44,7 @@ class MatchTrajectories(Shape):
     """
 
     reference = "TraPO: Semi-Supervised RLVR, https://github.com/ShenzhiYang2000/TRAPO"
-    tau: float = 0.4  # ≤ −1: every unlabelled task
+    tau: float = 0.4  # below −1: every unlabelled task
     top: float = 0.1  # share of the unlabelled groups
     warmup: int = 8  # visits
     match: bool = True  # False: all unlabelled tasks, from the start
