@@ -200,11 +200,11 @@ class _InTurn(Method):
         return self.each(lambda m: m.insert(part, before=before))
 
     def set(self, path: str, value: Any) -> Method:
-        """`advantage.scale` is a setting of every method, `1.advantage.scale` one of the second."""
+        """`advantage.scale` is a setting of every method that has it, `1.advantage.scale` one of the second."""
         head, _, rest = path.partition(".")
         children = list(self.children())
         if not head.isdigit():
-            return self.rebuilt([m.set(path, value) for m in children])
+            return self.rebuilt(_set(children, path, value))
         number = int(head)
         if number >= len(children):
             raise PodiumError(f"{path!r}: {self.name!r} has the methods 0 to {len(children) - 1}.")
@@ -351,3 +351,17 @@ class Alternate(_InTurn):
         inside[number] = self.methods[number].advance(inner, metrics)
         done = state["done"] + 1
         return {"phase": done // self.every % len(self.methods), "done": done, "inside": inside}
+
+
+def _set(methods: Sequence[Method], path: str, value: Any) -> list[Method]:
+    """The methods, with the setting changed in those that have it."""
+    new, refusals = [], []
+    for method in methods:
+        try:
+            new.append(method.set(path, value))
+        except PodiumError as refusal:
+            new.append(method)
+            refusals.append(refusal)
+    if len(refusals) == len(methods):
+        raise refusals[0]
+    return new

@@ -43,7 +43,7 @@ class Transitions(Memory):
 
     def replay(self, state: State, batch: Batch) -> Batch | None:
         rows: Batch | None = state["rows"]
-        count = len(batch) if self.count is None else self.count
+        count = int(batch.trained("rollout").sum()) if self.count is None else self.count
         if rows is None or not count:
             return None
         rows = rows.with_columns({})

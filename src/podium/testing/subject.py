@@ -80,7 +80,8 @@ def _of_memory(memory: Memory, batch: Batch) -> Columns:
         found |= {f"batch.{name}.{time}": torch.tensor([x]) for name, x in scalars.items()}
         again = memory.replay(state, seen)
         if again is not None:  # how many come back, with what credit and weight
-            credit = again["rollout.advantage"] * again["rollout.weight.replay"]
+            credit = again["rollout.weight.replay"]
+            credit = credit * again["rollout.advantage"] if "rollout.advantage" in again else credit
             found[f"batch.replayed.{time}"] = torch.tensor([len(again), float(credit.sum())], dtype=torch.float64)[None]
     return found
 
