@@ -19,7 +19,7 @@ def results(slug: str, inputs: Mapping[str, Any], **hyper: Any) -> Mapping[str, 
 
 
 def close(actual: Any, expected: Any, to: float = 5e-6) -> bool:
-    """Agreement to the digits that the card prints."""
+    """Agreement to the digits that are printed."""
     return torch.allclose(torch.as_tensor(actual).double(), torch.tensor(expected).double(), rtol=0.0, atol=to)
 
 
@@ -228,7 +228,7 @@ def test_riskpo_two_questions_of_three(credit: str, natural: bool, by_std: bool,
         norm_adv_by_std_in_grpo=by_std,
     )
     assert found["bundle_scores"][0].tolist() == [1, 0, 2]
-    assert close(found["advantage"], advantage, to=1.1e-5)  # the card's digits are cut, not rounded
+    assert close(found["advantage"], advantage, to=1.1e-5)  # the printed digits are cut, not rounded
 
 
 def test_think_rm_three_answers() -> None:

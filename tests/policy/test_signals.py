@@ -155,7 +155,7 @@ def given_rows(p: Tensor) -> Rows:
 
 
 def test_nucleus_entropy_leaves_the_crossing_token_out() -> None:
-    # The worked example of the card "siren" with p = 0.8.
+    # The worked example of SIREN with p = 0.8.
     p = torch.tensor(
         [[0.5, 0.25, 0.15, 0.1], [0.85, 0.05, 0.05, 0.05], [0.4, 0.3, 0.2, 0.1], [0.25] * 4, [0.7, 0.15, 0.1, 0.05]]
     )
