@@ -105,7 +105,7 @@ def report(given: argparse.Namespace, names: Sequence[str]) -> str:
     """The table as text; writes it and the figure."""
     import numpy as np
 
-    from podium.report.chart import Series, chart
+    from podium.report.chart import Series, chart, picture
     from podium.training.compare import interval
 
     found = {
@@ -140,23 +140,9 @@ def report(given: argparse.Namespace, names: Sequence[str]) -> str:
     table = "\n".join(lines)
     (given.out / "table.md").write_text(table + "\n")
     title = f"held-out pass@1, {given.world} {given.level}"
-    drawn = alone(chart(title, curves, x_label="tokens sampled and encoded"), list(found))
+    drawn = picture([chart(title, curves, x_label="tokens sampled and encoded")], curves)
     (given.out / f"{Path(sys.argv[0]).stem}.svg").write_text(drawn)
     return table
-
-
-def alone(drawn: str, names: Sequence[str]) -> str:
-    """A chart as a picture of its own, with its style and its legend inside."""
-    from podium.report.chart import COLOURS, HEIGHT, WIDTH
-
-    inside = drawn.partition(">")[2].partition("</svg>")[0]
-    style = "text{font:11px sans-serif;fill:#6b7280}.title{font-weight:600}.grid{stroke:#8884;stroke-width:.5}"
-    for number, name in enumerate(names):
-        x, y = 52 + 110 * (number % 3), HEIGHT + 14 + 16 * (number // 3)
-        inside += f'<rect x="{x}" y="{y - 8}" width="9" height="9" fill="{COLOURS[number % len(COLOURS)]}"/>'
-        inside += f'<text x="{x + 13}" y="{y}">{name}</text>'
-    size = f'viewBox="0 0 {WIDTH} {HEIGHT + 20 + 16 * -(-len(names) // 3)}"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}><style>{style}</style>{inside}</svg>\n'
 
 
 def main(names: Sequence[str] = METHODS, **defaults: Any) -> None:

@@ -14,9 +14,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 TASKS, N, ALLOWED = 4, 8, 1.05
@@ -121,37 +123,40 @@ def row(name: str, runs: Sequence[dict[str, Any]], memory_of_base: float) -> dic
     return {"method": name, **ratio, "memory": peak, "slow": ratio["seconds"] > ALLOWED and not more}
 
 
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    lines = ["| method | time | scored | sampled | memory | |", "| --- | --- | --- | --- | --- | --- |"]
+    for cells in sorted(rows, key=lambda row: row.get("seconds", float("inf"))):
+        if "refused" in cells:
+            lines.append(f"| {cells['method']} | | | | | not on these tasks |")
+            continue
+        numbers = " | ".join(f"{cells[k]:.2f}" for k in ("seconds", "scored", "sampled", "memory"))
+        lines.append(f"| {cells['method']} | {numbers} | {'over 5 %' if cells['slow'] else ''} |")
+    slow = sum(cells.get("slow", False) for cells in rows)
+    return "\n".join([*lines, f"\n{slow} of {len(rows)} take over 5 % more time without more passes."])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("methods", nargs="*")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--iterations", type=int, default=2)
-    parser.add_argument("--json", help="write the rows there too")
+    parser.add_argument("--json", help="write the rows there too, after each round")
     given = parser.parse_args()
     from podium import methods, policy
     from podium.training import loop, session  # noqa: F401  # so that the children find everything loaded
 
     loaded = policy.load("podium/tiny")
     policy.load = lambda *_, **__: loaded  # type: ignore[assignment]
-    names, found = given.methods or list(methods.CATALOGUE), {}
-    for _ in range(given.rounds):
-        for name in (BASE, *names):
+    names, found = (BASE, *(given.methods or methods.CATALOGUE)), {}
+    for number in range(given.rounds):
+        for name in names:
             found.setdefault(name, []).append(apart(partial(measure, name, given.iterations)))
-    usual = min(run["memory"] for run in found[BASE])
-    rows = [row(name, found[name], usual) for name in (BASE, *names)]
-    rows.sort(key=lambda row: row.get("seconds", float("inf")))
-    print("| method | time | scored | sampled | memory | |\n| --- | --- | --- | --- | --- | --- |")
-    for cells in rows:
-        if "refused" in cells:
-            print(f"| {cells['method']} | | | | | not on these tasks |")
-            continue
-        numbers = " | ".join(f"{cells[k]:.2f}" for k in ("seconds", "scored", "sampled", "memory"))
-        print(f"| {cells['method']} | {numbers} | {'over 5 %' if cells['slow'] else ''} |")
-    slow = sum(cells.get("slow", False) for cells in rows)
-    print(f"\n{slow} of {len(rows)} take over 5 % more time without more passes.")
-    if given.json:
-        with open(given.json, "w") as file:
-            json.dump(rows, file, indent=1)
+            print(f"round {number + 1} of {given.rounds}: {name}", end="\x1b[K\r", file=sys.stderr, flush=True)
+        usual = min(run["memory"] for run in found[BASE])
+        rows = [row(name, found[name], usual) for name in names]
+        if given.json:  # a long measurement may be stopped: what there is so far
+            Path(given.json).write_text(json.dumps(rows, indent=1))
+    print(table(rows))
 
 
 if __name__ == "__main__":

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from podium.cli import main
+from podium.core.errors import PodiumError
+from podium.training.config import Config
 from podium.training.session import resume, train
 from tests.policy import tiny
 from tests.training.test_session import numbers, small
@@ -87,6 +90,12 @@ def test_a_tokenizer_without_a_chat_template_is_said_and_used_as_it_is(capsys: C
         ('{"question": "1 + 1", "answer": "2"}\n{"question": "2 + 2"}\n', "line 2: none of the fields answer"),
         ('{"question": "1 + 1", "answer": "2"}\n{"question":\n', "line 2: not JSON"),
         ("", "has no rows"),
+        ('{"question": "1 + 1", "answer": null}\n', "line 1: the field 'answer' is null"),
+        ("[1, 2]\n", "line 1: a row must be a JSON object"),
+        (
+            '{"question": "1+1", "answer": "2"}\n',
+            "leaves no held-out tasks with held_out = 0.1: give the world test_file",
+        ),
     ],
 )
 def test_a_bad_file_of_questions(capsys: Capture, out: Path, tmp_path: Path, content: str, words: str) -> None:
@@ -113,15 +122,80 @@ def test_a_prompt_longer_than_the_context_is_named(capsys: Capture, out: Path, t
         (["--world", "smus"], "There is no world 'smus'. Did you mean 'sums'?"),
         (["--world", "sums", "--level", "9"], "sums has no level 9: its levels are 1, 2, 3, 4, 5."),
         (["grpp"], "There is no method 'grpp'. Did you mean 'grpo'"),
-        (["grpo", "--set", "tsks=3"], "has no setting 'tsks'"),
+        (["GRPO"], "There is no method 'GRPO'. Did you mean 'grpo'"),
+        (["grpo", "--set", "tsks=3"], "nor the run has a setting 'tsks'. Did you mean 'tasks'"),
+        (["grpo", "--set", "lr=1e-4"], "write optimizer.lr."),
+        (["grpo", "--set", "noise=0.1"], "write world.noise."),
+        (["grpo", "--set", "optimizer.lrr=1"], "Optimizer has no setting 'lrr'. Did you mean 'lr'?"),
+        (["grpo", "--set", "world.nose=1"], "has no setting 'nose'. Did you mean 'noise'?"),
+        (["grpo", "--set", "method=rloo"], "name the method by itself"),
         (["grpo", "--set", "tasks=0"], "Config.tasks = 0 is out of range"),
         (["grpo", "--with", "SamplerCorection"], "Did you mean 'SamplerCorrection'"),
         (["grpo", "--track", "wandbb"], "There is no tracker 'wandbb'. Did you mean 'wandb'?"),
         (["--config", "none.yaml"], "Cannot read 'none.yaml'"),
+        (["grpo", "--config", "none.yaml"], "--config has a method in it"),
     ],
 )
 def test_a_misspelt_name(capsys: Capture, out: Path, words: list[str], said: str) -> None:
     assert said in refused(capsys, out, *words)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("objective.PolicyGradient.clip=abc", "PolicyGradient.clip = 'abc' must be a Bounds (Clip, Target) or None."),
+        ("kl=abc", "KL.coefficient = 'abc' must be a number."),
+        ("n=2.5", "Sample.n = 2.5 must be a whole number."),
+        ("seed=abc", "Config.seed = 'abc' must be a whole number."),
+        ("max_tokens=0", "Config.max_tokens = 0 is out of range"),
+        ("lora=0", "Config.lora = 0 is out of range"),
+        ("checkpointing=abc", "Config.checkpointing = 'abc' must be true or false."),
+        ("optimizer.betas=[0.9]", "Optimizer.betas = (0.9,) must be a list of 2."),
+        ("optimizer=3", "Config.optimizer = 3 must be an Optimizer."),
+        ("dtype=float64", "Config.dtype = 'float64' is not one of 'float32', 'bfloat16'."),
+    ],
+)
+def test_a_value_of_the_wrong_kind(capsys: Capture, out: Path, change: str, said: str) -> None:
+    assert said in refused(capsys, out, "grpo", "--set", change)
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("raise RuntimeError('boom')", "could not be loaded: RuntimeError: boom."),
+        ("class Mine: pass", "Mine is neither a part nor a world"),
+        ("class Other: pass", "has no part or world named 'Mine'"),
+        ("class Mine(World): name = 'mine'", "The world Mine makes no tasks: define task(index, split)."),
+        ("class Mine(World):\n def __init__(self, a): pass", "could not be made: TypeError"),
+        ("class Mine(World):\n def task(self, i, split): return 'x'", "gives a str, not a Task."),
+        (
+            "class Mine(World):\n def task(self, i, split): return {}[i]",
+            "could not make its train task 0: KeyError: 0.",
+        ),
+    ],
+)
+def test_a_broken_world_of_one_s_own(capsys: Capture, out: Path, tmp_path: Path, code: str, said: str) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(f"from podium.worlds import World\n{code}\n")
+    assert said in refused(capsys, out, "--world", f"{file}:Mine")
+    assert "name the class in it too" in refused(capsys, out, "--world", str(file))
+
+
+@pytest.mark.parametrize("text", ["a: [", "- 1", "words"])
+def test_a_config_that_is_none_is_named(capsys: Capture, out: Path, tmp_path: Path, text: str) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(text)
+    assert refused(capsys, out, "--config", str(file)).startswith(f"Error: {file}: ")
+
+
+def test_settings_of_world_and_optimiser_change_a_config_too(out: Path, tmp_path: Path) -> None:
+    train(small(iterations=1), out=tmp_path / "first")
+    words = ["--set", "world.noise=0.25", "--set", "optimizer.lr=0.125", "--set", "advantage.scale=none"]
+    assert main(["train", "--config", str(tmp_path / "first/config.yaml"), *words, "--out", str(out), "--quiet"]) == 0
+    config = Config.from_yaml((out / "config.yaml").read_text())
+    assert config.world_settings is not None
+    assert (config.world_settings["noise"], config.optimizer.lr) == (0.25, 0.125)
+    assert config.method.set("advantage.scale", "none") == config.method
 
 
 # -- places --------------------------------------------------------------------------------------------------------
@@ -148,6 +222,81 @@ def test_a_resume_of_nothing(capsys: Capture, tmp_path: Path) -> None:
     assert "is not a run: it has no config.yaml" in capsys.readouterr().err
     assert main(["train", "--resume", str(tmp_path), "--set", "tasks=3"]) == 2
     assert "leave the other options away" in capsys.readouterr().err
+    assert main(["train", "dapo", "--resume", str(tmp_path)]) == 2
+    assert "leave the other options away" in capsys.readouterr().err
+
+
+def test_a_resume_of_a_finished_run_says_so_and_changes_nothing(capsys: Capture, tmp_path: Path) -> None:
+    train(small(iterations=1), out=tmp_path / "run")
+    before = numbers(tmp_path / "run")
+    assert main(["train", "--resume", str(tmp_path / "run")]) == 0
+    assert "The run was finished already" in capsys.readouterr().out
+    assert numbers(tmp_path / "run") == before
+
+
+def test_an_out_that_is_a_file(capsys: Capture, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    assert main(["train", "--world", "echo", "--iterations", "1", "--out", str(tmp_path / "file")]) == 2
+    assert "file is a file, not a directory. Choose another place with --out." in capsys.readouterr().err
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+# -- other commands ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("resume runs/x", "There is no command 'resume'. To go on with a run: podium train --resume RUN"),
+        ("grpo", "'grpo' is a method, not a command. To train with it: podium train grpo"),
+        ("trian", "There is no command 'trian'. Did you mean 'train'?"),
+        ("bench creidt", "There is no command 'creidt'. Did you mean 'credit'?"),
+        ("methods shwo", "There is no command 'shwo'. Did you mean 'show'?"),
+        ("worlds paly", "There is no command 'paly'. Did you mean 'play'?"),
+        ("lab lite-pppo", "There is no lab 'lite-pppo'. Did you mean 'lite-ppo'?"),
+        ("compare grpo", "A comparison needs at least two methods."),
+        ("compare grpo rloo --seeds 0", "seeds = 0: a comparison needs at least one."),
+        ("compare grpo rloo --set advantage.scale=none", "a method that you changed comes as a YAML file."),
+        ("compare grpo rloo --set seed=1", "A comparison sets 'seed' itself"),
+        ("compare grpo gigpo --world sums", "gigpo cannot run on sums"),
+    ],
+)
+def test_other_commands_are_refused_in_one_line_before_anything_is_trained(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(line.split()) == 2
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert captured.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_group_of_commands_alone_shows_its_help(capsys: Capture) -> None:
+    assert main(["bench"]) == 0
+    assert "credit" in capsys.readouterr().out
+
+
+# -- from Python ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"tsks": 3}, "Neither the run nor the world 'sums' has a setting 'tsks'. Did you mean 'tasks'"),
+        ({"n": 4}, "A setting of the method is given with it: podium.methods.get('grpo', n=…)."),
+        ({"tasks": "many"}, "Config.tasks = 'many' must be a number."),
+        ({"lr": None}, "Optimizer.lr = None must be a number."),
+        ({"world": 3}, "Config.world = 3 must be text or a World"),
+        ({"world": "smus"}, "There is no world 'smus'. Did you mean 'sums'?"),
+        ({"world": "sums", "level": 9}, "sums has no level 9"),
+        ({"model": "no/such/model"}, "There is no model directory no/such/model."),
+    ],
+)
+def test_the_same_mistakes_in_python(out: Path, settings: dict[str, object], said: str) -> None:
+    with pytest.raises(PodiumError, match=re.escape(said)):
+        train("grpo", out=out, **settings)  # type: ignore[arg-type]
+    assert not out.exists()
 
 
 def test_a_damaged_checkpoint_is_named_and_the_one_before_it_serves(capsys: Capture, tmp_path: Path) -> None:

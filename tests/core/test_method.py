@@ -193,7 +193,7 @@ def test_a_part_of_a_user_s_file_works_like_ours(user_file: str) -> None:
         ("{name: x, advantage: {'no.such.module:Part': {}}}", "Cannot import 'no.such.module'"),
         (
             "{name: x, advantage: {'podium.advantage:Normalise': {}}}",
-            "no part named 'Normalise'. Did you mean 'Normalize'",
+            "no part or world named 'Normalise'. Did you mean 'Normalize'",
         ),
     ],
 )
@@ -208,13 +208,17 @@ def test_a_user_s_file_that_does_not_load_says_why(tmp_path: Path) -> None:
     with pytest.raises(PodiumError, match="could not be loaded: ModuleNotFoundError: No module named 'no_such_thing'"):
         load_class(f"{path}:Part")
     path.write_text(USER_FILE)
-    with pytest.raises(PodiumError, match=r"no part named 'Centerd'. Did you mean 'Centred'"):
+    with pytest.raises(PodiumError, match=r"no part or world named 'Centerd'. Did you mean 'Centred'"):
         load_class(f"{path}:Centerd")
+
+
+class Loose(Advantage):
+    held: Any = None
 
 
 def test_a_setting_that_yaml_cannot_hold_is_refused() -> None:
     with pytest.raises(PodiumError, match="cannot be written to YAML"):
-        methods.grpo().set("objective.KL.coefficient", torch.ones(1)).to_yaml()
+        (methods.grpo() | Loose(torch.ones(1))).to_yaml()
 
 
 def test_a_description_names_stages_formulas_and_citation() -> None:

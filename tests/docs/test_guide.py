@@ -11,6 +11,7 @@ from tests.docs.blocks import blocks, run
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+WRITTEN = [page for page in PAGES if page.parent.name != "methods"]  # by hand
 
 
 def named(page: Path) -> str:
@@ -44,3 +45,37 @@ def test_an_estimator_of_your_own_takes_at_most_twenty_lines() -> None:
     page = (ROOT / "docs" / "guide" / "parts.md").read_text(encoding="utf-8")
     [mine] = [block for block in blocks(page) if block.title == "my_file.py"]
     assert len(mine.text.splitlines()) <= 20
+
+
+def headings(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    found = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in found}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_links_to_headings_lead_to_one(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text(encoding="utf-8")):
+        assert anchor in headings(page.parent / target if target else page), f"{named(page)}: {target}#{anchor}"
+
+
+def test_the_index_leads_to_every_page() -> None:
+    index = ROOT / "docs" / "index.md"
+    linked = re.findall(r"\]\(([^)#:]+)", index.read_text(encoding="utf-8"))
+    there = {(index.parent / target).resolve() for target in linked}
+    assert set(WRITTEN) - {index, ROOT / "README.md"} <= there
+
+
+COMMAND = re.compile(r"(?:python (benchmarks/[\w]+\.py|-m [\w.]+)|(examples/\w+\.py))")
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=named)
+def test_the_programs_that_a_page_names_are_there(page: Path) -> None:
+    for found in COMMAND.finditer(page.read_text(encoding="utf-8")):
+        place = (found[1] or found[2]).removeprefix("-m ")
+        if place.endswith(".py"):
+            assert (ROOT / place).is_file(), f"{named(page)} names {place}"
+        else:
+            places = [ROOT / root / place.replace(".", "/") for root in ("", "src")]
+            assert any(p.with_suffix(".py").is_file() or (p / "__main__.py").is_file() for p in places), place

@@ -88,3 +88,11 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says(seeds: int, tas
 def test_resampling_is_the_same_each_time() -> None:
     columns = np.random.default_rng(1).random((2, 5, 2))
     assert estimate(columns) == estimate(columns)
+
+
+def test_intervals_of_shares_stay_between_0_and_1() -> None:
+    few = Contrast(tallied({"a": 8}, {}), tallied({}, {"b": 8}), ks=(1, 8))
+    for name, (base, trained, _) in few.measures().items():
+        for found in (base, trained):
+            assert found.low >= 0.0, name
+            assert found.high <= (1.0 if name.startswith("pass@") else np.inf)

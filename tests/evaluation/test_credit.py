@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -11,12 +12,15 @@ import torch
 from podium import methods
 from podium.cli.app import main
 from podium.core.errors import PodiumError
-from podium.evaluation.agreement import correlation, error, expected, gradient, sign_errors, sums
+from podium.evaluation.agreement import correlation, error, expected, gradient, sign_errors, sums, variance
 from podium.evaluation.credit import Estimator, Score, _gradients, compare, credit, fitting, oracles, references, walked
-from podium.worlds import KeyDoor
+from podium.evaluation.resample import estimate
+from podium.worlds import KeyDoor, Lookup
+from podium.worlds.oracle import Oracle
 
 KNOWN = oracles(KeyDoor(level=2), 3, strength=0.5)
 SLIPPERY = oracles(KeyDoor(level=2, slip=0.2), 3, strength=0.5)
+ASKED = oracles(Lookup(level=2, cost=0.05), 3, strength=1.5)
 
 
 def scores(names: list[str], *, slip: float = 0.0, seeds: int = 12) -> dict[str, Score]:
@@ -39,6 +43,17 @@ def test_a_batch_has_the_structure_of_training() -> None:
     state, after = np.array(batch["turn.state"]), np.array(batch["turn.next_state"])
     assert (state[1:] == after[:-1])[goes_on.numpy()].all()
     assert set(after[batch["turn.reward"].numpy() == 1]) <= {"end"}
+
+
+def test_a_wrong_answer_ends_a_rollout_without_reward_and_turns_cost() -> None:
+    batch = walked(ASKED, 40, seed=0).batch
+    paid = batch.reduce(batch["turn.reward"], "turn", "rollout", "sum")
+    torch.testing.assert_close(paid, batch["rollout.reward"])
+    right, answers = batch["rollout.correct"], batch["rollout.answer"]
+    assert all(answers[i].startswith("answer: ") for i in right.nonzero().flatten())
+    assert any(answer.startswith("answer: ") for answer, won in zip(answers, right, strict=True) if not won)
+    turns = batch.reduce(torch.ones(batch.size("turn"), dtype=torch.float64), "turn", "rollout", "sum")
+    torch.testing.assert_close(paid[right], 1 - 0.05 * (turns[right] - 1))
 
 
 def test_the_same_seed_gives_the_same_rollouts_whatever_the_noise() -> None:
@@ -80,11 +95,12 @@ def test_averaging_over_shared_edges_leaves_the_gradient_of_a_table_as_it_is(pla
     assert salt["correlation"].mean > grpo["correlation"].mean  # only the credit of single steps gets better
 
 
-def test_the_estimated_gradient_averages_to_the_exact_one() -> None:
+@pytest.mark.parametrize("known", [SLIPPERY, ASKED])
+def test_the_estimated_gradient_averages_to_the_exact_one(known: list[Oracle]) -> None:
     rollouts = 20_000
-    sample = walked(SLIPPERY, rollouts, seed=0)
-    for made, known in zip(_gradients(SLIPPERY, sample, sample.exact, rollouts), SLIPPERY, strict=True):
-        exact = known.gradient.reshape(-1)
+    sample = walked(known, rollouts, seed=0)
+    for made, one in zip(_gradients(known, sample, sample.exact, rollouts), known, strict=True):
+        exact = one.gradient.reshape(-1)
         assert np.abs(made - exact).max() < 0.01
         assert made @ exact / np.sqrt((made @ made) * (exact @ exact)) > 0.99
 
@@ -99,7 +115,8 @@ def test_credit_is_the_advantage_times_the_weight_of_what_is_trained() -> None:
 
 
 def test_methods_that_read_words_or_a_model_are_left_out_with_the_reason() -> None:
-    fit, refused = fitting([methods.get(name) for name in ("grpo", "gigpo", "hgpo", "salt", "igpo")])
+    chosen = [methods.get(name) for name in ("grpo", "gigpo", "hgpo", "salt", "igpo")]
+    fit, refused = fitting(chosen, Lookup(level=1))
     assert [e.name for e in fit] == ["grpo", "gigpo", "hgpo", "salt"]
     assert "igpo: AnswerGain() needs" in refused["igpo"]
 
@@ -151,16 +168,63 @@ def test_the_expected_gradient_is_not_fooled_by_noise() -> None:
     assert np.isnan(expected(noisy[:2], exact).mean)
 
 
-def test_the_command_prints_a_table_and_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "sub" / "credit.html"
-    options = ["--level", "1", "--strength", "0.5", "--rollouts", "2,4", "--tasks", "2", "--seeds", "3"]
-    assert main(["bench", "credit", "grpo", "gigpo", *options, "--out", str(out)]) == 0
+def test_the_variance_is_that_between_batches_beside_the_mean_squared() -> None:
+    rng = np.random.default_rng(0)
+    noisy = 2.0 * np.eye(200)[0] + 0.3 * rng.standard_normal((400, 200))  # 200 · 0.09 beside 4
+    found = variance(noisy)
+    assert found.low < 200 * 0.09 / 4 < found.high
+    assert found.high / found.low < 1.2
+    assert variance(5.0 * noisy).mean == pytest.approx(found.mean)
+    assert np.isnan(variance(noisy - noisy.mean(0)).mean)  # nothing is left of the mean
+    assert np.isnan(variance(noisy[:2]).mean)
+
+
+def test_more_rollouts_have_less_variance_and_exact_values_the_least() -> None:
+    estimators = [Estimator(name, methods.get(name)) for name in ("grpo", "gigpo")] + references()[:1]
+    few, many = (
+        {s.name: s.measures["variance"].mean for s in compare(estimators, Lookup(level=2), strength=1.5, rollouts=n)}
+        for n in (4, 16)
+    )
+    assert all(many[name] < few[name] / 2 for name in few)
+    assert min(many, key=many.__getitem__) == "gae, exact values, lam 0"
+
+
+def test_a_draw_in_which_a_statistic_is_undefined_does_not_spoil_its_interval() -> None:
+    columns = np.array([[[1.0, 2.0], [0.0, 0.0]], [[1.0, 1.0], [0.0, 0.0]]])  # the second task never says anything
+    found = estimate(columns, lambda s: np.divide(s[:, 0], s[:, 1], out=np.full(len(s), np.nan), where=s[:, 1] > 0))
+    assert found.mean == pytest.approx(2 / 3)
+    assert found.low < found.mean < found.high
+
+
+OPTIONS = ["--level", "1", "--rollouts", "2,4", "--tasks", "2", "--seeds", "3"]
+
+
+def test_the_command_prints_tables_and_writes_a_page_and_figures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, svg = tmp_path / "sub" / "credit.html", tmp_path / "figures"
+    given = [*OPTIONS, "--strength", "1.5", "--out", str(out), "--svg", str(svg)]
+    assert main(["bench", "credit", "grpo", "gigpo", *given]) == 0
     printed = capsys.readouterr().out
-    assert "4 rollouts a task" in printed
+    for world in ("keydoor", "lookup"):
+        assert f"{world}, level 1, strength 1.5" in printed
+        figure = (svg / f"credit-{world}.svg").read_text()
+        assert ElementTree.fromstring(figure).tag.endswith("svg")
+        assert figure.count("<svg") == 1 + 4  # a picture of four charts
+        assert all(name in figure for name in ("grpo", "gigpo", "correlation", "sign errors", "variance"))
+        assert len(figure) < 60_000
     assert "gigpo" in printed
     page = out.read_text()
-    assert page.count("<svg") == 2
+    assert page.count("<svg") == 8
     assert "http://" not in page.replace("http://www.w3.org", "")
+
+
+def test_the_command_takes_one_world_and_its_dials(capsys: pytest.CaptureFixture[str]) -> None:
+    dials = ["--world", "lookup", "--set", "world.miss=1", "--set", "world.judge=true"]
+    assert main(["bench", "credit", "grpo", *OPTIONS, *dials]) == 0
+    printed = capsys.readouterr().out
+    assert "keydoor" not in printed
+    assert printed.count("lookup, level 1") == 6  # three policies, two numbers of rollouts
 
 
 @pytest.mark.parametrize(
@@ -169,7 +233,13 @@ def test_the_command_prints_a_table_and_writes_a_page(tmp_path: Path, capsys: py
         (["igpo"], "AnswerGain() needs"),
         (["--rollouts", "0"], "whole numbers from 1 on"),
         (["--strength", "much"], "must be numbers"),
-        (["--level", "9"], "no level 9"),
+        (["--level", "9"], "keydoor has no level 9"),
+        (["--world", "lookup", "--level", "5"], "lookup has no level 5: its levels are 1, 2, 3, 4"),
+        (["--world", "lokup"], "no world 'lokup'. Did you mean 'lookup'"),
+        (["--world", "keydoor,"], "no world ''"),
+        (["--world", "sums"], "exact values of the world 'sums' are not known: choose keydoor or lookup"),
+        (["--world", "lookup", "--set", "world.slip=0.1"], "'lookup' has no setting 'slip'"),
+        (["himac"], "several phases"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(

@@ -48,6 +48,7 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "arrol": {"detect": 8, "cold": 1},  # a third of an answer, and pruning from the second iteration on
     "cure": {"characters": 1},  # tokens are mostly single characters
     "deepsearch": {"width": 3, "max_depth": 6, "round_length": 1},
+    "deepsearch@rounds": {"width": 3, "max_depth": 6, "round_length": 1, "pool": 2},
     "archer": {"critic_epochs": 3, "warmup": 0},  # 50 and 20 take longer than a test may
     "archer@light": {},
     "dr-kernel": {"profiled": False},  # no embedded world runs kernels

@@ -15,15 +15,16 @@ from hypothesis import strategies as st
 from podium import Batch, PodiumError, methods, worlds
 from podium.core.build import Rollout, Turn
 from podium.objective.value_pairs import success_pairs
+from podium.policy import embed
 from podium.rollout import Allocated, Rounds, SecondWave, SolvedTasks
-from podium.rollout.budget import allocate, extra_rollouts, half_width, mass
+from podium.rollout.budget import allocate, expected_failures, extra_rollouts, half_width, mass
 from podium.rollout.examples import neighbours, similarity
-from podium.rollout.plan import Play, TaskRequest
+from podium.rollout.plan import Embed, Play, TaskRequest
 from podium.sampler.request import Sampling
 from podium.select.forecast import routing_score
 from podium.worlds import Task
 from tests.conformance.helpers import credited
-from tests.methods.catalogue import Wrong, lines, small
+from tests.methods.catalogue import Wrong, lines, small, tiny
 from tests.methods.support import short_run
 
 
@@ -175,6 +176,64 @@ def test_xrpo_tasks_that_only_fail_are_sampled_after_examples_that_resemble_them
     assert waves[1][0].train_context is not None
 
 
+def test_xrpo_an_embedder_says_which_questions_resemble_each_other() -> None:
+    solved = (("question 12", "one"), ("something else", "two"), ("far away", "three"))
+    places = {"question 0": (1.0, 0.0), "question 12": (0.0, 1.0), "something else": (0.8, 0.6), "far away": (0.6, 0.8)}
+    (plan,) = Rounds(n=6, first=2, examples=2, embedder="embedder").plans([request(0, batch__solved=solved)])
+    asked = plan.send(answered(next(plan), lambda *_: False))
+    assert [(e.text, e.role) for e in asked if isinstance(e, Embed)] == [(text, "embedder") for text in places]
+    (play,) = plan.send([list(places[e.text]) for e in asked])
+    assert "two" in play.context.above  # though it shares no word with the question
+    assert "three" in play.context.above
+    assert "one" not in play.context.above
+
+
+def test_xrpo_nothing_is_embedded_where_nothing_failed_or_nothing_is_solved() -> None:
+    strategy = Rounds(n=4, first=2, embedder="policy")
+    for known, right in (((("a", "b"),), True), ((), False)):
+        _, waves = played(strategy, [request(0, batch__solved=known)], lambda *_, right=right: right)
+        assert all(isinstance(play, Play) for wave in waves for play in wave)
+
+
+def test_xrpo_the_embedder_is_the_policy_or_a_model_of_its_own() -> None:
+    assert methods.get("xrpo@embedding").rollout.embedder == "policy"  # type: ignore[union-attr]
+    assert methods.get("xrpo@embedding").roles == ()
+    own = methods.xrpo(embedder="podium/tiny", pool="last")
+    assert [(role.name, role.source) for role in own.roles] == [("embedder", "podium/tiny")]
+    missing = own.with_(roles=()).check(("rollout.correct",))
+    assert any("asks 'embedder', which is no role of the method" in finding.message for finding in missing)
+
+
+@pytest.mark.parametrize("embedder", ["policy", "podium/tiny"])
+def test_xrpo_embeds_in_training_and_counts_what_that_costs(embedder: str) -> None:
+    world, settings = worlds.get("sums", level=2), {"iterations": 3, "tasks": 4, "seed": 1}
+    plain, embedded = (
+        lines(methods.xrpo(n=6, first=2, embedder=e), world, **settings)  # type: ignore[arg-type]
+        for e in (None, embedder)
+    )
+    seeded = [number for number, line in enumerate(embedded) if line["seeded"]]
+    assert seeded
+    assert embedded[seeded[0]]["tokens.encoded"] > plain[seeded[0]]["tokens.encoded"]
+
+
+@pytest.mark.parametrize("pool", ["mean", "last"])
+def test_embedded_texts_have_length_one_and_are_nearest_to_themselves(pool: str) -> None:
+    texts = [worlds.get("sums", level=2).task(number).prompt for number in range(3)]
+    vectors = embed(tiny(), [*texts, texts[0]], pool)
+    assert vectors.norm(dim=1).tolist() == pytest.approx([1.0] * 4, abs=1e-5)
+    assert torch.allclose(vectors[0], vectors[3], atol=1e-5)
+    assert float(vectors[0] @ vectors[1]) < 1 - 1e-6
+    long = embed(tiny(), ["1+1=2 " * 2000], pool)  # longer than the context
+    assert bool(long.isfinite().all())
+    with pytest.raises(PodiumError, match="cannot be embedded by 'first'"):
+        embed(tiny(), texts, "first")
+
+
+def test_xrpo_one_rollout_a_task_is_refused() -> None:
+    with pytest.raises(PodiumError, match=r"Rounds\.n = 1 is out of range \[2, inf\]"):
+        methods.xrpo(n=1)
+
+
 def test_xrpo_without_a_solved_neighbour_the_plain_prompt_is_sampled_again() -> None:
     rollouts, waves = played(Rounds(n=6, first=2), [request(0, batch__solved=())], lambda *_: False)
     assert waves[1][0].context is None
@@ -265,6 +324,11 @@ def test_v0_a_budget_below_one_rollout_a_task_is_refused_in_words() -> None:
         allocate(torch.full((4,), 0.5), 3, 1, 8)
     with pytest.raises(PodiumError, match=r"Allocated\.least = 4"):
         Allocated(n=2, least=4)
+
+
+def test_v0_no_rollouts_are_worth_nothing_even_of_a_task_that_is_always_solved() -> None:
+    p = torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64)
+    assert expected_failures(p, torch.zeros(3).double()).tolist() == [0.0, 0.0, 0.0]
 
 
 def test_v0_the_pair_loss_does_not_change_if_a_context_gains_a_constant_and_ignores_a_last_row_alone() -> None:

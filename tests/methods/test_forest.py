@@ -26,9 +26,10 @@ from podium.rollout.prune import survival, survivors
 from podium.rollout.search import Node, backed_up
 from podium.sampler.local import LocalSampler
 from podium.sampler.request import Sampling
-from podium.shape import TrainShared
+from podium.select import StillHard
+from podium.shape import CertaintyFactor, HoldToShortest, TrainShared
 from podium.training.driver import Driver, distinct
-from tests.methods.catalogue import lines, tiny
+from tests.methods.catalogue import lines, small, tiny
 from tests.methods.support import rewards
 
 SUMS = worlds.get("sums", level=2)
@@ -148,6 +149,14 @@ def test_the_value_of_a_node_is_the_mean_of_its_children_not_of_all_leaves() -> 
     found = NodeDifference()(batch)
     assert found["node.advantage"].tolist() == [-0.25, 0.5, -0.25, -0.5, 0.25]
     assert float(Forest.of(batch).mean(batch["rollout.reward"])[0]) == pytest.approx(2 / 3)
+
+
+def test_a_forest_of_empty_answers_has_values_and_no_segments() -> None:
+    rows = [Rollout(0, [Turn([])], columns={"reward": float(r), "index": r}) for r in range(2)]
+    batch = Batch.from_rollouts(planted(rows, [[], []]), dtype=torch.float64)
+    part = NodeDifference("std")
+    assert [len(x) for x in part(batch).values()] == [0, 0]
+    assert part.folded(batch)[1].tolist() == [0.5]
 
 
 @pytest.mark.parametrize(("scale", "unbiased"), [("none", True), ("std", False)])
@@ -271,6 +280,34 @@ def test_a_long_right_answer_is_held_to_the_short_one_after_what_they_share() ->
     assert own[3:].tolist() == pytest.approx([0.46291] * 7, abs=1e-5)
 
 
+def test_in_a_tree_what_a_long_and_a_short_right_answer_share_is_text_and_not_a_position() -> None:
+    """Two pairs fork at 4: the long answer shares 4 tokens with its own parent alone, and nothing with the shortest."""
+    parents, forks, lengths, outcome = [-1, 0, -1, 2], [0, 4, 0, 4], [10, 6, 9, 8], [1.0, 1.0, 1.0, 0.0]
+    rows = [
+        Rollout(0, [Turn([1] * size)], columns={"reward": r, "index": i})
+        for i, (size, r) in enumerate(zip(lengths, outcome, strict=True))
+    ]
+    batch = Batch.from_rollouts(planted(rows, paths(parents, forks, lengths), parents), dtype=torch.float64)
+    plain = methods.get("rose@tree").advantage(batch)["node.advantage"]  # type: ignore[misc]
+    batch = batch.with_columns({"token.advantage": batch.spread(plain, "node", "token")})
+    before = batch["token.advantage"].split(lengths)
+    after = HoldToShortest(1.0)(batch)["token.advantage"].split(lengths)
+    assert_close(after[0][:4], before[0][:4])
+    assert_close(after[0][4:], before[0][4:] - before[0][4:].abs() * (1 - 2 / 6))
+    assert_close(after[1], before[1])
+    assert_close(after[2], before[2] - before[2].abs() * (1 - 6 / 9))
+    assert_close(after[3], before[3])
+    by_position = PositionDifference(1.0)
+    lowered = by_position(batch)["token.advantage"] - by_position.replace(length_exponent=0.0)(batch)["token.advantage"]
+    assert not bool(lowered.split(lengths)[2][:4].any())  # the release takes the fork at 4 of another text for shared
+
+
+def test_the_length_counts_in_both_forms_of_rose() -> None:
+    assert methods.get("rose@tree", length_exponent=0.5).shape == (HoldToShortest(0.5),)
+    assert methods.get("rose@tree").shape == ()
+    assert methods.rose(length_exponent=0.5).advantage == PositionDifference(0.5)
+
+
 # -- ETTRL, TTRV -------------------------------------------------------------------------------------------------------
 
 
@@ -282,6 +319,14 @@ def test_with_equal_entropies_ettrl_changes_nothing_and_its_weights_have_the_mea
     assert_close(part(batch)["rollout.advantage"], batch["rollout.advantage"])
     mixed = batch.with_columns({"token.sampler.entropy": torch.tensor([0.4, 0.6, 1.0, 1.4, 0.7, 0.7])})
     assert float(part(mixed)["rollout.factor"].mean()) == pytest.approx(1.0)
+
+
+def test_the_weight_of_a_leaf_is_that_of_each_of_its_tokens() -> None:
+    entropy = torch.tensor([[0.4, 0.6], [1.0, 2.0]], dtype=torch.float64)
+    columns = {"token.sampler.entropy": entropy, "token.advantage": torch.tensor([[2.0, -1.0], [0.5, 3.0]])}
+    batch = Batch.from_padded(torch.ones(2, 2), [0, 0], columns)
+    found = CertaintyFactor(level="token")(batch)["token.advantage"]
+    assert found.tolist() == pytest.approx([1.5 * 2, 1.5 * -1, 0.5 * 0.5, 0.5 * 3])
 
 
 def test_ettrl_counts_its_leaves_and_their_cost() -> None:
@@ -452,3 +497,45 @@ def test_only_rarely_solved_tasks_are_kept_for_the_next_round() -> None:
     ]
     state = memory.observe(memory.initial(), Batch.from_rollouts(rows))
     assert memory.recall(state, ["a", "b", "c"])["group.solved"] == ((), ((7, 0),), ())
+
+
+def hard(rates: list[list[float]], phase: int, **settings: Any) -> list[int]:
+    """Which tasks a round may draw: by what was measured before each of the rounds."""
+    columns = {
+        "group.sweep.rates": torch.tensor(rates, dtype=torch.float64),
+        "batch.sweep.phase": torch.tensor([float(phase)]),
+        "group.number": torch.arange(len(rates)),
+    }
+    return StillHard(**settings)(columns).nonzero().reshape(-1).tolist()
+
+
+def test_a_round_measures_the_tasks_of_the_one_before_and_keeps_those_that_are_still_hard() -> None:
+    first = [[0.0, -1.0], [0.25, -1.0], [0.5, -1.0], [-1.0, -1.0], [-1.0, -1.0]]
+    assert hard(first, 0) == [3, 4]  # not measured yet
+    assert hard(first, 0, pool=4) == [3]
+    assert hard(first, 0, pool=3) == [0, 1]  # a quarter is hard enough
+    assert hard(first, 1, pool=3) == [0, 1]  # these are measured again, and no other
+    assert hard([[0.0, 0.75], [0.25, 0.0], [0.5, -1.0]], 1) == [1]
+    assert hard([[0.0, 0.75], [0.25, 1.0], [0.5, -1.0]], 1) == [0, 1]  # none is hard any more: all go on
+
+
+def test_a_task_is_measured_by_four_ordinary_rollouts() -> None:
+    known = {"group.sweep.rates": torch.tensor([0.0, -1.0]), "batch.sweep.phase": torch.tensor(1.0)}
+    (group,), driver = grown(Search(n=8, width=3, max_depth=6), known=known)
+    assert len(group) == 4
+    assert driver.spent[0] == sum(len(tokens(r)) for r in group)
+    (searched,), _ = grown(Search(n=2, width=2, max_depth=4), known=known | {"batch.sweep.phase": torch.tensor(0.0)})
+    assert sum(r.columns["purpose"] == int(Purpose.train) for r in searched) == 2
+
+
+def test_rounds_of_deepsearch_measure_before_they_train() -> None:
+    found = lines(small("deepsearch@rounds"), SUMS, iterations=5)
+    assert [line["sweep.phase"] for line in found] == [0, 0, 1, 1, 2]
+    assert [line["updates"] > 0 for line in found] == [False, True, False, True, False]
+
+
+def test_iterations_that_only_measure_belong_to_no_round_of_solved_texts() -> None:
+    rows = [Rollout("a", [Turn([7])], columns={"reward": 0.0, "correct": True, "index": 0})]
+    batch = Batch.from_rollouts(rows).with_columns({"group.keep": torch.tensor([False])})
+    memory = SolvedTexts(iterations=1, at_most=1.0)
+    assert memory.observe(memory.initial(), batch) == memory.initial()

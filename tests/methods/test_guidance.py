@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,19 +13,20 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from podium import Batch, Clock, PodiumError, Rollout, Turn, methods, worlds
+from podium import Batch, Clock, PodiumError, Rollout, Turn, methods
 from podium.core.batch import Origin, Purpose
+from podium.evaluation.diversity import Diversity
 from podium.keep import InjectTeachers
 from podium.objective import Shaped
 from podium.reward import GuidedBonus, RankTruncated, Rubric
 from podium.reward.rubric import score
-from podium.rollout import Guided, Rectified, StoredRollouts, Teachers
+from podium.rollout import Guided, Rectified, StoredRollouts
 from podium.rollout.plan import Ends, Play, Recite, Replay, Request, TaskRequest
 from podium.sampler.request import Sampling
 from podium.worlds import Sums
 from tests.conformance.helpers import differentiate
 from tests.conformance.plans import collected, made
-from tests.methods.catalogue import errors, finite, lines, small
+from tests.methods.catalogue import finite, lines, small
 from tests.methods.support import credit, rewards
 
 
@@ -48,6 +50,12 @@ def test_the_gradient_of_a_shaped_token_is_largest_where_its_probability_is_gamm
     gradient = slope([Shaped(0.1)], batch)[0]
     assert_close(-gradient * 99, 0.1 * p / (p + 0.1).square())
     assert int(gradient.abs().argmax()) == 9  # p = 0.1
+
+
+def test_a_token_that_is_all_but_impossible_still_has_its_own_probability() -> None:
+    logp = torch.tensor([[-10.0, -30.0, -60.0]], dtype=torch.float64)
+    batch = Batch.from_padded(torch.ones(1, 3), [0], {"token.now.logp": logp, "token.advantage": torch.ones_like(logp)})
+    assert_close(Shaped(0.1).loss(batch), -(logp.exp() / (logp.exp() + 0.1))[0], rtol=1e-12, atol=0)
 
 
 # -- AMPO --------------------------------------------------------------------------------------------------------------
@@ -82,6 +90,47 @@ def test_the_best_understood_teachers_replace_as_many_failures_with_reward_one()
         assert bool((after["rollout.reward"][4:][taken] == 1).all())
 
 
+def test_teachers_replace_failures_alone_where_they_come_even_so() -> None:
+    batch = beside_teachers([True, False, False, True], [0.9, 0.8, 0.7])
+    purpose = InjectTeachers(most=3, even_solved=1.0)(batch)["rollout.purpose"]
+    assert (purpose == Purpose.train).tolist() == [True, False, False, True, True, True, False]
+    assert (purpose == Purpose.replaced).tolist() == [False, True, True, False, False, False, False]
+    for solved in (beside_teachers([True, True], [0.9]), beside_teachers([True, False], [])):
+        assert_close(InjectTeachers(even_solved=1.0)(solved)["rollout.purpose"], solved["rollout.purpose"])
+
+
+def test_a_group_with_a_success_gets_teachers_with_the_given_probability() -> None:
+    groups, rows = 400, 3  # a success, a failure and a teacher in each
+    guided = torch.tensor([False, False, True]).repeat(groups)
+    columns = {
+        "rollout.guided": guided,
+        "rollout.correct": torch.tensor([True, False, False]).repeat(groups),
+        "rollout.purpose": torch.where(guided, int(Purpose.probe), int(Purpose.train)),
+        "rollout.format": torch.zeros(groups * rows, dtype=torch.float64),
+        InjectTeachers().needs[-1]: torch.full((groups * rows,), 0.5, dtype=torch.float64),
+    }
+    batch = rewards(*[[1.0, 0.0, 0.0]] * groups).with_columns(columns)
+    for probability in (0.0, 0.3, 1.0):
+        purpose = InjectTeachers(even_solved=probability)(batch)["rollout.purpose"]
+        share = float((purpose[guided] == Purpose.train).double().mean())
+        assert abs(share - probability) < 0.06
+        assert int((purpose == Purpose.train).sum()) == 2 * groups  # one comes, one goes
+
+
+def test_ampo_hybrid_asks_for_teachers_wherever_something_failed() -> None:
+    assert methods.ampo().rollout.when == "all wrong"
+    assert methods.get("ampo@hybrid").rollout.when == "some wrong"
+    assert methods.get("ampo@hybrid").keep[0].even_solved == 0.3
+    assert methods.get("ampo@always").keep[0].even_solved == 1.0
+    found = lines(small("ampo@always"), Sums(level=2), iterations=1, tasks=4)
+    assert finite(found)
+    assert found[0]["watched.guided"] > 0
+
+
+def test_a_single_rollout_has_no_advantage_in_ampo() -> None:
+    assert credit(methods.ampo().with_(reward=()), rewards([1.0])).tolist() == [0.0]
+
+
 def test_no_teacher_leaves_a_group_as_it_is() -> None:
     batch = beside_teachers([False, False], [])
     assert_close(InjectTeachers()(batch)["rollout.purpose"], batch["rollout.purpose"])
@@ -110,23 +159,6 @@ def test_teachers_from_a_file_are_found_by_the_name_of_the_task(tmp_path: Path) 
     file.write_text("\n".join(map(json.dumps, rows)))
     found = lines(methods.ampo(n=2, teachers=str(file)), world, iterations=1, tasks=3)
     assert found[0]["watched.guided"] > 0
-
-
-def test_a_teacher_file_of_another_world_is_refused_before_anything_is_sampled(tmp_path: Path) -> None:
-    file = tmp_path / "teachers.jsonl"
-    file.write_text(json.dumps({"task": "maths/17", "text": "answer: 3"}))
-    with pytest.raises(PodiumError, match=r"maths/17.*sums-5/train/0"):
-        lines(methods.ampo(n=2, teachers=str(file)), Sums(level=5))
-    file.write_text(json.dumps({"text": "answer: 3"}))
-    with pytest.raises(PodiumError, match="line 1"):
-        Teachers(str(file)).prepare(Sums(level=5))
-
-
-def test_tasks_without_a_teacher_are_counted(tmp_path: Path) -> None:
-    file = tmp_path / "teachers.jsonl"
-    file.write_text(json.dumps({"task": "sums-5/train/999", "text": "answer: 3"}))
-    found = lines(methods.ampo(n=2, teachers=str(file)), Sums(level=5), iterations=1)
-    assert found[0]["help.missing"] > 0
 
 
 # -- rubrics -----------------------------------------------------------------------------------------------------------
@@ -286,6 +318,35 @@ def test_own_tokens_before_the_cut_keep_the_clip_and_the_guides_get_the_shaped_l
     assert not Rectified().salvages([0.9, 0.8, 0.9], correct=False)  # no step is wrong
 
 
+def said(*texts: Sequence[int], task: str = "t") -> list[Rollout]:
+    return [Rollout(task, [Turn(tuple(ids))], columns={"index": i}) for i, ids in enumerate(texts)]
+
+
+def diversity(*rollouts: Rollout) -> float:
+    return float(Diversity()(Batch.from_rollouts(list(rollouts), dtype=torch.float64))["batch.diversity"])
+
+
+def test_diversity_is_one_less_the_mean_overlap_of_pairs_of_answers() -> None:
+    assert diversity(*said([1, 2], [2, 1, 1])) == 0  # the same tokens
+    assert diversity(*said([1, 2], [3])) == 1
+    assert diversity(*said([1, 2], [2, 3], [4])) == pytest.approx(1 - (1 / 3) / 3)
+    assert diversity(*said([], [], [1])) == pytest.approx(1 - 1 / 3)  # two empty ones are the same
+
+
+def test_diversity_is_a_mean_over_tasks_with_two_rollouts_that_count() -> None:
+    both = [*said([1], [1], task="a"), *said([1], [2], task="b"), *said([1], task="c")]
+    assert diversity(*both) == pytest.approx(0.5)
+    assert math.isnan(diversity(*said([1])))
+    spare = [Rollout(r.group, r.turns, columns={**r.columns, "purpose": int(Purpose.train)}) for r in said([1], [2])]
+    probe = Rollout("t", [Turn((1,))], columns={"index": 2, "purpose": int(Purpose.probe)})
+    assert diversity(*spare, probe) == 1
+
+
+def test_scope_reports_diversity() -> None:
+    (line,) = lines(small("scope"), Sums(level=3), iterations=1)
+    assert 0 <= line["diversity"] <= 1
+
+
 # -- ICPO --------------------------------------------------------------------------------------------------------------
 
 
@@ -382,6 +443,34 @@ def test_members_see_so_many_criteria_at_random_and_train_on_the_bare_question()
     assert shown == strategy.shown(5)
     assert all(set(play.context.hint.splitlines()) <= texts for play in plays if play.context)
     assert all(play.train_context == world.context for play in plays if play.context)
+
+
+def test_a_note_stands_below_the_criteria_and_nowhere_else() -> None:
+    strategy = methods.ruscarl(n=3, fade="none").set("rollout.note", "Do not speak of these.").rollout
+    world = Sums(level=3)
+    plays = next(strategy.plan(TaskRequest(world.task(0), 0, Sampling(), (0, 0, 0), world=world)))
+    assert [play.context.below if play.context else None for play in plays] == ["Do not speak of these."] * 2 + [None]
+
+
+def test_the_release_has_other_ways_to_fade_and_a_single_step_shows_everything() -> None:
+    def first(t: int, **settings: Any) -> float:
+        ratios: list[float] = methods.ruscarl(n=4, steps=101, **settings).at(Clock(t)).rollout.ratios()
+        return ratios[0]
+
+    assert first(25, fade="linear") == pytest.approx(0.75)
+    assert first(50, fade="power", power=2.0) == pytest.approx(0.25)
+    assert first(100, fade="none") == 1
+    assert first(500, fade="linear") == first(500, fade="power", power=2.0) == 0
+    for fade in ("sigmoid", "linear", "power", "none"):
+        assert methods.ruscarl(n=3, steps=1, fade=fade).at(Clock(9)).rollout.ratios() == [1.0, 0.5, 0.0]
+    assert methods.ruscarl(n=4, full=2, fade="none").rollout.ratios() == [1.0, 1.0, 0.0, 0.0]
+    with pytest.raises(PodiumError, match="fade = 'cosine' is not one of"):
+        methods.ruscarl(fade="cosine")
+
+
+def test_ruscarl_samples_from_the_likeliest_tokens_as_its_authors_do() -> None:
+    sampling = methods.ruscarl().rollout.sampling(Sampling(max_tokens=7))
+    assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.max_tokens) == (0.7, 0.8, 20, 7)
 
 
 # -- R³ ----------------------------------------------------------------------------------------------------------------
@@ -503,12 +592,3 @@ def test_the_newest_of_each_outcome_are_kept() -> None:
     found = memory.recall(state, ["t", "new"])
     assert [kept["text"] for kept in found["group.stored"][0]] == ["b True", "b False"]
     assert found["group.stored.mean"].tolist() == [0.5, 1.0]
-
-
-# -- needs -------------------------------------------------------------------------------------------------------------
-
-
-def test_methods_with_rubrics_or_steps_are_refused_where_there_are_none() -> None:
-    quest = worlds.get("keydoor")
-    for slug, said in (("rgr-grpo", "checklist"), ("ruscarl", "checklist"), ("scope", "goes wrong")):
-        assert any(said in message for message in errors(small(slug), quest)), slug

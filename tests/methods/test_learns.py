@@ -11,7 +11,7 @@ from podium import worlds
 from podium.methods.catalogue import CATALOGUE
 from tests.methods.catalogue import errors, lines, small
 
-ECHO = worlds.get("echo", level=2)
+ECHO, HARDER = worlds.get("echo", level=2), worlds.get("echo", level=3)
 # What is not meant to raise this reward: it learns from texts, from coins, or it is a measurement.
 ELSEWHERE = {"refine", "clip-bias-spurious", "invisible-leash"}
 # Those whose signal is weak or whose updates are many get more rollouts and smaller steps.
@@ -24,7 +24,7 @@ SHORT: Mapping[str, Mapping[str, float]] = {
     "siren": {"objective.EntropyTarget.coefficient": 2e-5},
 }
 WEAK = {
-    "drpo",
+    "copo",
     "implicit-prm",
     "remax",
     "riskpo",
@@ -33,16 +33,19 @@ WEAK = {
     "two-stage-negative",
     "d3s",
     "reinforce-plus-plus",
+    "rose",
 }
+# Those that sample below temperature 1 begin at 0.8 on level 2, which leaves little to learn.
+COOL = {"drpo", "grao", "qwenlong-aepo", "real", "rover"}
 SLUGS = [slug for slug in CATALOGUE if slug not in ELSEWHERE and not errors(small(slug), ECHO)]
 
 
 @pytest.mark.parametrize("slug", SLUGS)
 def test_the_share_of_right_answers_rises(slug: str) -> None:
-    method = small(slug, n=8)
+    method = small(slug, n=2 if slug == "seele" else 8)  # of which seele has four rounds
     for path, value in SHORT.get(slug, {}).items():
         method = method.set(path, value)
-    pace = MANY if slug == "siren" else GENTLE if slug in WEAK else BRISK
-    rates = [line["pass@1"] for line in lines(method, ECHO, **pace)]
+    pace = MANY if slug == "siren" else GENTLE if slug in WEAK | COOL else BRISK
+    rates = [line["pass@1"] for line in lines(method, HARDER if slug in COOL else ECHO, **pace)]
     before, after = sum(rates[:2]) / 2, sum(rates[-3:]) / 3
     assert after >= min(before + 0.1, 0.9), f"{slug} went from {before:.2f} to {after:.2f}"

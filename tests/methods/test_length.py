@@ -75,6 +75,8 @@ def test_merging_keeps_the_largest_changes_and_scales_them() -> None:
     assert merge_largest(base, tuned).flatten().tolist() == pytest.approx([0, -5.6, 0, 0, 0, 0, -4.9, 0])
     assert_close(merge_largest(base, tuned, keep=1.0, scale=1.0), tuned)
     assert float(merge_largest(torch.zeros(2), torch.tensor([0.1, 0.2]))[1]) == pytest.approx(0.14)  # at least one
+    alike = merge_largest(torch.zeros(4), torch.tensor([0.1, -0.2, 0.2, 0.2]), keep=0.5, scale=1.0)
+    assert alike.tolist() == pytest.approx([0.0, -0.2, 0.2, 0.0])  # of equal ones the first
     assert_close(merge_weights({"w": base}, {"w": tuned})["w"], merge_largest(base, tuned))
     with pytest.raises(PodiumError, match="different weights: v, w"):
         merge_weights({"w": base}, {"v": base})

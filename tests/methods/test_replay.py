@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import shutil
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from podium import Batch, Clock, methods, worlds
+from podium import Batch, Clock, PodiumError, methods, worlds
 from podium.core.memory import decode_state, encode_state
 from podium.keep import KeepVaried, PriorityReplay, SuccessReplay
 from podium.keep.replay import bar, subset_size, young
 from podium.objective import Apart, Updates
 from podium.objective.preference import preference_loss
+from podium.reward import Monitor
 from podium.reward.degenerate import garbled, repetitive
+from podium.select import PassRates
 from podium.shape import CentredKL
 from podium.store.run import RunDirectory
 from podium.training.loop import iterate
 from podium.training.run import Run
 from podium.training.session import configure, resume
+from podium.worlds import Feedback, Sums, Task
 from tests.conformance.helpers import credited, differentiate
 from tests.methods.catalogue import Laps, Wrong, lines, small
 from tests.methods.support import short_run
@@ -159,6 +164,75 @@ def test_skywork_groups_without_a_pair_are_in_no_mean() -> None:
     assert float(term(both)) == pytest.approx(math.log(2))
 
 
+class Scored(Sums):
+    """A reward model that likes long answers."""
+
+    provides = (*Sums.provides, "rollout.score")
+
+    def grade(self, task: Task, text: str, seed: int = 0) -> Feedback:
+        found = super().grade(task, text, seed)
+        return dataclasses.replace(found, info={**found.info, "score": float(len(text) % 5) - 2})
+
+
+def test_skywork_the_threshold_rises_when_what_is_watched_gets_worse() -> None:
+    monitor = Monitor("eval.hallucination", step=0.5, high=1.0, by=0.1)
+    state, levels = monitor.initial(), []
+    for value in (0.2, 0.25, 0.5, 0.4, 0.9, 1.5):
+        state = monitor.measured(state, {"iteration": 1, "eval.hallucination": value})
+        state = monitor.measured(state, {"iteration": 2, "reward": 0.0})  # not evaluated
+        levels.append(state["level"])
+    assert levels == [0.0, 0.0, 0.5, 0.5, 1.0, 1.0]
+    falling = monitor.replace(metric="eval.pass@1", worse="falls")
+    state = falling.measured(falling.initial(), {"eval.pass@1": 0.5})
+    assert falling.measured(state, {"eval.pass@1": 0.9})["level"] == 0.0
+    assert falling.measured(state, {"eval.pass@1": 0.1})["level"] == 0.5
+
+
+def test_skywork_accepts_fewer_scores_above_a_higher_threshold() -> None:
+    method = methods.skywork_r1v2(score="rollout.score", monitor="eval.hallucination", rule=0.0, format=0.0)
+    columns = {"rollout.score": torch.tensor([-1.0, 0.05, 0.3]), "rollout.answered": torch.ones(3)}
+    batch_ = Batch.from_rewards(torch.zeros(3), [0] * 3, columns)
+    accepted = [method.at(Clock(0, {"monitor.level": x})).reward[-1](batch_)["rollout.reward"] for x in (0.0, 0.1, 1.0)]
+    assert [x.tolist() for x in accepted] == [[0.0, 0.5, 0.5], [0.0, 0.0, 0.5], [0.0, 0.0, 0.0]]
+    with pytest.raises(PodiumError, match="name its column in score"):
+        methods.skywork_r1v2(monitor="eval.hallucination")
+
+
+def test_skywork_watches_its_evaluations_and_goes_on_after_a_kill(tmp_path: Path) -> None:
+    method = methods.skywork_r1v2(n=4, score="rollout.score", monitor="eval.entropy", step=0.25)
+    kept = {"checkpoint_every": 1, "keep_checkpoints": 9, "eval_every": 1, "lr": 1e-3, "iterations": 6}
+    found = short_run(method, tmp_path / "whole", world=Scored(level=2), **kept).metrics
+    rose = [b["eval.entropy"] > a["eval.entropy"] for a, b in pairwise(found)]
+    levels = [line["monitor.level"] for line in found[1:]]
+    assert levels == [0.25 * sum(rose[:number]) for number in range(6)]
+    assert any(rose[:-1])
+    shutil.copytree(tmp_path / "whole", tmp_path / "cut")
+    for later in RunDirectory(tmp_path / "cut").checkpoints()[3:]:
+        shutil.rmtree(later)
+    resume(tmp_path / "cut")
+    assert _numbers(tmp_path / "cut") == _numbers(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("name", ["eval.hallucination", "hallucination"])
+def test_a_number_that_no_run_measures_cannot_be_watched(name: str, tmp_path: Path) -> None:
+    method = methods.skywork_r1v2(n=2, score="rollout.score", monitor=name)
+    with pytest.raises(PodiumError, match=f"watches '{name}', which the run does not measure"):
+        short_run(method, tmp_path / "run", world=Scored(level=2), iterations=2, eval_every=1)
+
+
+def test_skywork_samples_the_tasks_that_had_an_advantage_in_an_earlier_run(tmp_path: Path) -> None:
+    world = worlds.get("sums", level=2)
+    short_run(methods.skywork_r1v2(n=4), tmp_path / "first", world=world, iterations=3, tasks=6)
+    rates = PassRates(source=str(tmp_path / "first")).initial()["rates"]
+    mixed = {task for task, visits in rates.items() if any(0 < x < 1 for x in visits)}
+    assert 0 < len(mixed) < len(rates)
+    method = methods.skywork_r1v2(n=2, source=str(tmp_path / "first"))
+    run = Run.make(configure(method, world=world, tasks=3, iterations=1))
+    assert {r.task.key for r in run.requests(run.begin(), 3)} <= mixed
+    nothing_known = {"group.pass_rate.mixed": torch.zeros(3)}
+    assert method.select(nothing_known).tolist() == [1.0, 1.0, 1.0]
+
+
 def test_skywork_the_stages_train_one_after_the_other(tmp_path: Path) -> None:
     from podium.core.phases import Phases
 
@@ -219,6 +293,14 @@ def test_spear_without_any_history_rewards_are_compared_with_their_own_mean() ->
     assert float(bar(torch.tensor([0.1, 0.2, 0.9, 0.4]), rewards)) == pytest.approx(0.3)  # between the middle ones
 
 
+def test_spear_a_reward_equal_to_the_median_is_no_win_in_double_precision_either() -> None:
+    (memory,) = methods.spear().memories
+    assert isinstance(memory, SuccessReplay)
+    state = {**memory.initial(), "means": [[0.1, 0.3], [0.7]]}
+    rows = Batch.from_rewards(torch.tensor([0.3, 0.30000001], dtype=torch.float64), [0, 0])
+    assert (memory.advantages(state, rows) > 0).tolist() == [False, True]
+
+
 def test_spear_old_baselines_are_popped_by_whole_steps() -> None:
     memory = SuccessReplay(baselines=3)
     state = memory.initial()
@@ -272,14 +354,15 @@ def test_spear_successes_are_replayed_in_training_in_steps_of_their_own(tmp_path
     assert all(line["replayed.tokens"] > 0 for line in again)
 
 
-@pytest.mark.parametrize("slug", ["spear", "skywork-r1v2"])
+@pytest.mark.parametrize("slug", ["spear", "skywork-r1v2", "spo"])
 def test_a_run_with_a_buffer_that_was_killed_resumes_to_the_bit(slug: str, tmp_path: Path) -> None:
     kept = {"checkpoint_every": 1, "keep_checkpoints": 9}
     if slug == "spear":
         spear_run(tmp_path / "whole", **kept)
     else:
-        world = worlds.get("sums", level=2)
-        short_run(methods.skywork_r1v2(n=4), tmp_path / "whole", world=world, iterations=5, **kept)
+        tree = methods.spo(n=4, branches=(2,), window=6, temperature=1.0, segments=3)
+        method = tree if slug == "spo" else methods.skywork_r1v2(n=4)
+        short_run(method, tmp_path / "whole", world=worlds.get("sums", level=2), iterations=5, **kept)
     shutil.copytree(tmp_path / "whole", tmp_path / "cut")
     for later in RunDirectory(tmp_path / "cut").checkpoints()[2:]:
         shutil.rmtree(later)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,14 @@ import torch
 from torch import Tensor
 
 from podium import Batch, PodiumError, methods, worlds
+from podium.core.batch import Purpose
 from podium.core.memory import Memory
 from podium.core.part import Select
 from podium.core.phases import Phases
 from podium.evaluation.saturation import post_saturation, saturation
+from podium.keep import DuplicateHard
 from podium.rollout.budget import mixed_probability
+from podium.sampler.request import Sampling
 from podium.select import (
     BetaBeliefs,
     ByDomain,
@@ -141,6 +145,13 @@ def test_vade_without_decay_counts_successes_and_failures() -> None:
     state = memory.observe(state, outcomes([0], torch.tensor([[False, False]])))
     assert memory.recall(state, [0, 1, 2])["group.belief.successes"].tolist() == [2, 3, 1]
     assert memory.recall(state, [0, 1, 2])["group.belief.failures"].tolist() == [4, 1, 1]
+
+
+def test_vade_rewards_between_right_and_wrong_count_as_shares() -> None:
+    memory = BetaBeliefs(of="rollout.reward")
+    batch = Batch.from_rewards(torch.tensor([0.25, 0.5, 1.0, 0.0]).double(), [0, 0, 0, 0])
+    known = memory.recall(memory.observe(memory.initial(), batch), [0])
+    assert (float(known["group.belief.successes"]), float(known["group.belief.failures"])) == (2.75, 3.25)
 
 
 def test_vade_takes_everything_where_as_many_are_wanted() -> None:
@@ -290,6 +301,42 @@ def test_rulereasoner_the_release_counts_a_domain_above_52_percent_as_solved() -
     assert released.deficits([seen], {})[0]["a"] == 0.0
 
 
+def test_rulereasoner_of_equal_domains_the_first_met_from_the_newest_batch_back_gets_the_place_left_over() -> None:
+    """As in the release, which walks back where it damps by age and forward where it does not."""
+    buffer = [{"a": (1.0, 1.0), "b": (1.0, 1.0)}, {"b": (1.0, 1.0), "a": (1.0, 1.0)}]
+    for decay, first in (("harmonic", "b"), ("geometric", "b"), ("none", "a")):
+        deficit, _ = DomainRewards(size=2, decay=decay).deficits(buffer, {})
+        weights = ByDomain().weights(torch.tensor(list(deficit.values()), dtype=torch.float64))
+        assert dict(zip(deficit, places(weights, 3).tolist(), strict=True))[first] == 2
+
+
+def test_rulereasoner_a_domain_with_too_few_tasks_repeats_them_and_the_metrics_count_it(
+    tmp_path: Path,
+) -> None:
+    columns = {
+        "group.domain.code": torch.tensor([0, 1, 1]),
+        "group.domain.deficit": torch.tensor([1.0, 0.0, 0.0]),
+        "group.visits": torch.zeros(3),
+        "group.random": chance(3),
+    }
+    assert ByDomain(temperature=0.1).choose(columns, 4).tolist()[:3] == [0, 0, 0]
+    rows = [{"question": f"{n} + 1", "answer": str(n + 1), "subject": "odd" if n else "even"} for n in range(3)]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    world = worlds.get("jsonl", file=str(file), test_file=str(file))
+    assert [world.task(n).domain for n in range(3)] == ["even", "odd", "odd"]
+    (line,) = lines(methods.rulereasoner(n=2), world, tasks=6, max_tokens=4)
+    assert line["groups"] == 6
+    assert line["groups.repeated"] == 3
+    with pytest.raises(PodiumError, match=r"the row has no field 'topic' \(domain_field\)"):
+        worlds.get("jsonl", file=str(file), domain_field="topic").task(0)
+
+
+def test_an_unknown_domain_is_refused_with_those_there_are() -> None:
+    with pytest.raises(PodiumError, match=r"Rules\.domain = 'paints' is not one of 'all', 'order', 'paint'"):
+        worlds.get("rules", domain="paints")
+
+
 def test_rulereasoner_a_domain_that_was_not_seen_lacks_everything_and_is_not_lost() -> None:
     memory = DomainRewards(variant="ewma", every=1)
     state = {**memory.initial(), "deficit": {"a": 0.1}}
@@ -431,6 +478,40 @@ def test_drive_of_one_phase_that_keeps_everything_is_grpo_on_its_tasks() -> None
     first, second = method.children()
     assert first.advantage == second.advantage
     assert first.objective == second.objective == methods.get("grpo", kl=0.0).with_(objective=first.objective).objective
+
+
+def test_drive_begins_by_imitating_solutions_where_asked_and_hard_tasks_twice() -> None:
+    method = methods.drive(supervised=2, first=1, keep=(2,), iterations=(1,), pool=2, first_n=4, n=4)
+    assert [child.name for child in method.children()] == ["imitate", "drive", "drive"]  # type: ignore[attr-defined]
+    found = lines(method, worlds.get("sums", level=2), iterations=3, tasks=4)
+    assert [line["phase"] for line in found] == [0, 0, 1]
+    assert all(line["loss.Likelihood"] > 0 for line in found[:2])
+    assert found[1]["loss.Likelihood"] != found[0]["loss.Likelihood"]
+    assert "loss.Likelihood" not in found[2]
+    assert any("written solutions" in f.message for f in method.check(("rollout.correct",)))
+    assert not methods.drive().check(("rollout.correct",))  # without that stage it needs none
+
+
+def test_drive_demonstrations_are_kept_by_how_hard_their_task_is() -> None:
+    given = torch.tensor([False, False, True, True] * 3)
+    columns = {
+        "rollout.correct": torch.tensor([False, False, True, True, True, False, True, True, True, True, True, True]),
+        "rollout.demonstration": given,
+        "rollout.purpose": torch.where(given, int(Purpose.demo), int(Purpose.train)),
+        "rollout.index": torch.arange(4).repeat(3),
+    }
+    batch = Batch.from_rewards(torch.zeros(12), [0] * 4 + [1] * 4 + [2] * 4, columns)
+    found = DuplicateHard()(batch)
+    assert found["rollout.imitated"].tolist() == [False, False, True, True, False, False, True, *[False] * 5]
+    assert found["group.hard"].tolist() == [1.0, 0.0, 0.0]
+
+
+def test_drive_answers_of_the_first_stage_have_less_room() -> None:
+    first, focus = methods.drive().children()  # type: ignore[attr-defined]
+    limit = Sampling(max_tokens=32)
+    assert first.rollout.sampling(limit).max_tokens == 24
+    assert focus.rollout.sampling(limit).max_tokens == 32
+    assert len(methods.drive(first=0).children()) == 1  # type: ignore[attr-defined]
 
 
 def test_drive_what_only_measures_is_not_trained() -> None:

@@ -319,8 +319,8 @@ def test_the_critic_s_value_of_a_first_turn_goes_to_gamma_times_that_of_the_seco
         update = update.with_columns({f"token.now.value[head={h}]": v for h, v in values.items()})
         slopes = torch.autograd.grad(loss(update), list(values.values()))
         values = {h: (v - 0.5 * s).detach().requires_grad_() for (h, v), s in zip(values.items(), slopes, strict=True)}
-    assert float(values[0][1]) == pytest.approx(0.95, abs=1e-3)  # Q of the first turn, at its last token
-    assert float(values[2][2]) == pytest.approx(1.0, abs=1e-3)  # V of the second, at its first
+    assert values[0][1].item() == pytest.approx(0.95, abs=1e-3)  # Q of the first turn, at its last token
+    assert values[2][2].item() == pytest.approx(1.0, abs=1e-3)  # V of the second, at its first
 
 
 def test_the_target_follows_the_critic_and_needs_one() -> None:

@@ -6,7 +6,9 @@ sequence, and the mean and variance of whitening), so those agree to 1e-7 only; 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,7 @@ from verl.trainer.config import AlgoConfig  # noqa: E402
 from verl.workers.config import ActorConfig  # noqa: E402
 from verl.workers.config.actor import PolicyLossConfig  # noqa: E402
 
+GUIDE = Path(__file__).parents[2] / "docs/guide/neighbours.md"
 COUNT_EPSILON = 1e-7  # where verl adds 1e-8 to a count
 SEEDS = range(5)
 
@@ -99,6 +102,20 @@ def test_dr_grpo_advantage(padded: Padded) -> None:
 def test_rloo_advantage(padded: Padded) -> None:
     theirs, _ = algos.compute_rloo_outcome_advantage(padded.outcome(), padded.mask, ids(padded))
     agree(credited(methods.get("rloo", kl=0.0), padded.batch()), theirs)
+
+
+def test_the_estimator_of_the_guide_is_one_of_verl_s(padded: Padded) -> None:
+    names: dict[str, Any] = {"Batch": Batch, "methods": methods}
+    [code] = [
+        code for code in re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL) if "def estimator" in code
+    ]
+    exec(code, names)
+    algos.ADV_ESTIMATOR_REGISTRY.pop("podium_rloo", None)
+    algos.register_adv_est("podium_rloo")(names["estimator"])
+    estimator = algos.get_adv_estimator_fn("podium_rloo")
+    given = {"token_level_rewards": padded.outcome(), "response_mask": padded.mask, "index": ids(padded)}
+    theirs, _ = algos.compute_rloo_outcome_advantage(**given)
+    agree(estimator(**given, config=None)[0] * padded.mask, theirs)
 
 
 def test_vectorised_rloo_gives_a_lone_rollout_nothing(padded: Padded) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
 import podium
-from podium.report.chart import Series, chart
+from podium.report.chart import Series, chart, picture
 from podium.report.compare import write_comparison
 from podium.report.page import write_report
 from podium.report.tree import forest
-from podium.training.compare import interval
+from podium.training.compare import interval, told
 
 SMALL = {"world": "echo", "level": 2, "tasks": 2, "eval_tasks": 8, "eval_every": 0, "lr": 3e-4}
 
@@ -34,6 +35,20 @@ def test_text_of_a_model_cannot_break_the_page() -> None:
 def test_values_that_are_not_numbers_are_left_out_of_a_chart() -> None:
     assert "nan" not in chart("x", [Series("x", [0, 1, 2], [1.0, float("nan"), 2.0])])
     assert chart("x", [Series("x", [0], [float("nan")])]) == ""
+
+
+def test_charts_become_one_picture_with_a_legend_that_any_viewer_reads() -> None:
+    curves = [
+        Series("<a>", [4, 8], [1.0, 2.0], [0.5, 1.0], [2.0, 4.0]),
+        Series("b", [4, 8], [3.0, 5.0], style="dashed"),
+    ]
+    charts = [chart(title, curves, log_x=True, log_y=title == "two") for title in ("one", "two", "three")]
+    drawn = ElementTree.fromstring(picture(charts, curves))
+    inside = [(svg.get("x"), svg.get("y")) for svg in drawn if svg.tag.endswith("svg")]
+    assert inside == [("0", "0"), ("380", "0"), ("0", "220")]
+    assert [text.text for text in drawn if text.tag.endswith("text")] == ["<a>", "b"]
+    powers = [text.text for text in drawn[2] if text.get("text-anchor") == "end"]
+    assert powers == ["0.5", "1", "2", "4", "8"]
 
 
 def test_compared_methods_see_the_same_tasks_and_the_same_noise(tmp_path: Path) -> None:
@@ -94,3 +109,8 @@ def test_a_tree_has_a_line_for_each_distinct_segment_and_says_what_it_is_worth()
     assert drawn.count("</svg>") == 1
     assert "value 0.5" in drawn
     assert forest([row(0, [0, 1], 1.0, 0)]) == ""  # nobody forks
+
+
+def test_one_seed_has_no_interval() -> None:
+    assert told([0.5]) == "–"
+    assert told([0.0, 0.0], "+") == "[+0.000, +0.000]"

@@ -239,6 +239,7 @@ def test_a_model_that_was_moved_is_found_again() -> None:
         torch.testing.assert_close(torch.tensor(one.logp), rescored(model, request, one).cpu(), atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.xfail(DEVICE == "cuda", reason="3e-3 on an H200 (docs/performance.md)", strict=False)
 @FAMILY
 def test_bfloat16_agrees_with_its_trainer(family: str) -> None:
     model = policy(family)
@@ -250,7 +251,7 @@ def test_bfloat16_agrees_with_its_trainer(family: str) -> None:
         for c in answers
     ]
     # On a CPU the trainer rounds more often than the kernels do.
-    assert float(torch.cat(gaps).mean()) < (5e-3 if DEVICE == "cuda" else 0.02)
+    assert float(torch.cat(gaps).mean()) < (1e-3 if DEVICE == "cuda" else 0.02)
 
 
 def test_a_gpu_without_kernels_says_so_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from podium import methods
+from podium.cli import main
 from podium.training.session import configure, train
 
 WORLD = """
@@ -53,3 +54,12 @@ def test_a_failing_world_is_counted_and_the_run_goes_on(tmp_path: Path, fault: s
     assert {row["failure"] for row in failed} == {reason}
     assert {row["reward"] for row in failed} == {0.0}
     assert sum(line.get("failures", 0) for line in result.metrics) == len(failed)
+    assert {line["failure"] for line in result.metrics if "failures" in line} == {reason}
+
+
+def test_the_command_says_why_a_world_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(WORLD.format(fault="raise RuntimeError('no verdict')"))
+    small = ["--iterations", "2", "--set", "tasks=2", "--set", "n=4", "--set", "eval_tasks=1"]
+    assert main(["train", "--world", f"{file}:Mine", *small, "--out", str(tmp_path / "run")]) == 0
+    assert capsys.readouterr().out.count("rollouts: the world raised RuntimeError: no verdict.") == 1

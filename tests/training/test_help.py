@@ -91,8 +91,8 @@ def test_what_is_remembered_of_tasks_that_come_again_survives_a_kill_to_the_bit(
     file.write_text("\n".join(map(json.dumps, rows)))
     world = Jsonl(file=str(file), test_file=str(file), instructions=False, solution_field="solution")
     few = {"tasks": 2, "max_tokens": 32, "eval_tasks": 1, "eval_samples": 1}
-    kept = {"checkpoint_every": 1, "keep_checkpoints": 4}
-    train(configure(small(slug), world=world, iterations=4, lr=3e-4, **few, **kept), out=tmp_path / "whole")
+    kept = {"checkpoint_every": 1, "keep_checkpoints": 3}
+    train(configure(small(slug), world=world, iterations=3, lr=3e-4, **few, **kept), out=tmp_path / "whole")
     shutil.copytree(tmp_path / "whole", tmp_path / "cut")
     for later in RunDirectory(tmp_path / "cut").checkpoints()[2:]:
         shutil.rmtree(later)

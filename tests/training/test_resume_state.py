@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from podium import Method, methods, worlds
+from podium import Method, PodiumError, methods, worlds
 from podium.store.run import RunDirectory
 from podium.training.session import configure, resume, train
-from tests.methods.catalogue import errors, fitting, small
+from podium.worlds import World
+from tests.methods.catalogue import NAMES, errors, fitting, small
 from tests.training.test_session import numbers, weights
 
 
@@ -21,13 +23,30 @@ def remembers(method: Method) -> bool:
     )
 
 
-STATEFUL = [slug for slug, e in methods.CATALOGUE.items() if e.kind == "method" and remembers(methods.get(slug))]
+def kinds(name: str) -> set[str]:
+    """What a method remembers by."""
+    return {type(memory).__name__ for memory in methods.get(name).memories}
+
+
+def fits(method: Method, world: World) -> bool:
+    """Whether the method can run there."""
+    with suppress(PodiumError):
+        for leaf in method.leaves():
+            if leaf.rollout is not None:
+                leaf.rollout.prepare(world)
+        return not errors(method, world)
+    return False
+
+
+PLAIN = [slug for slug, e in methods.CATALOGUE.items() if e.kind == "method" and remembers(methods.get(slug))]
+KNOWN = {kind for slug in PLAIN for kind in kinds(slug)}
+STATEFUL = [*PLAIN, *(name for name in NAMES if "@" in name and kinds(name) - KNOWN)]  # and presets of their own
 
 
 @pytest.mark.parametrize("slug", STATEFUL)
 def test_a_method_that_remembers_resumes_to_the_bit(slug: str, tmp_path: Path) -> None:
     method = small(slug)
-    world = next(w for w in (worlds.get("echo", level=3), fitting(method)) if w is not None and not errors(method, w))
+    world = next(w for w in (worlds.get("echo", level=3), fitting(method)) if w is not None and fits(method, w))
     few = {"tasks": 2, "max_tokens": 16, "eval_tasks": 1, "eval_samples": 1}
     kept = {"checkpoint_every": 1, "keep_checkpoints": 3}
     train(configure(method, world=world, iterations=3, lr=3e-4, **few, **kept), out=tmp_path / "whole")
@@ -38,3 +57,13 @@ def test_a_method_that_remembers_resumes_to_the_bit(slug: str, tmp_path: Path) -
     assert numbers(tmp_path / "cut") == numbers(tmp_path / "whole")
     whole, cut = weights(tmp_path / "whole"), weights(tmp_path / "cut")
     assert all((whole[k] == cut[k]).all() for k in whole)
+
+
+def test_the_memories_of_another_method_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    few = {"world": "sums", "tasks": 2, "max_tokens": 8, "eval_tasks": 1, "eval_samples": 1, "checkpoint_every": 1}
+    train(configure(methods.vade(n=2), iterations=1, **few), out=tmp_path / "run")
+    other = configure(methods.rulereasoner(n=2), iterations=2, **few)
+    (tmp_path / "run/config.yaml").write_text(other.to_yaml())
+    with pytest.raises(PodiumError, match=r"not written by rulereasoner: it remembers BetaBeliefs.*Put back") as no:
+        resume(tmp_path / "run")
+    assert "DomainRewards, PassRates" in str(no.value)

@@ -148,7 +148,7 @@ def test_two_processes_cannot_write_to_one_run(tmp_path: Path) -> None:
 
 
 def test_an_unknown_setting_of_the_world_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    with pytest.raises(podium.PodiumError, match="no setting 'nois'"):
+    with pytest.raises(podium.PodiumError, match=r"a setting 'nois'. Did you mean 'noise'"):
         train("grpo", **{**TINY, "nois": 0.1}, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,9 +15,12 @@ from podium.cli.app import main
 from podium.evaluation.ranking import auc
 from podium.select import ScoreHistory
 from podium.select.forecast import question
+from podium.store.run import RunDirectory
+from podium.training.session import resume
 from podium.training.value_model import contexts, fit
 from tests.methods.catalogue import lines
 from tests.methods.support import short_run
+from tests.training.test_session import numbers
 
 # Tasks of one kind are solved, those of the other are not: what a small model can tell from the prompt.
 EASY, HARD = "echo: {}", "multiply: {} by {}"
@@ -84,6 +88,16 @@ def test_methods_ask_the_value_model_before_they_sample(slug: str, value: Path, 
         assert sum(row["budget"] for row in rows) == sum(
             n * n for n in {row["group"]: row["budget"] for row in rows}.values()
         )
+
+
+def test_the_scores_that_a_value_model_reads_survive_a_kill(value: Path, tmp_path: Path) -> None:
+    settings = {"world": worlds.get("sums", level=2), "tasks": 2, "checkpoint_every": 1, "keep_checkpoints": 4}
+    short_run(methods.v0(n=4, value=str(value), support=4), tmp_path / "whole", iterations=3, **settings)
+    shutil.copytree(tmp_path / "whole", tmp_path / "cut")
+    for later in RunDirectory(tmp_path / "cut").checkpoints()[1:]:
+        shutil.rmtree(later)
+    resume(tmp_path / "cut")
+    assert numbers(tmp_path / "cut") == numbers(tmp_path / "whole")
 
 
 def test_a_role_without_a_head_is_refused_with_what_to_do() -> None:

@@ -302,3 +302,37 @@ def test_a_missing_package_is_named_with_its_extra() -> None:
 
     with pytest.raises(PodiumError, match=r"far: needs no_such_package_anywhere: pip install 'podium-rl\[far\]'"):
         Missing()
+
+
+class Failing(Toy):
+    """Answers while it is idle, and dies of the first game that it is to open."""
+
+    def ask(self, do: str, **request: Any) -> dict[str, Any]:
+        if do == "open":
+            self.kill()
+        return super().ask(do, **request)
+
+
+def test_a_game_that_finds_its_engine_dying_gets_another_one_once() -> None:
+    made: list[Toy] = []
+
+    class Once(Corridor):
+        def start(self, folder: str) -> Toy:
+            made.append(Toy() if made else Failing())
+            return made[-1]
+
+    (rollout,) = recited(Once(), "go")
+    assert len(made) == 2
+    assert rollout.columns["score"] == pytest.approx(1 / 3)
+
+    class Never(Corridor):
+        def start(self, folder: str) -> Toy:
+            made.append(Failing())
+            return made[-1]
+
+    made.clear()
+    world = Never()
+    with pytest.raises(PodiumError, match="has died"):
+        world.reset(world.task(0))
+    assert len(made) == 2
+    world.close()

@@ -101,7 +101,7 @@ def test_exact_grading_needs_no_package(tmp_path: Path) -> None:
         (b'{"question": "q", "answer": "1"}\n\n{"question": oops}\n', "line 3: not JSON"),
         (b'{"question": "q", "answer": "1"}\n[1, 2]\n', "line 2: a row must be a JSON object"),
         (b'{"question": "q", "answer": {"a": 1}}\n', "line 1: the field 'answer' holds a dict"),
-        (b'{"question": "q", "answer": null}\n', "line 1: the row has no field 'answer'"),
+        (b'{"question": "q", "answer": null}\n', "line 1: the field 'answer' is null"),
         (b'{"question": "q", "answer": " "}\n', "line 1: the answer is empty"),
         (b'{"question": "\xff", "answer": "1"}\n', "line 1: not UTF-8"),
         (b'{"text": "q"}\n', "it has text). Set prompt_field"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -125,7 +126,7 @@ class EndlessWalk(Walk):
 
 
 class Reward(Corridor):
-    reward: float = 0.0
+    reward: Any = 0.0
 
     def reset(self, task: Task, seed: int = 0) -> Episode:
         return RewardWalk(task, self.reward)

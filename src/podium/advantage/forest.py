@@ -15,7 +15,14 @@ from podium.core.partition import Partition
 from podium.core.schedule import Number
 from podium.core.signal import Signal
 
-__all__ = ["BoundaryDifference", "FinalBaseline", "NodeDifference", "PositionDifference"]
+__all__ = [
+    "BoundaryDifference",
+    "FinalBaseline",
+    "NodeDifference",
+    "PositionDifference",
+    "excess",
+    "shortest_right",
+]
 
 OLD = Signal("logp", of="old")
 
@@ -172,17 +179,29 @@ class PositionDifference(Advantage):
 
     def _excess(self, batch: Batch, place: Tensor, has: Tensor, length: Tensor) -> Tensor:
         """[token] by which share of |A| it is lowered."""
-        right = batch["rollout.reward"].abs() > 1e-6
-        groups = batch.by("rollout", "group", where=right)
-        row = torch.arange(len(length), device=length.device)
-        shortest = groups.max(row, groups.argmax(-length.to(batch.dtype), right)).clamp(min=0)
-        common = has & has[shortest] & (place <= torch.minimum(length, length[shortest])[:, None])
+        short = shortest_right(batch)
+        common = has & has[short] & (place <= torch.minimum(length, length[short])[:, None])
         shared = place.expand_as(has).where(common, 0).amax(1)
-        left = (length - shared).clamp(min=1).to(batch.dtype)
-        share = 1 - ((length[shortest] - shared).to(batch.dtype) / left).pow(float(self.length_exponent))
-        share = share.where(right & (row != shortest), 0).clamp(min=0)
-        later = batch.position("token", "rollout") >= batch.spread(shared, "rollout", "token")
-        return batch.spread(share, "rollout", "token").where(later, 0)
+        return excess(batch, short, shared, float(self.length_exponent))
+
+
+def shortest_right(batch: Batch) -> Tensor:
+    """[rollout] the row of the shortest rollout of its group with a reward that is not 0; the first of equals, and its
+    own where there is none."""
+    right, row = batch["rollout.reward"].abs() > 1e-6, torch.arange(len(batch), device=batch.device)
+    groups = batch.by("rollout", "group", where=right)
+    found = groups.max(row, groups.argmax(-batch.length(), right))
+    return found.where(groups.count() > 0, row)
+
+
+def excess(batch: Batch, shortest: Tensor, shared: Tensor, exponent: float) -> Tensor:
+    """[token] 1 − ((L_s − k) / (L − k))^λ after the k tokens that a right rollout shares with the shortest one."""
+    length, row = batch.length(), torch.arange(len(batch), device=batch.device)
+    left = (length - shared).clamp(min=1)
+    share = 1 - ((length[shortest] - shared).clamp(min=0) / left).pow(exponent)
+    share = share.where((batch["rollout.reward"].abs() > 1e-6) & (row != shortest), 0).clamp(min=0)
+    later = batch.position("token", "rollout") >= batch.spread(shared, "rollout", "token")
+    return batch.spread(share, "rollout", "token").where(later, 0)
 
 
 class FinalBaseline(Advantage):

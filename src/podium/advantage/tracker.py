@@ -11,7 +11,7 @@ from torch import Tensor
 from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
 from podium.core.errors import PodiumError, within
-from podium.core.memory import Memory, State, Table
+from podium.core.memory import Memory, State, Table, keys
 from podium.core.part import Columns, Need
 from podium.core.signal import Signal
 
@@ -100,7 +100,7 @@ class StoredResponses(Memory):
         return {"group.policy_shift": torch.zeros(len(tasks))}
 
     def revisit(self, state: State, batch: Batch) -> Batch | None:
-        stored = {task: state["responses"][task] for task in _names(batch) if task in state["responses"]}
+        stored = {task: state["responses"][task] for task in keys(batch["group.task"]) if task in state["responses"]}
         if not stored:
             return None
         rollouts = [
@@ -110,15 +110,15 @@ class StoredResponses(Memory):
         return Batch.from_rollouts(rollouts, dtype=batch.dtype).to(device=batch.device)
 
     def revisited(self, batch: Batch, scored: Batch) -> Columns:
-        shift = dict(zip(_names(scored), policy_shift(scored).tolist(), strict=True))
-        found = [shift.get(task, 0.0) for task in _names(batch)]
+        shift = dict(zip(keys(scored["group.task"]), policy_shift(scored).tolist(), strict=True))
+        found = [shift.get(task, 0.0) for task in keys(batch["group.task"])]
         return {"group.policy_shift": torch.tensor(found, dtype=batch.dtype, device=batch.device)}
 
     def observe(self, state: State, batch: Batch) -> State:
         # Of several rollouts of a task the one with the largest identity is kept, wherever it stands.
         identity, counted = batch.identity("rollout"), batch.by("rollout").enters()
         last = batch.by("rollout", "group.task").argmax(identity, counted)
-        group, names = batch.link("rollout", "group"), _names(batch)
+        group, names = batch.link("rollout", "group"), keys(batch["group.task"])
         turns, tokens = batch.partition("turn", "rollout"), batch.partition("token", "turn")
         ids, logp, contexts = batch["token.id"], batch[NOW], batch["turn.train_context"]
         new = {}
@@ -130,12 +130,6 @@ class StoredResponses(Memory):
                 for turn, at in zip(members, rows, strict=True)
             ]
         return {"responses": state["responses"] | new}
-
-
-def _names(batch: Batch) -> list[Any]:
-    """The tasks of the groups, as keys."""
-    tasks = batch["group.task"]
-    return tasks.tolist() if isinstance(tasks, Tensor) else list(tasks)
 
 
 class SuccessPrior(Memory):

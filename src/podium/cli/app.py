@@ -10,6 +10,7 @@ import typer
 
 from podium import __version__
 from podium.cli import bench, lab, methods, train, values, worlds
+from podium.cli.commands import RootCommands
 from podium.cli.console import error, line
 from podium.core.errors import PodiumError
 
@@ -19,7 +20,12 @@ __all__ = ["app", "main"]
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 INTERRUPTED = 130  # by Ctrl-C, as shells count
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, help="Reinforcement-learning post-training, as parts.")
+app = typer.Typer(
+    cls=RootCommands,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="Reinforcement-learning post-training, as parts.",
+)
 app.command()(train.train)
 app.command("eval")(train.evaluate)
 app.command()(train.compare)

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from podium.cli.commands import Commands
 from podium.cli.console import line, table
-from podium.cli.load import load
+from podium.cli.load import load, pair
 from podium.core.errors import PodiumError
+
+if TYPE_CHECKING:
+    from podium.worlds import World
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Measure estimators against the truth.", no_args_is_help=True)
+app = typer.Typer(cls=Commands, help="Measure estimators against the truth.", invoke_without_command=True)
 
 COMPARED = ("grpo", "rloo", "reinforce", "ppo")  # beside every method of the family `turns`
 
 
 @app.callback()
-def group() -> None:
-    """Keeps `podium bench credit` a command of its own, however many there are."""
+def group(context: typer.Context) -> None:
+    """Measure estimators against the truth."""
+    if context.invoked_subcommand is None:
+        line(context.get_help())
 
 
 @app.command()
@@ -28,53 +34,70 @@ def credit(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[METHOD]...", help="Methods; default: those of many turns.")
     ] = None,
-    level: Annotated[int, typer.Option(help="Of the world keydoor.")] = 3,
-    slip: Annotated[float, typer.Option(help="The chance that going leads elsewhere.")] = 0.0,
-    strength: Annotated[str, typer.Option(help="Of the policies; 0 is random.")] = "0.25,0.5,1",
+    world: Annotated[str, typer.Option(help="Worlds whose exact values are known.")] = "keydoor,lookup",
+    level: Annotated[int, typer.Option(help="Of the worlds.")] = 3,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", help="A dial of the world: world.slip=0.1, world.miss=0.3.")
+    ] = None,
+    strength: Annotated[
+        str | None, typer.Option(help="Of the policies; 0 is random. Default: three that fit the world.")
+    ] = None,
     rollouts: Annotated[str, typer.Option(help="How many of each task.")] = "8",
     tasks: Annotated[int, typer.Option(help="How many tasks.", min=1)] = 8,
     seeds: Annotated[int, typer.Option(help="How many batches.", min=1)] = 20,
     noise: Annotated[float, typer.Option(help="Standard deviation of the errors of the noisy values.", min=0)] = 0.1,
-    out: Annotated[Path | None, typer.Option(help="A file for tables and figure, as one HTML page.")] = None,
+    out: Annotated[Path | None, typer.Option(help="A file for tables and figures, as one HTML page.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="A folder for a figure a world: credit-WORLD.svg.")] = None,
 ) -> None:
-    """Hold the credit of each step against its exact advantage, in a world where that is known.
+    """Hold the credit of each step against its exact advantage, in worlds where that is known.
 
-    Policies of several strengths, as tables, walk through houses of keys and doors; every method credits the same
-    rollouts.
+    Policies of several strengths, as tables, walk through houses of keys and doors, and search for the answers of
+    questions; every method credits the same rollouts.
     """
-    from podium.evaluation.credit import Score, compare, fitting, references
+    from podium.evaluation.credit import STRENGTHS, Estimator, Score, compare, fitting, references
     from podium.methods.catalogue import CATALOGUE
-    from podium.report.credit import HEADER, NOTE, cells, heading, settings, write_credit
-    from podium.worlds import KeyDoor
+    from podium.report.credit import HEADER, NOTE, cells, heading, write_credit, write_figure
 
-    world = KeyDoor(level=level, slip=slip)
-    strengths = _numbers(strength, "--strength")
+    dials = {path.removeprefix("world."): value for path, value in map(pair, changes or [])}
+    known = [_exact(name.strip(), level=level, **dials) for name in dict.fromkeys(world.split(","))]
+    given = None if strength is None else _numbers(strength, "--strength")
     counts = [int(x) for x in _numbers(rollouts, "--rollouts")]
     chosen = names or [*COMPARED, *(slug for slug, entry in CATALOGUE.items() if entry.family == "turns")]
-    estimators, refused = fitting([load(name, ()) for name in chosen])
-    if names and refused:
-        raise PodiumError(next(iter(refused.values())))
-    scores: list[Score] = []
-    for value in strengths:
-        for count in counts:
-            found = compare(
-                [*estimators, *references(noise)],
-                world,
-                strength=value,
-                rollouts=count,
-                tasks=tasks,
-                seeds=seeds,
-            )
-            scores += found
-            line(heading(found[0]))
-            table(HEADER, [cells(score) for score in found])
-            line()
+    methods = [load(name, ()) for name in chosen]
+    fit: list[list[Estimator]] = []
+    for one in known:  # all of them, before anything is measured
+        estimators, refused = fitting(methods, one)
+        if names and refused:
+            raise PodiumError(next(iter(refused.values())))
+        fit.append([*estimators, *references(noise)])
+    scores: dict[str, list[Score]] = {}
+    for one, estimators in zip(known, fit, strict=True):
+        for value in given or STRENGTHS.get(one.name, STRENGTHS["keydoor"]):
+            for count in counts:
+                found = compare(estimators, one, strength=value, rollouts=count, tasks=tasks, seeds=seeds)
+                scores.setdefault(one.name, []).extend(found)
+                line(heading(found[0]))
+                table(HEADER, [cells(score) for score in found])
+                line()
     line(NOTE)
     for reason in refused.values():
         line(f"Left out: {reason}", style="yellow")
     if out is not None:
-        title = f"Credit on {world.family}, {len(settings(scores))} settings, {tasks} tasks, {seeds} seeds"
-        line(f"Figure: {write_credit(scores, out, title)}")
+        title = f"Credit on {' and '.join(scores)}, {tasks} tasks, {seeds} seeds"
+        line(f"Report: {write_credit([score for found in scores.values() for score in found], out, title)}")
+    if svg is not None:
+        for name, found in scores.items():
+            line(f"Figure: {write_figure(found, svg / f'credit-{name}.svg')}")
+
+
+def _exact(name: str, **settings: Any) -> World:
+    """The world of this name, if its exact values are known."""
+    from podium.worlds import EMBEDDED, World, get
+
+    if type(get(name)).dynamics is World.dynamics:
+        known = [one for one, kind in EMBEDDED.items() if kind.dynamics is not World.dynamics]
+        raise PodiumError(f"The exact values of the world {name!r} are not known: choose {' or '.join(known)}.")
+    return get(name, **settings)
 
 
 def _numbers(text: str, option: str) -> list[float]:

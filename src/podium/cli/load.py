@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
@@ -14,7 +14,9 @@ from podium.core.errors import PodiumError
 from podium.core.method import Method
 from podium.methods.catalogue import get
 
-__all__ = ["join", "load", "pair"]
+__all__ = ["apart", "join", "load", "pair", "read"]
+
+V = TypeVar("V")
 
 
 def load(name: str, changes: Sequence[str], parts: Sequence[str] = ()) -> Method:
@@ -27,7 +29,7 @@ def load(name: str, changes: Sequence[str], parts: Sequence[str] = ()) -> Method
             raise PodiumError(
                 f"--set {next(iter(arguments))}: a method from a file has no recipe; name a part's setting."
             )
-        method = _from_file(Path(name))
+        method = read(Path(name), Method.from_yaml)
     else:
         method = get(name, **arguments)
     method = join(method, parts)
@@ -46,13 +48,39 @@ def join(method: Method, parts: Sequence[str]) -> Method:
     return method
 
 
-def _from_file(path: Path) -> Method:
+def read(path: Path, make: Callable[[str], V]) -> V:
+    """What `make` makes of a file's text; every fault names the file."""
     try:
-        return Method.from_yaml(path.read_text(encoding="utf-8"))
+        return make(path.read_text(encoding="utf-8"))
     except OSError as problem:
         raise PodiumError(f"Cannot read {str(path)!r}: {problem.strerror}.") from problem
-    except yaml.YAMLError as problem:
-        raise PodiumError(f"{path} is not YAML: {' '.join(str(problem).split())}.") from problem
+    except UnicodeDecodeError as problem:
+        raise PodiumError(f"{path} is not UTF-8 text.") from problem
+    except PodiumError as problem:
+        raise PodiumError(f"{path}: {problem}") from problem
+
+
+def apart(changes: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], list[str]]:
+    """Changes as they were typed, by what they change: the run, the world (`world.noise=0.1`), the optimiser
+    (`optimizer.lr=3e-5`), and, as typed, the method."""
+    from podium.training.config import Config
+
+    run: dict[str, Any] = {}
+    world: dict[str, Any] = {}
+    optimizer: dict[str, Any] = {}
+    method: list[str] = []
+    for change in changes:
+        path, value = pair(change)
+        head, _, name = path.partition(".")
+        if path == "method":
+            raise PodiumError("--set method: name the method by itself, as in podium train dapo.")
+        if head in ("world", "optimizer") and name:
+            (world if head == "world" else optimizer)[name] = value
+        elif path in Config.field_names():
+            run[path] = value
+        else:
+            method.append(change)
+    return run, world, optimizer, method
 
 
 def pair(change: str) -> tuple[str, Any]:

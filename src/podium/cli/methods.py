@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
+from podium.cli.commands import MethodCommands
 from podium.cli.compare import advantages, one_group
 from podium.cli.console import line, table
 from podium.cli.load import load
@@ -24,17 +24,10 @@ from podium.methods.matrix import matrix as all_pairs
 __all__ = ["app"]
 
 
-class _Commands(TyperGroup):
-    """Says what to type to those who name a method where a command is expected."""
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args[0] not in self.commands and args[0].partition("@")[0] in CATALOGUE:
-            raise PodiumError(f"{args[0]!r} is a method, not a command. To see it: podium methods show {args[0]}")
-        return super().resolve_command(ctx, args)
-
-
 app = typer.Typer(
-    cls=_Commands, rich_markup_mode=None, help="The catalogue of methods: list, show, check, compare, combine them."
+    cls=MethodCommands,
+    rich_markup_mode=None,
+    help="The catalogue of methods: list, show, check, compare, combine them.",
 )
 
 Name = Annotated[str, typer.Argument(metavar="METHOD", help="A slug, slug@preset, or the path of a YAML file.")]

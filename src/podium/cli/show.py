@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
-
 from podium.cli.console import line
 from podium.core.method import Method
+from podium.core.value import opening
 from podium.docs import differences, needs, settings
 from podium.docs.reading import held
 from podium.methods.catalogue import Entry, get
@@ -41,7 +40,7 @@ def _stages(method: Method) -> None:
     _heading("Stages")
     for path, value in held(method):
         line(f"  {path.partition('.')[0]}: {type(value).__name__}", style="cyan")
-        line(f"    {(inspect.getdoc(value) or '').splitlines()[0]}")
+        line(f"    {opening(value)}")
         found = settings(value, path)
         width = max((len(s.path) for s in found), default=0)
         span = max((len(repr(s.value)) for s in found), default=0)

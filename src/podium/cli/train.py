@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Sequence
 from json import dumps
@@ -10,22 +11,24 @@ from typing import Annotated, Any
 
 import typer
 
-from podium.cli import contrast
+from podium.cli import contrast, curve
 from podium.cli.console import OUT, line, table
-from podium.cli.load import join, load, pair
-from podium.core.errors import PodiumError
+from podium.cli.load import apart, join, load, pair, read
+from podium.core.errors import PodiumError, nearest
 from podium.core.method import STAGES
+from podium.methods.catalogue import CATALOGUE
 
 __all__ = ["compare", "evaluate", "spread", "train"]
 
 NUMBERS = re.compile(r"\d+(,\d+)*,?")
+ALONE = {"--compare": "base", "--thinking": "auto"}  # what an option means without a word after it
 
 World = Annotated[
-    str | None, typer.Option(help="A world: echo, sums, countdown, rules, jsonl:FILE, gym:NAME, file.py:MyWorld.")
+    str | None, typer.Option(help="A world: sums, keydoor, jsonl:FILE, gym:NAME, file.py:MyWorld; see podium worlds.")
 ]
 Level = Annotated[int | None, typer.Option(help="How hard its tasks are.")]
 Model = Annotated[str | None, typer.Option(help="podium/tiny, a Hugging Face directory or name, or a GGUF file.")]
-Iterations = Annotated[int | None, typer.Option(help="Iterations of the training loop.")]
+Iterations = Annotated[int | None, typer.Option(help="Iterations of the training loop. [default: 60]")]
 Out = Annotated[Path | None, typer.Option(help="The run's directory.")]
 Changes = Annotated[
     list[str] | None,
@@ -40,8 +43,8 @@ Device = Annotated[str | None, typer.Option(help="cpu or cuda.")]
 
 def train(
     method: Annotated[
-        str, typer.Argument(help="A slug of the catalogue, slug@preset, or a YAML file of a method.")
-    ] = "grpo",
+        str | None, typer.Argument(help="A slug of the catalogue, slug@preset, A+B, or a YAML file. [default: grpo]")
+    ] = None,
     world: World = None,
     level: Level = None,
     model: Model = None,
@@ -59,6 +62,7 @@ def train(
     """Train a model. Without arguments: GRPO teaches podium/tiny to add, in about a minute on a laptop."""
     from podium.report.live import Live
     from podium.report.page import write_report
+    from podium.store.run import RunDirectory
     from podium.training import session
 
     typed = {"world": world, "model": model, "iterations": iterations, "seed": seed, "device": device}
@@ -68,11 +72,16 @@ def train(
     with Live(OUT) as live:
         progress = None if quiet else live
         if resume is not None:
-            if settings or changes or config or parts:
+            if method or settings or changes or config or parts:
                 raise PodiumError("--resume goes on with the run as it was configured: leave the other options away.")
+            done = len(RunDirectory(resume).metrics())
             result = session.resume(resume, progress=progress, track=track or ())
+            if result.finished and len(result.metrics) == done and not quiet:
+                line("The run was finished already: nothing was left to do.")
         else:
-            made = _config(config, method, settings, changes or [], parts or [])
+            if method and config:
+                raise PodiumError("--config has a method in it: leave the method's name away.")
+            made = _config(config, method or "grpo", settings, changes or [], parts or [])
             if not quiet:
                 line(f"{made.method.name}: {made.method.summary}")
                 line(f"{made.model} on {made.world}, {made.iterations} iterations of {made.tasks} tasks")
@@ -84,10 +93,12 @@ def train(
     if quiet:
         return
     if not result.finished:
-        line(f"Stopped. Go on with: podium train --resume {result.path}")
+        done = result.metrics[-1]["iteration"]
+        line(f"Stopped after iteration {done}. Go on with: podium train --resume {result.path}")
     first, last = result.evaluations[0], result.evaluations[-1]
-    when = "after" if result.finished else f"after iteration {last['iteration']}"
-    line(f"Held-out pass@1: {first['eval.pass@1']:.3f} before, {last['eval.pass@1']:.3f} {when}.", style="bold")
+    if last is not first:
+        when = "after" if result.finished else f"after iteration {last['iteration']}"
+        line(f"Held-out pass@1: {first['eval.pass@1']:.3f} before, {last['eval.pass@1']:.3f} {when}.", style="bold")
     line(f"Report: {page}")
     if result.finished:
         line(f"Next: podium eval {result.path} --k 1 8 64, or podium methods for what else there is to train with.")
@@ -98,29 +109,45 @@ def _config(
 ) -> Any:
     """A configuration from a file or from a method's name, with settings, `--with` parts and `--set` changes."""
     from podium.training.config import Config
-    from podium.training.session import configure
 
-    pairs = [pair(change) for change in changes]
-    outer = [(p, v) for p, v in pairs if p.partition(".")[0] in ("world", "optimizer") or p in Config.field_names()]
-    inner = [c for c, (p, v) in zip(changes, pairs, strict=True) if (p, v) not in outer]
-    for path, value in outer:
-        settings[path.partition(".")[2] or path] = value
+    run, world, optimizer, inner = apart(changes)
     if file is None:
-        return configure(load(method, inner, parts), **settings)
-    try:
-        config = Config.from_yaml(file.read_text(encoding="utf-8"))
-    except OSError as problem:
-        raise PodiumError(f"Cannot read {str(file)!r}: {problem.strerror}.") from problem
-    given = {k: settings.pop(k) for k in list(settings) if k in Config.field_names()}
-    if settings:
-        given["world_settings"] = {**(config.world_settings or {}), **settings}
-    config = config.replace(**given, method=join(config.method, parts))
-    for path, value in (pair(c) for c in inner):
+        _check_bare(method, inner)
+    config = Config(method=load(method, inner, parts)) if file is None else read(file, Config.from_yaml)
+    level = {"level": settings.pop("level")} if "level" in settings else {}
+    if level or world:
+        settings["world_settings"] = {**(config.world_settings or {}), **level, **world}
+    if optimizer:
+        settings["optimizer"] = config.optimizer.replace(**optimizer)
+    config = config.replace(**settings, **run)
+    if file is None:
+        return config
+    config = config.replace(method=join(config.method, parts))
+    for path, value in map(pair, inner):
         head = path.partition(".")[0]
         if head not in STAGES and not head.isdigit():  # a number names one of several methods in turn
             raise PodiumError(f"--set {path}: with --config, name a part's setting, such as advantage.scale.")
         config = config.replace(method=config.method.set(path, value))
     return config
+
+
+def _check_bare(method: str, changes: Sequence[str]) -> None:
+    """Refuse a name without a dot that is no setting of a recipe, with the nearest ones of the run too."""
+    from podium.training.config import Config, Optimizer
+    from podium.worlds import EMBEDDED
+
+    entry = None if "+" in method else CATALOGUE.get(method.partition("@")[0])
+    names = [path for path, _ in map(pair, changes) if "." not in path]
+    known = list(inspect.signature(entry.build).parameters) if entry else names
+    for name in names:
+        if name in known:
+            continue
+        if name in Optimizer.field_names():
+            raise PodiumError(f"--set {name}: write optimizer.{name}.")
+        if any(name in world.field_names() for world in EMBEDDED.values()):
+            raise PodiumError(f"--set {name}: write world.{name}.")
+        said = f"Neither the recipe {method!r} nor the run has a setting {name!r}."
+        raise PodiumError(f"{said} {nearest(name, [*known, *Config.field_names()])}")
 
 
 def evaluate(
@@ -137,10 +164,13 @@ def evaluate(
     compare: Annotated[
         str | None, typer.Option(help="A model or run to set it beside; alone: the model that the run started from.")
     ] = None,
+    thinking: Annotated[
+        str | None, typer.Option(help="Accuracy if thoughts are cut at these tokens: 0,16,64; alone: powers of two.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """Measure a model or a run on held-out tasks: pass@k, avg@k, maj@k, length, entropy, distinct right answers; or
-    beside another, what it has won and lost."""
+    beside another, what it has won and lost; or how its accuracy grows with thinking."""
     from podium.evaluation import session
 
     settings: dict[str, Any] = {path.removeprefix("world."): value for path, value in map(pair, changes or [])}
@@ -154,6 +184,14 @@ def evaluate(
         else:
             contrast.show(beside)
         return
+    if thinking is not None:
+        budgets = None if thinking == "auto" else _numbers([thinking], "--thinking 0,16,64")
+        points = session.thinking(target, budgets=budgets, samples=samples or 1, **settings)
+        if json:
+            line(dumps([point.as_dict() for point in points]))
+        else:
+            curve.show(points)
+        return
     found = session.evaluate(target, ks=_numbers(k or ["1", "8"]), samples=samples, **settings)
     if json:
         line(dumps({name: measured.as_dict() for name, measured in found.items()}))
@@ -166,23 +204,23 @@ def evaluate(
 
 def spread(arguments: Sequence[str]) -> list[str]:
     """What was typed, with `--k 1 8 64` as `--k 1 --k 8 --k 64`, an option that takes all the numbers after it, and
-    with the run's own base where `--compare` stands alone."""
+    with the run's own base where `--compare` stands alone, and all powers of two where `--thinking` does."""
     told: list[str] = []
     for number, word in enumerate(arguments):
         # A number goes on with the list if everything between it and its --k is a number too.
         more = NUMBERS.fullmatch(word) and told[-2:-1] == ["--k"] and arguments[number - 1] != "--k"
         told += ["--k", word] if more else [word]
         following = arguments[number + 1] if number + 1 < len(arguments) else "-"
-        if word == "--compare" and following.startswith("-"):
-            told.append("base")
+        if word in ALONE and following.startswith("-"):
+            told.append(ALONE[word])
     return told
 
 
-def _numbers(words: Sequence[str]) -> list[int]:
+def _numbers(words: Sequence[str], example: str = "--k 1 8 64") -> list[int]:
     """The numbers of `1`, `8,64`, …, each once."""
     for word in words:
         if NUMBERS.fullmatch(word) is None:
-            raise PodiumError(f"--k {word!r} is not a number: write --k 1 8 64.")
+            raise PodiumError(f"{example.split()[0]} {word!r} is not a number: write {example}.")
     return list(dict.fromkeys(int(n) for word in words for n in word.split(",") if n))
 
 
@@ -191,39 +229,42 @@ def compare(
     world: World = None,
     level: Level = None,
     model: Model = None,
-    iterations: Iterations = None,
+    iterations: Annotated[int, typer.Option(help="Iterations of the first method.")] = 100,
     seeds: Annotated[int, typer.Option(help="How many seeds each.")] = 5,
     n: Annotated[int, typer.Option(help="Rollouts a task, in all methods.")] = 8,
-    out: Out = None,
-    changes: Changes = None,
+    out: Annotated[Path, typer.Option(help="Where the runs and the report go.")] = Path("runs/compare"),
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", help="PATH=VALUE: world.noise=0.1, optimizer.lr=3e-4, tasks=32, …")
+    ] = None,
 ) -> None:
     """Train methods on the same tasks, random numbers and token budget, and report paired differences."""
     from podium.report.compare import write_comparison
-    from podium.training.compare import compare as run
-    from podium.training.compare import interval
+    from podium.training.compare import compare as train_all
+    from podium.training.compare import told
+    from podium.training.config import Optimizer
     from podium.training.session import Result
 
     typed = {"world": world, "model": model, "iterations": iterations, "level": level}
-    settings: dict[str, Any] = {key: v for key, v in typed.items() if v is not None}
-    settings |= {path.partition(".")[2] or path: value for path, value in map(pair, changes or [])}
+    run, dials, optimizer, others = apart(changes or [])
+    if others:
+        raise PodiumError(
+            f"--set {others[0]}: a comparison takes settings of the run (tasks=32), the world (world.noise=0.1) and "
+            "the optimiser (optimizer.lr=3e-5); a method that you changed comes as a YAML file."
+        )
+    settings: dict[str, Any] = {key: v for key, v in typed.items() if v is not None} | run
+    if dials:
+        settings["world_settings"] = dials
+    if optimizer:
+        settings["optimizer"] = Optimizer().replace(**optimizer)
 
     def progress(name: str, seed: int, result: Result) -> None:
         line(f"{name} seed {seed}: held-out pass@1 {result.evaluations[-1]['eval.pass@1']:.3f}")
 
-    found = run(
-        [load(m, []) for m in methods], seeds=seeds, n=n, out=out or Path("runs/compare"), progress=progress, **settings
-    )
+    found = train_all([load(m, []) for m in methods], seeds=seeds, n=n, out=out, progress=progress, **settings)
     rows = []
     for row in found.rows:
         mean = sum(row.differences) / len(row.differences)
-        rows.append(
-            [
-                row.name,
-                f"{row.mean:.3f}",
-                "[{:.3f}, {:.3f}]".format(*interval(row.finals)),
-                f"{mean:+.3f}",
-                "[{:+.3f}, {:+.3f}]".format(*interval(row.differences)),
-            ]
-        )
+        against = ["", ""] if row is found.rows[0] else [f"{mean:+.3f}", told(row.differences, "+")]
+        rows.append([row.name, f"{row.mean:.3f}", told(row.finals), *against])
     table(["method", "pass@1", "95 %", "difference", "95 % (paired)"], rows)
     line(f"Report: {write_comparison(found)}")

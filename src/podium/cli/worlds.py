@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
+from podium.cli.commands import Commands
 from podium.cli.console import line, table
 from podium.core.errors import PodiumError
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Worlds: where tasks come from.", invoke_without_command=True)
+app = typer.Typer(cls=Commands, help="Worlds: where tasks come from.", invoke_without_command=True)
 
 Name = Annotated[str, typer.Argument(help="A world: sums, jsonl:FILE, gym:NAME, textworld:NAME, file.py:MyWorld.")]
 

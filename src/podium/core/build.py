@@ -109,7 +109,9 @@ def _segmented(
     before = counts.cumsum(0) - counts
     batch = batch.with_level(level, number + batch.spread(before, "rollout", "token"))
     values = [dict(zip(row, each, strict=True)) for row in rows for each in zip(*row.values(), strict=True)]
-    return batch.with_columns({f"{level}.{k}": v for k, v in _collect(values, level, dtype).items()})
+    # Where all rollouts are empty nobody has a value, and yet the columns are there.
+    known = _collect(values, level, dtype) if values else {k: torch.zeros(0, dtype=dtype) for row in rows for k in row}
+    return batch.with_columns({f"{level}.{k}": v for k, v in known.items()})
 
 
 def _origins(turn: Turn, number: int) -> Sequence[Any]:

@@ -122,6 +122,7 @@ def _unmet(method: Method, have: set[str], signals: set[str]) -> Iterable[Findin
     # Memories read what the iteration has left behind.
     readers: list[Part | Memory] = [*method.parts(), *method.memories]
     have |= set(OF_TASKS)
+    said: set[str] = set()
     for part in readers:
         have = have if isinstance(part, Select) else have - set(OF_TASKS)
         probes = part.probes if isinstance(part, Part) else ()
@@ -148,8 +149,10 @@ def _unmet(method: Method, have: set[str], signals: set[str]) -> Iterable[Findin
                         "error",
                         f"{part!r} needs {need!r}, but the method has no role {need.of!r}: add Role({need.of!r}).",
                     )
-            elif need in ABILITIES and need not in have:
-                yield Finding("error", f"{part!r} needs {ABILITIES[need]}.")
+            elif (ability := ANNOTATIONS.get(need) or need) in ABILITIES and not {ability, need} & have:
+                if ability not in said:  # once, however many parts need it
+                    yield Finding("error", f"{part!r} needs {ABILITIES[ability]}.")
+                said.add(ability)
             elif not met(need, have):
                 remedy = REMEDIES.get(need.partition(".")[2]) or REMEDIES.get(need) or nearest(need, have)
                 yield Finding("error", f"{part!r} needs the column {need!r}, which nothing before it writes. {remedy}")
@@ -175,6 +178,11 @@ def _roles(method: Method, have: set[str]) -> Iterable[Finding]:
     named = {role.name for role in method.roles}
     for memory in (m for m in method.memories if m.reader and m.reader not in named):
         yield Finding("error", f"{memory!r} asks the role {memory.reader!r}, which the method does not have: add it.")
+    for name in () if method.rollout is None else method.rollout.roles_asked:
+        if name not in {"policy", *named}:
+            yield Finding(
+                "error", f"{method.rollout!r} asks {name!r}, which is no role of the method: add Role({name!r})."
+            )
     for role in method.roles:
         if role.source == "critic" and "critic" not in trained:
             yield Finding("error", f"{role!r} follows the critic, which the method does not train: add Role('critic').")

@@ -14,13 +14,18 @@ class PodiumError(ValueError):
 
 
 def nearest(name: str, options: Iterable[str]) -> str:
-    """A sentence that names what `name` was probably meant to be."""
+    """A sentence that names what `name` was probably meant to be, or else what there is."""
     known = sorted(set(options))
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    if close:
-        return "Did you mean " + " or ".join(repr(c) for c in close) + "?"
-    listed = ", ".join(known[:20]) + (", …" if len(known) > 20 else "")
-    return f"Known: {listed}." if known else "None are known."
+    if not known:
+        return "None are known."
+    return _meant(name, known) or f"Known: {', '.join(known[:20])}{', …' if len(known) > 20 else '.'}"
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    """A sentence that names what is spelt almost like `name`, whatever the case; empty where nothing is."""
+    spelt = {option.lower(): option for option in known}
+    close = difflib.get_close_matches(name.lower(), spelt, n=3, cutoff=0.5)
+    return "Did you mean " + " or ".join(repr(spelt[c]) for c in close) + "?" if close else ""
 
 
 def one_of(owner: object, field: str, options: Iterable[str]) -> None:
@@ -28,10 +33,8 @@ def one_of(owner: object, field: str, options: Iterable[str]) -> None:
     value = getattr(owner, field)
     options = list(options)
     if value not in options:
-        raise PodiumError(
-            f"{type(owner).__name__}.{field} = {value!r} is not one of {', '.join(map(repr, options))}. "
-            + nearest(str(value), options)
-        )
+        listed = f"{type(owner).__name__}.{field} = {value!r} is not one of {', '.join(map(repr, options))}."
+        raise PodiumError(f"{listed} {_meant(str(value), options)}".rstrip())
 
 
 def within(

@@ -17,9 +17,14 @@ from podium.core.errors import PodiumError
 from podium.core.part import Columns, Need
 from podium.core.value import Value
 
-__all__ = ["Memory", "State", "Table", "decode_state", "encode_state"]
+__all__ = ["Memory", "State", "Table", "decode_state", "encode_state", "keys"]
 
 State = dict[str, Any]
+
+
+def keys(tasks: Sequence[Any] | Tensor) -> list[Any]:
+    """The names of tasks, as keys of a dictionary."""
+    return tasks.tolist() if isinstance(tasks, Tensor) else list(tasks)
 
 
 class Memory(Value):
@@ -48,6 +53,10 @@ class Memory(Value):
     def observe(self, state: State, batch: Batch) -> State:
         """The state after the iteration in which `batch` was trained. Must not depend on the order of its rows."""
         raise NotImplementedError
+
+    def measured(self, state: State, values: Mapping[str, Any]) -> State:
+        """The state once the numbers of an iteration are known: its metrics, and `eval.NAME` if it was evaluated."""
+        return state
 
     def replay(self, state: State, batch: Batch) -> Batch | None:
         """Rollouts kept from earlier iterations that are trained beside `batch`, with their credit."""
@@ -88,14 +97,12 @@ class Table:
 
     def read(self, tasks: Sequence[Any] | Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
         """[task, column] the rows of these tasks, the default where a task is new."""
-        names = tasks.tolist() if isinstance(tasks, Tensor) else tasks
-        rows = [self.rows.get(t, self.default) for t in names]
+        rows = [self.rows.get(t, self.default) for t in keys(tasks)]
         return torch.tensor(rows, dtype=dtype) if rows else torch.zeros(0, len(self.default), dtype=dtype)
 
     def write(self, tasks: Sequence[Any] | Tensor, values: Tensor) -> Table:
         """A table in which these tasks have new rows; of a task that appears twice the last row counts."""
-        names = tasks.tolist() if isinstance(tasks, Tensor) else tasks
-        new = {t: tuple(row) for t, row in zip(names, values.tolist(), strict=True)}
+        new = {t: tuple(row) for t, row in zip(keys(tasks), values.tolist(), strict=True)}
         return Table(self.rows | new, self.default)
 
     def __eq__(self, other: object) -> bool:

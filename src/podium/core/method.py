@@ -9,7 +9,7 @@ from podium.core import serial
 from podium.core.errors import PodiumError, nearest, within
 from podium.core.memory import Memory, State
 from podium.core.part import Advantage, Keep, Metric, Part, Reward, Select, Shape, Strategy
-from podium.core.value import Clock, Value
+from podium.core.value import Clock, Value, opening
 from podium.objective.term import Term
 from podium.objective.updates import Updates
 
@@ -149,8 +149,8 @@ class Method(Value):
         if self.citation:
             lines.append(f"  {self.citation}")
         for part in self.parts():
-            formula = (type(part).__doc__ or "").strip().splitlines()
-            lines += [f"  {part.stage:<10} {part!r}", f"  {'':<10}   {formula[0]}" if formula else ""]
+            formula = opening(part)
+            lines += [f"  {part.stage:<10} {part!r}", f"  {'':<10}   {formula}" if formula else ""]
         for memory in self.memories:
             lines.append(f"  {'memory':<10} {memory!r}")
         for role in self.roles:

@@ -138,8 +138,15 @@ class Strategy(Part):
 
     stage = "rollout"
 
-    def prepare(self, world: Any = None) -> None:
-        """Look at what the plans will read, so that what is wrong with it is said before anything is sampled."""
+    @property
+    def roles_asked(self) -> tuple[str, ...]:
+        """Roles that its plans ask something of; the policy is always there."""
+        return ()
+
+    def prepare(self, world: Any = None) -> tuple[str, ...]:
+        """Look at what the plans will read: what is wrong with it is said before anything is sampled. Returns what a
+        user should know of it."""
+        return ()
 
     def plan(self, task: Any) -> Any:
         """A generator of waves of requests that returns the rollouts of one task."""

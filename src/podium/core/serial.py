@@ -36,8 +36,11 @@ def from_yaml(text: str) -> Any:
     """Plain data from YAML text."""
     try:
         return yaml.load(text, _Loader)
+    except yaml.MarkedYAMLError as error:
+        place = f" (line {error.problem_mark.line + 1})" if error.problem_mark else ""
+        raise PodiumError(f"This is not YAML: {error.problem}{place}.") from error
     except yaml.YAMLError as error:
-        raise PodiumError(f"This is not YAML: {error}") from error
+        raise PodiumError(f"This is not YAML: {' '.join(str(error).split())}.") from error
 
 
 def to_yaml(value: Value) -> str:
@@ -144,8 +147,10 @@ def load_class(name: str) -> type[Value]:
     module = _load_file(source) if source.endswith(".py") else _import(source)
     found = getattr(module, attribute, None)
     if not (isinstance(found, type) and issubclass(found, Value)):
+        if isinstance(found, type):
+            raise PodiumError(f"{name} is neither a part nor a world: derive it from one of Podium's classes.")
         options = [k for k, v in vars(module).items() if isinstance(v, type) and issubclass(v, Value)]
-        raise PodiumError(f"{source} has no part named {attribute!r}. {nearest(attribute, options)}")
+        raise PodiumError(f"{source} has no part or world named {attribute!r}. {nearest(attribute, options)}")
     return found
 
 

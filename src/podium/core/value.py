@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, dataclass_transform
 
 from podium.core.errors import PodiumError, nearest
+from podium.core.kinds import check_kinds
 
-__all__ = ["REGISTRY", "Clock", "Value"]
+__all__ = ["REGISTRY", "Clock", "Value", "opening"]
 
 # Every public value class of Podium by name: what YAML may mention without an import path.
 REGISTRY: dict[str, type[Value]] = {}
@@ -73,6 +75,18 @@ class Value:
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
+def opening(value: Value) -> str:
+    """How the documentation of a value begins, as one line: up to the first line that ends a sentence."""
+    found: list[str] = []
+    for line in (inspect.getdoc(value) or "").splitlines():
+        if not line:
+            break
+        found.append(line.strip())
+        if line.endswith((".", ":")):
+            break
+    return " ".join(found)
+
+
 def _check_known(cls: type[Value], names: Iterable[str]) -> None:
     known = cls.field_names()
     for name in names:
@@ -81,12 +95,19 @@ def _check_known(cls: type[Value], names: Iterable[str]) -> None:
 
 
 def _careful(init: Callable[..., None]) -> Callable[..., None]:
-    """The constructor of a dataclass, with the nearest name for a misspelt field, and lists kept as tuples."""
+    """The constructor of a dataclass, with the nearest name for a misspelt field, lists kept as tuples, and no value of
+    a wrong kind."""
 
     @functools.wraps(init)
     def checked(self: Value, *args: Any, **kwargs: Any) -> None:
         _check_known(type(self), kwargs)
-        init(self, *map(_frozen, args), **{name: _frozen(value) for name, value in kwargs.items()})
+        given = [*self.field_names()[: len(args)], *kwargs]
+        try:
+            init(self, *map(_frozen, args), **{name: _frozen(value) for name, value in kwargs.items()})
+        except (TypeError, AttributeError):  # a check of its own may have stumbled over a wrong kind
+            check_kinds(self, [name for name in given if name in vars(self)])
+            raise
+        check_kinds(self, given)
 
     return checked
 

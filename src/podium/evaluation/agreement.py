@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from podium.evaluation.resample import Array, Measure, estimate, student
 from podium.worlds.oracle import Index
 
-__all__ = ["STATISTICS", "ahead", "correlation", "error", "expected", "gradient", "measured", "sign_errors", "sums"]
+__all__ = [
+    *("STATISTICS", "ahead", "correlation", "error", "expected", "gradient", "measured", "sign_errors", "sums"),
+    "variance",
+]
 
 # The columns of sums: x is the estimate, y the exact advantage, g and h the gradients that they make.
 COUNT, X, Y, XX, YY, XY, WRONG, MASS, GG, HH, GH = range(11)
@@ -69,27 +74,51 @@ def ahead(columns: Array, first: Array, name: str) -> Measure:
 def expected(gradients: Array, exact: Array) -> Measure:
     """The cosine between the mean gradient over endlessly many groups and the exact one: 1 is unbiased up to scale.
 
-    `gradients` are [seed, parameter]. The squared length of the mean is estimated from products of different seeds,
-    which noise does not lengthen; the interval is the jackknife's over seeds.
+    `gradients` are [seed, parameter]; the interval is the jackknife's over seeds.
+    """
+    along = gradients @ exact  # [seed]
+
+    def cosine(chosen: Array, squared: Array, own: Array) -> Array:
+        return _ratio(chosen @ along / chosen.sum(1), np.sqrt(np.maximum(squared, 0.0) * (exact @ exact)))
+
+    found = _over_seeds(gradients, cosine)
+    low, mean, high = np.clip([found.low, found.mean, found.high], -1.0, 1.0)
+    return Measure(float(mean), float(low), float(high))
+
+
+def variance(gradients: Array) -> Measure:
+    """E |g − E g|² / |E g|² of the gradient that a group gives: how much longer its noise is than what it says.
+
+    So many groups have to be averaged until noise and mean are equally long. The interval is the jackknife's over
+    seeds, of the logarithm.
+    """
+
+    def ratio(chosen: Array, squared: Array, own: Array) -> Array:
+        noise = _ratio(own - squared, np.maximum(squared, 0.0))
+        return np.log(noise, out=np.full(len(noise), np.nan), where=noise > 0)
+
+    found = _over_seeds(gradients, ratio)
+    return Measure(*(float(np.exp(x)) for x in (found.mean, found.low, found.high)))
+
+
+def _over_seeds(gradients: Array, value: Callable[[Array, Array, Array], Array]) -> Measure:
+    """`value` of [draw, seed] who enters, [draw] |E g|² and [draw] E |g|²; the interval is the jackknife's over seeds.
+
+    |E g|² is estimated from products of different seeds, which noise does not lengthen.
     """
     seeds = len(gradients)
     if seeds < 3:
         return Measure(np.nan, np.nan, np.nan)
-    along = gradients @ exact  # [seed]
-    own = (gradients**2).sum(1)
-    total = gradients.sum(0)
-
-    def cosine(count: int, along: Array, total: Array, own: Array) -> Array:
-        squared = (total - own) / (count * (count - 1))
-        return _ratio(along / count, np.sqrt(np.maximum(squared, 0.0) * (exact @ exact)))
-
-    whole = total @ total
-    point = cosine(seeds, along.sum()[None], whole[None], own.sum()[None])[0]
-    without = cosine(seeds - 1, along.sum() - along, whole - 2 * gradients @ total + own, own.sum() - own)
-    spread = np.sqrt((seeds - 1) * ((without - without.mean()) ** 2).mean())
-    reach = student(seeds - 1) * spread
-    low, mean, high = np.clip([point - reach, point, point + reach], -1.0, 1.0)
-    return Measure(float(mean), float(low), float(high))
+    chosen = np.vstack([np.ones(seeds), 1 - np.eye(seeds)])  # all, then all but one
+    count, products = chosen.sum(1), gradients @ gradients.T
+    own = chosen @ np.diag(products)
+    both = np.einsum("ds,st,dt->d", chosen, products, chosen, optimize=True)
+    point, *rest = value(chosen, (both - own) / (count * (count - 1)), own / count)
+    without = np.array(rest)
+    reach = student(seeds - 1) * np.sqrt((seeds - 1) * ((without - without.mean()) ** 2).mean())
+    if np.isnan(reach):  # what hangs on one seed is not known
+        point = np.nan
+    return Measure(float(point), float(point - reach), float(point + reach))
 
 
 def _ratio(top: Array, bottom: Array, empty: float = np.nan) -> Array:

@@ -123,7 +123,8 @@ class Contrast:
         found = {}
         for name, (base, trained) in per_task.items():
             values = [np.stack([x, np.ones(len(x))], axis=-1)[None] for x in (base, trained, trained - base)]
-            found[name] = estimate(values[0]), estimate(values[1]), estimate(values[2])
+            bounds = (0.0, 1.0 if name.startswith("pass@") else np.inf)
+            found[name] = estimate(values[0], bounds=bounds), estimate(values[1], bounds=bounds), estimate(values[2])
         return found
 
     @property

@@ -1,9 +1,9 @@
 """How well estimators credit the steps of rollouts, measured against exact advantages.
 
-In a small world of many turns (`podium.worlds.keydoor`) Q(s, a) − V(s) of every step is known. Policies given as tables
-walk through it; each estimator sees the same rollouts as columns of a batch, as it would in training, and its credit
-is held against what the step was really worth. No language model is involved: a turn is one token, and parts that read
-words find none.
+In a world that is a finite decision process (`World.dynamics`: keydoor, lookup) Q(s, a) − V(s) of every step is known.
+Policies given as tables walk through it; each estimator sees the same rollouts as columns of a batch, as it would in
+training, and its credit is held against what the step was really worth. No language model is involved: a turn is one
+token, and parts that read words find none.
 """
 
 from __future__ import annotations
@@ -23,16 +23,21 @@ from podium.core.method import Method
 from podium.core.part import Advantage, Keep, Reward, Shape
 from podium.core.signal import Signal
 from podium.core.value import Clock
-from podium.evaluation.agreement import STATISTICS, ahead, expected, measured, sums
+from podium.evaluation.agreement import STATISTICS, ahead, expected, measured, sums, variance
 from podium.evaluation.resample import Measure
 from podium.reward import TokenReward
-from podium.worlds.keydoor import KeyDoor, dynamics, oracle
-from podium.worlds.oracle import Array, Index, Oracle
+from podium.worlds.oracle import END, Array, Index, Oracle
+from podium.worlds.world import World
 
-__all__ = ["Estimator", "Sampled", "Score", "compare", "credit", "fitting", "oracles", "references", "walked"]
+__all__ = [
+    *("STRENGTHS", "Estimator", "Sampled", "Score", "compare", "credit", "fitting", "oracles", "references"),
+    "walked",
+]
 
 VALUE = Signal("value", of="old")
 SOURCES = ("sampler", "old", "now", "ref")  # all the same policy: nothing has been updated yet
+# Of policies that seldom, mostly and nearly always succeed at level 3.
+STRENGTHS = {"keydoor": (0.25, 0.5, 1.0), "lookup": (1.0, 2.0, 3.0)}
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,7 @@ def walked(oracles: Sequence[Oracle], rollouts: int, seed: int, noise: float = 0
             "state": walks.state,
             "action": walks.action,
             "reward": walks.reward,
+            "over": walks.follows == END,
             "logp": logp[walks.state, walks.action],
             "entropy": entropy[walks.state],
             "value": (known.values + error)[walks.turn, walks.state],
@@ -102,12 +108,16 @@ def _batch(flat: dict[str, Any], names: dict[str, list[str]], tasks: int, rollou
     tensors = {name: torch.from_numpy(values) for name, values in flat.items()}
     turn, count = tensors["rollout"], tasks * rollouts
     outcome = torch.zeros(count, dtype=torch.float64).index_add(0, turn, tensors["reward"])
-    won = (outcome > 0).tolist()
+    won = torch.zeros(count, dtype=torch.bool)
+    won[turn[tensors["reward"] > 0]] = True
+    answers = [""] * count  # what ended the rollout, if anything did
+    for step in tensors["over"].nonzero().flatten().tolist():
+        answers[turn[step]] = names["turn.action"][step]
     columns = {
         "group.task": [f"task {number}" for number in range(tasks)],
         "rollout.reward": outcome,
-        "rollout.correct": outcome > 0,
-        "rollout.answer": ["gold" if right else "" for right in won],
+        "rollout.correct": won,
+        "rollout.answer": answers,
         "rollout.index": torch.arange(rollouts).repeat(tasks),
         "rollout.truncated": torch.zeros(count, dtype=torch.bool),
         "rollout.domain": [""] * count,
@@ -142,7 +152,8 @@ def credit(method: Method, batch: Batch) -> Tensor:
     for part in _stages(method):
         missing = ", ".join(map(str, (need for need in part.needs if need not in batch)))
         if missing or part.probes:
-            raise PodiumError(f"{method.name}: {part!r} needs {missing or 'texts that a model scores'}.")
+            needed = missing or "texts that a model scores"
+            raise PodiumError(f"{method.name}: {part!r} needs {needed}, which rollouts of a table do not have.")
         batch = batch.with_columns(part(batch))
     if "token.advantage" not in batch:
         raise PodiumError(f"{method.name} writes no advantage.")
@@ -161,15 +172,16 @@ class Score:
     """How well an estimator credits the rollouts of one policy, at so many rollouts a task."""
 
     name: str
+    world: str
     strength: float
     rollouts: int
-    success: float  # of the policy, over the tasks
-    measures: dict[str, Measure]  # correlation, sign errors, error, gradient, ahead, expected
+    reward: float  # expected of the policy, over the tasks
+    measures: dict[str, Measure]  # correlation, sign errors, error, gradient, ahead, expected, variance
 
 
-def fitting(methods: Sequence[Method]) -> tuple[list[Estimator], dict[str, str]]:
-    """The methods whose credit can be measured here, and why the others cannot."""
-    batch = walked(oracles(KeyDoor(level=1), 2, 0.5), 4, seed=0).batch
+def fitting(methods: Sequence[Method], world: World) -> tuple[list[Estimator], dict[str, str]]:
+    """The methods whose credit can be measured in a world, and why the others cannot."""
+    batch = walked(oracles(world, 2, 0.5), 4, seed=0).batch
     fit, refused = [], {}
     for method in methods:
         try:
@@ -181,15 +193,15 @@ def fitting(methods: Sequence[Method]) -> tuple[list[Estimator], dict[str, str]]
     return fit, refused
 
 
-def oracles(world: KeyDoor, tasks: int, strength: float) -> list[Oracle]:
+def oracles(world: World, tasks: int, strength: float) -> list[Oracle]:
     """The exact values of a softmax policy in the world's first tasks."""
-    made = [world.task(number) for number in range(tasks)]
-    return [oracle(task, dynamics(task).softmax(strength)) for task in made]
+    processes = [world.dynamics(world.task(number)) for number in range(tasks)]
+    return [process.oracle(process.softmax(strength)) for process in processes]
 
 
 def compare(
     estimators: Sequence[Estimator],
-    world: KeyDoor,
+    world: World,
     *,
     strength: float = 0.5,
     rollouts: int = 8,
@@ -213,14 +225,16 @@ def compare(
             products = [[g @ g, h @ h, g @ h] for g, h in zip(made, exact, strict=True)]
             columns[estimator.name].append(np.hstack([sums(x, sample.exact, sample.task, tasks), products]))
             gradients[estimator.name].append(np.concatenate(made))
-    success = float(np.mean([o.values[0, 0] for o in known]))
+    reward = float(np.mean([o.values[0, 0] for o in known]))
+    where = f"{world.name}, level {world.level}"
     scores = []
     for estimator in estimators:
         stacked = np.stack(columns[estimator.name])
         measures = {name: measured(stacked, name) for name in STATISTICS}
         measures["ahead"] = ahead(stacked, np.stack(columns[estimators[0].name]), "gradient")
         measures["expected"] = expected(np.stack(gradients[estimator.name]), np.concatenate(exact))
-        scores.append(Score(estimator.name, strength, rollouts, success, measures))
+        measures["variance"] = variance(np.stack(gradients[estimator.name]))
+        scores.append(Score(estimator.name, where, strength, rollouts, reward, measures))
     return scores
 
 

@@ -14,9 +14,9 @@ from podium.evaluation.resample import Measure
 from podium.rollout.plan import Plan, Play, TaskRequest
 from podium.sampler.request import Sampling
 from podium.training.driver import Driver
-from podium.worlds.world import task_of
+from podium.worlds.world import World, task_of
 
-__all__ = ["Measure", "held_out", "measure"]
+__all__ = ["Measure", "held_out", "measure", "held_out_requests"]
 
 # Evaluation draws from streams that training never uses.
 EVALUATION = 1 << 40
@@ -26,16 +26,22 @@ def held_out(
     driver: Driver, *, tasks: int, samples: int, max_tokens: int, seed: int = 0, temperature: float = 1.0
 ) -> list[list[Rollout]]:
     """`samples` rollouts of each of the first `tasks` tasks of the world's test split."""
-    size = driver.world.size("test")
+    sampling = Sampling(max_tokens=max_tokens, temperature=temperature)
+    requests = held_out_requests(driver.world, tasks, sampling, seed)
+    return driver.collect([_plan(request, samples) for request in requests])
+
+
+def held_out_requests(world: World, tasks: int, sampling: Sampling, seed: int = 0) -> list[TaskRequest]:
+    """The first `tasks` tasks of the world's test split, with the random streams of an evaluation."""
+    size = world.size("test")
     count = tasks if size is None else min(tasks, size)
     if count == 0:
-        raise PodiumError(f"The world {driver.world.name!r} has no held-out tasks.")
-    sampling = Sampling(max_tokens=max_tokens, temperature=temperature)
-    requests = [
-        TaskRequest(task_of(driver.world, number, "test"), number, sampling, (seed, EVALUATION, number))
+        task_of(world, 0, "test")  # a world may know what to do about it
+        raise PodiumError(f"The world {world.name!r} has no held-out tasks.")
+    return [
+        TaskRequest(task_of(world, number, "test"), number, sampling, (seed, EVALUATION, number))
         for number in range(count)
     ]
-    return driver.collect([_plan(request, samples) for request in requests])
 
 
 def _plan(request: TaskRequest, samples: int) -> Plan:

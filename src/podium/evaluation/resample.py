@@ -66,9 +66,12 @@ def estimate(
     runs, tasks = (rng.multinomial(max(m - 1, 1), np.full(m, 1 / m), size=draws).astype(float) for m in counts)
 
     def drawn(runs: Array, tasks: Array) -> Array:
-        return value(np.einsum("ds,dt,stc->dc", runs, tasks, x, optimize=True))
+        found = value(np.einsum("ds,dt,stc->dc", runs, tasks, x, optimize=True))
+        return found[~np.isnan(found)]  # a draw in which it is undefined says nothing
 
     point = float(value(x.sum((0, 1))[None])[0])
+    if np.isnan(point):
+        return Measure(np.nan, np.nan, np.nan)
     spread = np.array([drawn(runs, np.ones_like(tasks)).var(), drawn(np.ones_like(runs), tasks).var()])
     freedom = spread.sum() ** 2 / max((spread**2 / np.maximum(counts - 1, 1)).sum(), 1e-300)
     low, high = np.quantile(drawn(runs, tasks), [0.025, 0.975])

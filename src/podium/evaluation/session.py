@@ -13,14 +13,17 @@ from podium import worlds
 from podium.core.build import Rollout
 from podium.core.errors import PodiumError, nearest
 from podium.evaluation.contrast import Contrast, tally
-from podium.evaluation.measure import Measure, held_out, measure
+from podium.evaluation.measure import Measure, held_out, held_out_requests, measure
+from podium.evaluation.thinking import FORCE, Point, curve
+from podium.policy.load import EMBEDDED
 from podium.sampler.local import LocalSampler
+from podium.sampler.request import Sampling
 from podium.store.run import RunDirectory
 from podium.training.config import Config
 from podium.training.driver import Driver
 from podium.worlds.world import World
 
-__all__ = ["BASE", "contrast", "evaluate"]
+__all__ = ["BASE", "contrast", "evaluate", "thinking"]
 
 BASE = "base"  # in place of a model: the one that the run started from
 
@@ -28,7 +31,7 @@ BASE = "base"  # in place of a model: the one that the run started from
 def evaluate(
     target: str | Path,
     *,
-    world: str | None = None,
+    world: str | World | None = None,
     ks: Sequence[int] = (1, 8),
     tasks: int = 128,
     samples: int | None = None,
@@ -44,19 +47,40 @@ def evaluate(
     """
     wanted = max(ks, default=1) if samples is None else samples
     _check_counts(ks, tasks, wanted)
-    place = _Place.find(world, world_settings, _config(target), max_tokens)
-    if place is None:
-        _check_there(Path(target))
-        raise PodiumError(f"{target} is a model and has no world of its own: name one with --world.")
+    place = _Place.of(target, world, world_settings, max_tokens)
     groups = place.sample(target, device, tasks=tasks, samples=wanted, seed=seed, temperature=temperature)
     return measure(groups, ks)
+
+
+def thinking(
+    target: str | Path,
+    *,
+    budgets: Sequence[int] | None = None,
+    world: str | World | None = None,
+    tasks: int = 128,
+    samples: int = 1,
+    seed: int = 0,
+    temperature: float = 1.0,
+    max_tokens: int | None = None,
+    force: str = FORCE,
+    device: str = "cpu",
+    **world_settings: Any,
+) -> list[Point]:
+    """How often a run's last checkpoint, or a model, is right if it may think for so many tokens: see `curve`."""
+    _check_counts((), tasks, samples)
+    place = _Place.of(target, world, world_settings, max_tokens)
+    driver = place.driver(target, device)
+    sampling = Sampling(max_tokens=place.max_tokens, temperature=temperature)
+    requests = held_out_requests(place.world, tasks, sampling, seed)
+    with closing(place.world):
+        return curve(driver, requests, budgets, samples, force)
 
 
 def contrast(
     target: str | Path,
     base: str | Path = BASE,
     *,
-    world: str | None = None,
+    world: str | World | None = None,
     ks: Sequence[int] = (1, 8, 64),
     tasks: int = 128,
     samples: int | None = None,
@@ -96,8 +120,21 @@ class _Place:
     act_limit_s: float | None
 
     @classmethod
+    def of(
+        cls, target: str | Path, world: str | World | None, settings: dict[str, Any], max_tokens: int | None
+    ) -> _Place:
+        """As `find`, with a word where neither is there."""
+        place = cls.find(world, settings, _config(target), max_tokens)
+        if place is None:
+            _check_there(Path(target))
+            there = Path(target).exists() or str(target).startswith(EMBEDDED)
+            kind = "is a model and" if there else "is no run here, and a model"
+            raise PodiumError(f"{target} {kind} has no world of its own: name one with --world.")
+        return place
+
+    @classmethod
     def find(
-        cls, world: str | None, settings: dict[str, Any], config: Config | None, max_tokens: int | None
+        cls, world: str | World | None, settings: dict[str, Any], config: Config | None, max_tokens: int | None
     ) -> _Place | None:
         """The world that was named, or the run's with these changes; None where neither is there."""
         if world is None and config is None:
@@ -110,11 +147,22 @@ class _Place:
 
     def sample(self, target: str | Path, device: str, **counts: Any) -> list[list[Rollout]]:
         """Rollouts of a run's last checkpoint, or of a model, on held-out tasks."""
-        _check_there(Path(target))
-        policy = policies.load(_weights(target), device=device)
-        driver = Driver(LocalSampler(policy), self.world, follow_up=policy.follow_up, act_limit_s=self.act_limit_s)
+        driver = self.driver(target, device)
         with closing(self.world):
             return held_out(driver, max_tokens=self.max_tokens, **counts)
+
+    def driver(self, target: str | Path, device: str) -> Driver:
+        """Who plays with a run's last checkpoint, or with a model."""
+        _check_there(Path(target))
+        policy = policies.load(_weights(target), device=device)
+        return Driver(
+            LocalSampler(policy),
+            self.world,
+            follow_up=policy.follow_up,
+            written=policy.written,
+            ends=policy.ends,
+            act_limit_s=self.act_limit_s,
+        )
 
 
 def _config(target: str | Path) -> Config | None:
@@ -123,7 +171,7 @@ def _config(target: str | Path) -> Config | None:
         return None
     if not RunDirectory(target).checkpoints():
         raise PodiumError(f"The run {target} has no checkpoint yet.")
-    return Config.from_yaml(RunDirectory(target).read_config())
+    return Config.of_run(RunDirectory(target))
 
 
 def _weights(target: str | Path) -> str:
@@ -142,6 +190,8 @@ def _check_counts(ks: Sequence[int], tasks: int, samples: int) -> None:
 
 def _check_there(path: Path) -> None:
     """Refuse what is plainly a place here, and not there, without asking the hub for it; and a folder of neither."""
+    if path.is_file() and path.suffix != ".gguf":
+        raise PodiumError(f"{path} is a file: name the directory of a run or of a model.")
     if path.is_dir() and not any((path / name).is_file() for name in ("config.yaml", "config.json")):
         raise PodiumError(f"{path} is neither a run (it has no config.yaml) nor a model (it has no config.json).")
     if not path.exists() and path.parent != Path() and path.parent.is_dir():

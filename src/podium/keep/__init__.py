@@ -5,7 +5,15 @@ from podium.keep.marked import DropMarked
 from podium.keep.mixed import DropSolved, KeepMixed
 from podium.keep.pivots import KeepPivots
 from podium.keep.replay import PriorityReplay, SuccessReplay
-from podium.keep.route import RejectGuided, RouteByOrigin, RouteBySuccess, RouteSoftly, RouteToTeacher
+from podium.keep.route import (
+    DuplicateHard,
+    RejectGuided,
+    RouteByOrigin,
+    RouteBySuccess,
+    RouteSoftly,
+    RouteToTeacher,
+)
+from podium.keep.segments import WaitingSegments
 from podium.keep.teachers import InjectTeachers
 from podium.keep.transitions import Transitions
 from podium.keep.truncated import DropTruncated
@@ -17,6 +25,7 @@ __all__ = [
     "DropMarked",
     "DropSolved",
     "DropTruncated",
+    "DuplicateHard",
     "InjectTeachers",
     "KeepMixed",
     "KeepPivots",
@@ -30,4 +39,5 @@ __all__ = [
     "RouteToTeacher",
     "SuccessReplay",
     "Transitions",
+    "WaitingSegments",
 ]

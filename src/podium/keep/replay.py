@@ -10,11 +10,11 @@ from torch import Tensor
 
 from podium.core.batch import Batch, Purpose
 from podium.core.errors import PodiumError, one_of, within
-from podium.core.memory import Memory, State
+from podium.core.memory import Memory, State, keys
 from podium.core.part import Columns, Need
 from podium.core.schedule import Number
 
-__all__ = ["PriorityReplay", "SuccessReplay", "bar", "beside", "subset_size", "young"]
+__all__ = ["Kept", "PriorityReplay", "SuccessReplay", "bar", "beside", "dated", "subset_size", "young"]
 
 OLDEST = 10  # iterations: an older rollout says too little about the policy of today
 
@@ -32,23 +32,13 @@ def beside(batch: Batch, rows: Batch) -> Batch:
     return Batch.concat([batch, rows.to(device=batch.device)])
 
 
-class _Buffer(Memory):
-    """Keeps rollouts with the log-probabilities and advantages of their time; says which are trained once more.
+class Kept(Memory):
+    """Rollouts of earlier iterations that come back beside those of today.
 
-    Replayed rollouts are in no statistics of the batch that they join: they are trained, at `weight` times their loss,
-    with the log-probabilities of their time in the ratio. `group.fresh` tells the groups of today from them.
+    They are in no statistics of the batch that they join. `group.fresh` tells the groups of today from them.
     """
 
-    size: int = 8192  # rollouts that are kept at most, the newest
-    max_age: int = 5  # iterations, at most 10
-    weight: Number = 1.0  # of the loss of a replayed rollout
-
     provides = ("group.fresh", "batch.replay.stored")
-
-    def __post_init__(self) -> None:
-        within(self, "size", 1)
-        within(self, "max_age", 0)
-        within(self, "weight", 0)
 
     def initial(self) -> State:
         return {"rows": None, "iteration": 0}
@@ -57,6 +47,45 @@ class _Buffer(Memory):
         stored = 0 if state["rows"] is None else len(state["rows"])
         fresh = torch.ones(len(tasks), dtype=torch.bool)
         return {"group.fresh": fresh, "batch.replay.stored": torch.tensor([float(stored)])}
+
+    def drawn(self, state: State, rows: Batch, batch: Batch, chance: Tensor) -> tuple[Tensor, Columns]:
+        """The numbers of the stored rollouts that join `batch`, and what of all stored ones has changed since.
+
+        `chance` holds a random number for each stored rollout.
+        """
+        raise NotImplementedError
+
+    def replay(self, state: State, batch: Batch) -> Batch | None:
+        rows: Batch | None = state["rows"]
+        if rows is None:
+            return None
+        rows = rows.with_columns({})
+        rows.seed = batch.seed  # the chance of today
+        numbers, changed = self.drawn(state, rows, batch, rows.random("rollout", "replay"))
+        if not len(numbers):
+            return None
+        today = {
+            "rollout.purpose": torch.full((len(rows),), int(Purpose.demo)),
+            "rollout.weight.replay": torch.ones(len(rows), dtype=rows.dtype),
+            "group.fresh": torch.zeros(rows.size("group"), dtype=torch.bool),
+        }
+        return rows.with_columns({**today, **changed}).take("rollout", numbers.sort().values)
+
+
+class _Buffer(Kept):
+    """Keeps rollouts with the log-probabilities and advantages of their time; says which are trained once more.
+
+    They are trained at `weight` times their loss, with the log-probabilities of their time in the ratio.
+    """
+
+    size: int = 8192  # rollouts that are kept at most, the newest
+    max_age: int = 5  # iterations, at most 10
+    weight: Number = 1.0  # of the loss of a replayed rollout
+
+    def __post_init__(self) -> None:
+        within(self, "size", 1)
+        within(self, "max_age", 0)
+        within(self, "weight", 0)
 
     # -- what a kind of buffer decides -----------------------------------------------------------------------------
 
@@ -77,28 +106,14 @@ class _Buffer(Memory):
 
     # -- what all of them do ---------------------------------------------------------------------------------------
 
-    def replay(self, state: State, batch: Batch) -> Batch | None:
-        rows: Batch | None = state["rows"]
-        if rows is None:
-            return None
-        rows = rows.with_columns({})
-        rows.seed = batch.seed  # the chance of today
-        numbers, advantage = self.chosen(state, rows, batch, rows.random("rollout", "replay"))
-        if not len(numbers):
-            return None
-        credit: Columns = {"rollout.advantage": advantage}
+    def drawn(self, state: State, rows: Batch, batch: Batch, chance: Tensor) -> tuple[Tensor, Columns]:
+        numbers, advantage = self.chosen(state, rows, batch, chance)
+        weight = torch.full((len(rows),), float(self.weight), dtype=rows.dtype)
+        changed: Columns = {"rollout.advantage": advantage, "rollout.weight.replay": weight}
         if "token.advantage" in rows.columns:  # a shape has moved some tokens' away from their rollout's
             moved = advantage - rows["rollout.advantage"]
-            credit["token.advantage"] = rows["token.advantage"] + rows.spread(moved, "rollout", "token")
-        again = rows.with_columns(credit).take("rollout", numbers.sort().values)
-        demo = torch.full((len(again),), int(Purpose.demo))
-        return again.with_columns(
-            {
-                "rollout.purpose": demo,
-                "rollout.weight.replay": torch.full((len(again),), float(self.weight), dtype=rows.dtype),
-                "group.fresh": torch.zeros(again.size("group"), dtype=torch.bool),
-            }
-        )
+            changed["token.advantage"] = rows["token.advantage"] + rows.spread(moved, "rollout", "token")
+        return numbers, changed
 
     def observe(self, state: State, batch: Batch) -> State:
         iteration = state["iteration"] + 1
@@ -107,7 +122,7 @@ class _Buffer(Memory):
         if bool(worth.any()):
             order = torch.argsort(batch["rollout.advantage"], stable=True)
             order = order[torch.argsort(batch.identity("rollout")[order], stable=True)]
-            new = _dated(batch.take("rollout", order[worth[order]]), iteration)
+            new = dated(batch.take("rollout", order[worth[order]]), iteration)
             rows = new if rows is None else beside(rows, new)
         if rows is not None:
             kept = young(rows["rollout.stored"], iteration, self.max_age).nonzero().reshape(-1)[-self.size :]
@@ -115,12 +130,11 @@ class _Buffer(Memory):
         return {**state, "rows": rows, "iteration": iteration}
 
 
-def _dated(batch: Batch, iteration: int) -> Batch:
+def dated(batch: Batch, iteration: int) -> Batch:
     """Rollouts to be stored: what belongs to their batch, or to models that may move, is left behind."""
     kept = ("token.old.", "token.sampler.")
     gone = [c for c in batch.columns if c.startswith("batch.") or (c.endswith(".logp") and not c.startswith(kept))]
-    names = batch["group.uid"] if "group.uid" in batch else batch["group.task"]
-    names = names.tolist() if isinstance(names, Tensor) else names
+    names = keys(batch["group.uid"] if "group.uid" in batch else batch["group.task"])
     columns = {
         "group.uid": [(name, iteration) for name in names],
         "rollout.stored": torch.full((len(batch),), iteration),
@@ -180,7 +194,8 @@ class SuccessReplay(_Buffer):
 
     def advantages(self, state: State, rows: Batch) -> Tensor:
         """[stored rollout] its advantage of today."""
-        means, stds = (torch.tensor([x for step in state[k] for x in step]).to(rows.dtype) for k in ("means", "stds"))
+        logged = ([x for step in state[name] for x in step] for name in ("means", "stds"))
+        means, stds = (torch.tensor(x, dtype=rows.dtype) for x in logged)
         scale = stds.quantile(0.5) + 1e-6 if self.std and len(stds) else 1.0
         return (rows["rollout.reward"] - bar(means, rows["rollout.reward"])) / scale
 

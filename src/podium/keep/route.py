@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import torch
+
 from podium.core.batch import Batch, Origin
 from podium.core.errors import PodiumError, nearest, within
 from podium.core.part import Columns, Keep, Need
 
-__all__ = ["RejectGuided", "RouteByOrigin", "RouteBySuccess", "RouteSoftly", "RouteToTeacher"]
+__all__ = ["DuplicateHard", "RejectGuided", "RouteByOrigin", "RouteBySuccess", "RouteSoftly", "RouteToTeacher"]
 
 
 class RouteBySuccess(Keep):
@@ -66,6 +68,28 @@ class RouteSoftly(Keep):
             "rollout.weight.route": own.masked_fill(demonstration, 1),
             "rollout.imitation": given.where(demonstration, 0),
         }
+
+
+class DuplicateHard(Keep):
+    """All demonstrations of a task that none of its rollouts solves, the first of one that some solve, none of one that
+    all solve: with two copies of each, hard tasks are seen twice. The rollouts themselves are dropped.
+    """
+
+    reference = "DRIVE: Data Curation Best Practices for RLVR in Competitive Code Generation"
+
+    needs = ("rollout.correct", "rollout.demonstration", "rollout.index")
+    provides = ("rollout.imitated", "rollout.keep.route", "group.hard")
+
+    def __call__(self, batch: Batch) -> Columns:
+        given, groups = batch["rollout.demonstration"], batch.by("rollout", "group").agg
+        rate = groups.mean((batch["rollout.correct"] > 0).double())  # of the rollouts that count
+        hard, solved = rate == 0, rate == 1
+        among = batch.partition("rollout", "group").agg
+        place = batch["rollout.index"].double()
+        first = place == batch.spread(among.min(place.where(given, torch.inf)), "group", "rollout")
+        enough = batch.spread(hard, "group", "rollout") | first
+        imitated = given & enough & ~batch.spread(solved, "group", "rollout")
+        return {"rollout.imitated": imitated, "rollout.keep.route": imitated, "group.hard": hard.to(batch.dtype)}
 
 
 class RouteToTeacher(Keep):

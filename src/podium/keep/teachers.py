@@ -8,6 +8,7 @@ from torch import Tensor
 from podium.core.batch import Batch, Purpose
 from podium.core.errors import within
 from podium.core.part import Columns, Keep, Need
+from podium.core.schedule import Number
 from podium.reward.likelihood import answer_signal
 
 __all__ = ["InjectTeachers"]
@@ -16,7 +17,8 @@ READ = answer_signal("avg_prob", "old")
 
 
 class InjectTeachers(Keep):
-    """In a group without a success the `most` best understood teachers' answers replace failures drawn at random.
+    """In a group without a success the `most` best understood teachers' answers replace failures drawn at random; in
+    one with successes and failures too, with the probability `even_solved`.
 
     A teacher's answer is a guided rollout of purpose `probe`. How well it is understood: (1 − share) · the mean
     probability of the right answer's tokens after its reasoning + share · [right format]. The reward of a teacher's
@@ -26,12 +28,14 @@ class InjectTeachers(Keep):
     reference = "AMPO: More Than One Teacher, https://github.com/SII-Enigma/AMPO"
     most: int = 2
     share: float = 0.1  # of the format
+    even_solved: Number = 0.0  # probability
 
     provides = ("rollout.purpose", "rollout.reward", "rollout.understood")
 
     def __post_init__(self) -> None:
         within(self, "most", 0)
         within(self, "share", 0, 1)
+        within(self, "even_solved", 0, 1)
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -44,12 +48,12 @@ class InjectTeachers(Keep):
         return (1 - self.share) * read.clamp(min=0) + self.share * well_formed
 
     def candidates(self, batch: Batch) -> Tensor:
-        """[rollout] the teachers' answers to tasks that the group itself has not solved."""
-        groups = batch.partition("rollout", "group")
+        """[rollout] the teachers' answers to tasks that the group itself has not solved, or that are drawn."""
         own = batch["rollout.purpose"] == Purpose.train
-        solved = groups.agg.any(own & batch["rollout.correct"].bool())
+        solved = batch.partition("rollout", "group").agg.any(own & batch["rollout.correct"].bool())
+        asked = ~solved | (batch.random("group", "teachers") < self.even_solved)
         offered: Tensor = batch["rollout.guided"] & (batch["rollout.purpose"] == Purpose.probe)
-        return offered & ~batch.spread(solved, "group", "rollout")
+        return offered & batch.spread(asked, "group", "rollout")
 
     def order(self, batch: Batch) -> Tensor:
         """[rollout] the place of a candidate among those of its group, the best understood first; −1 of the others."""
@@ -57,11 +61,11 @@ class InjectTeachers(Keep):
         return everyone.rank(-self.understood(batch), self.candidates(batch))
 
     def __call__(self, batch: Batch) -> Columns:
-        groups, own = batch.partition("rollout", "group"), batch["rollout.purpose"] == Purpose.train
-        place = self.order(batch)
-        taken = (place >= 0) & (place < self.most) & (place < groups.count(own))
-        drawn = groups.rank(batch.random("rollout", "inject"), own)
-        replaced = own & (drawn < groups.count(taken))
+        groups, place = batch.partition("rollout", "group"), self.order(batch)
+        failed = (batch["rollout.purpose"] == Purpose.train) & ~batch["rollout.correct"].bool()
+        taken = (place >= 0) & (place < self.most) & (place < groups.count(failed))
+        drawn = groups.rank(batch.random("rollout", "inject"), failed)
+        replaced = failed & (drawn < groups.count(taken))
         purpose = batch["rollout.purpose"]
         purpose = purpose.masked_fill(taken, int(Purpose.train)).masked_fill(replaced, int(Purpose.replaced))
         reward = batch["rollout.reward"]

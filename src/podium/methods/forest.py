@@ -7,13 +7,14 @@ from podium.core.errors import PodiumError
 from podium.core.method import Method, Role
 from podium.core.schedule import Number, Steps
 from podium.core.watch import Watch
-from podium.keep import KeepMixed
+from podium.keep import KeepMixed, WaitingSegments
 from podium.methods.catalogue import recipe
 from podium.methods.group import anchored, dapo
 from podium.objective import KL, Aggregate, Clip, PolicyGradient, QualityLoss, Updates
 from podium.reward import Overlong, SearchScore, WeightedVote
 from podium.rollout import CriticalToken, Cutpoints, Fork, Grow, Prune, ScoreBins, Search, SolvedTexts, Tree
-from podium.shape import DropSure, DropUncredited, TrainShared, Whiten
+from podium.select import DropMeasuring, StillHard, Sweeps
+from podium.shape import DropSure, DropUncredited, HoldToShortest, RejectFar, TakeSegments, TrainShared, Whiten
 
 __all__ = ["arrol", "cure", "deepsearch", "rose", "spo"]
 
@@ -35,6 +36,9 @@ def spo(
     probes: int = 9,
     sure: float = 0.9,
     temperature: float = 0.6,
+    segments: int | None = 512,
+    mini_batches: int = 1,
+    max_ratio: float = 10.0,
     clip: float = 0.2,
     kl: float = 1e-4,
 ) -> Method:
@@ -43,23 +47,33 @@ def spo(
     rollouts, and `probes` more at every `every`-th token with p < `sure`; A = V(next cut) − V(last), at the end R − V.
     Both: tokens with p ≥ `sure` are not trained; A is whitened over the tokens that are; PPO's clip, token mean.
 
-    A tree without branches is GRPO without std, and with `scale="std"` with the population's. An iteration trains the
-    segments of its own trees, where the release fills a buffer of 512; the release also leaves out updates with a mean
-    ratio above 10, for which `updates.skip_above` can bound the gradient. The KL's coefficient is an assumption.
+    A tree without branches is GRPO without std, and with `scale="std"` with the population's. An iteration trains
+    `segments` of a tree's segments, drawn from its own and those that earlier ones left (None: all of its own), and
+    whitens over all of its own, so that those it leaves are on the same scale. An update whose mean ratio is above
+    `max_ratio` is left out; the only update of a batch has the ratio 1. The release takes 4 or 8 `mini_batches` of 128
+    or 64 segments. The KL's coefficient is an assumption.
     """
     if form not in ("tree", "chain"):
         raise PodiumError(f"spo: form = {form!r} is not 'tree' or 'chain'.")
-    tree = form == "tree"
+    tree, updates = form == "tree", Updates(epochs=1 if form == "tree" else 2, mini_batches=mini_batches)
     grown = Tree(n=n or 6, branches=branches, window=window, temperature=temperature)
     cut = Fork(n=n or 1, places=Cutpoints(sure, every), branches=probes, purpose="baseline", temperature=temperature)
+    credited = (TrainShared("once"), DropUncredited()) if tree else ()
+    drawn = (TakeSegments(segments),) if tree and segments else ()
+    near = () if updates.single else (RejectFar(max_ratio),)
     method = Method(
         "spo",
         rollout=grown if tree else cut,
         advantage=NodeDifference(scale) if tree else BoundaryDifference(sure),
-        shape=(*((TrainShared("once"), DropUncredited()) if tree else ()), DropSure(sure), Whiten(trained_only=True)),
+        shape=(*credited, DropSure(sure), Whiten(trained_only=True), *drawn, *near),
         objective=(PolicyGradient(clip=Clip(clip, clip), clamp=10.0),),
-        evaluate=(Watch("token.keep.unsure"), *((Watch("node.value"),) if tree else ())),
-        updates=Updates(epochs=1 if tree else 2),
+        evaluate=(
+            Watch("token.keep.unsure"),
+            *((Watch("node.value"),) if tree else ()),
+            *((Watch("batch.weight.near"),) if near else ()),
+        ),
+        updates=updates,
+        memories=(WaitingSegments(),) if drawn else (),
     )
     return anchored(method, KL("k3", coefficient=kl))
 
@@ -127,7 +141,7 @@ def rose(
     R − V. Right answers longer than the shortest lose |A| · (1 − ((L_s − k*)/(L − k*))^λ) after what they share.
 
     restart = 1 with λ = 0 is Dr. GRPO. As in the release V is keyed by the position alone: forks at one place of
-    different texts are mixed; `rose@tree` keys it by the text, without the length's part. λ is 0 in the release.
+    different texts are mixed; `rose@tree` keys it by the text, and so what two answers share. λ is 0 in the release.
     """
     if credit not in ("position", "prefix"):
         raise PodiumError(f"rose: credit = {credit!r} is not 'position' or 'prefix'.")
@@ -138,6 +152,7 @@ def rose(
         rollout=Grow(n=n, restart=restart, metric=metric, candidates=candidates),
         keep=(KeepMixed(max_rounds=max_rounds),),
         advantage=by_place if credit == "position" else NodeDifference(values="leaves"),
+        shape=(HoldToShortest(length_exponent),) if credit == "prefix" and length_exponent else (),
         objective=(PolicyGradient(clip=Clip(clip, clip), aggregate=aggregate),),
         evaluate=(Watch("rollout.fork"),),
     )
@@ -188,7 +203,7 @@ def arrol(
     summary="Each task is searched as a tree of chunks; what the search found a chunk to be worth is its score.",
     citation="DeepSearch: Monte Carlo Tree Search inside RLVR training, https://github.com/smiles724/DeepSearch",
     family="process",
-    presets={"uncertain": {"uncertainty": 0.4}},
+    presets={"uncertain": {"uncertainty": 0.4}, "rounds": {"pool": 256}},
 )
 def deepsearch(
     n: int = 8,
@@ -199,6 +214,8 @@ def deepsearch(
     budget: int | None = None,
     round_length: int = 100,
     rare: float = 0.25,
+    pool: int | None = None,
+    rounds: int = 3,
     max_length: int = 16384,
     buffer: int = 4096,
     scale: str = "none",
@@ -211,18 +228,22 @@ def deepsearch(
     the last one its verdict, plus the reward for length. DAPO's clip, token mean, no KL.
 
     width = n with max_depth = 1 is Dr. GRPO's advantage with rewards ±1. Right answers to tasks that a round of
-    `round_length` iterations solved at a rate in (0, `rare`] are reused in the next one instead of a search. The paper
-    starts each round with the tasks solved by at most a quarter of four samples: choose such a level, or select them
-    by pass rates. `scale="std"` divides by the std, which the release has switched off. A rollout that is alone
-    keeps its score as advantage. Inner chunks differ from the last one, so a group of equal verdicts is trained too.
+    `round_length` iterations solved at a rate in (0, `rare`] are reused in the next one instead of a search. With a
+    `pool` of tasks (`deepsearch@rounds`) four samples measure each before it is trained, and before the next round
+    those still in: a round has the tasks of rates up to `rare`, measured by the policy of the time where the paper
+    takes its best checkpoint. Without one all tasks are trained. `scale="std"` divides by the std, which the release
+    has switched off. A rollout that is alone keeps its score as advantage. Inner chunks differ from the last one, so a
+    group of equal verdicts is trained too.
     """
     search = Search(n=n, width=width, max_depth=max_depth, c=c, uncertainty=uncertainty, budget=budget)
     return Method(
         "deepsearch",
+        select=StillHard(rare, pool) if pool else None,
         rollout=search,
         reward=(Overlong(max_length=max_length, buffer=buffer), SearchScore()),
+        keep=(DropMeasuring(),) if pool else (),
         advantage=FinalBaseline(scale=scale),
         objective=(PolicyGradient(clip=Clip(clip_low, clip_high, dual=dual)),),
         evaluate=(Watch("node.worth"), Watch("rollout.fork"), Watch("rollout.replayed")),
-        memories=(SolvedTexts(round_length, rare),),
+        memories=(SolvedTexts(round_length, rare), *((Sweeps((round_length,) * rounds),) if pool else ())),
     )

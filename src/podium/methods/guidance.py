@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from podium.advantage import DampReplayed, Normalize
+from podium.core.errors import PodiumError
 from podium.core.method import Method
-from podium.core.schedule import Linear, Sigmoid
+from podium.core.schedule import Linear, Power, Schedule, Sigmoid
 from podium.core.watch import Watch
+from podium.evaluation.diversity import Diversity
 from podium.keep import InjectTeachers, RejectGuided, RouteByOrigin
 from podium.methods.catalogue import recipe
 from podium.methods.group import anchored
@@ -33,12 +35,14 @@ __all__ = ["ampo", "icpo", "r3", "rgr_grpo", "ruscarl", "scope"]
     summary="Where every rollout fails, some are replaced by the teachers' answers that the policy understands best.",
     citation="Yuan et al. 2025, AMPO: Adaptive Multi-Guidance Policy Optimization, https://github.com/SII-Enigma/AMPO",
     family="hybrid",
+    presets={"hybrid": {"even_solved": 0.3}, "always": {"even_solved": 1.0}},
 )
 def ampo(
     n: int = 8,
     teachers: str = "",
     known: int = 4,
     most: int = 2,
+    even_solved: float = 0.0,
     format_share: float = 0.1,
     layout: str = r"(?m)^answer:",
     gamma: float = 0.1,
@@ -52,20 +56,23 @@ def ampo(
     reward 1. A = R − mean; own tokens: PPO's clip with dual clip; a teacher's: −A p / (p + gamma). Σ over all tokens of
     the update / max_length, which is not divided by the number of rollouts; an entropy bonus; no KL.
 
-    With one success it is GRPO without the std. `teachers` is a file of answers by task; without one the world's
-    solutions in its different styles are the teachers, at most `known` of them. As in the release a teacher's answer is
-    taken for right whatever the verdict.
+    With one success it is GRPO without the std, unless `even_solved` lets teachers replace failures there too, with so
+    much probability (`ampo@hybrid`: 0.3; `ampo@always`: 1). `teachers` is a file of answers by task; without one the
+    world's solutions in its different styles are the teachers, at most `known` of them. As in the release a teacher's
+    answer is taken for right whatever the verdict.
     """
     whole = Aggregate(f"token sum / {max_length}")
     method = Method(
         "ampo",
-        rollout=Repair(n=n, help=Teachers(teachers, known), take="candidates"),
+        rollout=Repair(
+            n=n, help=Teachers(teachers, known), when="some wrong" if even_solved else "all wrong", take="candidates"
+        ),
         reward=(
             Marked((("format", layout),)),
             WeightedSum((("rollout.correct", 1 - format_share), ("rollout.format", format_share))),
         ),
-        keep=(InjectTeachers(most, format_share), RouteByOrigin()),
-        advantage=Normalize(scale="none"),
+        keep=(InjectTeachers(most, format_share, even_solved), RouteByOrigin()),
+        advantage=Normalize(scale="none", singleton="zero"),
         objective=(
             PolicyGradient(clip=Clip(clip, clip, dual=dual), where="token.own", aggregate=whole),
             Shaped(gamma, where="token.foreign", aggregate=whole),
@@ -123,7 +130,8 @@ def scope(
     the new group; tokens before the cut: PPO's clip; the guide's: −A p / (p + gamma). Mean over all tokens.
 
     prefix > 1 is GRPO; prefix = 0 also replaces whole rollouts. The formulas follow the abstract. Steps are lines,
-    scored by the world, whose solutions are the guide.
+    scored by the world, whose solutions are the guide. `diversity` in the metrics is 1 − the mean overlap of the sets
+    of tokens of two rollouts of a task, which the paper reports to grow.
     """
     return Method(
         "scope",
@@ -134,7 +142,7 @@ def scope(
             PolicyGradient(clip=Clip(clip, clip), where="token.own", over="all"),
             Shaped(gamma, where="token.foreign", over="all"),
         ),
-        evaluate=(Watch("rollout.guided"),),
+        evaluate=(Watch("rollout.guided"), Diversity()),
     )
 
 
@@ -192,30 +200,58 @@ def ruscarl(
     steps: int = 350,
     midpoint: float = 0.2,
     steepness: float = 125.0,
+    fade: str = "sigmoid",
+    power: float = 1.0,
+    full: int | None = None,
     scaffold: str = "removed",
     epsilon: float = 1e-6,
     clip: float = 0.2,
     kl: float = 0.001,
     temperature: float = 0.7,
     top_p: float = 0.8,
+    top_k: int = 20,
 ) -> Method:
     """Member i = 0 … n − 1 sees a random share (n − 1 − i)/(n − 1) · s(t) of the criteria, s(t) = 1/(1 + e^{steepness
     (x − midpoint)}), x the share of `steps` that is over; training sees the bare question. R = Σ points of the criteria
     met / Σ positive points; GRPO's advantage; clip 0.2; k3 with 0.001.
 
-    s = 0 is GRPO with rubric rewards. Another schedule is `rollout.fade`; scaffold = "kept" trains with the criteria in
-    the prompt. The release also samples from the 20 likeliest tokens only.
+    s = 0 is GRPO with rubric rewards. fade = "linear" is s = 1 − x, "power" (1 − x)^power, "none" 1. With `full` so
+    many members see the share s(t) and the others nothing. scaffold = "kept" trains with the criteria in the prompt.
+    `rollout.note` may stand below them: the authors forbid to mention them, which podium/tiny does not understand. The
+    midpoint and the steepness, nearly a switch, are those of the authors' script; their code's own are 0.3 and 10.
     """
-    fade = Sigmoid(1.0, max(steps - 1, 1), midpoint, steepness)
+    strategy = RubricShown(
+        n=n,
+        fade=_fade(fade, steps, midpoint, steepness, power),
+        binary=full,
+        scaffold=scaffold,
+        temperature=temperature,
+        top_p=top_p,
+        top_k=top_k,
+    )
     method = Method(
         "ruscarl",
-        rollout=RubricShown(n=n, fade=fade, scaffold=scaffold, temperature=temperature, top_p=top_p),
+        rollout=strategy,
         reward=(Rubric(),),
         advantage=Normalize(epsilon=epsilon),
         objective=(PolicyGradient(clip=Clip(clip, clip)),),
         evaluate=(Watch("rollout.guided"), Watch("rollout.perfect")),
     )
     return anchored(method, KL("k3", coefficient=kl))
+
+
+def _fade(rule: str, steps: int, midpoint: float, steepness: float, power: float) -> float | Schedule:
+    """From everything at the first step to nothing at the last; a single step shows everything."""
+    over = max(steps - 1, 1)
+    rules: dict[str, float | Schedule] = {
+        "sigmoid": Sigmoid(1.0, over, midpoint, steepness),
+        "linear": Power(1.0, over),
+        "power": Power(1.0, over, power),
+        "none": 1.0,
+    }
+    if rule not in rules:
+        raise PodiumError(f"ruscarl: fade = {rule!r} is not one of {', '.join(rules)}.")
+    return rules[rule] if steps > 1 else 1.0
 
 
 @recipe(

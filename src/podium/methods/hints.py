@@ -20,6 +20,7 @@ from podium.rollout import (
     HintTiers,
     HintWorth,
     ItemResponse,
+    LastHints,
     LearnToHint,
     Repair,
     SelfWritten,
@@ -132,14 +133,16 @@ def sage(
     A group with a success is GRPO's. Hints that cannot be read leave the group as it is. `sage@small` is for models
     that follow no instructions: the solution stands in place of a hint, and what they write is cut into levels.
     `sage@light` samples once, at a level that the task remembers: one more if at most `low` of its rollouts succeeded
-    the last time, one less if more than `high` did; it begins without a hint.
+    the last time, one less if more than `high` did; it begins without a hint. Hints that cannot be read are replaced by
+    the last ones of the task that could (`help.earlier` in the metrics); without any the task is asked without, which
+    is then its level.
     """
-    hints = SelfWritten(ask, levels, style=style)
+    hints = SelfWritten(ask, levels, style=style, earlier="group.hints" if light else None)
     remembered = Guided(n=n, help=hints, guided=None, level="group.hint.level", scaffold="kept")
     return Method(
         "sage",
         rollout=remembered if light else Repair(n=n, help=hints),
-        memories=(HintLevels(low, high, levels),) if light else (),
+        memories=(HintLevels(low, high, levels), LastHints()) if light else (),
         advantage=Normalize(epsilon=epsilon),
         objective=(PolicyGradient(clip=Clip(clip_low, clip_high)),),
         evaluate=(Watch("rollout.guided"),),
@@ -221,7 +224,7 @@ def seele(
     method = Method(
         "seele",
         rollout=HintRounds(n=n, rounds=rounds, response=ItemResponse(target), style=style),
-        advantage=Normalize(scale="none"),
+        advantage=Normalize(scale="none", singleton="zero"),
         objective=(
             PolicyGradient(clip=Clip(clip, clip), where="rollout.sampled"),
             Likelihood(where="rollout.demonstration", coefficient=imitation),

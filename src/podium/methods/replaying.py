@@ -5,13 +5,14 @@ from __future__ import annotations
 from podium.advantage import Normalize
 from podium.core.errors import PodiumError
 from podium.core.method import Method, Role
-from podium.core.schedule import Cosine
+from podium.core.schedule import Cosine, Follow
 from podium.keep import DropMarked, KeepVaried, PriorityReplay, SuccessReplay
 from podium.methods.catalogue import recipe
 from podium.methods.group import anchored
 from podium.objective import KL, Aggregate, Apart, Clip, Likelihood, PolicyGradient, Preference, Quality, RewardShift
-from podium.reward import CallBonus, HybridReward, MarkDegenerate, Marked
+from podium.reward import CallBonus, HybridReward, MarkDegenerate, Marked, Monitor
 from podium.rollout import Sample
+from podium.select import Mixed, PassRates
 from podium.shape import DropCovariant
 
 __all__ = ["skywork_r1v2", "spear"]
@@ -82,6 +83,10 @@ def skywork_r1v2(
     model: float = 0.5,
     layout: str = r"(?m)^answer:",
     score: str | None = None,
+    monitor: str | None = None,
+    worse: str = "rises",
+    step: float = 0.1,
+    source: str | None = None,
     alpha: float = 1.0,
     max_age: int = 5,
     clip: float = 0.2,
@@ -93,12 +98,17 @@ def skywork_r1v2(
     advantage is kept for `max_age` iterations, and as many as today's have none are drawn with p ∝ |A|^alpha.
 
     `Phases(get("skywork-r1v2@stage-1").until(100), get("skywork-r1v2"))` trains one after the other. `score` names the
-    column of a reward model's scores, where there is one. The paper gives no age, and no weights of the rewards; its
-    threshold against hallucination needs a held-out visual set and is left to you (`HybridReward.threshold`).
-    weights = (1, 0, 0) is DPO, (0, 0, 1) imitation of the right answers.
+    column of a reward model's scores, where there is one. `monitor` names a number of the run that tells of harm (the
+    paper's is the rate of hallucination on held-out pictures; `eval.pass@1` with worse = "falls" on other worlds): then
+    a score counts as 1 above a threshold, else 0, and the threshold rises by `step` when that number gets worse. With
+    `source`, the directory of an earlier run, only tasks with right and wrong answers there are sampled. The paper
+    gives no age, no weights of the rewards and no step. weights = (1, 0, 0) is DPO, (0, 0, 1) imitation of the right
+    answers.
     """
     if stage not in (1, 2):
         raise PodiumError(f"skywork-r1v2: stage = {stage!r} is not 1 or 2.")
+    if monitor is not None and score is None:
+        raise PodiumError("skywork-r1v2: monitor moves the threshold of a reward model: name its column in score.")
     method = Method("skywork-r1v2", rollout=Sample(n=n))
     if stage == 1:
         pair, quality, text = weights
@@ -112,10 +122,16 @@ def skywork_r1v2(
         return method.with_(
             objective=kept, memories=(RewardShift(temperature=1 / beta),) if quality else (), roles=(Role("ref"),)
         )
+    hybrid = HybridReward(rule, format, model, score=score)
+    watch = () if monitor is None else (Monitor(monitor, worse=worse, step=step),)
+    if watch:
+        hybrid = hybrid.replace(squash="threshold", threshold=Follow("monitor.level"))
     method = method.with_(
-        reward=(Marked((("answered", layout),)), HybridReward(rule, format, model, score=score)),
+        reward=(Marked((("answered", layout),)), hybrid),
         advantage=Normalize(),
         objective=(PolicyGradient(clip=Clip(clip, clip)),),
-        memories=(PriorityReplay(alpha=alpha, max_age=max_age),),
+        memories=(PriorityReplay(alpha=alpha, max_age=max_age), *watch),
     )
+    if source is not None:
+        method = method.with_(select=Mixed(), memories=(*method.memories, PassRates(source=source)))
     return anchored(method, KL("k3", coefficient=kl))

@@ -13,7 +13,7 @@ from podium.objective.term import Term
 
 __all__ = ["Shaped"]
 
-CLAMP = 20.0  # log-probabilities are held within ± this
+CLAMP = 20.0  # no log-probability is so large: numbers that are none stay finite
 
 
 class Shaped(Term):
@@ -36,7 +36,7 @@ class Shaped(Term):
 
     def loss(self, batch: Batch) -> Tensor:
         logp: Tensor = batch[NOW]
-        p = logp.clamp(-CLAMP, CLAMP).exp()
+        p = logp.clamp(max=CLAMP).exp()
         loss: Tensor = -batch["token.advantage"] * p / (p + self.gamma)
         return loss
 

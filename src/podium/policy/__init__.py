@@ -2,6 +2,7 @@
 
 from podium.policy.critic import Critic, critic
 from podium.policy.divergence import divergence as divergence
+from podium.policy.embed import embed
 from podium.policy.flow import Flow
 from podium.policy.functionals import FUNCTIONALS, Rows, functional
 from podium.policy.load import load
@@ -19,6 +20,7 @@ __all__ = [
     "Quality",
     "Rows",
     "critic",
+    "embed",
     "functional",
     "has_head",
     "load",

@@ -26,6 +26,7 @@ class Chat:
     def __init__(self, tokenizer: Any, model: nn.Module, name: str = "") -> None:
         self.tokenizer, self.name = tokenizer, name or "the model"
         self.notes: tuple[str, ...] = ()
+        self._pieces: dict[int, str] = {}  # the texts of single tokens that were asked for
         if not getattr(tokenizer, "chat_template", None):
             tokenizer.chat_template = PLAIN_TEMPLATE
             said = f"The tokenizer of {self.name} has no chat template: prompts are plain text and a line break."
@@ -89,7 +90,8 @@ class Chat:
         return tuple(ids)
 
     def ends(self, ids: Sequence[int]) -> list[int]:
-        pieces = [self.text([i]) for i in ids]
+        self._pieces |= {i: self.text([i]) for i in ids if i not in self._pieces}
+        pieces = [self._pieces[i] for i in ids]
         if "".join(pieces) == self.text(ids):
             return list(accumulate(map(len, pieces)))
         # Tokens that are parts of a character: what is readable so far, prefix by prefix.

@@ -25,7 +25,7 @@ __all__ = ["load"]
 
 EMBEDDED = "podium/"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 
 def load(
@@ -33,7 +33,7 @@ def load(
 ) -> Policy:
     """A policy from `podium/tiny`, a directory, a hub name or a GGUF file; with `lora`, only adapters are trained."""
     if dtype not in DTYPES:
-        raise PodiumError(f"dtype = {dtype!r} is not one of {', '.join(DTYPES)}. {nearest(dtype, DTYPES)}")
+        raise PodiumError(f"dtype = {dtype!r} is not one of {', '.join(map(repr, DTYPES))}.")
     place = devices.find(device, DTYPES[dtype])
     source, options, shown = _source(name)
     # The bar of the GGUF reader obeys no setting.
@@ -70,7 +70,7 @@ def _source(name: str | Path) -> tuple[str, dict[str, Any], str]:
         raise PodiumError(
             f"{shown} is a file. A model is a directory with config.json and safetensors, or a GGUF file."
         )
-    if not HUB_NAME.fullmatch(shown):
+    if not HUB_NAME.fullmatch(shown) or (path.parent != Path() and path.parent.is_dir()):
         raise PodiumError(f"There is no model directory {shown}.")
     return shown, {}, shown
 

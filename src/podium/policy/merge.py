@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import torch
 from torch import Tensor
 
 from podium.core.errors import PodiumError
@@ -14,14 +13,17 @@ __all__ = ["merge_largest", "merge_weights"]
 
 def merge_largest(base: Tensor, tuned: Tensor, keep: float = 0.25, scale: float = 0.7) -> Tensor:
     """base + scale · delta where |delta| = |tuned − base| is among the `keep` share of the largest, at least one; base
-    elsewhere. DLER's update-selective merging.
+    elsewhere. Of equal ones the first are taken. DLER's update-selective merging.
     """
     if base.shape != tuned.shape:
         raise PodiumError(f"Weights of shapes {tuple(base.shape)} and {tuple(tuned.shape)} cannot be merged.")
     delta = (tuned - base).reshape(-1)
-    largest = delta.abs().topk(max(1, round(keep * delta.numel()))).indices
-    chosen = torch.zeros_like(delta).index_copy(0, largest, delta[largest])
-    return base + scale * chosen.reshape(base.shape)
+    size, count = delta.abs(), max(1, round(keep * delta.numel()))
+    least = size.topk(count).values[-1]
+    chosen = size > least
+    equal = (size == least).nonzero().reshape(-1)
+    chosen[equal[: count - int(chosen.sum())]] = True
+    return base + scale * delta.where(chosen, 0).reshape(base.shape)
 
 
 def merge_weights(

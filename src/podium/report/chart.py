@@ -7,12 +7,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["BLUE", "GREEN", "GREY", "RED", "Series", "bars", "chart"]
+__all__ = ["BLUE", "GREEN", "GREY", "RED", "Series", "bars", "chart", "picture"]
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 380, 220, 52, 12, 30, 34
 # Legible on light and on dark.
 BLUE, RED, GREEN, GREY = "#3b82f6", "#e5484d", "#0fa968", "#8b94a3"
 COLOURS = (BLUE, RED, GREEN, "#d98a0b", "#8b5cf6", "#0c9bb5", "#d6409f", "#5f9e0f")
+DASHES = ("5 4", "1.5 3", "9 3 1.5 3", "2 6", "14 4")
+ALONE = "text{font:11px sans-serif;fill:#7b8290}.title{font-weight:600}.grid{stroke:#8884;stroke-width:.5}"
 
 
 @dataclass(frozen=True)
@@ -25,10 +27,12 @@ class Series:
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
     style: str = "line"  # line, dashed (in grey, for what the others are held against), dots or thin
-    colour: int | None = None  # which colour of the palette; None: that of its place
+    colour: int | None = None  # which colour of the palette, or kind of dashes; None: that of its place
 
 
-def chart(title: str, series: Sequence[Series], *, x_label: str = "iteration", log_x: bool = False) -> str:
+def chart(
+    title: str, series: Sequence[Series], *, x_label: str = "iteration", log_x: bool = False, log_y: bool = False
+) -> str:
     """One chart with a curve a series; values that are not finite are left out."""
     drawn = [s for s in series if any(math.isfinite(v) for v in s.y)]
     if not drawn:
@@ -36,17 +40,21 @@ def chart(title: str, series: Sequence[Series], *, x_label: str = "iteration", l
     xs = [v for s in drawn for v in s.x]
     ys = [v for s in drawn for v in (*s.y, *(s.low or ()), *(s.high or ())) if math.isfinite(v)]
     x0, x1 = min(xs), max(xs)
-    ticks = _ticks(min(ys), max(ys))
-    y0, y1 = ticks[0], ticks[-1]
+    ticks = _doublings(min(ys), max(ys)) if log_y else _ticks(min(ys), max(ys))
 
     def along(x: float) -> float:
         return math.log2(x) if log_x else x
+
+    def up(y: float) -> float:
+        return math.log2(y) if log_y else y
+
+    y0, y1 = up(ticks[0]), up(ticks[-1])
 
     def px(x: float) -> float:
         return LEFT + (along(x) - along(x0)) / ((along(x1) - along(x0)) or 1) * (WIDTH - LEFT - RIGHT)
 
     def py(y: float) -> float:
-        return HEIGHT - BOTTOM - (y - y0) / ((y1 - y0) or 1) * (HEIGHT - TOP - BOTTOM)
+        return HEIGHT - BOTTOM - (up(y) - y0) / ((y1 - y0) or 1) * (HEIGHT - TOP - BOTTOM)
 
     parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{html.escape(title)}">']
     parts.append(f'<text x="{LEFT}" y="16" class="title">{html.escape(title)}</text>')
@@ -55,17 +63,20 @@ def chart(title: str, series: Sequence[Series], *, x_label: str = "iteration", l
         parts.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" class="grid"/>')
         parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" class="tick" text-anchor="end">{tick:g}</text>')
     marks = [2.0**e for e in range(math.ceil(along(x0)), int(along(x1)) + 1)] if log_x else _ticks(x0, x1)
+    if all(float(x).is_integer() for x in xs):  # there is no iteration 1.5
+        marks = [m for m in marks if float(m).is_integer()]
     for x in [m for m in marks if x0 <= m <= x1] or [x0]:
         parts.append(f'<text x="{px(x):.1f}" y="{HEIGHT - 20}" class="tick" text-anchor="middle">{_short(x)}</text>')
     middle = (LEFT + WIDTH - RIGHT) / 2
     parts.append(f'<text x="{middle}" y="{HEIGHT - 6}" class="tick" text-anchor="middle">{html.escape(x_label)}</text>')
-    for number, s in enumerate(drawn):
-        colour, dash = _colour(number, s), ' stroke-dasharray="5 4"' if s.style == "dashed" else ""
+    for number, s in enumerate(drawn):  # bands lie under all curves
         if s.low is not None and s.high is not None:
             edge = [(px(x), py(v)) for x, v in zip(s.x, s.high, strict=True)]
             edge += [(px(x), py(v)) for x, v in reversed(list(zip(s.x, s.low, strict=True)))]
             faint = 0.15 if len(drawn) < 3 else 0.09
-            parts.append(f'<polygon points="{_points(edge)}" fill="{colour}" opacity="{faint}"/>')
+            parts.append(f'<polygon points="{_points(edge)}" fill="{_colour(number, s)}" opacity="{faint}"/>')
+    for number, s in enumerate(drawn):
+        colour, dash = _colour(number, s), _dash(s)
         line = [(px(x), py(y)) for x, y in zip(s.x, s.y, strict=True) if math.isfinite(y)]
         if s.style != "dots":
             width = 1 if s.style == "thin" else 1.8
@@ -74,6 +85,26 @@ def chart(title: str, series: Sequence[Series], *, x_label: str = "iteration", l
         if len(line) <= 30 and s.style in ("line", "dots"):
             parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.4" fill="{colour}"/>' for x, y in line]
     return "".join(parts) + "</svg>" + _legend([(s.name, _colour(n, s)) for n, s in enumerate(drawn)])
+
+
+def picture(charts: Sequence[str], series: Sequence[Series], *, columns: int = 2) -> str:
+    """Charts of the same series as one picture in a file of its own, with its style and one legend inside."""
+    columns = min(columns, len(charts))
+    parts = []
+    for place, drawn in enumerate(charts):
+        x, y = place % columns * WIDTH, place // columns * HEIGHT
+        inside = drawn.partition("</svg>")[0].removeprefix("<svg")
+        parts.append(f'<svg x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}"{inside}</svg>')
+    x, y = LEFT, -(-len(charts) // columns) * HEIGHT + 12
+    for number, s in enumerate(series):
+        width = 42 + round(5.8 * len(s.name))
+        if x + width > columns * WIDTH and x > LEFT:
+            x, y = LEFT, y + 16
+        line = f'stroke="{_colour(number, s)}" stroke-width="2.2"{_dash(s)}'
+        parts.append(f'<path d="M{x} {y - 4}h20" {line}/><text x="{x + 25}" y="{y}">{html.escape(s.name)}</text>')
+        x += width
+    size = f'viewBox="0 0 {columns * WIDTH} {y + 8}"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}><style>{ALONE}</style>{"".join(parts)}</svg>\n'
 
 
 def bars(
@@ -113,6 +144,11 @@ def _colour(number: int, series: Series) -> str:
     )
 
 
+def _dash(series: Series) -> str:
+    dashes = DASHES[(series.colour or 0) % len(DASHES)]
+    return f' stroke-dasharray="{dashes}"' if series.style == "dashed" else ""
+
+
 def _legend(named: Sequence[tuple[str, str]]) -> str:
     items = [f'<span><i style="background:{colour}"></i>{html.escape(name)}</span>' for name, colour in named if name]
     return f'<div class="legend">{"".join(items)}</div>' if len(items) > 1 else ""
@@ -125,6 +161,13 @@ def _short(value: float) -> str:
 
 def _points(points: Sequence[tuple[float, float]]) -> str:
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+
+
+def _doublings(low: float, high: float) -> list[float]:
+    """Powers of 2 that cover [low, high], every second or third where they are many."""
+    first, last = math.floor(math.log2(low)), math.ceil(math.log2(high))
+    step = max(1, -(-(last - first) // 6))
+    return [2.0**k for k in range(first, max(last, first + 1) + step, step)]
 
 
 def _ticks(low: float, high: float) -> list[float]:

@@ -10,7 +10,7 @@ import numpy as np
 from podium.report.chart import Series, chart
 from podium.report.page import document
 from podium.store.files import atomic_text
-from podium.training.compare import Comparison, Row, interval
+from podium.training.compare import Comparison, Row, interval, told
 
 __all__ = ["write_comparison"]
 
@@ -37,13 +37,8 @@ def write_comparison(comparison: Comparison) -> Path:
 
 
 def _row(row: Row, first: bool) -> str:
-    low, high = interval(row.finals)
-    cells = [html.escape(row.name), f"{row.mean:.3f}", f"[{low:.3f}, {high:.3f}]"]
-    if first:
-        cells += ["", ""]
-    else:
-        low, high = interval(row.differences)
-        cells += [f"{float(np.mean(row.differences)):+.3f}", f"[{low:+.3f}, {high:+.3f}]"]
+    cells = [html.escape(row.name), f"{row.mean:.3f}", told(row.finals)]
+    cells += ["", ""] if first else [f"{float(np.mean(row.differences)):+.3f}", told(row.differences, "+")]
     cells.append(f"{int(np.mean(row.tokens)):,}")
     return "<tr>" + "".join(f"<td>{c}</td>" for c in cells) + "</tr>"
 

@@ -1,4 +1,4 @@
-"""The report of a credit benchmark: a table for each policy, and how estimators improve with more rollouts."""
+"""The report of a credit benchmark: tables, and figures of how estimators improve with more rollouts."""
 
 from __future__ import annotations
 
@@ -10,29 +10,31 @@ from pathlib import Path
 
 from podium.evaluation.credit import Score
 from podium.evaluation.resample import Measure
-from podium.report.chart import Series, chart
+from podium.report.chart import Series, chart, picture
 from podium.report.page import document
 from podium.store.files import atomic_text
 
-__all__ = ["HEADER", "NOTE", "cells", "heading", "settings", "write_credit"]
+__all__ = ["HEADER", "NOTE", "cells", "heading", "settings", "write_credit", "write_figure"]
 
-HEADER = ("estimator", "correlation", "sign errors", "error", "gradient", "ahead", "expected")
+HEADER = ("estimator", "correlation", "sign errors", "error", "gradient", "ahead", "expected", "variance")
+DRAWN = ("correlation", "sign errors", "gradient", "variance")
 NOTE = (
     "Against the exact advantage of every step: correlation; the share of it that is pushed the wrong way (0.5 is a "
     "coin); the squared error that the best scale leaves (1 is no credit at all); the cosine between a group's "
-    "gradient and the exact one, and how far it is ahead of the first row's on the same rollouts; and the cosine of "
-    "the expected gradient (1 is unbiased up to scale). 95 % intervals: over seeds and tasks, of the last column over "
-    "seeds."
+    "gradient and the exact one, and how far it is ahead of the first row's on the same rollouts; the cosine of the "
+    "expected gradient (1 is unbiased up to scale); and the variance of a group's gradient between batches, as a "
+    "multiple of its mean squared. 95 % intervals: over seeds and tasks, of the last two columns over seeds."
 )
 
 
 def settings(scores: Sequence[Score]) -> list[list[Score]]:
-    """The scores, those of one policy and number of rollouts together."""
-    return [list(rows) for _, rows in groupby(scores, lambda s: (s.strength, s.rollouts))]
+    """The scores, those of one world, policy and number of rollouts together."""
+    return [list(rows) for _, rows in groupby(scores, lambda s: (s.world, s.strength, s.rollouts))]
 
 
 def heading(score: Score) -> str:
-    return f"Strength {score.strength:g} (success {score.success:.2f}), {score.rollouts} rollouts a task"
+    policy = f"strength {score.strength:g} (reward {score.reward:.2f})"
+    return f"{score.world}, {policy}, {score.rollouts} rollouts a task"
 
 
 def cells(score: Score) -> list[str]:
@@ -47,7 +49,8 @@ def shown(measure: Measure) -> str:
 
 def write_credit(scores: Sequence[Score], target: Path, title: str) -> Path:
     """Write the report; returns its path."""
-    body = [f"<h1>{html.escape(title)}</h1><p>{html.escape(NOTE)}</p>", f'<div class="charts">{_charts(scores)}</div>']
+    drawn = "".join(f"<div>{shown}</div>" for shown, _ in _charts(scores))
+    body = [f"<h1>{html.escape(title)}</h1><p>{html.escape(NOTE)}</p>", f'<div class="charts">{drawn}</div>']
     for rows in settings(scores):
         lines = [HEADER, *map(cells, rows)]
         marked = [
@@ -61,23 +64,38 @@ def write_credit(scores: Sequence[Score], target: Path, title: str) -> Path:
     return target
 
 
-def _charts(scores: Sequence[Score]) -> str:
-    """Correlation and gradient over the number of rollouts, a chart a policy; or over policies, where it is one."""
+def write_figure(scores: Sequence[Score], target: Path) -> Path:
+    """Write the charts as one SVG file; returns its path."""
+    drawn = [(shown, curves) for shown, curves in _charts(scores) if shown]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    atomic_text(target, picture([shown for shown, _ in drawn], drawn[0][1]))
+    return target
+
+
+def _charts(scores: Sequence[Score]) -> list[tuple[str, list[Series]]]:
+    """Charts and what they show, over the number of rollouts, for each policy; over policies, where that is one."""
     many = len({s.rollouts for s in scores}) > 1
+    label = "rollouts a task" if many else "strength of the policy"
     drawn = []
-    for value in sorted({s.strength if many else s.rollouts for s in scores}):
-        chosen = [s for s in scores if (s.strength if many else s.rollouts) == value]
-        where = f"strength {value:g}" if many else f"{value} rollouts"
-        for name in ("correlation", "gradient"):
-            curves = [_curve(chosen, estimator, name, many) for estimator in dict.fromkeys(s.name for s in chosen)]
-            label = "rollouts a task" if many else "strength of the policy"
-            drawn.append(f"<div>{chart(f'{name}, {where}', curves, x_label=label, log_x=many)}</div>")
-    return "".join(drawn)
+    for world, value in dict.fromkeys((s.world, s.strength if many else s.rollouts) for s in scores):
+        chosen = [s for s in scores if (s.world, s.strength if many else s.rollouts) == (world, value)]
+        where = f"{world}, strength {value:g}" if many else f"{world}, {value} rollouts"
+        for name in DRAWN:
+            curves = _curves(chosen, name, many)
+            shown = chart(f"{name}: {where}", curves, x_label=label, log_x=many, log_y=name == "variance")
+            drawn.append((shown, curves))
+    return drawn
 
 
-def _curve(scores: Sequence[Score], estimator: str, name: str, many: bool) -> Series:
-    own = sorted((s for s in scores if s.name == estimator), key=lambda s: (s.rollouts, s.strength))
-    found = [s.measures[name] for s in own if not math.isnan(s.measures[name].mean)]
-    x = [float(s.rollouts if many else s.strength) for s in own if not math.isnan(s.measures[name].mean)]
-    style = "dashed" if estimator.startswith("gae") else "line"
-    return Series(estimator, x, [m.mean for m in found], [m.low for m in found], [m.high for m in found], style)
+def _curves(scores: Sequence[Score], name: str, many: bool) -> list[Series]:
+    """A curve an estimator: methods in colours, references dashed."""
+    curves, placed = [], {"line": 0, "dashed": 0}
+    for estimator in dict.fromkeys(s.name for s in scores):
+        own = [s for s in scores if s.name == estimator and not math.isnan(s.measures[name].low)]
+        own.sort(key=lambda s: (s.rollouts, s.strength))
+        x, found = [float(s.rollouts if many else s.strength) for s in own], [s.measures[name] for s in own]
+        style = "dashed" if estimator.startswith("gae") else "line"
+        bands = [m.low for m in found], [m.high for m in found]
+        curves.append(Series(estimator, x, [m.mean for m in found], *bands, style, placed[style]))
+        placed[style] += 1
+    return curves

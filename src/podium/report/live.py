@@ -20,6 +20,7 @@ class Live:
         self.console, self.every = console, every
         self.begun: float | None = None
         self.first = 0
+        self.told = [""]  # failures of the world that have been named
         self.status = console.status("") if console.is_terminal else None
 
     def __enter__(self) -> Live:
@@ -36,6 +37,10 @@ class Live:
             self.begun, self.first = time.monotonic(), int(line["iteration"])
             for note in run.policy.notes:
                 self.console.print(note, highlight=False, markup=False, soft_wrap=True)
+        if line.get("failure", "") not in self.told and len(self.told) < 4:  # they may differ each time
+            self.told.append(line["failure"])
+            note = f"The world failed in {line['failures']:.0f} of {line['rollouts']:.0f} rollouts: {line['failure']}."
+            self.console.print(note, style="yellow", highlight=False, markup=False, soft_wrap=True)
         text = self._text(run, line)
         held_out = "eval.pass@1" in line
         if self.status is not None:
@@ -52,7 +57,7 @@ class Live:
         if "flat_groups" in line:
             parts.append(f"no signal {100 * line['flat_groups']:.0f} %")
         if line.get("failures"):
-            parts.append(f"failed rewards {line['failures']:.0f}")
+            parts.append(f"failed {line['failures']:.0f}")
         if "eval.pass@1" in line:
             parts.append(f"[bold]held-out pass@1 {line['eval.pass@1']:.3f}[/bold]")
         assert self.begun is not None

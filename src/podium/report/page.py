@@ -123,7 +123,8 @@ def _trees(directory: RunDirectory) -> str:
     return (
         "<h2>Rollouts that share beginnings</h2><p>Groups of the last iteration. A line is a segment of text, green "
         "where what follows is worth much and red where little; a dot is where rollouts part, the larger the less "
-        f"certain the model was.</p>{drawn}"
+        "certain the model was. Behind each rollout are its reward and, where its last segment is trained, that "
+        f"segment's advantage A.</p>{drawn}"
     )
 
 

@@ -93,7 +93,8 @@ def _planted(rows: Sequence[Row]) -> _Vertex:
                 above.children.append(found[way])
                 found[way].value = None if worth is None else worth[number]
                 credit = row.get("token.advantage")
-                found[way].advantage = None if credit is None or not size else credit[start]
+                kept = all(row[name][number] for name in row if name.startswith("node.keep."))
+                found[way].advantage = credit[start] if credit is not None and size and kept else None
             vertex = found[way]
             entropy = row.get("token.sampler.entropy")
             if entropy is not None and start + size < len(entropy):  # of the token at which it parts

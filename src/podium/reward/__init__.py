@@ -17,6 +17,7 @@ from podium.reward.likelihood import AnswerLikelihood, AnswerPerplexity
 from podium.reward.log_ratio import LogRatio
 from podium.reward.marks import MarkPattern, MarkPhrases
 from podium.reward.meta import MetaReasoning, ReadTags
+from podium.reward.monitor import Monitor
 from podium.reward.penalty import SequenceKL, TokenReward
 from podium.reward.phase import PhaseEntropy
 from podium.reward.planning import PlanPenalties
@@ -60,6 +61,7 @@ __all__ = [
     "Marked",
     "MatchCalls",
     "MetaReasoning",
+    "Monitor",
     "Overlong",
     "Override",
     "PhaseEntropy",

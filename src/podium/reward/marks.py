@@ -16,7 +16,7 @@ from podium.core.batch import Batch
 from podium.core.errors import PodiumError
 from podium.core.part import Columns, Reward
 
-__all__ = ["MarkPattern", "MarkPhrases", "in_grams", "overlapping"]
+__all__ = ["MarkPattern", "MarkPhrases", "in_grams", "overlapping", "where_said", "words_of"]
 
 Span = tuple[int, int]  # characters of a turn's text, the second one not included
 WORD = re.compile(r"[\w']+")
@@ -24,12 +24,27 @@ WORD = re.compile(r"[\w']+")
 
 def in_grams(sequence: Sequence[Any], grams: Iterable[Sequence[Any]]) -> list[bool]:
     """Which elements of a sequence lie in any of the n-grams, where they stand in it one after another."""
+    beginning: dict[Any, list[tuple[Any, ...]]] = {}
+    for gram in grams:
+        if gram:
+            beginning.setdefault(gram[0], []).append(tuple(gram))
     marked = [False] * len(sequence)
-    for gram in (tuple(g) for g in grams):
-        for start in range(len(sequence) - len(gram) + 1):
+    for start, first in enumerate(sequence):
+        for gram in beginning.get(first, ()):
             if tuple(sequence[start : start + len(gram)]) == gram:
                 marked[start : start + len(gram)] = [True] * len(gram)
     return marked
+
+
+def words_of(phrases: Iterable[str]) -> list[list[str]]:
+    return [WORD.findall(phrase.lower()) for phrase in phrases]
+
+
+def where_said(text: str, phrases: Iterable[Sequence[str]]) -> Iterator[Span]:
+    """Where the words of the phrases stand in a text, compared without case."""
+    words = list(WORD.finditer(text.lower()))
+    marked = in_grams([word.group() for word in words], phrases)
+    return (word.span() for word, inside in zip(words, marked, strict=True) if inside)
 
 
 def overlapping(batch: Batch, find: Callable[[str], Iterable[Span]]) -> Tensor:
@@ -85,12 +100,6 @@ class MarkPhrases(Reward):
     def provides(self) -> tuple[str, ...]:
         return (self.into,)
 
-    def spans(self, text: str) -> Iterator[Span]:
-        """Where the words of the phrases stand in a text."""
-        words = list(WORD.finditer(text.lower()))
-        grams = [WORD.findall(phrase.lower()) for phrase in self.phrases]
-        marked = in_grams([w.group() for w in words], [g for g in grams if g])
-        return (word.span() for word, inside in zip(words, marked, strict=True) if inside)
-
     def __call__(self, batch: Batch) -> Columns:
-        return {self.into: overlapping(batch, self.spans) & batch.action}
+        grams = words_of(self.phrases)
+        return {self.into: overlapping(batch, lambda text: where_said(text, grams)) & batch.action}

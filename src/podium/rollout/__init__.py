@@ -4,13 +4,14 @@ from podium.rollout.adaptive import SampleMore
 from podium.rollout.augment import Augmented, TaskDifficulty
 from podium.rollout.blueprint import SampleBlueprints
 from podium.rollout.branching import Branching
+from podium.rollout.checklist import BestAttempt
 from podium.rollout.continuations import Continuations
 from podium.rollout.cuts import NextTurn
 from podium.rollout.examples import SolvedTasks
 from podium.rollout.fork import Fork, Grow
 from podium.rollout.guided import Contrasted, Guided, RubricShown
-from podium.rollout.help import BestAttempt, Help, HintTiers, SelfWritten, SolutionShares, WorkedExamples
-from podium.rollout.hint_levels import HintLevels
+from podium.rollout.help import Help, HintTiers, SelfWritten, SolutionShares, WorkedExamples
+from podium.rollout.hint_levels import HintLevels, LastHints
 from podium.rollout.hint_rounds import HintPrefix, HintRates, HintRounds
 from podium.rollout.hinter import LearnToHint
 from podium.rollout.item_response import ItemResponse
@@ -55,6 +56,7 @@ __all__ = [
     "HintWorth",
     "InFlight",
     "ItemResponse",
+    "LastHints",
     "LearnToHint",
     "LessonLibrary",
     "NextTurn",

@@ -29,7 +29,7 @@ def mixed_probability(p: Tensor, n: Tensor) -> Tensor:
 
 def expected_failures(p: Tensor, n: Tensor) -> Tensor:
     """n (1 − p) (1 − (1 − p)ⁿ⁻¹): failures that are expected in a group that also has a success."""
-    return n * (1 - p) * (1 - (1 - p) ** (n - 1))
+    return n * (1 - p) * (1 - (1 - p) ** (n - 1).clamp(min=0))
 
 
 # What n rollouts of a task with success rate p are worth.

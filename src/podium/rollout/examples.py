@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from podium.core.batch import Batch
@@ -23,10 +23,12 @@ def similarity(first: str, second: str, length: int = 3) -> float:
     return sum(count * b[gram] for gram, count in a.items()) / norm if norm else 0.0
 
 
-def neighbours(question: str, corpus: Sequence[Example], count: int) -> tuple[Example, ...]:
-    """The examples whose questions resemble this one most, but for the question itself."""
+def neighbours(
+    question: str, corpus: Sequence[Example], count: int, alike: Callable[[str, str], float] = similarity
+) -> tuple[Example, ...]:
+    """The examples whose questions resemble this one most, but for the question itself; `alike` compares two."""
     others = [example for example in corpus if example[0] != question]
-    ranked = sorted(others, key=lambda example: (-similarity(question, example[0]), example))
+    ranked = sorted(others, key=lambda example: (-alike(question, example[0]), example))
     return tuple(ranked[:count])
 
 

@@ -35,6 +35,8 @@ class Assigned:
     levels: Sequence[float]
     side: Sequence[Rollout] = ()
     missing: bool = False
+    hints: tuple[str, ...] = ()  # of all levels that there were
+    earlier: bool = False  # whether these are of an earlier visit
 
 
 Assigning = Generator[Wave, list[Any], Assigned]
@@ -44,7 +46,8 @@ class Guided(Sample):
     """`n` rollouts of each task, the last `guided` of them sampled under help, the others without.
 
     `level` names a column that a memory recalls: which scaffold of the help the task gets, 0 for none. Without it, or
-    beyond the last, it is the first, or the last. Columns as in `Repair`.
+    beyond the last, it is the first, or the last. Columns as in `Repair`; with `level` also `rollout.hints`, the hints
+    of all levels, and `rollout.help.earlier`, 1 where they are of an earlier visit.
     """
 
     help: Help = WorkedExamples()
@@ -62,8 +65,8 @@ class Guided(Sample):
         """The role that is asked for help."""
         return self.help.writer
 
-    def prepare(self, world: Any = None) -> None:
-        self.help.prepare(world)
+    def prepare(self, world: Any = None) -> tuple[str, ...]:
+        return self.help.prepare(world)
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -71,7 +74,8 @@ class Guided(Sample):
 
     @property
     def provides(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*super().provides, *MARKS)))
+        remembered = ("rollout.hints", "rollout.help.earlier") if self.level else ()
+        return tuple(dict.fromkeys((*super().provides, *MARKS, *remembered)))
 
     def assigned(self, task: TaskRequest) -> Assigning:
         """Who sees what."""
@@ -85,7 +89,13 @@ class Guided(Sample):
             return dataclasses.replace(plain, side=offer.side, missing=True)
         shown = offer.scaffolds[min(level, len(offer.scaffolds)) - 1]
         members = [BARE] * (self.n - count) + [shown] * count
-        return Assigned(members, [level * float(m is shown) for m in members], offer.side)
+        return Assigned(
+            members,
+            [level * float(m is shown) for m in members],
+            offer.side,
+            hints=tuple(scaffold.hint for scaffold in offer.scaffolds),
+            earlier=offer.earlier,
+        )
 
     def plan(self, task: TaskRequest) -> Plan:
         found = yield from self.assigned(task)
@@ -98,7 +108,7 @@ class Guided(Sample):
         rows: list[Rollout] = [r for made in (*answers, *again) for r in made]  # type: ignore[misc]
         members = sorted(rows, key=lambda r: r.columns["index"])
         group = [self._member(r, found, i in lost) for i, r in enumerate(members)]
-        return [*group, *(marked(r, purpose=Purpose.probe) for r in found.side)]
+        return [*group, *(self._remembered(marked(r, purpose=Purpose.probe)) for r in found.side)]
 
     def _play(self, task: TaskRequest, scaffold: Scaffold, members: Sequence[int]) -> Play:
         """Members that see the same."""
@@ -115,7 +125,13 @@ class Guided(Sample):
     def _member(self, rollout: Rollout, found: Assigned, lost: bool) -> Rollout:
         level = 0.0 if lost else found.levels[rollout.columns["index"]]
         made = marked(rollout, guided=level > 0, missing=found.missing or lost)
-        return dataclasses.replace(made, columns={**made.columns, "help.level": level})
+        made = dataclasses.replace(made, columns={**made.columns, "help.level": level})
+        return self._remembered(made, found.hints, found.earlier)
+
+    def _remembered(self, rollout: Rollout, hints: tuple[str, ...] = (), earlier: bool = False) -> Rollout:
+        """The rollout with what a memory of hints reads, where there is one."""
+        said = {"hints": hints, "help.earlier": float(earlier)} if self.level else {}
+        return dataclasses.replace(rollout, columns={**rollout.columns, **said})
 
 
 class RubricShown(Guided):
@@ -128,6 +144,7 @@ class RubricShown(Guided):
     reference = "RuscaRL, https://arxiv.org/abs/2508.16949"
     fade: Number = 1.0  # a schedule: from 1 to 0
     binary: int | None = None
+    note: str = ""  # below the criteria, such as that the answer must not speak of them
 
     needs = ("task.criteria",)
 
@@ -157,7 +174,7 @@ class RubricShown(Guided):
             chosen = [criteria[i] for i in sorted(order[:count])]
             include = [c.text for c in chosen if c.points > 0]
             avoid = [f"avoid: {c.text}" for c in chosen if c.points < 0]
-            scaffolds.append(Scaffold("\n".join([*include, *avoid])))
+            scaffolds.append(Scaffold("\n".join([*include, *avoid]), below=self.note) if chosen else BARE)
         return Assigned(scaffolds, [float(s != BARE) for s in scaffolds])
 
 

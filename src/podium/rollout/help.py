@@ -6,26 +6,23 @@ import json
 import math
 import re
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Any
-
-import torch
 
 from podium.core.batch import Purpose
 from podium.core.build import Rollout
 from podium.core.errors import PodiumError, one_of, within
 from podium.core.part import Need
 from podium.core.value import Value
-from podium.reward.rubric import score
 from podium.rollout.plan import Play, Recite, TaskRequest, Wave
 from podium.sampler.streams import key
 from podium.worlds.answer import answer_place
 from podium.worlds.scaffold import Scaffold, with_hint
-from podium.worlds.world import Episode, Feedback, World
+from podium.worlds.world import Episode, Feedback, Task, World
 
 __all__ = [
-    "BestAttempt",
     "WorkedExamples",
     "Help",
     "HintTiers",
@@ -33,7 +30,6 @@ __all__ = [
     "SelfWritten",
     "SolutionShares",
     "Words",
-    "checklist",
     "solution",
 ]
 
@@ -52,6 +48,7 @@ class Offer:
     answers: Sequence[Rollout] = ()
     places: Sequence[int] | None = None  # whose place in the group each answer takes; None: it does not matter
     side: Sequence[Rollout] = ()  # what was sampled on the way
+    earlier: bool = False  # whether it was made at an earlier visit of the task
 
 
 Asking = Generator[Wave, list[Any], Offer]
@@ -66,8 +63,9 @@ class Help(Value):
     def needs(self) -> tuple[Need, ...]:
         return ()
 
-    def prepare(self, world: World | None) -> None:
-        """Look at what there is, so that what is wrong with it is said before anything is sampled."""
+    def prepare(self, world: World | None) -> tuple[str, ...]:
+        """Look at what there is, as `Strategy.prepare`."""
+        return ()
 
     def offer(self, task: TaskRequest, group: Sequence[Rollout]) -> Asking:
         """A plan within a plan: asks for what it takes, and returns what it found for a group that went wrong."""
@@ -87,6 +85,21 @@ def reasoning(text: str) -> str:
     return (text if place is None else text[:place]).rstrip()
 
 
+def without_reasoning(world: World | None, style: str) -> tuple[str, ...]:
+    """What to say of a world whose first tasks have nothing to take hints from; nothing of others."""
+    if world is None or any(reasoning("\n".join(world.demonstrate(t, style))) for t in _first_tasks(world)):
+        return ()
+    return (
+        f"Hints are taken from the reasoning of solutions, but those of the world {world.name!r} hold an answer alone: "
+        "its tasks get none (help.missing in the metrics). Take a world that reasons; for a file of JSON lines name "
+        "the field that has solutions, with world.solution_field=…",
+    )
+
+
+def _first_tasks(world: World, count: int = 8) -> list[Task]:
+    return [world.task(i) for i in range(min(count, world.size("train") or count))]
+
+
 class SolutionShares(Help):
     """The first parts of the world's solution, by shares of its characters or of its lines.
 
@@ -103,6 +116,9 @@ class SolutionShares(Help):
         one_of(self, "unit", ("characters", "lines"))
         if not self.shares or not all(0 <= share <= 1 for share in self.shares):
             raise PodiumError(f"SolutionShares.shares = {self.shares} must be shares between 0 and 1.")
+
+    def prepare(self, world: World | None) -> tuple[str, ...]:
+        return without_reasoning(world, self.style)
 
     def cut(self, text: str, share: float) -> str:
         """What is shown of a solution."""
@@ -135,6 +151,11 @@ class HintTiers(Help):
         within(self, "pieces", 1)
         within(self, "levels", 1, optional=True)
 
+    def prepare(self, world: World | None) -> tuple[str, ...]:
+        if world is not None and any(task.data.get("hints") for task in _first_tasks(world)):
+            return ()
+        return without_reasoning(world, self.style)
+
     def offer(self, task: TaskRequest, group: Sequence[Rollout]) -> Asking:
         hints: Mapping[str, Sequence[str]] = task.task.data.get("hints") or {}
         if not hints:
@@ -160,23 +181,30 @@ class SelfWritten(Help):
     `ask` says how it is asked, with {question} and {solution}; its answer is a JSON object with level_1, level_2, …
     Without `ask` the solution stands where hints do, and of what the policy then writes, the answer aside, the first
     part of the lines is level 1, the first two parts level 2, …: a small model knows no more. What cannot be read is
-    asked for again, `retries` times.
+    asked for again, `retries` times; then hints of an earlier visit are shown, if `earlier` names a column of a memory
+    that recalls them.
     """
 
     reference = "SAGE: Self-Hinting Language Models Enhance Reinforcement Learning, https://github.com/BaohaoLiao/SAGE"
     ask: str = INSTRUCTION
     levels: int = 3
-    retries: int = 1
+    retries: int = 2
     tokens: int | None = None  # of the hints at most; None: as for an answer
     style: str = "short"
+    earlier: str | None = None  # such as group.hints
 
-    needs = ("task.solution",)
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return ("task.solution",) if self.earlier is None else ("task.solution", self.earlier)
 
     def __post_init__(self) -> None:
         within(self, "levels", 1)
         within(self, "retries", 0)
         within(self, "tokens", 1, optional=True)
         asked(self.ask, "", "")
+
+    def prepare(self, world: World | None) -> tuple[str, ...]:
+        return without_reasoning(world, self.style)
 
     def offer(self, task: TaskRequest, group: Sequence[Rollout]) -> Asking:
         text = yield from solution(task, self.style)
@@ -187,7 +215,8 @@ class SelfWritten(Help):
             hints = self.read(str(written[0].columns["text"])) if written else []
             if hints:
                 return Offer([Scaffold(hint) for hint in hints], side=side)
-        return Offer(side=side)
+        kept = () if self.earlier is None else task.known[self.earlier]
+        return Offer([Scaffold(hint) for hint in kept], side=side, earlier=bool(kept))
 
     def read(self, text: str) -> list[str]:
         """The hints, the weakest first; none where they cannot be read."""
@@ -241,7 +270,10 @@ class Words(Episode):
 
 
 class WorkedExamples(Help):
-    """Other tasks of the same world with their solutions, above the question: learning in context."""
+    """Other tasks of the same world with their solutions, above the question: learning in context.
+
+    A solution that the world's own verdict refuses, or that does not fit into the context, is not shown.
+    """
 
     reference = "ICPO: In-Context Steered Policy Optimization, https://arxiv.org/abs/2510.26519"
     count: int = 1
@@ -255,48 +287,17 @@ class WorkedExamples(Help):
         within(self, "pool", self.count)
 
     def offer(self, task: TaskRequest, group: Sequence[Rollout]) -> Asking:
-        yield from ()
         assert task.world is not None
         size = min(self.pool, task.world.size("train") or self.pool)
-        shown: list[str] = []
         place = key(0, task.stream) % size
-        for step in range(size):
-            other = task.world.task((place + step) % size, "train")
-            if other.key != task.task.key and len(shown) < self.count:
-                shown.append(f"{other.prompt}\n{task.world.solve(other, self.style)}\n")
+        around = (task.world.task((place + step) % size, "train") for step in range(size))
+        others = [other for other in islice(around, self.count + 1) if other.key != task.task.key][: self.count]
+        recited: Wave = [
+            Recite(replace(task, task=other), style=self.style, purpose=Purpose.probe, index=LAST, optional=True)
+            for other in others
+        ]
+        answers = (yield recited) if recited else []
+        right = [any(rollout.columns["correct"] for rollout in found) for found in answers]
+        solved = [other for other, verified in zip(others, right, strict=True) if verified]
+        shown = [f"{other.prompt}\n{task.world.solve(other, self.style)}\n" for other in solved]
         return Offer([Scaffold(above="\n".join(shown))] if shown else ())
-
-
-def checklist(task: TaskRequest, rollout: Rollout) -> tuple[list[float], tuple[bool, ...]]:
-    """What each criterion of the task is worth, and whether the rollout meets it."""
-    assert task.world is not None
-    points = [criterion.points for criterion in task.world.criteria(task.task)]
-    return points, task.world.met(task.task, str(rollout.columns["text"]))
-
-
-def rubric_share(task: TaskRequest, rollout: Rollout) -> float:
-    """Its part of all points."""
-    return float(score(*(torch.tensor(x, dtype=torch.float64) for x in checklist(task, rollout))))
-
-
-def failed(task: TaskRequest, rollout: Rollout) -> list[int]:
-    """The criteria that a rollout does not meet, by number."""
-    points, met = checklist(task, rollout)
-    return [number for number, (worth, is_met) in enumerate(zip(points, met, strict=True)) if is_met != (worth > 0)]
-
-
-class BestAttempt(Help):
-    """The best rollout as an attempt to do better, with the criteria that it misses as a hint; of equals the first."""
-
-    reference = "RGR-GRPO: Reward and Guidance through Rubrics"
-    criteria: bool = True  # False: the attempt alone
-
-    needs = ("task.criteria",)
-
-    def offer(self, task: TaskRequest, group: Sequence[Rollout]) -> Asking:
-        yield from ()
-        assert task.world is not None
-        best = max(group, key=lambda r: rubric_share(task, r))
-        texts = [criterion.text for criterion in task.world.criteria(task.task)]
-        hint = "\n".join(texts[number] for number in failed(task, best)) if self.criteria else ""
-        return Offer([Scaffold(hint, attempt=str(best.columns["text"]))])

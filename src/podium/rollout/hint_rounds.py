@@ -16,7 +16,7 @@ from podium.core.errors import PodiumError, within
 from podium.core.memory import Memory, State, Table
 from podium.core.part import Columns, Need
 from podium.core.schedule import Number
-from podium.rollout.help import LAST, solution
+from podium.rollout.help import LAST, solution, without_reasoning
 from podium.rollout.item_response import ItemResponse
 from podium.rollout.plan import Plan, Play, Recite, TaskRequest, Written
 from podium.rollout.repair import MARKS, counted, marked
@@ -24,6 +24,7 @@ from podium.rollout.sample import Sample
 from podium.sampler.streams import key
 from podium.worlds.context import Context, Full
 from podium.worlds.scaffold import Scaffold
+from podium.worlds.world import World
 
 __all__ = ["HintPrefix", "HintRates", "HintRounds"]
 
@@ -46,6 +47,9 @@ class HintRounds(Sample):
         within(self, "rounds", 1)
         if self.demonstrations or self.greedy_baseline or self.trained is not None:
             raise PodiumError("HintRounds has no baseline, voters or further demonstrations.")
+
+    def prepare(self, world: World | None = None) -> tuple[str, ...]:
+        return without_reasoning(world, self.style)
 
     @property
     def needs(self) -> tuple[Need, ...]:

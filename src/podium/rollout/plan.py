@@ -20,6 +20,7 @@ from podium.worlds.context import Context
 from podium.worlds.world import Episode, Task, World
 
 __all__ = [
+    "Embed",
     "Ends",
     "Interrupt",
     "Interrupted",
@@ -179,6 +180,16 @@ class Score:
 
 
 @dataclass(frozen=True)
+class Embed:
+    """What a text is about, as a direction: near those of texts like it. Answered by the numbers of a vector of length
+    1, from the hidden states of a model that reads the text."""
+
+    text: str
+    role: str = "policy"  # the model that reads it
+    pool: str = "mean"  # of the states of its tokens; last: the last one's, as of models trained to embed
+
+
+@dataclass(frozen=True)
 class Read:
     """What the tokens of a text say, one by one; a special token says nothing. Answered by a text a token."""
 
@@ -192,9 +203,9 @@ class Ends:
     ids: tuple[int, ...]
 
 
-Request = Play | Resume | Recite | Replay | Interrupt | Score | Read | Ends | Generate
+Request = Play | Resume | Recite | Replay | Interrupt | Score | Embed | Read | Ends | Generate
 Wave = list[Request]
 # Yields waves; receives an answer a request: rollouts for Play, Resume, Recite and Replay, completions for Generate,
-# steps for Interrupt, numbers for Score and Ends, texts for Read; returns the group's rollouts.
+# steps for Interrupt, numbers for Score, Embed and Ends, texts for Read; returns the group's rollouts.
 Answers = list[list[Rollout] | list[Completion] | list[Interrupted] | list[float] | list[str]]
 Plan = Generator[Wave, Answers, list[Rollout]]

@@ -53,8 +53,9 @@ class Recorded(Strategy):
     def provides(self) -> tuple[str, ...]:
         return ("rollout.purpose", "rollout.demonstration", "rollout.sampled")
 
-    def prepare(self, world: Any = None) -> None:
+    def prepare(self, world: Any = None) -> tuple[str, ...]:
         _ = self.groups
+        return ()
 
     def plan(self, task: TaskRequest) -> Plan:
         epoch, place = divmod(task.number, len(self.groups))

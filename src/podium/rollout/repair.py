@@ -11,7 +11,8 @@ from podium.core.build import Rollout, Turn
 from podium.core.errors import PodiumError, one_of, within
 from podium.core.part import Need
 from podium.core.schedule import Number
-from podium.rollout.help import BestAttempt, Help, Offer, SolutionShares, failed, rubric_share
+from podium.rollout.checklist import BestAttempt, failed, rubric_share
+from podium.rollout.help import Help, Offer, SolutionShares
 from podium.rollout.plan import Plan, Play, TaskRequest, Wave
 from podium.rollout.sample import Sample
 from podium.worlds.context import Context, Full
@@ -70,8 +71,8 @@ class Repair(Sample):
         """The role that is asked for help."""
         return self.help.writer
 
-    def prepare(self, world: Any = None) -> None:
-        self.help.prepare(world)
+    def prepare(self, world: Any = None) -> tuple[str, ...]:
+        return self.help.prepare(world)
 
     @property
     def needs(self) -> tuple[Need, ...]:

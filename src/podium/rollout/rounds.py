@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,8 +14,8 @@ from podium.core.errors import PodiumError, one_of, within
 from podium.core.part import Need, Strategy
 from podium.core.schedule import Number
 from podium.rollout.budget import allocate, exploration_bonus, half_width
-from podium.rollout.examples import neighbours, shown
-from podium.rollout.plan import Plan, Play, TaskRequest, Wave
+from podium.rollout.examples import neighbours, shown, similarity
+from podium.rollout.plan import Embed, Plan, Play, TaskRequest, Wave
 from podium.rollout.sample import Sample
 from podium.worlds.context import Full
 from podium.worlds.scaffold import Scaffold
@@ -60,7 +60,8 @@ class Rounds(_Shared):
     Priority is D + phi: D = h(m) − h(m + 1) is how much one more rollout narrows the confidence interval of the task's
     mean reward after m of them, phi = bonus · √(log(1 + T) / m), T the rollouts of all tasks. A task none of whose
     first rollouts succeeds leaves the rounds: the rest of its n are sampled after `examples` solved tasks that resemble
-    it; after none where there are none, or no room for them.
+    it; after none where there are none, or no room for them. Questions resemble each other by the cosine of what the
+    role `embedder` makes of them, or without one by the sequences of characters that they share.
     """
 
     reference = "XRPO, https://github.com/UIUC-MLSys/XRPO"
@@ -70,19 +71,27 @@ class Rounds(_Shared):
     bonus: Number = 1.0
     examples: int = 2  # solved tasks shown where nothing succeeds; 0: none
     trained: str = "sampled"  # rollouts after examples are trained after what they were sampled after, or `plain`
+    embedder: str = ""  # a role, or policy; empty: none
+    pool: str = "mean"  # how it reads a question: the mean of its tokens' hidden states, or the last one
 
     @property
     def provides(self) -> tuple[str, ...]:
         return ("rollout.budget", "rollout.seeded")
 
+    @property
+    def roles_asked(self) -> tuple[str, ...]:
+        return (self.embedder,) if self.embedder and self.examples else ()
+
     def __post_init__(self) -> None:
         super().__post_init__()
+        within(self, "n", 2)  # rewards of one rollout have no spread
         within(self, "first", 2, self.n)
         within(self, "rounds", 1)
         within(self, "alpha", 0, 1, open_low=True)
         within(self, "bonus", 0)
         within(self, "examples", 0)
         one_of(self, "trained", ("sampled", "plain"))
+        one_of(self, "pool", ("mean", "last"))
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -113,13 +122,14 @@ class Rounds(_Shared):
         live = [place for place, lost in enumerate(failed) if not lost]
         left = (self.n - self.first) * len(live)
         seeded = [place for place, lost in enumerate(failed) if lost] if self.n > self.first else []
+        alike = yield from self._compared([tasks[place] for place in seeded])
         for number in range(self.rounds):
             budget = -(-left // (self.rounds - number))
             rewards = [[float(r.columns["reward"]) for r in rollouts[place]] for place in live]
             given = dict(zip(live, self.shares(rewards, budget) if live else [], strict=True))
             if number == 0:
                 given |= dict.fromkeys(seeded, self.n - self.first)
-            seeds = {place: self._seed(tasks[place]) if failed[place] else {"columns": marks} for place in given}
+            seeds = {place: self._seed(tasks[place], alike) if failed[place] else {"columns": marks} for place in given}
             plays = {
                 place: self.play(tasks[place], n, first=len(rollouts[place]), wave=number + 1, **seeds[place])
                 for place, n in given.items()
@@ -138,10 +148,20 @@ class Rounds(_Shared):
             left -= budget
         return [replace(r, columns={**r.columns, "budget": float(len(g))}) for g in rollouts for r in g]
 
-    def _seed(self, task: TaskRequest) -> dict[str, Any]:
+    def _compared(self, tasks: Sequence[TaskRequest]) -> Generator[Wave, list[Any], Callable[[str, str], float]]:
+        """How alike two questions are, of these tasks and of the solved ones."""
+        solved = [question for question, _ in (tasks[0].known.get("batch.solved", ()) if tasks else ())]
+        if not (self.roles_asked and solved):
+            return similarity
+        questions = list(dict.fromkeys([*(task.task.prompt for task in tasks), *solved]))
+        vectors = torch.tensor((yield [Embed(question, self.embedder, self.pool) for question in questions]))
+        place = dict(zip(questions, vectors, strict=True))
+        return lambda first, second: float(place[first] @ place[second])
+
+    def _seed(self, task: TaskRequest, alike: Callable[[str, str], float]) -> dict[str, Any]:
         """How a task is sampled where nothing has succeeded: after examples, if there are any."""
         corpus = task.known.get("batch.solved", ())
-        found = neighbours(task.task.prompt, corpus, self.examples)
+        found = neighbours(task.task.prompt, corpus, self.examples, alike)
         if not found:
             return {"columns": {"budget": 0.0, "seeded": 0.0}}
         plain = Full() if task.world is None else task.world.context

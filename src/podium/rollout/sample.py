@@ -22,12 +22,14 @@ class Sample(Strategy):
     n: int = 8
     temperature: Number = 1.0
     top_p: Number = 1.0
+    top_k: int = 0  # likeliest tokens; 0: all
     greedy_baseline: bool = False
     trained: int | None = None  # so many are trained, the others only vote; None: all
     demonstrations: tuple[str, ...] = ()  # the styles in which the world writes solutions; each is a rollout
     demonstrate_as: str = "demo"  # demo: trained, not in statistics; train: both; baseline: neither
     warmth: Warmth | None = None  # a temperature that follows the entropy of each step
     max_turns: int | None = None  # of an episode; default: the world's
+    room: Number = 1.0  # the share of the run's limit of tokens that a turn may take
     context: Context | None = None  # what each turn is written after: Full(), Window(2), …; default: the world's
     train_context: Context | None = None  # what it is trained after; default: the same
 
@@ -38,6 +40,8 @@ class Sample(Strategy):
         within(self, "temperature", 0, open_low=True)
         one_of(self, "demonstrate_as", ("demo", "train", "baseline"))
         within(self, "top_p", 0, 1, open_low=True)
+        within(self, "top_k", 0)
+        within(self, "room", 0, 1, open_low=True)
 
     @property
     def provides(self) -> tuple[str, ...]:
@@ -50,7 +54,8 @@ class Sample(Strategy):
 
     def sampling(self, default: Sampling) -> Sampling:
         """How tokens are drawn: this strategy's distribution with the run's limits."""
-        return dataclasses.replace(default, temperature=self.temperature, top_p=self.top_p, warmth=self.warmth)
+        drawn = {"temperature": self.temperature, "top_p": self.top_p, "top_k": self.top_k, "warmth": self.warmth}
+        return dataclasses.replace(default, **drawn, max_tokens=max(int(self.room * default.max_tokens), 1))
 
     def plan(self, task: TaskRequest) -> Plan:
         sampling = self.sampling(task.sampling)

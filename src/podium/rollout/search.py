@@ -14,6 +14,7 @@ from podium.core.part import Need
 from podium.rollout.forest import PLANTED, Path, length, planted
 from podium.rollout.fork import Forked
 from podium.rollout.plan import Plan, TaskRequest, Wave, Written
+from podium.select.history import unmeasured
 
 __all__ = ["Search", "backed_up"]
 
@@ -91,7 +92,7 @@ class Search(Forked):
     empty, at the task itself. `node.worth` is W after the whole search. Ends that were not chosen are only recorded;
     `rollout.side_tokens` counts what led nowhere. `budget` limits the tokens of a task: the search then ends with what
     it has, and with one rollout at least. A task that `SolvedTexts` knows is not searched: it gets its texts, and
-    ordinary rollouts.
+    ordinary rollouts; and so is one that is measured before a round: it gets `samples` of them.
     """
 
     reference = "DeepSearch, https://github.com/smiles724/DeepSearch"
@@ -106,6 +107,7 @@ class Search(Forked):
     floor: float = 0.1  # of the weights in the backup
     incomplete: float = -1.0  # verdict on an answer that was cut off and says nothing
     budget: int | None = None  # tokens of a task
+    samples: int = 4  # rollouts that measure how hard a task is
 
     provides = (*PLANTED, "node.worth", "rollout.purpose", "rollout.side_tokens", "rollout.replayed")
 
@@ -115,7 +117,7 @@ class Search(Forked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("width", "max_depth"):
+        for name in ("width", "max_depth", "samples"):
             within(self, name, 1)
         within(self, "budget", 1, optional=True)
         within(self, "floor", 0, 1)
@@ -168,9 +170,11 @@ class Search(Forked):
                 f"Search.budget = {self.budget} tokens is less than one rollout may have, {limit}: "
                 "raise it, or lower max_tokens."
             )
+        if unmeasured(task.known):
+            return (yield from self._ordinary(task, self.samples))
         solved = task.known.get("group.solved", ())
         if solved:
-            return (yield from self._replay(task, solved))
+            return (yield from self._ordinary(task, self.n, solved))
         root = current = Node(0, None)
         nodes, ends, spent, wave = [root], list[Node](), 0, 0
         while len(ends) < self.n and not (self.budget is not None and spent >= self.budget and ends):
@@ -219,12 +223,12 @@ class Search(Forked):
         worth = [[x.value for x in leaf.path] for leaf in leaves]
         return _worth(planted(rollouts, paths), worth)
 
-    def _replay(self, task: TaskRequest, solved: Sequence[Sequence[int]]) -> Plan:
+    def _ordinary(self, task: TaskRequest, count: int, solved: Sequence[Sequence[int]] = ()) -> Plan:
         """Ordinary rollouts, the first of them replaced by texts that were right before."""
-        texts = [tuple(ids) for ids in solved[: self.n]]
+        texts = [tuple(ids) for ids in solved[:count]]
         wave: Wave = [self.play(task, first=i, begun=Written(ids)) for i, ids in enumerate(texts)]
-        if len(texts) < self.n:
-            wave.append(self.play(task, n=self.n - len(texts), first=len(texts)))
+        if len(texts) < count:
+            wave.append(self.play(task, n=count - len(texts), first=len(texts)))
         answers = yield wave
         made: list[Rollout] = [r for answer in answers for r in answer]  # type: ignore[misc]
         ends = [_as_end(r, int(Purpose.train), 0.0, i < len(texts)) for i, r in enumerate(made)]

@@ -45,7 +45,7 @@ class SecondWave(Strategy):
         sampling = Sample(temperature=self.temperature, top_p=self.top_p).sampling(task.sampling)
         (first,) = yield [Play(task, self.n, sampling, columns={"extra": 0.0})]
         accuracy = sum(r.columns["reward"] for r in first) / self.n  # type: ignore[union-attr]
-        extra = int(self.extra(torch.tensor([accuracy]))[0])
+        extra = int(self.extra(torch.tensor([accuracy], dtype=torch.float64))[0])
         if not extra:
             return first  # type: ignore[return-value]
         (second,) = yield [Play(task, extra, sampling, first=self.n, wave=1, columns={"extra": 1.0})]

@@ -7,7 +7,7 @@ from typing import Any
 
 from podium.core.batch import Batch
 from podium.core.errors import within
-from podium.core.memory import Memory, State
+from podium.core.memory import Memory, State, keys
 from podium.core.part import Columns
 
 __all__ = ["SolvedTexts"]
@@ -34,15 +34,17 @@ class SolvedTexts(Memory):
         return {"done": 0, "seen": {}, "solved": {}}
 
     def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
-        return {"group.solved": tuple(state["solved"].get(task, ()) for task in tasks)}
+        return {"group.solved": tuple(state["solved"].get(task, ()) for task in keys(tasks))}
 
     def observe(self, state: State, batch: Batch) -> State:
+        if not bool(batch.trained("group", empty=True).any()):
+            return state  # an iteration that only measures belongs to no round
         seen: dict[Any, tuple[int, int, tuple[tuple[int, ...], ...]]] = dict(state["seen"])
         counted, right = batch.counted("rollout"), batch["rollout.correct"].bool().tolist()
         enters = [True] * len(batch) if counted is None else counted.tolist()
         lengths = batch.length().long().tolist()
         texts = [tuple(ids.tolist()) for ids in batch["token.id"][batch.action].split(lengths)]
-        tasks, group = list(batch["group.task"]), batch.link("rollout", "group").tolist()
+        tasks, group = keys(batch["group.task"]), batch.link("rollout", "group").tolist()
         for task in dict.fromkeys(tasks):
             rows = [i for i, g in enumerate(group) if tasks[g] == task and enters[i]]
             total, solved, known = seen.get(task, (0, 0, ()))

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import within
-from podium.core.memory import Memory, State
+from podium.core.memory import Memory, State, keys
 from podium.core.part import Columns
 from podium.core.signal import Signal
 
@@ -42,7 +41,7 @@ class StoredRollouts(Memory):
         return {"rollouts": {}, "counts": {}}
 
     def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
-        names = tasks.tolist() if isinstance(tasks, Tensor) else tasks
+        names = keys(tasks)
         counts = [state["counts"].get(task, (0, 0)) for task in names]
         means = [right / count if count else 1.0 for right, count in counts]
         return {
@@ -54,8 +53,8 @@ class StoredRollouts(Memory):
         rollouts, counts = dict(state["rollouts"]), dict(state["counts"])
         fresh, counted = batch["rollout.fresh"], batch.counted("rollout")
         rows = (fresh if counted is None else fresh & counted).nonzero().reshape(-1).tolist()
-        tasks, group, identity = batch["group.task"], batch.link("rollout", "group").tolist(), batch.identity("rollout")
-        names = tasks.tolist() if isinstance(tasks, Tensor) else list(tasks)
+        names, group = keys(batch["group.task"]), batch.link("rollout", "group").tolist()
+        identity = batch.identity("rollout")
         for row in sorted(rows, key=lambda r: (str(names[group[r]]), int(identity[r]))):
             task, kept = names[group[row]], self._kept(batch, row)
             right, count = counts.get(task, (0, 0))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,9 +45,14 @@ class Teachers(Help):
     def needs(self) -> tuple[Need, ...]:
         return () if self.file else ("task.solution",)
 
-    def prepare(self, world: World | None) -> None:
+    def prepare(self, world: World | None) -> tuple[str, ...]:
         if not self.file or world is None:
-            return
+            return ()
+        if not Path(self.file).exists():
+            raise PodiumError(
+                f"There is no file of teachers' answers {self.file!r} (looked in {Path.cwd()}). Name one with an "
+                "answer a line, or none: then the world's own solutions are the teachers."
+            )
         kind = world.task(0).key.rpartition("/")[0]
         if not any(name.rpartition("/")[0] == kind for name in self.answers):
             known = next(iter(self.answers))
@@ -54,6 +60,7 @@ class Teachers(Help):
                 f"{self.file} has answers to tasks such as {known!r}, but the tasks of this world are named like "
                 f"{world.task(0).key!r}: none of them would get help. Name the tasks in the file as the world does."
             )
+        return ()
 
     @cached_property
     def answers(self) -> Mapping[str, list[str]]:

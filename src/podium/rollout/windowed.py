@@ -11,7 +11,7 @@ from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import within
-from podium.core.memory import Memory, State
+from podium.core.memory import Memory, State, keys
 from podium.core.part import Columns, Need, Select, Strategy
 from podium.core.schedule import Number
 from podium.core.signal import Signal
@@ -73,7 +73,7 @@ class InFlight(Memory):
         columns = [batch[name][action].tolist() for name in ("token.id", LOGP, ENTROPY)]
         group, index = batch.link("rollout", "group").tolist(), batch["rollout.index"].tolist()
         waits = ~batch["rollout.finished"] if counted is None else counted & ~batch["rollout.finished"]
-        tasks = list(batch["group.task"])
+        tasks = keys(batch["group.task"])
         found: dict[Any, list[tuple[int, tuple[Any, ...]]]] = {task: [] for task in tasks}
         start = 0
         for row, length in enumerate(lengths):

@@ -4,7 +4,8 @@ from podium.select.balanced import Balanced
 from podium.select.belief import BetaBeliefs, InformationGain, Thompson
 from podium.select.domains import ByDomain, DomainRewards
 from podium.select.forecast import ScoreHistory
-from podium.select.history import DropMeasuring, HardFocus, PassRates, Ranked, Sweeps
+from podium.select.history import DropMeasuring, HardFocus, Mixed, PassRates, Ranked, Sweeps
+from podium.select.rounds import StillHard
 from podium.select.uncertain import Uncertain
 
 __all__ = [
@@ -15,9 +16,11 @@ __all__ = [
     "DropMeasuring",
     "HardFocus",
     "InformationGain",
+    "Mixed",
     "PassRates",
     "Ranked",
     "ScoreHistory",
+    "StillHard",
     "Sweeps",
     "Thompson",
     "Uncertain",

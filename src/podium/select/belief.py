@@ -10,7 +10,7 @@ from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import one_of, within
-from podium.core.memory import Memory, State, Table
+from podium.core.memory import Memory, State, Table, keys
 from podium.core.part import Columns, Need
 from podium.core.schedule import Number
 from podium.select.best import Best
@@ -70,7 +70,7 @@ class BetaBeliefs(Memory):
         seen = torch.stack([rollouts.sum(success), rollouts.sum(1 - success)], dim=1)
         seen = torch.stack([groups.max(x) for x in seen.unbind(1)], dim=1).cpu()
         observed = groups.any(rollouts.count() > 0).tolist()
-        names = _names(batch)
+        names = keys(batch["group.task"])
         sampled = {task: row for task, row, there in zip(names, seen, observed, strict=True) if there}
         rest = [task for task in state["counts"].rows if task not in sampled]
         table: Table = state["counts"]
@@ -80,11 +80,6 @@ class BetaBeliefs(Memory):
             before = self.forgotten(state["counts"].read(list(sampled), torch.float64), float(self.decay))
             table = table.write(list(sampled), before + torch.stack(list(sampled.values())))
         return {"counts": table}
-
-
-def _names(batch: Batch) -> list[Any]:
-    tasks = batch["group.task"]
-    return tasks.tolist() if isinstance(tasks, Tensor) else list(tasks)
 
 
 class Thompson(Best):

@@ -72,7 +72,9 @@ class DomainRewards(Memory):
                 d: self.alpha * history[d] + (1 - self.alpha) * x if history.get(d) else x for d, x in found.items()
             }
         total: dict[str, list[float]] = {}
-        for age, batch in reversed(list(enumerate(reversed(buffer)))):
+        ages = list(enumerate(reversed(buffer)))
+        # The release walks back from the newest batch where it damps; of equal domains the first it meets go first.
+        for age, batch in reversed(ages) if self.decay == "none" else ages:
             for domain, (rewards, count) in batch.items():
                 kept = total.setdefault(domain, [0.0, 0.0])
                 kept[0] += self.factor(age) * rewards

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import within
-from podium.core.memory import Memory, State
+from podium.core.memory import Memory, State, keys
 from podium.core.part import Columns
 from podium.select.history import observed_rates
 
@@ -69,8 +69,7 @@ class ScoreHistory(Memory):
 
     def observe(self, state: State, batch: Batch) -> State:
         first = batch.partition("rollout", "group").agg.first(torch.arange(len(batch), device=batch.device)).tolist()
-        tasks = batch["group.task"]
-        names = tasks.tolist() if isinstance(tasks, Tensor) else list(tasks)
+        names = keys(batch["group.task"])
         prompts = {name: batch["rollout.prompt"][row] for name, row in zip(names, first, strict=True)}
         new = [(prompts[task], rate) for task, rate in observed_rates(batch).items()]
         return {"scores": (*state["scores"], *new)[-self.support :]}

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import pstdev
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError, within
-from podium.core.memory import Memory, State, Table
+from podium.core.memory import Memory, State, Table, keys
 from podium.core.part import Columns, Keep, Need, Select, repeated
 from podium.select.best import ordered
 
-__all__ = ["DropMeasuring", "HardFocus", "PassRates", "Ranked", "Sweeps", "alignment", "hardest"]
+__all__ = ["DropMeasuring", "HardFocus", "Mixed", "PassRates", "Ranked", "Sweeps", "alignment", "hardest", "unmeasured"]
 
 UNKNOWN = -1.0  # a rate that has not been measured
 
@@ -50,7 +50,10 @@ class PassRates(Memory):
     keep: int = 64  # visits of a task that are remembered at most, the last ones
 
     needs = ("rollout.correct",)
-    provides = ("group.visits", "group.pass_rate.last", "group.pass_rate.spread", "group.pass_rate.alignment")
+    provides = (
+        "group.visits",
+        *(f"group.pass_rate.{name}" for name in ("last", "spread", "alignment", "mixed")),
+    )
     read_by_loop = ("source",)
 
     def __post_init__(self) -> None:
@@ -61,14 +64,15 @@ class PassRates(Memory):
 
     def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
         rates: dict[Any, tuple[float, ...]] = state["rates"]
-        names = tasks.tolist() if isinstance(tasks, Tensor) else list(tasks)
+        names = keys(tasks)
         follows = dict(zip(rates, alignment(list(rates.values())), strict=True))
         found = [rates.get(task, ()) for task in names]
         columns = {
             "group.visits": [float(len(r)) for r in found],
             "group.pass_rate.last": [r[-1] if r else 0.5 for r in found],
-            "group.pass_rate.spread": [pstdev(r) if r else 0.0 for r in found],
+            "group.pass_rate.spread": [float(np.std(r)) if r else 0.0 for r in found],
             "group.pass_rate.alignment": [follows.get(task, 0.0) for task in names],
+            "group.pass_rate.mixed": [sum(0 < x < 1 for x in r) / len(r) if r else 0.0 for r in found],
         }
         return {name: torch.tensor(values, dtype=torch.float64) for name, values in columns.items()}
 
@@ -84,8 +88,7 @@ def observed_rates(batch: Batch) -> dict[Any, float]:
     rollouts, groups = batch.by("rollout", "group.task"), batch.partition("rollout", "group").agg
     rate = groups.max(rollouts.mean(batch["rollout.correct"].double())).tolist()
     there = groups.any(rollouts.count() > 0).tolist()
-    tasks = batch["group.task"]
-    names = tasks.tolist() if isinstance(tasks, Tensor) else list(tasks)
+    names = keys(batch["group.task"])
     return dict(
         sorted(((t, r) for t, r, seen in zip(names, rate, there, strict=True) if seen), key=lambda x: str(x[0]))
     )
@@ -134,6 +137,18 @@ class Ranked(Select):
 
     def choose(self, columns: Mapping[str, Tensor], count: int) -> Tensor:
         return repeated(self.order(columns)[self.start : self.start + self.shots], count)
+
+
+class Mixed(Select):
+    """Tasks that had right and wrong answers at some visit, all alike; every task while there is none."""
+
+    reference = "Skywork R1V2, https://arxiv.org/abs/2504.16656"
+
+    needs = ("group.pass_rate.mixed",)
+
+    def __call__(self, columns: Mapping[str, Tensor]) -> Tensor:
+        mixed = columns["group.pass_rate.mixed"].double() > 0
+        return (mixed | ~mixed.any()).double()
 
 
 def hardest(rates: Tensor, number: Tensor, keep: Sequence[int]) -> list[Tensor]:
@@ -191,6 +206,12 @@ class Sweeps(Memory):
 
     def scalars(self, state: State) -> dict[str, float]:
         return {"sweep.phase": float(state["phase"]), "sweep.done": float(state["done"])}
+
+
+def unmeasured(known: Mapping[str, Any]) -> bool:
+    """Whether a task lacks the measurement before the phase of today, by what `Sweeps` recalls of it."""
+    rates = known.get("group.sweep.rates")
+    return rates is not None and float(rates[int(known["batch.sweep.phase"])]) == UNKNOWN
 
 
 class HardFocus(Select):

@@ -22,9 +22,10 @@ from podium.shape.novelty import Novelty
 from podium.shape.pivot import DropPivot
 from podium.shape.plan_credit import PlanCredit
 from podium.shape.rank import RankBaselines, RankBonus
-from podium.shape.rejection import RejectLazy, RejectMismatch, WholeShares
+from podium.shape.rejection import RejectFar, RejectLazy, RejectMismatch, WholeShares
 from podium.shape.rescale import Rescale, Whiten
-from podium.shape.shared import DropSure, DropUncredited, TrainShared
+from podium.shape.shared import DropSure, DropUncredited, TakeSegments, TrainShared
+from podium.shape.shortest import HoldToShortest
 from podium.shape.steps import DropLongContexts, TrainSteps
 from podium.shape.tilt import KeepSign, PerplexityFactor, PositionBonus, Tilt, VirtualTemperature
 from podium.shape.tokens import BelowAnchor, SelectTokens
@@ -61,6 +62,7 @@ __all__ = [
     "Hardness",
     "HeterogeneousTokens",
     "HintConsistency",
+    "HoldToShortest",
     "KeepSign",
     "KeepSpread",
     "LengthGate",
@@ -73,6 +75,7 @@ __all__ = [
     "ProgressFocus",
     "RankBaselines",
     "RankBonus",
+    "RejectFar",
     "RejectLazy",
     "RejectMismatch",
     "ReplaceFlat",
@@ -85,6 +88,7 @@ __all__ = [
     "SmoothCopies",
     "SpareEntropy",
     "StatisticFactor",
+    "TakeSegments",
     "TeacherCertainty",
     "Tilt",
     "TokenPenalty",

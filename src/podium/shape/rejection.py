@@ -11,9 +11,29 @@ from podium.core.part import Columns, Need, Shape
 from podium.core.schedule import Number
 from podium.core.signal import Signal
 
-__all__ = ["RejectLazy", "RejectMismatch", "WholeShares"]
+__all__ = ["RejectFar", "RejectLazy", "RejectMismatch", "WholeShares"]
 
-OLD, SAMPLER = Signal("logp", of="old"), Signal("logp", of="sampler")
+NOW, OLD, SAMPLER = (Signal("logp", of=who) for who in ("now", "old", "sampler"))
+
+
+class RejectFar(Shape):
+    """An update is left out where the mean of π / π_old over its trained tokens is above `above`."""
+
+    reference = "SPO, https://github.com/AIFrameResearch/SPO"
+    above: Number = 10.0
+    clamp: Number = 10.0  # of the log-ratio of a token, both ways
+
+    needs = (NOW, OLD)
+    provides = ("batch.weight.near",)
+
+    def __post_init__(self) -> None:
+        within(self, "above", 1)
+        within(self, "clamp", 0, open_low=True)
+
+    def __call__(self, batch: Batch) -> Columns:
+        ratio = (batch[NOW] - batch[OLD]).clamp(-self.clamp, self.clamp).exp()
+        mean = batch.partition("token", "batch").agg.mean(ratio, batch.trained("token"))
+        return {"batch.weight.near": (mean <= self.above).to(batch.dtype)}
 
 
 class RejectLazy(Shape):

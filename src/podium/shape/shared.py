@@ -13,7 +13,7 @@ from podium.core.part import Columns, Need, Shape
 from podium.core.partition import Partition
 from podium.core.signal import Signal
 
-__all__ = ["DropSure", "DropUncredited", "TrainShared"]
+__all__ = ["DropSure", "DropUncredited", "TakeSegments", "TrainShared"]
 
 OLD = Signal("logp", of="old")
 
@@ -84,3 +84,26 @@ class DropUncredited(Shape):
 
     def __call__(self, batch: Batch) -> Columns:
         return {f"{self.level}.keep.credited": batch[f"{self.level}.advantage"] != 0}
+
+
+class TakeSegments(Shape):
+    """At most `count` segments are trained, drawn from those whose advantage is not 0: the same share of today's as of
+    those that wait. The others wait for a later iteration, and `WaitingSegments` remembers them.
+    """
+
+    reference = "SPO, https://github.com/AIFrameResearch/SPO"
+    count: int = 512
+
+    needs = ("node.advantage", "batch.replay.stored")
+    provides = ("node.keep.taken", "node.waiting", "batch.segments.missing")
+
+    def __post_init__(self) -> None:
+        within(self, "count", 1)
+
+    def __call__(self, batch: Batch) -> Columns:
+        credited = batch.trained("node") & (batch["node.advantage"] != 0)
+        own, waiting = credited.sum().double(), batch["batch.replay.stored"].double()
+        today = (own * (self.count / (own + waiting).clamp(min=1)).clamp(max=1)).ceil()
+        taken = credited & (batch.by("node").rank(batch.random("node", "segments"), where=credited) < today)
+        missing = (self.count - today).to(batch.dtype)
+        return {"node.keep.taken": taken, "node.waiting": credited & ~taken, "batch.segments.missing": missing}

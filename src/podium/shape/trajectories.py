@@ -11,7 +11,7 @@ from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import within
-from podium.core.memory import Memory, State
+from podium.core.memory import Memory, State, keys
 from podium.core.part import Columns, Shape
 
 __all__ = ["MatchTrajectories", "Trajectories", "similarity"]
@@ -101,16 +101,14 @@ class Trajectories(Memory):
         return {"curves": {}, "labelled": {}, "top": {}}
 
     def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
-        names = tasks.tolist() if isinstance(tasks, Tensor) else tasks
         references = (*state["labelled"].values(), *state["top"].values())
         return {
-            "group.curve": tuple(tuple(state["curves"].get(task, ())) for task in names),
+            "group.curve": tuple(tuple(state["curves"].get(task, ())) for task in keys(tasks)),
             "batch.references": (tuple(map(tuple, references)),),
         }
 
     def observe(self, state: State, batch: Batch) -> State:
-        tasks = batch["group.task"]
-        names = tasks.tolist() if isinstance(tasks, Tensor) else list(tasks)
+        names = keys(batch["group.task"])
         # Two groups of one task are one visit of it.
         rate = batch.partition("rollout", "group").agg.max(
             batch.by("rollout", "group.task").mean(batch["rollout.reward"])

@@ -72,17 +72,27 @@ class CertaintyFactor(Shape):
 
     reference = "ETTRL: Balancing Exploration and Exploitation in LLM Test-Time RL"
     floor: float | None = 0.0  # of the factor, which is negative above 2 H̄; None: as it is
+    level: str = "rollout"  # whose advantages: those of rollouts, or of tokens where theirs differ
 
-    needs = ("rollout.advantage", Signal("entropy", of="sampler"))
-    provides = ("rollout.advantage", "rollout.mean_entropy", "rollout.factor")
+    def __post_init__(self) -> None:
+        one_of(self, "level", ("rollout", "token"))
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (f"{self.level}.advantage", Signal("entropy", of="sampler"))
+
+    @property
+    def provides(self) -> tuple[str, ...]:
+        return (f"{self.level}.advantage", "rollout.mean_entropy", "rollout.factor")
 
     def __call__(self, batch: Batch) -> Columns:
         entropy = batch.reduce(batch[Signal("entropy", of="sampler")], "token", "rollout", "mean")
         mean = batch.by("rollout", "group").mean(entropy)
         factor = (2 - entropy / mean.where(mean > 0, 1)).where(mean > 0, 1)
         factor = factor if self.floor is None else factor.clamp(min=self.floor)
+        advantage = f"{self.level}.advantage"
         return {
-            "rollout.advantage": batch["rollout.advantage"] * factor,
+            advantage: batch[advantage] * batch.spread(factor, "rollout", self.level),
             "rollout.mean_entropy": entropy,
             "rollout.factor": factor,
         }

@@ -34,7 +34,9 @@ def _for_people(path: Path, number: int | None, reason: str) -> PodiumError:
         return PodiumError(f"The disk is full: {path} could not be written. Free some space and resume the run.")
     if number in (errno.EACCES, errno.EPERM, errno.EROFS):
         return PodiumError(f"{path} cannot be written (no permission). Choose another place with --out.")
-    return PodiumError(f"{path} could not be written: {reason}.")
+    if number == errno.EEXIST:
+        return PodiumError(f"{path} is a file, not a directory. Choose another place with --out.")
+    return PodiumError(f"{path} could not be written: {reason}. Choose another place with --out.")
 
 
 def atomic_write(path: Path, write: Callable[[Path], None]) -> None:

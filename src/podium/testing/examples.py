@@ -54,6 +54,7 @@ EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
     "DomainRewards": ({"every": 1, "variant": "ewma"}, {"every": 1, "size": 2}),
     "SuccessReplay": ({"size": 4, "count": 3, "above": 0.1, "max_age": 1, "baselines": 4},),
     "PriorityReplay": ({"size": 6, "max_age": 1}, {"count": 3}),
+    "WaitingSegments": ({"size": 6, "max_age": 1},),
     "PassRates": ({"keep": 2},),
     "HardFocus": ({"keep": (2, 1, 1), "pool": None},),
     "MarkDegenerate": ({"length": 1, "times": 2},),

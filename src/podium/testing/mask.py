@@ -68,7 +68,9 @@ def dropped_rollouts_leave_no_trace(part: Term, bench: Bench) -> str | None:
 
 
 def recorded_rollouts_leave_no_trace(part: Any, bench: Bench) -> str | None:
-    """A rollout that neither counts nor is trained might as well not be there."""
+    """A rollout that neither counts nor is trained might as well not be there, unless the part says who does."""
+    if "rollout.purpose" in part.provides:
+        return None
     for place, batch in bench.accepted(part):
         if not place[0].purposes:
             continue

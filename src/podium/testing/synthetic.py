@@ -138,7 +138,8 @@ KINDS: Rules = {
     "agent": Draw.text,
     "domain": Draw.text,
     "code": lambda d, name, n: d.integers(name, n, 2),
-    **dict.fromkeys(("detect", "detected", "pruned", "replayed"), Draw.coin),
+    **dict.fromkeys(("detect", "detected", "pruned", "replayed", "waiting"), Draw.coin),
+    "missing": lambda d, name, n: d.integers(name, n, 6),
     "quality": Draw.uniform,
     "parent": lambda d, name, n: d.integers(name, n, 3) - 1,  # perhaps of a rollout that is not there, or a later one
     "fork": lambda d, name, n: d.integers(name, n, 5) - 1,
@@ -156,6 +157,7 @@ KINDS: Rules = {
     "completed": lambda d, name, n: d.coin(name, n, 0.8),
     "coverage": Draw.uniform,
     "text": Draw.text,
+    "hints": lambda d, name, n: tuple((f"hint {k}",) * k for k in d.integers(name, n, 3).tolist()),
     "prompt": Draw.text,
     "train_context": lambda d, name, n: tuple((k, 1) for k in d.integers(name, n, VOCABULARY).tolist()),
     "prior": lambda d, name, n: d.uniform(name, n, -1.0, 1.0),

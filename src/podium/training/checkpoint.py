@@ -18,7 +18,7 @@ from podium.core.errors import PodiumError
 from podium.core.memory import State, decode_state, encode_state
 from podium.training.trainer import Learner, Trainer
 
-__all__ = ["load", "save"]
+__all__ = ["check_memories", "load", "save"]
 
 
 def save(
@@ -61,6 +61,17 @@ def load(directory: Path, trainer: Trainer) -> tuple[int, dict[str, State], Stat
         ) from error
     memories = {name: decode_state(data, tensors) for name, data in state["memories"].items()}
     return state["iteration"], memories, decode_state(state["progress"], tensors)
+
+
+def check_memories(directory: Path, found: Mapping[str, State], begun: Mapping[str, State], method: str) -> None:
+    """Refuse the memories of another method: those of this one have the names and the entries that they began with."""
+    held = {name: state for name, state in found.items() if name != "surplus"}  # groups that wait belong to any
+    if held.keys() != begun.keys() or any(begun[name].keys() - held[name].keys() for name in begun):
+        theirs, own = (", ".join(sorted(names)) or "nothing" for names in (held, begun))
+        raise PodiumError(
+            f"The checkpoint {directory} was not written by {method}: it remembers {theirs}, as another method or "
+            f"version does, and not {own}. Put back the config.yaml that it was made with, or start a new run (--out)."
+        )
 
 
 def _optimizer_tensors(learner: Learner) -> dict[str, torch.Tensor]:

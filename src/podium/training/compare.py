@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from podium import worlds
 from podium.core.errors import PodiumError
 from podium.core.method import Method
 from podium.evaluation.resample import student
 from podium.methods import get
 from podium.rollout import Sample
+from podium.training.run import check_fit
 from podium.training.session import Progress, Result, configure, resume, train
 
 __all__ = ["Comparison", "Row", "compare"]
@@ -54,6 +57,12 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
     return float(x.mean() - half), float(x.mean() + half)
 
 
+def told(values: Sequence[float], sign: str = "") -> str:
+    """The interval as text; one seed has none."""
+    low, high = interval(values)
+    return f"[{low:{sign}.3f}, {high:{sign}.3f}]" if len(values) > 1 else "–"
+
+
 def compare(
     methods: Sequence[str | Method],
     *,
@@ -72,12 +81,18 @@ def compare(
     """
     if len(methods) < 2:
         raise PodiumError("A comparison needs at least two methods.")
+    if seeds < 1:
+        raise PodiumError(f"seeds = {seeds}: a comparison needs at least one.")
+    for name in {"seed", "token_budget"} & set(settings):
+        raise PodiumError(f"A comparison sets {name!r} itself: `seeds` and the first method decide.")
     values = [_with_n(m if isinstance(m, Method) else get(m), n) for m in methods]
     names = [v.name for v in values]
     if len(set(names)) < len(names):
         raise PodiumError(
-            f"Two of the methods have the same name: {', '.join(names)}. Rename one with method.replace(name=…)."
+            f"Two of the methods have the same name: {', '.join(names)}. Rename one: `name` in its YAML file, or "
+            "method.replace(name=…)."
         )
+    _check(values, settings)
     path = Path(out)
     iterations = int(settings.pop("iterations", 100))
     results: dict[str, list[Result]] = {name: [] for name in names}
@@ -106,6 +121,14 @@ def compare(
     return comparison
 
 
+def _check(methods: Sequence[Method], settings: dict[str, Any]) -> None:
+    """Refuse a method that cannot run on the world before the others are trained."""
+    config = configure(methods[0], **settings)
+    with closing(worlds.get(config.world, **(config.world_settings or {}))) as world:
+        for method in methods:
+            check_fit(method, world, str(config.world))
+
+
 def _with_n(method: Method, n: int) -> Method:
     def changed(plain: Method) -> Method:
         strategy = plain.rollout or Sample()
@@ -127,9 +150,9 @@ def _write_table(comparison: Comparison) -> None:
         {
             "method": r.name,
             "pass@1": r.mean,
-            "interval": interval(r.finals),
+            "interval": interval(r.finals) if len(r.finals) > 1 else None,
             "difference": float(np.mean(r.differences)),
-            "difference_interval": interval(r.differences),
+            "difference_interval": interval(r.differences) if len(r.finals) > 1 else None,
             "tokens": r.tokens,
         }
         for r in comparison.rows

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from podium.core import serial
-from podium.core.errors import one_of, within
+from podium.core.errors import PodiumError, one_of, within
 from podium.core.method import Method
 from podium.core.value import Value
+from podium.store.run import RunDirectory
+from podium.worlds.world import World
 
 __all__ = ["Config", "Optimizer"]
 
@@ -34,7 +36,7 @@ class Config(Value):
     """A complete, re-runnable description of a run."""
 
     method: Method
-    world: str = "sums"
+    world: str | World = "sums"  # by name, or the value itself
     world_settings: dict[str, Any] | None = None  # level and dials
     model: str = "podium/tiny"
     iterations: int = 60
@@ -61,13 +63,14 @@ class Config(Value):
     def __post_init__(self) -> None:
         for name in ("iterations", "tasks", "eval_tasks", "eval_samples", "keep_checkpoints"):
             within(self, name, 1)
-        within(self, "micro_tokens", 1, optional=True)
+        for name in ("max_tokens", "micro_tokens", "lora"):
+            within(self, name, 1, optional=True)
         for name in ("eval_every", "checkpoint_every"):
             within(self, name, 0)
         within(self, "token_budget", 1, optional=True)
         within(self, "act_limit_s", 0, open_low=True, optional=True)
         within(self, "sentinel", 0, open_low=True, optional=True)
-        one_of(self, "dtype", ("float32", "bfloat16", "float64"))
+        one_of(self, "dtype", ("float32", "bfloat16"))
 
     @property
     def gap_allowed(self) -> float:
@@ -80,3 +83,13 @@ class Config(Value):
     @classmethod
     def from_yaml(cls, text: str) -> Config:
         return serial.read(cls, text)
+
+    @classmethod
+    def of_run(cls, directory: RunDirectory) -> Config:
+        """How a run was made."""
+        try:
+            return cls.from_yaml(directory.read_config())
+        except PodiumError as problem:
+            if not (directory.path / "config.yaml").is_file():
+                raise
+            raise PodiumError(f"{directory.path / 'config.yaml'}: {problem}") from problem

@@ -16,7 +16,7 @@ from torch import Tensor
 from podium.core.build import Rollout
 from podium.core.errors import PodiumError, nearest
 from podium.policy.pack import common_prefix
-from podium.rollout.plan import Ends, Interrupt, Plan, Play, Read, Recite, Replay, Resume, Score
+from podium.rollout.plan import Embed, Ends, Interrupt, Plan, Play, Read, Recite, Replay, Resume, Score
 from podium.sampler.request import Completion, Generate, Sampler
 from podium.training.acting import Actor
 from podium.training.episodes import Episodes, Recital
@@ -42,7 +42,8 @@ class Driver:
 
     `follow_up` turns an observation into the tokens between two turns of the model, `written` a text into the tokens of
     a turn; `ends` says how many characters have been written after each token of one; `score` what the model makes of
-    given texts, or what each role does. `others` are the samplers of further roles that write.
+    given texts, or what each role does; `embed` where each role places texts. `others` are the samplers of further
+    roles that write.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Driver:
         written: Callable[[str, bool], tuple[int, ...]] | None = None,
         ends: Callable[[Sequence[int]], list[int]] | None = None,
         score: Callable[..., list[Tensor]] | Mapping[str, Callable[..., list[Tensor]]] | None = None,
+        embed: Mapping[str, Callable[[Sequence[str], str], Tensor]] | None = None,
         act_limit_s: float | None = None,
         max_turns: int | None = None,
         others: Mapping[str, Sampler] | None = None,
@@ -68,7 +70,8 @@ class Driver:
         self._follow_up, self._written, self._ends = follow_up, written, ends
         self._scorers = {"policy": score} if callable(score) else dict(score or {})
         self._waiting: dict[tuple[str, int], Callable[[list[Completion]], None]] = {}  # by role and ticket
-        self._asked: list[tuple[Score, Callable[[Answer], None]]] = []  # texts that wait to be scored
+        self._embedders = dict(embed or {})
+        self._asked: list[tuple[Score | Embed, Callable[[Answer], None]]] = []  # texts that wait to be read
         self._scored = 0  # tokens that went through the model to be scored
         # Worlds say the same things again and again.
         self._opening = lru_cache(SAYINGS)(lambda text: self.sampler.encode([{"role": "user", "content": text}]))
@@ -91,7 +94,11 @@ class Driver:
             while self._waiting or self._asked or self.actor.busy:
                 # What several plans ask about given texts at one time goes through the model together.
                 asked, self._asked = self._asked, []
-                for (_, receive), values in zip(asked, self.score(*(r for r, _ in asked)), strict=True):
+                scored = [(r, receive) for r, receive in asked if isinstance(r, Score)]
+                for (_, receive), values in zip(scored, self.score(*(r for r, _ in scored)), strict=True):
+                    receive(values)
+                placed = [(r, receive) for r, receive in asked if isinstance(r, Embed)]
+                for (_, receive), values in zip(placed, self.embed(*(r for r, _ in placed)), strict=True):
                     receive(values)
                 for role in dict.fromkeys(role for role, _ in self._waiting):
                     for ticket, completions in self.samplers[role].poll():
@@ -137,7 +144,7 @@ class Driver:
                 receiver(place)([self.sampler.text([token]) for token in request.ids])
             elif isinstance(request, Ends):
                 receiver(place)(self.ends(request.ids))
-            elif isinstance(request, Score):
+            elif isinstance(request, (Score, Embed)):
                 self._asked.append((request, receiver(place)))
             else:
                 self.submit(request, receiver(place))
@@ -203,6 +210,19 @@ class Driver:
             values = self._scorers[role](contexts, texts, name=name)
             found |= {n: x.tolist() for n, x in zip(places, values, strict=True)}
         return [found[n] for n in range(len(requests))]
+
+    def embed(self, *requests: Embed) -> list[list[float]]:
+        """Where models place given texts; those of one role go through it together, each text once."""
+        found: dict[Embed, list[float]] = {}
+        for role, pool in dict.fromkeys((r.role, r.pool) for r in requests):
+            if role not in self._embedders:
+                known = nearest(role, self._embedders) if self._embedders else ""
+                raise PodiumError(f"{role!r} is to read texts, but the method has no such role. {known}".rstrip())
+            asked = list(dict.fromkeys(r for r in requests if (r.role, r.pool) == (role, pool)))
+            self._scored += distinct([self._opening(r.text) for r in asked])
+            vectors = self._embedders[role]([r.text for r in asked], pool)
+            found |= zip(asked, vectors.tolist(), strict=True)
+        return [found[r] for r in requests]
 
     def ends(self, ids: Sequence[int]) -> list[int]:
         """How many characters have been written after each token."""

@@ -135,7 +135,8 @@ def sentinel(run: Run, method: Method, batch: Batch, metrics: Metrics, rollouts:
     own = few.by("token", where=few["token.origin"] == Origin.policy if "token.origin" in few else None)
     if not bool(own.agg.count().any()):
         return
-    if getattr(method.rollout, "top_p", 1.0) < 1.0 or getattr(method.rollout, "warmth", None) is not None:
+    cut = getattr(method.rollout, "top_p", 1.0) < 1.0 or getattr(method.rollout, "top_k", 0) > 0
+    if cut or getattr(method.rollout, "warmth", None) is not None:
         return  # truncated or warmed, the distribution sampled from differs from the trainer's by design
     scored = run.trainer.provide(few.without([OLD]), [OLD])
     gap = float(own.agg.mean((scored[OLD] - scored[SAMPLED]).abs())[0])  # of what the sampler wrote
@@ -144,5 +145,6 @@ def sentinel(run: Run, method: Method, batch: Batch, metrics: Metrics, rollouts:
         raise PodiumError(
             f"Sampler and trainer disagree: their log-probabilities of the same tokens differ by {gap:.2g} on average "
             f"(allowed {run.config.gap_allowed:g}) at iteration {run.iteration}. "
-            "The sampler does not use the trained weights."
+            "Either the sampler does not use the trained weights, or this model loses more to rounding than most: "
+            "dtype=float32 tells which, and sentinel=… allows more."
         )

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from podium.core.batch import Batch, Origin, Purpose
-from podium.core.memory import Memory
+from podium.core.memory import Memory, keys
 from podium.core.part import Metric, Part
 from podium.objective.gradient import Step
 
@@ -24,6 +24,7 @@ class Metrics:
         self.values: dict[str, float] = {}
         self.steps: list[tuple[Step, dict[str, float]]] = []
         self.seconds: dict[str, float] = {}
+        self.failure = ""  # why a world failed, of the first rollout in which one did
 
     def put(self, name: str, value: float) -> None:
         self.values[name] = value
@@ -48,6 +49,7 @@ class Metrics:
         failures = sum(bool(f) for f in batch["rollout.failure"])
         if failures:
             self._sum("failures", failures)
+            self.failure = self.failure or next(f for f in batch["rollout.failure"] if f)
         # Right, and yet nothing was earned: the world's verdict and its rewards disagree.
         contradictions = int(((batch["rollout.correct"] > 0) & (batch["rollout.reward"] <= 0)).sum())
         if contradictions:
@@ -85,8 +87,7 @@ class Metrics:
     def describe(self, batch: Batch) -> None:
         """What is trained."""
         self.put("groups", batch.size("group"))
-        tasks = batch["group.task"]
-        repeated = batch.size("group") - len(set(tasks.tolist() if isinstance(tasks, Tensor) else tasks))
+        repeated = batch.size("group") - len(set(keys(batch["group.task"])))
         if repeated:  # groups of a task that another group of the batch has, too
             self.put("groups.repeated", repeated)
         if "token.advantage" in batch:
@@ -164,6 +165,8 @@ class Metrics:
                 collected.setdefault(name, []).append(value)
         line |= {name: sum(v) / len(v) for name, v in collected.items()}
         line["updates"] = len(self.steps)
+        if self.failure:
+            line["failure"] = self.failure
         line["seconds"] = {k: round(v, 4) for k, v in self.seconds.items()}
         return line
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -36,7 +37,7 @@ from podium.training.room import plan
 from podium.training.trainer import Learner, Trainer
 from podium.worlds.world import Task, World, task_of
 
-__all__ = ["Run"]
+__all__ = ["Run", "check_fit"]
 
 SMALL = 5_000_000  # parameters: below, a step's products are too short to be shared out
 
@@ -73,11 +74,9 @@ class Run:
     @classmethod
     def _make(cls, config: Config, world: World) -> Run:
         method = config.method
-        findings = [f for f in method.check(world.provides) if f.kind == "error"]
-        if findings:
-            raise PodiumError(f"{method.name} cannot run on {config.world}: " + " ".join(f.message for f in findings))
-        for part in (m.rollout for m in method.leaves() if m.rollout is not None):
-            part.prepare(world)
+        check_fit(method, world, str(config.world))
+        strategies = [m.rollout for m in method.leaves() if m.rollout is not None]
+        notes = dict.fromkeys(note for strategy in strategies for note in strategy.prepare(world) or ())
         lora = None if config.lora is None else {"r": config.lora}
         policy = policies.load(config.model, dtype=config.dtype, device=config.device, lora=lora)
         _few_threads(policy)
@@ -91,7 +90,7 @@ class Run:
         frozen = {name: model for name, model in models.items() if name not in trained}
         longest = config.max_tokens or world.max_tokens
         room = plan([x.policy for x in learners.values()], config.micro_tokens, longest, config.checkpointing)
-        policy.notes = (*policy.notes, *room.notes)
+        policy.notes = (*policy.notes, *room.notes, *notes)
         for learner in learners.values():
             learner.policy.checkpoint_activations(room.checkpointing)
         updates = config.iterations * max(m.updates.epochs * m.updates.mini_batches for m in method.leaves())
@@ -112,6 +111,7 @@ class Run:
             written=policy.written,
             ends=policy.ends,
             score={name: model.score for name, model in cast.items()},
+            embed={name: partial(policies.embed, model) for name, model in cast.items()},
             act_limit_s=config.act_limit_s,
             others={name: LocalSampler(cast[name]) for name in _writers(method)},
         )
@@ -144,9 +144,17 @@ class Run:
         self.trainer.temperature = float(getattr(method.rollout, "temperature", 1.0))
         return method
 
+    def measured(self, line: Mapping[str, Any]) -> None:
+        """Let the memories of the method whose turn it is see what was measured."""
+        for memory in self.config.method.at(self.clock).memories:
+            name = type(memory).__name__
+            self.memories[name] = memory.measured(self.memories[name], line)
+
     def proceed(self, line: Mapping[str, Any]) -> dict[str, Any]:
-        """Let a method in phases see what the iteration was like; the metrics with the phase that they belong to."""
+        """Let memories, and a method in phases, see what the iteration was like; the metrics with the phase that they
+        belong to."""
         phase = {"phase": self.progress["phase"]} if self.progress else {}
+        self.measured(line)
         self.progress = self.config.method.advance(self.clock, line)
         return {**line, **phase}
 
@@ -329,6 +337,13 @@ class Run:
         self.memories["surplus"] = {"groups": groups, "drawn": drawn, "method": method.name}
 
 
+def check_fit(method: Method, world: World, name: str) -> None:
+    """Refuse a method that cannot work on a world."""
+    findings = [f.message for f in method.check(world.provides) if f.kind == "error"]
+    if findings:
+        raise PodiumError(f"{method.name} cannot run on {name}: {' '.join(findings)}")
+
+
 def _few_threads(policy: Policy) -> None:
     """A small model on a CPU runs in one thread, unless the environment says otherwise: several would mostly wait."""
     small = sum(p.numel() for p in policy.parameters()) < SMALL
@@ -359,11 +374,13 @@ def _writers(method: Method) -> list[str]:
 
 
 def _check_prompts(world: World, policy: Policy, config: Config) -> None:
-    """Refuse a finite set of tasks with a prompt that leaves no room to answer, before a run gets there."""
+    """Refuse a world that cannot make its first tasks, or a finite set of them with a prompt that leaves no room to
+    answer, before a run gets there."""
     needed = {"train": config.iterations * config.tasks, "test": config.eval_tasks}
     for split, count in needed.items():
-        for number in range(min(count, 1 if world.costly else world.size(split) or 0)):
-            place = number if split == "test" else _shuffled(number, world.size(split), config.seed)
+        size = world.size(split)
+        for number in range(min(count, 1 if world.costly or not size else size)):
+            place = number if split == "test" or not size else _shuffled(number, size, config.seed)
             task = task_of(world, place, split)
             length = len(policy.encode([{"role": "user", "content": task.prompt}]))
             if length >= policy.context_length:

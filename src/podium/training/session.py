@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from podium import worlds
 from podium.core.errors import PodiumError, nearest
 from podium.core.method import Method
 from podium.evaluation.measure import held_out, measure
@@ -24,6 +25,7 @@ from podium.training import checkpoint
 from podium.training.config import Config, Optimizer
 from podium.training.loop import iterate
 from podium.training.run import Run
+from podium.worlds import World
 
 __all__ = ["Progress", "Result", "configure", "resume", "train"]
 
@@ -50,13 +52,24 @@ def configure(method: str | Method = "grpo", **settings: Any) -> Config:
     own = {k: settings.pop(k) for k in list(settings) if k in Config.field_names()}
     if rate:
         own["optimizer"] = own.get("optimizer", Optimizer()).replace(**rate)
-    if settings:  # what is left belongs to the world, which refuses what it does not know
+    if settings:  # what is left belongs to the world
+        _check_loose(settings, own.get("world", Config.world), value)
         own["world_settings"] = {**(own.get("world_settings") or {}), **settings}
-    known = Config.field_names()
-    for key in own:
-        if key not in known:
-            raise PodiumError(f"There is no setting {key!r}. {nearest(key, known)}")
     return Config(method=value, **own)
+
+
+def _check_loose(settings: Mapping[str, Any], world: str | World, method: Method) -> None:
+    """Refuse what neither the run nor an embedded world knows, in words that fit either; other worlds refuse it
+    themselves."""
+    if not isinstance(world, str) or world not in worlds.EMBEDDED:
+        return
+    known = [*Config.field_names(), *Optimizer.field_names(), *worlds.EMBEDDED[world].field_names()]
+    for name in settings:
+        if name not in known:
+            raise PodiumError(
+                f"Neither the run nor the world {world!r} has a setting {name!r}. {nearest(name, known)} "
+                f"A setting of the method is given with it: podium.methods.get({method.name!r}, {name}=…)."
+            )
 
 
 def train(
@@ -92,7 +105,7 @@ def resume(
     """Go on with a run where its last checkpoint left it; on a CPU to the bit."""
     trackers = require(track)
     directory = RunDirectory(path)
-    stored = Config.from_yaml(directory.read_config())
+    stored = Config.of_run(directory)
     if config is not None and config != stored:
         changed = [k for k in Config.field_names() if getattr(config, k) != getattr(stored, k)]
         raise PodiumError(
@@ -101,8 +114,10 @@ def resume(
     with _opened(directory), closing(Run.make(stored)) as run:
         done = 0
         if directory.checkpoints():
-            done, run.memories, run.progress = checkpoint.load(directory.checkpoints()[-1], run.trainer)
-            run.iteration = done
+            last = directory.checkpoints()[-1]
+            done, found, run.progress = checkpoint.load(last, run.trainer)
+            checkpoint.check_memories(last, found, run.memories, stored.method.name)
+            run.memories, run.iteration = found, done
         directory.rewind(done if done else -1)
         run.tokens = sum(line.get("tokens", 0) for line in directory.metrics())
         return _go(run, directory, progress, trackers)
@@ -126,7 +141,9 @@ def _go(run: Run, directory: RunDirectory, progress: Progress | None, trackers: 
     ):
         watchers: list[Progress] = [tracked] if progress is None else [progress, tracked]
         if run.iteration == 0 and not directory.metrics():
-            _report(run, directory, {"iteration": 0, **_evaluation(run)}, watchers)
+            before = {"iteration": 0, **_evaluation(run)}
+            run.measured(before)
+            _report(run, directory, before, watchers)
         while not run.finished:
             batch, line = iterate(run)
             if run.finished or _due(run.iteration, config.eval_every):
@@ -208,5 +225,6 @@ def _reproducible(device: torch.device) -> Iterator[None]:
 def _fresh_path(config: Config) -> Path:
     """runs/METHOD-WORLD-TIME: a new directory for a run that was given none."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    world = config.world.split(":")[0].rsplit("/", 1)[-1]
+    name = config.world if isinstance(config.world, str) else config.world.name
+    world = name.split(":")[0].rsplit("/", 1)[-1]
     return Path("runs") / re.sub(r"[^\w@.-]+", "-", f"{config.method.name}-{world}-{stamp}")

@@ -163,15 +163,18 @@ class Game(Episode):
 
     def _start(self) -> dict[str, Any]:
         """Take an engine, and bring it to where this game stands."""
-        self.engine = self.world.pool.lend()
-        self.waiting = True
-        try:
-            scene = self.engine.ask("open", spec=self.task.data["spec"])
-            for command in self.played:
-                scene = self.engine.ask("act", command=command)
-        except PodiumError:
-            self.close()
-            raise
+        for again in (True, False):  # an engine may be about to die of something that happened while it was idle
+            self.engine = self.world.pool.lend()
+            self.waiting = True
+            try:
+                scene = self.engine.ask("open", spec=self.task.data["spec"])
+                for command in self.played:
+                    scene = self.engine.ask("act", command=command)
+                break
+            except PodiumError:
+                self.close()
+                if not again:
+                    raise
         self.waiting = False
         return scene
 

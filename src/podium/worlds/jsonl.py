@@ -24,6 +24,7 @@ __all__ = ["Jsonl"]
 
 PROMPTS = ("question", "problem", "prompt", "input", "query")
 ANSWERS = ("answer", "final_answer", "expected_answer", "target", "solution")
+DOMAINS = ("domain", "data_source", "category", "subject")
 LONGEST = 300  # characters of an answer that a grader sees
 SECONDS = 5  # for one comparison by math-verify
 
@@ -35,6 +36,7 @@ class Row:
     answer: str
     solution: str
     hints: Mapping[str, list[str]]
+    domain: str
 
 
 class Jsonl(Graded):
@@ -55,6 +57,7 @@ class Jsonl(Graded):
     answer_field: str = ""  # empty: answer, final_answer, …
     solution_field: str = ""  # empty: GSM8K's reasoning where the answer holds it, else none
     hints_field: str = ""  # an object of lists, such as {"knowledge": ["…"], "solution": ["…", "…"]}; empty: none
+    domain_field: str = ""  # empty: domain, data_source, … where a row has one
     grader: str = "auto"  # math (math-verify), exact; auto: math where it is installed
 
     def __post_init__(self) -> None:
@@ -85,14 +88,16 @@ class Jsonl(Graded):
         key = numbered(f"{self.name}-{Path(self.file).stem}", split, index)
         rows = self.rows[split]
         if not rows:
-            remedy = "give test_file, or a larger held_out" if split == "test" else "give a smaller held_out"
-            raise PodiumError(f"{self.file} leaves no {split} tasks with held_out = {self.held_out}: {remedy}.")
+            kind, remedy = ("held-out", "test_file, or a larger") if split == "test" else ("training", "a smaller")
+            raise PodiumError(
+                f"{self.file} leaves no {kind} tasks with held_out = {self.held_out}: give the world {remedy} held_out."
+            )
         if index >= len(rows):
             raise PodiumError(f"{self.file} has {len(rows)} {split} tasks; number {index} was asked for (from 0).")
         row = rows[index]
         prompt = f"{row.prompt}\n{FORMAT}" if self.instructions else row.prompt
         data = {"answer": row.answer, "solution": row.solution, "hints": row.hints, "line": row.line}
-        return Task(key, prompt, data=data)
+        return Task(key, prompt, domain=row.domain, data=data)
 
     def read(self, text: str) -> str | None:
         answer = final_answer(text)
@@ -124,7 +129,10 @@ class Jsonl(Graded):
         if not answer:
             raise PodiumError(f"{where}: the answer is empty.")
         hints = self._hints(data, where) if self.hints_field else {}
-        return Row(line, prompt, answer, re.sub(r"<<.*?>>", "", solution).strip(), hints)
+        domain = next((data[name] for name in DOMAINS if isinstance(data.get(name), str)), "")
+        if self.domain_field:
+            domain = text_of(data, self.domain_field, (), "domain_field", where)
+        return Row(line, prompt, answer, re.sub(r"<<.*?>>", "", solution).strip(), hints, domain)
 
     def _hints(self, data: Mapping[str, Any], where: str) -> Mapping[str, list[str]]:
         hints = data.get(self.hints_field, {})

@@ -5,7 +5,6 @@ The house is known to the rules alone: a policy sees the room it stands in. Stat
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from random import Random
 from typing import ClassVar, NamedTuple
@@ -14,7 +13,7 @@ from podium.core.errors import PodiumError, nearest, within
 from podium.worlds.context import Window
 from podium.worlds.graded import draw
 from podium.worlds.house import COLOURS, DIRECTIONS, GOLD, TRINKETS, WAIT, House, Place, build, listed
-from podium.worlds.oracle import END, Array, Dynamics, Oracle
+from podium.worlds.oracle import Array, Dynamics, Oracle, Outcome
 from podium.worlds.puzzle import ATTEMPTS, HELD_OUT, numbered
 from podium.worlds.world import Episode, Feedback, Task, World
 
@@ -119,6 +118,9 @@ class KeyDoor(World):
     def reference(self, task: Task) -> str:
         return GOLD
 
+    def dynamics(self, task: Task) -> Dynamics:
+        return dynamics(task)
+
 
 class _Walk(Episode):
     """One walk through a house."""
@@ -181,25 +183,21 @@ def dynamics(task: Task) -> Dynamics:
     house, slip = task.data["house"], task.data["slip"]
     things = [item for items in house.items.values() for item in items]
     actions = [WAIT, *(f"{verb} {d}" for verb in ("go", "open") for d in DIRECTIONS), *(f"take {x}" for x in things)]
-    number = {Place(house.start): 0}
-    queue, moves = deque(number), []
-    while queue:
-        place = queue.popleft()
-        for action in house.actions(place):
-            for chance, end in _outcomes(house, place, action, slip):
-                if GOLD not in end.held and end not in number:
-                    number[end] = len(number)
-                    queue.append(end)
-                moves.append((number[place], actions.index(action), chance, number.get(end, END)))
-    return Dynamics.of_moves([str(p) for p in number], actions, moves, task.data["horizon"], action_of)
+
+    def moves(place: Place) -> dict[str, list[Outcome[Place]]]:
+        return {action: _outcomes(house, place, action, slip) for action in house.actions(place)}
+
+    return Dynamics.explore(Place(house.start), actions, moves, task.data["horizon"], read=action_of)
 
 
-def _outcomes(house: House, place: Place, action: str, slip: float) -> list[tuple[float, Place]]:
-    after = house.after(place, action)
+def _outcomes(house: House, place: Place, action: str, slip: float) -> list[Outcome[Place]]:
+    meant = house.after(place, action)
+    if GOLD in meant.held:
+        return [Outcome(None, 1.0)]
     if not slip or not action.startswith("go "):
-        return [(1.0, after)]
+        return [Outcome(meant)]
     ends = house.slipped(place, action)
-    return [(1.0 - slip, after), *((slip / len(ends), end) for end in ends)]
+    return [Outcome(meant, chance=1.0 - slip), *(Outcome(end, chance=slip / len(ends)) for end in ends)]
 
 
 def oracle(task: Task, policy: Mapping[str, Mapping[str, float]] | Array, gamma: float = 1.0) -> Oracle:
@@ -207,5 +205,4 @@ def oracle(task: Task, policy: Mapping[str, Mapping[str, float]] | Array, gamma:
 
     `policy` gives the probability of each action in each state, by their names or as an array [state, action].
     """
-    process = dynamics(task)
-    return Oracle(process, process.table(policy), gamma)
+    return dynamics(task).oracle(policy, gamma)

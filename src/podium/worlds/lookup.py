@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import copy
+import math
 import re
 from collections.abc import Mapping
+from itertools import takewhile
 from random import Random
 from typing import Any
 
-from podium.core.errors import within
-from podium.worlds.answer import MARK
+from podium.core.errors import PodiumError, within
+from podium.worlds.answer import MARK, plain
 from podium.worlds.graded import draw
+from podium.worlds.oracle import Dynamics, Outcome
 from podium.worlds.puzzle import Draft, Slip
 from podium.worlds.quest import Quest, Step, action
-from podium.worlds.world import Episode, Feedback, Task
+from podium.worlds.world import Feedback, Task
 
 __all__ = ["KNOWN", "Lookup"]
 
@@ -31,6 +35,7 @@ KNOWN = {
     "cuba": "havana",
 }
 CIRCLE = 5  # people in a task
+WAIT, ELSEWHERE, GIVE_UP = "wait", "search: weather", f"{MARK} unknown"  # of no use
 
 
 class Lookup(Quest):
@@ -88,8 +93,28 @@ class Lookup(Quest):
         domain = "known" if relations[0] == CAPITAL else "unknown"
         return Draft(f"lookup: {question}", question, {**data, "answer": facts[hops[-1]]}, domain)
 
-    def reset(self, task: Task, seed: int = 0) -> Episode:
+    def reset(self, task: Task, seed: int = 0) -> _Search:
         return _Search(self, task)
+
+    def dynamics(self, task: Task) -> Dynamics:
+        """A task as a finite decision process: to search for any fact or for something else, to answer with anything
+        that the question could mean or to give up, and to judge. Each move is made by an episode of the world.
+        """
+        answers = _alike(task, task.data["answer"])
+        actions = [WAIT, ELSEWHERE, *(f"search: {fact}" for fact in task.data["facts"])]
+        actions += [*(f"{MARK} {answer}" for answer in answers), GIVE_UP]
+        actions += ["judge: yes", "judge: no"] if self.judge else []
+
+        def moves(episode: _Search) -> dict[str, list[Outcome[_Search]]]:
+            return {action: [_tried(episode, action)] for action in actions}
+
+        def read(text: str) -> str:
+            return episode.meant(text, actions)
+
+        episode = self.reset(task)
+        return Dynamics.explore(
+            episode, actions, moves, self.max_turns, key=lambda e: e.state, away=_Search.away, read=read
+        )
 
     def missed(self, task: Task, query: str) -> bool:
         """Whether the first search for this fails."""
@@ -158,7 +183,34 @@ class _Search(Step):
         return "\n".join(f"[{self.task.data['order'].index(fact) + 1}] {fact}: {known[fact]}" for fact in facts)
 
     def reached(self) -> str:
-        return ",".join(str(n) for n, fact in enumerate(self.task.data["hops"]) if fact in self.seen)
+        """The hops that have been found, those that will be found when asked for again, and whether to judge."""
+        hops = [(n, hop) for n, hop in enumerate(self.task.data["hops"]) if hop in self.asked or hop in self.seen]
+        known = [f"{n}" if hop in self.seen else f"{n}?" for n, hop in hops]
+        return ",".join([*known, "judge"] if self.lookup.judge and self.helped is not None else known)
+
+    def away(self, text: str) -> float:
+        """How many turns the right answer seems away after an action, to one who knows capitals and what was seen.
+
+        To guess seems as bad as a wrong answer: one more than to have done nothing.
+        """
+        facts, hops = self.task.data["facts"], self.task.data["hops"]
+        missing = [hop for hop in dict.fromkeys(hops) if hop not in self.seen and not hop.startswith(CAPITAL)]
+        met = {self.task.data["start"], *(facts[hop] for hop in takewhile(self.seen.__contains__, hops))}
+        verb, _, rest = text.partition(": ")
+        turns = len(missing) + 1
+        if verb == MARK[:-1]:
+            return 0 if not missing and self.right(rest) else turns + 1
+        if (verb == "judge" and self.helped is None) or (rest in facts and rest.rpartition(" ")[2] not in met):
+            return math.inf
+        return turns - 1 if rest in missing[:1] else turns
+
+    def meant(self, text: str, actions: list[str]) -> str:
+        """Which of these actions a text comes to."""
+        verb, rest = action(text, (*self.verbs, MARK[:-1])) or ("", "")
+        said = f"{verb}: {plain(rest) if verb == MARK[:-1] else ' '.join(rest.casefold().split())}"
+        if verb == "search" and said not in actions:
+            raise PodiumError(f"{said!r} is no search for a fact: what it is worth is not known.")
+        return said if said in actions else GIVE_UP if verb == MARK[:-1] else WAIT
 
     def answer(self, answer: str, text: str) -> Feedback:
         cited = action(text, ("cite",))
@@ -174,8 +226,19 @@ class _Search(Step):
 
 def _other(task: Task, at: str, rng: Random) -> str:
     """Another person, country or city of the task."""
+    return rng.choice([other for other in _alike(task, at) if other != at])
+
+
+def _alike(task: Task, at: str) -> list[str]:
+    """All people, countries or cities of the task, whichever this is."""
     kinds = (task.data["people"], list(KNOWN), list(KNOWN.values()))
-    return rng.choice([other for kind in kinds if at in kind for other in kind if other != at])
+    return next(kind for kind in kinds if at in kind)
+
+
+def _tried(episode: _Search, text: str) -> Outcome[_Search]:
+    after = copy.deepcopy(episode)
+    feedback = after.act(text)
+    return Outcome(None if feedback.done else after, feedback.reward)
 
 
 def _hops(facts: Mapping[str, str], relations: list[str], start: str) -> list[str]:

@@ -51,6 +51,8 @@ def get(name: str | World, **settings: Any) -> World:
         if isinstance(bridge, Gym):
             _ = bridge.dataset  # likewise
         return bridge
+    if name.endswith(".py"):
+        raise PodiumError(f"{name} is a file: name the class in it too, as in {name}:MyWorld.")
     if ":" in name:
         cls = load_class(name)
         if not issubclass(cls, World):
@@ -67,4 +69,9 @@ def _make(cls: type[World], settings: dict[str, Any], name: str) -> World:
     for f in dataclasses.fields(cls):
         if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING and f.name not in settings:
             raise PodiumError(f"The world {name!r} needs the setting {f.name!r}.")
-    return cls(**settings)
+    try:
+        return cls(**settings)
+    except PodiumError:
+        raise
+    except Exception as error:  # of a world with a constructor of its own
+        raise PodiumError(f"The world {name!r} could not be made: {type(error).__name__}: {error}.") from error

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,56 +16,96 @@ from numpy.typing import NDArray
 from podium.core.build import Rollout
 from podium.core.errors import PodiumError, nearest
 
-__all__ = ["END", "Array", "Dynamics", "Index", "Oracle", "Walks"]
+__all__ = ["END", "Array", "Dynamics", "Index", "Oracle", "Outcome", "Walks"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
-END = -1  # the goal: reward 1, and nothing after it
+END = -1  # the episode is over
 ROUNDING = 1e-9
+
+S = TypeVar("S")
+
+
+class Outcome(NamedTuple, Generic[S]):
+    """What an action may come to."""
+
+    follows: S | None  # None: the episode is over
+    reward: float = 0.0
+    chance: float = 1.0
 
 
 @dataclass(frozen=True)
 class Dynamics:
-    """What each action does in each state. Action 0 does nothing; so do actions where they are impossible."""
+    """A task as a finite decision process with a time limit: what each action does in each state."""
 
     states: tuple[str, ...]  # the first is the start
-    actions: tuple[str, ...]
-    possible: NDArray[np.bool_]  # [state, action] whether it does something
+    actions: tuple[str, ...]  # the first changes nothing
     follows: Index  # [state, action, outcome] the state that follows, or END
+    reward: Array  # [state, action, outcome]
     chance: Array  # [state, action, outcome]
+    away: Array  # [state, action] how far the goal seems after it, in turns; inf: nobody would try it
     horizon: int  # turns
     read: Callable[[str], str] = str  # the action that a text means
 
     @classmethod
-    def of_moves(
+    def explore(
         cls,
-        states: Sequence[str],
+        start: S,
         actions: Sequence[str],
-        moves: Sequence[tuple[int, int, float, int]],
+        moves: Callable[[S], Mapping[str, Sequence[Outcome[S]]]],
         horizon: int,
+        *,
+        key: Callable[[S], str] = str,
+        away: Callable[[S, str], float] | None = None,
         read: Callable[[str], str] = str,
     ) -> Dynamics:
-        """From a list of (state, action, chance, state that follows)."""
-        shape = (len(states), len(actions))
-        outcomes: dict[tuple[int, int], list[tuple[float, int]]] = {}
-        for state, action, chance, after in moves:
-            outcomes.setdefault((state, action), []).append((chance, after))
-        width = max(map(len, outcomes.values()), default=1)
-        possible = np.zeros(shape, dtype=bool)
-        follows = np.broadcast_to(np.arange(shape[0])[:, None, None], (*shape, width)).copy()
-        chances = np.zeros((*shape, width))
+        """Everything that can be reached from the start. `key` names states; equal names are the same state.
+
+        `moves` says what each action may come to, first what is meant by it; one that it leaves out changes nothing,
+        and nobody tries it. Without `away`, the goal seems as far as the shortest way to a reward is long.
+        """
+        nodes, names = [start], {key(start): 0}
+
+        def number(node: S | None) -> int:
+            """The state's number; one that is new is explored in its turn."""
+            if node is None:
+                return END
+            name = key(node)
+            if name not in names:
+                names[name] = len(nodes)
+                nodes.append(node)
+            return names[name]
+
+        column = {action: n for n, action in enumerate(actions)}
+        cells: dict[tuple[int, int], list[tuple[int, float, float]]] = {}
+        for state, node in enumerate(nodes):
+            cells[state, 0] = [(state, 0.0, 1.0)]
+            for action, outcomes in moves(node).items():
+                cells[state, column[action]] = [(number(after), reward, chance) for after, reward, chance in outcomes]
+        shape = (len(nodes), len(actions), max(map(len, cells.values())))
+        follows = np.tile(np.arange(shape[0])[:, None, None], (1, *shape[1:]))
+        rewards, chances, far = np.zeros(shape), np.zeros(shape), np.full(shape[:2], np.inf)
         chances[..., 0] = 1.0  # to stay
-        for (state, action), found in outcomes.items():
-            possible[state, action] = True
-            chances[state, action] = 0.0
-            for place, (chance, after) in enumerate(found):
-                chances[state, action, place], follows[state, action, place] = chance, after
-        return cls(tuple(states), tuple(actions), possible, follows, chances, horizon, read)
+        for cell, ends in cells.items():
+            for n, end in enumerate(ends):
+                follows[(*cell, n)], rewards[(*cell, n)], chances[(*cell, n)] = end
+        made = cls(tuple(names), tuple(actions), follows, rewards, chances, far, horizon, read)
+        shortest = np.append(made.distances(), 0.0)[follows[..., 0]]  # END is the last entry
+        for state, place in cells:
+            far[state, place] = shortest[state, place] if away is None else away(nodes[state], actions[place])
+        return made
+
+    def oracle(self, policy: Mapping[str, Mapping[str, float]] | Array, gamma: float = 1.0) -> Oracle:
+        """The exact values of a policy: V(s), Q(s, a) and advantages, at every turn.
+
+        `policy` gives the probability of each action in each state, by their names or as an array [state, action].
+        """
+        return Oracle(self, self.table(policy), gamma)
 
     @cached_property
-    def rewards(self) -> Array:
-        """[state, action] the expected reward: the chance of reaching the goal at once."""
-        return (self.chance * (self.follows == END)).sum(-1)
+    def expected(self) -> Array:
+        """[state, action] the expected reward."""
+        return (self.chance * self.reward).sum(-1)
 
     @cached_property
     def _state_numbers(self) -> dict[str, int]:
@@ -103,25 +144,23 @@ class Dynamics:
         return table
 
     def distances(self) -> Array:
-        """[state] the fewest actions to the goal if all goes well."""
+        """[state] the fewest actions to an end with a reward, if all goes well."""
         steps = np.full(len(self.states), np.inf)
+        lost = (self.chance == 0) | ((self.follows == END) & (self.reward <= 0))
         while True:
-            after = np.where(self.chance > 0, np.append(steps, 0.0)[self.follows], np.inf)  # END is the last entry
+            after = np.where(lost, np.inf, np.append(steps, 0.0)[self.follows])  # END is the last entry
             better = 1.0 + after.min((1, 2))
             if not (better < steps).any():
                 return steps
             steps = np.minimum(steps, better)
 
     def softmax(self, strength: float) -> Array:
-        """[state, action] a policy that prefers actions with a shorter way to the goal by exp(strength) a step.
+        """[state, action] a policy that prefers actions after which the goal seems nearer, by exp(strength) a turn.
 
-        Of the actions that do something, and of waiting as one more; strength 0 takes each of them alike.
+        Strength 0 takes everything that one would try alike.
         """
-        after = np.append(self.distances(), 0.0)[self.follows[..., 0]]  # the outcome that is meant comes first
-        allowed = self.possible.copy()
-        allowed[:, 0] = True
-        with np.errstate(invalid="ignore"):
-            logits = np.where(allowed, -strength * after, -np.inf)
+        logits = np.full(self.away.shape, -np.inf)
+        np.multiply(-strength, self.away, out=logits, where=np.isfinite(self.away))
         weights = np.exp(logits - logits.max(1, keepdims=True))
         return weights / weights.sum(1, keepdims=True)
 
@@ -135,11 +174,8 @@ class Walks:
     state: Index
     action: Index
     follows: Index  # the state that followed, or END
+    reward: Array
     count: int  # rollouts
-
-    @property
-    def reward(self) -> Array:
-        return (self.follows == END).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -160,9 +196,9 @@ class Oracle:
         return values
 
     def _ahead(self, later: Array) -> Array:
-        """[state, action] Q = r + gamma · Σ P(s' | s, a) V(s'), with V(goal) = 0."""
+        """[state, action] Q = r + gamma · Σ P(s' | s, a) V(s'), with V(END) = 0."""
         world = self.dynamics
-        return world.rewards + self.gamma * (world.chance * np.append(later, 0.0)[world.follows]).sum(-1)
+        return world.expected + self.gamma * (world.chance * np.append(later, 0.0)[world.follows]).sum(-1)
 
     def action_values(self, turn: int = 0) -> Array:
         """[state, action] Q at a turn."""
@@ -217,6 +253,7 @@ class Oracle:
         """Rollouts of the policy, all at once, turn by turn."""
         world = self.dynamics
         state, alive = np.zeros(count, dtype=np.int64), np.arange(count)
+        rewards: list[Array] = []
         columns: list[list[Index]] = [[], [], [], [], []]
         for turn in range(world.horizon):
             action = _drawn(self.policy[state], rng)
@@ -224,11 +261,12 @@ class Oracle:
             follows = world.follows[state, action, outcome]
             for column, x in zip(columns, (alive, np.full(len(alive), turn), state, action, follows), strict=True):
                 column.append(x)
+            rewards.append(world.reward[state, action, outcome])
             alive, state = alive[follows != END], follows[follows != END]
         flat = [np.concatenate(column) for column in columns]
         order = np.lexsort((flat[1], flat[0]))
         rollout, turns, states, actions, after = (x[order] for x in flat)
-        return Walks(rollout, turns, states, actions, after, count)
+        return Walks(rollout, turns, states, actions, after, np.concatenate(rewards)[order], count)
 
 
 def _drawn(rows: Array, rng: np.random.Generator) -> Index:

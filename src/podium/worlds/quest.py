@@ -118,7 +118,8 @@ class Step(Episode):
 
     def say(self, observation: str, *, reward: float = 0.0, done: bool = False, **info: Any) -> Feedback:
         """What the world says, with the columns of the turn."""
-        self.state = f"{self.task.key}/over" if self.ended else f"{self.task.key}/{self.reached()}"
+        reached = "over" if self.ended else self.reached()
+        self.state = f"{self.task.key}/{reached}" if reached else self.task.key
         known = {"correct": False, "answer": "", **self.world.blank, "valid": True, **self.columns(), **info}
         cost = 0.0 if done else self.world.cost
         return Feedback(reward - cost, done, observation, self.state, known)

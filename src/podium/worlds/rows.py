@@ -15,6 +15,8 @@ __all__ = ["objects", "text_of"]
 def objects(file: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """(line, object) for each line that is not empty; a file without any is refused."""
     path, found = Path(file), False
+    if path.is_dir():
+        raise PodiumError(f"{file} is a directory: name a file of JSON lines.")
     if not path.is_file():
         raise PodiumError(f"There is no file {str(file)!r} (looked in {Path.cwd()}).")
     with path.open("rb") as lines:
@@ -44,9 +46,11 @@ def text_of(data: Mapping[str, Any], field: str, usual: tuple[str, ...], setting
     if name is None:
         has = ", ".join(data) or "no fields"
         raise PodiumError(f"{where}: none of the fields {', '.join(usual)} is there (it has {has}). Set {setting}.")
-    if name not in data or data[name] is None:
+    if name not in data:
         raise PodiumError(f"{where}: the row has no field {name!r} ({setting}). {nearest(name, data)}")
     value = data[name]
+    if value is None:
+        raise PodiumError(f"{where}: the field {name!r} is null. Fill it, leave the row out, or set {setting}.")
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, (dict, list)):

@@ -9,12 +9,15 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from podium.core.errors import PodiumError
 from podium.core.value import Value
 from podium.worlds.answer import final_answer
 from podium.worlds.context import Context, Full
+
+if TYPE_CHECKING:
+    from podium.worlds.oracle import Dynamics
 
 __all__ = ["Answer", "Criterion", "Episode", "Feedback", "Task", "World", "task_of"]
 
@@ -150,15 +153,23 @@ class World(Value):
         """The rest of a solution that begins like this; None where the world knows none."""
         raise PodiumError(f"The world {self.name!r} cannot judge the steps of an answer.")
 
+    def dynamics(self, task: Task) -> Dynamics:
+        """The task as a finite decision process, where the world is small enough for exact values."""
+        raise PodiumError(f"The exact values of the world {self.name or type(self).__name__!r} are not known.")
+
 
 def task_of(world: World, index: int, split: str = "train") -> Task:
     """A task of a world that may have mistakes in it."""
     try:
         task = world.task(index, split)
+        if not isinstance(task, Task):
+            raise PodiumError(f"{world.name}.task({index}, {split!r}) gives a {type(task).__name__}, not a Task.")
         task.prompt.encode()
         return task
     except PodiumError:
         raise
+    except NotImplementedError:
+        raise PodiumError(f"The world {type(world).__name__} makes no tasks: define task(index, split).") from None
     except Exception as error:
         name, kind = world.name or type(world).__name__, type(error).__name__
         raise PodiumError(f"The world {name!r} could not make its {split} task {index}: {kind}: {error}.") from error

@@ -19,7 +19,7 @@ from tests.conformance.registry import adapter
 @adapter("dars")
 def dars(case: Case) -> dict[str, Any]:
     if case["part"] == "advantage":
-        method = configured(case, methods.dars(std=case.hyper["use_std"]), {"eps": "advantage.epsilon"})
+        method = configured(case, methods.dars(**case.given(std="use_std")), {"eps": "advantage.epsilon"})
         batch = credited(method, Batch.from_rewards(case.tensor("reward"), case["group"]))
         return {"advantages": batch["rollout.advantage"]}
     settings = case.given(n="n_first", most="n_max", std="std_in_advantage")
@@ -36,7 +36,7 @@ def xrpo(case: Case) -> dict[str, Any]:
     if "group_rewards" in case:
         strategy = methods.xrpo(**case.given(bonus="lambda")).rollout
         assert isinstance(strategy, Rounds)
-        strategy = strategy.replace(alpha=case.hyper["alpha"])
+        strategy = strategy.replace(**case.given(alpha="alpha"))
         rows = [torch.tensor(r, dtype=torch.float64) for r in case["group_rewards"]]
         n = torch.tensor([float(len(r)) for r in rows], dtype=torch.float64)
         owner = [g for g, r in enumerate(rows) for _ in r]
@@ -65,7 +65,7 @@ def xrpo(case: Case) -> dict[str, Any]:
 def v0(case: Case) -> dict[str, Any]:
     if "logits" in case:
         logits, labels = case.tensor("logits").requires_grad_(), case.tensor("labels")
-        loss = value_model_loss(logits, labels, case.hyper["alpha"])
+        loss = value_model_loss(logits, labels, **case.given(alpha="alpha"))
         (slope,) = torch.autograd.grad(loss, logits)
         return {
             "pairwise_loss": success_pairs(logits),
@@ -73,6 +73,7 @@ def v0(case: Case) -> dict[str, Any]:
             "loss": loss,
             "grad_logits": slope,
         }
-    utility = {"useful_failures": "failures", "mixed_outcome_probability": "mixed"}[case.hyper["utility"]]
-    limits = case.hyper["min_per_prompt"], case.hyper["max_per_prompt"]
+    names = {"useful_failures": "failures", "mixed_outcome_probability": "mixed"}
+    utility = names[case.hyper.get("utility", "useful_failures")]
+    limits = case.hyper.get("min_per_prompt", 2), case.hyper.get("max_per_prompt", 16)
     return {"budget": allocate(case.tensor("success_probability"), case["total_budget"], *limits, utility)}

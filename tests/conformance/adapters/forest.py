@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ from podium.core.batch import Purpose
 from podium.policy.divergence import semantic_divergence
 from podium.rollout import Cutpoints
 from podium.rollout.prune import calibrated, quotas, survival, survivors
-from podium.rollout.search import backed_up
+from podium.rollout.search import Search, backed_up
 from tests.conformance.case import Case
 from tests.conformance.helpers import credited, differentiate, padded
 from tests.conformance.registry import adapter
@@ -26,7 +27,7 @@ def spo(case: Case) -> dict[str, Any]:
 
 def _chain(case: Case) -> dict[str, Any]:
     method = methods.spo("chain", **case.given(sure="prob_threshold", every="cutpoint_interval"))
-    logp = [math.log(p) if p > 0 else -math.inf for p in case["token_probs"]]
+    logp = _logs(case["token_probs"])
     places = method.rollout.places  # type: ignore[union-attr]
     assert isinstance(places, Cutpoints)
     cuts = places(logp, [""] * len(logp), 0.0)
@@ -39,6 +40,11 @@ def _chain(case: Case) -> dict[str, Any]:
     assert method.advantage is not None
     advantage = method.advantage(batch)["token.advantage"]
     return {"cutpoints": [cut - 1 for cut in cuts], "token_advantages": advantage}
+
+
+def _logs(probabilities: list[float]) -> list[float]:
+    """Log-probabilities, which are finite in a batch."""
+    return [math.log(max(p, sys.float_info.min)) for p in probabilities]
 
 
 def _turn(logp: list[float]) -> Turn:
@@ -57,7 +63,7 @@ def _columns(reward: float, purpose: Purpose, parent: int, fork: int, index: int
 
 
 def _tree(case: Case) -> dict[str, Any]:
-    scale = {"difference": "none", "rloo": "none", "standardised": "std", "grpo": "std"}[case.hyper["adv_method"]]
+    scale = "std" if case.hyper.get("adv_method") in ("standardised", "grpo") else "none"
     method = methods.spo(scale=scale)
     part = method.advantage.replace(**case.given(epsilon="eps"))  # type: ignore[union-attr]
     leaves = list(_leaves(case["tree"]))
@@ -97,11 +103,11 @@ def _preorder(node: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _whiten(case: Case) -> dict[str, Any]:
-    drop, whiten = methods.spo("chain", **case.given(sure="prob_threshold")).shape
+    drop, whiten, *_ = methods.spo("chain", **case.given(sure="prob_threshold")).shape
     batch = padded(case, {"token.advantage": "advantages", "token.probability": "old_token_probs"}, given=True)
-    logp = [math.log(p) if p > 0 else -math.inf for p in batch["token.probability"].tolist()]
-    batch = batch.with_columns({"token.old.logp": torch.tensor(logp, dtype=torch.float64)})
-    if case.hyper["use_prob_mask"]:
+    logp = torch.tensor(_logs(batch["token.probability"].tolist()), dtype=torch.float64)
+    batch = batch.with_columns({"token.old.logp": logp})
+    if case.hyper.get("use_prob_mask", True):
         batch = batch.with_columns(drop(batch))
     part = whiten.replace(**case.given(epsilon="eps"))
     return {"whitened": batch.to_padded(part(batch)["token.advantage"])}
@@ -112,7 +118,7 @@ def _loss(case: Case) -> dict[str, Any]:
     names = {"token.advantage": "advantages", "token.old.logp": "old_logp", "token.now.logp": "logp"}
     batch = padded(case, names)
     batch = batch.with_columns(method.shape[0](batch))
-    outcome = differentiate(method.objective[:1], batch)
+    outcome = differentiate(method.objective[:1], batch, live=[part for part in method.shape if part.live])
     return {"loss": outcome.step.loss, "loss_mask": batch.to_padded(batch.trained("token").double())}
 
 
@@ -134,7 +140,7 @@ def cure(case: Case) -> dict[str, Any]:
 def rose(case: Case) -> dict[str, Any]:
     if case["part"] == "branch_score":
         logp, embeddings = case.tensor("logp_candidates"), case.tensor("embeddings")
-        return {"score": float(semantic_divergence(logp[None], embeddings[None], case.hyper["top_k"])[0])}
+        return {"score": float(semantic_divergence(logp[None], embeddings[None], **case.given(top_k="top_k"))[0])}
     method = methods.rose(**case.given(length_exponent="length_exponent"))
     rows = zip(case["parent"], case["branch_pos"], case["length"], case["reward"], strict=True)
     rollouts = [
@@ -195,20 +201,23 @@ def arrol(case: Case) -> dict[str, Any]:
 
 @adapter("deepsearch")
 def deepsearch(case: Case) -> dict[str, Any]:
+    method = methods.deepsearch(scale="std" if case.hyper.get("divide_by_std") else "none")
+    assert isinstance(method.rollout, Search)
     if case["part"] == "backup":
+        floor = method.rollout.replace(**case.given(floor="weight_floor")).floor
         values, visits = [0.0] * (case["chain_depth"] + 1), [0] * (case["chain_depth"] + 1)
         for depth, verdict in case["terminal_backups_depth_value"]:
             end = depth + 1
-            values[:end], visits[:end] = backed_up(values[:end], visits[:end], verdict, case.hyper["weight_floor"])
+            values[:end], visits[:end] = backed_up(values[:end], visits[:end], verdict, floor)
         return {"values_root_to_leaf": values, "visits": visits}
     if case["part"] == "frontier":
-        names = {"quality": "lambda1", "uncertainty": "lambda2", "depth_weight": "lambda3", "max_depth": "max_depth"}
-        strategy = methods.deepsearch().rollout.replace(**case.given(**names))  # type: ignore[union-attr]
-        if not case.hyper["uncertainty"]:
-            strategy = strategy.replace(uncertainty=0.0)
+        searched = methods.get("deepsearch@uncertain" if case.hyper.get("uncertainty") else "deepsearch")
+        names = {"quality": "lambda1", "depth_weight": "lambda3", "max_depth": "max_depth"}
+        names |= {"uncertainty": "lambda2"} if case.hyper.get("uncertainty") else {}
+        strategy = searched.rollout.replace(**case.given(**names))  # type: ignore[union-attr]
+        assert isinstance(strategy, Search)
         scores = [strategy.priority(x["parent_q"], x["depth"], x["logp"]) for x in case["nodes"]]
         return {"scores": scores, "selected": scores.index(max(scores))}
-    method = methods.deepsearch(scale="std" if case.hyper["divide_by_std"] else "none")
     part = method.advantage.replace(of="token.score", **case.given(epsilon="eps"))  # type: ignore[union-attr]
     batch = padded(case, {"token.score": "token_values"}, group=case["group"])
     return {"token_advantages": batch.to_padded(part(batch)["token.advantage"])}

@@ -9,7 +9,6 @@ import torch
 
 from podium import Batch, Clock, Rollout, Turn, methods
 from podium.advantage import DampReplayed
-from podium.core import Power
 from podium.core.batch import Origin, Purpose
 from podium.keep import InjectTeachers
 from podium.objective import Term
@@ -241,16 +240,10 @@ def ruscarl(case: Case) -> dict[str, Any]:
         columns = {"rollout.points": [tuple(case["points"])], "rollout.met": [tuple(case["met"])]}
         batch = Batch.from_rewards(torch.zeros(1, dtype=torch.float64), [0], columns)
         return {"score": Rubric()(batch)["rollout.reward"][0]}
-    total = case.hyper["total_steps"]
-    settings = case.given(midpoint="midpoint", steepness="steepness")
-    method = methods.ruscarl(n=case["group_size"], steps=total, **settings)
-    fades = {
-        "sigmoid": method.rollout.fade,
-        "step_linear": Power(1.0, max(total - 1, 1)),
-        "step_power": Power(1.0, max(total - 1, 1), case.hyper.get("power", 1.0)),
-        "linear": 1.0,
-    }
-    method = method.set("rollout.fade", fades[case.hyper["rule"]])
+    rule = case.hyper.get("rule", "sigmoid")
+    fade = "none" if rule == "linear" else rule.removeprefix("step_")  # along the group alone, or along training too
+    settings = case.given(steps="total_steps", midpoint="midpoint", steepness="steepness", power="power")
+    method = methods.ruscarl(n=case["group_size"], fade=fade, **settings)
 
     def at(step: int) -> RubricShown:
         strategy = method.at(Clock(step - 1)).rollout
@@ -270,12 +263,13 @@ def ruscarl(case: Case) -> dict[str, Any]:
 @adapter("trapo")
 def trapo(case: Case) -> dict[str, Any]:
     if case["part"] == "pseudo_label":
-        answers = ["" if answer is None else str(answer) for answer in case["answers"]]
+        given = case["answers"]
+        answers = ["" if answer is None else str(answer) for answer in given]
         reward = PseudoLabel(labelled=0.0)
         zeros = torch.zeros(len(answers), dtype=torch.float64)
         batch = Batch.from_rewards(zeros, [0] * len(answers), {"rollout.answer": answers})
         chosen = reward.favourite(batch).tolist()
-        label = next((answer for answer, own in zip(answers, chosen, strict=True) if own), None)
+        label = next((answer for answer, own in zip(given, chosen, strict=True) if own), None)
         return {"label": label, "rewards": reward(batch)["rollout.reward"]}
     match = methods.trapo(**case.given(tau="tau", top="top_fraction")).shape[0]
     assert isinstance(match, MatchTrajectories)

@@ -21,10 +21,11 @@ from tests.conformance.registry import adapter
 
 @adapter("ghpo")
 def ghpo(case: Case) -> dict[str, Any]:
-    ratios = case.hyper["ratios"]
-    settings = case.given(format_weight="format_weight", epsilon="eps")
+    settings = case.given(format_weight="format_weight", epsilon="eps", shares="ratios")
+    if "shares" in settings:
+        settings["shares"] = tuple(settings["shares"][1:])
     accuracy = case["accuracy_by_stage"]
-    method = methods.ghpo(n=len(accuracy[0]), shares=tuple(ratios[1:]), **settings)
+    method = methods.ghpo(n=len(accuracy[0]), **settings)
     hints = [""]
 
     def answers(request: Request) -> Sequence[Rollout]:
@@ -97,11 +98,13 @@ def sage(case: Case) -> dict[str, Any]:
 
 def _remembered(case: Case) -> dict[str, Any]:
     """Visits of one task, each with the share of successes that the one before had."""
-    (memory,) = methods.sage(light=True, **case.given(low="low", high="high")).memories
+    memory, *_ = methods.sage(light=True, **case.given(low="low", high="high")).memories
     assert isinstance(memory, HintLevels)
     state, levels = memory.initial(), []
     for accuracy in case["accuracy_previous_epoch"]:
-        if accuracy is not None:
+        if accuracy is None:  # never seen
+            state = memory.initial()
+        else:
             before = state["visits"].read(["task"], torch.float64)
             seen = torch.stack([memory.level(*before.unbind(1)), torch.tensor([accuracy], dtype=torch.float64)], 1)
             state = {"visits": state["visits"].write(["task"], seen)}
@@ -121,7 +124,7 @@ def hill(case: Case) -> dict[str, Any]:
         batch = Batch.from_padded(mask, [0] * len(rewards), {"token.logp": case.tensor(name)})
         return batch.reduce(batch["token.logp"], "token", "rollout", "mean").tolist()
 
-    temperature = case.hyper["transfer_temperature"]
+    temperature = case.hyper.get("transfer_temperature", HintWorth().temperature)
     reliance = worth("mixed", temperature).reliance(rewards, means("logp_without_hint"), means("logp_with_hint"))
 
     def reward(base: str, temperature: float | None) -> float:

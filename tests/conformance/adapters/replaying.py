@@ -21,7 +21,7 @@ def spear(case: Case) -> dict[str, Any]:
         return _schedules(case)
     if case["part"] == "staleness":
         stored = case.tensor("stored_step").long()
-        (memory,) = methods.spear(max_age=case.hyper["tolerate_steps"]).memories
+        (memory,) = methods.spear(**case.given(max_age="tolerate_steps")).memories
         assert isinstance(memory, SuccessReplay)
         newest = int(stored.max()) if len(stored) else 0
         return {"kept_steps": stored[young(stored, newest, memory.max_age)]}
@@ -35,8 +35,8 @@ def spear(case: Case) -> dict[str, Any]:
 
 
 def _schedules(case: Case) -> dict[str, Any]:
-    horizon = case.hyper["max_steps"]
-    method = methods.spear(tool_over=horizon, replay_over=horizon, **case.given(replay="c_rep"))
+    names = {"tool_over": "max_steps", "replay_over": "max_steps", "replay": "c_rep"}
+    method = methods.spear(**case.given(**names))
     bonus, (memory,) = method.reward[0], method.memories
     assert isinstance(bonus, CallBonus)
     assert isinstance(memory, SuccessReplay)
@@ -69,7 +69,7 @@ def skywork_r1v2(case: Case) -> dict[str, Any]:
 
 def _mpo(case: Case) -> dict[str, Any]:
     """A pair of rollouts of one group: the chosen one has as many tokens as the case says, the other one has one."""
-    beta, weights = case.hyper["beta"], tuple(case.hyper["weights"])
+    weights = tuple(case.hyper.get("weights", (0.8, 0.2, 1.0)))
     length = case["chosen_tokens"]
     mask = torch.zeros(2, length, dtype=torch.float64)
     mask[0], mask[1, 0] = 1, 1
@@ -87,7 +87,8 @@ def _mpo(case: Case) -> dict[str, Any]:
     }
     batch = Batch.from_padded(mask, [0, 0], columns)
     one = {"preference": (1.0, 0, 0), "quality": (0, 1.0, 0), "generation": (0, 0, 1.0), "total": weights}
-    terms = {name: methods.skywork_r1v2(stage=1, beta=beta, weights=w).objective for name, w in one.items()}
+    beta = case.given(beta="beta")
+    terms = {name: methods.skywork_r1v2(stage=1, weights=w, **beta).objective for name, w in one.items()}
     return {name: differentiate(held, batch).step.loss for name, held in terms.items()}
 
 
@@ -95,7 +96,7 @@ def _mpo(case: Case) -> dict[str, Any]:
 def t1(case: Case) -> dict[str, Any]:
     if case["part"] == "anchor":
         anchor, policy = Weights(case.tensor("anchor")), Weights(case.tensor("theta"))
-        (role,) = methods.t1(decay=case.hyper["decay"]).roles
+        (role,) = methods.t1(**case.given(decay="decay")).roles
         found = []
         for _ in range(3):
             anchor.average(policy, role.decay)  # type: ignore[arg-type,misc]

@@ -30,7 +30,8 @@ def beliefs(case: Case, memory: BetaBeliefs) -> tuple[dict[str, Any], dict[str, 
 
 def sampled(case: Case, memory: BetaBeliefs, state: dict[str, Any], chosen: list[int], rollouts: int) -> dict[str, Any]:
     """The beliefs after the chosen tasks had so many rollouts and the successes that the case names."""
-    right = [float(i < case["successes_if_selected"][task]) for task in chosen for i in range(rollouts)]
+    successes = case["successes_if_selected"]  # where they are no whole number, one of the rollouts has a share
+    right = [min(max(successes[task] - i, 0.0), 1.0) for task in chosen for i in range(rollouts)]
     owner = torch.tensor([task for task in chosen for _ in range(rollouts)])
     columns = {"rollout.correct": torch.tensor(right, dtype=torch.float64)}
     if right:
@@ -42,7 +43,7 @@ def sampled(case: Case, memory: BetaBeliefs, state: dict[str, Any], chosen: list
 @adapter("vade")
 def vade(case: Case) -> dict[str, Any]:
     method = methods.vade(**case.given(decay="decay_selected", decay_rest="decay_rest"))
-    prior = {"prior_successes": case.hyper["prior_alpha"], "prior_failures": case.hyper["prior_beta"]}
+    prior = case.given(prior_successes="prior_alpha", prior_failures="prior_beta")
     memory, select = method.memories[0].replace(**prior), method.select
     assert isinstance(memory, BetaBeliefs)
     assert isinstance(select, Thompson)
@@ -56,7 +57,7 @@ def vade(case: Case) -> dict[str, Any]:
 @adapter("insight")
 def insight(case: Case) -> dict[str, Any]:
     method = methods.insight(**case.given(n="rollouts", eta="eta", mu="mu", discount="discount"))
-    prior = {"prior_successes": case.hyper["prior_alpha"], "prior_failures": case.hyper["prior_beta"]}
+    prior = case.given(prior_successes="prior_alpha", prior_failures="prior_beta")
     memory, select = method.memories[0].replace(**prior), method.select.replace(pool=None)  # type: ignore[union-attr]
     assert isinstance(memory, BetaBeliefs)
     assert isinstance(select, InformationGain)
@@ -78,9 +79,8 @@ def insight(case: Case) -> dict[str, Any]:
 def rulereasoner(case: Case) -> dict[str, Any]:
     decays = {"harmonic_series": "harmonic", "geometric_series": "geometric", None: "none", "ewma": "none"}
     method = methods.rulereasoner(**case.given(variant="variant", temperature="tau", size="buffer_size"))
-    memory = method.memories[0].replace(
-        base=case.hyper["target_reward_base"], alpha=case.hyper["alpha"], decay=decays[case.hyper["decay"]]
-    )
+    memory = method.memories[0].replace(**case.given(base="target_reward_base", alpha="alpha"))
+    memory = memory.replace(decay=decays[case.hyper.get("decay", "harmonic_series")])
     assert isinstance(memory, DomainRewards)
     buffer: list[dict[str, tuple[float, float]]] = []
     for batch in case["reward_buffer_oldest_first"]:

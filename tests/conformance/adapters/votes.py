@@ -15,8 +15,9 @@ from tests.conformance.registry import adapter
 
 @adapter("ttrl")
 def ttrl(case: Case) -> dict[str, Any]:
-    answers, truth, trained = case["answers"], case["true_answer"], case.hyper["n_train"]
-    method = methods.ttrl(**case.given(votes="n_votes", trained="n_train", epsilon="epsilon"))
+    answers, truth = case["answers"][: case.hyper.get("n_votes")], case["true_answer"]
+    trained = case.hyper.get("n_train", len(answers))
+    method = methods.ttrl(votes=len(answers), trained=trained, **case.given(epsilon="epsilon"))
     batch = Batch.from_rewards(
         torch.zeros(len(answers), dtype=torch.float64),
         [0] * len(answers),
@@ -39,7 +40,7 @@ def ttrl(case: Case) -> dict[str, Any]:
             "reward_accuracy": float(batch["group.vote.reward_accuracy"]),
             "majority_ratio": float(batch["group.vote.majority_ratio"]),
             "ground_truth_ratio": float(batch["group.vote.ground_truth_ratio"]),
-            "majority_voting_reward": float(batch["group.vote.majority_ratio"]),
+            "majority_voting_reward": float(batch.by("rollout", "group").agg.mean(reward)),
             "pass_at_all_votes": float(batch["group.vote.pass"]),
         },
     }
@@ -47,9 +48,9 @@ def ttrl(case: Case) -> dict[str, Any]:
 
 @adapter("ttrv")
 def ttrv(case: Case) -> dict[str, Any]:
-    answers, trained = case["answers"], case.hyper["n_train"]
-    names = {"trained": "n_train", "entropy_weight": "entropy_weight", "frequency_weight": "frequency_weight"}
-    method = methods.ttrv(votes=len(answers), **case.given(**names, epsilon="epsilon"))
+    answers, trained = case["answers"], case.hyper.get("n_train", len(case["answers"]))
+    names = {"entropy_weight": "entropy_weight", "frequency_weight": "frequency_weight", "epsilon": "epsilon"}
+    method = methods.ttrv(votes=len(answers), trained=trained, **case.given(**names))
     columns = {
         "rollout.answer": [a or "" for a in answers],
         "rollout.purpose": [Purpose.train if i < trained else Purpose.vote for i in range(len(answers))],
@@ -83,12 +84,9 @@ def ettrl(case: Case) -> dict[str, Any]:
         rows = advantage.reshape(-1)
         batch = Batch.from_rewards(torch.zeros_like(rows), [0] * len(rows), {"rollout.advantage": rows})
         return {"advantages": part(batch)["rollout.advantage"].reshape(advantage.shape)}
-    (part,) = methods.ettrl(floor=None).shape
-    batch = padded(case, {"token.sampler.entropy": "entropy"}, group=[0] * len(case["mask"]))
-    first = batch.first("token", "rollout")
-    given = padded(case, {"token.given": "advantages"})["token.given"]
-    advantage = batch.reduce(given * first, "token", "rollout", "sum")
-    found = batch.with_columns({"rollout.advantage": advantage})
+    part = methods.ettrl(floor=None).shape[0].replace(level="token")
+    columns = {"token.sampler.entropy": "entropy", "token.advantage": "advantages"}
+    found = padded(case, columns, group=[0] * len(case["mask"]))
     found = found.with_columns(part(found))
     return {
         "response_entropy": found["rollout.mean_entropy"],

@@ -1,0 +1,114 @@
+"""Accuracy over budgets of thinking."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cache
+
+import pytest
+
+from podium import policy as policies
+from podium import worlds
+from podium.cli.app import main
+from podium.core.errors import PodiumError
+from podium.evaluation.measure import held_out, held_out_requests, measure
+from podium.evaluation.session import thinking
+from podium.evaluation.thinking import Point, curve, doublings, thought
+from podium.rollout.plan import Play
+from podium.sampler.local import LocalSampler
+from podium.sampler.request import Sampling
+from podium.training.driver import Driver
+from podium.training.episodes import Episodes
+
+SUMS = worlds.get("sums", level=2)
+COUNTS = {"tasks": 6, "samples": 2, "max_tokens": 64}
+
+
+@cache
+def driver() -> Driver:
+    policy = policies.load("podium/tiny")
+    return Driver(LocalSampler(policy), SUMS, follow_up=policy.follow_up, written=policy.written, ends=policy.ends)
+
+
+@cache
+def points() -> list[Point]:
+    requests = held_out_requests(SUMS, 6, Sampling(max_tokens=64))
+    return curve(driver(), requests, (0, 12, 1000), samples=2)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("ab\nanswer: 3", 3),  # with the line break
+        ("answer: 3", 0),
+        ("<think>ab</think>\nanswer: 3", 9),
+        ("abcd", 4),
+    ],
+)
+def test_a_thought_ends_with_its_tag_or_before_the_answer(text: str, wanted: int) -> None:
+    ends = [*range(1, len(text) + 1), len(text)]  # a token a character, and the end of the turn
+    assert thought(text, ends) == wanted
+
+
+def test_budgets_double_up_to_the_longest_thought() -> None:
+    assert doublings(5) == [0, 1, 2, 4, 8]
+    assert doublings(0) == [0, 1]
+
+
+def test_with_room_for_every_thought_the_accuracy_is_that_of_whole_answers() -> None:
+    plain = measure(held_out(driver(), **COUNTS))["pass@1"]
+    assert points()[-1].accuracy == plain
+    assert points()[-1].cut == 0
+
+
+def test_less_thinking_is_cut_more_often_and_is_no_better() -> None:
+    found = points()
+    assert [p.budget for p in found] == [0, 12, 1000]
+    assert found[0].cut == 1
+    assert found[0].thought == 0
+    assert found[1].thought == 12
+    assert found[0].accuracy.mean <= found[-1].accuracy.mean > 0
+
+
+def test_a_forced_answer_follows_the_first_tokens_of_the_same_thought(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Play] = []
+    start = Episodes.start
+
+    def watched(self: Episodes) -> None:
+        seen.append(self.play)
+        start(self)
+
+    monkeypatch.setattr(Episodes, "start", watched)
+    requests = held_out_requests(SUMS, 1, Sampling(max_tokens=64))
+    curve(driver(), requests, (5,))
+    whole, forced = seen
+    assert whole.begun is None
+    assert forced.begun is not None
+    begun = driver().sampler.text(forced.begun.ids)
+    assert begun.endswith("\nanswer:")
+    (rollout,) = held_out(driver(), tasks=1, samples=1, max_tokens=64)[0]
+    assert forced.begun.ids[:5] == tuple(rollout.turns[0].ids[:5])
+
+
+def test_what_cannot_be_measured_is_refused() -> None:
+    with pytest.raises(PodiumError, match="0 or more"):
+        thinking("podium/tiny", world="sums", budgets=(-1,), tasks=1)
+    with pytest.raises(PodiumError, match="has several turns"):
+        thinking("podium/tiny", world="keydoor", budgets=(4,), tasks=1)
+    with pytest.raises(PodiumError, match="name one with --world"):
+        thinking("podium/tiny", tasks=1)
+
+
+def test_the_command_prints_a_row_a_budget(capsys: pytest.CaptureFixture[str]) -> None:
+    where = ["eval", "podium/tiny", "--world", "sums", "--level", "2"]
+    assert main([*where, "--tasks", "2", "--thinking", "0,8"]) == 0
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split()[:2] == ["budget", "accuracy"]
+    assert [row.split()[0] for row in rows] == ["0", "8"]
+    assert main([*where, "--tasks", "1", "--thinking", "--json"]) == 0
+    assert '"budget": 0, "accuracy": {"mean"' in capsys.readouterr().out
+    assert main([*where, "--thinking", "few"]) == 2
+
+
+def test_a_point_says_all_that_is_known() -> None:
+    assert dataclasses.asdict(points()[0]) == points()[0].as_dict()
