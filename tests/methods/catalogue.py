@@ -50,7 +50,6 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "deepsearch": {"width": 3, "max_depth": 6, "round_length": 1},
     "deepsearch@rounds": {"width": 3, "max_depth": 6, "round_length": 1, "pool": 2},
     "archer": {"critic_epochs": 3, "warmup": 0},  # 50 and 20 take longer than a test may
-    "archer@light": {},
     "dr-kernel": {"profiled": False},  # no embedded world runs kernels
     "gcpo-geometryzero": {"asks": ("", "")},  # and neither instructions
     "hill": {"ask": ""},

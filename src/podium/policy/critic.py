@@ -48,7 +48,8 @@ class Critic(Policy):
 
 
 class Heads(nn.Module):
-    """Several opinions on the same state: small networks that start apart, or they would stay alike."""
+    """Several opinions on the same state: small networks that start apart, or they would stay alike. Their last layers
+    start at 0, as a single head does."""
 
     def __init__(self, width: int, count: int) -> None:
         super().__init__()
@@ -59,8 +60,8 @@ class Heads(nn.Module):
         )
         generator = torch.Generator().manual_seed(0)
         for name, parameter in self.heads.named_parameters():
-            std = 0.0 if name.endswith("bias") else parameter.shape[-1] ** -0.5
-            nn.init.normal_(parameter, std=std, generator=generator)
+            first = name.endswith("0.weight")
+            nn.init.normal_(parameter, std=parameter.shape[-1] ** -0.5 if first else 0.0, generator=generator)
 
     def forward(self, hidden: Tensor) -> Tensor:
         """[N, count] what each says."""
