@@ -12,7 +12,7 @@ __all__ = ["BLUE", "GREEN", "GREY", "RED", "Series", "bars", "chart", "picture"]
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 380, 220, 52, 12, 30, 34
 # Legible on light and on dark.
 BLUE, RED, GREEN, GREY = "#3b82f6", "#e5484d", "#0fa968", "#8b94a3"
-COLOURS = (BLUE, RED, GREEN, "#d98a0b", "#8b5cf6", "#0c9bb5", "#d6409f", "#5f9e0f")
+COLOURS = (BLUE, RED, GREEN, "#d98a0b", "#8b5cf6", "#0c9bb5", "#d6409f", "#5f9e0f", "#8a6a4f", "#64748b")
 DASHES = ("5 4", "1.5 3", "9 3 1.5 3", "2 6", "14 4")
 ALONE = "text{font:11px sans-serif;fill:#7b8290}.title{font-weight:600}.grid{stroke:#8884;stroke-width:.5}"
 
