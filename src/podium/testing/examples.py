@@ -61,6 +61,7 @@ EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
     "HybridReward": ({"score": "rollout.other", "squash": "threshold"},),
     "BrevityBonus": ({"max_length": 6},),
     "MatchTrajectories": ({"warmup": 9, "tau": 0.0, "top": 0.5},),  # synthetic curves have nine entries
+    "Monitor": ({"metric": "pass@1", "start": 0.5, "high": 0.9},),
     "RouteByOrigin": ({"origins": ("hint",)},),
     "Updates": ({"epochs": 2, "mini_batches": 3},),
 }
