@@ -82,10 +82,7 @@ def test_the_penalty_acts_through_a_kl_term_and_in_the_release_through_nothing()
 
 def test_two_heads_say_nothing_at_first_and_come_apart_as_they_learn_the_same() -> None:
     head = critic(tiny.policy(), heads=2).value_head
-    states, step = (
-        torch.randn(5, 64, generator=torch.Generator().manual_seed(0)),
-        torch.optim.SGD(head.parameters(), 0.1),
-    )
+    states = torch.randn(5, 64, generator=torch.Generator().manual_seed(0))
     assert head(states).tolist() == [[0.0, 0.0]] * 5
     (head(states) - 1).square().sum().backward()
     torch.optim.SGD(head.parameters(), 0.1).step()

@@ -386,6 +386,13 @@ static void NAME(choose_back)(const Choose *t) {
     }
 }
 
+INLINE float NAME(greatest)(const float *x, int64_t first, int64_t end) {
+    float most = x[first];
+#pragma omp simd reduction(max : most)
+    for (int64_t j = first; j < end; j++) most = x[j] > most ? x[j] : most;
+    return most;
+}
+
 /* Leave the tokens of a row that top-k, then top-p of what it leaves, and min-p keep; the others get p = 0.
 
    Tokens are taken out one by one, the likeliest first, of equal ones the first: with the largest of each block at
@@ -397,8 +404,7 @@ INLINE void NAME(truncate)(const Draw *t, int64_t top_k, float top_p, float min_
     memcpy(rest, p, width * sizeof(float));
     for (int64_t b = 0; b < blocks; b++) {
         int64_t first = b * BLOCK, end = first + BLOCK < width ? first + BLOCK : width;
-        largest[b] = rest[first];
-        for (int64_t j = first; j < end; j++) largest[b] = rest[j] > largest[b] ? rest[j] : largest[b];
+        largest[b] = NAME(greatest)(rest, first, end);
     }
     int64_t limit = top_k > 0 && top_k < width ? top_k : width;
     /* What top-p divides is known at once, or after the k likeliest have been found. */
@@ -411,8 +417,7 @@ INLINE void NAME(truncate)(const Draw *t, int64_t top_k, float top_p, float min_
         mass += p[j];
         rest[j] = -1.0f;
         int64_t first = b * BLOCK, end = first + BLOCK < width ? first + BLOCK : width;
-        largest[b] = -1.0f;
-        for (j = first; j < end; j++) largest[b] = rest[j] > largest[b] ? rest[j] : largest[b];
+        largest[b] = NAME(greatest)(rest, first, end);
     }
     if (top_k > 0 && top_p < 1.0f) {
         double below = 0;
