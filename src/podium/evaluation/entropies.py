@@ -8,7 +8,7 @@ from podium.core.batch import Batch
 from podium.core.part import Columns, Metric
 from podium.core.signal import Signal
 from podium.evaluation.support import shannon
-from podium.reward.marks import where_said, words_of
+from podium.reward.marks import in_grams, words_of
 
 __all__ = ["EntropyPair", "EntropyProfile", "SemanticEntropy"]
 
@@ -68,5 +68,6 @@ class SemanticEntropy(Metric):
     def __call__(self, batch: Batch) -> Columns:
         counted = batch.by("turn").where
         texts = [t for i, t in enumerate(batch["turn.text"]) if counted is None or bool(counted[i])]
-        uses = [sum(any(where_said(text, [phrase])) for text in texts) for phrase in words_of(self.phrases)]
+        said = words_of(texts)
+        uses = [sum(any(in_grams(words, [phrase])) for words in said) for phrase in words_of(self.phrases)]
         return {"batch.entropy.semantic": torch.tensor([shannon(uses)], dtype=batch.dtype, device=batch.device)}

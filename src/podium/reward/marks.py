@@ -36,8 +36,9 @@ def in_grams(sequence: Sequence[Any], grams: Iterable[Sequence[Any]]) -> list[bo
     return marked
 
 
-def words_of(phrases: Iterable[str]) -> list[list[str]]:
-    return [WORD.findall(phrase.lower()) for phrase in phrases]
+def words_of(texts: Iterable[str]) -> list[list[str]]:
+    """The words of each text, without case."""
+    return [WORD.findall(text.lower()) for text in texts]
 
 
 def where_said(text: str, phrases: Iterable[Sequence[str]]) -> Iterator[Span]:

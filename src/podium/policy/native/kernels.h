@@ -393,22 +393,46 @@ INLINE float NAME(greatest)(const float *x, int64_t first, int64_t end) {
     return most;
 }
 
+/* A probability such that those at least as large do not reach the goal, and hardly more would.
+
+   Positive numbers are in the order of their bits: the interval is halved until few are left in it. */
+INLINE float NAME(surely)(const float *p, int64_t width, double goal) {
+    uint32_t low = 0, high = 0x3f800001; /* just above 1, which the likeliest has */
+    float least;
+    for (int step = 0; step < 20; step++) {
+        uint32_t middle = low + (high - low) / 2;
+        memcpy(&least, &middle, sizeof least);
+        double above = 0;
+#pragma omp simd reduction(+ : above)
+        for (int64_t j = 0; j < width; j++) above += p[j] >= least ? p[j] : 0.0f;
+        if (above < goal) high = middle;
+        else low = middle;
+    }
+    memcpy(&least, &high, sizeof least);
+    return least;
+}
+
 /* Leave the tokens of a row that top-k, then top-p of what it leaves, and min-p keep; the others get p = 0.
 
-   Tokens are taken out one by one, the likeliest first, of equal ones the first: with the largest of each block at
-   hand that is a short search, and few are kept. */
+   Of top-p alone most are found at once. The others are taken out one by one, the likeliest first, of equal ones the
+   first: with the largest of each block at hand that is a short search. */
 INLINE void NAME(truncate)(const Draw *t, int64_t top_k, float top_p, float min_p, double total) {
     int64_t width = t->vocabulary, blocks = (width + BLOCK - 1) / BLOCK, count = 0;
     float *p = t->work, *rest = p + width, *largest = rest + width;
     int64_t *order = t->order;
     memcpy(rest, p, width * sizeof(float));
+    int64_t limit = top_k > 0 && top_k < width ? top_k : width;
+    /* What top-p divides is known at once, or after the k likeliest have been found. */
+    double goal = top_p < 1.0f && top_k <= 0 ? top_p * total : INFINITY, mass = 0;
+    if (goal < INFINITY) {
+        float sure = NAME(surely)(p, width, goal);
+        for (int64_t j = 0; j < width; j++)
+            if (p[j] >= sure) order[count++] = j, mass += p[j], rest[j] = -1.0f;
+    }
     for (int64_t b = 0; b < blocks; b++) {
         int64_t first = b * BLOCK, end = first + BLOCK < width ? first + BLOCK : width;
         largest[b] = NAME(greatest)(rest, first, end);
     }
-    int64_t limit = top_k > 0 && top_k < width ? top_k : width;
-    /* What top-p divides is known at once, or after the k likeliest have been found. */
-    double goal = top_p < 1.0f && top_k <= 0 ? top_p * total : INFINITY, mass = 0;
     while (count < limit && mass < goal && (limit < width || top_p < 1.0f)) {
         int64_t b = 0, j;
         for (int64_t c = 1; c < blocks; c++) b = largest[c] > largest[b] ? c : b;
