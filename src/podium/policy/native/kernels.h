@@ -399,12 +399,17 @@ INLINE float NAME(greatest)(const float *x, int64_t first, int64_t end) {
 INLINE float NAME(surely)(const float *p, int64_t width, double goal) {
     uint32_t low = 0, high = 0x3f800001; /* just above 1, which the likeliest has */
     float least;
-    for (int step = 0; step < 20; step++) {
+    for (int step = 0; step < 14; step++) {
         uint32_t middle = low + (high - low) / 2;
         memcpy(&least, &middle, sizeof least);
         double above = 0;
-#pragma omp simd reduction(+ : above)
-        for (int64_t j = 0; j < width; j++) above += p[j] >= least ? p[j] : 0.0f;
+        for (int64_t first = 0; first < width; first += BLOCK) {
+            int64_t end = first + BLOCK < width ? first + BLOCK : width;
+            float mass = 0;
+#pragma omp simd reduction(+ : mass)
+            for (int64_t j = first; j < end; j++) mass += p[j] >= least ? p[j] : 0.0f;
+            above += mass;
+        }
         if (above < goal) high = middle;
         else low = middle;
     }
@@ -482,11 +487,16 @@ static void NAME(draw)(const Draw *t) {
             total = moment = 0;
             for (int64_t b = 0; b < blocks; b++) {
                 int64_t first = b * BLOCK, end = first + BLOCK < width ? first + BLOCK : width;
-                double mass = 0;
-                for (int64_t j = first; j < end; j++)
-                    if (p[j] > 0) mass += p[j], moment += p[j] * (z[j] - most) * cold;
+                float mass = 0, first_moment = 0;
+#pragma omp simd reduction(+ : mass, first_moment)
+                for (int64_t j = first; j < end; j++) {
+                    float x = (z[j] - most) * cold;
+                    mass += p[j];
+                    first_moment += p[j] * (x > -100.0f ? x : -100.0f);
+                }
                 t->mass[b] = mass;
                 total += mass;
+                moment += first_moment;
             }
         }
         double goal = t->uniform[i] * total, below = 0;
