@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import torch
@@ -408,5 +408,9 @@ def _shuffled(number: int, size: int | None, seed: int) -> int:
     if size is None:
         return number
     epoch, place = divmod(number, size)
-    generator = torch.Generator().manual_seed(seed * 1_000_003 + epoch)
-    return int(torch.randperm(size, generator=generator)[place])
+    return int(_permutation(size, seed * 1_000_003 + epoch)[place])
+
+
+@lru_cache(2)  # a batch may reach from one pass into the next
+def _permutation(size: int, seed: int) -> torch.Tensor:
+    return torch.randperm(size, generator=torch.Generator().manual_seed(seed))
