@@ -139,6 +139,7 @@ def methods_side(path: str, steps: int, small: bool) -> dict[str, Any]:
             _synchronise()
             times.append(time.perf_counter() - begun)
         found[name if number else "first"] = min(times[WARM:])
+        run.close()
         del run
     base = found["grpo"]
     return {

@@ -42,7 +42,8 @@ def episodes(driver: Driver, world: World, run: int) -> list[Rollout]:
 
 
 def singles(sampler: LocalSampler, like: list[Rollout], length: Callable[[Rollout], int], run: int) -> int:
-    """An answer to the prompt of each episode, of this length."""
+    """An answer to the prompt of each episode, of this length. Nothing is known of the last ones, as to a `Driver`."""
+    sampler.forget()
     requests = [
         Generate(
             tuple(rollout.turns[0].context),
@@ -82,8 +83,6 @@ def compare(world: World, policy: Policy, endless: Policy, rounds: int) -> float
     several: list[float] = []
     answers: dict[Callable[[Rollout], int], list[float]] = {whole: [], written: []}
     for _ in range(rounds):
-        for sampler in (driver.sampler, single):  # what is remembered of the last round must not help
-            sampler.engine.renew()  # type: ignore[attr-defined]
         several.append(timed(lambda: episodes(driver, world, 0)))
         for length, times in answers.items():
             times.append(timed(partial(singles, single, like, length, 0)))

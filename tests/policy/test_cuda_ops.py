@@ -139,6 +139,20 @@ def test_the_turning_kernel(monkeypatch: pytest.MonkeyPatch, back: bool) -> None
 
 
 @KERNELS
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize(("width", "inner"), [(48, 64), (130, 200)])
+def test_the_products_of_the_forward_pass(monkeypatch: pytest.MonkeyPatch, width: int, inner: int, bias: bool) -> None:
+    y, weight = (
+        draw(150, inner, dtype=torch.float32).to(PLACE),
+        0.1 * draw(width, inner, dtype=torch.float32, seed=1).to(PLACE),
+    )
+    x, added = draw(150, width, dtype=torch.float32, seed=2).to(PLACE), draw(width, dtype=torch.float32).to(PLACE)
+    given = added if bias else None
+    near(both(monkeypatch, lambda: ops.linear(y, weight, given)))
+    near(both(monkeypatch, lambda: ops.add_linear(x, y, weight, given)))
+
+
+@KERNELS
 def test_the_joining_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     places = torch.tensor([1, 2, 5, 7]).to(PLACE)
 
@@ -169,7 +183,7 @@ def test_the_forward_attention(
     monkeypatch: pytest.MonkeyPatch, heads: int, kv: int, size: int, dtype: torch.dtype
 ) -> None:
     prompt = tuple(range(50))
-    texts = [(*prompt, *range(n)) for n in (3, 30, 80)] + [tuple(range(60, 60 + n)) for n in (1, 17)]
+    texts = [(*prompt, *range(n)) for n in (3, 30, 80, 600)] + [tuple(range(60, 60 + n)) for n in (1, 17)]
     levels = pack(texts, PLACE, least=16).levels
     nodes = int(levels.own.query_edges[-1])
     joint = draw(nodes, heads + 2 * kv, size, dtype=dtype).to(PLACE)

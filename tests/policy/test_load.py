@@ -66,17 +66,6 @@ def test_an_unknown_embedded_model_is_refused() -> None:
         load("podium/huge")
 
 
-def test_a_hub_name_that_cannot_be_fetched_says_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    import transformers
-
-    def offline(*args: object, **kwargs: object) -> None:
-        raise OSError("We couldn't connect.\nAnd more lines.")
-
-    monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", offline)
-    with pytest.raises(PodiumError, match=r"neither a directory here nor a model .* We couldn't connect.$"):
-        load("somebody/some-model")
-
-
 def test_a_directory_without_config_is_no_model(model: Path) -> None:
     (model / "config.json").unlink()
     with pytest.raises(PodiumError, match=r"no config.json"):

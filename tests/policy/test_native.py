@@ -37,13 +37,14 @@ def test_a_step_is_that_of_torch(family: str) -> None:
     decoder.refresh()
     with torch.inference_mode():
         plain, native = Cache(decoder, 16, 8, 32), NativeCache(decoder, 16, 8, 32)
+        native.vacate(range(16))
         steps = Step(decoder, plain, 16, 32), NativeStep(decoder, native, 16)
         for place in range(20):
             ids, position = torch.randint(0, tiny.VOCABULARY, (16,)), torch.full((16,), place)
             one, other = (step(ids, position) for step in steps)
             torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
         for row in (0, 7):
-            for a, b in zip(plain.read(row, 20), native.read(row, 20), strict=True):
+            for a, b in zip(plain.read(row, 20), native.read(int(native.line[row]), 20), strict=True):
                 torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-5)
 
 

@@ -12,7 +12,7 @@ def held(count: int) -> torch.Tensor:
 
 
 def add(store: Prefixes, *ids: int) -> None:
-    store.add(ids, held(len(ids)), held(len(ids)))
+    store.add(ids, (held(len(ids)), held(len(ids))))
 
 
 def test_the_longest_common_beginning_is_found() -> None:

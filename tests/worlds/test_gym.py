@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from podium import worlds
+from podium import methods, worlds
 from podium.core.errors import PodiumError
 from podium.worlds import Gym
 
@@ -62,6 +62,25 @@ def test_answers_of_several_lines_are_read_whole() -> None:
     task = world.task(0)
     assert "\n" in task.data["entry"]["answer"]
     assert world.grade(task, world.solve(task)).info["correct"]
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("chain_sum", {"min_terms": 3, "max_terms": 3}), ("decimal_chain_sum", {"min_terms": 3, "max_terms": 3})],
+)
+def test_chains_of_sums_are_solved_equation_by_equation(name: str, settings: dict[str, int]) -> None:
+    world = get(f"gym:{name}", **settings)
+    for i in range(10):
+        task = world.task(i)
+        first, second, answer = world.solve(task).splitlines()
+        assert first.startswith(" ".join(task.data["entry"]["metadata"]["expression"].split()[:3]) + " = ")
+        assert second.startswith(first.rpartition("= ")[2] + " ")
+        assert answer == f"answer: {task.data['entry']['answer']}"
+        assert world.grade(task, "\n".join((first, second))).info["correct"]
+
+
+def test_methods_with_demonstrations_accept_it() -> None:
+    assert not [f for f in methods.get("hpt").check(get("gym:chain_sum").provides) if f.kind == "error"]
 
 
 @pytest.mark.parametrize(

@@ -168,6 +168,10 @@ class BadSolver(Answer):
         return "answer: 1"
 
 
+class Silent(Corridor):
+    provides = (*Corridor.provides, "turn.valid", "rollout.score")
+
+
 @pytest.mark.parametrize(
     ("world", "finding"),
     [
@@ -183,6 +187,7 @@ class BadSolver(Answer):
         (Drifting(), "is another each time it is made"),
         (BadSolver(), "own solution (short) is graded wrong"),
         (World(), "NotImplementedError"),
+        (Silent(), "The world provides rollout.score, but its `blank` does not say what that is where the world fails"),
     ],
 )
 def test_the_checker_names_what_is_wrong(world: World, finding: str) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from podium import __version__
-from podium.cli import bench, lab, methods, train, values, worlds
+from podium.cli import bench, lab, methods, rollouts, train, values, worlds
 from podium.cli.commands import RootCommands
 from podium.cli.console import error, line
 from podium.core.errors import PodiumError
@@ -29,6 +29,7 @@ app = typer.Typer(
 app.command()(train.train)
 app.command("eval")(train.evaluate)
 app.command()(train.compare)
+app.command()(rollouts.rollouts)
 app.command()(lab.lab)
 app.command()(values.values)
 app.add_typer(methods.app, name="methods")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from collections.abc import Iterable
+from functools import cache
 
 __all__ = ["PodiumError", "nearest", "one_of", "within"]
 
@@ -37,6 +38,11 @@ def one_of(owner: object, field: str, options: Iterable[str]) -> None:
         raise PodiumError(f"{listed} {_meant(str(value), options)}".rstrip())
 
 
+@cache
+def _whole_fields(owner: type) -> set[str]:
+    return {f.name for f in dataclasses.fields(owner) if f.type in ("int", int)}
+
+
 def within(
     owner: object,
     field: str,
@@ -55,7 +61,7 @@ def within(
     if (value is None and optional) or (isinstance(value, str) and column):
         return
     name = f"{type(owner).__name__}.{field} = {value!r}"
-    whole = any(f.name == field and f.type in ("int", int) for f in dataclasses.fields(owner))  # type: ignore[arg-type]
+    whole = field in _whole_fields(type(owner))  # type: ignore[arg-type]
     extremes = getattr(value, "extremes", None)
     for number in extremes() if callable(extremes) else (value,):
         if isinstance(number, bool) or not isinstance(number, (int, float)):

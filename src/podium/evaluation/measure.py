@@ -16,7 +16,7 @@ from podium.sampler.request import Sampling
 from podium.training.driver import Driver
 from podium.worlds.world import World, task_of
 
-__all__ = ["Measure", "held_out", "measure", "held_out_requests"]
+__all__ = ["Measure", "failure", "held_out", "measure", "held_out_requests"]
 
 # Evaluation draws from streams that training never uses.
 EVALUATION = 1 << 40
@@ -50,7 +50,8 @@ def _plan(request: TaskRequest, samples: int) -> Plan:
 
 
 def measure(groups: Sequence[Sequence[Rollout]], ks: Sequence[int] = (1,)) -> dict[str, Measure]:
-    """pass@k, avg@k, maj@k, distinct right answers, length and entropy, each with an interval over tasks."""
+    """pass@k, avg@k, maj@k, distinct right answers, length and entropy, each with an interval over tasks; where the
+    world has failed, how often."""
     correct = [[bool(r.columns["correct"]) for r in group] for group in groups]
     answers = [[str(r.columns["answer"]) for r in group] for group in groups]
     per_task: dict[str, list[float]] = {"reward": [_mean([r.columns["reward"] for r in g]) for g in groups]}
@@ -67,7 +68,15 @@ def measure(groups: Sequence[Sequence[Rollout]], ks: Sequence[int] = (1,)) -> di
     per_task["entropy"] = [
         _mean([h for r in g for t in r.turns for h in t.tokens.get("sampler.entropy", ())]) for g in groups
     ]
+    failed = [_mean([bool(r.columns.get("failure")) for r in g]) for g in groups]
+    if any(failed):
+        per_task["failed"] = failed
     return {name: Measure(_mean(values), *confidence(values)) for name, values in per_task.items()}
+
+
+def failure(groups: Sequence[Sequence[Rollout]]) -> str:
+    """Why the world failed, of the first rollout in which it did; empty where it never did."""
+    return next((str(r.columns["failure"]) for g in groups for r in g if r.columns.get("failure")), "")
 
 
 def _mean(values: Sequence[Any]) -> float:

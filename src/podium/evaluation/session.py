@@ -13,7 +13,7 @@ from podium import worlds
 from podium.core.build import Rollout
 from podium.core.errors import PodiumError, nearest
 from podium.evaluation.contrast import Contrast, tally
-from podium.evaluation.measure import Measure, held_out, held_out_requests, measure
+from podium.evaluation.measure import Measure, failure, held_out, held_out_requests, measure
 from podium.evaluation.thinking import FORCE, Point, curve
 from podium.policy.load import EMBEDDED
 from podium.sampler.local import LocalSampler
@@ -149,7 +149,10 @@ class _Place:
         """Rollouts of a run's last checkpoint, or of a model, on held-out tasks."""
         driver = self.driver(target, device)
         with closing(self.world):
-            return held_out(driver, max_tokens=self.max_tokens, **counts)
+            groups = held_out(driver, max_tokens=self.max_tokens, **counts)
+        if all(r.columns["failure"] for g in groups for r in g):
+            raise PodiumError(f"Nothing can be measured: the world failed in every rollout: {failure(groups)}.")
+        return groups
 
     def driver(self, target: str | Path, device: str) -> Driver:
         """Who plays with a run's last checkpoint, or with a model."""

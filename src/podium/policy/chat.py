@@ -27,6 +27,7 @@ class Chat:
         self.tokenizer, self.name = tokenizer, name or "the model"
         self.notes: tuple[str, ...] = ()
         self._pieces: dict[int, str] = {}  # the texts of single tokens that were asked for
+        self._plain = _plain(type(tokenizer))
         if not getattr(tokenizer, "chat_template", None):
             tokenizer.chat_template = PLAIN_TEMPLATE
             said = f"The tokenizer of {self.name} has no chat template: prompts are plain text and a line break."
@@ -98,5 +99,17 @@ class Chat:
         return [len(self.text(ids[: n + 1]).rstrip("\ufffd")) for n in range(len(ids))]
 
     def text(self, ids: Sequence[int]) -> str:
-        text: str = self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        text: str
+        if self._plain:
+            text = self.tokenizer.backend_tokenizer.decode(list(ids), skip_special_tokens=True)
+        else:
+            text = self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return text
+
+
+def _plain(tokenizer: type) -> bool:
+    """Whether `decode` only asks its backend, after a look at every number that takes as long."""
+    from transformers import PreTrainedTokenizerFast as Fast
+
+    own = ("decode", "_decode", "backend_tokenizer")
+    return issubclass(tokenizer, Fast) and all(getattr(tokenizer, name) is getattr(Fast, name, None) for name in own)

@@ -56,6 +56,7 @@ class Decoder:
         self.model, self.config = model, whole.config
         self._places: list[tuple[int, torch.dtype]] = []  # where the parameters lay when a pass began
         self._written = 0  # how often they had been written by then
+        self.stale = False  # whether they were written by something that does not count, such as a fused optimiser
         self._working: Working | None = None
         self.lower: torch.dtype | None = None  # the precision to compute in, where the parameters have a higher one
         self._transposed: dict[int, tuple[Tensor, Tensor]] = {}  # weights and their copies for steps
@@ -94,7 +95,8 @@ class Decoder:
     def fused(self) -> bool:
         """Whether passes go through fused blocks: in a low precision on a GPU, or above lower copies anywhere."""
         low = self.dtype in (torch.bfloat16, torch.float16)
-        fit = self.plain and self.head.bias is None and self.head_size % 8 == 0
+        sizes = self.head_size, self.width, self.config.intermediate_size
+        fit = self.plain and self.head.bias is None and all(size % 8 == 0 for size in sizes)
         return fit and low and (self.lower is not None or self.device.type == "cuda")
 
     @property
@@ -123,8 +125,9 @@ class Decoder:
             self._transposed.clear()
             whole = (self.layers, self.embedding, self.norm, self.head)
             self._working = Working(*whole, self.dtype) if self.plain else None
-        elif written != self._written and self._working is not None:
+        elif (self.stale or written != self._written) and self._working is not None:
             self._working.refresh()
+        self.stale = False
 
     def transposed(self, weight: Tensor) -> Tensor:
         """A weight [out, in] as a step multiplies by it: [in, out].

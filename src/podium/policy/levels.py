@@ -4,6 +4,8 @@ A token looks at the tokens before it in its own segment, and at all tokens of t
 tokens that continue a segment follow it in one run. So attention over a packed batch is one causal part within all
 segments, and for each depth one part in which whole runs look at whole segments: the prompt of a group is read once, by
 all its answers together. The parts are joined by their log-sums of exponentials.
+
+The forward pass can also go along the paths, each of which lists the tokens that a segment looks at.
 """
 
 from __future__ import annotations
@@ -47,6 +49,9 @@ class Levels:
 
     own: Level
     above: list[Level]
+    paths: Tensor  # all nodes that a run of `own` looks at, in the order of their positions, run after run
+    path_edges: Tensor  # [runs + 1] where each path begins
+    longest_path: int
 
     @classmethod
     def of(cls, segments: Sequence[Segment], nodes: int, device: torch.device | str = "cpu") -> Levels:
@@ -63,6 +68,14 @@ class Levels:
                 reach[before] = max(reach[before], reach[number])
         filled = int(start[-1] + length[-1])
         runs = [*length.tolist(), *([nodes - filled] if nodes > filled else [])]
+        ends = [*start.tolist(), filled]
+        paths: list[np.ndarray] = []
+        for number, run in enumerate(runs):
+            before = segments[number].before if number < len(segments) else -1
+            itself = np.arange(ends[number], ends[number] + run, dtype=np.int32)
+            paths.append(np.concatenate([paths[before], itself]) if before >= 0 else itself)
+        longest = max(map(len, paths))
+        trails = put(np.concatenate(paths), device), _edges(list(map(len, paths)), device)
         edges = _edges(runs, device)
         own = Level(None, None, edges, edges, (max(runs), max(runs)), causal=True)
         above = []
@@ -70,7 +83,7 @@ class Levels:
             chosen = np.flatnonzero((depth == level) & (reach > start + length))
             if len(chosen):
                 above.append(_level(start[chosen], length[chosen], reach[chosen], device))
-        return cls(own, above)
+        return cls(own, above, *trails, longest)
 
 
 def _level(start: np.ndarray, length: np.ndarray, reach: np.ndarray, device: torch.device | str) -> Level:

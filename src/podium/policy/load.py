@@ -25,6 +25,7 @@ __all__ = ["load"]
 
 EMBEDDED = "podium/"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+CONNECT_S = 5.0  # long enough for a slow network to take up a connection
 HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 
@@ -37,7 +38,7 @@ def load(
     place = devices.find(device, DTYPES[dtype])
     source, options, shown = _source(name)
     # The bar of the GGUF reader obeys no setting.
-    with _quiet(), redirect_stderr(io.StringIO()) if options else nullcontext():
+    with _quiet(), redirect_stderr(io.StringIO()) if "gguf_file" in options else nullcontext():
         model, tokenizer = _read(source, options, shown, DTYPES[dtype])
     if len(tokenizer) > model.config.vocab_size:
         raise PodiumError(
@@ -72,7 +73,34 @@ def _source(name: str | Path) -> tuple[str, dict[str, Any], str]:
         )
     if not HUB_NAME.fullmatch(shown) or (path.parent != Path() and path.parent.is_dir()):
         raise PodiumError(f"There is no model directory {shown}.")
-    return shown, {}, shown
+    return shown, _from_hub(shown), shown
+
+
+def _from_hub(name: str) -> dict[str, Any]:
+    """Options for a name of the hub, which is asked once: whoever reads the files asks again and again, which takes
+    half a minute where there is no network."""
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
+    from huggingface_hub.errors import RepositoryNotFoundError
+
+    try:
+        get_hf_file_metadata(hf_hub_url(name, "config.json"), timeout=CONNECT_S)
+    except RepositoryNotFoundError as error:
+        raise PodiumError(
+            f"{name} is neither a directory here nor a model of the hub that you may read. Check the name; if it is "
+            "private or gated, log in with `hf auth login`."
+        ) from error
+    except Exception as error:
+        # Its HTTP client is one or another package. Of a hub that is slow or in trouble the reader learns more.
+        if not isinstance(error, ConnectionError) and type(error).__name__ not in ("ConnectError", "ConnectTimeout"):
+            return {}
+        if isinstance(try_to_load_from_cache(name, "config.json"), str):
+            return {"local_files_only": True}
+        raise PodiumError(
+            f"{name} is no directory here, and the hub cannot be reached to fetch a model of that name: "
+            f"{_reason(error).rstrip('.')}. Give a directory with config.json and safetensors or a GGUF file, or "
+            "connect to the network."
+        ) from error
+    return {}
 
 
 def _gguf(path: Path) -> tuple[str, dict[str, Any]]:
@@ -120,7 +148,7 @@ def _read(source: str, options: dict[str, Any], shown: str, dtype: torch.dtype) 
             dtype=dtype,
             trust_remote_code=False,
             output_loading_info=True,
-            **({} if options else {"use_safetensors": True}),
+            **({} if "gguf_file" in options else {"use_safetensors": True}),
             **options,
         )
     except Exception as error:
@@ -130,7 +158,7 @@ def _read(source: str, options: dict[str, Any], shown: str, dtype: torch.dtype) 
         raise PodiumError(
             f"{shown} is incomplete: {len(missing)} weights are missing or have another shape, such as {missing[0]}."
         )
-    if options:
+    if "gguf_file" in options:
         _plain(model)
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **options)

@@ -90,6 +90,8 @@ class Policy:
     def bump(self) -> None:
         """Say that the weights have changed: what was computed from the old ones is void."""
         self.version += 1
+        if self.decoder is not None:
+            self.decoder.stale = True
 
     def checkpoint_activations(self, on: bool = True) -> None:
         """Compute activations again in the backward pass instead of keeping them: less memory, a third more time."""
@@ -97,11 +99,13 @@ class Policy:
         if self.decoder is not None:
             self.decoder.checkpointing = on
 
-    def widen(self) -> None:
-        """Keep trained weights in float32, where small updates survive; a GPU goes on computing in their precision."""
-        if self.dtype not in (torch.bfloat16, torch.float16):
+    def widen(self, lower: torch.dtype | None = None) -> None:
+        """Keep trained weights in float32, where small updates survive; a GPU computes in `lower`, or in the precision
+        that they have had."""
+        lower = lower or self.dtype
+        if lower not in (torch.bfloat16, torch.float16):
             return
-        self.lower = self.dtype if self.device.type == "cuda" else None
+        self.lower = lower if self.device.type == "cuda" else None
         whole = self.decoder is None or self.decoder.plain
         for parameter in self.parameters():
             if whole or parameter.requires_grad:  # beside adapters, frozen weights stay as they are
@@ -110,6 +114,12 @@ class Policy:
             self.decoder.lower = self.lower
         slow = ops.check(self.device) if self.lower is not None else None
         self.notes = self.notes if slow is None else (*self.notes, slow)
+        self.bump()
+
+    def narrow(self, dtype: torch.dtype) -> None:
+        """Round weights that are not trained to this precision."""
+        for parameter in self.parameters():
+            parameter.data = parameter.data.to(dtype)
         self.bump()
 
     def copy(self) -> Self:

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
+from podium.report.outcomes import troubles
 from podium.training.run import Run
 
 __all__ = ["Live"]
@@ -20,7 +21,7 @@ class Live:
         self.console, self.every = console, every
         self.begun: float | None = None
         self.first = 0
-        self.told = [""]  # failures of the world that have been named
+        self.told: list[str] = []  # troubles that have been named
         self.status = console.status("") if console.is_terminal else None
 
     def __enter__(self) -> Live:
@@ -37,10 +38,10 @@ class Live:
             self.begun, self.first = time.monotonic(), int(line["iteration"])
             for note in run.policy.notes:
                 self.console.print(note, highlight=False, markup=False, soft_wrap=True)
-        if line.get("failure", "") not in self.told and len(self.told) < 4:  # they may differ each time
-            self.told.append(line["failure"])
-            note = f"The world failed in {line['failures']:.0f} of {line['rollouts']:.0f} rollouts: {line['failure']}."
-            self.console.print(note, style="yellow", highlight=False, markup=False, soft_wrap=True)
+        for reason, note in troubles(line):
+            if reason not in self.told and len(self.told) < 4:  # they may differ each time
+                self.told.append(reason)
+                self.console.print(note, style="yellow", highlight=False, markup=False, soft_wrap=True)
         text = self._text(run, line)
         held_out = "eval.pass@1" in line
         if self.status is not None:

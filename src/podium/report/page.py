@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from podium.report.chart import Series, chart
+from podium.report.conversation import conversation, page, read
+from podium.report.outcomes import section
 from podium.report.tree import forest
 from podium.store.files import atomic_text
 from podium.store.run import RunDirectory
@@ -23,6 +25,8 @@ CURVES = (
     ("reward", "reward"),
     ("entropy", "entropy"),
     ("length (tokens)", "length"),
+    ("turns", "turns"),
+    ("actions that are not valid", "invalid"),
     ("groups without signal", "flat_groups"),
     ("clipped tokens", "clip_fraction"),
     ("gradient norm", "grad_norm.policy"),
@@ -58,6 +62,7 @@ def _body(directory: RunDirectory, config: Config) -> str:
         f"<p>{html.escape(config.method.summary)}</p>",
         _lead(metrics, config),
         f'<h2>Curves</h2><div class="charts">{_charts(metrics)}</div>',
+        section(directory, metrics),
         "<h2>Rollouts before and after</h2>",
         '<p>The first and the last iteration of training, one answer a task.</p><div class="columns">',
         f"<div><h3>before</h3>{_rollouts(directory, first=True)}</div>",
@@ -105,13 +110,10 @@ def _rollouts(directory: RunDirectory, *, first: bool, count: int = 6) -> str:
     files = sorted((directory.path / "rollouts").glob("iteration-*.parquet"))
     if not files:
         return "<p>None.</p>"
-    rows = pq.read_table(
-        files[0 if first else -1], columns=["task", "prompt", "text", "correct", "reward", "stop"]
-    ).to_pylist()
     chosen: dict[Any, Mapping[str, Any]] = {}
-    for row in rows:
+    for row in read(files[0 if first else -1]):
         chosen.setdefault(row["task"], row)
-    return "".join(_rollout(row) for row in list(chosen.values())[:count])
+    return "".join(page(conversation(row)) for row in list(chosen.values())[:count])
 
 
 def _trees(directory: RunDirectory) -> str:
@@ -125,12 +127,4 @@ def _trees(directory: RunDirectory) -> str:
         "where what follows is worth much and red where little; a dot is where rollouts part, the larger the less "
         "certain the model was. Behind each rollout are its reward and, where its last segment is trained, that "
         f"segment's advantage A.</p>{drawn}"
-    )
-
-
-def _rollout(row: Mapping[str, Any]) -> str:
-    mark = '<span class="yes">right</span>' if row["correct"] else '<span class="no">wrong</span>'
-    return (
-        f'<div class="rollout">{mark} · reward {row["reward"]:g} · stopped by {html.escape(str(row["stop"]))}'
-        f'<pre class="prompt">{html.escape(row["prompt"])}</pre><pre>{html.escape(row["text"])}</pre></div>'
     )

@@ -137,6 +137,7 @@ def _turns(row: Mapping[str, Any]) -> list[Turn]:
     """The turns of a logged rollout, with the tokens and probabilities of their time."""
     turns, start = [], 0
     trained = row.get("turn.train_context") or row["turn.context"]
+    answers = row.get("turn.observation") or [""] * len(trained)  # older runs have not kept them
     for number, length in enumerate(row["turn.length"]):
         span = slice(start, start + length)
         turns.append(
@@ -145,7 +146,7 @@ def _turns(row: Mapping[str, Any]) -> list[Turn]:
                 context=row["turn.context"][number],
                 train_context=trained[number],
                 origin=[Origin.copied.name] * length,
-                columns={name: row[f"turn.{name}"][number] for name in TURN},
+                columns={name: row[f"turn.{name}"][number] for name in TURN} | {"observation": answers[number]},
                 tokens={k.removeprefix("token."): row[k][span] for k in row if k.startswith("token.sampler.")},
             )
         )

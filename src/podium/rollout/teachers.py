@@ -192,7 +192,7 @@ def again(kept: Mapping[str, Any], beside: Rollout, index: int) -> Rollout:
             context=turn["context"],
             train_context=turn["train_context"],
             origin=[Origin.copied.name] * len(turn["ids"]),
-            columns={**beside.turns[0].columns, "reward": reward, "action": text},
+            columns={**beside.turns[0].columns, "reward": reward, "action": text, "observation": ""},
             tokens={name: _numbers(turn, name) for name in beside.turns[0].tokens},
         )
         for turn in kept["turns"]

@@ -1,31 +1,28 @@
 """Where the rows of a running batch live: their keys and values, and the model's step over all of them.
 
-Rows are numbered from 0 without gaps. `Slots` works with the decoder: rows join and leave at any time. `Waves` works
-with any Hugging Face model through its own forward pass: rows leave at any time and join when all others have left.
+Rows are numbered from 0 without gaps. `Slots` works with the decoder: rows join and leave at any time, and a row may go
+on where its text was written before.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from podium.core.errors import PodiumError
 from podium.policy.decoder import Decoder
-from podium.policy.native.step import NativeStep
+from podium.policy.native.step import NativeCache, NativeRead, NativeStep
 from podium.policy.pack import pack
-from podium.policy.plain import padded
-from podium.policy.policy import Policy
 from podium.policy.step import ROUND, Step
-from podium.sampler.prefixes import Prefixes
+from podium.sampler.lines import Lines
+from podium.sampler.prefixes import Held, Prefixes
 
-__all__ = ["Engine", "Prompt", "Slots", "Stats", "Waves"]
+__all__ = ["Engine", "Prompt", "Slots", "Stats"]
 
 Ids = tuple[int, ...]
 # A step has at least this many rows: with fewer, matrix products sum in another order, and the last bits would depend
@@ -48,12 +45,18 @@ class Stats:
 
 @dataclass(frozen=True)
 class Prompt:
-    """A text ready to be continued: all but its last token is encoded."""
+    """A text that is to be continued: all but its last token is encoded, or is read when it gets a row."""
 
     text: Ids
     keys: Tensor | None = None  # [layers, nodes, key-value heads, head size], shared by several prompts
     values: Tensor | None = None
-    nodes: NDArray[np.int64] | None = None  # the text's nodes, without its last token
+    # Of its tokens, from the first on, at most all but its last.
+    nodes: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    @property
+    def unread(self) -> int:
+        """How many tokens are neither encoded nor the last, which the first step reads."""
+        return len(self.text) - 1 - len(self.nodes)
 
 
 class Engine(Protocol):
@@ -69,6 +72,11 @@ class Engine(Protocol):
         """How many tokens of contexts are encoded together with those that are waited for."""
         ...
 
+    @property
+    def patience(self) -> int:
+        """For how many steps few completions wait for more before they join: that costs about as much as these."""
+        ...
+
     def room(self, rows: int, contexts: int, prompt: int, written: int) -> bool:
         """Whether so many rows fit, of so many different contexts, with prompts and what is written of such lengths."""
         ...
@@ -77,8 +85,12 @@ class Engine(Protocol):
         """Make room for them; what rows under way hold is kept."""
         ...
 
-    def prepare(self, texts: Sequence[Ids]) -> list[Prompt]:
-        """Encode texts but for their last tokens."""
+    def resume(self, rows: Sequence[int], texts: Sequence[Ids], limits: Sequence[int]) -> list[int]:
+        """Let rows go on where their texts were written so far, for up to so many tokens; returns those that can."""
+        ...
+
+    def prepare(self, texts: Sequence[Ids], later: int) -> list[Prompt]:
+        """Encode texts but for their last tokens, unless reading them is better; so many of them get a row later."""
         ...
 
     def admit(self, rows: Sequence[int], prompts: Sequence[Prompt]) -> None:
@@ -114,6 +126,7 @@ class Slots:
     """Rows of a static cache, over the decoder's own weights."""
 
     ahead = 4096
+    patience = 2
 
     def __init__(self, decoder: Decoder, stats: Stats, memory: int | None = None) -> None:
         self.decoder, self.stats = decoder, stats
@@ -123,9 +136,11 @@ class Slots:
         self.memory = memory
         shape = len(decoder.layers) * decoder.kv_heads * decoder.head_size
         self.token_bytes = 2 * shape * torch.empty(0, dtype=decoder.dtype).element_size()
-        self.prefixes = Prefixes(memory // 4 // self.token_bytes)
+        self.prefixes = Prefixes(memory // 4 // self.token_bytes, self._gone)
+        self.lines = Lines(self.prefixes)
         self.cache = decoder.cache(0, 0, 0)
         self._steps: dict[tuple[int, int], Step | NativeStep] = {}
+        self._reader: NativeRead | None = None
         self._layout = decoder.layout  # of the weights for which they were made
         self.open = True
 
@@ -138,15 +153,44 @@ class Slots:
 
     def reserve(self, rows: int, contexts: int, prompt: int, written: int, busy: bool) -> None:
         rows, old = self.bucket(rows), self.cache
+        self.lines.allowed = max(self.lines.allowed, rows)
         if old.fits(rows, prompt, written):
             return
         if busy and rows > old.rows:  # work comes in small pieces: grow by more than asked
             rows = max(rows, self.bucket(min(2 * old.rows, self.limit(prompt + written))))
-        self.cache = old.larger(rows, prompt, written) if busy else self.decoder.cache(rows, prompt, written)
+        holds = busy or self.lines.kept
+        self.cache = old.larger(rows, prompt, written) if holds else self.decoder.cache(rows, prompt, written)
         self._void()
 
-    def prepare(self, texts: Sequence[Ids]) -> list[Prompt]:
-        """Texts that begin alike, or like one that is remembered, share what they have in common."""
+    def resume(self, rows: Sequence[int], texts: Sequence[Ids], limits: Sequence[int]) -> list[int]:
+        cache = self.cache
+        if not isinstance(cache, NativeCache):
+            return []
+        known = self.lines.known(cache, texts)
+        asked = {row: known[text] for row, text in zip(rows, texts, strict=True) if text in known}
+        if not asked:
+            return []
+        count = self.bucket(max(asked) + 1)
+        written = max(asked[row].room(limit) for row, limit in zip(rows, limits, strict=True) if row in asked)
+        self.lines.allowed = max(self.lines.allowed, count)
+        if not cache.fits(count, 0, written):
+            if written > cache.written:  # the next turn needs more
+                written = max(written, min(2 * cache.written, self.memory // (self.token_bytes * (cache.rows + 1))))
+            cache = self.cache = cache.larger(count, 0, written)
+            self._void()
+        if self._reader is None:
+            self._reader = NativeRead(self.decoder, cache)
+        going = self.lines.go_on(cache, asked, self._reader)
+        begun = {asked[row] for row in going}
+        self.stats.reused += sum(text.count for text in begun)
+        self.stats.encoded += sum(text.unread for text in begun)
+        return going
+
+    def prepare(self, texts: Sequence[Ids], later: int) -> list[Prompt]:
+        return self.encoded(self.recalled(texts))
+
+    def recalled(self, texts: Sequence[Ids]) -> list[Prompt]:
+        """Texts with what is remembered of their beginnings."""
         parts: list[tuple[Tensor, Tensor]] = []
         begin: dict[Ids, int] = {}
         total = 0
@@ -160,25 +204,33 @@ class Slots:
             if name not in begin:
                 begin[name] = total
                 total += len(name)
-                parts.append(held)
+                parts.append(self._recall(held, name))
             given.append((begin[name], shared))
         keys, values = (torch.cat([p[i] for p in parts], 1) for i in (0, 1)) if parts else (None, None)
-        nodes = [np.arange(b, b + shared, dtype=np.int64) for b, shared in given]
-        fresh = [i for i, text in enumerate(texts) if given[i][1] < len(text) - 1]
-        if fresh:
-            known = [given[i] for i in fresh]
-            least = self.decoder.least if keys is None else 1
-            packed = pack([texts[i][:-1] for i in fresh], self.decoder.device, known, total, ROUND, least)
-            past = None if keys is None or values is None else list(zip(keys, values, strict=True))
-            _, kept = self.decoder.encode(packed, past, keep=True)
-            keys, values = torch.stack([k for k, _ in kept]), torch.stack([v for _, v in kept])
-            for i, path in zip(fresh, packed.nodes, strict=True):
-                nodes[i] = path
-            self.stats.encoded += packed.count
         self.stats.reused += sum(shared for _, shared in given)
+        nodes = [np.arange(b, b + shared, dtype=np.int64) for b, shared in given]
         return [Prompt(text, keys, values, path) for text, path in zip(texts, nodes, strict=True)]
 
+    def encoded(self, prompts: Sequence[Prompt]) -> list[Prompt]:
+        """Prompts of which nothing is left to be read; those that begin alike share what they have in common."""
+        fresh = [p for p in prompts if p.unread]
+        if not fresh:
+            return list(prompts)
+        keys, values = fresh[0].keys, fresh[0].values
+        known = [(int(p.nodes[0]) if len(p.nodes) else 0, len(p.nodes)) for p in fresh]
+        total = 0 if keys is None else keys.shape[1]
+        least = self.decoder.least if keys is None else 1
+        packed = pack([p.text[:-1] for p in fresh], self.decoder.device, known, total, ROUND, least)
+        past = None if keys is None or values is None else list(zip(keys, values, strict=True))
+        _, kept = self.decoder.encode(packed, past, keep=True)
+        keys, values = torch.stack([k for k, _ in kept]), torch.stack([v for _, v in kept])
+        self.stats.encoded += packed.count
+        paths = {p.text: path for p, path in zip(fresh, packed.nodes, strict=True)}
+        return [Prompt(p.text, keys, values, paths.get(p.text, p.nodes)) for p in prompts]
+
     def admit(self, rows: Sequence[int], prompts: Sequence[Prompt]) -> None:
+        if isinstance(self.cache, NativeCache):
+            self.lines.clear_out(self.cache, len(rows))
         self.cache.vacate(rows)
         blocks: dict[int, list[int]] = {}
         for i, prompt in enumerate(prompts):
@@ -188,9 +240,8 @@ class Slots:
             keys, values = prompts[members[0]].keys, prompts[members[0]].values
             assert keys is not None
             assert values is not None
-            chosen = [prompts[i] for i in members]
-            nodes = [p.nodes for p in chosen if p.nodes is not None]
-            self.cache.admit([rows[i] for i in members], keys, values, nodes, [p.text for p in chosen])
+            nodes, texts = zip(*((prompts[i].nodes, prompts[i].text) for i in members), strict=True)
+            self.cache.admit([rows[i] for i in members], keys, values, nodes, texts)
 
     def move(self, source: Sequence[int], target: Sequence[int], left: int) -> None:
         if source:
@@ -208,14 +259,33 @@ class Slots:
         return self._steps[shape](ids, position)
 
     def remember(self, row: int, ids: Ids) -> None:
-        if self.prefixes.wants(ids):
-            self.prefixes.add(ids, *self.cache.read(row, len(ids)))
+        if not self.prefixes.wants(ids):
+            return
+        if isinstance(self.cache, NativeCache):
+            self.lines.keep(self.cache.keep(row), ids)
+        else:
+            self.prefixes.add(ids, self.cache.read(row, len(ids)))
+
+    def _recall(self, held: Held, ids: Ids) -> tuple[Tensor, Tensor]:
+        """The keys and values of a text that is remembered."""
+        if isinstance(held, int):
+            assert isinstance(self.cache, NativeCache)
+            return self.cache.read(held, len(ids))
+        return held
+
+    def _gone(self, held: Held) -> None:
+        """A text is no longer remembered."""
+        if isinstance(self.cache, NativeCache):
+            self.lines.give_back(self.cache, held)
 
     def leave(self, rows: Sequence[int]) -> None:
-        pass
+        if isinstance(self.cache, NativeCache):
+            self.cache.leave(rows)
 
     def renew(self) -> None:
         self.prefixes.clear()
+        if isinstance(self.cache, NativeCache):
+            self.lines.allowed = self.cache.rows - len(self.cache.free)
         self.decoder.refresh()
         if self._layout != self.decoder.layout:
             self._layout = self.decoder.layout
@@ -224,82 +294,4 @@ class Slots:
     def _void(self) -> None:
         """Forget the steps that were laid out."""
         self._steps.clear()
-
-
-class Waves:
-    """Rows of a Hugging Face cache, padded on the left."""
-
-    ahead = 4096
-
-    def __init__(self, policy: Policy, stats: Stats) -> None:
-        self.policy, self.stats = policy, stats
-        self.model: Any = policy.model
-        self.positions = "position_ids" in inspect.signature(self.model.forward).parameters
-        self._prompts: list[Prompt] = []
-        self._cache: Any = None
-        self._mask = torch.zeros(0)
-        self.open = True
-
-    def room(self, rows: int, contexts: int, prompt: int, written: int) -> bool:
-        return True
-
-    def reserve(self, rows: int, contexts: int, prompt: int, written: int, busy: bool) -> None:
-        pass
-
-    def prepare(self, texts: Sequence[Ids]) -> list[Prompt]:
-        return [Prompt(text) for text in texts]
-
-    def admit(self, rows: Sequence[int], prompts: Sequence[Prompt]) -> None:
-        self._prompts, self.open = list(prompts), False
-
-    def bucket(self, rows: int) -> int:
-        return rows
-
-    def move(self, source: Sequence[int], target: Sequence[int], left: int) -> None:
-        index = torch.arange(self._mask.shape[0], device=self.policy.device)
-        index[list(target)] = index[list(source)]
-        self._select(index[:left])
-        self.open = left == 0
-
-    def _select(self, index: Tensor) -> None:
-        self._mask = self._mask.index_select(0, index)
-        self._cache.batch_select_indices(index)
-
-    def step(self, ids: Tensor, position: Tensor, length: int) -> Tensor:
-        if self._prompts:
-            return self._begin()
-        self._mask = torch.cat([self._mask, torch.ones_like(self._mask[:, :1])], 1)
-        return self._forward(ids[:, None], position[:, None])
-
-    def _begin(self) -> Tensor:
-        """Encode the contexts of a wave, each once, and give every completion its own row."""
-        distinct = {p.text: n for n, p in enumerate({p.text: p for p in self._prompts}.values())}
-        ids, self._mask = padded(list(distinct), self.policy.device, left=True)
-        self.stats.encoded += int(self._mask.sum())
-        position = (self._mask.cumsum(1) - 1).clamp(min=0)
-        self._cache = None
-        logits = self._forward(ids, position)
-        index = torch.tensor([distinct[p.text] for p in self._prompts], device=self.policy.device)
-        self._prompts = []
-        self._select(index)
-        return logits.index_select(0, index)
-
-    def _forward(self, ids: Tensor, position: Tensor) -> Tensor:
-        places = {"position_ids": position} if self.positions else {}
-        out = self.model(
-            input_ids=ids, attention_mask=self._mask, past_key_values=self._cache, use_cache=True, **places
-        )
-        self._cache = getattr(out, "past_key_values", None)
-        if self._cache is None:
-            raise PodiumError(f"{self.policy.name} keeps no keys and values between tokens: it cannot be sampled from.")
-        logits: Tensor = out.logits[:, -1]
-        return logits
-
-    def remember(self, row: int, ids: Ids) -> None:
-        pass
-
-    def leave(self, rows: Sequence[int]) -> None:
-        pass
-
-    def renew(self) -> None:
-        pass
+        self._reader = None

@@ -2,6 +2,7 @@
 
 Rows of one running batch each write a completion. When one ends, its row goes to the next in the queue, or the rows
 close up, so that a step costs what its rows cost. The completions of a request share the encoding of its context.
+A next turn goes on where the last one was written, if that is still there; few that join wait a step or two for others.
 Every completion draws from its own random stream, so that what it writes does not depend on the others.
 
 On a GPU several tokens are drawn before the host looks at them, and the next ones are under way while it looks. What a
@@ -57,6 +58,7 @@ class _Job:
     begun: int  # the clock when it joined
     version: int  # of the weights then
     marks: tuple[str, ...]  # what a step must do for its sake
+    resumed: bool  # it goes on where its text was written so far
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,7 @@ class LocalSampler:
         self._marks: Counter[str] = Counter()
         self._tickets = self._clock = 0
         self._reach = 0  # the longest row has this many tokens more than the clock
+        self._waited = 0  # steps since somebody could have joined
         self._version = policy.version - 1
         self._bursts: deque[_Burst] = deque()
 
@@ -174,11 +177,21 @@ class LocalSampler:
                 ticket.prompt = None
         before = len(self._ready)
         while len(self._ready) == before and (self._queue or any(self._jobs)):
-            if self._queue and self.engine.open:
+            if self._queue and self.engine.open and self._enough():
                 self._join()
             self._close_up()
             if self._jobs:
                 self._advance()
+
+    def _enough(self) -> bool:
+        """Whether those in the queue are worth a pass of their own: they are many, or have waited for some steps."""
+        running = len(self._jobs) - self._jobs.count(None)
+        waiting = sum(ticket.request.n - ticket.started for ticket in self._queue)
+        if 2 * waiting < running and self._waited < self.engine.patience:
+            self._waited += 1
+            return False
+        self._waited = 0
+        return True
 
     def _join(self) -> None:
         """Give free rows to queued completions."""
@@ -203,9 +216,15 @@ class LocalSampler:
             return
         rows = holes[: len(chosen)]
         rows += range(len(self._jobs), len(self._jobs) + len(chosen) - len(rows))
-        self.engine.reserve(max(rows) + 1, len(contexts), prompt, written, busy=bool(active))
+        resumed = self._resume(rows, [ticket for ticket, _ in chosen])
+        fresh = [ticket for (ticket, _), row in zip(chosen, rows, strict=True) if row not in resumed]
+        if fresh:
+            tickets = [*fresh, *(job.ticket for job in active if not job.resumed)]
+            longest = max(len(t.text) for t in tickets), max(t.limit for t in tickets)
+            self.engine.reserve(max(rows) + 1, len(contexts), *longest, busy=len(active) + len(resumed) > 0)
         self.board.reserve(self.engine.bucket(max(rows) + 1), max(ticket.limit for ticket, _ in chosen))
-        jobs = [self._job(ticket, copy, row) for (ticket, copy), row in zip(chosen, rows, strict=True)]
+        seated = zip(chosen, rows, strict=True)
+        jobs = [self._job(ticket, copy, row, row in resumed) for (ticket, copy), row in seated]
         while self._queue and self._queue[0].started == self._queue[0].request.n:
             self._queue.popleft()
         self._begin(jobs)
@@ -215,7 +234,18 @@ class LocalSampler:
             for copy in range(ticket.started, ticket.request.n):
                 yield ticket, copy
 
-    def _job(self, ticket: _Ticket, copy: int, row: int) -> _Job:
+    def _resume(self, rows: Sequence[int], tickets: Sequence[_Ticket]) -> set[int]:
+        """The rows that go on where their text was written so far: of a ticket all, or they share a prompt."""
+        joining = Counter(ticket.number for ticket in tickets)
+        able = {
+            row: t
+            for row, t in zip(rows, tickets, strict=True)
+            if t.prompt is None and joining[t.number] == t.request.n
+        }
+        texts, limits = [t.text for t in able.values()], [t.limit for t in able.values()]
+        return set(self.engine.resume(list(able), texts, limits))
+
+    def _job(self, ticket: _Ticket, copy: int, row: int, resumed: bool) -> _Job:
         """A completion in a row."""
         s = ticket.request.sampling
         marks = [f"capture {name}" for name in ticket.request.capture]
@@ -228,7 +258,7 @@ class LocalSampler:
         if s.warmth is not None:
             marks.append("warmth")
         self._marks.update(marks)
-        job = _Job(ticket, copy, row, self.board.free.pop(), self._clock, self._version, tuple(marks))
+        job = _Job(ticket, copy, row, self.board.free.pop(), self._clock, self._version, tuple(marks), resumed)
         ticket.started += 1
         self._due.setdefault(self._clock + ticket.limit, []).append(job)
         self._jobs.extend([None] * (row + 1 - len(self._jobs)))
@@ -237,8 +267,10 @@ class LocalSampler:
 
     def _begin(self, jobs: list[_Job]) -> None:
         """Put completions into their rows: keys and values of their contexts, and their state."""
-        self._prepare(jobs)
-        self.engine.admit([j.row for j in jobs], [j.ticket.prompt for j in jobs if j.ticket.prompt is not None])
+        fresh = [job for job in jobs if not job.resumed]
+        if fresh:
+            self._prepare(fresh)
+            self.engine.admit([j.row for j in fresh], [j.ticket.prompt for j in fresh if j.ticket.prompt is not None])
         seats = []
         for job in jobs:
             t, r = job.ticket, job.ticket.request
@@ -259,6 +291,7 @@ class LocalSampler:
         missing = {job.ticket.number: job.ticket for job in jobs if job.ticket.prompt is None}
         if not missing:
             return
+        now = {t.text for t in missing.values()}
         tokens = sum(len(t.text) for t in missing.values())
         for ticket in self._queue:
             if ticket.prompt is None and ticket.number not in missing:
@@ -268,7 +301,8 @@ class LocalSampler:
                 missing[ticket.number] = ticket
         prompts: dict[Ids, Prompt] = {}
         for texts in _portions(dict.fromkeys(t.text for t in missing.values())):
-            prompts |= zip(texts, self.engine.prepare(texts), strict=True)
+            later = sum(text not in now for text in texts)
+            prompts |= zip(texts, self.engine.prepare(texts, later), strict=True)
         for ticket in missing.values():
             ticket.prompt = prompts[ticket.text]
 

@@ -11,17 +11,28 @@ import torch
 from torch import Tensor
 
 from podium.core.errors import PodiumError
-from podium.policy.cuda.decode import PAGE, Captured, PagedCache, PagedStep, unusable
+from podium.policy.cuda.decode import PAGE, Captured, PagedCache, PagedRead, PagedStep, unusable
+from podium.policy.cuda.pages import Begun, sent
 from podium.policy.decoder import Decoder
 from podium.policy.policy import Policy
 from podium.sampler import streams
 from podium.sampler.board import ALIVE, FLAT, LAST, POSITION, STOPS, TEMPERATURE, TOKEN, TOP_K, Board, Report
-from podium.sampler.engine import LEAST, Engine, Prompt, Slots, Stats, Waves
+from podium.sampler.engine import LEAST, Engine, Prompt, Slots, Stats
 from podium.sampler.stops import Stops
+from podium.sampler.waves import Waves
 
 __all__ = ["Paged", "PagedBoard", "choose"]
 
 AHEAD = 8  # tokens of each row that are drawn before the host looks at them
+# To encode prompts the host launches some 20 operations a layer: 36 to 75 ms on an H200, in which the GPU has little to
+# do, whatever their number. As rows of captured steps without a head, 1,024 of their tokens take 2.8 ms and 256 or less
+# take 1.2 ms: 8,192 are read in 23 ms. Attention of a row that looks at 512 keys takes as long as all else of it.
+READ = 8192  # rows of steps: what takes more is encoded
+READ_ROWS = 256, 1024  # the least and the most in one step
+READ_KEYS = 512
+# Steps multiply large matrices at about half the speed of an encoding pass: with a model of 1.2 billion weights, 8,192
+# rows lose 33 ms by it, which is what the launches would take.
+READ_WORK = 10**13  # rows × weights
 
 
 def choose(policy: Policy, stats: Stats, stops: Stops, memory: int | None, paged: bool | None) -> tuple[Engine, Board]:
@@ -51,12 +62,16 @@ class Paged(Slots):
     """Rows of pages, over the decoder's own weights."""
 
     ahead = 16384
+    patience = 0  # a step is several tokens
 
     def __init__(self, decoder: Decoder, stats: Stats, memory: int | None = None) -> None:
         super().__init__(decoder, stats, memory)
         self.pages = PagedCache(decoder, 0, 0, 0, 0)
         self.ready: dict[tuple[int, int], PagedStep] = {}
+        self.readers: dict[tuple[int, int], PagedRead] = {}
         self.voided = 0  # how often steps became void
+        weights = sum(p.numel() for p in decoder.model.parameters())
+        self.most_read = min(READ, READ_WORK // weights)
 
     def attempt(self) -> None:
         """Compile the kernels and try them on nothing."""
@@ -70,6 +85,7 @@ class Paged(Slots):
         if self.ready and self.decoder.device.type == "cuda":
             torch.cuda.synchronize(self.decoder.device)  # a graph must not go while it is being replayed
         self.ready.clear()
+        self.readers.clear()
         self.voided += 1
 
     def room(self, rows: int, contexts: int, prompt: int, written: int) -> bool:
@@ -94,21 +110,52 @@ class Paged(Slots):
             self.pages = PagedCache(self.decoder, rows, contexts, prompt, written)
         self._void()
 
+    def prepare(self, texts: Sequence[tuple[int, ...]], later: int) -> list[Prompt]:
+        prompts = self.recalled(texts)
+        cost = later * READ_ROWS[0]  # each of them may come alone
+        for prompt in prompts:
+            known, length = len(prompt.nodes), len(prompt.text) - 1
+            cost += length - known + (length**2 - known**2) // (2 * READ_KEYS)
+        return prompts if cost <= self.most_read else self.encoded(prompts)
+
     def admit(self, rows: Sequence[int], prompts: Sequence[Prompt]) -> None:
+        # Rows under way may hold more than those that come: they were let in when others wrote longer texts.
+        lacking = self.pages.lacking([p.text for p in prompts])
+        if lacking:
+            self.pages = self.pages.larger(spare=lacking)
+            self._void()
         blocks: dict[int, list[int]] = {}
         for i, prompt in enumerate(prompts):
             blocks.setdefault(id(prompt.keys), []).append(i)
-        nothing = np.zeros(0, dtype=np.int64)  # a text of one token, which the first step reads
+        begun: list[Begun] = []
         for members in blocks.values():
-            chosen = [prompts[i] for i in members]
-            nodes = [nothing if p.nodes is None else p.nodes for p in chosen]
-            texts = [p.text for p in chosen]
-            # Rows under way may hold more than those that come: they were let in when others wrote longer texts.
-            lacking = self.pages.lacking(nodes, texts)
-            if lacking:
-                self.pages = self.pages.larger(spare=lacking)
-                self._void()
-            self.pages.admit([rows[i] for i in members], chosen[0].keys, chosen[0].values, nodes, texts)
+            first = prompts[members[0]]
+            nodes, texts = zip(*((prompts[i].nodes, prompts[i].text) for i in members), strict=True)
+            begun += self.pages.admit([rows[i] for i in members], first.keys, first.values, nodes, texts)
+        self._read(begun)
+        self.pages.spread(begun)
+
+    def _read(self, begun: Sequence[Begun]) -> None:
+        """Let the model read what is not known of texts, in steps of which every row is a token of one of them."""
+        count = sum(len(text.unread) for text in begun)
+        if not count:
+            return
+        least, most = READ_ROWS
+        width = min(max(least, 1 << (count - 1).bit_length()), most)
+        steps = -(-count // width)
+        numbers = np.zeros((2, steps * width), dtype=np.int64)  # tokens and their places
+        numbers[0, :count] = [text.text[place] for text in begun for place in text.unread]
+        numbers[1, :count] = [place for text in begun for place in text.unread]
+        token, position = sent(numbers, self.decoder.device).view(2, steps, width)
+        rows = sent([text.row for text in begun for _ in text.unread], self.decoder.device)
+        table = self.pages.table.new_zeros((steps * width, self.pages.most))  # what is beyond the tokens has page 0
+        table[:count] = self.pages.table.index_select(0, rows)
+        shape = width, self.pages.step_length(int(numbers[1].max()) + 1)
+        if shape not in self.readers:
+            self.readers[shape] = PagedRead(self.decoder, self.pages, *shape)
+        for given in zip(token, position, table.view(steps, width, -1), strict=True):
+            self.readers[shape](*given)
+        self.stats.encoded += count
 
     def leave(self, rows: Sequence[int]) -> None:
         self.pages.vacate(rows)
@@ -134,7 +181,7 @@ class Paged(Slots):
 
     def remember(self, row: int, ids: tuple[int, ...]) -> None:
         if self.prefixes.wants(ids):
-            self.prefixes.add(ids, *self.pages.read(row, len(ids)))
+            self.prefixes.add(ids, self.pages.read(row, len(ids)))
 
 
 class PagedBoard(Board):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import OrderedDict
+from collections.abc import Callable
 
 from torch import Tensor
 
@@ -12,14 +13,15 @@ from podium.policy.pack import common_prefix
 __all__ = ["Prefixes"]
 
 Ids = tuple[int, ...]
-Held = tuple[Tensor, Tensor]  # keys and values [layers, length, key-value heads, head size]
+# Keys and values [layers, length, key-value heads, head size], or where in a cache they still are.
+Held = tuple[Tensor, Tensor] | int
 
 
 class Prefixes:
-    """A bounded store by token ids; the least recently used goes first."""
+    """A bounded store by token ids; the least recently used goes first, and `gone` is told."""
 
-    def __init__(self, tokens: int) -> None:
-        self.limit, self.size = tokens, 0
+    def __init__(self, tokens: int, gone: Callable[[Held], None] = lambda held: None) -> None:
+        self.limit, self.size, self.gone = tokens, 0, gone
         self._held: OrderedDict[Ids, Held] = OrderedDict()
         # In lexicographic order the text that has most in common with another is its neighbour.
         self._sorted: list[Ids] = []
@@ -28,28 +30,31 @@ class Prefixes:
         return len(self._held)
 
     def clear(self) -> None:
-        self._held.clear()
-        self._sorted.clear()
-        self.size = 0
+        for ids in list(self._held):
+            self._drop(ids)
 
     def wants(self, ids: Ids) -> bool:
         """Whether adding this text would bring something new."""
         return 0 < len(ids) <= self.limit and self._match(ids)[1] < len(ids)
 
-    def add(self, ids: Ids, keys: Tensor, values: Tensor) -> None:
+    def add(self, ids: Ids, held: Held) -> None:
         place = bisect_left(self._sorted, ids)
         if place and common_prefix(self._sorted[place - 1], ids) == len(self._sorted[place - 1]):
             self._drop(self._sorted[place - 1])  # the new text contains it
         insort(self._sorted, ids)
-        self._held[ids] = (keys, values)
+        self._held[ids] = held
         self.size += len(ids)
         while self.size > self.limit:
             self._drop(next(iter(self._held)))
 
     def _drop(self, ids: Ids) -> None:
-        del self._held[ids]
+        self.gone(self.take(ids))
+
+    def take(self, ids: Ids) -> Held:
+        """What is held of a text, which is no longer kept."""
         del self._sorted[bisect_left(self._sorted, ids)]
         self.size -= len(ids)
+        return self._held.pop(ids)
 
     def _match(self, ids: Ids) -> tuple[Ids, int]:
         place = bisect_left(self._sorted, ids)

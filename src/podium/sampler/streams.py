@@ -7,6 +7,7 @@ the name and t, so it does not depend on what else is sampled, in which order, o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,14 @@ def _mix(x: int) -> int:
 
 def key(seed: int, name: Sequence[int]) -> int:
     """The 64-bit key of the stream with this name."""
+    state = _state(seed, *name[:-1])  # the streams of a group differ in their last number
+    for number in name[-1:]:
+        state = _mix(_mix(state) ^ (number & MASK))
+    return state
+
+
+@lru_cache(1024)
+def _state(seed: int, *name: int) -> int:
     state = _mix(seed & MASK)
     for number in name:
         state = _mix(_mix(state) ^ (number & MASK))

@@ -85,9 +85,13 @@ class RunDirectory:
 
     def write_rollouts(self, iteration: int, batch: Batch) -> None:
         """Every rollout of an iteration as a row of a parquet file."""
-        table = pa.Table.from_pylist(rollout_rows(iteration, batch))
-        file = self.path / "rollouts" / f"iteration-{iteration:06d}.parquet"
-        atomic_write(file, lambda part: pq.write_table(table, part))
+        rows = rollout_rows(iteration, batch)
+        table = pa.table({name: _array([row[name] for row in rows]) for name in rows[0]})
+        atomic_write(self.rollouts(iteration), lambda part: pq.write_table(table, part))
+
+    def rollouts(self, iteration: int) -> Path:
+        """The file of an iteration's rollouts, whether or not it is there."""
+        return self.path / "rollouts" / f"iteration-{iteration:06d}.parquet"
 
     # -- checkpoints -----------------------------------------------------------------------------------------------
 
@@ -111,6 +115,18 @@ class RunDirectory:
         for file in (self.path / "rollouts").glob("iteration-*.parquet"):
             if int(file.stem.split("-")[1]) > iteration:
                 file.unlink()
+
+
+def _array(values: Sequence[Any]) -> pa.Array:
+    """A column of a file; what a world has said in several types, or in none that files know, is kept as text."""
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([[_text(v) for v in value] if isinstance(value, list) else _text(value) for value in values])
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
 
 
 def rollout_rows(iteration: int, batch: Batch) -> list[dict[str, Any]]:

@@ -18,10 +18,11 @@ from typing import Any
 
 from podium.worlds.world import Episode, Feedback, Task, World
 
-__all__ = ["Actor"]
+__all__ = ["Actor", "stranger"]
 
 Outcome = tuple[Feedback, str]  # what the world says, and why it could not
 LARGEST = 1e30  # of a reward, either way: the sums of larger ones are no numbers any more
+LONGEST = 300  # characters of a reason
 GRACE_S = 5.0  # for what is under way when everything ends
 THREADS = 64  # waits at once: a world that waits for something else costs its thread alone
 
@@ -59,8 +60,8 @@ class Actor:
     def open(self, world: World, task: Task, seed: int, then: Callable[[Episode], None]) -> None:
         """Hand on an episode of a task, now or from a later `deliver`; where the world cannot open it, one in which
         everything fails for that reason."""
-        late = _Unopened(task.prompt, TimeoutError(f"the episode did not open within {self.limit_s:g} s"))
-        job = _Job(partial(_opened, world, task, seed), partial(self._begin, then), late)
+        late = _Unopened(task.prompt, f"the world did not open the episode within {self.limit_s:g} s")
+        job = _Job(partial(_opened, world, task, seed), partial(self._begin_new, then, task), late)
         self._outside.append(partial(self._do, job))
         self._admit()
 
@@ -76,6 +77,11 @@ class Actor:
                 episode.close()
             self._inside -= 1
             self._admit()
+
+    def _begin_new(self, then: Callable[[Episode], None], task: Task, episode: Episode) -> None:
+        if id(episode) in self._episodes:
+            episode = _Unopened(task.prompt, "the world's reset() gave an episode that is under way, not a new one")
+        self._begin(then, episode)
 
     def _begin(self, then: Callable[[Episode], None], episode: Episode) -> None:
         self._episodes[id(episode)] = episode
@@ -174,37 +180,76 @@ def _discard(outcome: Any) -> None:
             outcome.close()
 
 
+class _Failure(Exception):
+    """A failure of a world in its own words."""
+
+
 class _Unopened(Episode):
     """Stands for an episode that its world could not open."""
 
-    def __init__(self, observation: str, reason: Exception) -> None:
+    def __init__(self, observation: str, reason: str) -> None:
         super().__init__(observation)
         self.reason = reason
 
     def act(self, text: str) -> Feedback:
-        raise self.reason
+        raise _Failure(self.reason)
 
 
 def _opened(world: World, task: Task, seed: int) -> Episode:
     try:
         episode = world.reset(task, seed=seed)
-    except Exception as error:
-        return _Unopened(task.prompt, error)
-    if not isinstance(episode, Episode) or not isinstance(episode.observation, str):
-        return _Unopened(task.prompt, TypeError(f"reset() gave {episode!r}, not an Episode that says something"))
-    if not _can_be_written(episode.observation):
-        said = episode.observation[:40]
-        return _Unopened(task.prompt, ValueError(f"it begins with characters that no encoding knows: {said!r}"))
-    return episode
+        if not isinstance(episode, Episode) or not isinstance(episode.observation, str):
+            wrong = f"the world's reset() gave {episode!r}, not an Episode that says something"
+        elif not _can_be_written(episode.observation):
+            wrong = f"the world begins with characters that no encoding knows: {episode.observation[:40]!r}"
+        else:
+            wrong = _unreadable(episode) or stranger(world, episode.agent)
+    except (Exception, SystemExit) as error:
+        wrong = _raised(error)
+    return _Unopened(task.prompt, wrong) if wrong else episode
+
+
+def stranger(world: World, agent: str) -> str:
+    """Why this agent cannot act in this world; empty where it can."""
+    if agent in (world.agents or ("",)):
+        return ""
+    known = ", ".join(map(str, world.agents))
+    return f"the world lets {agent!r} act, who is none of its agents: {known or 'it names none'}"
 
 
 def _attempt(episode: Episode, text: str) -> Outcome:
     try:
         feedback = episode.act(text)
-    except Exception as error:
-        return Feedback(), f"the world raised {type(error).__name__}: {error}"
-    wrong = _wrong(feedback)
-    return (Feedback(), wrong) if wrong else (feedback, "")
+        wrong = _wrong(feedback) or _unreadable(episode)
+    except _Failure as failure:
+        wrong = str(failure)
+    except (Exception, SystemExit) as error:  # a world that ends its process ends its episode alone
+        wrong = _raised(error)
+    return (Feedback(), _line(wrong)) if wrong else (feedback, "")
+
+
+def _raised(error: BaseException) -> str:
+    try:
+        said = str(error)
+    except Exception:
+        said = ""
+    return f"the world raised {type(error).__name__}" + (f": {said}" if said else "")
+
+
+def _line(text: str) -> str:
+    """A reason as one line that can be written anywhere."""
+    plain = " ".join(text.encode(errors="backslashreplace").decode().split())
+    return plain if len(plain) <= LONGEST else f"{plain[:LONGEST]} …"
+
+
+def _unreadable(episode: Episode) -> str:
+    """What of an episode nobody could go on with; empty where one can."""
+    if not isinstance(episode.state, Hashable):
+        return f"the world's state is {episode.state!r}, not text"
+    for name, text in (("agent", episode.agent), ("recap", episode.recap)):
+        if not isinstance(text, str) or not _can_be_written(text):
+            return f"the world's {name} is {text!r}, not text"
+    return ""
 
 
 def _wrong(feedback: Any) -> str:
@@ -220,10 +265,15 @@ def _wrong(feedback: Any) -> str:
         return "the world's observation is not text, or its info no mapping"
     if not isinstance(feedback.state, Hashable):
         return f"the world's state is {feedback.state!r}, not text"
-    for name, value in (("done", feedback.done), ("info['valid']", info.get("valid", True))):
-        if str(value) not in ("True", "False"):  # those of NumPy are as good
+    for name, value, numbers in (
+        ("done", feedback.done, ()),
+        ("info['valid']", info.get("valid", True), ()),
+        ("info['correct']", info.get("correct", False), ("0", "1", "0.0", "1.0", "None")),
+    ):
+        if str(value) not in ("True", "False", *numbers):  # those of NumPy are as good
             return f"the world's {name} is {value!r}, not True or False"
-    for name, text in {**info, "observation": feedback.observation, "state": feedback.state}.items():
+    said = {**info, "answer": str(info.get("answer", "")), "observation": feedback.observation, "state": feedback.state}
+    for name, text in said.items():
         if isinstance(text, str) and not _can_be_written(text):
             return f"the world's {name} has characters that no encoding knows: {text[:40]!r}"
     return ""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from itertools import groupby
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from podium.core.batch import Origin
@@ -14,6 +16,7 @@ from podium.core.errors import PodiumError
 from podium.rollout.plan import Play, Recite, Score, Written
 from podium.sampler.request import Completion, Generate, Stop
 from podium.sampler.streams import key
+from podium.training.acting import stranger
 from podium.worlds.context import Context, Exchange, History, Wrote
 from podium.worlds.world import Answer as OneTurn
 from podium.worlds.world import Episode, Feedback
@@ -145,7 +148,7 @@ class Episodes:
         request = Generate(
             rows[0].context,
             n=len(rows),
-            sampling=replace(sampling, max_tokens=window),
+            sampling=sampling if window == sampling.max_tokens else replace(sampling, max_tokens=window),
             stream=(*play.request.stream, play.wave, turn),
             first=rows[0].index,
             prefix=begun.ids,
@@ -207,6 +210,7 @@ class Episodes:
     ) -> None:
         """Record a turn, and go on or end."""
         self._record(row, completion, text, feedback)
+        failure = failure or self._contradiction(row, feedback)
         cut = completion.stop.value in CUT
         if failure:
             row.failure = failure
@@ -220,10 +224,20 @@ class Episodes:
         else:
             self._go_on(row, turn, feedback.observation)
 
+    def _contradiction(self, row: Running, feedback: Feedback) -> str:
+        """How a world contradicts itself that also says what a whole episode has earned; empty where it does not."""
+        if not feedback.done or "rollout.reward" not in self.driver.world.provides or "reward" not in feedback.info:
+            return ""
+        total = feedback.info["reward"]
+        if isinstance(total, Real) and math.isclose(float(total), row.reward, rel_tol=1e-6, abs_tol=1e-6):
+            return ""
+        return f"the world says that the episode has earned {total!r}, but its turns have earned {row.reward:g}"
+
     def _record(self, row: Running, completion: Completion, text: str, feedback: Feedback) -> None:
         world = self.driver.world
         columns = {"reward": float(feedback.reward), "state": row.state, "next_state": feedback.state, "action": text}
-        known = {**world.blank, **feedback.info}
+        columns["observation"] = feedback.observation  # what the world answered
+        known = {"valid": False, **world.blank, **feedback.info}
         columns |= {name: known.get(name) for name in _names(world.provides, "turn") - set(columns)}
         if world.agents:
             columns["agent"] = row.agent
@@ -250,9 +264,8 @@ class Episodes:
         row.info.update(feedback.info)
 
     def _go_on(self, row: Running, turn: int, observation: str) -> None:
-        agents, agent = self.driver.world.agents, row.episode.agent
-        if agents and agent not in agents:
-            row.failure = f"the world lets {agent!r} act, who is none of its agents: {', '.join(agents)}"
+        row.failure = stranger(self.driver.world, row.episode.agent)
+        if row.failure:
             self._end(row, FAILED)
             return
         row.observe(observation)
@@ -286,7 +299,7 @@ class Episodes:
         request, world = self.play.request, self.driver.world
         columns = {
             "reward": float(row.reward),
-            "correct": bool(row.info.get("correct", False)),
+            "correct": bool(row.info.get("correct", False)) and not row.failure,  # what it said before is no verdict
             "answer": str(row.info.get("answer", "")),
             "truncated": row.truncated,
             "stop": row.stop,
@@ -308,6 +321,7 @@ class Episodes:
         return Rollout(task=request.task.key, group=request.group, turns=row.turns, columns=columns | self.play.columns)
 
 
+@cache
 def _names(provides: tuple[str, ...], level: str) -> set[str]:
     """The columns of a level that a world writes."""
     return {column.partition(".")[2] for column in provides if column.startswith(f"{level}.")}

@@ -8,18 +8,21 @@ from typing import Any
 
 import torch
 
-from podium.core.batch import Batch, Origin, Purpose
+from podium.core.batch import Batch
 from podium.core.errors import PodiumError
 from podium.core.method import Method
 from podium.core.part import Metric, Shape
 from podium.core.signal import Signal
 from podium.keep.queue import first
+from podium.objective.gradient import now_signals
 from podium.training.metrics import Metrics
 from podium.training.run import Run
+from podium.training.sentinel import Sentinel
 
-__all__ = ["iterate", "sentinel"]
+__all__ = ["iterate"]
 
-SAMPLED, OLD = Signal("logp", of="sampler"), Signal("logp", of="old")
+OLD, NOW = Signal("logp", of="old"), Signal("logp", of="now")
+LOOKED_AT = 4  # rollouts that are scored for the sentinel's sake
 
 
 def iterate(run: Run) -> tuple[Batch, Mapping[str, Any]]:
@@ -29,7 +32,6 @@ def iterate(run: Run) -> tuple[Batch, Mapping[str, Any]]:
     batch = _gather(run, method, metrics)
     metrics.time("sample", begun)
     metrics.spent(spent, run.driver.spent)
-    sentinel(run, method, batch, metrics)
 
     fixed, live = [p for p in method.shape if not p.live], _live(method)
     watched = [p for p in method.evaluate if p not in live]
@@ -41,8 +43,14 @@ def iterate(run: Run) -> tuple[Batch, Mapping[str, Any]]:
     plan, again = method.updates, run.replayed(method, batch)
     trained = run.trainer.provide(batch if again is None else again, _before_updates(method, live))
     begun = time.monotonic()
-    for update in plan(trained, run.trainer.current):
-        metrics.add(*run.trainer.step(update, method.objective, live, plan.skip_above))
+    watch = Sentinel(method, run.iteration, run.config.gap_allowed)
+    if all(signal.column != NOW.column for signal in now_signals([*method.objective, *live])):
+        _score(run, watch, batch)
+    for number, update in enumerate(plan(trained, run.trainer.current)):
+        seen = None if number else watch.see  # at the first update the weights are those that sampled
+        metrics.add(*run.trainer.step(update, method.objective, live, plan.skip_above, seen))
+    if watch.count:
+        metrics.put("sampler_gap", watch.gap)
     metrics.time("train", begun)
 
     batch = trained if again is None else metrics.replayed(batch, trained)
@@ -50,6 +58,7 @@ def iterate(run: Run) -> tuple[Batch, Mapping[str, Any]]:
     metrics.wrote(batch, (*method.parts(), *method.memories))
     run.iteration += 1
     run.tokens += int(metrics.values["tokens"])
+    run.settle()
     return batch, metrics.line(run.iteration)
 
 
@@ -117,34 +126,9 @@ def _gather(run: Run, method: Method, metrics: Metrics) -> Batch:
     return joined.take("group", torch.tensor(taken, device=joined.device))
 
 
-def sentinel(run: Run, method: Method, batch: Batch, metrics: Metrics, rollouts: int = 4) -> None:
-    """Score a few sampled tokens again with the trainer's weights: a gap beyond rounding means a stale sampler."""
-    sampled = batch["rollout.purpose"] == Purpose.train  # a greedy one has no distribution
-    if "rollout.version" in batch:
-        sampled = sampled & (batch["rollout.version"] == run.iteration)  # earlier weights wrote the others
-    if "rollout.writer" in batch:
-        by_policy = [writer == "policy" for writer in batch["rollout.writer"]]
-        sampled = sampled & torch.tensor(by_policy, device=batch.device)
-    # What is trained under another context than it was sampled under has another probability there.
-    pairs = zip(batch["turn.context"], batch["turn.train_context"], strict=True)
-    alike = torch.tensor([a == b for a, b in pairs], dtype=torch.bool, device=batch.device)
-    sampled = sampled & batch.partition("turn", "rollout").agg.all(alike)
-    if not bool(sampled.any()):
-        return
-    few = batch.take("rollout", sampled.nonzero().reshape(-1)[:rollouts])
-    own = few.by("token", where=few["token.origin"] == Origin.policy if "token.origin" in few else None)
-    if not bool(own.agg.count().any()):
-        return
-    cut = getattr(method.rollout, "top_p", 1.0) < 1.0 or getattr(method.rollout, "top_k", 0) > 0
-    if cut or getattr(method.rollout, "warmth", None) is not None:
-        return  # truncated or warmed, the distribution sampled from differs from the trainer's by design
-    scored = run.trainer.provide(few.without([OLD]), [OLD])
-    gap = float(own.agg.mean((scored[OLD] - scored[SAMPLED]).abs())[0])  # of what the sampler wrote
-    metrics.put("sampler_gap", gap)
-    if gap > run.config.gap_allowed:
-        raise PodiumError(
-            f"Sampler and trainer disagree: their log-probabilities of the same tokens differ by {gap:.2g} on average "
-            f"(allowed {run.config.gap_allowed:g}) at iteration {run.iteration}. "
-            "Either the sampler does not use the trained weights, or this model loses more to rounding than most: "
-            "dtype=float32 tells which, and sentinel=… allows more."
-        )
+def _score(run: Run, watch: Sentinel, batch: Batch) -> None:
+    """Let the sentinel see a few rollouts where no update would show it any."""
+    chosen = watch.sampled(batch).nonzero().reshape(-1)[:LOOKED_AT]
+    if len(chosen) and not watch.blind:
+        few = batch.take("rollout", chosen).without([OLD])
+        watch.see(few, run.trainer.provide(few, [OLD])[OLD])

@@ -18,7 +18,7 @@ from podium.policy.device import GIB, free_bytes
 
 __all__ = ["MICRO_TOKENS", "Room", "plan", "token_bytes"]
 
-MICRO_TOKENS = {"cpu": 16384, "cuda": 32768}  # more at a time is not faster
+MICRO_TOKENS = {"cpu": 16384, "cuda": 40960}  # more at a time is not faster
 SPARE = 0.08  # of the free bytes: what allocators waste, and what libraries take
 SAMPLER = 0.35  # of what is left after weights and optimisers, at least, for the sampler
 

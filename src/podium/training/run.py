@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ from podium.core.signal import Signal
 from podium.core.value import Clock
 from podium.keep.replay import beside
 from podium.policy import Policy
+from podium.policy import device as devices
+from podium.policy.load import DTYPES
 from podium.rollout import Sample
 from podium.rollout.plan import TaskRequest
 from podium.sampler.local import LocalSampler
@@ -60,10 +63,12 @@ class Run:
     chosen: set[str] = field(default_factory=set)  # those that it has chosen in this iteration
     read: dict[str, float] = field(default_factory=dict)  # what a memory's reader said of prompts in this iteration
     dropped: list[Batch] = field(default_factory=list)  # groups of this iteration that are not trained
+    settled: bool = False  # whether the garbage collector leaves alone what there was after the first iteration
 
     @classmethod
     def make(cls, config: Config) -> Run:
         """Load the models and open the world; refuse a method that cannot work there."""
+        gc.unfreeze()  # what a run that nobody closed has left may go
         world = worlds.get(config.world, **(config.world_settings or {}))
         try:
             return cls._make(config, world)
@@ -78,7 +83,11 @@ class Run:
         strategies = [m.rollout for m in method.leaves() if m.rollout is not None]
         notes = dict.fromkeys(note for strategy in strategies for note in strategy.prepare(world) or ())
         lora = None if config.lora is None else {"r": config.lora}
-        policy = policies.load(config.model, dtype=config.dtype, device=config.device, lora=lora)
+        # What is trained keeps the precision of its file. Rounded first, every weight would stand in the middle between
+        # two others of the lower precision, and nothing would be seen of small updates for a long time.
+        exact, lower = "float32" if lora is None else config.dtype, DTYPES[config.dtype]
+        devices.find(config.device, lower)  # refuses now what cannot compute so
+        policy = policies.load(config.model, dtype=exact, device=config.device, lora=lora)
         _few_threads(policy)
         # Roles are made before the first update: the reference is the policy as it was.
         models = {role.name: _role(policy, role, method, config) for role in method.roles if role.source != "critic"}
@@ -86,8 +95,11 @@ class Run:
         trained = {"policy"} | {term.trains for m in method.leaves() for term in m.objective}
         cast = {"policy": policy} | models
         rates = {role.name: config.optimizer.replace(lr=role.lr) for role in method.roles if role.lr is not None}
-        learners = {name: Learner(cast[name], rates.get(name, config.optimizer)) for name in cast if name in trained}
+        learners = {n: Learner(cast[n], rates.get(n, config.optimizer), lower) for n in cast if n in trained}
         frozen = {name: model for name, model in models.items() if name not in trained}
+        for model in frozen.values():
+            if model is not policy:
+                model.narrow(lower)
         longest = config.max_tokens or world.max_tokens
         room = plan([x.policy for x in learners.values()], config.micro_tokens, longest, config.checkpointing)
         policy.notes = (*policy.notes, *room.notes, *notes)
@@ -133,7 +145,16 @@ class Run:
 
     def close(self) -> None:
         """End what runs for the world."""
+        if self.settled:
+            gc.unfreeze()
         self.world.close()
+
+    def settle(self) -> None:
+        """Spare the garbage collector what stays: modules, models and tokenizers are hundreds of thousands of objects,
+        through which it would look every few iterations, for 0.2 s."""
+        if not self.settled:
+            gc.freeze()
+            self.settled = True
 
     # -- what the loop's stages call -------------------------------------------------------------------------------
 
@@ -189,7 +210,7 @@ class Run:
             made = [task_of(self.world, i, "train") for i in range(size or 64 * self.config.tasks)]
             self.pool = {task.key: (number, task) for number, task in enumerate(made)}
         # What this iteration has sampled already is not chosen again while there is enough else.
-        left = [pair for key, pair in self.pool.items() if key not in self.chosen]
+        left = [pair for name, pair in self.pool.items() if name not in self.chosen]
         pool = left if len(left) >= count else list(self.pool.values())
         numbers, tasks = zip(*pool, strict=True)
         domains = {name: code for code, name in enumerate(dict.fromkeys(t.domain for t in tasks))}
@@ -359,7 +380,7 @@ def _role(policy: Policy, role: Role, method: Method, config: Config) -> Policy:
     own = role.source not in ("initial", "policy")
     if own and not terms and policies.has_head(role.source):
         return policies.read_critic(role.source, dtype=config.dtype, device=config.device).frozen_copy()
-    model = policies.load(role.source, dtype=config.dtype, device=config.device) if own else policy
+    model = policies.load(role.source, device=config.device) if own else policy
     if any(isinstance(need, Signal) and need.name == "value" for term in terms for need in term.needs):
         return policies.critic(model, role.heads)
     if own or (role.source == "policy" and not terms and role.decay is None):

@@ -17,7 +17,7 @@ import torch
 from podium import worlds
 from podium.core.errors import PodiumError, nearest
 from podium.core.method import Method
-from podium.evaluation.measure import held_out, measure
+from podium.evaluation.measure import failure, held_out, measure
 from podium.methods import get
 from podium.report.track import Trackers, require
 from podium.store.run import RunDirectory
@@ -196,7 +196,7 @@ def _report(run: Run, directory: RunDirectory, line: Mapping[str, Any], watchers
         watcher(run, line)
 
 
-def _evaluation(run: Run) -> dict[str, float]:
+def _evaluation(run: Run) -> dict[str, Any]:
     config = run.config
     groups = held_out(
         run.driver,
@@ -206,7 +206,9 @@ def _evaluation(run: Run) -> dict[str, float]:
         seed=config.seed,
     )
     found = measure(groups, ks=(1,))
-    line = {f"eval.{name}": m.mean for name, m in found.items()}
+    line: dict[str, Any] = {f"eval.{name}": m.mean for name, m in found.items()}
+    if "failed" in found:
+        line["eval.failure"] = failure(groups)
     return line | {"eval.pass@1.low": found["pass@1"].low, "eval.pass@1.high": found["pass@1"].high}
 
 

@@ -34,11 +34,12 @@ class Learner:
 
     policy: Policy
     settings: Optimizer
+    lower: torch.dtype | None = None  # the precision to compute in; None: that of the weights
     updates: int = 0
     optimizer: torch.optim.Optimizer = field(init=False)
 
     def __post_init__(self) -> None:
-        self.policy.widen()
+        self.policy.widen(self.lower)
         trained = [p for p in self.policy.parameters() if p.requires_grad]
         s, fused = self.settings, True if self.policy.device.type == "cuda" else None
         self.optimizer = torch.optim.AdamW(trained, lr=s.lr, betas=s.betas, weight_decay=s.weight_decay, fused=fused)
@@ -194,15 +195,20 @@ class Trainer:
         terms: Sequence[Term],
         live: Sequence[Shape | Metric] = (),
         skip_above: float | None = None,
+        see: Callable[[Batch, Tensor], None] | None = None,
     ) -> tuple[Step, dict[str, float]]:
-        """One optimiser step of every learner that the terms train; what came of it, and gradient norms."""
+        """One optimiser step of every learner that the terms train; what came of it, and gradient norms.
+
+        `see` is shown the policy's log-probabilities, each time that they are computed on the way.
+        """
         trained = sorted({t.trains for t in terms}, key=lambda name: (name != "policy", name))
         if "batch.update.policy" in update:  # the plan lets the policy learn alone, or all but the policy
             trained = [name for name in trained if (name == "policy") == bool(update["batch.update.policy"][0])]
         results = []
         for name in trained:
             own = [t for t in terms if t.trains == name]
-            forward, seen = partial(self._forward, name), live if name == "policy" else ()
+            shown, seen = (see, live) if name == "policy" else (None, ())
+            forward = partial(self._forward, name, shown)
 
             def work(
                 splits: list[Tensor], own: Sequence[Term] = own, forward: Forward = forward, seen: Any = seen
@@ -247,9 +253,14 @@ class Trainer:
         for policy in open_:
             policy.checkpoint_activations()
 
-    def _forward(self, learner: str, batch: Batch, signals: Sequence[Signal]) -> dict[Signal, Tensor]:
+    def _forward(
+        self, learner: str, see: Callable[[Batch, Tensor], None] | None, batch: Batch, signals: Sequence[Signal]
+    ) -> dict[Signal, Tensor]:
         now = [s for s in signals if s.of == "now"]
         found = self.signals(batch, now, grad=torch.is_grad_enabled(), learner=learner)
+        for signal in now:
+            if see is not None and signal.column == NOW.column:
+                see(batch, found[signal])
         for signal in now:
             old = Signal(signal.name, of="old", level=signal.level, **dict(signal.settings))
             # At the only update of a batch the old policy is the current one: its numbers, held fixed.

@@ -14,13 +14,16 @@ __all__ = ["check"]
 Say = Callable[[str], None]
 
 TEXTS = ("", "answer: 0", "an answer that nobody expects")  # what a model may say anywhere
+# What a rollout or turn has whether or not its world has failed.
+KNOWN = ("correct", "answer", "reward", "valid", "state", "next_state", "action", "agent", "observation")
 
 
 def check(world: World, *, tasks: int = 20, turns: int = 200) -> list[str]:
     """What is wrong with the world, in words; empty where nothing was found.
 
     Looks at the first `tasks` tasks of each split: that they are stable, that episodes repeat and copies go their own
-    way, that rewards are numbers, that an episode ends within `turns` turns, and that written solutions are right.
+    way, that rewards are numbers, that an episode ends within `turns` turns, that written solutions are right, and that
+    it says what its columns hold where it fails.
     """
     found: dict[str, None] = {}  # each finding once, in order
 
@@ -46,6 +49,15 @@ def check(world: World, *, tasks: int = 20, turns: int = 200) -> list[str]:
     return list(found)
 
 
+def _check_blank(world: World, task: Task, say: Say) -> None:
+    """Of every column it must be known what it holds after a failure; a world that is trusted has none."""
+    said = {"turn": {*KNOWN, *world.blank}, "rollout": {*KNOWN, *world.blank, *task.data}}
+    for column in () if world.trusted else world.provides:
+        level, _, name = column.partition(".")
+        if level in said and name not in said[level]:
+            say(f"The world provides {column}, but its `blank` does not say what that is where the world fails.")
+
+
 def _tasks(world: World, split: str, count: int, say: Say) -> list[tuple[int, Task]]:
     try:
         size = world.size(split)
@@ -69,6 +81,7 @@ def _tasks(world: World, split: str, count: int, say: Say) -> list[tuple[int, Ta
 
 
 def _check_task(world: World, task: Task, where: str, turns: int, say: Say) -> None:
+    _check_blank(world, task, say)
     texts = [*TEXTS]
     for style in getattr(world, "styles", ("short",)):
         try:

@@ -77,6 +77,9 @@ class Process:
             self._process.stdin.flush()
             reply: dict[str, Any] = json.loads(self._line())
         except (OSError, ValueError) as error:
+            if isinstance(error, BrokenPipeError):  # it ends, though it may not have come to it yet
+                with suppress(subprocess.TimeoutExpired):
+                    self._process.wait(GRACE_S)
             code = self._process.poll()
             self.kill()
             how = f"with exit code {code}" if code is not None else f"({error})"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import re
 from collections.abc import Mapping
 from dataclasses import field
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +21,7 @@ __all__ = ["Gym"]
 
 POSITIONS = 20_000  # as many different tasks as there are: some data sets make them all at once
 ATTEMPTS = 500
+NUMBER = r"-?[0-9]+(?:\.[0-9]+)?"
 
 
 class Gym(Graded):
@@ -30,6 +33,7 @@ class Gym(Graded):
 
     name = "gym"
     summary = "any task of reasoning-gym"
+    provides = (*Graded.provides, "task.solution")
     max_tokens = 128
     instructions: bool = True
     task_name: str = ""
@@ -80,10 +84,26 @@ class Gym(Graded):
         return Verdict(score >= 1, " ".join(answer.split())[:200], score if self.partial else None)
 
     def solve(self, task: Task, style: str = "short", seed: int = 0) -> str:
-        answer = task.data["entry"].get("answer")
+        """The answer; where the task is a chain of additions and subtractions, after its equations one by one."""
+        entry = task.data["entry"]
+        answer = entry.get("answer")
         if answer is None:
             raise PodiumError(f"gym:{self.task_name} does not tell its answers.")
-        return f"{MARK} {answer}"
+        equations = _equations(str(entry.get("metadata", {}).get("expression", "")))
+        return "\n".join([*equations, f"{MARK} {answer}"])
+
+
+def _equations(expression: str) -> list[str]:
+    """`9 - 5 + 2` as `9 - 5 = 4`, `4 + 2 = 6`; nothing for what is no such chain."""
+    if re.fullmatch(rf"{NUMBER}(?: [+-] {NUMBER})+", expression) is None:
+        return []
+    total, *rest = expression.split(" ")
+    lines = []
+    for sign, number in zip(rest[::2], rest[1::2], strict=True):
+        result = Decimal(total) + Decimal(number) if sign == "+" else Decimal(total) - Decimal(number)
+        lines.append(f"{total} {sign} {number} = {result:f}")
+        total = f"{result:f}"
+    return lines
 
 
 def _factory() -> Any:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from typing import TypeVar
 
 from podium.core.errors import PodiumError
 from podium.worlds.answer import MARK, final_answer
-from podium.worlds.world import Answer, Feedback, World
+from podium.worlds.world import Answer, Feedback, World, task_of
 
 __all__ = ["play"]
+
+V = TypeVar("V")
 
 
 def play(
@@ -24,8 +28,8 @@ def play(
     """One task at the terminal; `read` takes a prompt and gives a line. None where the person leaves (end of input)."""
     if "instructions" in world.field_names():
         world = world.replace(instructions=True)
-    task = world.task(index, split)
-    episode = world.reset(task)
+    task = task_of(world, index, split)
+    episode = _tried(world, lambda: world.reset(task))
     write(episode.observation)
     total = 0.0
     for _ in range(turns):
@@ -35,7 +39,7 @@ def play(
             return None
         if isinstance(world, Answer) and final_answer(text) is None:
             text = f"{MARK} {text}"  # a person need not write the word
-        feedback = episode.act(text)
+        feedback = _tried(world, partial(episode.act, text))
         total += feedback.reward
         if feedback.observation:
             write(feedback.observation)
@@ -45,3 +49,14 @@ def play(
     with suppress(PodiumError):  # not every world writes solutions
         write(f"A solution:\n{world.solve(task)}")
     return feedback
+
+
+def _tried(world: World, do: Callable[[], V]) -> V:
+    """What a world does, its mistakes as one line."""
+    try:
+        return do()
+    except (KeyboardInterrupt, PodiumError):
+        raise
+    except Exception as error:
+        name = world.name or type(world).__name__
+        raise PodiumError(f"The world {name!r} raised {type(error).__name__}: {error}.") from error

@@ -1,14 +1,16 @@
 """Attention over a packed trie, forward and backward, on whole tensors: no padding, shared beginnings once.
 
-Each part of `Levels` gives outputs and log-sums of exponentials over the keys that it saw; parts are joined by the
-latter. For the backward pass nothing is joined: with the joined output and log-sum, the derivative of every part is
-that of plain attention on its own queries and keys: flash attention's.
+On a GPU the forward pass follows the path of each segment, in the order in which the sampler does. Elsewhere each part
+of `Levels` gives outputs and log-sums of exponentials over the keys that it saw; parts are joined by the latter. For
+the backward pass nothing is joined: with the joined output and log-sum, the derivative of every part is that of plain
+attention on its own queries and keys: flash attention's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -20,12 +22,17 @@ from podium.policy.levels import Level, Levels
 
 __all__ = ["attend", "attend_back", "attention"]
 
-EXACT = True  # the forward pass by a kernel that rounds less than flash attention
 FIXED_ORDER = True
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, levels: Levels, scale: float) -> tuple[Tensor, Tensor]:
     """Output [N, heads, size] of queries over their paths, and its log-sum [heads, N]."""
+    kernels = ops.kernels_for(q, "forward_kernels")
+    if kernels is not None:
+        longest = levels.own.longest[0], levels.longest_path
+        path = levels.paths, levels.path_edges
+        found: tuple[Tensor, Tensor] = kernels.attend(q, k, v, levels.own.query_edges, *path, longest, scale)
+        return found
     # Parts that are joined are rounded once, afterwards.
     wide = torch.promote_types(q.dtype, torch.float32) if levels.above else q.dtype
     out, total = _part(q, k, v, levels.own, scale, wide)
@@ -85,11 +92,7 @@ def _flash(q: Tensor) -> bool:
 
 
 def _part(q: Tensor, k: Tensor, v: Tensor, level: Level, scale: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    kernels = ops.kernels_for(q, "forward_kernels") if EXACT else None
     edges = level.query_edges, level.key_edges
-    if kernels is not None:
-        out, total = kernels.attend(q, k, v, *edges, level.longest[0], level.causal, scale, dtype)
-        return out, total
     if not _flash(q):
         return _plain(q, k, v, level, scale, dtype)
     out, total, *_ = torch.ops.aten._flash_attention_forward(
@@ -104,12 +107,17 @@ def _part_back(
     if not _flash(q):
         return _plain_back(g, q, k, v, out, total, level, scale)
     edges = level.query_edges, level.key_edges
-    unused = torch.zeros(2, dtype=torch.uint64, device=q.device), torch.empty(0, device=q.device)  # of dropout
     with _fixed_order():
         gq, gk, gv = torch.ops.aten._flash_attention_backward(
-            g, q, k, v, out, total, *edges, *level.longest, 0.0, level.causal, *unused, scale=scale
+            g, q, k, v, out, total, *edges, *level.longest, 0.0, level.causal, *_unused(q.device), scale=scale
         )
     return gq, gk, gv
+
+
+@cache
+def _unused(device: torch.device) -> tuple[Tensor, Tensor]:
+    """The random numbers of a dropout that there is not."""
+    return torch.zeros(2, dtype=torch.uint64, device=device), torch.empty(0, device=device)
 
 
 @contextmanager

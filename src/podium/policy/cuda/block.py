@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from podium.policy.cuda import ops
@@ -52,7 +51,7 @@ Kept = tuple[Tensor, ...]  # scale of the first norm; projections, turned (and b
 def _attended(x: Tensor, w: WorkingLayer, s: Shape) -> tuple[Tensor, Kept]:
     """x₁, and what the backward pass needs."""
     y, scale = ops.normed(x, w.norm_in, s.eps, s.dtype)
-    raw = F.linear(y, w.qkv, w.qkv_bias).view(len(x), -1, s.size)
+    raw = ops.linear(y, w.qkv, w.qkv_bias).view(len(x), -1, s.size)
     qkv, head_scales = raw, x.new_empty(0)
     if w.q_norm is not None and w.k_norm is not None:
         qkv = raw.clone()
@@ -64,7 +63,7 @@ def _attended(x: Tensor, w: WorkingLayer, s: Shape) -> tuple[Tensor, Kept]:
         head_scales = torch.cat(parts, 1)
     ops.turn(qkv, s.cos, s.sin, s.position, s.turned)
     out, total = attend(*_split(qkv, s), s.levels, s.size**-0.5)
-    x = ops.add_product(x if w.out_bias is None else x + w.out_bias, out.flatten(1), w.out.t())
+    x = ops.add_linear(x, out.flatten(1), w.out, w.out_bias)
     return x, (scale, qkv, out, total, raw if w.q_norm is not None else raw.new_empty(0), head_scales)
 
 
@@ -79,9 +78,8 @@ def _split(qkv: Tensor, s: Shape) -> tuple[Tensor, Tensor, Tensor]:
 def _fed(x: Tensor, w: WorkingLayer, s: Shape) -> tuple[Tensor, Kept]:
     """x₂, and what the backward pass needs."""
     y, scale = ops.normed(x, w.norm_out, s.eps, s.dtype)
-    both = F.linear(y, w.gate_up, w.gate_up_bias)
-    inside = ops.gated(both)
-    return ops.add_product(x if w.down_bias is None else x + w.down_bias, inside, w.down.t()), (scale, both)
+    both = ops.linear(y, w.gate_up, w.gate_up_bias)
+    return ops.add_linear(x, ops.gated(both), w.down, w.down_bias), (scale, both)
 
 
 class _Block(torch.autograd.Function):

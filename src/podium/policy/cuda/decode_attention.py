@@ -12,7 +12,8 @@ on the batch.
 import triton
 import triton.language as tl
 
-from podium.policy.cuda.decode_kernels import fetch, follow
+from podium.policy.cuda.arithmetic import COLUMNS, LOWEST, joined, weighed
+from podium.policy.cuda.decode_kernels import follow
 
 __all__ = ["attend"]
 
@@ -39,51 +40,33 @@ def attend(
     BLOCK: tl.constexpr,
     CHUNK: tl.constexpr,
     PRECISION: tl.constexpr,
-    FETCH: tl.constexpr,
     PDL: tl.constexpr,
 ):
     """The heads of one row that share a key-value head, over one chunk. Moves the chunk's keys and values once."""
     row, own, chunk = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     begin = chunk * CHUNK
-    if PDL and FETCH:
-        # Most keys were written long ago. Should the position be an old one, nothing but speed is lost.
-        early = tl.minimum((tl.load(position + row) + 1).to(tl.int32), begin + CHUNK)
-        behind = count.to(tl.int64) * kv * PAGE * SIZE
-        for start in range(begin, early, 128):
-            key = start + tl.arange(0, 128)
-            page = tl.load(pages + row * most + key // PAGE, mask=key < early, other=0).to(tl.int64)
-            place = pool + ((page * kv + own) * PAGE + key % PAGE) * SIZE
-            fetch(place)
-            fetch(place + behind)
-    follow(PDL)
     length = (tl.load(position + row) + 1).to(tl.int32)
-    if begin < length:
+    if begin < length:  # who has nothing to do waits for nobody
+        follow(PDL)
         end = tl.minimum(begin + CHUNK, length)
         lane, d = tl.arange(0, LANES), tl.arange(0, SIZE)
         kind = q.dtype.element_ty
         heads = row * (kv * group) + own * group + lane
         real = (lane < group)[:, None]
         query = tl.load(q + heads[:, None] * SIZE + d[None, :], mask=real, other=0.0)
-        peak = tl.full((LANES,), float("-inf"), tl.float32)
-        mass = tl.zeros((LANES,), tl.float32)
+        peak = tl.full((LANES,), LOWEST, tl.float32)
+        sums = tl.zeros((LANES, COLUMNS), tl.float32)
         total = tl.zeros((LANES, SIZE), tl.float32)
         values = pool + count.to(tl.int64) * kv * PAGE * SIZE
         for start in range(begin, end, BLOCK):
             key = start + tl.arange(0, BLOCK)
             page = tl.load(pages + row * most + key // PAGE, mask=key < end, other=0).to(tl.int64)
             at = ((page * kv + own) * PAGE + key % PAGE) * SIZE
-            z = tl.dot(query, tl.load(pool + at[None, :] + d[:, None]), input_precision=PRECISION) * scale
-            z = tl.where((key < end)[None, :], z, float("-inf"))
-            new = tl.maximum(peak, tl.max(z, 1))
-            p = tl.exp2(z - new[:, None])
-            shrink = tl.exp2(peak - new)
-            mass = mass * shrink + tl.sum(p, 1)
+            scores = tl.dot(query, tl.load(pool + at[None, :] + d[:, None]), input_precision=PRECISION)
+            scores = tl.where((key < end)[None, :], scores, float("-inf"))
             v = tl.load(values + at[:, None] + d[None, :])
-            near = p.to(kind)
-            total = tl.dot(near, v, total * shrink[:, None], input_precision=PRECISION)
-            if kind != tl.float32:  # what rounding the weights has lost: the trainer's attention is as exact
-                total = tl.dot((p - near.to(tl.float32)).to(kind), v, total, input_precision=PRECISION)
-            peak = new
+            peak, sums, total = weighed(scores, v, peak, sums, total, scale, PRECISION)
+        mass = tl.max(sums, 1)
         last = True
         if length > CHUNK:
             chunks = tl.cdiv(length, CHUNK)
@@ -96,7 +79,7 @@ def attend(
             last = tl.atomic_add(arrived + row * kv + own, 1, sem="acq_rel") == chunks - 1
             if last:
                 tl.store(arrived + row * kv + own, 0)
-                peak = tl.full((LANES,), float("-inf"), tl.float32)
+                peak = tl.full((LANES,), LOWEST, tl.float32)
                 mass = tl.zeros((LANES,), tl.float32)
                 total = tl.zeros((LANES, SIZE), tl.float32)
                 for other in range(0, chunks):
@@ -104,10 +87,6 @@ def attend(
                     its_mass = tl.load(part_mass + (first + other) * LANES + lane, cache_modifier=".cg")
                     place = part + (first + other).to(tl.int64) * (group * SIZE) + inside
                     its_total = tl.load(place, mask=real, other=0.0, cache_modifier=".cg")
-                    new = tl.maximum(peak, its_peak)
-                    shrink, theirs = tl.exp2(peak - new), tl.exp2(its_peak - new)
-                    mass = mass * shrink + its_mass * theirs
-                    total = total * shrink[:, None] + its_total * theirs[:, None]
-                    peak = new
+                    peak, mass, total = joined(peak, mass, total, its_peak, its_mass, its_total, scale)
         if last:
             tl.store(out + heads[:, None] * SIZE + d[None, :], (total / mass[:, None]).to(kind), mask=real)

@@ -15,15 +15,19 @@ takes part; `settle` adds the parts up in order. How a product is cut does not d
 numbers of a row are the same in any batch.
 
 What moves through memory at 256 rows is the weights, once; everything else fits in the L2 cache, whose traffic the
-shapes of the tiles decide. A kernel is put in place before the one ahead of it has ended (programmatic dependent
-launch), and until then asks for its weights, which do not depend on it.
+shapes of the tiles decide. Matrices come through the copy engine. A kernel is put in place before the one ahead of it
+has ended (programmatic dependent launch), and until then reads what does not depend on it: its weights, and where the
+rows stand. The first kernel of a step waits for the step before, which is why this holds for the others.
 """
 
 # Triton reads the annotations of a kernel's parameters: no postponed evaluation here.
 import triton
 import triton.language as tl
 
-__all__ = ["embed", "fetch", "follow", "gate", "product", "project", "score", "settle"]
+from podium.policy.cuda.arithmetic import gated as gated_by
+from podium.policy.cuda.arithmetic import norm_scale, squares, turned
+
+__all__ = ["embed", "follow", "gate", "product", "project", "score", "settle"]
 
 
 @triton.jit
@@ -35,7 +39,7 @@ def follow(PDL: tl.constexpr):
 
 
 @triton.jit
-def fetch(place):
+def _fetch(place):
     """Have lines of 128 bytes brought to the L2 cache, while the kernel before this one still runs."""
     asked: tl.constexpr = "{ prefetch.global.L2 [$1]; mov.u32 $0, 0; }"
     tl.inline_asm_elementwise(asked, "=r,l", [place.to(tl.int64, bitcast=True)], tl.int32, is_pure=False, pack=1)
@@ -47,12 +51,15 @@ def _fetch_columns(weight, n, begin, length, count, inner, LINES: tl.constexpr):
     line: tl.constexpr = 128 // (weight.dtype.element_ty.primitive_bitwidth // 8)
     k = tl.minimum(begin + tl.minimum(tl.arange(0, LINES) * line, length - 1), inner - 1)
     column = tl.minimum(n, count - 1)
-    fetch(weight + column[:, None].to(tl.int64) * inner + k[None, :])
+    _fetch(weight + column[:, None].to(tl.int64) * inner + k[None, :])
 
 
 @triton.jit
 def embed(token, table, x, width, WIDTH: tl.constexpr, PDL: tl.constexpr):
-    """x[row] = table[token[row]]. Moves a row of the table in and a row of x out."""
+    """x[row] = table[token[row]]. Moves a row of the table in and a row of x out.
+
+    It is not put in place early, so that all kernels after it find tokens and positions as the last step left them.
+    """
     follow(PDL)
     row = tl.program_id(0)
     column = tl.arange(0, WIDTH)
@@ -68,47 +75,31 @@ def settle(
     y,  # [rows, width]
     room,
     width,
+    share,  # 1 / width
     eps,
     PARTS: tl.constexpr,
     WIDTH: tl.constexpr,
     PDL: tl.constexpr,
 ):
     """x += Σ parts; y = norm(x) of one row. Moves x in and out, the parts in, and y out."""
-    follow(PDL)
     row = tl.program_id(0)
     column = tl.arange(0, WIDTH)
     inside = column < width
     weight = tl.load(norm + column, mask=inside, other=0.0).to(tl.float32)
+    follow(PDL)
     value = tl.load(x + row * width + column, mask=inside, other=0.0)
     for part in tl.static_range(PARTS):
         value += tl.load(parts + (part * room + row) * width + column, mask=inside, other=0.0)
     if PARTS > 0:
         tl.store(x + row * width + column, value, mask=inside)
-    scale = tl.rsqrt(tl.sum(value * value, 0) / width + eps)
+    scale = norm_scale(squares(value, 0), share, eps)
     tl.store(y + row * width + column, (value * scale * weight).to(y.dtype.element_ty), mask=inside)
-
-
-@triton.jit
-def _rows(y, row, k, inner, EVEN: tl.constexpr):
-    """A tile [rows, k] of a factor [rows, inner]."""
-    at = y + row[:, None] * inner + k[None, :]
-    if EVEN:
-        return tl.load(at)
-    return tl.load(at, mask=k[None, :] < inner, other=0.0)
-
-
-@triton.jit
-def _columns(weight, n, k, count, inner, EVEN: tl.constexpr):
-    """A tile [k, n] of a weight [count, inner], transposed."""
-    at = weight + n[None, :].to(tl.int64) * inner + k[:, None]
-    if EVEN:
-        return tl.load(at)
-    return tl.load(at, mask=(k[:, None] < inner) & (n[None, :] < count), other=0.0)
 
 
 @triton.jit(do_not_specialize=["most", "count"])
 def project(
-    y,  # [rows, width]
+    y_tiles,  # of y [rows, width]: M by K
+    weight_tiles,  # of the weight: HALF by K
     weight,  # [(heads + 2 kv) · size, width]
     bias,
     q_norm,
@@ -129,7 +120,6 @@ def project(
     PAGE: tl.constexpr,
     BIAS: tl.constexpr,
     HEAD_NORM: tl.constexpr,
-    EVEN: tl.constexpr,
     PRECISION: tl.constexpr,
     M: tl.constexpr,
     K: tl.constexpr,
@@ -150,36 +140,36 @@ def project(
     if PDL and LINES > 0:  # noqa: SIM102 (known when compiling)
         if tl.program_id(0) == 0:
             _fetch_columns(weight, head * size + tl.arange(0, 2 * HALF), 0, width, whole, width, LINES)
+    at = tl.load(position + row)
+    c = tl.load(cos + at[:, None] * HALF + half[None, :])
+    s = tl.load(sin + at[:, None] * HALF + half[None, :])
+    page = tl.load(pages + row * most + at // PAGE).to(tl.int64)
     follow(PDL)
     a = tl.zeros((M, HALF), tl.float32)
     b = tl.zeros((M, HALF), tl.float32)
     for start in range(0, width, K):
-        k = start + tl.arange(0, K)
-        part = _rows(y, row, k, width, EVEN)
-        a = tl.dot(part, _columns(weight, first, k, whole, width, EVEN), a, input_precision=PRECISION)
-        b = tl.dot(part, _columns(weight, second, k, whole, width, EVEN), b, input_precision=PRECISION)
+        part = y_tiles.load([tl.program_id(0) * M, start])
+        a = tl.dot(part, weight_tiles.load([head * size, start]).T, a, input_precision=PRECISION)
+        b = tl.dot(part, weight_tiles.load([head * size + HALF, start]).T, b, input_precision=PRECISION)
     if BIAS:
         a += tl.load(bias + first).to(tl.float32)[None, :]
         b += tl.load(bias + second).to(tl.float32)[None, :]
     a, b = a.to(kind).to(tl.float32), b.to(kind).to(tl.float32)
-    at = tl.load(position + row)
     if head < heads + kv:
         if HEAD_NORM:
             if head < heads:
                 wa, wb = tl.load(q_norm + half).to(tl.float32), tl.load(q_norm + HALF + half).to(tl.float32)
             else:
                 wa, wb = tl.load(k_norm + half).to(tl.float32), tl.load(k_norm + HALF + half).to(tl.float32)
-            own = tl.rsqrt((tl.sum(a * a, 1) + tl.sum(b * b, 1)) / size + eps)
+            own = norm_scale(squares(a, 1) + squares(b, 1), 1.0 / size, eps)
             a = (a * own[:, None] * wa[None, :]).to(kind).to(tl.float32)
             b = (b * own[:, None] * wb[None, :]).to(kind).to(tl.float32)
-        c = tl.load(cos + at[:, None] * HALF + half[None, :])
-        s = tl.load(sin + at[:, None] * HALF + half[None, :])
-        a, b = a * c - b * s, b * c + a * s
+        a, b = turned(a, b, c, s)
     if head < heads:
         place = q + row[:, None].to(tl.int64) * (heads * size) + head * size + half[None, :]
     else:
         other = head - heads
-        page = tl.load(pages + row * most + at // PAGE).to(tl.int64) + other // kv * count
+        page += other // kv * count
         place = pool + ((page * kv + other % kv) * PAGE + at % PAGE)[:, None] * size + half[None, :]
     tl.store(place, a.to(kind))
     tl.store(place + HALF, b.to(kind))
@@ -187,7 +177,8 @@ def project(
 
 @triton.jit
 def product(
-    y,  # [rows, inner]
+    y_tiles,  # of y [rows, inner]: M by K
+    weight_tiles,  # of the weight: N by K
     weight,  # [width, inner]
     bias,
     parts,  # [cdiv(inner, cut), room, width] float32
@@ -196,7 +187,6 @@ def product(
     inner,
     cut,
     BIAS: tl.constexpr,
-    EVEN: tl.constexpr,
     PRECISION: tl.constexpr,
     M: tl.constexpr,
     N: tl.constexpr,
@@ -217,9 +207,8 @@ def product(
     follow(PDL)
     total = tl.zeros((M, N), tl.float32)
     for start in range(begin, tl.minimum(begin + cut, inner), K):
-        k = start + tl.arange(0, K)
-        other = _columns(weight, column, k, width, inner, EVEN)
-        total = tl.dot(_rows(y, row, k, inner, EVEN), other, total, input_precision=PRECISION)
+        other = weight_tiles.load([tl.program_id(1) * N, start]).T
+        total = tl.dot(y_tiles.load([tl.program_id(0) * M, start]), other, total, input_precision=PRECISION)
     inside = column < width
     if BIAS:  # noqa: SIM102 (known when compiling)
         if begin == 0:
@@ -230,14 +219,15 @@ def product(
 
 @triton.jit
 def gate(
-    y,  # [rows, width]
+    y_tiles,  # of y [rows, width]: M by K
+    gate_tiles,  # of the weight's first half: N by K
+    up_tiles,  # of its second half
     weight,  # [2 · inner, width]: gate, then up
     bias,
     out,  # [rows, inner]
     width,
     inner,
     BIAS: tl.constexpr,
-    EVEN: tl.constexpr,
     PRECISION: tl.constexpr,
     M: tl.constexpr,
     N: tl.constexpr,
@@ -257,22 +247,22 @@ def gate(
     gated = tl.zeros((M, N), tl.float32)
     up = tl.zeros((M, N), tl.float32)
     for start in range(0, width, K):
-        k = start + tl.arange(0, K)
-        part = _rows(y, row, k, width, EVEN)
-        gated = tl.dot(part, _columns(weight, column, k, inner, width, EVEN), gated, input_precision=PRECISION)
-        up = tl.dot(part, _columns(weight, inner + column, k, 2 * inner, width, EVEN), up, input_precision=PRECISION)
+        part = y_tiles.load([tl.program_id(0) * M, start])
+        gated = tl.dot(part, gate_tiles.load([tl.program_id(1) * N, start]).T, gated, input_precision=PRECISION)
+        up = tl.dot(part, up_tiles.load([tl.program_id(1) * N, start]).T, up, input_precision=PRECISION)
     inside = column < inner
     if BIAS:
         gated += tl.load(bias + column, mask=inside, other=0.0).to(tl.float32)[None, :]
         up += tl.load(bias + inner + column, mask=inside, other=0.0).to(tl.float32)[None, :]
     gated, up = gated.to(kind).to(tl.float32), up.to(kind).to(tl.float32)
-    value = gated / (1.0 + tl.exp(-gated)) * up
+    value = gated_by(gated, up)
     tl.store(out + row[:, None] * inner + column[None, :], value.to(kind), mask=inside[None, :])
 
 
 @triton.jit(do_not_specialize=["tiles"])
 def score(
-    y,  # [rows, width]
+    y_tiles,  # of y [rows, width]: M by K
+    weight_tiles,  # of the weight: N by K
     weight,  # [vocabulary, width]
     bias,
     temperature,  # [rows] float32
@@ -298,24 +288,24 @@ def score(
     if PDL and LINES > 0:  # noqa: SIM102 (known when compiling)
         if tl.program_id(0) == 0:
             _fetch_columns(weight, token, 0, width, vocabulary, width, LINES)
+    warmth = tl.load(temperature + row)[:, None]
     follow(PDL)
     total = tl.zeros((M, N), tl.float32)
     for start in range(0, width, K):
-        k = start + tl.arange(0, K)
-        other = _columns(weight, token, k, vocabulary, width, EVEN)
-        total = tl.dot(_rows(y, row, k, width, EVEN), other, total, input_precision=PRECISION)
+        other = weight_tiles.load([tl.program_id(1) * N, start]).T
+        total = tl.dot(y_tiles.load([tl.program_id(0) * M, start]), other, total, input_precision=PRECISION)
     place = logits + row[:, None].to(tl.int64) * vocabulary + token[None, :]
     if EVEN:
         if BIAS:
             total += tl.load(bias + token).to(tl.float32)[None, :]
         tl.store(place, total)
-        z = total / tl.load(temperature + row)[:, None]
+        z = total / warmth
     else:
         inside = token < vocabulary
         if BIAS:
             total += tl.load(bias + token, mask=inside, other=0.0).to(tl.float32)[None, :]
         tl.store(place, total, mask=inside[None, :])
-        z = tl.where(inside[None, :], total / tl.load(temperature + row)[:, None], -1e38)
+        z = tl.where(inside[None, :], total / warmth, -1e38)
     most = tl.max(z, 1)
     gap = z - most[:, None]
     share = tl.exp(gap)

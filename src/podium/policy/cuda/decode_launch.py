@@ -15,13 +15,14 @@ from typing import Any
 import torch
 import triton
 from torch import Tensor
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from podium.policy.cuda import decode_attention, decode_kernels, sampling_kernels
+from podium.policy.cuda.arithmetic import BLOCK, CHUNK
 
-__all__ = ["attend", "choose", "cut", "embed", "gate", "parts", "product", "project", "score", "settle"]
+__all__ = ["attend", "choose", "cut", "embed", "fast_memory", "gate", "parts", "product", "project", "score", "settle"]
 
 ROWS = 256
-CHUNK = 512  # keys that one program works on
 VOCABULARY_TILE = 128
 LANES = 16  # the least number of rows that the matrix units take
 
@@ -41,20 +42,24 @@ class Shape:
 
 # Measured on an H200, at 256 rows of a model of 135M and one of 0.5B weights.
 SHAPES = {
-    "project": Shape(64, 0, 64, 4, 5),
-    "product": Shape(64, 32, 64, 4, 5, cut=1024),
+    "project": Shape(64, 0, 128, 4, 4),
+    "product": Shape(64, 32, 128, 4, 5),
+    "product, long": Shape(64, 64, 128, 4, 4, cut=1024),
     "product, large": Shape(128, 64, 64, 4, 5, cut=1216),
-    "gate": Shape(128, 32, 64, 4, 5),
+    "gate": Shape(64, 32, 128, 4, 3),
     "gate, large": Shape(64, 64, 64, 4, 3, fetch=False),
     "score": Shape(128, VOCABULARY_TILE, 64, 4, 3, fetch=False),
-    "attend": Shape(LANES, 128, 0, 4, 2, fetch=False),
+    "attend": Shape(LANES, 0, 0, 4, 2, fetch=False),
 }
 LARGE = 1 << 21  # weights of a matrix
+LONG = 1536  # numbers of a sum
 OVERLAP = os.environ.get("PODIUM_CUDA_OVERLAP", "1") != "0"  # a kernel is put in place while the one before it ends
 
 
 def _shape(kernel: str, weight: Tensor) -> Shape:
-    return SHAPES[f"{kernel}, large" if weight.numel() > LARGE else kernel]
+    if weight.numel() > LARGE:
+        return SHAPES[f"{kernel}, large"]
+    return SHAPES["product, long" if kernel == "product" and weight.shape[1] >= LONG else kernel]
 
 
 def _fetched(shape: Shape, length: int, weight: Tensor) -> int:
@@ -69,14 +74,24 @@ def _device(index: int) -> tuple[bool, int]:
     return properties.major >= 9, getattr(properties, "shared_memory_per_block_optin", 48 << 10)
 
 
+def fast_memory(x: Tensor) -> int:
+    """Bytes of a program's fast memory where x is."""
+    return _device(x.device.index)[1] if x.is_cuda else 1 << 20
+
+
 def _options(shape: Shape, x: Tensor, columns: int = 0) -> dict[str, Any]:
     """How to launch a kernel; one that multiplies tiles of so many columns has as many stages as there is room for."""
-    able, memory = _device(x.device.index) if x.is_cuda else (False, 1 << 20)
+    able, memory = x.is_cuda and _device(x.device.index)[0], fast_memory(x)
     overlap, size = OVERLAP and able, x.element_size()
     warps = shape.warps * (2 if columns and size == 4 else 1)
     stages = min(shape.stages, memory // ((shape.m + columns) * shape.k * size)) if columns else shape.stages
     extra = {"launch_pdl": True} if overlap else {}
     return {"num_warps": warps, "num_stages": max(stages, 1), "PDL": overlap, **extra}
+
+
+def _tiles(x: Tensor, rows: int, columns: int) -> TensorDescriptor:
+    """A matrix as the copy engine reads it; what lies beyond its edges is 0."""
+    return TensorDescriptor.from_tensor(x, [rows, columns])
 
 
 def _precision(x: Tensor) -> str:
@@ -100,15 +115,19 @@ def cut(weight: Tensor) -> tuple[int, int]:
 
 def embed(rows: int, token: Tensor, table: Tensor, x: Tensor) -> None:
     """x = table[token]."""
-    width = x.shape[1]
-    decode_kernels.embed[(rows,)](token, table, x, width, WIDTH=_power(width), **_options(SMALL, x))
+    width, options = x.shape[1], _options(SMALL, x)
+    options.pop("launch_pdl", None)
+    decode_kernels.embed[(rows,)](token, table, x, width, WIDTH=_power(width), **options)
 
 
 def settle(rows: int, x: Tensor, parts: Tensor, norm: Tensor, y: Tensor, eps: float) -> None:
     """x += the sum of parts [part, row, width]; y = norm(x)."""
     count, room, width = parts.shape
     decode_kernels.settle[(rows,)](
-        *(x, parts if count else x, norm, y, room, width, eps), PARTS=count, WIDTH=_power(width), **_options(SMALL, x)
+        *(x, parts if count else x, norm, y, room, width, 1.0 / width, eps),
+        PARTS=count,
+        WIDTH=_power(width),
+        **_options(SMALL, x),
     )
 
 
@@ -131,13 +150,13 @@ def project(
     heads = q.shape[1] // size
     q_norm, k_norm = head_norms or (y, y)
     decode_kernels.project[(triton.cdiv(rows, shape.m), heads + 2 * kv)](
-        *(y, weight, y if bias is None else bias, q_norm, k_norm, *rope, position, pages, pool, q),
+        *(_tiles(y, shape.m, shape.k), _tiles(weight, size // 2, shape.k)),
+        *(weight, y if bias is None else bias, q_norm, k_norm, *rope, position, pages, pool, q),
         *(width, pages.shape[1], count, heads, kv, eps),
         HALF=size // 2,
         PAGE=page,
         BIAS=bias is not None,
         HEAD_NORM=head_norms is not None,
-        EVEN=width % shape.k == 0,
         PRECISION=_precision(q),
         M=shape.m,
         K=shape.k,
@@ -165,15 +184,16 @@ def attend(
         LANES=max(LANES, _power(group)),
         SIZE=size,
         PAGE=page,
-        BLOCK=SHAPES["attend"].n,
-        FETCH=SHAPES["attend"].fetch,
+        BLOCK=BLOCK,
         CHUNK=CHUNK,
         PRECISION=_precision(q),
         **_options(SHAPES["attend"], q),
     )
 
 
-def parts(rows: int, heads: int, kv: int, size: int, chunks: int, device: torch.device) -> tuple[Tensor, ...]:
+def parts(
+    rows: int, heads: int, kv: int, size: int, chunks: int, device: torch.device
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """What `attend` needs to put chunks together."""
     lanes = max(LANES, _power(heads // kv))
     return (
@@ -189,9 +209,9 @@ def product(rows: int, y: Tensor, weight: Tensor, bias: Tensor | None, parts: Te
     (count, room, width), inner = parts.shape, y.shape[1]
     shape, size = _shape("product", weight), cut(weight)[0]
     decode_kernels.product[(triton.cdiv(rows, shape.m), triton.cdiv(width, shape.n), count)](
-        *(y, weight, y if bias is None else bias, parts, room, width, inner, size),
+        *(_tiles(y, shape.m, shape.k), _tiles(weight, shape.n, shape.k)),
+        *(weight, y if bias is None else bias, parts, room, width, inner, size),
         BIAS=bias is not None,
-        EVEN=inner % shape.k == 0 and width % shape.n == 0,
         PRECISION=_precision(y),
         M=shape.m,
         N=shape.n,
@@ -206,9 +226,13 @@ def gate(rows: int, y: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor)
     inner, width = out.shape[1], y.shape[1]
     shape = _shape("gate", weight)
     decode_kernels.gate[(triton.cdiv(rows, shape.m), triton.cdiv(inner, shape.n))](
-        *(y, weight, y if bias is None else bias, out, width, inner),
+        *(
+            _tiles(y, shape.m, shape.k),
+            _tiles(weight[:inner], shape.n, shape.k),
+            _tiles(weight[inner:], shape.n, shape.k),
+        ),
+        *(weight, y if bias is None else bias, out, width, inner),
         BIAS=bias is not None,
-        EVEN=width % shape.k == 0 and inner % shape.n == 0,
         PRECISION=_precision(y),
         M=shape.m,
         N=shape.n,
@@ -231,9 +255,10 @@ def score(
     vocabulary, width = weight.shape
     shape, tiles = SHAPES["score"], statistics[0].shape[1]
     decode_kernels.score[(triton.cdiv(rows, shape.m), tiles)](
-        *(y, weight, y if bias is None else bias, temperature, logits, *statistics, width, vocabulary, tiles),
+        *(_tiles(y, shape.m, shape.k), _tiles(weight, shape.n, shape.k)),
+        *(weight, y if bias is None else bias, temperature, logits, *statistics, width, vocabulary, tiles),
         BIAS=bias is not None,
-        EVEN=width % shape.k == 0 and vocabulary % shape.n == 0,
+        EVEN=vocabulary % shape.n == 0,
         PRECISION=_precision(y),
         M=shape.m,
         N=shape.n,

@@ -1,89 +1,165 @@
-"""The forward pass of attention over runs of queries and keys, more exact than flash attention's.
+"""The forward pass of training where it must give the sampler's numbers to the bit: products, and attention.
 
-Flash attention rounds the weights of the values to bfloat16. Here they are the sum of two bfloat16 numbers, at the cost
-of a second product, so that a sampler which computes in another order gives nearly the same log-probabilities.
+How both compute is in `arithmetic.py`. A matrix library may choose the order of a sum by the sizes of both factors;
+here it depends on the weight alone. Tiles were measured on an H200.
 """
 
 # Triton reads the annotations of a kernel's parameters: no postponed evaluation here.
+import math
+from typing import Any
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.tools.tensor_descriptor import TensorDescriptor
 
-__all__ = ["attend"]
+from podium.policy.cuda import decode_launch
+from podium.policy.cuda.arithmetic import BLOCK, CHUNK, COLUMNS, LOWEST, joined, weighed
+
+__all__ = ["add_linear", "attend", "linear"]
+
+
+@triton.jit
+def _sum(
+    y_tiles, weight_tiles, row, column, begin, end,
+    PRECISION: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    """A tile of y weightᵀ over the inner numbers from `begin` to `end`."""
+    total = tl.zeros((M, N), tl.float32)
+    for start in range(begin, end, K):
+        other = weight_tiles.load([column, start]).T
+        total = tl.dot(y_tiles.load([row, start]), other, total, input_precision=PRECISION)
+    return total
+
+
+@triton.jit
+def _linear(
+    y_tiles, weight_tiles, bias, out, rows, width, inner,
+    BIAS: tl.constexpr, PRECISION: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    tiles = tl.cdiv(width, N)  # neighbours read the same rows
+    above, left = tl.program_id(0) // tiles * M, tl.program_id(0) % tiles * N
+    total = _sum(y_tiles, weight_tiles, above, left, 0, inner, PRECISION, M, N, K)
+    row, column = (above + tl.arange(0, M)).to(tl.int64), left + tl.arange(0, N)
+    if BIAS:
+        total += tl.load(bias + column, mask=column < width, other=0.0).to(tl.float32)[None, :]
+    inside = (row < rows)[:, None] & (column < width)[None, :]
+    tl.store(out + row[:, None] * width + column[None, :], total.to(out.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def _add_linear(
+    x, y_tiles, weight_tiles, bias, out, rows, width, inner, cut,
+    BIAS: tl.constexpr, PRECISION: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    tiles = tl.cdiv(width, N)
+    above, left = tl.program_id(0) // tiles * M, tl.program_id(0) % tiles * N
+    row, column = (above + tl.arange(0, M)).to(tl.int64), left + tl.arange(0, N)
+    inside = (row < rows)[:, None] & (column < width)[None, :]
+    at = row[:, None] * width + column[None, :]
+    value = tl.load(x + at, mask=inside, other=0.0)
+    for begin in range(0, inner, cut):
+        end = tl.minimum(begin + cut, inner)
+        part = _sum(y_tiles, weight_tiles, above, left, begin, end, PRECISION, M, N, K)
+        if BIAS:  # noqa: SIM102 (known when compiling)
+            if begin == 0:
+                part += tl.load(bias + column, mask=column < width, other=0.0).to(tl.float32)[None, :]
+        value += part
+    tl.store(out + at, value, mask=inside)
+
+
+def _product(kernel: Any, x: tuple[Tensor, ...], y: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor,
+             rest: tuple[int, ...], m: int, n: int, warps: int, stages: int) -> Tensor:  # fmt: skip
+    (rows, inner), width, k = y.shape, len(weight), 64
+    memory = decode_launch.fast_memory(y) // ((m + n) * k * y.element_size())
+    factors = TensorDescriptor.from_tensor(y, [m, k]), TensorDescriptor.from_tensor(weight, [n, k])
+    kernel[(triton.cdiv(rows, m) * triton.cdiv(width, n),)](
+        *x, *factors, y if bias is None else bias, out, rows, width, inner, *rest, BIAS=bias is not None,
+        PRECISION=_precision(y), M=m, N=n, K=k, num_warps=warps, num_stages=min(stages, memory),
+    )  # fmt: skip
+    return out
+
+
+def linear(y: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """y weightᵀ + bias in the factors' precision."""
+    out = torch.empty(len(y), len(weight), dtype=y.dtype, device=y.device)
+    return _product(_linear, (), y, weight, bias, out, (), 256, 128, 8, 4)
+
+
+def add_linear(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """x + y weightᵀ + bias in float32."""
+    tile = (256, 128, 8, 3) if y.shape[1] >= 2048 else (128, 64, 4, 4)
+    return _product(_add_linear, (x,), y, weight, bias, torch.empty_like(x), decode_launch.cut(weight)[:1], *tile)
+
+
+def _precision(x: Tensor) -> str:
+    return "ieee" if x.dtype == torch.float32 else "tf32"  # the latter says nothing about products of 16-bit numbers
 
 
 @triton.jit
 def _attend(
-    q, k, v, out, total, query_edges, key_edges, q_stride, k_stride, v_stride, queries, scale,
-    HEADS: tl.constexpr, GROUP: tl.constexpr, SIZE: tl.constexpr, ROOM: tl.constexpr,
-    CAUSAL: tl.constexpr, EXACT: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    q, k, v, out, total, edges, paths, path_edges, q_stride, k_stride, v_stride, queries, scale,
+    HEADS: tl.constexpr, GROUP: tl.constexpr, SIZE: tl.constexpr, ROOM: tl.constexpr, PRECISION: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, CHUNK: tl.constexpr, LONG: tl.constexpr,
 ):  # fmt: skip
+    """A run of tokens over its path: all tokens before it, then itself."""
     block, head, run = tl.program_id(0), tl.program_id(1), tl.program_id(2)
-    first, last = tl.load(query_edges + run), tl.load(query_edges + run + 1)
-    begin, end = tl.load(key_edges + run), tl.load(key_edges + run + 1)
+    first, last = tl.load(edges + run), tl.load(edges + run + 1)
+    path, length = tl.load(path_edges + run), tl.load(path_edges + run + 1) - tl.load(path_edges + run)
     if block * ROWS < last - first:
         row = block * ROWS + tl.arange(0, ROWS)  # of the run
         there = row < last - first
-        at, column = tl.arange(0, ROOM), tl.arange(0, COLUMNS)
+        before = length - (last - first)
+        position = before + row
+        end = tl.minimum(length, before + (block + 1) * ROWS)
+        at, column = tl.arange(0, ROOM), tl.arange(0, BLOCK)
+        real = (at < SIZE)[None, :]
         mine = (first + row).to(tl.int64)
-        query = tl.load(
-            q + mine[:, None] * q_stride + head * SIZE + at[None, :],
-            mask=there[:, None] & (at < SIZE)[None, :],
-            other=0.0,
-        )
-        top = tl.full([ROWS], -float("inf"), dtype=tl.float32)
-        mass = tl.zeros([ROWS], dtype=tl.float32)
-        sums = tl.zeros([ROWS, ROOM], dtype=tl.float32)
-        count = end - begin
-        if CAUSAL:
-            count = tl.minimum(count, (block + 1) * ROWS)
-        for start in range(0, count, COLUMNS):
-            key = start + column
-            seen = key < count
-            theirs = (begin + key).to(tl.int64)
-            inside = seen[:, None] & (at < SIZE)[None, :]
-            keys = tl.load(
-                k + theirs[:, None] * k_stride + (head // GROUP) * SIZE + at[None, :], mask=inside, other=0.0
-            )
-            score = tl.dot(query, tl.trans(keys), input_precision="ieee") * scale
-            visible = seen[None, :]
-            if CAUSAL:
-                visible = visible & (key[None, :] <= row[:, None])
-            score = tl.where(visible, score, -float("inf"))
-            higher = tl.maximum(top, tl.max(score, 1))
-            weight = tl.exp(score - higher[:, None])
-            fade = tl.exp(top - higher)
-            mass = mass * fade + tl.sum(weight, 1)
-            values = tl.load(
-                v + theirs[:, None] * v_stride + (head // GROUP) * SIZE + at[None, :], mask=inside, other=0.0
-            )
-            near = weight.to(values.dtype)
-            sums = sums * fade[:, None] + tl.dot(near, values, input_precision="ieee")
-            if EXACT:
-                sums += tl.dot((weight - near.to(tl.float32)).to(values.dtype), values, input_precision="ieee")
-            top = higher
+        place = mine[:, None] * q_stride + head * SIZE + at[None, :]
+        query = tl.load(q + place, mask=there[:, None] & real, other=0.0)
+        peak = tl.full([ROWS], LOWEST, tl.float32)
+        mass = tl.zeros([ROWS], tl.float32)
+        sums = tl.zeros([ROWS, ROOM], tl.float32)
+        for begin in range(0, end, CHUNK):
+            its_peak = tl.full([ROWS], LOWEST, tl.float32)
+            its_mass = tl.zeros([ROWS, COLUMNS], tl.float32)
+            its_sums = tl.zeros([ROWS, ROOM], tl.float32)
+            for start in range(begin, tl.minimum(begin + CHUNK, end), BLOCK):
+                key = start + column
+                node = tl.load(paths + path + key, mask=key < end, other=0).to(tl.int64)
+                other = (head // GROUP) * SIZE + at[None, :]
+                keys = tl.load(k + node[:, None] * k_stride + other, mask=real, other=0.0)
+                scores = tl.dot(query, tl.trans(keys), input_precision=PRECISION)
+                scores = tl.where(key[None, :] <= position[:, None], scores, float("-inf"))
+                values = tl.load(v + node[:, None] * v_stride + other, mask=real, other=0.0)
+                its_peak, its_mass, its_sums = weighed(scores, values, its_peak, its_mass, its_sums, scale, PRECISION)
+            if LONG:
+                peak, mass, sums = joined(peak, mass, sums, its_peak, tl.max(its_mass, 1), its_sums, scale)
+            else:  # there is one chunk
+                peak, mass, sums = its_peak, tl.max(its_mass, 1), its_sums
         place = out + mine[:, None] * HEADS * SIZE + head * SIZE + at[None, :]
-        tl.store(place, (sums / mass[:, None]).to(out.dtype.element_ty), mask=there[:, None] & (at < SIZE)[None, :])
-        tl.store(total + head * queries + mine, top + tl.log(mass), mask=there)
+        tl.store(place, (sums / mass[:, None]).to(out.dtype.element_ty), mask=there[:, None] & real)
+        log_sum = (peak * scale + tl.log2(mass)) * 0.6931471805599453
+        tl.store(total + head * queries + mine, log_sum, mask=there)
 
 
 def attend(
-    q: Tensor, k: Tensor, v: Tensor, query_edges: Tensor, key_edges: Tensor, longest: int, causal: bool, scale: float,
-    dtype: torch.dtype,
+    q: Tensor, k: Tensor, v: Tensor, edges: Tensor, paths: Tensor, path_edges: Tensor, longest: tuple[int, int],
+    scale: float,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Output [queries, heads, size] in `dtype`, and its log-sums [heads, queries]."""
+    """Output [queries, heads, size], and its log-sums [heads, queries]; `longest` run and path."""
     queries, heads, size = q.shape
-    out = torch.empty(queries, heads, size, dtype=dtype, device=q.device)
+    out = torch.empty(queries, heads, size, dtype=q.dtype, device=q.device)
     total = torch.empty(heads, queries, dtype=torch.float32, device=q.device)
-    rows, columns = (128, 64) if longest > 64 else (64, 64)
-    grid = (triton.cdiv(longest, rows), heads, len(query_edges) - 1)
-    strides = q.stride(0), k.stride(0), v.stride(0)
     room = max(triton.next_power_of_2(size), 16)
-    shape = {"HEADS": heads, "GROUP": heads // k.shape[1], "SIZE": size, "ROOM": room, "CAUSAL": causal}
-    exact = q.dtype != torch.float32
+    rows = 128 if longest[0] > 64 and room <= 64 else 64
+    grid = (triton.cdiv(longest[0], rows), heads, len(edges) - 1)
+    strides = q.stride(0), k.stride(0), v.stride(0)
+    shape = {"HEADS": heads, "GROUP": heads // k.shape[1], "SIZE": size, "ROOM": room}
     _attend[grid](
-        q, k, v, out, total, query_edges, key_edges, *strides, queries, scale, **shape, EXACT=exact,
-        ROWS=rows, COLUMNS=columns, num_warps=4 if size <= 64 else 8, num_stages=2,
+        q, k, v, out, total, edges, paths, path_edges, *strides, queries, scale / math.log(2.0), **shape,
+        PRECISION=_precision(q), ROWS=rows, BLOCK=BLOCK, CHUNK=CHUNK, LONG=longest[1] > CHUNK,
+        num_warps=rows // 16, num_stages=2,
     )  # fmt: skip
     return out, total

@@ -16,7 +16,7 @@ from podium.policy.cuda import ops
 
 __all__ = ["CHUNK", "logits", "read", "taken"]
 
-CHUNK = 1 << 28  # logits at a time
+CHUNK = 1 << 27  # logits at a time
 ROUND = 128  # rows at a time are a multiple of this, as matrix products like it
 
 

@@ -8,6 +8,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from podium.policy.cuda import arithmetic as same
+
 __all__ = ["gate_back", "gated", "head_back", "head_read", "join", "norm_back", "normed", "turn"]
 
 COLUMNS = 4096  # of the vocabulary that a program of the head holds at a time
@@ -15,13 +17,13 @@ PROGRAMS = 1024  # among which the rows of a norm's backward pass are shared out
 
 
 @triton.jit
-def _normed(x, weight, y, scale, rows, eps, WIDTH: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+def _normed(x, weight, y, scale, rows, share, eps, WIDTH: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, BLOCK)
     inside = (row < rows)[:, None] & (column < WIDTH)[None, :]
     at = row[:, None].to(tl.int64) * WIDTH + column[None, :]
     value = tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
-    factor = 1.0 / tl.sqrt(tl.sum(value * value, 1) / WIDTH + eps)
+    factor = same.norm_scale(same.squares(value, 1), share, eps)
     w = tl.load(weight + column, mask=column < WIDTH, other=0.0).to(tl.float32)
     out = value * factor[:, None] * w[None, :]
     tl.store(y + at, out.to(y.dtype.element_ty), mask=inside)
@@ -65,7 +67,7 @@ def _gated(x, y, width, BLOCK: tl.constexpr):
     inside = column < width
     gate = tl.load(x + row * 2 * width + column, mask=inside, other=0.0).to(tl.float32)
     up = tl.load(x + row * 2 * width + width + column, mask=inside, other=0.0).to(tl.float32)
-    tl.store(y + row * width + column, (gate * tl.sigmoid(gate) * up).to(y.dtype.element_ty), mask=inside)
+    tl.store(y + row * width + column, same.gated(gate, up).to(y.dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -97,8 +99,9 @@ def _turn(
     at = x + row * stride + head[:, None] * (2 * HALF) + column[None, :]
     a = tl.load(at, mask=inside, other=0.0).to(tl.float32)
     b = tl.load(at + HALF, mask=inside, other=0.0).to(tl.float32)
-    tl.store(at, (a * c - b * s).to(x.dtype.element_ty), mask=inside)
-    tl.store(at + HALF, (b * c + a * s).to(x.dtype.element_ty), mask=inside)
+    a, b = same.turned(a, b, c, s)
+    tl.store(at, a.to(x.dtype.element_ty), mask=inside)
+    tl.store(at + HALF, b.to(x.dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -164,7 +167,7 @@ def _shape(width: int) -> dict[str, Any]:
 def normed(x: Tensor, weight: Tensor, eps: float, y: Tensor, scale: Tensor) -> None:
     rows, width = x.shape
     shape = _shape(width)
-    _normed[(triton.cdiv(rows, shape["ROWS"]),)](x, weight, y, scale, rows, eps, **shape)
+    _normed[(triton.cdiv(rows, shape["ROWS"]),)](x, weight, y, scale, rows, 1.0 / width, eps, **shape)
 
 
 def norm_back(

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 __all__ = [
+    "add_linear",
     "add_product",
     "check",
     "gate_back",
@@ -23,6 +24,7 @@ __all__ = [
     "head_read",
     "join",
     "kernels_for",
+    "linear",
     "norm_back",
     "normed",
     "product",
@@ -81,6 +83,20 @@ def add_product(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
     if a.dtype == x.dtype:
         return torch.addmm(x, a, b)
     return torch.addmm(x, a, b, out_dtype=torch.float32) if a.is_cuda else torch.addmm(x, a.float(), b.float())
+
+
+def linear(y: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """y weightᵀ + bias, in the precision of the factors."""
+    kernels = kernels_for(y, "forward_kernels")
+    return F.linear(y, weight, bias) if kernels is None else kernels.linear(y, weight, bias)
+
+
+def add_linear(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """x + y weightᵀ + bias for x in float32, whatever the precision of the factors."""
+    kernels = kernels_for(y, "forward_kernels")
+    if kernels is None:
+        return add_product(x if bias is None else x + bias, y, weight.t())
+    return kernels.add_linear(x, y, weight, bias)
 
 
 def normed(x: Tensor, weight: Tensor, eps: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:

@@ -38,7 +38,7 @@ Gate = _structure("Gate", "x y", "rows width threads")
 GateBack = _structure("GateBack", "x g gx", "rows width threads")
 Attend = _structure(
     "Attend",
-    "qkv keys values shared_keys shared_values rope position slot shared out score",
+    "qkv keys values shared_keys shared_values rope position line slot shared out score",
     "rows heads kv size room shared_room",
     "scale",
 )

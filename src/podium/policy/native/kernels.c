@@ -43,12 +43,13 @@ typedef struct {
     int64_t rows, width, threads;
 } GateBack;
 
-typedef struct { /* each row's new token attends to the row's prompt, which rows may share, and to what it wrote */
+typedef struct { /* each row's new token attends to its line's prompt, which lines may share, and to what follows it */
     float *qkv;                                /* [rows, heads + 2 kv, size] of the new tokens; turned in place */
-    float *keys, *values;                      /* [rows, kv, room / LANES, size, LANES], [rows, kv, room, size]: written */
+    float *keys, *values;                      /* [lines, kv, room / LANES, size, LANES], [lines, kv, room, size] */
     const float *shared_keys, *shared_values;  /* the same of prompts: [slots, …] */
     const float *rope;                         /* [positions, 2, size]: cosines, signed sines */
-    const int64_t *position, *slot, *shared;   /* [rows] of the token; the row's prompt; how long that is */
+    const int64_t *position, *line;            /* [rows] of the token; rows of one line come in the order of its text */
+    const int64_t *slot, *shared;              /* [lines] the line's prompt; how long that is */
     float *out;                                /* [rows, heads, size] */
     float *score;                              /* room for the scores of one row */
     int64_t rows, heads, kv, size, room, shared_room;

@@ -134,12 +134,12 @@ INLINE void NAME(attend_sized)(const Attend *t, int64_t size) {
     int64_t copies = t->heads / t->kv, wide = (t->heads + 2 * t->kv) * size;
     for (int64_t i = 0; i < t->rows; i++) {
         float *q = t->qkv + i * wide, *k = q + t->heads * size, *v = k + t->kv * size;
-        int64_t slot = t->slot[i], shared = t->shared[i], own = t->position[i] - shared;
+        int64_t line = t->line[i], slot = t->slot[line], shared = t->shared[line], own = t->position[i] - shared;
         if (own < 0) shared = own = 0; /* an idle row stands at position 0 */
         const float *rope = t->rope + t->position[i] * 2 * size;
         for (int64_t j = 0; j < t->heads + t->kv; j++) NAME(turn)(q + j * size, rope, size);
         for (int64_t j = 0; j < t->kv; j++) {
-            int64_t there = (slot * t->kv + j) * t->shared_room * size, here = (i * t->kv + j) * t->room * size;
+            int64_t there = (slot * t->kv + j) * t->shared_room * size, here = (line * t->kv + j) * t->room * size;
             const float *shared_keys = t->shared_keys + there, *shared_values = t->shared_values + there;
             float *keys = t->keys + here, *values = t->values + here;
             float *key = keys + (own & -LANES) * size + own % LANES;

@@ -1,6 +1,7 @@
 """The step of one token of every row through the kernels: matrix products by torch, all between them in one pass each.
 
-A prompt's keys and values are stored once, in a slot, for all rows that continue it; a row holds what it wrote itself.
+A prompt's keys and values are stored once, in a slot, for all that continue it; what follows it is stored in lines. A
+row under way has a line, and a line without a row keeps its text for who goes on with it.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from podium.policy.native import LANES, LARGEST, Attend, Gate, Norm, library, place
+from podium.policy.pack import LEAST
 
 if TYPE_CHECKING:
     from podium.policy.decoder import Decoder
 
-__all__ = ["NativeCache", "NativeStep", "fits", "usable"]
+__all__ = ["NativeCache", "NativeRead", "NativeStep", "fits", "usable"]
+
+READ = 256  # tokens that are read at once
 
 
 def fits(decoder: Decoder) -> bool:
@@ -45,21 +49,28 @@ def _room(length: int) -> int:
 
 
 class NativeCache:
-    """Keys and values: of prompts in slots, and of what the rows wrote."""
+    """Keys and values: of prompts in slots, and of what follows them in lines.
+
+    Line 0 belongs to nobody: rows without a completion write there.
+    """
 
     def __init__(self, decoder: Decoder, rows: int, prompt: int, written: int) -> None:
         self.decoder, self.rows, self.prompt, self.written = decoder, rows, _room(prompt), _room(written)
         layers, kv, size = len(decoder.layers), decoder.kv_heads, decoder.head_size
 
         def new(room: int) -> tuple[Tensor, Tensor]:
-            # Keys [layers, rows, kv, lots, size, LANES], so that a vector holds one coordinate of many keys.
-            shape = (layers, rows, kv, room // LANES, size, LANES), (layers, rows, kv, room, size)
+            # Keys [layers, lines, kv, lots, size, LANES], so that a vector holds one coordinate of many keys.
+            shape = (layers, rows + 1, kv, room // LANES, size, LANES), (layers, rows + 1, kv, room, size)
             return torch.zeros(shape[0]), torch.zeros(shape[1])
 
         self.keys, self.values = new(self.written)
         self.shared_keys, self.shared_values = new(self.prompt)
-        self.slot = torch.zeros(rows, dtype=torch.long)  # of each row
-        self.shared = torch.zeros(rows, dtype=torch.long)  # how many of its tokens are there
+        self.line = torch.zeros(rows, dtype=torch.long)  # of each row
+        self.line_of = self.line.numpy()  # the same memory: single numbers are read and written faster
+        self.slot = torch.zeros(rows + 1, dtype=torch.long)  # of each line
+        self.shared = torch.zeros(rows + 1, dtype=torch.long)  # how many of its tokens are there
+        self.free = list(range(rows, 0, -1))  # lines
+        self.rope = torch.stack(decoder.rope(self.prompt + self.written), 1)
 
     def fits(self, rows: int, prompt: int, written: int) -> bool:
         return rows <= self.rows and prompt <= self.prompt and written <= self.written
@@ -67,14 +78,39 @@ class NativeCache:
     def larger(self, rows: int, prompt: int, written: int) -> NativeCache:
         """A cache at least as large in every respect that holds the same."""
         new = NativeCache(self.decoder, max(rows, self.rows), max(prompt, self.prompt), max(written, self.written))
-        for name in ("keys", "values", "shared_keys", "shared_values", "slot", "shared"):
+        for name in ("keys", "values", "shared_keys", "shared_values", "line", "slot", "shared"):
             old = getattr(self, name)
             getattr(new, name)[tuple(slice(n) for n in old.shape)] = old
+        new.free = [*range(new.rows, self.rows, -1), *self.free]
         return new
 
     def vacate(self, rows: Sequence[int]) -> None:
         """Let rows begin with nothing."""
-        self.shared[list(rows)] = 0
+        lines = [self.free.pop() for _ in rows]
+        self.line_of[list(rows)] = lines
+        self.shared[lines] = 0
+
+    def leave(self, rows: Sequence[int]) -> None:
+        """Take the lines of rows away."""
+        self.free += [line for line in self.line_of[list(rows)].tolist() if line]
+        self.line_of[list(rows)] = 0
+
+    def keep(self, row: int) -> int:
+        """The line of a row that ends, which stays as it is."""
+        line = int(self.line_of[row])
+        self.line_of[row] = 0
+        return line
+
+    def copy(self, pairs: Sequence[tuple[int, int]], length: int) -> None:
+        """Let the second line of each pair begin with what the first holds, up to so many tokens."""
+        if not pairs:
+            return
+        a, b = torch.tensor(pairs).t()
+        room = _room(length - int(self.shared[a].min()))
+        self.keys[:, b, :, : room // LANES] = self.keys[:, a, :, : room // LANES]
+        self.values[:, b, :, :room] = self.values[:, a, :, :room]
+        for x in (self.slot, self.shared):
+            x[b] = x[a]
 
     def admit(
         self,
@@ -85,14 +121,16 @@ class NativeCache:
         texts: Sequence[tuple[int, ...]],
     ) -> None:
         """Let rows begin with texts, whose tokens are `nodes` of keys and values [layers, nodes, kv, size]."""
-        free = set(range(self.rows)) - set(np.delete(self.slot.numpy(), list(rows)).tolist())
+        lines = self.line_of[list(rows)].tolist()
+        free = set(range(self.rows + 1)) - set(np.delete(self.slot.numpy(), lines).tolist())
         slots: dict[tuple[int, ...], int] = {}
         paths: list[NDArray[np.int64]] = []
-        for row, text, path in zip(rows, texts, nodes, strict=True):
+        for text, path in zip(texts, nodes, strict=True):
             if text not in slots:
                 slots[text] = free.pop()
                 paths.append(path)
-            self.slot[row], self.shared[row] = slots[text], len(path)
+        self.slot[lines] = torch.tensor([slots[text] for text in texts])
+        self.shared[lines] = torch.tensor([len(path) for path in nodes])
         length = _room(max(len(p) for p in paths))
         index = np.zeros((len(paths), length), dtype=np.int64)
         for number, path in enumerate(paths):
@@ -104,15 +142,15 @@ class NativeCache:
         self.shared_keys[:, chosen, :, : length // LANES] = lots
         self.shared_values[:, chosen, :, :length] = taken[1].view(layers, len(paths), length, kv, size).transpose(2, 3)
 
-    def read(self, row: int, length: int) -> tuple[Tensor, Tensor]:
-        """Keys and values [layers, length, kv, size] of the first tokens of a row."""
-        slot, shared = int(self.slot[row]), int(self.shared[row])
+    def read(self, line: int, length: int) -> tuple[Tensor, Tensor]:
+        """Keys and values [layers, length, kv, size] of the first tokens of a line."""
+        slot, shared = int(self.slot[line]), int(self.shared[line])
         both = []
         counts = min(shared, length), max(length - shared, 0)
         for prompt, own in ((self.shared_keys, self.keys), (self.shared_values, self.values)):
             layers, _, kv, *_, size = self.shared_values.shape
             found = torch.empty(layers, length, kv, size)
-            for x, n, start in ((prompt[:, slot], counts[0], 0), (own[:, row], counts[1], counts[0])):
+            for x, n, start in ((prompt[:, slot], counts[0], 0), (own[:, line], counts[1], counts[0])):
                 if x.dim() == 5:  # keys, of which whole lots are read
                     x = x[:, :, : _room(n) // LANES].transpose(-1, -2).flatten(2, 3)
                 found[:, start : start + n] = x[:, :, :n].transpose(1, 2)
@@ -121,11 +159,8 @@ class NativeCache:
 
     def move(self, source: Sequence[int], target: Sequence[int]) -> None:
         """Put rows in the places of others."""
-        a, b = torch.tensor(source), torch.tensor(target)
-        for x in (self.keys, self.values):
-            x.index_copy_(1, b, x.index_select(1, a))
-        for y in (self.slot, self.shared):
-            y[b] = y[a]
+        self.line_of[list(target)] = self.line_of[list(source)]
+        self.line_of[list(source)] = 0
 
     @staticmethod
     def step_length(length: int) -> int:
@@ -136,7 +171,7 @@ class NativeCache:
 class NativeStep:
     """The step of the first `rows` rows of a cache."""
 
-    def __init__(self, decoder: Decoder, cache: NativeCache, rows: int) -> None:
+    def __init__(self, decoder: Decoder, cache: NativeCache, rows: int, line: Tensor | None = None) -> None:
         d, found = decoder, library()
         assert found is not None
         width, inner = d.width, d.layers[0].gate_up.weight.shape[0] // 2
@@ -145,7 +180,7 @@ class NativeStep:
         self.qkv, self.attended = torch.zeros(rows, (heads + 2 * kv) * size), torch.zeros(rows, heads * size)
         self.both, self.inside = torch.zeros(rows, 2 * inner), torch.zeros(rows, inner)
         self.position = torch.zeros(rows, dtype=torch.long)
-        self.rope = torch.stack(d.rope(cache.prompt + cache.written), 1)
+        self.line = cache.line if line is None else line  # [rows]
         self.score = torch.zeros(cache.prompt + cache.written + 2 * LANES)
         self.cache, self.embedding = cache, d.embedding
         self.norm_, self.gate_, self.attend_ = found.podium_norm, found.podium_gate, found.podium_attend
@@ -160,8 +195,8 @@ class NativeStep:
         for number, layer in enumerate(d.layers):
             attend = Attend(
                 *(place(self.qkv), place(cache.keys[number]), place(cache.values[number])),
-                *(place(cache.shared_keys[number]), place(cache.shared_values[number]), place(self.rope)),
-                *(place(self.position), place(cache.slot), place(cache.shared)),
+                *(place(cache.shared_keys[number]), place(cache.shared_values[number]), place(cache.rope)),
+                *(place(self.position), place(self.line), place(cache.slot), place(cache.shared)),
                 *(place(self.attended), place(self.score)),
                 *(rows, heads, kv, size, cache.written, cache.prompt, d.scale),
             )
@@ -174,19 +209,60 @@ class NativeStep:
 
     def __call__(self, ids: Tensor, position: Tensor) -> Tensor:
         """Logits [rows, vocabulary] after token ids[i] at position[i] of row i; its keys and values are written."""
-        x, normed, qkv, both = self.x, self.normed, self.qkv, self.both
-        self.position.copy_(position)
-        x.copy_(self.embedding(ids))
-        for norm_in, attend, norm_out, bias, w_qkv, w_out, w_both, w_down in self.layers:
-            self.norm_(norm_in)
-            torch.mm(normed, w_qkv, out=qkv)
-            if bias is not None:
-                qkv += bias
-            self.attend_(attend)
-            x.addmm_(self.attended, w_out)
-            self.norm_(norm_out)
-            torch.mm(normed, w_both, out=both)
-            self.gate_(self.gate)
-            x.addmm_(self.inside, w_down)
+        self.read(ids, position)
+        self._feed(self.layers[-1])
         self.norm_(self.last)
-        return torch.mm(normed, self.head) if self.head_bias is None else torch.addmm(self.head_bias, normed, self.head)
+        head, bias = self.head, self.head_bias
+        return torch.mm(self.normed, head) if bias is None else torch.addmm(bias, self.normed, head)
+
+    def read(self, ids: Tensor, position: Tensor) -> None:
+        """Write the keys and values of token ids[i] at position[i] of row i: those of the last layer are the last."""
+        self.position.copy_(position)
+        self.x.copy_(self.embedding(ids))
+        for layer in self.layers[:-1]:
+            self._attend(layer)
+            self._feed(layer)
+        self._attend(self.layers[-1])
+
+    def _attend(self, layer: Any) -> None:
+        norm_in, attend, _, bias, w_qkv, _, _, _ = layer
+        self.norm_(norm_in)
+        torch.mm(self.normed, w_qkv, out=self.qkv)
+        if bias is not None:
+            self.qkv += bias
+        self.attend_(attend)
+
+    def _feed(self, layer: Any) -> None:
+        """What a layer does with what it has seen."""
+        _, _, norm_out, _, _, w_out, w_both, w_down = layer
+        self.x.addmm_(self.attended, w_out)
+        self.norm_(norm_out)
+        torch.mm(self.normed, w_both, out=self.both)
+        self.gate_(self.gate)
+        self.x.addmm_(self.inside, w_down)
+
+
+class NativeRead:
+    """Lets the model read on in lines of a cache: keys and values are written, and nobody asks what follows them."""
+
+    def __init__(self, decoder: Decoder, cache: NativeCache) -> None:
+        self.decoder, self.cache = decoder, cache
+        self.steps: dict[int, NativeStep] = {}  # by their number of tokens
+
+    def __call__(self, unread: Sequence[tuple[int, int, tuple[int, ...]]]) -> None:
+        """For each text its line, the position from which on it is read, and the tokens."""
+        count = sum(len(ids) for _, _, ids in unread)
+        # Tokens, their positions and lines. What follows them is nobody's.
+        numbers = np.zeros((3, -(-count // READ) * READ), dtype=np.int64)
+        end = 0
+        for line, position, ids in unread:
+            begin, end = end, end + len(ids)
+            numbers[:, begin:end] = ids, range(position, position + len(ids)), [line] * len(ids)
+        for first in range(0, count, READ):  # the tokens of a text come in its order, in one step or in several
+            width = min(-(-(count - first) // LEAST) * LEAST, READ)
+            if width not in self.steps:
+                own = torch.zeros(width, dtype=torch.long)
+                self.steps[width] = NativeStep(self.decoder, self.cache, width, own)
+            step, (token, place, line_of) = self.steps[width], torch.from_numpy(numbers[:, first : first + width])
+            step.line.copy_(line_of)
+            step.read(token, place)

@@ -1,0 +1,262 @@
+"""Pages of keys and values, and which of them each row has.
+
+Keys and values live in pages of PAGE tokens. A row's table names the pages that hold its text; rows that continue the
+same prompt name the same pages for it, so that it is stored once, whatever the number of rows. A row that joins gets
+pages for all that it may write, so that a step never runs out of them, and rows change places without moving a byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from podium.core.errors import PodiumError
+
+if TYPE_CHECKING:
+    from podium.policy.decoder import Decoder
+
+__all__ = ["PAGE", "Begun", "PagedCache", "Work", "launches", "sent"]
+
+PAGE = 16
+Ids = tuple[int, ...]
+
+
+def launches(device: torch.device) -> Any:
+    """The functions that do a step: kernels on a GPU, plain torch elsewhere."""
+    name = "decode_launch" if device.type == "cuda" else "decode_reference"
+    return import_module(f"podium.policy.cuda.{name}")
+
+
+def sent(numbers: Sequence[int] | NDArray[Any], device: torch.device) -> Tensor:
+    """A tensor on the device; the host does not wait for what the device is doing."""
+    x = torch.as_tensor(np.asarray(numbers))
+    return x.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else x
+
+
+@contextmanager
+def _room(what: str) -> Iterator[None]:
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise PodiumError(
+            f"The GPU has no room for {what}: use a smaller max_tokens, or fewer rollouts at once "
+            "(`slots` or `memory` of the sampler)."
+        ) from error
+
+
+@dataclass
+class _Shared:
+    """The full pages of a prompt and how many rows name them."""
+
+    pages: list[int]
+    rows: int = 0
+
+
+@dataclass
+class Begun:
+    """A text with which rows begin. Only the pages of the first of them hold what is known of it."""
+
+    row: int
+    text: Ids
+    known: int  # of its tokens: their keys and values are there
+    page: int  # the row's first own page, for what of the text does not fill a page
+    others: list[int] = field(default_factory=list)  # such pages of the other rows
+
+    @property
+    def unread(self) -> range:
+        """The places of what is not known, but for the last token, which the first step reads."""
+        return range(self.known, len(self.text) - 1)
+
+
+class PagedCache:
+    """There is room for `contexts` different prompts of up to `prompt` tokens, and for `rows` rows that write up to
+    `written` each, and `spare` pages more. Page 0 belongs to nobody: rows without a completion read and write there.
+    """
+
+    def __init__(self, decoder: Decoder, rows: int, contexts: int, prompt: int, written: int, spare: int = 0) -> None:
+        self.decoder, self.kernels = decoder, launches(decoder.device)
+        self.rows, self.contexts, self.prompt, self.written = rows, contexts, prompt, written
+        self.allowed = written  # what rows that join now may write
+        self.count = self.pages_for(rows, contexts, prompt, written) + spare
+        self.most = -(-(prompt + written) // PAGE) + 1
+        self.device = decoder.device
+        shape = (len(decoder.layers), 2, self.count, decoder.kv_heads, PAGE, decoder.head_size)
+        size = torch.Size(shape).numel() * decoder.dtype.itemsize / 2**30
+        with _room(f"{size:.1f} GiB of keys and values of {rows} rollouts of up to {prompt + written} tokens"):
+            # Zeros, not uninitialised memory: what lies beyond a row's end is multiplied by 0 and must be finite.
+            self.pool = torch.zeros(shape, dtype=decoder.dtype, device=self.device)
+        room = -(-max(rows, 1) // self.kernels.ROWS) * self.kernels.ROWS
+        self.table = torch.zeros((room, self.most), dtype=torch.int32, device=self.device)
+        self._free = list(range(self.count - 1, 0, -1))
+        self._own: list[list[int]] = [[] for _ in range(rows)]
+        self._prompt: list[Ids] = [()] * rows
+        self._shared: dict[Ids, _Shared] = {}
+        self._work: Work | None = None
+
+    @staticmethod
+    def pages_for(rows: int, contexts: int, prompt: int, written: int) -> int:
+        return 1 + contexts * (prompt // PAGE) + rows * (-(-written // PAGE) + 1)
+
+    @property
+    def work(self) -> Work:
+        """What a step writes on the way."""
+        if self._work is None:
+            with _room(f"the logits of {self.rows} rollouts"):
+                self._work = Work(self.decoder, self.table.shape[0], self.kernels)
+        return self._work
+
+    def fits(self, rows: int, contexts: int, prompt: int, written: int) -> bool:
+        enough = self.pages_for(rows, contexts, prompt, written) <= self.count
+        return enough and rows <= self.rows and -(-(prompt + written) // PAGE) + 1 <= self.most
+
+    def larger(self, rows: int = 0, contexts: int = 0, prompt: int = 0, written: int = 0, spare: int = 0) -> PagedCache:
+        """A cache at least as large in every respect, and by so many pages, that holds the same."""
+        rows, contexts = max(rows, self.rows), max(contexts, self.contexts)
+        prompt, written = max(prompt, self.prompt), max(written, self.written)
+        lacking = max(0, self.count + spare - self.pages_for(rows, contexts, prompt, written))
+        new = PagedCache(self.decoder, rows, contexts, prompt, written, lacking)
+        new.allowed = self.allowed
+        new.pool[:, :, : self.count] = self.pool
+        new.table[: self.table.shape[0], : self.most] = self.table
+        new._free = list(range(new.count - 1, self.count - 1, -1)) + self._free
+        new._own[: self.rows], new._prompt[: self.rows] = self._own, self._prompt
+        new._shared = self._shared
+        return new
+
+    def lacking(self, texts: Sequence[Ids]) -> int:
+        """How many pages there are too few for rows to begin with texts."""
+        own = sum(self._needed(text) for text in texts)
+        new = sum((len(text) - 1) // PAGE for text in set(texts) if text not in self._shared)
+        return max(0, own + new - len(self._free))
+
+    def _needed(self, text: Ids) -> int:
+        """Pages of its own for a row that begins with a text but for its last token."""
+        length = len(text) - 1
+        return -(-(length + self.allowed) // PAGE) - length // PAGE
+
+    def vacate(self, rows: Sequence[int]) -> None:
+        """Take the pages of rows away."""
+        used = [row for row in rows if self._own[row]]
+        for row in used:
+            self._free += self._own[row]
+            self._own[row] = []
+            text, self._prompt[row] = self._prompt[row], ()
+            shared = self._shared[text]
+            shared.rows -= 1
+            if not shared.rows:
+                self._free += shared.pages
+                del self._shared[text]
+        if used:
+            self.table.index_fill_(0, sent(used, self.device), 0)
+
+    def admit(
+        self,
+        rows: Sequence[int],
+        keys: Tensor | None,
+        values: Tensor | None,
+        nodes: Sequence[NDArray[np.int64]],
+        texts: Sequence[Ids],
+    ) -> list[Begun]:
+        """Let rows begin with texts but for their last tokens. The first tokens of each text are `nodes` of keys and
+        values [layers, nodes, kv, size]; the rest must be read, and then given to all rows of the text by `spread`."""
+        table = np.zeros((len(rows), self.most), dtype=np.int32)
+        moved: list[tuple[NDArray[np.int64], list[int]]] = []  # stretches of nodes and the pages they begin and fill
+        begun: dict[Ids, Begun] = {}
+        for number, (row, path, text) in enumerate(zip(rows, nodes, texts, strict=True)):
+            full, known = (len(text) - 1) // PAGE, len(path)
+            if text not in self._shared:
+                self._shared[text] = _Shared([self._free.pop() for _ in range(full)])
+                moved.append((path[: full * PAGE], self._shared[text].pages))
+            elif text not in begun:  # rows under way hold the full pages
+                known = max(known, full * PAGE)
+            self._shared[text].rows += 1
+            self._prompt[row] = text
+            own = self._own[row] = [self._free.pop() for _ in range(self._needed(text))]
+            if text not in begun:
+                begun[text] = Begun(row, text, known, own[0])
+                moved.append((path[full * PAGE :], own[:1]))
+            elif len(text) - 1 > full * PAGE:
+                begun[text].others.append(own[0])
+            pages = self._shared[text].pages + own
+            table[number, : len(pages)] = pages
+        self.table.index_copy_(0, sent(rows, self.device), sent(table, self.device))
+        if keys is not None and values is not None:
+            node, page, place = sent(_placed(moved), self.device)
+            for kind, given in enumerate((keys, values)):
+                self.pool[:, kind][:, page, :, place] = given.index_select(1, node).transpose(0, 1).to(self.pool.dtype)
+        return list(begun.values())
+
+    def spread(self, begun: Sequence[Begun]) -> None:
+        """Copy the page on which a text ends to the other rows that begin with it: each goes on there by itself."""
+        target = [page for text in begun for page in text.others]
+        if target:
+            source = [text.page for text in begun for _ in text.others]
+            held = self.pool.index_select(2, sent(source, self.device))
+            self.pool.index_copy_(2, sent(target, self.device), held)
+
+    def read(self, row: int, length: int) -> tuple[Tensor, Tensor]:
+        """Keys and values [layers, length, kv, size] of the first tokens of a row."""
+        at = torch.arange(length, device=self.device)
+        page = self.table[row, at // PAGE].long()
+        keys, values = (self.pool[:, kind][:, page, :, at % PAGE].transpose(0, 1).contiguous() for kind in (0, 1))
+        return keys, values
+
+    def move(self, source: Sequence[int], target: Sequence[int]) -> None:
+        """Put rows in the places of others, which have no pages."""
+        a, b = sent(source, self.device), sent(target, self.device)
+        self.table.index_copy_(0, b, self.table.index_select(0, a))
+        self.table.index_fill_(0, a, 0)
+        for old, new in zip(source, target, strict=True):
+            self._own[new], self._own[old] = self._own[old], []
+            self._prompt[new], self._prompt[old] = self._prompt[old], ()
+
+    def step_length(self, length: int) -> int:
+        """For how many keys a step is laid out, so that no row has more than `length`: some eighth more at most."""
+        chunks = -(-length // self.kernels.CHUNK)
+        grain = 1 << max(0, chunks.bit_length() - 4)
+        return int(self.kernels.CHUNK * -(-chunks // grain) * grain)
+
+
+class Work:
+    """What a step of so many rows writes on the way, and its logits, if any."""
+
+    def __init__(self, decoder: Decoder, rows: int, kernels: Any, logits: bool = True) -> None:
+        d, low = decoder, decoder.dtype
+        inner = d.layers[0].gate_up.weight.shape[0] // 2
+        vocabulary = d.head.weight.shape[0] if logits else 0
+
+        def new(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+            return torch.zeros((rows, *shape), dtype=dtype, device=d.device)
+
+        self.token, self.position = new(dtype=torch.long), new(dtype=torch.long)
+        self.x, self.y = new(d.width), new(d.width, dtype=low)
+        self.q, self.attended = new(d.heads * d.head_size, dtype=low), new(d.heads * d.head_size, dtype=low)
+        self.inside = new(inner, dtype=low)
+
+        def parts(weight: Tensor) -> Tensor:
+            return torch.zeros((kernels.cut(weight)[1], rows, d.width), device=d.device)
+
+        layer: Any = d.layers[0]
+        self.out_parts, self.down_parts = parts(layer.out.weight), parts(layer.down.weight)
+        self.no_parts = self.out_parts[:0]
+        self.logits, self.temperature = new(vocabulary), new() + 1.0
+        tiles = -(-vocabulary // kernels.VOCABULARY_TILE)
+        self.statistics = new(tiles), new(tiles), new(tiles)
+
+
+def _placed(moved: Sequence[tuple[NDArray[np.int64], list[int]]]) -> NDArray[np.int64]:
+    """[3, tokens] the node, page and place in it of each token of stretches that begin and fill pages."""
+    nodes = np.concatenate([path for path, _ in moved])
+    lengths = np.array([len(path) for path, _ in moved])
+    inside = np.arange(len(nodes)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    firsts = np.cumsum([0, *(len(pages) for _, pages in moved[:-1])])
+    pages = np.array([page for _, pages in moved for page in pages])
+    return np.stack([nodes, pages[np.repeat(firsts, lengths) + inside // PAGE], inside % PAGE])

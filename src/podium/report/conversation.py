@@ -1,0 +1,169 @@
+"""A recorded rollout as a conversation: the task, what the model wrote in each turn, what the world answered."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from podium.core.batch import TRAINS, Purpose
+
+__all__ = ["Conversation", "Exchange", "conversation", "page", "read", "told"]
+
+# What is read of a run's files, where they have it; and how its columns begin that say what is not trained.
+COLUMNS = (
+    *("task", "prompt", "text", "correct", "reward", "stop", "failure", "idle", "purpose"),
+    *("turn.length", "turn.action", "turn.observation", "turn.reward", "turn.valid", "turn.agent", "token.advantage"),
+)
+KEEP = ("keep", "turn.keep", "token.keep")
+ENDS = {
+    "end": "",
+    "text": "cut at a stop text",
+    "length": "cut at the limit of tokens",
+    "turns": "ended by the limit of turns",
+    "context": "ended by the model's context, which is full",
+    "failed": "the world failed",  # where the record says no more
+}
+LAST = ("end", "text", "length")  # these say how the last turn ended; after several turns the world was done
+WHOLE, EDGE = 6, 2  # turns: so many are shown at once; of more, so many at either end
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A turn: what the model wrote, what is known of it, and what the world answered."""
+
+    text: str
+    answer: str  # empty: nothing, or the run is older than the record of it
+    notes: tuple[str, ...] = ()  # its reward and credit, and that the world refused it
+    agent: str = ""  # who acted, where there are several
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """A whole rollout."""
+
+    task: str
+    prompt: str
+    verdict: str  # right, wrong, or failed, where the world did
+    reward: float
+    exchanges: tuple[Exchange, ...]
+    ending: str  # why it ended, where it was not the model or the world that was done
+    notes: tuple[str, ...] = ()  # who never acted, and why it was made if not to be trained
+
+    @property
+    def summary(self) -> tuple[str, ...]:
+        """What it came to, in the order in which one reads it."""
+        turns = len(self.exchanges)
+        length = (f"{turns} turns",) if turns > 1 else ()
+        return (f"reward {self.reward:g}", *length, *((self.ending,) if self.ending else ()), *self.notes)
+
+
+def read(file: Path) -> list[Mapping[str, Any]]:
+    """The rows of a file of rollouts, with the columns that conversations are made of."""
+    known = pq.read_schema(file).names
+    chosen = [name for name in known if name in COLUMNS or any(name == k or name.startswith(f"{k}.") for k in KEEP)]
+    return list(pq.read_table(file, columns=chosen).to_pylist())
+
+
+def conversation(row: Mapping[str, Any]) -> Conversation:
+    """A row of a run's rollouts, as it was said."""
+    ending = ENDS.get(row["stop"], f"ended by {row['stop']}")
+    if row["stop"] in LAST and len(row.get("turn.length") or ()) > 1:
+        ending = "; its last turn was ".join(("ended by the world", *filter(None, [ending])))
+    failure, idle, purpose = row.get("failure"), row.get("idle"), Purpose(int(row.get("purpose") or 0))
+    notes = [f"{idle} never acted"] if idle else []
+    notes += [] if purpose is Purpose.train else [f"made as {purpose.name}"]
+    return Conversation(
+        task=str(row["task"]),
+        prompt=row["prompt"],
+        verdict="failed" if failure else "right" if row["correct"] else "wrong",
+        reward=row["reward"],
+        exchanges=_exchanges(row),
+        ending=failure or ending,
+        notes=tuple(notes),
+    )
+
+
+def _exchanges(row: Mapping[str, Any]) -> tuple[Exchange, ...]:
+    lengths = row.get("turn.length") or [0]
+    count = len(lengths)
+    texts = (row.get("turn.action") if count > 1 else None) or [row["text"]]
+    nothing = [None] * count
+    answers, rewards, valid, agents = (
+        row.get(f"turn.{name}") or nothing for name in ("observation", "reward", "valid", "agent")
+    )
+    found, last = [], count if row.get("failure") else None  # the turn in which the world failed is not to blame
+    for number, (text, answer, reward, known, agent, credit) in enumerate(
+        zip(texts, answers, rewards, valid, agents, _credits(row, lengths), strict=True), 1
+    ):
+        notes = ["not a valid action"] if known is False and number != last else []
+        notes += [f"reward {reward:g}"] if reward and count > 1 else []
+        notes += [credit] if credit else []
+        found.append(Exchange(text, answer or "", tuple(notes), agent or ""))
+    return tuple(found)
+
+
+def _credits(row: Mapping[str, Any], lengths: Sequence[int]) -> list[str]:
+    """Each turn's mean advantage over its tokens that are trained; empty where there is none."""
+    advantage, count = row.get("token.advantage"), sum(lengths)
+    if advantage is None or row.get("purpose") not in TRAINS:
+        return [""] * len(lengths)
+    trained = [True] * count
+    for name, kept in row.items():
+        level = next((k for k in KEEP if name == k or name.startswith(f"{k}.")), None)
+        if level is not None:
+            spread = {"keep": [kept] * count, "token.keep": kept}
+            if level == "turn.keep":
+                spread[level] = [mark for mark, n in zip(kept, lengths, strict=True) for _ in range(n)]
+            trained = [a and bool(b) for a, b in zip(trained, spread[level], strict=True)]
+    told = []
+    for end, length in zip(accumulate(lengths), lengths, strict=True):
+        own = [advantage[i] for i in range(end - length, end) if trained[i]]
+        told.append(f"credit {sum(own) / len(own):+.2f}" if own else "not trained" if length else "")
+    return told
+
+
+def told(talk: Conversation) -> str:
+    """The conversation as plain text."""
+    lines = [f"{talk.task}: {' · '.join((talk.verdict, *talk.summary))}", _shifted(talk.prompt)]
+    for number, turn in enumerate(talk.exchanges, 1):
+        who = f"{turn.agent}, turn {number}" if turn.agent else f"turn {number}"
+        lines += [" · ".join((who, *turn.notes)), _shifted(turn.text, "> ")]
+        lines += [_shifted(turn.answer)] if turn.answer else []
+    return _plain("\n".join(lines))
+
+
+def _shifted(text: str, mark: str = "  ") -> str:
+    return "\n".join(mark + line for line in text.split("\n"))
+
+
+def _plain(text: str) -> str:
+    """Without characters that would move a terminal's cursor or colour it."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def page(talk: Conversation) -> str:
+    """The conversation as a piece of HTML; of a long one the middle is folded."""
+    mark = f'<span class="{"yes" if talk.verdict == "right" else "no"}">{talk.verdict}</span>'
+    turns = [_turn(turn, number, len(talk.exchanges)) for number, turn in enumerate(talk.exchanges, 1)]
+    if len(turns) > WHOLE:
+        middle = "".join(turns[EDGE:-EDGE])
+        more = f"<details><summary>turns {EDGE + 1} to {len(turns) - EDGE}</summary>{middle}</details>"
+        turns = [*turns[:EDGE], more, *turns[-EDGE:]]
+    summary = "".join(f" · {html.escape(text)}" for text in talk.summary)
+    return (
+        f'<div class="rollout">{mark}{summary}<pre class="world">{html.escape(talk.prompt)}</pre>{"".join(turns)}</div>'
+    )
+
+
+def _turn(turn: Exchange, number: int, count: int) -> str:
+    heading = [f"turn {number}"] if count > 1 else []
+    heading += [*([turn.agent] if turn.agent else []), *turn.notes]
+    said = f'<div class="turn">{html.escape(" · ".join(heading))}</div>' if heading else ""
+    said += f'<pre class="wrote">{html.escape(turn.text)}</pre>'
+    return said + (f'<pre class="world">{html.escape(turn.answer)}</pre>' if turn.answer else "")

@@ -1,0 +1,79 @@
+"""How episodes went: what they came to, and what went wrong in them, in words."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from podium.report.conversation import conversation, page, read
+from podium.store.run import RunDirectory
+
+__all__ = ["section", "troubles"]
+
+# What is said of episodes of several turns, where a run measures it.
+SHARES = {
+    "invalid": "of the actions were not valid",
+    "stop.turns": "of the episodes ended by the limit of turns",
+    "stop.context": "ended by a full context",
+}
+SHOWN = 2  # rollouts in which the world failed
+
+
+def troubles(line: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What went wrong in an iteration, by its reason, in a sentence each."""
+    found, rollouts = [], line.get("rollouts", 0)
+    if line.get("eval.failure"):
+        share = 100 * line["eval.failed"]
+        note = f"The world failed in {share:.0f} % of the held-out rollouts: {line['eval.failure']}."
+        found.append((line["eval.failure"], note))
+    if line.get("failure"):
+        note = f"The world failed in {line['failures']:.0f} of {rollouts:.0f} rollouts: {line['failure']}."
+        found.append((line["failure"], note))
+    if line.get("contradictions"):
+        count = line["contradictions"]
+        note = f"{count:.0f} of {rollouts:.0f} rollouts are right and earned nothing: verdict and rewards disagree."
+        found.append(("contradictions", note))
+    if line.get("idle"):
+        found.append(("idle", f"An agent never acted in {100 * line['idle']:.0f} % of the rollouts."))
+    return found
+
+
+def section(directory: RunDirectory, metrics: Sequence[Mapping[str, Any]]) -> str:
+    """A report's section on episodes; empty where every rollout is one answer and nothing went wrong."""
+    sampled = [line for line in metrics if "rollouts" in line]
+    last = next((line for line in reversed(sampled) if "turns" in line), None)
+    wrong = "".join(f"<li>{html.escape(note)}</li>" for _, note in troubles(_whole(metrics)))
+    if last is None and not wrong:
+        return ""
+    said = []
+    if last is not None:
+        shares = [f"{100 * last[name]:.0f} % {what}" for name, what in SHARES.items() if name in last]
+        said = [f"<p>In the last iteration: {last['turns']:.1f} turns on average; {', '.join(shares)}.</p>"]
+    failed = next((line for line in reversed(sampled) if line.get("failures")), None)
+    return "".join(
+        ["<h2>How episodes went</h2>", *said, f"<ul>{wrong}</ul>" if wrong else "", _failed(directory, failed)]
+    )
+
+
+def _whole(metrics: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The troubles of all iterations as those of one."""
+    totals: dict[str, Any] = {
+        name: sum(line.get(name, 0) for line in metrics) for name in ("rollouts", "failures", "contradictions")
+    }
+    counted = [line for line in metrics if "idle" in line]
+    if counted:
+        totals["idle"] = sum(line["idle"] * line["rollouts"] for line in counted) / totals["rollouts"]
+    for reason in ("failure", "eval.failure"):
+        totals[reason] = next((line[reason] for line in metrics if reason in line), "")
+    totals["eval.failed"] = max((line.get("eval.failed", 0.0) for line in metrics), default=0.0)
+    return totals
+
+
+def _failed(directory: RunDirectory, line: Mapping[str, Any] | None) -> str:
+    """Rollouts of the last iteration in which the world failed."""
+    file = directory.rollouts(line["iteration"]) if line is not None else None
+    if file is None or not file.is_file():
+        return ""
+    rows = [row for row in read(file) if row.get("failure")][:SHOWN]
+    return "".join(page(conversation(row)) for row in rows)

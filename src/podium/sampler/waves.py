@@ -1,0 +1,102 @@
+"""Rows of any Hugging Face model through its own forward pass: they leave at any time, and join when none is left."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from podium.core.errors import PodiumError
+from podium.policy.plain import padded
+from podium.policy.policy import Policy
+from podium.sampler.engine import Prompt, Stats
+
+__all__ = ["Waves"]
+
+Ids = tuple[int, ...]
+
+
+class Waves:
+    """Rows of a Hugging Face cache, padded on the left."""
+
+    ahead = 4096
+    patience = 0
+
+    def __init__(self, policy: Policy, stats: Stats) -> None:
+        self.policy, self.stats = policy, stats
+        self.model: Any = policy.model
+        self.positions = "position_ids" in inspect.signature(self.model.forward).parameters
+        self._prompts: list[Prompt] = []
+        self._cache: Any = None
+        self._mask = torch.zeros(0)
+        self.open = True
+
+    def room(self, rows: int, contexts: int, prompt: int, written: int) -> bool:
+        return True
+
+    def reserve(self, rows: int, contexts: int, prompt: int, written: int, busy: bool) -> None:
+        pass
+
+    def resume(self, rows: Sequence[int], texts: Sequence[Ids], limits: Sequence[int]) -> list[int]:
+        return []
+
+    def prepare(self, texts: Sequence[Ids], later: int) -> list[Prompt]:
+        return [Prompt(text) for text in texts]
+
+    def admit(self, rows: Sequence[int], prompts: Sequence[Prompt]) -> None:
+        self._prompts, self.open = list(prompts), False
+
+    def bucket(self, rows: int) -> int:
+        return rows
+
+    def move(self, source: Sequence[int], target: Sequence[int], left: int) -> None:
+        index = torch.arange(self._mask.shape[0], device=self.policy.device)
+        index[list(target)] = index[list(source)]
+        self._select(index[:left])
+        self.open = left == 0
+
+    def _select(self, index: Tensor) -> None:
+        self._mask = self._mask.index_select(0, index)
+        self._cache.batch_select_indices(index)
+
+    def step(self, ids: Tensor, position: Tensor, length: int) -> Tensor:
+        if self._prompts:
+            return self._begin()
+        self._mask = torch.cat([self._mask, torch.ones_like(self._mask[:, :1])], 1)
+        return self._forward(ids[:, None], position[:, None])
+
+    def _begin(self) -> Tensor:
+        """Encode the contexts of a wave, each once, and give every completion its own row."""
+        distinct = {p.text: n for n, p in enumerate({p.text: p for p in self._prompts}.values())}
+        ids, self._mask = padded(list(distinct), self.policy.device, left=True)
+        self.stats.encoded += int(self._mask.sum())
+        position = (self._mask.cumsum(1) - 1).clamp(min=0)
+        self._cache = None
+        logits = self._forward(ids, position)
+        index = torch.tensor([distinct[p.text] for p in self._prompts], device=self.policy.device)
+        self._prompts = []
+        self._select(index)
+        return logits.index_select(0, index)
+
+    def _forward(self, ids: Tensor, position: Tensor) -> Tensor:
+        places = {"position_ids": position} if self.positions else {}
+        out = self.model(
+            input_ids=ids, attention_mask=self._mask, past_key_values=self._cache, use_cache=True, **places
+        )
+        self._cache = getattr(out, "past_key_values", None)
+        if self._cache is None:
+            raise PodiumError(f"{self.policy.name} keeps no keys and values between tokens: it cannot be sampled from.")
+        logits: Tensor = out.logits[:, -1]
+        return logits
+
+    def remember(self, row: int, ids: Ids) -> None:
+        pass
+
+    def leave(self, rows: Sequence[int]) -> None:
+        pass
+
+    def renew(self) -> None:
+        pass

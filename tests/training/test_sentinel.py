@@ -1,0 +1,86 @@
+"""The sentinel: sampler and trainer agree on what was sampled, or the run stops."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import pytest
+import torch
+
+import podium
+from podium import PodiumError
+from podium.policy import Policy
+from podium.sampler.local import LocalSampler
+from podium.training.loop import iterate
+from podium.training.run import Run
+from tests.training.test_session import small
+
+
+def stale(run: Run) -> None:
+    """Let the sampler go on with weights that the trainer has left."""
+    run.driver.samplers["policy"] = LocalSampler(run.policy.frozen_copy())
+    with torch.no_grad():
+        for parameter in run.policy.parameters():
+            parameter.add_(0.05 * torch.randn_like(parameter))
+    run.policy.bump()
+
+
+def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of rollouts in each of the trainer's passes."""
+    found: list[int] = []
+    signals = Policy.signals
+
+    def counted(self: Policy, batch: Any, *args: Any, **settings: Any) -> Any:
+        found.append(len(batch))
+        return signals(self, batch, *args, **settings)
+
+    monkeypatch.setattr(Policy, "signals", counted)
+    return found
+
+
+def test_it_looks_at_the_numbers_of_the_first_update_and_costs_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    method = podium.methods.get("grpo", n=4, kl=0.0)
+    run, found = Run.make(small(method, world="sums", level=3)), passes(monkeypatch)
+    _, line = iterate(run)
+    assert len(found) == 1
+    assert 0 < line["sampler_gap"] < 1e-5
+
+
+def test_weights_that_did_not_reach_the_sampler_stop_the_run_before_the_update() -> None:
+    run = Run.make(small("grpo", world="sums", level=3))
+    iterate(run)
+    stale(run)
+    before = [p.detach().clone() for p in run.policy.parameters()]
+    with pytest.raises(PodiumError, match=r"Sampler and trainer disagree.*at iteration 1"):
+        iterate(run)
+    assert all(torch.equal(a, b) for a, b in zip(before, run.policy.parameters(), strict=True))
+
+
+def test_later_updates_of_a_batch_are_not_held_against_the_sampler() -> None:
+    method = podium.methods.get("grpo", n=4, kl=0.0).set("updates.epochs", 4)
+    _, line = iterate(Run.make(small(method, world="sums", level=3, lr=1e-2)))
+    assert line["updates"] == 4
+    assert line["sampler_gap"] < 1e-5
+
+
+def test_where_the_objective_reads_no_log_probabilities_a_few_rollouts_are_scored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    method = podium.methods.get("one-shot-rlvr@entropy-only")
+    run, found = Run.make(small(method)), passes(monkeypatch)
+    _, line = iterate(run)
+    assert found[0] == 4
+    assert line["sampler_gap"] < 1e-5
+    stale(run)
+    with pytest.raises(PodiumError, match="Sampler and trainer disagree"):
+        iterate(run)
+
+
+def test_the_garbage_collector_is_spared_what_stays_until_the_run_is_closed() -> None:
+    run = Run.make(small("grpo"))
+    assert gc.get_freeze_count() == 0
+    iterate(run)
+    assert gc.get_freeze_count() > 10_000
+    run.close()
+    assert gc.get_freeze_count() == 0
