@@ -323,8 +323,8 @@ def rollouts(policy: Policy, log: dict[str, Any], name: str, folder: Path) -> li
     ]
 
 
-def generate(policy: Policy, tokens: int = 32) -> float:
-    """Tokens a second of `model.generate`."""
+def generate(policy: Policy, tokens: int = ANSWER) -> float:
+    """Tokens a second of `model.generate`, on the same work."""
     model: Any = policy.model
     texts = [p for p in prompts(policy, ROWS // GROUP) for _ in range(GROUP)]
     ids = torch.tensor(texts, device=DEVICE)

@@ -49,9 +49,9 @@ class Variant:
 
 
 VARIANTS = {
-    "grpo": Variant("grpo", {"kl": 0.0}, n=16, lr=2e-5),  # rewards alone
-    "hpt": Variant("hpt", {"gate": 2}, n=8, tasks=128, lr=1e-4),  # imitates a solution where at most 2 of 8 are right
-    "hpt-fast": Variant("hpt", {"gate": 2}, n=8, tasks=128, lr=2e-4),
+    "grpo": Variant("grpo", {"kl": 0.0}, n=16, lr=1e-5),  # rewards alone
+    "hpt": Variant("hpt", {"gate": 2}, n=8, tasks=128, lr=3e-5),  # imitates a solution where at most 2 of 8 are right
+    "hpt-fast": Variant("hpt", {"gate": 2}, n=8, tasks=128, lr=1e-4),
 }
 
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from podium.policy import native as kernels
 from podium.policy.decoder import Decoder
 from podium.policy.native import library, ops
 from podium.policy.native.step import NativeCache, NativeStep, usable
@@ -175,3 +176,13 @@ def test_sampling_without_the_kernels_is_the_same_but_for_rounding(request: pyte
         assert [c.ids for c in one] == [c.ids for c in other]
         for a, b in zip(one, other, strict=True):
             assert a.logp == pytest.approx(b.logp, abs=1e-5)
+
+
+def test_kernels_built_from_other_sources_are_left_alone_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    grown = kernels._structure("Gate", "x y another", "rows width threads")
+    monkeypatch.setitem(kernels.KERNELS, "gate", grown)
+    with pytest.warns(UserWarning, match="was built from other sources"):
+        assert kernels.library.__wrapped__() is None
+    monkeypatch.setitem(kernels.KERNELS, "a_new_one", grown)
+    with pytest.warns(UserWarning, match="Build it again"):
+        assert kernels.library.__wrapped__() is None

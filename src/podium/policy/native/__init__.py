@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import warnings
 from functools import cache
 from pathlib import Path
 
@@ -76,11 +77,27 @@ def library() -> ctypes.CDLL | None:
             found = ctypes.CDLL(str(path))
         except OSError:  # built for another system
             continue
+        if not _fits(found):
+            warnings.warn(
+                f"{path.name} was built from other sources: sampling and training on a CPU go on without it, more "
+                "slowly. Build it again: make, or pip install -e .",
+                stacklevel=2,
+            )
+            continue
         for name, kind in KERNELS.items():
             function = found[f"podium_{name}"]
             function.argtypes, function.restype = [ctypes.POINTER(kind)], None
         return found
     return None
+
+
+def _fits(found: ctypes.CDLL) -> bool:
+    """Whether the arguments have the size that they have here."""
+    try:
+        sizes = {name: ctypes.c_int64.in_dll(found, f"podium_{name}_bytes").value for name in KERNELS}
+    except ValueError:  # it has other functions
+        return False
+    return all(sizes[name] == ctypes.sizeof(kind) for name, kind in KERNELS.items())
 
 
 def place(x: Tensor) -> int:

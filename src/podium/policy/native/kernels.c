@@ -111,6 +111,7 @@ typedef struct { /* log-probability of a token in each row; on the way back the 
 #undef NAME
 #pragma GCC pop_options
 #define EXPORT(name, Type)                                                                             \
+    const int64_t podium_##name##_bytes = sizeof(Type);                                                \
     void podium_##name(const Type *t) {                                                                \
         if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")) name##_avx512(t); \
         else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) name##_avx2(t);      \
@@ -118,6 +119,7 @@ typedef struct { /* log-probability of a token in each row; on the way back the 
     }
 #else
 #define EXPORT(name, Type) \
+    const int64_t podium_##name##_bytes = sizeof(Type);                                                \
     void podium_##name(const Type *t) { name(t); }
 #endif
 
