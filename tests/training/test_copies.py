@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from podium import PodiumError, methods
 from podium.policy import Policy
 from podium.training.config import Optimizer
+from podium.training.sentinel import Sentinel
 from podium.training.trainer import Learner
 from tests.policy import tiny
 
@@ -44,3 +46,16 @@ def test_an_update_is_seen_by_the_next_pass(monkeypatch: pytest.MonkeyPatch, fus
         assert torch.equal(held, decoder.layers[0].down.weight.detach().bfloat16())
         assert not torch.equal(held, old)
         before, old = after, held.clone()
+
+
+def test_copies_that_lag_behind_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = learner(monkeypatch, fused=True)
+    policy, watch = made.policy, Sentinel(methods.get("grpo"), 7, 1e-3)
+    watch.look(policy)
+    for parameter in policy.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    made.optimizer.step()  # and nobody says so
+    with pytest.raises(PodiumError, match=r"copies of weights that have been trained since \(iteration 7\)"):
+        watch.look(policy)
+    policy.bump()
+    watch.look(policy)

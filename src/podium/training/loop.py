@@ -44,6 +44,7 @@ def iterate(run: Run) -> tuple[Batch, Mapping[str, Any]]:
     trained = run.trainer.provide(batch if again is None else again, _before_updates(method, live))
     begun = time.monotonic()
     watch = Sentinel(method, run.iteration, run.config.gap_allowed)
+    watch.look(run.policy)
     if all(signal.column != NOW.column for signal in now_signals([*method.objective, *live])):
         _score(run, watch, batch)
     for number, update in enumerate(plan(trained, run.trainer.current)):

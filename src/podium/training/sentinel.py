@@ -9,6 +9,7 @@ from podium.core.batch import Batch, Origin, Purpose
 from podium.core.errors import PodiumError
 from podium.core.method import Method
 from podium.core.signal import Signal
+from podium.policy import Policy
 
 __all__ = ["Sentinel"]
 
@@ -24,6 +25,15 @@ class Sentinel:
         # Truncated or warmed, the distribution sampled from differs from the trainer's by design.
         self.blind = cut or getattr(method.rollout, "warmth", None) is not None
         self.total, self.count = 0.0, 0
+
+    def look(self, policy: Policy) -> None:
+        """See that what was sampled with, and is about to be computed with, are the weights that are trained."""
+        weights = None if policy.decoder is None else policy.decoder.weights
+        if weights is not None and not weights.current():
+            raise PodiumError(
+                f"{policy.name or 'The model'} is computed with copies of weights that have been trained since "
+                f"(iteration {self.iteration}): whoever writes to the weights must call bump()."
+            )
 
     @property
     def gap(self) -> float:
