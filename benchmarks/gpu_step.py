@@ -113,7 +113,7 @@ def podium_side(path: str, steps: int, small: bool) -> dict[str, Any]:
     return {"seconds": times[WARM + 1 :], "length": lines[-1]["tokens"] / (prompts * copies), **report}
 
 
-METHODS = ("grpo", "dr-grpo", "gspo", "cispo", "opo", "luspo")
+METHODS = ("grpo", "dr-grpo", "gspo", "cispo", "opo", "luspo", "adora", "etr", "a-grae", "gpg", "hicra", "lite-ppo")
 
 
 def methods_side(path: str, steps: int, small: bool) -> dict[str, Any]:
