@@ -165,56 +165,12 @@ def _host_profile(work: Callable[[], Any]) -> str:
 
 
 def trl_side(path: str, steps: int, small: bool) -> dict[str, Any]:
-    from datasets import Dataset
-    from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
-    from trl import GRPOConfig, GRPOTrainer
+    import trl_steps
 
     prompts, copies, limit, _ = sizes(small)
-    times: list[float] = []
-    lengths: list[int] = []
-    gpu = torch.cuda.is_available()
-
-    class Clock(TrainerCallback):
-        def on_step_begin(self, *_: Any, **__: Any) -> None:
-            _synchronise()
-            self.begun = time.perf_counter()
-
-        def on_step_end(self, *_: Any, **__: Any) -> None:
-            _synchronise()
-            times.append(time.perf_counter() - self.begun)
-
-    def reward(completions: list[Any], completion_ids: list[Any], **_: Any) -> list[float]:
-        lengths.extend(len(ids) for ids in completion_ids)
-        return [score(c[0]["content"]) for c in completions]
-
-    rows = [{"prompt": [{"role": "user", "content": content(i)}]} for i in range(prompts * (WARM + steps))]
-    config = GRPOConfig(
-        output_dir=tempfile.mkdtemp(),
-        use_cpu=not gpu,
-        bf16=gpu,
-        per_device_train_batch_size=prompts * copies,
-        num_generations=copies,
-        max_completion_length=limit,
-        max_steps=WARM + steps,
-        learning_rate=1e-6,
-        beta=0.0,
-        temperature=1.0,
-        gradient_checkpointing=False,
-        report_to=[],
-        logging_steps=10_000,
-        save_strategy="no",
-        disable_tqdm=True,
-    )
-    trainer = GRPOTrainer(
-        model=AutoModelForCausalLM.from_pretrained(path),
-        reward_funcs=reward,
-        args=config,
-        train_dataset=Dataset.from_list(rows),
-        processing_class=AutoTokenizer.from_pretrained(path),
-        callbacks=[Clock()],
-    )
-    trainer.train()
-    return {"seconds": times[WARM:], "length": sum(lengths) / max(len(lengths), 1), "memory": _memory()}
+    texts = [content(i) for i in range(prompts * (WARM + steps))]
+    found = trl_steps.steps(path, texts, score, groups=prompts, copies=copies, limit=limit, warm=WARM, lr=1e-6)
+    return {**found, "memory": _memory()}
 
 
 def plain_side(path: str, steps: int, small: bool) -> dict[str, Any]:

@@ -45,58 +45,14 @@ def podium_side(steps: int) -> dict[str, Any]:
     return {"seconds": times[WARM:], "length": tokens / (PROMPTS * COPIES * (WARM + steps))}
 
 
-def trl_side(steps: int) -> dict[str, Any]:
-    import tempfile
+def trl_side() -> dict[str, Any]:
+    from trl_steps import steps
 
-    from datasets import Dataset
-    from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
-    from trl import GRPOConfig, GRPOTrainer
+    def score(text: str) -> float:
+        return float("answer" in text) * 0.5 + 0.01 * len(text)
 
-    times: list[float] = []
-    lengths: list[int] = []
-
-    class Clock(TrainerCallback):
-        def on_step_begin(self, *_: Any, **__: Any) -> None:
-            self.begun = time.perf_counter()
-
-        def on_step_end(self, *_: Any, **__: Any) -> None:
-            times.append(time.perf_counter() - self.begun)
-
-    def reward(completions: list[Any], completion_ids: list[Any], **_: Any) -> list[float]:
-        lengths.extend(len(ids) for ids in completion_ids)
-        return [float("answer" in c[0]["content"]) * 0.5 + 0.01 * len(c[0]["content"]) for c in completions]
-
-    rows = [{"prompt": [{"role": "user", "content": p}]} for p in json.loads(sys.stdin.read())]
-    config = GRPOConfig(
-        output_dir=tempfile.mkdtemp(),
-        use_cpu=True,
-        bf16=False,
-        per_device_train_batch_size=PROMPTS * COPIES,
-        num_generations=COPIES,
-        max_completion_length=LIMIT,
-        max_steps=WARM + steps,
-        learning_rate=1e-5,
-        beta=0.0,
-        temperature=1.0,
-        gradient_checkpointing=False,
-        report_to=[],
-        logging_steps=10_000,
-        save_strategy="no",
-        disable_tqdm=True,
-        dataloader_num_workers=0,
-    )
-    tokenizer = AutoTokenizer.from_pretrained(MODEL)
-    model = AutoModelForCausalLM.from_pretrained(MODEL)
-    trainer = GRPOTrainer(
-        model=model,
-        reward_funcs=reward,
-        args=config,
-        train_dataset=Dataset.from_list(rows),
-        processing_class=tokenizer,
-        callbacks=[Clock()],
-    )
-    trainer.train()
-    return {"seconds": times[WARM:], "length": sum(lengths) / max(len(lengths), 1)}
+    given = json.loads(sys.stdin.read())
+    return steps(MODEL, given, score, groups=PROMPTS, copies=COPIES, limit=LIMIT, warm=WARM, lr=1e-5)
 
 
 def side(python: str, name: str, steps: int, text: str) -> dict[str, Any]:
@@ -115,8 +71,7 @@ def main() -> None:
     parser.add_argument("--side", choices=["podium", "trl"], help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.side:
-        work = podium_side if arguments.side == "podium" else trl_side
-        print(json.dumps(work(arguments.steps)))
+        print(json.dumps(podium_side(arguments.steps) if arguments.side == "podium" else trl_side()))
         return
     if not Path(arguments.trl).exists():
         raise SystemExit(f"There is no {arguments.trl}: run `make parity`, or name a Python that has trl with --trl.")
