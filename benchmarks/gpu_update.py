@@ -182,19 +182,11 @@ def _kernels() -> list[str]:
     scale = ops.normed(x, weight, 1e-5, torch.float32)[1]
     total, entropy, _ = ops.head_read(logits, ids, 0.7)
     slopes = draw(300), draw(300)
-    places = torch.randperm(1000, device=DEVICE)[:400].sort().values
 
     def turned() -> Tensor:
         y = low.clone().view(1000, 14, 64)
         ops.turn(y, angle.cos(), angle.sin(), position, 11)
         return y
-
-    parts = draw(1000, 14, 64), draw(14, 1000), draw(400, 14, 64), draw(14, 400)
-
-    def joined() -> tuple[Tensor, Tensor]:
-        out, sums = parts[0].clone(), parts[1].clone()
-        ops.join(out, sums, *parts[2:], places)
-        return out, sums
 
     runs: dict[str, Callable[[], Any]] = {
         "normed": lambda: ops.normed(x, weight, 1e-5, torch.bfloat16),
@@ -202,7 +194,6 @@ def _kernels() -> list[str]:
         "gated": lambda: ops.gated(g),
         "gate_back": lambda: ops.gate_back(low[:, :448].contiguous(), low),
         "turn": turned,
-        "join": joined,
         "head_read": lambda: ops.head_read(logits, ids, 0.7),
         "head_back": lambda: ops.head_back(logits, ids, 0.7, total, entropy, *slopes, torch.float32),
         "product": lambda: ops.product(low, low.t()),

@@ -153,19 +153,6 @@ def test_the_products_of_the_forward_pass(monkeypatch: pytest.MonkeyPatch, width
 
 
 @KERNELS
-def test_the_joining_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    places = torch.tensor([1, 2, 5, 7]).to(PLACE)
-
-    def run() -> tuple[Tensor, Tensor]:
-        out, total = draw(9, 3, 24, dtype=torch.float32).to(PLACE), draw(3, 9, dtype=torch.float32, seed=1).to(PLACE)
-        part, own = draw(4, 3, 24, dtype=torch.float32, seed=2), draw(3, 4, dtype=torch.float32, seed=3)
-        ops.join(out, total, part.to(PLACE), own.to(PLACE), places)
-        return out, total
-
-    near(both(monkeypatch, run))
-
-
-@KERNELS
 @pytest.mark.parametrize("width", [500, 9001])
 def test_the_heads_kernels(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     logits = (3 * draw(6, width, dtype=torch.float32)).to(PLACE)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from podium.policy.cuda import arithmetic as same
 
-__all__ = ["gate_back", "gated", "head_back", "head_read", "join", "norm_back", "normed", "turn"]
+__all__ = ["gate_back", "gated", "head_back", "head_read", "norm_back", "normed", "turn"]
 
 COLUMNS = 4096  # of the vocabulary that a program of the head holds at a time
 PROGRAMS = 1024  # among which the rows of a norm's backward pass are shared out
@@ -105,27 +105,6 @@ def _turn(
 
 
 @triton.jit
-def _join(
-    out, total, part, own, places, nodes, queries,
-    HEADS: tl.constexpr, SIZE: tl.constexpr, ROOM: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    row = tl.program_id(0).to(tl.int64)
-    node = tl.load(places + row)
-    head, column = tl.arange(0, ROOM), tl.arange(0, BLOCK)
-    inside = (head < HEADS)[:, None] & (column < SIZE)[None, :]
-    a = tl.load(total + head * nodes + node, mask=head < HEADS, other=0.0)
-    b = tl.load(own + head * queries + row, mask=head < HEADS, other=0.0)
-    top = tl.maximum(a, b)
-    both = top + tl.log(tl.exp(a - top) + tl.exp(b - top))
-    at = head[:, None] * SIZE + column[None, :]
-    first = tl.load(out + node * HEADS * SIZE + at, mask=inside, other=0.0).to(tl.float32)
-    second = tl.load(part + row * HEADS * SIZE + at, mask=inside, other=0.0).to(tl.float32)
-    mixed = first * tl.exp(a - both)[:, None] + second * tl.exp(b - both)[:, None]
-    tl.store(out + node * HEADS * SIZE + at, mixed.to(out.dtype.element_ty), mask=inside)
-    tl.store(total + head * nodes + node, both, mask=head < HEADS)
-
-
-@triton.jit
 def _head_read(logits, ids, total, entropy, chosen, width, sharpness, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     line = logits + row * width
@@ -199,13 +178,6 @@ def turn(x: Tensor, cos: Tensor, sin: Tensor, position: Tensor, heads: int, sign
     half = cos.shape[1]
     room, block = triton.next_power_of_2(heads), triton.next_power_of_2(half)
     _turn[(x.shape[0],)](x, cos, sin, position, x.stride(0), sign, HEADS=heads, HALF=half, ROOM=room, BLOCK=block)
-
-
-def join(out: Tensor, total: Tensor, part: Tensor, own: Tensor, places: Tensor) -> None:
-    nodes, heads, size = out.shape
-    room, block = triton.next_power_of_2(heads), triton.next_power_of_2(size)
-    shape = {"HEADS": heads, "SIZE": size, "ROOM": room, "BLOCK": block}
-    _join[(len(places),)](out, total, part, own, places, nodes, len(places), **shape)
 
 
 def head_read(logits: Tensor, ids: Tensor, sharpness: float, total: Tensor, entropy: Tensor, chosen: Tensor) -> None:

@@ -165,10 +165,6 @@ def turn(x: Tensor, cos: Tensor, sin: Tensor, position: Tensor, heads: int, back
 
 def join(out: Tensor, total: Tensor, part: Tensor, own: Tensor, places: Tensor) -> None:
     """Join an attention's output [N, heads, size] and log-sum [heads, N] at some places with those of other keys."""
-    kernels = kernels_for(out)
-    if kernels is not None:
-        kernels.join(out, total, part, own, places)
-        return
     before = total[:, places]
     both = torch.logaddexp(before, own)
     first, second = ((t - both).exp().t()[:, :, None] for t in (before, own))
