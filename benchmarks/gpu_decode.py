@@ -118,13 +118,13 @@ def floor(policy: Policy, rows: int, context: int) -> float:
 class Bench:
     """One model's step at ROWS rows in the middle of their answers."""
 
-    def __init__(self, name: str, rows: int = ROWS, context: int = PROMPT + ANSWER // 2) -> None:
+    def __init__(self, name: str, rows: int = ROWS, context: int = PROMPT + ANSWER // 2, written: int = ANSWER) -> None:
         from podium.policy.cuda import decode_launch
 
         self.name, self.rows, self.launch = name, rows, decode_launch
         self.policy = build(name)
         self.d: Any = self.policy.decoder
-        self.cache = decode.PagedCache(self.d, rows, rows // GROUP, PROMPT, ANSWER)
+        self.cache = decode.PagedCache(self.d, rows, rows // GROUP, PROMPT, written)
         self.position = torch.full((self.cache.table.shape[0],), context - 1, device=DEVICE)
         self.token = torch.randint(0, 1000, self.position.shape, device=DEVICE)
         # Every group's rows name the same pages for their prompt, and their own for the rest.
@@ -135,6 +135,18 @@ class Bench:
         self.cache.table[:rows] = torch.cat([first, second.clamp(max=self.cache.count - 1)], 1).int()
         self.cache.pool.normal_()
         self.step = decode.PagedStep(self.d, self.cache, rows, self.cache.step_length(context))
+
+    @classmethod
+    def unequal(cls, name: str) -> Bench:
+        """Rows that are as far as those of lengths that differ (geometric, mean 256, at most 2,048) are on average."""
+        made = cls(name, written=2048)
+        made.name = f"{name}, unequal lengths,"
+        generator = torch.Generator().manual_seed(0)
+        written = torch.empty(made.rows).geometric_(1 / 256, generator=generator).clamp(max=2047).long()
+        made.position[: made.rows] = PROMPT + written.to(DEVICE)
+        length = made.cache.step_length(int(made.position.max()) + 1)
+        made.step = decode.PagedStep(made.d, made.cache, made.rows, length)
+        return made
 
     def renew(self) -> None:
         """After other shapes were set."""
@@ -233,7 +245,7 @@ def tune(benches: list[Bench], log: dict[str, Any]) -> list[str]:
 def steps(bench: Bench, log: dict[str, Any]) -> list[str]:
     """A step as a graph, with and without kernels that overlap; what each kind of kernel takes of it."""
     lines, launch = [], bench.launch
-    least = floor(bench.policy, bench.rows, int(bench.position[0]) + 1)
+    least = floor(bench.policy, bench.rows, round(float(bench.position[: bench.rows].float().mean())) + 1)
     for overlap in (True, False) if bench.name == "135M" and bench.rows == ROWS else (True,):
         launch.OVERLAP = overlap
         try:
@@ -400,8 +412,9 @@ def run(options: Any) -> list[str]:
 
         section(beside)
     section(lambda: [agreement(build("0.5B", torch.float16), "0.5B")])
-    large = Bench("135M", rows=1024)
-    section(lambda: steps(large, log))
+    section(lambda: steps(Bench("135M", rows=1024), log))
+    for name in SHAPES:
+        section(lambda n=name: steps(Bench.unequal(n), log))
     for name in SHAPES:  # last: what runs after the profiler is slower
         section(lambda n=name: profile(Bench(n), options.out / f"profile-{n}.txt"))
     shapes = {k: tuple(replace(v).__dict__.values()) for k, v in launch.SHAPES.items()}

@@ -380,7 +380,8 @@ def _role(policy: Policy, role: Role, method: Method, config: Config) -> Policy:
     own = role.source not in ("initial", "policy")
     if own and not terms and policies.has_head(role.source):
         return policies.read_critic(role.source, dtype=config.dtype, device=config.device).frozen_copy()
-    model = policies.load(role.source, device=config.device) if own else policy
+    exact = "float32" if terms else config.dtype
+    model = policies.load(role.source, dtype=exact, device=config.device) if own else policy
     if any(isinstance(need, Signal) and need.name == "value" for term in terms for need in term.needs):
         return policies.critic(model, role.heads)
     if own or (role.source == "policy" and not terms and role.decay is None):
