@@ -51,7 +51,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 # rows, columns, summed numbers, warps, stages, cut: what --tune tries beside the shapes in decode_launch.py
 TRIED: dict[str, list[tuple[int, ...]]] = {
-    "attend": [(16, 0, 0, 4, 3, 0, 0), (16, 0, 0, 2, 2, 0, 0)],
+    "attend": [(16, 0, 0, 4, 3, 0, 0), (16, 0, 0, 2, 4, 0, 0)],
     "project": [(64, 0, 128, 4, 5)],
     "product": [(64, 32, 128, 4, 7), (64, 32, 128, 4, 4)],
     "product, long": [(64, 32, 128, 4, 4, 1024), (64, 64, 128, 4, 3, 1024)],
@@ -162,12 +162,14 @@ class Bench:
         if kernel == "score":
             do.score(n, w.y, s.weights.head, None, w.temperature, w.logits, w.statistics)
             return
+        if kernel == "attend":
+            do.divide(n, self.position, s.parts, s.chunks)
         for pool, layer in zip(self.cache.pool, s.weights.layers, strict=True):
             if kernel == "project":
                 at = (s.rope, self.position, self.cache.table, pool)
                 do.project(n, w.y, layer.qkv, layer.qkv_bias, None, *at, w.q, self.d.eps)
             elif kernel == "attend":
-                do.attend(n, w.q, pool, self.cache.table, self.position, w.attended, s.parts, s.chunks)
+                do.attend(n, w.q, pool, self.cache.table, w.attended, s.parts, s.chunks)
             elif kernel.startswith("gate"):
                 do.gate(n, w.y, layer.gate_up, None, w.inside)
             else:
@@ -314,7 +316,7 @@ def rollouts(policy: Policy, log: dict[str, Any], name: str, folder: Path) -> li
     torch.cuda.synchronize()
 
     def drawn() -> int:
-        return sampler.stats.sampled + sum(sampler._clock - job.begun for job in sampler._jobs if job is not None)
+        return sampler.stats.sampled + sum(sampler._rows.clock - job.begun for job in sampler._rows.active)
 
     start, before = time.perf_counter(), drawn()
     while sampler._queue:

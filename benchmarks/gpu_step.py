@@ -113,41 +113,48 @@ def podium_side(path: str, steps: int, small: bool) -> dict[str, Any]:
     return {"seconds": times[WARM + 1 :], "length": lines[-1]["tokens"] / (prompts * copies), **report}
 
 
-METHODS = ("grpo", "dr-grpo", "gspo", "cispo", "opo", "luspo", "adora", "etr", "a-grae", "gpg", "hicra", "lite-ppo")
+# Those for single answers that score and sample no more tokens than GRPO does where every group has a signal.
+METHODS = (
+    *("grpo", "dr-grpo", "gspo", "cispo", "opo", "luspo", "adora", "etr", "a-grae", "gpg", "hicra", "lite-ppo"),
+    *("real", "drpo", "rover", "invisible-leash", "qwenlong-aepo", "two-stage-negative", "riskpo", "pacs", "bpo"),
+    *("copo", "d3s", "grpo"),
+)
 
 
 def methods_side(path: str, steps: int, small: bool) -> dict[str, Any]:
-    """Whole steps of methods that need no more passes than GRPO, beside GRPO's without its penalty."""
-    from podium import methods
+    """Whole steps of methods beside GRPO's without its penalty: the least time of each, tokens scored and sampled."""
+    from methods import count_scored, sized
+
+    from podium import methods, policy
     from podium.training.loop import iterate
     from podium.training.run import Run
     from podium.training.session import configure
 
-    prompts, copies, limit, _ = sizes(small)
+    prompts, _, limit, _ = sizes(small)
     where = {"device": "cuda", "dtype": "bfloat16"} if torch.cuda.is_available() else {}
     settings = {"model": path, "tasks": prompts, "max_tokens": limit, "lr": 0.0, **where}
-    found: dict[str, Any] = {}
-    for number, name in enumerate(("grpo", *METHODS)):  # the first once more: what is noise
-        method = methods.get(name, n=copies, **({"kl": 0.0} if name == "grpo" else {}))
-        method = method.with_(updates=method.updates.replace(epochs=1, mini_batches=1))
+    loaded = policy.load(path, **where)
+    policy.load = lambda *_, **__: loaded  # type: ignore[assignment]
+    scored, found = count_scored(), dict[str, list[tuple[float, int, float]]]()
+    for name in METHODS:
+        method = methods.get(name, **({"kl": 0.0} if name == "grpo" else {})).each(sized)
         run = Run.make(configure(method, world=f"{__file__}:Digits", **settings))
-        times = []
+        costs = []
         for _ in range(WARM + steps):
+            scored.clear()
             _synchronise()
             begun = time.perf_counter()
-            iterate(run)
+            _, line = iterate(run)
             _synchronise()
-            times.append(time.perf_counter() - begun)
-        found[name if number else "first"] = min(times[WARM:])
+            costs.append((time.perf_counter() - begun, sum(scored), line["tokens"]))
+        found.setdefault(name, []).append(min(costs[WARM:]))
         run.close()
         del run
-    base = found["grpo"]
-    return {
-        "seconds": [base],
-        "length": 0,
-        "memory": 0.0,
-        "beside grpo": {k: round(v / base, 3) for k, v in found.items()},
-    }
+    base = min(found["grpo"])
+    beside = {name: [round(x / y, 2) for x, y in zip(min(cost), base, strict=True)] for name, cost in found.items()}
+    drift = found["grpo"][-1][0] / found["grpo"][0][0]
+    rest = {"memory": 0.0, "time, scored, sampled beside grpo": beside, "grpo at the end and at the start": drift}
+    return {"seconds": [base[0]], "length": 0, **rest}
 
 
 def _host_profile(work: Callable[[], Any]) -> str:

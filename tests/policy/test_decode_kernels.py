@@ -81,6 +81,24 @@ def test_projection_turns_heads_and_fills_pages(dtype: torch.dtype, width: int, 
     close(found[0][:, : ROWS * 7], expected[0][:, : ROWS * 7], dtype)
 
 
+@pytest.mark.parametrize("rows", [1, 20, 37])
+def test_the_list_has_every_chunk_once_long_ones_first(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "CHUNK", 128)
+    chunks = 4
+    position = torch.randint(0, chunks * 128, (rows,), generator=torch.Generator().manual_seed(rows)).to(DEVICE)
+    position[::5] = 255  # rows of the same length, and nothing but whole chunks
+    parts = kernels.parts(rows, 4, 2, 32, chunks, torch.device(DEVICE))
+    parts[-1].fill_(9)  # as an earlier step has left it
+    kernels.divide(rows, position, parts, chunks)
+    lengths = [int(p) + 1 for p in position]
+    expected = [[row, begin, n] for row, n in enumerate(lengths) for begin in range(0, n, 128)]
+    listed = parts[-1].t().tolist()
+    assert sorted(listed[: len(expected)]) == expected
+    keys = [min(128, n - begin) for _, begin, n in listed[: len(expected)]]
+    assert keys == sorted(keys, reverse=True)
+    assert all(n == 0 for _, _, n in listed[len(expected) :])
+
+
 @DTYPES
 @pytest.mark.parametrize(("heads", "kv", "chunks"), [(4, 2, 1), (6, 2, 2), (9, 3, 4)])
 def test_attention_over_pages(
@@ -94,9 +112,13 @@ def test_attention_over_pages(
     position[:4] = torch.tensor([0, 127, chunks * 128 - 1, 64])
     out = make(ROOM, heads * size, dtype=dtype)
     parts = kernels.parts(ROOM, heads, kv, size, chunks, torch.device(DEVICE))
+    plain_parts, expected = plain.parts(ROOM, heads, kv, size, chunks, torch.device(DEVICE)), out.clone()
+    plain.divide(ROWS, position, plain_parts, chunks)
+    plain.attend(ROWS, q, pool, pages, expected, plain_parts, chunks)
     for _ in range(2):  # the counters are as before
-        found, expected = both("attend", [out], q, pool, pages, position, out, parts, chunks)
-        close(found[0][:ROWS], expected[0][:ROWS], dtype)
+        kernels.divide(ROWS, position, parts, chunks)
+        kernels.attend(ROWS, q, pool, pages, out, parts, chunks)
+        close(out[:ROWS], expected[:ROWS], dtype)
 
 
 def test_chunks_do_not_change_the_numbers_of_a_short_row() -> None:
@@ -108,7 +130,8 @@ def test_chunks_do_not_change_the_numbers_of_a_short_row() -> None:
     for chunks in (1, 4):
         parts = kernels.parts(ROOM, 4, 2, size, chunks, torch.device(DEVICE))
         outs.append(make(ROOM, 4 * size))
-        kernels.attend(ROWS, q, pool, pages, position, outs[-1], parts, chunks)  # type: ignore[arg-type]
+        kernels.divide(ROWS, position, parts, chunks)
+        kernels.attend(ROWS, q, pool, pages, outs[-1], parts, chunks)
     assert torch.equal(outs[0][:ROWS], outs[1][:ROWS])
 
 

@@ -128,5 +128,6 @@ def test_attention(draw: Any, dtype: torch.dtype, width: int, inner: int, heads:
         asked[row], position[row] = q[node].flatten(), len(path) - 1
     chunks = 4
     parts = decode_launch.parts(len(last), heads, kv, size, chunks, DEVICE)
-    decode_launch.attend(len(last), asked, pool, pages, position, sampled, parts, chunks)
+    decode_launch.divide(len(last), position, parts, chunks)
+    decode_launch.attend(len(last), asked, pool, pages, sampled, parts, chunks)
     assert torch.equal(sampled[: len(last)].view(-1, heads, size), trained[torch.tensor(last, device=DEVICE)])

@@ -17,7 +17,7 @@ import triton.language as tl
 
 __all__ = ["BLOCK", "CHUNK", "COLUMNS", "LOWEST", "gated", "joined", "norm_scale", "squares", "turned", "weighed"]
 
-BLOCK = 128  # keys
+BLOCK = 64  # keys
 CHUNK = 512  # keys that one program of the sampler works on
 COLUMNS = tl.constexpr(16)  # of a product whose columns are all the same
 LOWEST = tl.constexpr(-1e30)  # below every score, and finite: the peak of no keys at all
@@ -52,20 +52,15 @@ def gated(gate, up):
 def weighed(scores, values, peak, mass, total, scale, PRECISION: tl.constexpr):
     """A block of keys joins an attention: peak of scores, Σ p and Σ p v, for p = 2^(scale · (score − peak)).
 
-    p is the sum of two numbers of the values' precision, so that it is hardly rounded. Σ p is a product with ones, the
-    same in each of its columns: the matrix units add in a fixed order.
+    p is rounded to the values' precision in both sums, so that what a token looks at has weights that add up to 1. Σ p
+    is a product with ones, the same in each of its columns: the matrix units add in a fixed order.
     """
     new = tl.maximum(peak, tl.max(scores, 1))
-    p = tl.exp2(tl.fma(scores, scale, (-new * scale)[:, None]))
+    p = tl.exp2(tl.fma(scores, scale, (-new * scale)[:, None])).to(values.dtype)
     shrink = tl.exp2((peak - new) * scale)[:, None]
     ones = tl.full((scores.shape[1], COLUMNS), 1.0, values.dtype)
-    near = p.to(values.dtype)
-    mass = tl.dot(near, ones, mass * shrink, input_precision=PRECISION)
-    total = tl.dot(near, values, total * shrink, input_precision=PRECISION)
-    if values.dtype != tl.float32:
-        rest = (p - near.to(tl.float32)).to(values.dtype)
-        mass = tl.dot(rest, ones, mass, input_precision=PRECISION)
-        total = tl.dot(rest, values, total, input_precision=PRECISION)
+    mass = tl.dot(p, ones, mass * shrink, input_precision=PRECISION)
+    total = tl.dot(p, values, total * shrink, input_precision=PRECISION)
     return new, mass, total
 
 

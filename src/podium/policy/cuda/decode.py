@@ -94,6 +94,7 @@ class _Layers:
         """Write the keys and values of token[i] at position[i] of the text on the pages table[i]; those of all rows
         before any row looks at them. If not `whole`, stop when they are written."""
         do, n, w, eps = self.kernels, self.rows, self.work, self.decoder.eps
+        do.divide(n, position, self.parts, self.chunks)
         do.embed(n, token, self.weights.embedding, w.x)
         parts, last = w.no_parts, self.weights.layers[-1]
         for pool, layer in zip(self.cache.pool, self.weights.layers, strict=True):
@@ -103,7 +104,7 @@ class _Layers:
             do.project(n, w.y, layer.qkv, layer.qkv_bias, head_norms, *at, w.q, eps)
             if layer is last and not whole:
                 return
-            do.attend(n, w.q, pool, self.table, position, w.attended, self.parts, self.chunks)
+            do.attend(n, w.q, pool, self.table, w.attended, self.parts, self.chunks)
             do.product(n, w.attended, layer.out, layer.out_bias, w.out_parts)
             do.settle(n, w.x, w.out_parts, layer.norm_out, w.y, eps)
             do.gate(n, w.y, layer.gate_up, layer.gate_up_bias, w.inside)

@@ -20,11 +20,15 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from podium.policy.cuda import decode_attention, decode_kernels, sampling_kernels
 from podium.policy.cuda.arithmetic import BLOCK, CHUNK
 
-__all__ = ["attend", "choose", "cut", "embed", "fast_memory", "gate", "parts", "product", "project", "score", "settle"]
+__all__ = [
+    *("attend", "choose", "cut", "divide", "embed", "fast_memory", "gate"),
+    *("parts", "product", "project", "score", "settle"),
+]
 
 ROWS = 256
 VOCABULARY_TILE = 128
 LANES = 16  # the least number of rows that the matrix units take
+OWN = 4  # rows whose chunks a program finds the places of
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ SHAPES = {
     "gate": Shape(64, 32, 128, 4, 3),
     "gate, large": Shape(64, 64, 64, 4, 3, fetch=False),
     "score": Shape(128, VOCABULARY_TILE, 64, 4, 3, fetch=False),
-    "attend": Shape(LANES, 0, 0, 4, 2, fetch=False),
+    "attend": Shape(LANES, 0, 0, 2, 3, fetch=False),
 }
 LARGE = 1 << 21  # weights of a matrix
 LONG = 1536  # numbers of a sum
@@ -165,42 +169,44 @@ def project(
     )
 
 
+def divide(rows: int, position: Tensor, parts: tuple[Tensor, ...], chunks: int) -> None:
+    """List the chunks of keys of rows whose new tokens stand at these positions, for `attend`."""
+    shape = {"ROWS": _power(rows), "OWN": OWN, "CHUNK": CHUNK}
+    decode_attention.divide[(triton.cdiv(rows, OWN),)](position, parts[-1], rows, chunks, **shape)
+
+
 def attend(
-    rows: int,
-    q: Tensor,
-    pool: Tensor,
-    pages: Tensor,
-    position: Tensor,
-    out: Tensor,
-    parts: tuple[Tensor, Tensor, Tensor, Tensor],
-    chunks: int,
+    rows: int, q: Tensor, pool: Tensor, pages: Tensor, out: Tensor, parts: tuple[Tensor, ...], chunks: int
 ) -> None:
-    """Attention of each row's heads over its first position + 1 keys, of which none has more than chunks · CHUNK."""
+    """Attention of each row's heads over its keys, those that `divide` listed: chunks · CHUNK at most."""
     _, count, kv, page, size = pool.shape
-    group = q.shape[1] // size // kv
-    decode_attention.attend[(rows, kv, chunks)](
-        *(q, pool, pages, position, out, *parts, size**-0.5 / math.log(2.0)),
-        *(pages.shape[1], count, kv, group),
+    group, options = q.shape[1] // size // kv, _options(SHAPES["attend"], q)
+    head = size * q.element_size()  # bytes
+    options["num_warps"] *= max(1, head // 128)
+    room = fast_memory(q) - 2 * LANES * (head + 4 * BLOCK)  # beside the queries and their weights
+    options["num_stages"] = max(1, min(options["num_stages"], 1 + room // (2 * BLOCK * head)))
+    decode_attention.attend[(rows * chunks * kv,)](
+        *(q, pool, pages, out, *parts, size**-0.5 / math.log(2.0)),
+        *(pages.shape[1], count, kv, group, chunks),
         LANES=max(LANES, _power(group)),
         SIZE=size,
         PAGE=page,
         BLOCK=BLOCK,
         CHUNK=CHUNK,
         PRECISION=_precision(q),
-        **_options(SHAPES["attend"], q),
+        **options,
     )
 
 
-def parts(
-    rows: int, heads: int, kv: int, size: int, chunks: int, device: torch.device
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """What `attend` needs to put chunks together."""
+def parts(rows: int, heads: int, kv: int, size: int, chunks: int, device: torch.device) -> tuple[Tensor, ...]:
+    """What `attend` needs to put chunks together, and last the list of them."""
     lanes = max(LANES, _power(heads // kv))
     return (
         torch.empty((rows, chunks, heads, size), device=device),
         torch.empty((rows, kv, chunks, lanes), device=device),
         torch.empty((rows, kv, chunks, lanes), device=device),
         torch.zeros((rows, kv), dtype=torch.int32, device=device),
+        torch.zeros((3, rows * chunks), dtype=torch.int32, device=device),
     )
 
 

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-__all__ = ["attend", "choose", "cut", "embed", "gate", "parts", "product", "project", "score", "settle"]
+__all__ = ["attend", "choose", "cut", "divide", "embed", "gate", "parts", "product", "project", "score", "settle"]
 
 ROWS, CHUNK, VOCABULARY_TILE = 256, 512, 128
 
@@ -61,16 +61,14 @@ def project(
         pool[kind][own_page, :, at % page] = parts[1 + kind].to(pool.dtype)
 
 
+def divide(rows: int, position: Tensor, parts: tuple[Tensor, ...], chunks: int) -> None:
+    parts[0][:rows] = position[:rows]
+
+
 def attend(
-    rows: int,
-    q: Tensor,
-    pool: Tensor,
-    pages: Tensor,
-    position: Tensor,
-    out: Tensor,
-    parts: tuple[Tensor, ...],
-    chunks: int,
+    rows: int, q: Tensor, pool: Tensor, pages: Tensor, out: Tensor, parts: tuple[Tensor, ...], chunks: int
 ) -> None:
+    position = parts[0]
     _, _, kv, page, size = pool.shape
     length = int(position[:rows].max()) + 1
     key = torch.arange(length, device=q.device)
@@ -83,7 +81,7 @@ def attend(
 
 
 def parts(rows: int, heads: int, kv: int, size: int, chunks: int, device: torch.device) -> tuple[Tensor, ...]:
-    return ()
+    return (torch.zeros(rows, dtype=torch.long, device=device),)
 
 
 def product(rows: int, y: Tensor, weight: Tensor, bias: Tensor | None, parts: Tensor) -> None:

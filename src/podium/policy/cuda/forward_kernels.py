@@ -121,18 +121,21 @@ def _attend(
         peak = tl.full([ROWS], LOWEST, tl.float32)
         mass = tl.zeros([ROWS], tl.float32)
         sums = tl.zeros([ROWS, ROOM], tl.float32)
+        other = (head // GROUP) * SIZE + at[None, :]
+        node = tl.load(paths + path + column, mask=column < end, other=0)
         for begin in range(0, end, CHUNK):
             its_peak = tl.full([ROWS], LOWEST, tl.float32)
             its_mass = tl.zeros([ROWS, COLUMNS], tl.float32)
             its_sums = tl.zeros([ROWS, ROOM], tl.float32)
             for start in range(begin, tl.minimum(begin + CHUNK, end), BLOCK):
                 key = start + column
-                node = tl.load(paths + path + key, mask=key < end, other=0).to(tl.int64)
-                other = (head // GROUP) * SIZE + at[None, :]
-                keys = tl.load(k + node[:, None] * k_stride + other, mask=real, other=0.0)
+                source = node.to(tl.int64)[:, None]
+                # Where the next keys lie is asked for before these keys are needed.
+                node = tl.load(paths + path + key + BLOCK, mask=key + BLOCK < end, other=0)
+                keys = tl.load(k + source * k_stride + other, mask=real, other=0.0)
                 scores = tl.dot(query, tl.trans(keys), input_precision=PRECISION)
                 scores = tl.where(key[None, :] <= position[:, None], scores, float("-inf"))
-                values = tl.load(v + node[:, None] * v_stride + other, mask=real, other=0.0)
+                values = tl.load(v + source * v_stride + other, mask=real, other=0.0)
                 its_peak, its_mass, its_sums = weighed(scores, values, its_peak, its_mass, its_sums, scale, PRECISION)
             if LONG:
                 peak, mass, sums = joined(peak, mass, sums, its_peak, tl.max(its_mass, 1), its_sums, scale)
@@ -153,13 +156,13 @@ def attend(
     out = torch.empty(queries, heads, size, dtype=q.dtype, device=q.device)
     total = torch.empty(heads, queries, dtype=torch.float32, device=q.device)
     room = max(triton.next_power_of_2(size), 16)
-    rows = 128 if longest[0] > 64 and room <= 64 else 64
+    rows = 16 if q.dtype == torch.float32 else 64  # more in float32 do not fit the registers
     grid = (triton.cdiv(longest[0], rows), heads, len(edges) - 1)
     strides = q.stride(0), k.stride(0), v.stride(0)
     shape = {"HEADS": heads, "GROUP": heads // k.shape[1], "SIZE": size, "ROOM": room}
     _attend[grid](
         q, k, v, out, total, edges, paths, path_edges, *strides, queries, scale / math.log(2.0), **shape,
         PRECISION=_precision(q), ROWS=rows, BLOCK=BLOCK, CHUNK=CHUNK, LONG=longest[1] > CHUNK,
-        num_warps=rows // 16, num_stages=2,
+        num_warps=4, num_stages=2,
     )  # fmt: skip
     return out, total
