@@ -32,7 +32,8 @@ from podium.core import (
     Turn,
 )
 from podium.core.method import Method, Role
-from podium.core.phases import Alternate, Phases, Plateau, Reached
+from podium.core.phases import Alternate, Phases
+from podium.core.until import Plateau, Reached
 
 __version__ = "0.1.0"
 

@@ -11,7 +11,8 @@ import podium
 from podium import Alternate, Clock, Linear, Method, Phases, Plateau, PodiumError, Reached, methods
 from podium.advantage import SuccessTracker
 from podium.core.memory import decode_state, encode_state
-from podium.core.phases import Iterations, Phase
+from podium.core.phases import Phase
+from podium.core.until import Iterations
 from podium.objective import KL
 
 A, B, C = (methods.get(name) for name in ("grpo", "rloo", "dapo"))

@@ -1,13 +1,15 @@
 """The pure core: batch, partitions, signals, parts, methods, schedules, memories."""
 
-from podium.core.batch import Batch, Origin, Purpose, Relation
+from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
+from podium.core.columns import Origin, Purpose
 from podium.core.errors import PodiumError
 from podium.core.memory import Memory, State, Table
 from podium.core.normalize import Normalizer
 from podium.core.part import Advantage, Keep, Metric, Part, Reward, Select, Shape, Strategy, stop_gradient
 from podium.core.partition import Partition
 from podium.core.probe import Probe
+from podium.core.relation import Relation
 from podium.core.schedule import (
     Cosine,
     Exponential,

@@ -11,9 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from podium.core.batch import Batch, Origin
+from podium.core.batch import Batch
+from podium.core.columns import Origin
 from podium.core.errors import PodiumError
-from podium.core.partition import compact
+from podium.core.keys import compact, numbered
 
 __all__ = ["Rollout", "Turn", "from_padded", "from_rewards", "from_rollouts", "to_padded"]
 
@@ -58,17 +59,16 @@ def from_rollouts(rollouts: Iterable[Rollout], *, seed: int = 0, dtype: torch.dt
     rows = list(rollouts)
     if not rows:
         raise PodiumError("The batch is empty: it has no rollouts.")
-    table: dict[Any, int] = {}
-    group = [table.setdefault((r.task, r.group), len(table)) for r in rows]
+    group, instances = numbered((r.task, r.group) for r in rows)
     turns = [turn for r in rows for turn in r.turns]
     columns: dict[str, Any] = {
-        "group.task": [task for task, _ in table],
+        "group.task": [task for task, _ in instances],
         "token.id": _joined([t.ids for t in turns], np.int64),
         "turn.context": [tuple(t.context) for t in turns],
         "turn.train_context": [tuple(t.context if t.train_context is None else t.train_context) for t in turns],
     }
     if any(r.group is not None for r in rows):
-        columns["group.uid"] = list(table)
+        columns["group.uid"] = instances
     if any(t.origin is not None for t in turns):
         columns["token.origin"] = [o for i, t in enumerate(turns) for o in _origins(t, i)]
     columns |= {f"rollout.{k}": v for k, v in _collect([r.columns for r in rows], "rollout", dtype).items()}
@@ -94,7 +94,7 @@ def from_rollouts(rollouts: Iterable[Rollout], *, seed: int = 0, dtype: torch.dt
         ("rollout", "group"): torch.tensor(group),
     }
     numbers = {level: columns.pop(f"token.{level}", None) for level in ("segment", "node")}
-    sizes = {"turn": len(turns), "rollout": len(rows), "group": len(table)}
+    sizes = {"turn": len(turns), "rollout": len(rows), "group": len(instances)}
     batch = Batch(links, columns, sizes=sizes, seed=seed)
     for level, number in numbers.items():
         if number is not None:
@@ -244,7 +244,5 @@ def _group_numbers(group: Any, device: torch.device) -> tuple[Tensor, Any]:
     if isinstance(group, Tensor):
         names, codes = torch.unique(group.to(device), return_inverse=True)
         return codes, names
-    table: dict[Any, int] = {}
-    items = group.tolist() if hasattr(group, "tolist") else list(group)
-    numbers = [table.setdefault(item, len(table)) for item in items]
-    return torch.tensor(numbers, dtype=torch.long, device=device), list(table)
+    numbers, names = numbered(group.tolist() if hasattr(group, "tolist") else group)
+    return torch.tensor(numbers, dtype=torch.long, device=device), names

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from podium.core.batch import INHERITED
+from podium.core.columns import INHERITED
 from podium.core.errors import nearest
 from podium.core.memory import Memory
 from podium.core.normalize import Normalizer

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
-from podium.core.partition import compact
+from podium.core.keys import compact
 
 __all__ = ["Forest", "parent_rows"]
 

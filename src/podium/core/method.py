@@ -15,7 +15,8 @@ from podium.objective.updates import Updates
 
 if TYPE_CHECKING:
     from podium.core.check import Finding
-    from podium.core.phases import Phase, Until
+    from podium.core.phases import Phase
+    from podium.core.until import Until
 
 __all__ = ["STAGES", "Method", "Role"]
 

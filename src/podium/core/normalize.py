@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from podium.core.cells import root
 from podium.core.errors import PodiumError, one_of, within
 from podium.core.partition import Partition
 from podium.core.schedule import Number
@@ -127,7 +128,7 @@ class Normalizer(Value):
             scale = self._std_with_virtual(p, x)
         else:
             deviation = p.centre(x, weight=weight) if deviation is None else deviation
-            scale = p.agg.root(p.agg.dispersion(deviation, None, weight, self.unbiased))
+            scale = root(p.agg.dispersion(deviation, None, weight, self.unbiased))
             if weight is not None and self.unbiased:
                 exists = exists & (p.agg.size(None, weight, x.dtype) > 1)
         return p.spread(self._softened(scale, exists))
@@ -135,7 +136,7 @@ class Normalizer(Value):
     def _std_with_virtual(self, p: Partition, x: Tensor) -> Tensor:
         mean, n = self._mean_with_virtual(p, x), p.agg.count() + self.virtual
         square = p.agg.sum((x - p.spread(mean)).square()) + self.virtual * (float(self.virtual_value) - mean).square()
-        return p.agg.root(square / (n - (1 if self.unbiased else 0)).clamp(min=1).to(x.dtype))
+        return root(square / (n - (1 if self.unbiased else 0)).clamp(min=1).to(x.dtype))
 
     def _std_of_others(self, p: Partition, x: Tensor) -> tuple[Tensor, Tensor]:
         """[element] the std of the other members of its cell, and whether there are two of them."""

@@ -16,12 +16,15 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from podium.core import cellwise
+from podium.core.cells import Cells, root
 from podium.core.errors import PodiumError
+from podium.core.keys import combine, compact
 
 if TYPE_CHECKING:
     from podium.core.batch import Batch
 
-__all__ = ["Cells", "Partition", "combine", "compact", "constant", "everyone"]
+__all__ = ["Partition", "constant", "everyone"]
 
 
 def constant(x: Tensor) -> bool:
@@ -32,31 +35,6 @@ def constant(x: Tensor) -> bool:
 def everyone(where: Tensor | None) -> bool:
     """Whether nobody is left out, as far as that is known without reading a whole mask."""
     return where is None or (constant(where) and bool(where[:1].all()))
-
-
-def compact(codes: Tensor, bound: int | None = None) -> tuple[Tensor, int]:
-    """Renumber `codes` to 0..cells-1 without holes, keeping their order; with a `bound` they lie in 0..bound-1."""
-    if codes.numel() == 0:
-        return codes.long(), 0
-    if bound is None or bound > 8 * codes.numel() + 1024:
-        unique, inverse = torch.unique(codes, return_inverse=True)
-        return inverse, unique.numel()
-    used = torch.zeros(bound, dtype=torch.bool, device=codes.device)
-    used[codes] = True
-    if bool(used.all()):
-        return codes, bound
-    number = used.cumsum(0) - 1
-    return number.index_select(0, codes), int(used.sum())
-
-
-def combine(keys: list[tuple[Tensor, int]], size: int, device: torch.device) -> tuple[Tensor, int]:
-    """The cells of several keys taken together; each key is (codes, bound). No cell is empty."""
-    if not keys:
-        return torch.zeros(1, dtype=torch.long, device=device).expand(size), min(size, 1)
-    codes, bound = compact(*keys[0])
-    for other, other_bound in keys[1:]:
-        codes, bound = compact(codes * max(other_bound, 1) + other, bound * max(other_bound, 1))
-    return codes, bound
 
 
 class Partition:
@@ -181,11 +159,7 @@ class Partition:
 
     @cached_property
     def _lengths(self) -> Tensor:
-        if self.cells == 1:
-            return self.index.new_full((1,), len(self))
-        if self.ordered:  # to find the borders is faster than to count the elements
-            return torch.searchsorted(self.index, torch.arange(self.cells + 1, device=self.index.device)).diff()
-        return torch.bincount(self.index, minlength=self.cells)
+        return cellwise.lengths(self.index, self.cells, self.ordered)
 
     @cached_property
     def _starts(self) -> Tensor:
@@ -198,15 +172,9 @@ class Partition:
 
     def _first(self, enters: Tensor | None) -> Tensor:
         """[cell] its first element that enters; the number of elements where there is none."""
-        n = len(self)
         if enters is None and self.ordered:
-            return self._starts.where(self._lengths > 0, n)
-        place = torch.arange(n, device=self.index.device)
-        if enters is not None:
-            place = place.where(enters, n)
-        if self.cells == 1 and n:
-            return place.amin(0, keepdim=True)
-        return place.new_full((self.cells,), n).scatter_reduce(0, self.index, place, "amin")
+            return self._starts.where(self._lengths > 0, len(self))
+        return cellwise.first(self.index, self.cells, enters)
 
     def _check(self, x: Tensor, name: str = "A column") -> None:
         if len(x) != len(self):
@@ -216,30 +184,14 @@ class Partition:
         """Plain sum per cell of all elements."""
         self._check(x)
         x = x.long() if x.dtype == torch.bool else x
-        if self.cells == 1:
-            return x.sum(0, keepdim=True)
-        if self.ordered and x.dim() == 1 and x.is_floating_point() and len(x):
+        if self.ordered and self.cells > 1 and x.dim() == 1 and x.is_floating_point() and len(x):
             return torch.segment_reduce(x, "sum", lengths=self._lengths, unsafe=True)
-        return x.new_zeros((self.cells, *x.shape[1:])).index_add(0, self.index, x)
+        return cellwise.total(x, self.index, self.cells)
 
     def sort(self, x: Tensor, where: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Elements that enter, sorted by (cell, value, ties): (element, cell, place within the cell)."""
         self._check(x)
-        enters = self.enters(where)
-        element = torch.arange(len(x), device=x.device)
-        element = self._sorted(element if enters is None else element[enters], x)
-        value, cell = x[element], self.index[element]
-        if bool(((value[1:] == value[:-1]) & (cell[1:] == cell[:-1])).any()):
-            for key in reversed(self.ties()):
-                element = element[torch.argsort(key[element], stable=True)]
-            element = self._sorted(element, x)
-        lengths = torch.bincount(cell, minlength=self.cells)
-        start = lengths.cumsum(0) - lengths
-        return element, cell, torch.arange(len(element), device=x.device) - start[cell]
-
-    def _sorted(self, element: Tensor, x: Tensor) -> Tensor:
-        element = element[torch.argsort(x[element], stable=True)]
-        return element if self.cells == 1 else element[torch.argsort(self.index[element], stable=True)]
+        return cellwise.sort(x, self.index, self.cells, self.enters(where), self.ties)
 
     def real(self, x: Tensor) -> Tensor:
         """x as floating-point numbers."""
@@ -319,9 +271,7 @@ class Partition:
     def argmax(self, x: Tensor, where: Tensor | None = None) -> Tensor:
         """True at the element with the largest value of each cell; ties by `index`."""
         best = x == self.max(x, where)
-        enters = self.enters(where)
-        best = best if enters is None else best & enters
-        return self.rank(torch.zeros_like(x), best) == 0
+        return self.rank(torch.zeros_like(x), best if where is None else best & where) == 0
 
     def softmax(self, x: Tensor, where: Tensor | None = None) -> Tensor:
         """exp(x) over the cell's sum of it; 0 for those who do not enter."""
@@ -346,135 +296,4 @@ class Partition:
     ) -> Tensor:
         """(x − mean) / (std + epsilon) of its cell."""
         deviation = self.centre(x, where, weight)
-        return deviation / self.spread(self.agg.root(self.agg.dispersion(deviation, where, weight, unbiased)) + epsilon)
-
-
-class Cells:
-    """Statistics of a partition with one value per cell (`p.agg`)."""
-
-    def __init__(self, partition: Partition) -> None:
-        self.p = partition
-
-    def _masked(self, x: Tensor, where: Tensor | None, fill: float | int | bool = 0) -> Tensor:
-        enters = self.p.enters(where)
-        if enters is None:
-            return x
-        return x.where(enters.reshape(-1, *[1] * (x.dim() - 1)), fill)
-
-    def _extreme(self, x: Tensor, where: Tensor | None, how: str) -> Tensor:
-        self.p._check(x)
-        x = x.long() if x.dtype == torch.bool else x
-        if x.is_floating_point():
-            fill: float | int = float("-inf" if how == "amax" else "inf")
-        else:
-            fill = torch.iinfo(x.dtype).min if how == "amax" else torch.iinfo(x.dtype).max
-        x = self._masked(x, where, fill)
-        if self.p.cells == 1 and len(x):
-            return x.amax(0, keepdim=True) if how == "amax" else x.amin(0, keepdim=True)
-        return x.new_full((self.p.cells,), fill).scatter_reduce(0, self.p.index, x, how)
-
-    def count(self, where: Tensor | None = None) -> Tensor:
-        enters = self.p.enters(where)
-        return self.p.lengths() if enters is None else self.p.total(enters)
-
-    def sum(self, x: Tensor, where: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
-        return self.p.total(self._masked(x if weight is None else x * weight, where))
-
-    def size(self, where: Tensor | None, weight: Tensor | None, dtype: torch.dtype) -> Tensor:
-        """How many members count: their number, or the sum of their weights."""
-        return self.count(where).to(dtype) if weight is None else self.sum(weight.to(dtype), where)
-
-    def mean(self, x: Tensor, where: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
-        x = self.p.real(x)
-        total, size = self.sum(x, where, weight), self.size(where, weight, x.dtype)
-        return total / size.where(size != 0, 1).reshape(-1, *[1] * (total.dim() - 1))
-
-    def var(
-        self, x: Tensor, where: Tensor | None = None, weight: Tensor | None = None, unbiased: bool = True
-    ) -> Tensor:
-        """Variance; 0 where it does not exist. Weights count as repeated rows."""
-        return self.dispersion(self.p.centre(x, where, weight), where, weight, unbiased)
-
-    def std(
-        self, x: Tensor, where: Tensor | None = None, weight: Tensor | None = None, unbiased: bool = True
-    ) -> Tensor:
-        return self.root(self.var(x, where, weight, unbiased))
-
-    def dispersion(self, deviation: Tensor, where: Tensor | None, weight: Tensor | None, unbiased: bool) -> Tensor:
-        """The variance from the deviations from the mean."""
-        size = self.size(where, weight, deviation.dtype) - (1 if unbiased else 0)
-        return self.sum(deviation.square(), where, weight).where(size > 0, 0) / size.where(size > 0, 1)
-
-    @staticmethod
-    def root(var: Tensor) -> Tensor:
-        # The root of an exact 0 has no derivative: constant cells get 0 with gradient 0.
-        return var.where(var > 0, 1).sqrt().where(var > 0, 0)
-
-    def min(self, x: Tensor, where: Tensor | None = None) -> Tensor:
-        return self._extreme(x, where, "amin")
-
-    def max(self, x: Tensor, where: Tensor | None = None) -> Tensor:
-        return self._extreme(x, where, "amax")
-
-    def any(self, x: Tensor, where: Tensor | None = None) -> Tensor:
-        return self.p.total(self._masked(x.bool(), where)) > 0
-
-    def all(self, x: Tensor, where: Tensor | None = None) -> Tensor:
-        return self.p.total(self._masked(~x.bool(), where)) == 0
-
-    def quantile(self, x: Tensor, q: float, where: Tensor | None = None) -> Tensor:
-        """Linear interpolation between order statistics."""
-        if not 0 <= q <= 1:
-            raise PodiumError(f"The quantile {q} is out of range [0, 1].")
-        x = self.p.real(x)
-        # Equal values are interchangeable here, so no tie needs breaking.
-        element, cell, _ = Partition(self.p.index, self.p.cells).sort(x, self.p.enters(where))
-        if len(element) == 0:
-            return x.new_full((self.p.cells,), float("nan"))
-        lengths = torch.bincount(cell, minlength=self.p.cells)
-        start = lengths.cumsum(0) - lengths
-        last = (lengths - 1).clamp(min=0)
-        place = q * last.to(x.dtype)
-        low = place.floor().long()
-        ordered, end = x[element], len(element) - 1
-        a = ordered[(start + low).clamp(max=end)]
-        b = ordered[(start + torch.minimum(low + 1, last)).clamp(max=end)]
-        return (a + (b - a) * (place - low)).where(lengths > 0, float("nan"))
-
-    def median(self, x: Tensor, where: Tensor | None = None) -> Tensor:
-        return self.quantile(x, 0.5, where)
-
-    def lower_median(self, x: Tensor, where: Tensor | None = None) -> Tensor:
-        """The middle member, the lower one of two; NaN in a cell that nobody enters."""
-        place = (self.count(where) - 1).clamp(min=0) // 2
-        chosen = self.p.rank(x, where) == self.p.spread(place)
-        return self.sum(self.p.real(x), chosen).where(self.count(where) > 0, float("nan"))
-
-    def mad(self, x: Tensor, where: Tensor | None = None) -> Tensor:
-        """Median absolute deviation from the median."""
-        return self.quantile((x - self.p.median(x, where)).abs(), 0.5, where)
-
-    def logsumexp(self, x: Tensor, where: Tensor | None = None, anchor: float | None = None) -> Tensor:
-        """log Σ exp(x), with exp(anchor) added to each cell's sum if given."""
-        top = self.max(x.detach(), where)
-        if anchor is not None:
-            top = top.clamp(min=anchor)
-        top = top.where(top.isfinite(), 0)
-        total = self.p.total(self._masked(x - self.p.spread(top), where, float("-inf")).exp())
-        if anchor is not None:
-            total = total + (anchor - top).exp()
-        return total.where(total > 0, 1).log().where(total > 0, float("-inf")) + top
-
-    def entropy(self, key: str | Tensor, where: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
-        """−Σ f ln f over the frequencies of the values of `key` in each cell."""
-        share = self.p.frequency(key, where, weight)
-        return -self.mean(share.where(share > 0, 1).log(), where, weight)
-
-    def first(self, x: Tensor, where: Tensor | None = None) -> Tensor:
-        """The value of the cell's first element that enters; 0 where there is none."""
-        self.p._check(x)
-        first = self.p._first(self.p.enters(where))
-        if len(x) == 0:
-            return x.new_zeros((self.p.cells, *x.shape[1:]))
-        there = (first < len(x)).reshape(-1, *[1] * (x.dim() - 1))
-        return x.index_select(0, first.clamp(max=len(x) - 1)).where(there, 0)
+        return deviation / self.spread(root(self.agg.dispersion(deviation, where, weight, unbiased)) + epsilon)

@@ -14,102 +14,14 @@ from typing import Any, ClassVar
 
 from podium.core import serial
 from podium.core.check import Finding
-from podium.core.errors import PodiumError, nearest, within
+from podium.core.errors import PodiumError, within
 from podium.core.memory import Memory, State
 from podium.core.method import Method, Role
 from podium.core.part import Part
+from podium.core.until import Iterations, Until
 from podium.core.value import Clock, Value
 
-__all__ = ["Alternate", "Iterations", "Phase", "Phases", "Plateau", "Reached", "Until"]
-
-
-class Until(Value):
-    """When a phase ends, judged after each of its iterations by the numbers that are known then."""
-
-    def start(self) -> State:
-        """What it remembers from iteration to iteration."""
-        return {}
-
-    def watch(self, state: State, values: Mapping[str, Any]) -> tuple[State, bool]:
-        """The state after an iteration with these numbers, and whether the phase is over."""
-        raise NotImplementedError
-
-
-class Iterations(Until):
-    """After `count` iterations."""
-
-    count: int
-
-    def __post_init__(self) -> None:
-        within(self, "count", 1)
-
-    def start(self) -> State:
-        return {"done": 0}
-
-    def watch(self, state: State, values: Mapping[str, Any]) -> tuple[State, bool]:
-        done = state["done"] + 1
-        return {"done": done}, done >= self.count
-
-
-class _Measured(Until):
-    """On a number: a metric of the run (`reward`, `eval.pass@1`) or a scalar that a memory exposes."""
-
-    name: str
-
-    def measure(self, state: State, value: float) -> tuple[State, bool]:
-        raise NotImplementedError
-
-    def watch(self, state: State, values: Mapping[str, Any]) -> tuple[State, bool]:
-        if self.name in values:
-            return self.measure(state, float(values[self.name]))
-        if self.name.startswith("eval."):  # measured now and then
-            return state, False
-        raise PodiumError(
-            f"A phase ends by {self.name!r}, which the run does not measure. {nearest(self.name, values)}"
-        )
-
-
-class Reached(_Measured):
-    """When a number is at least `above`, or at most `below`, `times` times in a row."""
-
-    above: float | None = None
-    below: float | None = None
-    times: int = 1
-
-    def __post_init__(self) -> None:
-        within(self, "times", 1)
-        if (self.above is None) == (self.below is None):
-            raise PodiumError(f"Reached({self.name!r}) needs one goal: above=NUMBER or below=NUMBER.")
-
-    def start(self) -> State:
-        return {"row": 0}
-
-    def measure(self, state: State, value: float) -> tuple[State, bool]:
-        there = value >= self.above if self.above is not None else value <= self.below  # type: ignore[operator]
-        row = state["row"] + 1 if there else 0
-        return {"row": row}, row >= self.times
-
-
-class Plateau(_Measured):
-    """When a number has not risen by more than `by` above its best for `patience` measurements (fallen: `falling`)."""
-
-    patience: int = 5
-    by: float = 0.0
-    falling: bool = False
-
-    def __post_init__(self) -> None:
-        within(self, "patience", 1)
-        within(self, "by", 0)
-
-    def start(self) -> State:
-        return {"best": None, "since": 0}
-
-    def measure(self, state: State, value: float) -> tuple[State, bool]:
-        value = -value if self.falling else value
-        if state["best"] is None or value > state["best"] + self.by:
-            return {"best": value, "since": 0}, False
-        since = state["since"] + 1
-        return {"best": state["best"], "since": since}, since >= self.patience
+__all__ = ["Alternate", "Phase", "Phases"]
 
 
 class Phase(Value):

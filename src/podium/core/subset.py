@@ -8,9 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from podium.core.batch import Batch, Column, Relation
+from podium.core.batch import Batch
+from podium.core.cellwise import occurrence
+from podium.core.columns import Column
 from podium.core.errors import PodiumError
-from podium.core.partition import compact
+from podium.core.keys import compact
+from podium.core.relation import Relation
 
 __all__ = ["concat", "take"]
 
@@ -24,8 +27,9 @@ def take(batch: Batch, level: str, chosen: Tensor) -> Batch:
             f"write a column '{level}.keep'."
         )
     chosen = _numbers(chosen, level, batch.size(level))
-    if len(compact(chosen)[0]) > compact(chosen)[1]:
-        return _take_with_copies(batch, level, chosen)
+    codes, different = compact(chosen)
+    if different < len(chosen):
+        return _take_with_copies(batch, level, chosen, occurrence(codes, different))
     selected = {level: chosen, "batch": torch.zeros(1, dtype=torch.long, device=batch.device)}
     _select_above(batch, selected, level)
     _select_below(batch, selected)
@@ -94,16 +98,11 @@ def _take_pairs(relation: Relation, new: Tensor) -> Relation:
     return Relation(relation.level, left[kept], right[kept], columns)
 
 
-def _take_with_copies(batch: Batch, level: str, chosen: Tensor) -> Batch:
+def _take_with_copies(batch: Batch, level: str, chosen: Tensor, time: Tensor) -> Batch:
     """Copies of groups: the first occurrences, then the second ones, …, brought into the wanted order."""
     if level != "group":
         raise PodiumError(f"Only whole groups can be repeated; a {level} was chosen twice.")
-    codes, count = compact(chosen)
-    order = torch.argsort(codes, stable=True)
-    place = torch.arange(len(chosen), device=chosen.device)
-    first = place.new_full((count,), len(chosen)).scatter_reduce(0, codes[order], place, "amin")
-    occurrence = torch.empty_like(place).index_copy(0, order, place - first[codes[order]])
-    layers = [(occurrence == k).nonzero().reshape(-1) for k in range(int(occurrence.max()) + 1)]
+    layers = [(time == k).nonzero().reshape(-1) for k in range(int(time.max()) + 1)]
     joined = concat([take(batch, level, chosen[rows]) for rows in layers])
     return take(joined, level, torch.argsort(torch.cat(layers)))
 

@@ -10,16 +10,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from podium.core.batch import ENUMS, Column, Relation
+from podium.core.cellwise import occurrence
+from podium.core.columns import BOOLEAN, ENUMS, FINITE, Column
 from podium.core.errors import PodiumError, nearest
+from podium.core.keys import compact
 from podium.core.partition import Partition
+from podium.core.relation import Relation
 
-__all__ = ["check_link", "check_relation", "checked_column", "validated"]
+__all__ = ["check_link", "check_relation", "checked_column", "checked_segments", "validated"]
 
 Links = dict[tuple[str, str], Tensor]
-# A column with one of these words in its name holds finite floating-point numbers, or True and False.
-FINITE = {"reward", "logp", "advantage", "weight", "value", "entropy", "return"}
-BOOLEAN = {"keep"}
 
 
 def validated(
@@ -48,7 +48,7 @@ def validated(
     if "group.task" not in result:
         result["group.task"] = torch.arange(all_sizes["group"], device=device)
     if "rollout.index" not in result:
-        result["rollout.index"] = _occurrence(checked["rollout", "group"], all_sizes["group"])
+        result["rollout.index"] = occurrence(checked["rollout", "group"], all_sizes["group"])
     for name, relation in relations.items():
         check_relation(name, relation, all_sizes, device)
     return checked, all_sizes, result, dict(relations)
@@ -208,12 +208,18 @@ def _check_groups(index: Tensor, groups: int) -> None:
         raise PodiumError(f"Group {int(missing[0])} has no rollouts: number the groups 0 to n − 1 without holes.")
 
 
-def _occurrence(index: Tensor, groups: int) -> Tensor:
-    """The place of each rollout among those of its group."""
-    cells = Partition(index, groups)
-    arranged = cells.members(torch.arange(groups, device=index.device))
-    place = torch.arange(len(index), device=index.device) - cells._starts.index_select(0, index[arranged])
-    return torch.empty_like(place).index_copy(0, arranged, place)
+def checked_segments(name: str, index: Tensor, up: Tensor, of: str, parent: str) -> tuple[Tensor, Tensor]:
+    """The segments of a new level, numbered without holes, and the parent of each; `up` is the parent of each `of`."""
+    if len(index) != len(up):
+        raise PodiumError(f"{len(index)} numbers of {name}s for {len(up)} {of}s.")
+    index, size = compact(index)
+    own = Partition(index, size).agg.first(up)
+    if not torch.equal(own.index_select(0, index), up):
+        raise PodiumError(
+            f"A {name} crosses the border of a {parent}: number the {name}s over the whole batch, "
+            f"so that no two {parent}s share one."
+        )
+    return index, own
 
 
 def check_relation(name: str, relation: Relation, sizes: Mapping[str, int], device: torch.device) -> None:
