@@ -29,7 +29,7 @@ from podium.policy import Policy
 from podium.policy.cuda import attention, ops
 from podium.policy.decoder import Decoder
 from podium.policy.pack import pack
-from podium.policy.policy import _question
+from podium.policy.question import question_of
 from podium.training.config import Optimizer
 from podium.training.trainer import Learner, Trainer
 
@@ -321,7 +321,7 @@ def host(small: bool) -> list[str]:
 
         made.split(given)
         mark()
-        question, _ = _question(given, None)
+        question, _ = question_of(given, None)
         mark()
         packed = pack(question.sequences, DEVICE, least=16)
         packed.levels  # noqa: B018

@@ -6,14 +6,19 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from podium.cli import main
 from podium.core.errors import PodiumError
+from podium.training import session
 from podium.training.config import Config
+from podium.training.run import Run
 from podium.training.session import resume, train
 from tests.policy import tiny
+from tests.training.test_room import Card, starve
 from tests.training.test_session import numbers, small
 
 Capture = pytest.CaptureFixture[str]
@@ -315,3 +320,59 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_serves(capsys: Capt
     shutil.rmtree(last)
     resume(tmp_path / "run")
     assert numbers(tmp_path / "run") == whole
+
+
+# -- devices -------------------------------------------------------------------------------------------------------
+
+SMALL = ["--iterations", "1", "--set", "tasks=2", "--set", "eval_tasks=2", "--set", "n=2", "--set", "max_tokens=8"]
+
+
+@pytest.mark.parametrize("name", ["gpu", "mps", "meta", "cuda:x"])
+def test_a_device_that_is_no_device(capsys: Capture, out: Path, name: str) -> None:
+    assert "use cpu, cuda or cuda:N." in refused(capsys, out, "--device", name)
+
+
+@pytest.mark.parametrize("name", ["cuda", "cuda:3"])
+def test_a_machine_without_a_gpu(capsys: Capture, out: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert refused(capsys, out, "--device", name).endswith("use device='cpu'.\n")
+
+
+@pytest.mark.parametrize(
+    ("card", "typed", "said"),
+    [
+        ({"free": 40.0, "capability": 7}, "dtype=bfloat16", "does not compute in bfloat16: use dtype='float32'"),
+        ({"free": 40.0, "capability": 5}, "dtype=float32", "Old Card is too old for this torch"),
+        ({"free": 0.001}, "dtype=float32", "podium/tiny does not fit on cuda: its weights take"),
+    ],
+)
+def test_a_gpu_that_will_not_do(
+    capsys: Capture, out: Path, monkeypatch: pytest.MonkeyPatch, card: dict[str, float], typed: str, said: str
+) -> None:
+    Card(monkeypatch, **card)  # type: ignore[arg-type]
+    assert said in refused(capsys, out, "--device", "cuda", "--set", typed)
+
+
+def test_a_model_that_is_slower_is_said_before_anything_is_computed(
+    capsys: Capture, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, real = tiny.directory(tmp_path / "gpt2", "gpt2"), session._evaluation
+
+    def evaluated(run: Run) -> dict[str, Any]:
+        print("evaluated")
+        return real(run)
+
+    monkeypatch.setattr(session, "_evaluation", evaluated)
+    assert main(["train", "--world", "echo", "--model", str(model), "--out", str(out), *SMALL]) == 0
+    said = capsys.readouterr().out.splitlines()
+    (note,) = [number for number, line in enumerate(said) if "which is slower" in line]
+    assert said[note] == f"{model} goes through its own forward pass, which is slower: its architecture is gpt2."
+    assert note < said.index("evaluated")
+
+
+def test_a_pass_that_is_split_is_one_line(capsys: Capture, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    starve(monkeypatch, 1)
+    assert main(["train", "--world", "sums", "--level", "1", "--out", str(out), *SMALL]) == 0
+    told = capsys.readouterr().err
+    assert told.startswith("A pass did not fit in the GPU's memory. Training goes on, more slowly:")
+    assert told.count("\n") == 1

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from podium.core import Batch, PodiumError, Rollout, Signal, Turn
-from podium.policy import FUNCTIONALS, Policy, Rows, functional
-from podium.policy import policy as module
+from podium.policy import FUNCTIONALS, Policy, Rows, functional, packed
 from podium.policy.functionals import LEVELS, evaluate
 from tests.policy import tiny
 
@@ -110,8 +109,8 @@ def test_signals_do_not_depend_on_the_order_or_the_split_of_rollouts() -> None:
 
 def test_the_turns_of_a_rollout_share_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = []
-    real = module.pack
-    monkeypatch.setattr(module, "pack", lambda *a, **k: counts.append(p := real(*a, **k)) or p)
+    real = packed.pack
+    monkeypatch.setattr(packed, "pack", lambda *a, **k: counts.append(p := real(*a, **k)) or p)
     first = Turn((7, 8, 9), context=(1, 2, 3, 4))
     second = Turn((5, 5), context=(1, 2, 3, 4, 7, 8, 9, 6))
     tiny.policy().signals(Batch.from_rollouts([Rollout(task=0, turns=[first, second])]), [LOGP])
@@ -124,8 +123,8 @@ def test_tokens_outside_where_get_zero_and_cost_nothing(monkeypatch: pytest.Monk
     chosen = torch.zeros(batch.size("token"), dtype=torch.bool)
     chosen[[1, 5, 6]] = True
     seen = []
-    real = module.pack
-    monkeypatch.setattr(module, "pack", lambda *a, **k: seen.append(a[0]) or real(*a, **k))
+    real = packed.pack
+    monkeypatch.setattr(packed, "pack", lambda *a, **k: seen.append(a[0]) or real(*a, **k))
     part = policy.signals(batch, [LOGP], where=chosen)[LOGP]
     torch.testing.assert_close(part, torch.where(chosen, whole, torch.zeros(())), atol=1e-5, rtol=1e-5)
     assert len(seen[0]) <= 3

@@ -369,7 +369,7 @@ def test_many_long_contexts_are_encoded_in_portions(monkeypatch: pytest.MonkeyPa
     policy = ending(tiny.policy())
     asked = requests(12)
     expected = LocalSampler(policy).generate(asked)
-    monkeypatch.setattr("podium.sampler.local.PORTION", 25)
+    monkeypatch.setattr("podium.policy.pack.PORTION", 25)
     assert LocalSampler(policy).generate(asked) == expected
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 from dataclasses import replace
 from typing import Any
@@ -11,10 +12,11 @@ import pytest
 import torch
 
 from podium.policy import Policy
-from podium.policy.cuda.decode import PagedCache, PagedRead
+from podium.policy.cuda.decode import Captured, PagedCache, PagedRead
 from podium.policy.cuda.pages import launches
 from podium.policy.decoder import Decoder
 from podium.sampler import Completion, Generate, Sampling, Stop
+from podium.sampler.engine import NoRoom
 from podium.sampler.local import LocalSampler
 from podium.sampler.paged import AHEAD, Paged
 from tests.policy import tiny
@@ -363,3 +365,96 @@ def test_a_gpu_without_kernels_says_so_in_one_line(monkeypatch: pytest.MonkeyPat
     with pytest.warns(UserWarning, match=r"sampled without fused kernels, which is slower: no such instruction\.$"):
         sampler = LocalSampler(policy(), paged=True)
     assert sampler.generate([Generate((5, 6))])
+
+
+@pytest.mark.parametrize("way", [True, False])
+def test_rows_that_do_not_fit_after_all_leave_room_for_fewer(way: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    engine: Any = LocalSampler(policy(), paged=way).engine
+    engine.reserve(16, 1, 20, 20, busy=False)
+    asked = 48, 3, 40, 60
+    assert engine.room(*asked)
+    with monkeypatch.context() as patch:
+        for name in ("zeros", "empty"):
+            patch.setattr(torch, name, full)
+        patch.setattr(torch.Tensor, "new_zeros", full)
+        with (
+            pytest.warns(UserWarning, match=r"no room for the keys and values of 48 rollouts .* fewer are sampled"),
+            pytest.raises(NoRoom, match="use a smaller max_tokens, a smaller micro_tokens"),
+        ):
+            engine.reserve(*asked, busy=False)
+    assert not engine.room(*asked)
+    assert engine.room(16, 1, 40, 60)
+    engine.reserve(16, 1, 40, 60, busy=False)
+
+
+def test_prompts_that_do_not_fit_together_are_encoded_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = policy()
+    asked = requests(9)
+    expected = texts(LocalSampler(model, paged=False).generate(asked))
+    real, tried = Decoder.encode, []
+
+    def encode(self: Decoder, packed: Any, *rest: Any, **named: Any) -> Any:
+        tried.append(packed.count)
+        if packed.count > 30:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return real(self, packed, *rest, **named)
+
+    monkeypatch.setattr(Decoder, "encode", encode)
+    assert texts(LocalSampler(model, paged=False).generate(asked)) == expected
+    assert max(tried) > 30
+
+
+def test_a_graph_that_cannot_be_captured_is_done_without_and_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any, **__: Any) -> None:
+        raise RuntimeError("operation not permitted when stream is capturing\nand much more")
+
+    monkeypatch.delenv("PODIUM_GRAPHS", raising=False)
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", object)
+    monkeypatch.setattr(torch.cuda, "graph", refused)
+    launched: list[int] = []
+    step = Captured(lambda: launched.append(1), torch.device("cuda"))
+    said = r"without a captured graph, more slowly: operation not permitted when stream is capturing$"
+    with pytest.warns(UserWarning, match=said) as told:
+        _ = [step() for _ in range(4)]
+    assert len(told) == 1
+    assert len(launched) == 4
+    assert gc.isenabled()
+
+
+@pytest.mark.parametrize("way", [True, False])
+@pytest.mark.parametrize("most", [20, 60])
+def test_rollouts_that_do_not_fit_together_are_sampled_in_smaller_numbers(
+    way: bool, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = policy()
+    asked = requests(20)
+    expected = texts(LocalSampler(model, paged=way).generate(asked))
+    owner, name = (PagedCache, "__init__") if way else (Decoder, "cache")
+    real, tried = getattr(owner, name), []
+
+    def narrow(self: Any, *given: Any, **named: Any) -> Any:
+        rows = given[1] if way else given[0]
+        tried.append(rows)
+        if rows > most:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return real(self, *given, **named)
+
+    monkeypatch.setattr(owner, name, narrow)
+    sampler = LocalSampler(model, paged=way)
+    with pytest.warns(UserWarning, match="from now on fewer are sampled at once"):
+        assert texts(sampler.generate(asked)) == expected
+    assert max(tried) > most
+
+
+def test_a_single_rollout_that_does_not_fit_names_the_knobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler = paged(policy())
+
+    def full(*_: Any, **__: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(PagedCache, "__init__", full)
+    with pytest.raises(NoRoom, match=r"no room for the keys and values of a rollout .* use a smaller max_tokens"):
+        sampler.generate([Generate((5, 6))])

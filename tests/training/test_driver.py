@@ -53,7 +53,7 @@ class _Slip(Episode):
 def collect(world: World, seed: int = 0, iteration: int = 0, n: int = 4) -> list[list[Rollout]]:
     policy = tiny.policy()
     driver = Driver(LocalSampler(policy), world, follow_up=policy.follow_up, written=policy.written)
-    run = Run(small(seed=seed), world, policy, None, driver, {})  # type: ignore[arg-type]
+    run = Run(small(seed=seed), world, policy, None, driver)  # type: ignore[arg-type]
     run.iteration = iteration
     method = podium.methods.get("grpo").with_(rollout=Sample(n=n))
     return driver.collect([method.rollout.plan(r) for r in run.requests(method, 2)])

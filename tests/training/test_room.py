@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,15 +26,31 @@ GIB = device.GIB
 class Card:
     """What torch would say of a GPU."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, free: float, total: float = 80.0, capability: int = 9) -> None:
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        free: float,
+        total: float = 80.0,
+        capability: int = 9,
+        own: float = 0.0,  # GiB that this program has allocated
+        beside: float | None = None,  # GiB that are free on a second one
+    ) -> None:
+        numbers = [free] if beside is None else [free, beside]
+
+        def memory(place: Any = 0) -> tuple[int, int]:
+            index = place if isinstance(place, int) else torch.device(place).index or 0
+            return int(numbers[index] * GIB), int(total * GIB)
+
         answers: dict[str, Any] = {
             "is_available": lambda: True,
-            "device_count": lambda: 1,
+            "device_count": lambda: len(numbers),
+            "current_device": lambda: 0,
+            "get_arch_list": lambda: ["sm_70", "sm_80", "sm_90a", "compute_90"],
             "get_device_capability": lambda *_: (capability, 0),
             "get_device_name": lambda *_: "Old Card",
-            "mem_get_info": lambda *_: (int(free * GIB), int(total * GIB)),
-            "memory_reserved": lambda *_: 0,
-            "memory_allocated": lambda *_: 0,
+            "mem_get_info": memory,
+            "memory_reserved": lambda *_: int(own * GIB),
+            "memory_allocated": lambda *_: int(own * GIB),
         }
         for name, answer in answers.items():
             monkeypatch.setattr(torch.cuda, name, answer)
@@ -60,6 +78,29 @@ def test_on_a_cpu_there_is_nothing_to_plan() -> None:
     assert room.plan([tiny.policy()], 100, checkpointing=True) == room.Room(100, True)
 
 
+def test_a_machine_with_too_little_memory_is_told_before_it_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = tiny.policy()
+    weights = sum(p.numel() for p in policy.parameters())
+    monkeypatch.setattr(room, "host_bytes", lambda: 11 * weights)
+    with pytest.raises(PodiumError, match=r"gradients and optimiser need .* adapters \(lora=16\)"):
+        room.plan([policy])
+    monkeypatch.setattr(device, "host_bytes", lambda: 3 * 30 * GIB)
+    with pytest.raises(PodiumError, match=r"take 111\.8 GiB, and 90\.0 GiB are left\. Use dtype='bfloat16', with"):
+        device.check_host("a/model", 30_000_000_000, torch.float32)
+    with pytest.raises(PodiumError, match="Use a smaller model"):
+        device.check_host("a/model", 70_000_000_000, torch.float32)
+    for left in (None, 200 * GIB):
+        monkeypatch.setattr(device, "host_bytes", lambda left=left: left)
+        device.check_host("a/model", 30_000_000_000, torch.float32)
+
+
+def test_a_model_that_cannot_be_read_is_refused_before_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tiny.directory(tmp_path / "m")
+    monkeypatch.setattr(device, "host_bytes", lambda: 1000)
+    with pytest.raises(PodiumError, match="does not fit in this machine's memory"):
+        podium.policy.load(path)
+
+
 def test_with_much_memory_a_gpu_takes_as_many_tokens_as_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = on_cuda(monkeypatch)
     Card(monkeypatch, free=79)
@@ -71,11 +112,44 @@ def test_with_much_memory_a_gpu_takes_as_many_tokens_as_pay(monkeypatch: pytest.
 
 def test_with_little_memory_fewer_tokens_go_at_a_time_and_a_note_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = on_cuda(monkeypatch)
-    Card(monkeypatch, free=needed(policy, 5000), total=4)
+    free = needed(policy, 5000)
+    Card(monkeypatch, free=free, total=free)
     found = room.plan([policy], longest=300)
     assert found.micro_tokens == pytest.approx(5000, abs=2)
-    assert any("in use already" in note for note in found.notes)
-    assert any("tokens go through the model at a time" in note for note in found.notes)
+    assert found.notes == (f"{free:.1f} GiB are free: {found.micro_tokens:,} tokens go through the model at a time.",)
+
+
+def test_what_other_programs_hold_is_said_and_what_is_one_s_own_is_not_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = on_cuda(monkeypatch)
+    Card(monkeypatch, free=30, own=10)
+    assert room.plan([policy], longest=300).notes == ("Other programs hold 40.0 of the GPU's 80.0 GiB.",)
+    Card(monkeypatch, free=30, own=50)
+    assert room.plan([policy], longest=300).notes == ()
+
+
+def test_copies_of_weights_that_passes_will_make_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = on_cuda(monkeypatch)
+    Card(monkeypatch, free=10)
+    assert policy.decoder is not None
+    before = room.plan([policy]).sampler
+    policy.decoder.lower = torch.bfloat16
+    after = room.plan([policy]).sampler
+    assert before is not None
+    assert after is not None
+    assert before - after == 2 * sum(p.numel() for p in policy.parameters())
+
+
+def test_memory_is_planned_for_any_architecture(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Policy, "device", property(lambda _: torch.device("cuda")))
+    policy = tiny.policy("gpt2")
+    assert policy.decoder is None
+    Card(monkeypatch, free=10)
+    found = room.plan([policy], longest=300)
+    assert found.sampler is not None
+    assert 0 < found.sampler < 10 * GIB
+    Card(monkeypatch, free=0.1, total=0.1)
+    with pytest.raises(PodiumError, match="tiny gpt2 does not fit"):
+        room.plan([policy], longest=300)
 
 
 def test_activations_are_computed_again_where_a_rollout_does_not_fit_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,26 +164,103 @@ def test_activations_are_computed_again_where_a_rollout_does_not_fit_otherwise(m
     assert any("computed again" in note for note in found.notes)
 
 
-@pytest.mark.parametrize(("total", "advice"), [(0.9, "lora"), (80.0, "Wait until the GPU is free")])
-def test_what_cannot_fit_is_refused_with_what_would_help(
-    monkeypatch: pytest.MonkeyPatch, total: float, advice: str
-) -> None:
+MIB = 1 / 1024
+REFUSED = 1.6 * MIB  # GiB: too little for the gradients and averages of all weights, enough for those of adapters
+
+
+def refused(policy: Policy, longest: int) -> str:
+    with pytest.raises(PodiumError, match="does not fit") as refusal:
+        room.plan([policy], longest=longest)
+    return str(refusal.value)
+
+
+def test_what_cannot_fit_is_refused_with_what_is_free_and_who_has_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = on_cuda(monkeypatch)
-    Card(monkeypatch, free=0.5, total=total)
-    with pytest.raises(PodiumError, match=advice):
-        room.plan([policy], longest=4096)
+    Card(monkeypatch, free=0.5)
+    said = refused(policy, 4096)
+    assert "0.5 of 80.0 GiB are free (other programs hold 79.5)." in said
+    assert "Wait until the other programs have ended" in said
+    Card(monkeypatch, free=0.5, own=79.5)  # nobody else's: nothing to wait for
+    assert "ther programs" not in refused(policy, 4096)
+
+
+def test_a_gpu_with_room_is_named_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = on_cuda(monkeypatch)
+    Card(monkeypatch, free=0.5, beside=70.0)
+    assert "Use device='cuda:1', where 70.0 GiB are free" in refused(policy, 4096)
+    Card(monkeypatch, free=0.5, beside=0.6)
+    assert "cuda:1" not in refused(policy, 4096)
+
+
+def test_a_length_that_is_named_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = on_cuda(monkeypatch)
+    assert policy.decoder is not None
+    again = room.token_bytes(policy.decoder, True) / room.token_bytes(policy.decoder, False)
+    free = needed(policy, int(6000 * again))
+    Card(monkeypatch, free=free, total=free)
+    said = refused(policy, 8000)
+    named = int(said.partition("Use max_tokens=")[2].partition(";")[0].rstrip("."))
+    assert named == pytest.approx(6000, rel=0.01)
+    assert room.plan([policy], longest=named).micro_tokens == named
+
+
+def test_adapters_are_named_where_they_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = on_cuda(monkeypatch)
+    monkeypatch.setattr(room, "CHUNK", 0)
+    Card(monkeypatch, free=REFUSED, total=REFUSED)
+    assert "Train adapters (lora=16)" in refused(policy, 8)
+    for name, parameter in policy.named_parameters():  # about as many as adapters have
+        parameter.requires_grad_("down_proj" in name)
+    assert room.plan([policy], longest=8).micro_tokens >= 8
+
+
+def test_weights_that_are_too_many_in_float32_are_rounded_beside_adapters(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = on_cuda(monkeypatch)
+    monkeypatch.setattr(room, "CHUNK", 0)
+    free = 1.1 * MIB
+    Card(monkeypatch, free=free, total=free)
+    assert "Train adapters beside rounded weights (lora=16, dtype='bfloat16')" in refused(policy, 8)
+    Card(monkeypatch, free=free, total=free, capability=7)
+    said = refused(policy, 8)
+    assert "bfloat16" not in said
+    assert "billion weights, or with device='cpu'" in said
+
+
+@pytest.mark.parametrize("name", ["gpu", "cuda:x", "mps", "meta"])
+def test_a_device_that_is_neither_a_cpu_nor_a_gpu_is_refused(name: str) -> None:
+    with pytest.raises(PodiumError, match="use cpu, cuda or cuda:N"):
+        device.find(name)
 
 
 def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(PodiumError, match="use cpu, cuda"):
-        device.find("gpu")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(PodiumError, match="device='cpu'"):
-        device.find("cuda")
+    for built, reason in ((None, "built for CPUs alone"), ("13.0", "There is no CUDA device here")):
+        monkeypatch.setattr(torch.version, "cuda", built)
+        with pytest.raises(PodiumError, match=f"{reason}.* use device='cpu'"):
+            device.find("cuda")
     Card(monkeypatch, free=10)
     with pytest.raises(PodiumError, match="only cuda:0"):
         device.find("cuda:3")
     assert device.find("cuda:0").index == 0
+
+
+def test_a_gpu_that_others_have_filled_or_have_for_themselves_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    Card(monkeypatch, free=10)
+
+    def full(*_: Any) -> None:
+        raise RuntimeError("CUDA error: out of memory\nCompile with TORCH_USE_CUDA_DSA")
+
+    monkeypatch.setattr(torch.cuda, "mem_get_info", full)
+    with pytest.raises(PodiumError, match=r"takes no more work \(CUDA error: out of memory\): wait until .* ended"):
+        device.find("cuda")
+
+
+def test_a_gpu_that_this_torch_is_not_built_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    Card(monkeypatch, free=10, capability=6)
+    with pytest.raises(
+        PodiumError, match=r"Old Card is too old for this torch .* capability 6\.0, or use device='cpu'"
+    ):
+        device.find("cuda", torch.float32)
 
 
 def test_an_old_gpu_without_bfloat16_is_refused_with_what_works(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,14 +271,25 @@ def test_an_old_gpu_without_bfloat16_is_refused_with_what_works(monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    ("free", "total", "advice"), [(30, 32, "dtype='bfloat16'"), (10, 16, "hold 6.0 of its 16.0 GiB"), (8, 9, "smaller")]
+    ("card", "adapters", "advice"),
+    [
+        ({"free": 30, "total": 32}, False, "30.0 GiB are free. Use dtype='bfloat16', and lora=16 to train it."),
+        ({"free": 30, "total": 32}, True, "30.0 GiB are free. Use dtype='bfloat16'."),
+        (
+            {"free": 10, "total": 80},
+            False,
+            "(other programs hold 70.0 of its 80.0). Wait until the other programs have",
+        ),
+        ({"free": 8, "total": 9}, False, "Use a model of at most 2.1 billion weights, or device='cpu'."),
+        ({"free": 8, "total": 80, "beside": 60}, False, "Use device='cuda:1', where 60.0 GiB are free."),
+    ],
 )
 def test_a_model_whose_weights_do_not_fit_is_refused(
-    monkeypatch: pytest.MonkeyPatch, free: float, total: float, advice: str
+    monkeypatch: pytest.MonkeyPatch, card: dict[str, float], adapters: bool, advice: str
 ) -> None:
-    Card(monkeypatch, free=free, total=total)
-    with pytest.raises(PodiumError, match=advice):
-        device.check_fit("a/model", 10_000_000_000, torch.float32, torch.device("cuda"))
+    Card(monkeypatch, **card)  # type: ignore[arg-type]
+    with pytest.raises(PodiumError, match=re.escape(advice)):
+        device.check_fit("a/model", 10_000_000_000, torch.float32, torch.device("cuda"), adapters)
     device.check_fit("a/model", 1_000_000, torch.float32, torch.device("cuda"))
 
 
@@ -136,7 +298,10 @@ def small() -> Run:
     return Run.make(configure(method, world="sums", level=3, tasks=4, iterations=2))
 
 
-def starve(monkeypatch: pytest.MonkeyPatch, rollouts: int) -> list[int]:
+FULL = torch.OutOfMemoryError("CUDA out of memory")
+
+
+def starve(monkeypatch: pytest.MonkeyPatch, rollouts: int, full: RuntimeError = FULL) -> list[int]:
     """Let the backward pass run out of memory where a micro-batch has more rollouts; the sizes that were tried."""
     tried: list[int] = []
     real = trainer.backward
@@ -145,7 +310,7 @@ def starve(monkeypatch: pytest.MonkeyPatch, rollouts: int) -> list[int]:
         def measured(batch: Any, signals: Any) -> Any:
             tried.append(len(batch))
             if len(batch) > rollouts:
-                raise torch.OutOfMemoryError("CUDA out of memory")
+                raise full
             return forward(batch, signals)
 
         return real(terms, update, measured, splits, live)
@@ -154,12 +319,21 @@ def starve(monkeypatch: pytest.MonkeyPatch, rollouts: int) -> list[int]:
     return tried
 
 
-def test_an_update_that_does_not_fit_is_split_and_comes_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "full", [FULL, RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate")]
+)
+def test_an_update_that_does_not_fit_is_split_and_comes_to_the_same(
+    monkeypatch: pytest.MonkeyPatch, full: RuntimeError
+) -> None:
     free, narrow = small(), small()
     _, expected = iterate(free)
     with monkeypatch.context() as patch:
-        tried = starve(patch, 5)
-        _, found = iterate(narrow)
+        tried = starve(patch, 5, full)
+        with pytest.warns(
+            UserWarning, match=r"did not fit in the GPU's memory\. Training goes on.*\(micro_tokens\)"
+        ) as told:
+            _, found = iterate(narrow)
+    assert len(told) == 1
     assert max(tried) > 5
     assert tried[-1] <= 5
     assert narrow.trainer.micro_tokens < free.trainer.micro_tokens
@@ -174,3 +348,16 @@ def test_when_not_even_one_rollout_fits_the_knobs_are_named(monkeypatch: pytest.
     with pytest.raises(PodiumError, match="max_tokens"):
         iterate(run)
     assert run.policy.checkpointing  # that was tried first
+
+
+def test_memory_that_runs_out_elsewhere_ends_with_the_knobs_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def greedy(*_: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of …")
+
+    monkeypatch.setattr(Policy, "frozen_copy", greedy)
+    with pytest.raises(
+        PodiumError, match=r"ran out of memory \(2.50 GiB more were asked for\): use a smaller micro_tokens"
+    ):
+        podium.train("grpo", world="sums", level=1, out=tmp_path / "run", iterations=1)

@@ -6,7 +6,7 @@ import torch
 
 from podium import Batch, Rollout, Turn
 from podium.policy.pack import pack
-from podium.policy.policy import _question
+from podium.policy.question import question_of
 from podium.training.config import Optimizer
 from podium.training.trainer import Learner, Trainer
 from tests.policy import tiny
@@ -30,7 +30,7 @@ def trainer(micro_tokens: int) -> Trainer:
 
 
 def nodes(batch: Batch, rows: torch.Tensor) -> int:
-    return pack(_question(batch.take("rollout", rows), None)[0].sequences).count
+    return pack(question_of(batch.take("rollout", rows), None)[0].sequences).count
 
 
 def test_a_group_with_a_long_prompt_stays_together() -> None:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from podium import __version__
 from podium.cli import bench, lab, methods, rollouts, train, values, worlds
 from podium.cli.commands import RootCommands
-from podium.cli.console import error, line
+from podium.cli.console import error, line, warning
 from podium.core.errors import PodiumError
 
 __all__ = ["app", "main"]
 
 # Typer may bring its own copy of click: this is the base of its usage errors in either case.
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+PACKAGE = Path(__file__).parents[1]
 INTERRUPTED = 130  # by Ctrl-C, as shells count
 
 app = typer.Typer(
@@ -53,13 +57,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     typed = list(sys.argv[1:] if arguments is None else arguments)
     if typed[:1] == ["eval"]:
         typed = train.spread(typed)
-    try:
-        code: int = app(typed, prog_name="podium", standalone_mode=False) or 0
-        if code == INTERRUPTED:
-            error("Stopped at once. A run goes on from its last checkpoint with podium train --resume.")
-        return code
-    except PodiumError as problem:
-        error(str(problem))
-    except UsageError as problem:
-        error(" ".join(problem.format_message().split()))  # type: ignore[attr-defined]
-    return 2
+    with _short_warnings():
+        try:
+            code: int = app(typed, prog_name="podium", standalone_mode=False) or 0
+            if code == INTERRUPTED:
+                error("Stopped at once. A run goes on from its last checkpoint with podium train --resume.")
+            return code
+        except PodiumError as problem:
+            error(str(problem))
+        except UsageError as problem:
+            error(" ".join(problem.format_message().split()))  # type: ignore[attr-defined]
+        return 2
+
+
+@contextmanager
+def _short_warnings() -> Iterator[None]:
+    """What Podium warns of is one line, without the line of code that found it."""
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def shown(message: Warning | str, category: type[Warning], filename: str, *rest: Any, **named: Any) -> None:
+            if issubclass(category, UserWarning) and Path(filename).is_relative_to(PACKAGE):
+                warning(str(message))
+            else:
+                show(message, category, filename, *rest, **named)
+
+        warnings.showwarning = shown
+        yield

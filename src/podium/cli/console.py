@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["error", "line", "table"]
+__all__ = ["error", "line", "table", "warning"]
 
 OUT = Console(highlight=False)
 ERR = Console(highlight=False, stderr=True)
@@ -23,6 +23,11 @@ def line(text: str = "", style: str = "") -> None:
 def error(message: str) -> None:
     """One red line on the error stream."""
     ERR.print(Text(f"Error: {message}", style="bold red"), soft_wrap=True)
+
+
+def warning(message: str) -> None:
+    """One yellow line on the error stream."""
+    ERR.print(Text(message, style="yellow"), soft_wrap=True)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

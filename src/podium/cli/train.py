@@ -70,12 +70,12 @@ def train(
     if level is not None or (world is None and config is None and resume is None):
         settings["level"] = 2 if level is None else level  # the demonstration's, where nothing was named
     with Live(OUT) as live:
-        progress = None if quiet else live
+        progress, tell = (None, None) if quiet else (live, live.tell)
         if resume is not None:
             if method or settings or changes or config or parts:
                 raise PodiumError("--resume goes on with the run as it was configured: leave the other options away.")
             done = len(RunDirectory(resume).metrics())
-            result = session.resume(resume, progress=progress, track=track or ())
+            result = session.resume(resume, progress=progress, track=track or (), tell=tell)
             if result.finished and len(result.metrics) == done and not quiet:
                 line("The run was finished already: nothing was left to do.")
         else:
@@ -88,7 +88,7 @@ def train(
                 for finding in made.method.check():
                     if finding.kind == "warning":  # what cannot work at all is refused when the run is made
                         line(str(finding), style="yellow")
-            result = session.train(made, out=out, progress=progress, track=track or ())
+            result = session.train(made, out=out, progress=progress, track=track or (), tell=tell)
     page = write_report(result.path)
     if quiet:
         return

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from podium.core.errors import PodiumError, nearest
+from podium.policy.pack import portions
 from podium.policy.policy import Policy
 
 __all__ = ["POOLS", "embed"]
 
 POOLS = {"mean": lambda states: states.mean(0), "last": lambda states: states[-1]}
-AT_ONCE = 16_384  # tokens in one pass
 
 
 def embed(policy: Policy, texts: Sequence[str], pool: str = "mean") -> Tensor:
@@ -25,17 +25,5 @@ def embed(policy: Policy, texts: Sequence[str], pool: str = "mean") -> Tensor:
     if pool not in POOLS:
         raise PodiumError(f"A text cannot be embedded by {pool!r}. {nearest(pool, POOLS)}")
     prompts = [policy.encode([{"role": "user", "content": text}])[-policy.context_length :] for text in texts]
-    found = [POOLS[pool](states.float()) for part in _parts(prompts) for states in policy.states(part)]
+    found = [POOLS[pool](states.float()) for part in portions(prompts) for states in policy.states(part)]
     return normalize(torch.stack(found), dim=-1)
-
-
-def _parts(prompts: Sequence[tuple[int, ...]]) -> Iterator[list[tuple[int, ...]]]:
-    """The prompts in order, as many together as go through the model at once."""
-    part: list[tuple[int, ...]] = []
-    for prompt in prompts:
-        if part and sum(map(len, part)) + len(prompt) > AT_ONCE:
-            yield part
-            part = []
-        part.append(prompt)
-    if part:
-        yield part

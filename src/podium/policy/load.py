@@ -10,6 +10,7 @@ from contextlib import contextmanager, nullcontext, redirect_stderr
 from importlib import import_module
 from importlib.resources import files
 from importlib.util import find_spec
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -37,17 +38,19 @@ def load(
         raise PodiumError(f"dtype = {dtype!r} is not one of {', '.join(map(repr, DTYPES))}.")
     place = devices.find(device, DTYPES[dtype])
     source, options, shown = _source(name)
+    devices.check_host(shown, _weights(Path(source)), DTYPES[dtype])
     # The bar of the GGUF reader obeys no setting.
     with _quiet(), redirect_stderr(io.StringIO()) if "gguf_file" in options else nullcontext():
         model, tokenizer = _read(source, options, shown, DTYPES[dtype])
-    if len(tokenizer) > model.config.vocab_size:
+    vocabulary = model.config.get_text_config().vocab_size
+    if len(tokenizer) > vocabulary:
         raise PodiumError(
-            f"{shown}: its tokenizer has {len(tokenizer)} tokens, its model only {model.config.vocab_size}. "
+            f"{shown}: its tokenizer has {len(tokenizer)} tokens, its model only {vocabulary}. "
             "They do not belong together."
         )
     if lora is not None:
         model = adapters.attach(model, lora)
-    devices.check_fit(shown, sum(p.numel() for p in model.parameters()), DTYPES[dtype], place)
+    devices.check_fit(shown, sum(p.numel() for p in model.parameters()), DTYPES[dtype], place, lora is not None)
     return Policy(model.to(place), tokenizer, name=shown)
 
 
@@ -138,6 +141,15 @@ def _check_directory(path: Path) -> None:
             raise PodiumError(f"{file} is damaged: {error}. Copy or download it again.") from error
 
 
+def _weights(path: Path) -> int:
+    """How many weights the files of a directory hold; 0 where there are none yet. Some directories hold them twice."""
+    count = 0
+    for file in sorted(path.glob("model*.safetensors")):
+        with safe_open(file, framework="pt") as opened:
+            count += sum(prod(opened.get_slice(name).get_shape()) for name in opened.keys())  # noqa: SIM118
+    return count
+
+
 def _read(source: str, options: dict[str, Any], shown: str, dtype: torch.dtype) -> tuple[Any, Any]:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -152,6 +164,10 @@ def _read(source: str, options: dict[str, Any], shown: str, dtype: torch.dtype) 
             **options,
         )
     except Exception as error:
+        if "for this kind of AutoModel" in str(error):
+            raise PodiumError(
+                f"{shown} is not a causal language model: use one that writes a text token by token."
+            ) from error
         raise PodiumError(f"{_failure(shown, source)}: {_reason(error)}") from error
     missing = sorted(report.get("missing_keys") or ()) + sorted(str(k) for k in report.get("mismatched_keys") or ())
     if missing:

@@ -8,7 +8,7 @@ branching points, whose keys are gathered along the path from the root. All of i
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -22,7 +22,7 @@ from podium.policy.device import put
 from podium.policy.levels import Levels, Segment
 from podium.policy.native.ops import Spans
 
-__all__ = ["Bucket", "Packed", "common_prefix", "pack"]
+__all__ = ["Bucket", "Packed", "common_prefix", "pack", "portions"]
 
 Ids = tuple[int, ...]
 Index = NDArray[np.int64]
@@ -32,6 +32,7 @@ SHORTEST = 0.6
 # With fewer nodes than this matrix products sum in another order, and the last bits of a token's numbers would depend
 # on what else is in the batch.
 LEAST = 16
+PORTION = 16384  # tokens of texts that go through the model at once
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,20 @@ def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
     while done < limit and a[done] == b[done]:
         done += 1
     return done
+
+
+def portions(texts: Iterable[Ids]) -> Iterator[list[Ids]]:
+    """Texts in order, about PORTION tokens at a time."""
+    portion: list[Ids] = []
+    size = 0
+    for text in texts:
+        if portion and size + len(text) > PORTION:
+            yield portion
+            portion, size = [], 0
+        portion.append(text)
+        size += len(text)
+    if portion:
+        yield portion
 
 
 def pack(

@@ -12,11 +12,12 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from podium.policy.functionals import CHUNK, Rows, Wanted, evaluate, level_of
+from podium.policy.question import Question
 
 if TYPE_CHECKING:
-    from podium.policy.policy import Policy, Question
+    from podium.policy.policy import Policy
 
-__all__ = ["answer", "padded", "states"]
+__all__ = ["answer", "padded", "precision", "states"]
 
 Ids = tuple[int, ...]
 
@@ -32,10 +33,15 @@ def padded(sequences: Sequence[Ids], device: torch.device, *, left: bool = False
     return ids.to(device), mask.to(device)
 
 
+def precision(policy: Policy) -> torch.autocast:
+    """In which a model's own pass is computed, in training and in sampling."""
+    return torch.autocast(policy.device.type, policy.lower, enabled=policy.lower is not None)
+
+
 def _forward(policy: Policy, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """Logits [B, T, V] and final hidden states [B, T, D]."""
     model: Any = policy.model
-    with torch.autocast(ids.device.type, policy.lower, enabled=policy.lower is not None):
+    with precision(policy):
         out = model(input_ids=ids, attention_mask=mask, use_cache=False, output_hidden_states=True)
     return out.logits, out.hidden_states[-1]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from podium.core.batch import TRAINS, Purpose
+from podium.core.columns import TRAINS, Purpose
 
 __all__ = ["Conversation", "Exchange", "conversation", "page", "read", "told"]
 

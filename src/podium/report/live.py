@@ -33,11 +33,13 @@ class Live:
         if self.status is not None:
             self.status.stop()
 
+    def tell(self, note: str) -> None:
+        """A line that stays."""
+        self.console.print(note, highlight=False, markup=False, soft_wrap=True)
+
     def __call__(self, run: Run, line: Mapping[str, Any]) -> None:
         if self.begun is None:
             self.begun, self.first = time.monotonic(), int(line["iteration"])
-            for note in run.policy.notes:
-                self.console.print(note, highlight=False, markup=False, soft_wrap=True)
         for reason, note in troubles(line):
             if reason not in self.told and len(self.told) < 4:  # they may differ each time
                 self.told.append(reason)

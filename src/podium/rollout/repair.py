@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from podium.core.batch import COUNTS, Origin, Purpose
 from podium.core.build import Rollout, Turn
+from podium.core.columns import COUNTS, Origin, Purpose
 from podium.core.errors import PodiumError, one_of, within
 from podium.core.part import Need
 from podium.core.schedule import Number

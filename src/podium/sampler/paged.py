@@ -17,9 +17,10 @@ from podium.policy.decoder import Decoder
 from podium.policy.policy import Policy
 from podium.sampler import streams
 from podium.sampler.board import ALIVE, FLAT, LAST, POSITION, STOPS, TEMPERATURE, TOKEN, TOP_K, Board, Report
-from podium.sampler.engine import LEAST, Engine, Prompt, Slots, Stats
+from podium.sampler.engine import Engine, Prompt, Stats
+from podium.sampler.plain import by_own_pass
+from podium.sampler.slots import LEAST, Slots
 from podium.sampler.stops import Stops
-from podium.sampler.waves import Waves
 
 __all__ = ["Paged", "PagedBoard", "choose"]
 
@@ -39,7 +40,7 @@ def choose(policy: Policy, stats: Stats, stops: Stops, memory: int | None, paged
     """The fastest way in which this policy can be sampled here."""
     engine: Engine
     if policy.decoder is None:
-        engine = Waves(policy, stats)
+        engine = by_own_pass(policy, stats, memory)
         return engine, Board(policy, engine, stops)
     if paged or (paged is None and policy.device.type == "cuda"):
         reason = unusable(policy.decoder) if policy.device.type == "cuda" else None
@@ -88,11 +89,15 @@ class Paged(Slots):
         self.readers.clear()
         self.voided += 1
 
-    def room(self, rows: int, contexts: int, prompt: int, written: int) -> bool:
+    def size(self, rows: int, contexts: int, prompt: int, written: int) -> int:
         pages = PagedCache.pages_for(self.bucket(rows), contexts, prompt, written)
-        return pages * PAGE * self.token_bytes <= self.memory
+        logits = 4 * self.bucket(rows) * self.decoder.head.weight.shape[0]
+        return pages * PAGE * self.token_bytes + logits
 
-    def reserve(self, rows: int, contexts: int, prompt: int, written: int, busy: bool) -> None:
+    def room(self, rows: int, contexts: int, prompt: int, written: int) -> bool:
+        return self.size(rows, contexts, prompt, written) <= self.memory
+
+    def _reserve(self, rows: int, contexts: int, prompt: int, written: int, busy: bool) -> None:
         rows, old = self.bucket(rows), self.pages
         if old.fits(rows, contexts, prompt, written):
             old.allowed = written
@@ -101,13 +106,15 @@ class Paged(Slots):
         more = min(rows, 2 * contexts)
         contexts = more if self.room(rows, more, prompt, written) else contexts
         if busy:
-            self.pages = old.larger(rows, contexts, prompt, written)
-            self.pages.allowed = written
+            new = old.larger(rows, contexts, prompt, written)
+            new.allowed = written
         else:
             self._void()
             del old
             self.pages = PagedCache(self.decoder, 0, 0, 0, 0)  # let go of the old pages before there are new ones
-            self.pages = PagedCache(self.decoder, rows, contexts, prompt, written)
+            new = PagedCache(self.decoder, rows, contexts, prompt, written)
+        _ = new.work  # made now, while fewer rows can still be chosen
+        self.pages = new
         self._void()
 
     def prepare(self, texts: Sequence[tuple[int, ...]], later: int) -> list[Prompt]:

@@ -1,4 +1,4 @@
-"""When a completion ends by what was written: end-of-turn tokens and stop strings."""
+"""Where a completion ends, and why: end-of-turn tokens, stop strings, limits."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ import numpy as np
 import torch
 
 from podium.policy.policy import Policy
+from podium.sampler.request import Generate, Stop
 
 __all__ = ["Stops"]
+
+Ids = tuple[int, ...]
 
 
 class Stops:
@@ -36,9 +39,24 @@ class Stops:
             self._sets[stop] = len(self.table) - 1
         return self._sets[stop]
 
-    def may_end(self, stop: tuple[str, ...], token: int) -> bool:
-        """Whether a completion may end with this token."""
-        return bool(self._host[self._sets[stop]][token])
+    def end(self, request: Generate, limit: int, ids: Ids, seen: int) -> tuple[Ids, Stop] | None:
+        """Where and why a completion of at most `limit` tokens ends, if it does, of which the first `seen` go on."""
+        may_end = self._host[self._sets[request.sampling.stop]]
+        for n in range(seen + 1, len(ids) + 1):
+            if n == limit or may_end[ids[n - 1]]:
+                why = self._why(request, limit, ids[:n])
+                if why is not None:
+                    return ids[:n], why
+        return None
+
+    def _why(self, request: Generate, limit: int, ids: Ids) -> Stop | None:
+        if ids[-1] in self.policy.end_ids:
+            return Stop.end
+        if request.sampling.stop and self._met(request.sampling.stop, request.prefix, ids):
+            return Stop.text
+        if len(ids) < limit:
+            return None
+        return Stop.length if limit == request.sampling.max_tokens else Stop.context
 
     def _completing(self, text: str) -> list[int]:
         """Tokens with which `text` may be complete: those that hold its last character."""
@@ -63,7 +81,7 @@ class Stops:
         count = min(len(tokenizer), self.policy.vocabulary)
         return [self.policy.text([*anchor, i])[begin:] for i in range(count)]
 
-    def met(self, stop: Sequence[str], prefix: Sequence[int], ids: Sequence[int]) -> bool:
+    def _met(self, stop: Sequence[str], prefix: Sequence[int], ids: Sequence[int]) -> bool:
         """Whether the last of `ids`, written after `prefix`, completes a stop string."""
         if any(self._special.get(s) == ids[-1] for s in stop):
             return True

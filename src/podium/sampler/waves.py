@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from podium.core.errors import PodiumError
-from podium.policy.plain import padded
+from podium.policy.plain import padded, precision
 from podium.policy.policy import Policy
-from podium.sampler.engine import Prompt, Stats
+from podium.sampler.engine import Prompt, Stats, memory_for
 
 __all__ = ["Waves"]
 
@@ -25,17 +25,22 @@ class Waves:
     ahead = 4096
     patience = 0
 
-    def __init__(self, policy: Policy, stats: Stats) -> None:
+    def __init__(self, policy: Policy, stats: Stats, memory: int | None = None) -> None:
         self.policy, self.stats = policy, stats
+        self.memory = memory_for(policy.device, memory)
         self.model: Any = policy.model
-        self.positions = "position_ids" in inspect.signature(self.model.forward).parameters
+        self.token_bytes = _token_bytes(policy)
+        known = inspect.signature(self.model.forward).parameters
+        self.positions = "position_ids" in known
+        # Of a prompt only the last logits are read.
+        self.last: dict[str, Any] = {"logits_to_keep": 1} if "logits_to_keep" in known else {}
         self._prompts: list[Prompt] = []
         self._cache: Any = None
         self._mask = torch.zeros(0)
         self.open = True
 
     def room(self, rows: int, contexts: int, prompt: int, written: int) -> bool:
-        return True
+        return rows * (prompt + written) * self.token_bytes <= self.memory
 
     def reserve(self, rows: int, contexts: int, prompt: int, written: int, busy: bool) -> None:
         pass
@@ -83,9 +88,9 @@ class Waves:
 
     def _forward(self, ids: Tensor, position: Tensor) -> Tensor:
         places = {"position_ids": position} if self.positions else {}
-        out = self.model(
-            input_ids=ids, attention_mask=self._mask, past_key_values=self._cache, use_cache=True, **places
-        )
+        given = {"attention_mask": self._mask, "past_key_values": self._cache, "use_cache": True, **places, **self.last}
+        with precision(self.policy):
+            out = self.model(input_ids=ids, **given)
         self._cache = getattr(out, "past_key_values", None)
         if self._cache is None:
             raise PodiumError(f"{self.policy.name} keeps no keys and values between tokens: it cannot be sampled from.")
@@ -100,3 +105,12 @@ class Waves:
 
     def renew(self) -> None:
         pass
+
+
+def _token_bytes(policy: Policy) -> int:
+    """What a token's keys and values take: every step writes those of a layer anew beside the old ones."""
+    config = policy.config
+    heads = getattr(config, "num_attention_heads", None) or 1
+    shared = getattr(config, "num_key_value_heads", None) or heads
+    size = getattr(config, "head_dim", None) or config.hidden_size // heads
+    return int(2 * (config.num_hidden_layers + 1) * shared * size * (policy.lower or policy.dtype).itemsize)

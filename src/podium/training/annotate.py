@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from podium.core.batch import COUNTS
 from podium.core.build import Rollout
 from podium.core.check import ANNOTATIONS
+from podium.core.columns import COUNTS
 from podium.core.method import Method
 from podium.core.signal import Signal
 from podium.objective.term import Term

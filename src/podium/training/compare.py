@@ -18,7 +18,7 @@ from podium.core.method import Method
 from podium.evaluation.resample import student
 from podium.methods import get
 from podium.rollout import Sample
-from podium.training.run import check_fit
+from podium.training.fit import check_fit
 from podium.training.session import Progress, Result, configure, resume, train
 
 __all__ = ["Comparison", "Row", "compare"]

@@ -19,8 +19,9 @@ from podium.policy.pack import common_prefix
 from podium.rollout.plan import Embed, Ends, Interrupt, Plan, Play, Read, Recite, Replay, Resume, Score
 from podium.sampler.request import Completion, Generate, Sampler
 from podium.training.acting import Actor
-from podium.training.episodes import Episodes, Recital
+from podium.training.episodes import Episodes
 from podium.training.interrupt import interrupt
+from podium.training.recital import Recital
 from podium.training.resumption import Resumption
 from podium.worlds.context import Message, Wrote
 from podium.worlds.world import World

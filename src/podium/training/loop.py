@@ -40,7 +40,7 @@ def iterate(run: Run) -> tuple[Batch, Mapping[str, Any]]:
     metrics.describe(batch)
     metrics.report(batch, watched)
 
-    plan, again = method.updates, run.replayed(method, batch)
+    plan, again = method.updates, run.memories.replayed(method, batch, run.iteration)
     trained = run.trainer.provide(batch if again is None else again, _before_updates(method, live))
     begun = time.monotonic()
     watch = Sentinel(method, run.iteration, run.config.gap_allowed)
@@ -55,11 +55,9 @@ def iterate(run: Run) -> tuple[Batch, Mapping[str, Any]]:
     metrics.time("train", begun)
 
     batch = trained if again is None else metrics.replayed(batch, trained)
-    batch = run.observe(method, batch)
+    batch = run.memories.observe(method, batch, run.dropped)
     metrics.wrote(batch, (*method.parts(), *method.memories))
-    run.iteration += 1
-    run.tokens += int(metrics.values["tokens"])
-    run.settle()
+    run.end(int(metrics.values["tokens"]))
     return batch, metrics.line(run.iteration)
 
 
@@ -88,12 +86,12 @@ def _gather(run: Run, method: Method, metrics: Metrics) -> Batch:
     wanted, rounds = run.config.tasks, 0
     top_up = next((k for k in method.keep if k.top_up), None)
     carry = top_up is not None and top_up.carry_over
-    kept = run.waiting(method) if carry else []
+    kept = run.memories.waiting(method) if carry else []
     while True:
         rollouts = run.collect(method, run.requests(method, wanted))
         batch = Batch.from_rollouts(rollouts, seed=run.config.seed * 1_000_003 + run.iteration)
         metrics.sampled(batch)
-        batch = run.apply(method.reward, run.remember(method, batch))
+        batch = run.apply(method.reward, run.memories.of_batch(method, batch))
         batch = run.apply(method.keep, batch)
         rounds += 1
         if top_up is not None:
@@ -104,7 +102,7 @@ def _gather(run: Run, method: Method, metrics: Metrics) -> Batch:
         metrics.dropped(*run.drop(batch, ~chosen))
         if bool(chosen.any()):
             fresh = batch.take("group", chosen)
-            kept.append(run.dated(fresh) if carry else fresh)
+            kept.append(run.memories.dated(fresh, run.iteration) if carry else fresh)
         if sum(b.size("group") for b in kept) >= wanted or top_up is None or rounds == (top_up.max_rounds or -1):
             break
     if not kept and top_up is None:
@@ -121,7 +119,8 @@ def _gather(run: Run, method: Method, metrics: Metrics) -> Batch:
     taken, left = first(range(joined.size("group")), wanted, fewer=True)
     if carry:
         metrics.put("groups.waiting", len(left))
-        run.wait(method, joined.take("group", torch.tensor(left, device=joined.device)) if left else None)
+        over = joined.take("group", torch.tensor(left, device=joined.device)) if left else None
+        run.memories.wait(method, over, run.iteration, beyond=run.drawn - wanted)
     elif left:
         metrics.dropped(*run.drop(joined, torch.arange(joined.size("group"), device=joined.device) >= wanted))
     return joined.take("group", torch.tensor(taken, device=joined.device))

@@ -11,7 +11,8 @@ from podium.core.build import Rollout, Turn
 from podium.rollout.plan import Resume
 from podium.sampler.request import Completion, Stop
 from podium.sampler.streams import key
-from podium.training.episodes import Episodes, Running
+from podium.training.episodes import Episodes
+from podium.training.running import Running
 
 if TYPE_CHECKING:
     from podium.training.driver import Driver

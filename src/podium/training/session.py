@@ -21,15 +21,16 @@ from podium.evaluation.measure import failure, held_out, measure
 from podium.methods import get
 from podium.report.track import Trackers, require
 from podium.store.run import RunDirectory
-from podium.training import checkpoint
 from podium.training.config import Config, Optimizer
 from podium.training.loop import iterate
+from podium.training.room import named_knobs
 from podium.training.run import Run
 from podium.worlds import World
 
 __all__ = ["Progress", "Result", "configure", "resume", "train"]
 
 Progress = Callable[[Run, Mapping[str, Any]], None]
+Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -78,9 +79,13 @@ def train(
     out: str | Path | None = None,
     progress: Progress | None = None,
     track: str | Sequence[str] = (),
+    tell: Tell | None = None,
     **settings: Any,
 ) -> Result:
-    """Train a model with a method on a world, into a run directory; `track`: tensorboard, wandb."""
+    """Train a model with a method on a world, into a run directory; `track`: tensorboard, wandb.
+
+    `tell` is given what there is to know of how the model is treated, line by line, before anything is computed.
+    """
     config = method if isinstance(method, Config) else configure(method, **settings)
     trackers = require(track)
     path = Path(out) if out is not None else _fresh_path(config)
@@ -89,10 +94,11 @@ def train(
         raise PodiumError(
             f"{path} already holds a run. Resume it (podium train --resume {path}) or choose another --out."
         )
-    run = Run.make(config)  # before anything is written: most mistakes show here
-    with closing(run), _opened(directory):
-        directory.write_config(config.to_yaml())
-        return _go(run, directory, progress, trackers)
+    with named_knobs():
+        run = Run.make(config)  # before anything is written: most mistakes show here
+        with closing(run), _opened(directory):
+            directory.write_config(config.to_yaml())
+            return _go(run, directory, progress, trackers, tell)
 
 
 def resume(
@@ -101,6 +107,7 @@ def resume(
     config: Config | None = None,
     progress: Progress | None = None,
     track: str | Sequence[str] = (),
+    tell: Tell | None = None,
 ) -> Result:
     """Go on with a run where its last checkpoint left it; on a CPU to the bit."""
     trackers = require(track)
@@ -111,16 +118,12 @@ def resume(
         raise PodiumError(
             f"The run {path} was made with other settings ({', '.join(changed)}). Start a new run with --out."
         )
-    with _opened(directory), closing(Run.make(stored)) as run:
-        done = 0
+    with named_knobs(), _opened(directory), closing(Run.make(stored)) as run:
         if directory.checkpoints():
-            last = directory.checkpoints()[-1]
-            done, found, run.progress = checkpoint.load(last, run.trainer)
-            checkpoint.check_memories(last, found, run.memories, stored.method.name)
-            run.memories, run.iteration = found, done
-        directory.rewind(done if done else -1)
+            run.restore(directory.checkpoints()[-1])
+        directory.rewind(run.iteration or -1)
         run.tokens = sum(line.get("tokens", 0) for line in directory.metrics())
-        return _go(run, directory, progress, trackers)
+        return _go(run, directory, progress, trackers, tell)
 
 
 @contextmanager
@@ -132,8 +135,13 @@ def _opened(directory: RunDirectory) -> Iterator[None]:
         directory.close()
 
 
-def _go(run: Run, directory: RunDirectory, progress: Progress | None, trackers: Sequence[str]) -> Result:
+def _go(
+    run: Run, directory: RunDirectory, progress: Progress | None, trackers: Sequence[str], tell: Tell | None
+) -> Result:
     config = run.config
+    if tell is not None:
+        for note in run.policy.notes:
+            tell(note)
     with (
         closing(Trackers(trackers, directory.path, config, run.iteration)) as tracked,
         _reproducible(run.policy.device),
@@ -152,7 +160,7 @@ def _go(run: Run, directory: RunDirectory, progress: Progress | None, trackers: 
             directory.write_rollouts(run.iteration, batch)
             _report(run, directory, line, watchers)
             if run.finished or stopped or _due(run.iteration, config.checkpoint_every):
-                _save(run, directory)
+                directory.write_checkpoint(run.iteration, run.save, config.keep_checkpoints)
             if stopped:
                 break
     return Result(directory.path, directory.metrics(), run.finished)
@@ -180,14 +188,6 @@ def _interrupts() -> Iterator[list[int]]:
 
 def _due(iteration: int, every: int) -> bool:
     return every > 0 and iteration % every == 0
-
-
-def _save(run: Run, directory: RunDirectory) -> None:
-    directory.write_checkpoint(
-        run.iteration,
-        lambda part: checkpoint.save(part, run.iteration, run.trainer, run.memories, run.progress),
-        run.config.keep_checkpoints,
-    )
 
 
 def _report(run: Run, directory: RunDirectory, line: Mapping[str, Any], watchers: Sequence[Progress]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,6 +19,7 @@ from podium.core.signal import Signal
 from podium.objective.gradient import Forward, Step, backward
 from podium.objective.term import Term
 from podium.policy import Critic, Policy
+from podium.policy.device import out_of_memory
 from podium.policy.pack import common_prefix
 from podium.policy.passage import passage_of, scored
 from podium.training.config import Optimizer
@@ -227,17 +229,33 @@ class Trainer:
         return Step.joined(results), watched
 
     def _fitting(self, batch: Batch, work: Callable[[list[Tensor]], T], forget: Callable[[], None] = lambda: None) -> T:
-        """Do work in micro-batches; where they do not fit in the GPU's memory, again in smaller ones."""
+        """Do work in micro-batches; where they do not fit in the GPU's memory, again in smaller ones, which is said."""
+        shrunk = False
         while True:
             splits = self.split(batch)
             try:
-                return work(splits)
-            except torch.OutOfMemoryError:
+                done = work(splits)
+            except RuntimeError as error:
+                if not out_of_memory(error):
+                    raise
                 largest = max(len(rows) for rows in splits)
+            else:
+                if shrunk:
+                    warnings.warn(self._said(), stacklevel=2)
+                return done
             # Out of the handler, which holds what did not fit.
             forget()
             torch.cuda.empty_cache()
             self._shrink(largest)
+            shrunk = True
+
+    def _said(self) -> str:
+        again = any(x.policy.checkpointing for x in self.learners.values())
+        way = ", and computes activations again in the backward pass" if again else ""
+        return (
+            "A pass did not fit in the GPU's memory. Training goes on, more slowly: from now on a pass takes at most "
+            f"{self.micro_tokens:,} tokens (micro_tokens) or one rollout{way}."
+        )
 
     def _shrink(self, largest: int) -> None:
         """Take less memory from now on; `largest` is the number of rollouts that did not fit together."""

@@ -1,0 +1,82 @@
+"""Requests as work: tickets, the completions that are under way for them, and the tokens drawn but not looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from podium.core.errors import PodiumError
+from podium.policy.policy import Policy
+from podium.sampler import streams
+from podium.sampler.board import Report, Seat
+from podium.sampler.capture import capture
+from podium.sampler.engine import Prompt
+from podium.sampler.request import Completion, Generate
+
+__all__ = ["Burst", "Job", "Ticket"]
+
+Ids = tuple[int, ...]
+
+
+@dataclass
+class Ticket:
+    """A request and what has come of it."""
+
+    number: int
+    request: Generate
+    text: Ids  # context and prefix
+    limit: int  # tokens a completion may have
+    done: list[Completion | None]
+    prompt: Prompt | None = None
+    started: int = 0  # completions that have a row or have had one
+
+    @classmethod
+    def of(cls, number: int, request: Generate, policy: Policy) -> Ticket:
+        """Refuses what the policy cannot continue."""
+        text = (*request.context, *request.prefix)
+        room = policy.context_length - len(text)
+        if not text:
+            raise PodiumError("A request has an empty context: there must be at least one token to continue.")
+        if room < 1:
+            raise PodiumError(
+                f"A prompt of {len(text)} tokens leaves no room to answer in the context of "
+                f"{policy.name or 'the model'}, {policy.context_length} tokens. "
+                "Use shorter prompts or a model with a longer context."
+            )
+        for name in request.capture:
+            capture(name)  # refuses unknown ones now
+        return cls(number, request, text, min(request.sampling.max_tokens, room), [None] * request.n)
+
+    @property
+    def waiting(self) -> int:
+        """Completions that have had no row yet."""
+        return self.request.n - self.started
+
+
+@dataclass(eq=False)
+class Job:
+    """A completion under way."""
+
+    ticket: Ticket
+    copy: int
+    row: int  # −1 when it has ended
+    slot: int  # where its tokens are written
+    begun: int  # the clock when it joined
+    version: int  # of the weights then
+    resumed: bool  # it goes on where its text was written so far
+
+    def seat(self, seed: int) -> Seat:
+        """What the board must know of it."""
+        t, r = self.ticket, self.ticket.request
+        key = streams.key(seed, (*r.stream, r.first + self.copy))
+        at = (t.text[-1], len(t.text) - 1, t.limit)
+        return Seat(self.row, self.slot, *at, r.sampling, key, len(r.prefix))
+
+
+@dataclass(frozen=True)
+class Burst:
+    """Tokens that were drawn, or are being drawn, and not looked at yet."""
+
+    clock: int  # after them
+    count: int  # of each row
+    jobs: list[Job | None]  # by row
+    report: Report

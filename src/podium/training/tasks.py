@@ -1,0 +1,80 @@
+"""Which tasks a run samples next: one after another in a fixed shuffle, or as a select part chooses them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, lru_cache
+from typing import Any
+
+import torch
+
+from podium.core.part import Select
+from podium.sampler.streams import key, uniforms
+from podium.training.config import Config
+from podium.worlds.world import Task, World, task_of
+
+__all__ = ["Tasks", "shuffled"]
+
+ENDLESS = 64  # times the tasks of an iteration: how many of an endless world are chosen from
+
+
+class Tasks:
+    """The training tasks of a run."""
+
+    def __init__(self, world: World, config: Config) -> None:
+        self.world, self.config = world, config
+        self._chosen: set[str] = set()  # in this iteration
+
+    def begin(self) -> None:
+        """Start an iteration: all tasks may be chosen again."""
+        self._chosen = set()
+
+    def in_turn(self, start: int, count: int) -> list[Task]:
+        """Each number once, then again: a fixed shuffle of a finite set, fresh numbers of an endless one."""
+        size, seed = self.world.size("train"), self.config.seed
+        return [task_of(self.world, shuffled(start + i, size, seed), "train") for i in range(count)]
+
+    def chosen(
+        self,
+        select: Select,
+        count: int,
+        place: tuple[int, int],
+        recall: Callable[[Sequence[Task]], Mapping[str, Any]],
+    ) -> list[Task]:
+        """What a select part chooses at this place of the run, by what the memories recall of the tasks."""
+        # What this iteration has sampled already is not chosen again while there is enough else.
+        left = [pair for name, pair in self._pool.items() if name not in self._chosen]
+        pool = left if len(left) >= count else list(self._pool.values())
+        numbers, tasks = zip(*pool, strict=True)
+        domains = {name: code for code, name in enumerate(dict.fromkeys(t.domain for t in tasks))}
+        streams = [key(self.config.seed, (*place, number)) for number in numbers]
+        columns: dict[str, Any] = {
+            "group.domain.code": torch.tensor([domains[t.domain] for t in tasks]),
+            "group.number": torch.tensor(numbers),
+            "group.random": torch.from_numpy(uniforms(streams, [0] * len(streams), 1)[:, 0]),
+        }
+        columns |= recall(tasks)
+        known = {k: v.to(torch.float64) for k, v in columns.items() if isinstance(v, torch.Tensor)}
+        drawn = [tasks[i] for i in select.choose(known, count).tolist()]
+        self._chosen |= {task.key for task in drawn}
+        return drawn
+
+    @cached_property
+    def _pool(self) -> dict[str, tuple[int, Task]]:
+        """The numbers and tasks that a select part chooses from, by the tasks' names."""
+        size = self.world.size("train") or ENDLESS * self.config.tasks
+        made = [task_of(self.world, number, "train") for number in range(size)]
+        return {task.key: (number, task) for number, task in enumerate(made)}
+
+
+def shuffled(number: int, size: int | None, seed: int) -> int:
+    """The `number`-th task: itself in an endless world; in a finite one a fresh permutation for each pass."""
+    if size is None:
+        return number
+    epoch, place = divmod(number, size)
+    return int(_permutation(size, seed * 1_000_003 + epoch)[place])
+
+
+@lru_cache(2)  # a batch may reach from one pass into the next
+def _permutation(size: int, seed: int) -> torch.Tensor:
+    return torch.randperm(size, generator=torch.Generator().manual_seed(seed))

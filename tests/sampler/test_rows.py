@@ -1,0 +1,78 @@
+"""Who is in which row, and who waits for one."""
+
+from __future__ import annotations
+
+from podium.sampler import Generate, Sampling
+from podium.sampler.jobs import Burst, Job, Ticket
+from podium.sampler.queue import Queue
+from podium.sampler.rows import Rows
+
+
+def ticket(number: int, n: int = 1, length: int = 3, **sampling: float) -> Ticket:
+    request = Generate(tuple(range(5, 5 + length)), n=n, sampling=Sampling(**{"max_tokens": 4, **sampling}))  # type: ignore[arg-type]
+    return Ticket(number, request, request.context, request.sampling.max_tokens, [None] * n)
+
+
+def filled(rows: Rows, *tickets: Ticket) -> list[Job]:
+    jobs = [
+        Job(t, 0, row, row + 1, rows.clock, 0, False) for t, row in zip(tickets, rows.free(len(tickets)), strict=True)
+    ]
+    for job in jobs:
+        rows.join(job)
+    return jobs
+
+
+def test_free_rows_are_filled_before_new_ones() -> None:
+    rows = Rows()
+    jobs = filled(rows, *(ticket(i) for i in range(4)))
+    rows.leave(jobs[1])
+    assert rows.free(3) == [1, 4, 5]
+    assert rows.running == 3
+    assert len(rows) == 4
+
+
+def test_the_last_rows_close_up() -> None:
+    rows = Rows()
+    jobs = filled(rows, *(ticket(i) for i in range(5)))
+    rows.leave(jobs[0])
+    rows.leave(jobs[3])
+    assert rows.close_up(3) == ([4], [0])
+    assert rows.jobs == [jobs[4], jobs[1], jobs[2]]
+    assert [job.row for job in rows.active] == [0, 1, 2]
+
+
+def test_a_step_does_what_some_row_wants_while_it_is_there() -> None:
+    rows = Rows()
+    _, warm = filled(rows, ticket(0), ticket(1, temperature=0.5, top_k=3))
+    assert +rows.marks == {"temperature": 1, "filter": 1}
+    rows.leave(warm)
+    assert not +rows.marks
+
+
+def test_completions_are_looked_at_when_a_token_may_end_them_and_at_their_limit() -> None:
+    rows = Rows()
+    short, told, long = filled(rows, ticket(0, max_tokens=2), ticket(1), ticket(2))
+    rows.clock = 2
+    assert rows.ending(Burst(2, 2, list(rows.jobs), lambda: [1])) == [told, short]
+    rows.leave(short)
+    rows.leave(told)
+    rows.clock = 4
+    assert rows.left == 0
+    assert rows.ending(Burst(4, 2, list(rows.jobs), lambda: [])) == [long]
+
+
+def test_few_that_wait_have_patience_for_more() -> None:
+    queue = Queue()
+    queue.add(ticket(1, n=2))
+    assert [queue.enough(running=8, patience=2) for _ in range(4)] == [False, False, True, False]
+    queue.add(ticket(2, n=2))
+    assert queue.enough(running=8, patience=2)
+
+
+def test_contexts_are_encoded_ahead_while_they_are_short() -> None:
+    queue, now = Queue(), ticket(1, length=10)
+    later = [ticket(i, length=10) for i in range(2, 6)]
+    for one in (now, *later):
+        queue.add(one)
+    assert queue.ahead([now], 35) == later[:2]
+    assert queue.ahead([now], 15) == []
