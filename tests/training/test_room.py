@@ -270,6 +270,15 @@ def test_an_old_gpu_without_bfloat16_is_refused_with_what_works(monkeypatch: pyt
     assert device.find("cuda", torch.float32).type == "cuda"
 
 
+def test_a_gpu_computes_in_bfloat16_if_it_can_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = configure("grpo", device="cuda")
+    Card(monkeypatch, free=10, capability=8)
+    assert config.precision == "bfloat16"
+    assert config.replace(dtype="float32").precision == config.replace(device="cpu").precision == "float32"
+    Card(monkeypatch, free=10, capability=7)
+    assert config.precision == "float32"
+
+
 @pytest.mark.parametrize(
     ("card", "adapters", "advice"),
     [

@@ -40,7 +40,7 @@ def numbers(path: Path) -> list[dict[str, Any]]:
 def test_a_run_writes_what_it_promises(tmp_path: Path) -> None:
     result = train(small(iterations=2), out=tmp_path / "run")
     assert result.finished
-    assert Config.from_yaml((tmp_path / "run/config.yaml").read_text()) == small(iterations=2)
+    assert Config.from_yaml((tmp_path / "run/config.yaml").read_text()) == small(iterations=2, dtype="float32")
     lines = [json.loads(text) for text in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
     assert [line["iteration"] for line in lines] == [0, 1, 2]
     assert {"reward", "pass@1", "entropy", "flat_groups", "length", "loss", "sampler_gap"} <= set(lines[1])
@@ -64,6 +64,16 @@ def test_a_resumed_run_equals_the_uninterrupted_one_to_the_bit(tmp_path: Path) -
     assert numbers(tmp_path / "cut") == numbers(tmp_path / "whole")
     whole, cut = weights(tmp_path / "whole"), weights(tmp_path / "cut")
     assert all((whole[k] == cut[k]).all() for k in whole)
+
+
+def test_a_run_is_resumed_on_another_device(tmp_path: Path) -> None:
+    config = small(iterations=4, checkpoint_every=2)
+    train(config.replace(iterations=2), out=tmp_path / "half")
+    directory = RunDirectory(tmp_path / "half")
+    directory.write_config(config.replace(device="cuda:7", dtype="float32").to_yaml())
+    with pytest.raises(podium.PodiumError, match="device"):
+        resume(tmp_path / "half")
+    assert resume(tmp_path / "half", device="cpu").finished
 
 
 def test_a_run_killed_before_its_first_checkpoint_starts_again(tmp_path: Path) -> None:

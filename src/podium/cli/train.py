@@ -72,10 +72,12 @@ def train(
     with Live(OUT) as live:
         progress, tell = (None, None) if quiet else (live, live.tell)
         if resume is not None:
-            if method or settings or changes or config or parts:
-                raise PodiumError("--resume goes on with the run as it was configured: leave the other options away.")
+            if method or settings.keys() - {"device"} or changes or config or parts:
+                raise PodiumError(
+                    "--resume goes on with the run as it was configured: leave the other options but --device away."
+                )
             done = len(RunDirectory(resume).metrics())
-            result = session.resume(resume, progress=progress, track=track or (), tell=tell)
+            result = session.resume(resume, device=device, progress=progress, track=track or (), tell=tell)
             if result.finished and len(result.metrics) == done and not quiet:
                 line("The run was finished already: nothing was left to do.")
         else:

@@ -15,6 +15,7 @@ from podium.core.errors import PodiumError, nearest
 from podium.evaluation.contrast import Contrast, tally
 from podium.evaluation.measure import Measure, failure, held_out, held_out_requests, measure
 from podium.evaluation.thinking import FORCE, Point, curve
+from podium.policy.device import usual_dtype
 from podium.policy.load import EMBEDDED
 from podium.sampler.local import LocalSampler
 from podium.sampler.request import Sampling
@@ -157,7 +158,7 @@ class _Place:
     def driver(self, target: str | Path, device: str) -> Driver:
         """Who plays with a run's last checkpoint, or with a model."""
         _check_there(Path(target))
-        policy = policies.load(_weights(target), device=device)
+        policy = policies.load(_weights(target), device=device, dtype=usual_dtype(device))
         return Driver(
             LocalSampler(policy),
             self.world,

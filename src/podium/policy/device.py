@@ -13,7 +13,7 @@ from podium.core.errors import PodiumError
 
 __all__ = [
     *("GIB", "check_fit", "check_host", "elsewhere", "find", "free_bytes", "held_by_others", "host_bytes"),
-    *("out_of_memory", "put"),
+    *("out_of_memory", "put", "usual_dtype"),
 ]
 
 GIB = 1 << 30
@@ -51,6 +51,12 @@ def find(device: str, dtype: torch.dtype = torch.float32) -> torch.device:
             f"{name} takes no more work ({reason}): wait until the programs that use it have ended, or use {CPU}."
         ) from error
     return place
+
+
+def usual_dtype(device: str) -> str:
+    """The precision to compute in where nobody says: bfloat16 on a GPU that can, float32 elsewhere."""
+    place = find(device)
+    return "bfloat16" if place.type == "cuda" and torch.cuda.get_device_capability(place)[0] >= 8 else "float32"
 
 
 def _check_age(place: torch.device, dtype: torch.dtype) -> None:

@@ -28,8 +28,7 @@ def trial(policy: Policy) -> str | None:
     except torch.OutOfMemoryError:
         return None  # said when the memory is planned
     except Exception as error:  # whatever a compiler, a driver or a cache directory can do
-        ops._failed.append((str(error).strip() or type(error).__name__).splitlines()[0])
-        return ops.check(policy.device)
+        return ops.give_up(error)
     finally:
         for parameter in policy.parameters():
             parameter.grad = None

@@ -23,12 +23,12 @@ SMALL = 5_000_000  # parameters: below, a step's products are too short to be sh
 
 def cast(config: Config) -> dict[str, Policy]:
     """The model of every role, the policy first."""
-    method = config.method
+    method, dtype = config.method, config.precision
     lora = None if config.lora is None else {"r": config.lora}
-    devices.find(config.device, DTYPES[config.dtype])  # refuses now what cannot compute so
+    devices.find(config.device, DTYPES[dtype])  # refuses now what cannot compute so
     # What is trained keeps the precision of its file. Rounded first, every weight would stand in the middle between
     # two others of the lower precision, and nothing would be seen of small updates for a long time.
-    exact = "float32" if lora is None else config.dtype
+    exact = "float32" if lora is None else dtype
     policy = policies.load(config.model, dtype=exact, device=config.device, lora=lora)
     _few_threads(policy)
     # Roles are made before the first update: the reference is the policy as it was.
@@ -42,7 +42,7 @@ def learners(models: Mapping[str, Policy], config: Config) -> dict[str, Learner]
     method = config.method
     trained = {"policy"} | {term.trains for m in method.leaves() for term in m.objective}
     rates = {role.name: config.optimizer.replace(lr=role.lr) for role in method.roles if role.lr is not None}
-    lower = DTYPES[config.dtype]
+    lower = DTYPES[config.precision]
     return {n: Learner(models[n], rates.get(n, config.optimizer), lower) for n in models if n in trained}
 
 
@@ -51,7 +51,7 @@ def others(models: Mapping[str, Policy], learning: Mapping[str, Learner], config
     found = {name: model for name, model in models.items() if name not in learning}
     for model in found.values():
         if model is not models["policy"]:
-            model.narrow(DTYPES[config.dtype])
+            model.narrow(DTYPES[config.precision])
     return found
 
 
@@ -62,8 +62,8 @@ def _model(policy: Policy, role: Role, config: Config) -> Policy:
     terms = [term for m in config.method.leaves() for term in m.objective if term.trains == role.name]
     own = role.source not in ("initial", "policy")
     if own and not terms and policies.has_head(role.source):
-        return policies.read_critic(role.source, dtype=config.dtype, device=config.device).frozen_copy()
-    exact = "float32" if terms else config.dtype
+        return policies.read_critic(role.source, dtype=config.precision, device=config.device).frozen_copy()
+    exact = "float32" if terms else config.precision
     model = policies.load(role.source, dtype=exact, device=config.device) if own else policy
     if any(isinstance(need, Signal) and need.name == "value" for term in terms for need in term.needs):
         return policies.critic(model, role.heads)

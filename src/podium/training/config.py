@@ -8,6 +8,7 @@ from podium.core import serial
 from podium.core.errors import PodiumError, one_of, within
 from podium.core.method import Method
 from podium.core.value import Value
+from podium.policy.device import usual_dtype
 from podium.store.run import RunDirectory
 from podium.worlds.world import World
 
@@ -48,7 +49,7 @@ class Config(Value):
     micro_tokens: int | None = None  # tokens in one forward pass of training; None: 16384, on a GPU what fits
     checkpointing: bool = False  # compute activations again in the backward pass: less memory, more time
     device: str = "cpu"
-    dtype: str = "float32"
+    dtype: str | None = None  # to compute in; None: bfloat16 on a GPU that can, float32 elsewhere
     lora: int | None = None  # rank; None: all weights are trained
     eval_every: int = 20  # iterations; 0: only before and after
     eval_tasks: int = 128
@@ -70,12 +71,18 @@ class Config(Value):
         within(self, "token_budget", 1, optional=True)
         within(self, "act_limit_s", 0, open_low=True, optional=True)
         within(self, "sentinel", 0, open_low=True, optional=True)
-        one_of(self, "dtype", ("float32", "bfloat16"))
+        if self.dtype is not None:
+            one_of(self, "dtype", ("float32", "bfloat16"))
+
+    @property
+    def precision(self) -> str:
+        """What is computed in: `dtype`, or what is usual on the device."""
+        return self.dtype or usual_dtype(self.device)
 
     @property
     def gap_allowed(self) -> float:
         """What the sentinel lets pass."""
-        return self.sentinel or (5e-2 if self.dtype == "bfloat16" else 1e-3)
+        return self.sentinel or (5e-2 if self.precision == "bfloat16" else 1e-3)
 
     def to_yaml(self) -> str:
         return serial.to_yaml(self)

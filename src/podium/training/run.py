@@ -69,6 +69,7 @@ class Run:
     @classmethod
     def make(cls, config: Config) -> Run:
         """Load the models and open the world; refuse a method that cannot work there."""
+        config = config.replace(dtype=config.precision)
         gc.unfreeze()  # what a run that nobody closed has left may go
         world = worlds.get(config.world, **(config.world_settings or {}))
         try:

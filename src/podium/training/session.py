@@ -97,7 +97,7 @@ def train(
     with named_knobs():
         run = Run.make(config)  # before anything is written: most mistakes show here
         with closing(run), _opened(directory):
-            directory.write_config(config.to_yaml())
+            directory.write_config(run.config.to_yaml())
             return _go(run, directory, progress, trackers, tell)
 
 
@@ -105,20 +105,24 @@ def resume(
     path: str | Path,
     *,
     config: Config | None = None,
+    device: str | None = None,
     progress: Progress | None = None,
     track: str | Sequence[str] = (),
     tell: Tell | None = None,
 ) -> Result:
-    """Go on with a run where its last checkpoint left it; on a CPU to the bit."""
+    """Go on with a run where its last checkpoint left it, perhaps on another device; on a CPU to the bit."""
     trackers = require(track)
     directory = RunDirectory(path)
     stored = Config.of_run(directory)
+    if config is not None and config.dtype is None:
+        config = config.replace(dtype=stored.dtype)
     if config is not None and config != stored:
         changed = [k for k in Config.field_names() if getattr(config, k) != getattr(stored, k)]
         raise PodiumError(
             f"The run {path} was made with other settings ({', '.join(changed)}). Start a new run with --out."
         )
-    with named_knobs(), _opened(directory), closing(Run.make(stored)) as run:
+    made = stored.replace(device=device or stored.device)
+    with named_knobs(), _opened(directory), closing(Run.make(made)) as run:
         if directory.checkpoints():
             run.restore(directory.checkpoints()[-1])
         directory.rewind(run.iteration or -1)

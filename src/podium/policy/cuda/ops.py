@@ -20,6 +20,7 @@ __all__ = [
     "check",
     "gate_back",
     "gated",
+    "give_up",
     "head_back",
     "head_read",
     "join",
@@ -53,9 +54,17 @@ def check(device: torch.device) -> str | None:
             x = torch.ones(16, 64, device=device)
             gated(normed(x, x[0], 1e-6, torch.bfloat16)[0]).sum().item()
         except Exception as error:  # whatever a compiler, a driver or a cache directory can do
-            _failed.append((str(error).splitlines() or [type(error).__name__])[0])
-    if not _failed:
-        return None
+            return give_up(error)
+    return None if not _failed else _said()
+
+
+def give_up(error: Exception) -> str:
+    """Use plain torch in the place of all kernels from now on; says why."""
+    _failed.append((str(error).strip() or type(error).__name__).splitlines()[0])
+    return _said()
+
+
+def _said() -> str:
     return f"Triton's kernels fail here ({_failed[0]}): training goes through plain torch, more slowly."
 
 
