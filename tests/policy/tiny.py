@@ -53,29 +53,31 @@ def tokenizer() -> PreTrainedTokenizerFast:
     return made
 
 
+SHAPE: dict[str, Any] = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 64,
+    "intermediate_size": 160,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 256,
+    "eos_token_id": 1,
+    "pad_token_id": 0,
+    "bos_token_id": None,
+}
+
+
 def model(family: str = "llama", seed: int = 0, scale: float = 0.08, **settings: Any) -> nn.Module:
     """A model whose weights are large enough that its distributions are far from uniform."""
     torch.manual_seed(seed)
-    shape: dict[str, Any] = {
-        "vocab_size": VOCABULARY,
-        "hidden_size": 64,
-        "intermediate_size": 160,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "max_position_embeddings": 256,
-        "eos_token_id": 1,
-        "pad_token_id": 0,
-        "bos_token_id": None,
-    }
     made: nn.Module
     if family == "llama":
         made = LlamaForCausalLM(
-            LlamaConfig(**(shape | {"num_key_value_heads": 4, "tie_word_embeddings": True} | settings))
+            LlamaConfig(**(SHAPE | {"num_key_value_heads": 4, "tie_word_embeddings": True} | settings))
         )
     elif family == "llama-grouped":
         biased = {"attention_bias": True, "mlp_bias": True, "tie_word_embeddings": False}
-        made = LlamaForCausalLM(LlamaConfig(**(shape | biased | settings)))
+        made = LlamaForCausalLM(LlamaConfig(**(SHAPE | biased | settings)))
     elif family == "llama3-rope":
         rope = {
             "rope_type": "llama3",
@@ -85,11 +87,11 @@ def model(family: str = "llama", seed: int = 0, scale: float = 0.08, **settings:
             "high_freq_factor": 4.0,
             "original_max_position_embeddings": 64,
         }
-        made = LlamaForCausalLM(LlamaConfig(**(shape | {"rope_parameters": rope} | settings)))
+        made = LlamaForCausalLM(LlamaConfig(**(SHAPE | {"rope_parameters": rope} | settings)))
     elif family == "qwen2":
-        made = Qwen2ForCausalLM(Qwen2Config(**(shape | settings)))
+        made = Qwen2ForCausalLM(Qwen2Config(**(SHAPE | settings)))
     elif family == "qwen3":
-        made = Qwen3ForCausalLM(Qwen3Config(**(shape | {"head_dim": 32} | settings)))
+        made = Qwen3ForCausalLM(Qwen3Config(**(SHAPE | {"head_dim": 32} | settings)))
     else:
         made = GPT2LMHeadModel(
             GPT2Config(

@@ -26,18 +26,6 @@ from podium.worlds import Answer, Feedback, Task
 from tests.policy import tiny
 from tests.sampler.test_local import ending, requests, rescored
 
-SHAPE: dict[str, Any] = {
-    "vocab_size": tiny.VOCABULARY,
-    "hidden_size": 64,
-    "intermediate_size": 128,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 256,
-    "eos_token_id": 1,
-    "pad_token_id": 0,
-    "bos_token_id": None,
-}
 WINDOW = {"sliding_window": 16, "head_dim": 16}
 SEES: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
 
@@ -50,18 +38,18 @@ def _gemma3(**settings: Any) -> Any:
 
 # Windows, norms in other places, experts, positions that are learnt or none, a second model for images, no keys at all.
 FAMILIES: dict[str, Callable[[], nn.Module]] = {
-    "mistral": lambda: transformers.MistralForCausalLM(transformers.MistralConfig(**SHAPE, **WINDOW)),
-    "gemma2": lambda: transformers.Gemma2ForCausalLM(transformers.Gemma2Config(**SHAPE, **WINDOW)),
-    "gemma3": lambda: transformers.Gemma3ForConditionalGeneration(_gemma3(**SHAPE, **WINDOW)),
-    "phi3": lambda: transformers.Phi3ForCausalLM(transformers.Phi3Config(**SHAPE)),
-    "olmo2": lambda: transformers.Olmo2ForCausalLM(transformers.Olmo2Config(**SHAPE)),
-    "mixtral": lambda: transformers.MixtralForCausalLM(transformers.MixtralConfig(**SHAPE, num_local_experts=4)),
+    "mistral": lambda: transformers.MistralForCausalLM(transformers.MistralConfig(**tiny.SHAPE, **WINDOW)),
+    "gemma2": lambda: transformers.Gemma2ForCausalLM(transformers.Gemma2Config(**tiny.SHAPE, **WINDOW)),
+    "gemma3": lambda: transformers.Gemma3ForConditionalGeneration(_gemma3(**tiny.SHAPE, **WINDOW)),
+    "phi3": lambda: transformers.Phi3ForCausalLM(transformers.Phi3Config(**tiny.SHAPE)),
+    "olmo2": lambda: transformers.Olmo2ForCausalLM(transformers.Olmo2Config(**tiny.SHAPE)),
+    "mixtral": lambda: transformers.MixtralForCausalLM(transformers.MixtralConfig(**tiny.SHAPE, num_local_experts=4)),
     "gpt2": lambda: tiny.model("gpt2"),
     "bloom": lambda: transformers.BloomForCausalLM(
         transformers.BloomConfig(vocab_size=512, hidden_size=64, n_layer=2, n_head=4, eos_token_id=1, bos_token_id=1)
     ),
     "lfm2": lambda: transformers.Lfm2ForCausalLM(
-        transformers.Lfm2Config(**SHAPE, layer_types=["conv", "full_attention"])
+        transformers.Lfm2Config(**tiny.SHAPE, layer_types=["conv", "full_attention"])
     ),
     "rwkv": lambda: transformers.RwkvForCausalLM(
         transformers.RwkvConfig(vocab_size=512, hidden_size=64, num_hidden_layers=2, eos_token_id=1, bos_token_id=1)
@@ -122,7 +110,7 @@ def test_it_trains_its_sampler_agrees_with_its_trainer_and_one_line_says_that_it
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        (lambda: transformers.BertLMHeadModel(transformers.BertConfig(**SHAPE)), "those after it"),
+        (lambda: transformers.BertLMHeadModel(transformers.BertConfig(**tiny.SHAPE)), "those after it"),
         (
             lambda: transformers.T5ForConditionalGeneration(transformers.T5Config(vocab_size=512, d_model=32)),
             "token by token",

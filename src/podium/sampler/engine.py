@@ -18,7 +18,7 @@ from torch import Tensor
 from podium.core.errors import PodiumError
 from podium.policy.device import free_bytes
 
-__all__ = ["Engine", "NoRoom", "Prompt", "Stats", "memory_for"]
+__all__ = ["Engine", "NoRoom", "OwnPass", "Prompt", "Stats", "memory_for"]
 
 Ids = tuple[int, ...]
 MEMORY = 2 << 30  # bytes for keys and values on a CPU
@@ -115,6 +115,30 @@ class Engine(Protocol):
     def renew(self) -> None:
         """The weights have changed."""
         ...
+
+
+class OwnPass:
+    """What is the same for all rows of a model's own forward pass: nothing is known of a text but in its row."""
+
+    patience = 0
+
+    def resume(self, rows: Sequence[int], texts: Sequence[Ids], limits: Sequence[int]) -> list[int]:
+        return []
+
+    def prepare(self, texts: Sequence[Ids], later: int) -> list[Prompt]:
+        return [Prompt(text) for text in texts]
+
+    def bucket(self, rows: int) -> int:
+        return rows
+
+    def remember(self, row: int, ids: Ids) -> None:
+        pass
+
+    def leave(self, rows: Sequence[int]) -> None:
+        pass
+
+    def renew(self) -> None:
+        pass
 
 
 def memory_for(device: torch.device, given: int | None) -> int:

@@ -12,18 +12,15 @@ from torch import Tensor
 from podium.core.errors import PodiumError
 from podium.policy.plain import padded, precision
 from podium.policy.policy import Policy
-from podium.sampler.engine import Prompt, Stats, memory_for
+from podium.sampler.engine import OwnPass, Prompt, Stats, memory_for
 
 __all__ = ["Waves"]
 
-Ids = tuple[int, ...]
 
-
-class Waves:
+class Waves(OwnPass):
     """Rows of a Hugging Face cache, padded on the left."""
 
     ahead = 4096
-    patience = 0
 
     def __init__(self, policy: Policy, stats: Stats, memory: int | None = None) -> None:
         self.policy, self.stats = policy, stats
@@ -45,17 +42,8 @@ class Waves:
     def reserve(self, rows: int, contexts: int, prompt: int, written: int, busy: bool) -> None:
         pass
 
-    def resume(self, rows: Sequence[int], texts: Sequence[Ids], limits: Sequence[int]) -> list[int]:
-        return []
-
-    def prepare(self, texts: Sequence[Ids], later: int) -> list[Prompt]:
-        return [Prompt(text) for text in texts]
-
     def admit(self, rows: Sequence[int], prompts: Sequence[Prompt]) -> None:
         self._prompts, self.open = list(prompts), False
-
-    def bucket(self, rows: int) -> int:
-        return rows
 
     def move(self, source: Sequence[int], target: Sequence[int], left: int) -> None:
         index = torch.arange(self._mask.shape[0], device=self.policy.device)
@@ -96,15 +84,6 @@ class Waves:
             raise PodiumError(f"{self.policy.name} keeps no keys and values between tokens: it cannot be sampled from.")
         logits: Tensor = out.logits[:, -1]
         return logits
-
-    def remember(self, row: int, ids: Ids) -> None:
-        pass
-
-    def leave(self, rows: Sequence[int]) -> None:
-        pass
-
-    def renew(self) -> None:
-        pass
 
 
 def _token_bytes(policy: Policy) -> int:

@@ -13,18 +13,15 @@ from torch import Tensor
 from podium.policy.functionals import CHUNK
 from podium.policy.plain import precision
 from podium.policy.policy import Policy
-from podium.sampler.engine import Prompt, Stats
+from podium.sampler.engine import OwnPass, Prompt, Stats
 
 __all__ = ["Whole"]
 
-Ids = tuple[int, ...]
 
-
-class Whole:
+class Whole(OwnPass):
     """Rows of texts, padded on the right."""
 
     ahead = 0
-    patience = 0
     open = True
 
     def __init__(self, policy: Policy, stats: Stats) -> None:
@@ -42,18 +39,9 @@ class Whole:
             self._text = old.new_zeros((max(rows, old.shape[0]), max(prompt + written, old.shape[1])))
             self._text[: old.shape[0], : old.shape[1]] = old
 
-    def resume(self, rows: Sequence[int], texts: Sequence[Ids], limits: Sequence[int]) -> list[int]:
-        return []
-
-    def prepare(self, texts: Sequence[Ids], later: int) -> list[Prompt]:
-        return [Prompt(text) for text in texts]
-
     def admit(self, rows: Sequence[int], prompts: Sequence[Prompt]) -> None:
         for row, prompt in zip(rows, prompts, strict=True):
             self._text[row, : len(prompt.text)] = torch.tensor(prompt.text, device=self._text.device)
-
-    def bucket(self, rows: int) -> int:
-        return rows
 
     def move(self, source: Sequence[int], target: Sequence[int], left: int) -> None:
         self._text[list(target)] = self._text[list(source)]
@@ -76,12 +64,3 @@ class Whole:
             out = self.model(input_ids=text, attention_mask=mask, use_cache=False, **kept)
         logits: Tensor = out.logits[torch.arange(len(text), device=text.device), at if self.able else position]
         return logits
-
-    def remember(self, row: int, ids: Ids) -> None:
-        pass
-
-    def leave(self, rows: Sequence[int]) -> None:
-        pass
-
-    def renew(self) -> None:
-        pass

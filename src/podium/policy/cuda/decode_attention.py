@@ -37,20 +37,19 @@ def divide(
     length = (tl.load(position + row, mask=row < rows, other=-1) + 1).to(tl.int32)
     its_length = (tl.load(position + own, mask=own < rows, other=-1) + 1).to(tl.int32)
     whole, rest, its_whole, its_rest = length // CHUNK, length % CHUNK, its_length // CHUNK, its_length % CHUNK
-    room, wholes, earlier = rows * chunks, tl.sum(whole, 0), row[None, :] < own[:, None]
-    before = tl.sum(tl.where(earlier, whole[None, :], 0), 1)
-    before_rest = (rest[None, :] > its_rest[:, None]) | (earlier & (rest[None, :] == its_rest[:, None]))
+    wholes, earlier = tl.sum(whole, 0), row[None, :] < own[:, None]
+    longer = (rest[None, :] > its_rest[:, None]) | (earlier & (rest[None, :] == its_rest[:, None]))
+    first, tail = tl.sum(tl.where(earlier, whole[None, :], 0), 1), wholes + tl.sum(longer.to(tl.int32), 1)
+    count, room = wholes + tl.sum((rest > 0).to(tl.int32), 0), rows * chunks
     for chunk in range(0, chunks):
-        last = chunk == its_whole
-        place = tl.where(last, wholes + tl.sum(before_rest.to(tl.int32), 1), before + chunk)
+        place = tl.where(chunk == its_whole, tail, first + chunk)
         there = chunk * CHUNK < its_length
         tl.store(listed + place, own, mask=there)
         tl.store(listed + room + place, chunk * CHUNK, mask=there)
         tl.store(listed + 2 * room + place, its_length, mask=there)
-        # Every row clears as many places as it has, those after all chunks.
-        empty = own * chunks + chunk
-        there = wholes + tl.sum((rest > 0).to(tl.int32), 0)
-        tl.store(listed + 2 * room + empty, 0, mask=(empty >= there) & (own < rows))
+        # Every row clears as many places of the list as it may fill, where they lie after all chunks.
+        place = own * chunks + chunk
+        tl.store(listed + 2 * room + place, 0, mask=(place >= count) & (own < rows))
 
 
 @triton.jit(do_not_specialize=["most", "count", "chunks"])
