@@ -368,6 +368,8 @@ def test_a_model_that_is_slower_is_said_before_anything_is_computed(
     (note,) = [number for number, line in enumerate(said) if "which is slower" in line]
     assert said[note] == f"{model} goes through its own forward pass, which is slower: its architecture is gpt2."
     assert note < said.index("evaluated")
+    assert main(["eval", str(model), "--world", "echo", "--k", "1", "--tasks", "1"]) == 0
+    assert capsys.readouterr().err.splitlines() == [said[note]]
 
 
 def test_a_pass_that_is_split_is_one_line(capsys: Capture, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from itertools import chain
 from typing import Any
 
@@ -70,7 +71,7 @@ def from_rollouts(rollouts: Iterable[Rollout], *, seed: int = 0, dtype: torch.dt
     if any(r.group is not None for r in rows):
         columns["group.uid"] = instances
     if any(t.origin is not None for t in turns):
-        columns["token.origin"] = [o for i, t in enumerate(turns) for o in _origins(t, i)]
+        columns["token.origin"] = _members(Origin, [_origins(t, i) for i, t in enumerate(turns)])
     columns |= {f"rollout.{k}": v for k, v in _collect([r.columns for r in rows], "rollout", dtype).items()}
     columns |= {f"turn.{k}": v for k, v in _collect([t.columns for t in turns], "turn", dtype).items()}
     for name in dict.fromkeys(name for t in turns for name in t.tokens):
@@ -81,13 +82,7 @@ def from_rollouts(rollouts: Iterable[Rollout], *, seed: int = 0, dtype: torch.dt
                 raise PodiumError(
                     f"Turn {number} must have one value of {name!r} for each of its {len(turn.ids)} tokens."
                 )
-        given = [value or () for value in values]
-        if all(isinstance(v, float) for value in given for v in value[:1]):
-            columns[f"token.{name}"] = _joined(given, np.float64).to(dtype)
-            continue
-        flat = [v for value in given for v in value]
-        marks = all(isinstance(v, bool) for v in flat)
-        columns[f"token.{name}"] = torch.tensor(flat, dtype=torch.bool if marks else dtype)
+        columns[f"token.{name}"] = _numbers([value or () for value in values], dtype)
     links = {
         ("token", "turn"): _index([len(t.ids) for t in turns]),
         ("turn", "rollout"): _index([len(r.turns) for r in rows]),
@@ -125,6 +120,27 @@ def _origins(turn: Turn, number: int) -> Sequence[Any]:
     if len(turn.origin) != len(turn.ids):
         raise PodiumError(f"Turn {number} has {len(turn.origin)} origins for its {len(turn.ids)} tokens.")
     return turn.origin
+
+
+def _members(enum: type[IntEnum], parts: Sequence[Sequence[Any]]) -> Any:
+    """The members of an enum that are named or numbered, one part after another, as numbers."""
+    known = {key: int(member) for member in enum for key in (member.name, int(member))}
+    try:
+        return _joined([list(map(known.__getitem__, part)) for part in parts], np.int8)
+    except KeyError:
+        return list(chain.from_iterable(parts))  # something else: the batch says which
+
+
+def _numbers(parts: Sequence[Sequence[Any]], dtype: torch.dtype) -> Tensor:
+    """Numbers or marks, one part after another."""
+    if all(isinstance(v, float) for part in parts for v in part[:1]):
+        return _joined(parts, np.float64).to(dtype)
+    kinds = set(map(type, chain.from_iterable(parts)))
+    if kinds == {bool}:
+        return _joined(parts, np.bool_)
+    if kinds <= {bool, int, float}:
+        return _joined(parts, np.float64).to(dtype)
+    return torch.tensor(list(chain.from_iterable(parts)), dtype=dtype)
 
 
 def _joined(parts: Sequence[Sequence[Any]], dtype: type[np.generic]) -> Tensor:

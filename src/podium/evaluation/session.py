@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -159,8 +160,11 @@ class _Place:
         """Who plays with a run's last checkpoint, or with a model."""
         _check_there(Path(target))
         policy = policies.load(_weights(target), device=device, dtype=usual_dtype(device))
+        sampler = LocalSampler(policy)  # it may find out what else there is to say
+        for note in policy.notes:
+            warnings.warn(note, stacklevel=2)
         return Driver(
-            LocalSampler(policy),
+            sampler,
             self.world,
             follow_up=policy.follow_up,
             written=policy.written,

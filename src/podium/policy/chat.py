@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -17,6 +17,7 @@ PLAIN_TEMPLATE = (
     "{% for message in messages %}{{ message['content'] }}"
     "{% if message['role'] == 'assistant' %}{{ eos_token }}{% endif %}{{ '\\n' }}{% endfor %}"
 )
+BROKEN = "\ufffd"  # stands for a part of a character
 MARK = "PODIUM-TURN"  # stands for the model's turn when we look at what the template puts around it
 
 
@@ -26,7 +27,8 @@ class Chat:
     def __init__(self, tokenizer: Any, model: nn.Module, name: str = "") -> None:
         self.tokenizer, self.name = tokenizer, name or "the model"
         self.notes: tuple[str, ...] = ()
-        self._pieces: dict[int, str] = {}  # the texts of single tokens that were asked for
+        self._pieces: dict[int, str] = {}  # what single tokens add to a text, where it was asked for
+        self._anchor = self._ids("a")
         self._plain = _plain(type(tokenizer))
         if not getattr(tokenizer, "chat_template", None):
             tokenizer.chat_template = PLAIN_TEMPLATE
@@ -90,13 +92,33 @@ class Chat:
             ids.append(next((i for i in after if i in self.end_ids), self.end_ids[0]))
         return tuple(ids)
 
-    def ends(self, ids: Sequence[int]) -> list[int]:
-        self._pieces |= {i: self.text([i]) for i in ids if i not in self._pieces}
+    def ends(self, ids: Sequence[int], text: str | None = None) -> list[int]:
+        self._pieces |= {i: self._piece(i) for i in set(ids) - self._pieces.keys()}
         pieces = [self._pieces[i] for i in ids]
-        if "".join(pieces) == self.text(ids):
+        if ids and pieces[0].startswith(" "):  # some tokenizers drop it at the very beginning
+            pieces[0] = self.text(ids[:1])
+        text = self.text(ids) if text is None else text
+        if "".join(pieces) == text:
             return list(accumulate(map(len, pieces)))
-        # Tokens that are parts of a character: what is readable so far, prefix by prefix.
-        return [len(self.text(ids[: n + 1]).rstrip("\ufffd")) for n in range(len(ids))]
+        found = list(self._by_characters(ids, pieces))
+        if found[-1] == len(text.rstrip(BROKEN)):
+            return found
+        return [len(self.text(ids[: n + 1]).rstrip(BROKEN)) for n in range(len(ids))]
+
+    def _piece(self, token: int) -> str:
+        """What a token adds to a text."""
+        return self.text([*self._anchor, token])[len(self.text(self._anchor)) :]
+
+    def _by_characters(self, ids: Sequence[int], pieces: Sequence[str]) -> Iterator[int]:
+        """Where tokens end that are parts of a character: they are read together, from the last whole one on."""
+        begin = length = 0
+        for n, piece in enumerate(pieces):
+            if begin < n:
+                piece = self.text(ids[begin : n + 1])
+            whole = piece.rstrip(BROKEN)
+            yield length + len(whole)
+            if whole == piece:
+                begin, length = n + 1, length + len(whole)
 
     def text(self, ids: Sequence[int]) -> str:
         text: str

@@ -158,9 +158,12 @@ class Policy:
         """A text as the model would have written it in its turn: its tokens and, if `ended`, the end-of-turn token."""
         return self.chat.written(text, ended)
 
-    def ends(self, ids: Sequence[int]) -> list[int]:
-        """How many characters of their text have been written after each token: where spans of it begin and end."""
-        return self.chat.ends(ids)
+    def ends(self, ids: Sequence[int], text: str | None = None) -> list[int]:
+        """How many characters of their text have been written after each token: where spans of it begin and end.
+
+        Where it is known what they say, `text` spares reading them again.
+        """
+        return self.chat.ends(ids, text)
 
     def text(self, ids: Sequence[int]) -> str:
         """What a person reads: token ids as text without special tokens."""

@@ -90,9 +90,10 @@ def words(desk: Desk, task: Task, rollouts: list[Rollout]) -> list[Rollout]:
     """The text of each turn, and where in it each token ends, in characters."""
     found = []
     for rollout in rollouts:
-        texts = [{"text": desk.policy.text(turn.ids)} for turn in rollout.turns]
-        ends = [end for turn in rollout.turns for end in desk.policy.ends(turn.ids)]
-        found.append(annotated(rollout, turns=texts, tokens={"end": ends}))
+        texts = [desk.policy.text(turn.ids) for turn in rollout.turns]
+        pairs = zip(rollout.turns, texts, strict=True)
+        ends = [end for turn, text in pairs for end in desk.policy.ends(turn.ids, text)]
+        found.append(annotated(rollout, turns=[{"text": text} for text in texts], tokens={"end": ends}))
     return found
 
 
@@ -109,7 +110,7 @@ def right_answer(desk: Desk, task: Task, rollouts: list[Rollout]) -> list[Rollou
         text = desk.policy.text(last.ids)
         place = answer_place(text)
         cut = len(text) if place is None else place
-        ends = desk.policy.ends(last.ids)
+        ends = desk.policy.ends(last.ids, text)
         reasoning = [end <= cut and i not in desk.policy.end_ids for end, i in zip(ends, last.ids, strict=True)]
         kept = tuple(last.ids)[: sum(reasoning)]
         written = text[: ends[len(kept) - 1]] if kept else ""

@@ -29,7 +29,8 @@ def plans(desk: Desk, task: Task, rollouts: list[Rollout]) -> list[Rollout]:
         marks: dict[str, list[bool]] = {f"plan_{name}": [] for name in (*SPANS, "low")}
         views = []
         for turn in rollout.turns:
-            text, ends = desk.policy.text(turn.ids), desk.policy.ends(turn.ids)
+            text = desk.policy.text(turn.ids)
+            ends = desk.policy.ends(turn.ids, text)
             spans = {name: pattern.search(text) for name, pattern in SPANS.items()}
             for name, span in spans.items():
                 marks[f"plan_{name}"] += _inside(ends, span)
