@@ -29,7 +29,7 @@ def sized(method: Any) -> Any:
     """The method with as many rollouts a task and updates a batch as the others."""
     strategy = method.rollout
     if strategy is not None and hasattr(strategy, "n"):
-        changes = {"n": N} | ({"trained": N // 2} if getattr(strategy, "trained", None) is not None else {})
+        changes = {"n": N} | ({"trained": N // 2} if isinstance(getattr(strategy, "trained", None), int) else {})
         method = method.with_(rollout=strategy.replace(**changes))
     return method.with_(updates=method.updates.replace(epochs=1, mini_batches=1))
 

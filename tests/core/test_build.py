@@ -67,6 +67,17 @@ def test_origins_name_who_wrote_a_token() -> None:
     assert batch.action.tolist() == [False, True, True]
 
 
+def test_marks_stay_marks_and_whole_numbers_become_numbers_of_tokens() -> None:
+    first = Turn((1, 2), tokens={"mark": (True, False), "place": (3, 4), "share": (1, 0.5)})
+    second = Turn((3,), tokens={"mark": (True,), "place": (5,), "share": (True,)}, origin=[int(Origin.hint)])
+    batch = Batch.from_rollouts([Rollout("a", [first]), Rollout("a", [second])])
+    assert batch["token.mark"].tolist() == [True, False, True]
+    assert batch["token.mark"].dtype == torch.bool
+    assert batch["token.place"].tolist() == [3.0, 4.0, 5.0]
+    assert batch["token.share"].tolist() == [1.0, 0.5, 1.0]
+    assert batch["token.origin"].tolist() == [Origin.policy, Origin.policy, Origin.hint]
+
+
 def test_instances_of_different_tasks_are_different_groups() -> None:
     rows = [Rollout(task, [], group=instance) for task, instance in (("a", 0), ("b", 0), ("a", 1), ("a", 0))]
     batch = Batch.from_rollouts(rows)

@@ -39,6 +39,15 @@ def test_ties_are_broken_by_the_first_key_and_then_by_place() -> None:
     assert element.tolist() == [2, 4, 3, 1]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_numbers_of_every_size_and_sign_are_sorted_within_their_cells(dtype: torch.dtype) -> None:
+    numbers = [0.0, -0.0, 1e-45, -1e-45, 1.0, -1.0, 3e38, -3e38, math.inf, -math.inf, 1.5, 1.5, -2.0, math.nan]
+    x, key = torch.tensor(numbers * 2, dtype=dtype), torch.arange(28, 0, -1)
+    index = torch.arange(28) % 3
+    order = sorted(range(28), key=lambda i: (int(index[i]), math.isnan(x[i]), float(x[i].nan_to_num()), int(key[i])))
+    assert cellwise.sort(x, index, 3, None, lambda: (key,))[0].tolist() == order
+
+
 @pytest.mark.parametrize(
     ("q", "expected"), [(0.0, [2, math.nan, 1]), (0.25, [2.5, math.nan, 1]), (1, [5, math.nan, 1])]
 )

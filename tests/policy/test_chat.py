@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import copy
+from random import Random
+from unittest.mock import patch
 
 import pytest
+from tokenizers import Tokenizer, decoders, models
+from transformers import PreTrainedTokenizerFast
 
 from podium.core import PodiumError
 from podium.policy import Policy
@@ -62,3 +66,50 @@ def test_a_template_that_refuses_a_role_is_named() -> None:
     policy = Policy(tiny.model(), tokenizer, name="strict")
     with pytest.raises(PodiumError, match="template of strict refuses the roles system, user: no system here"):
         policy.encode([{"role": "system", "content": "."}, *SAID])
+
+
+def pieces() -> Policy:
+    """A model whose tokenizer drops a space at the beginning, and spells unknown characters by their bytes."""
+    vocabulary = {token: i for i, token in enumerate((*tiny.SPECIAL, "▁a", "▁b", "c", "."))}
+    vocabulary |= {f"<0x{byte:02X}>": len(vocabulary) + byte for byte in range(256)}
+    plain = Tokenizer(models.BPE(vocab=vocabulary, merges=[], byte_fallback=True))
+    space, rest = decoders.Replace("▁", " "), [decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    plain.decoder = decoders.Sequence([space, *rest])
+    made = PreTrainedTokenizerFast(tokenizer_object=plain, eos_token="<|end|>", pad_token="<|pad|>")
+    made.chat_template = tiny.TEMPLATE
+    return Policy(tiny.model(), made)
+
+
+def one_by_one(policy: Policy, ids: tuple[int, ...]) -> list[int]:
+    """What is readable after each token."""
+    return [len(policy.text(ids[: n + 1]).rstrip("\ufffd")) for n in range(len(ids))]
+
+
+@pytest.mark.parametrize("text", ["", "1 plus 2", "3 × 4 is 12 😀", "你好 plus\n", "é"])
+def test_tokens_end_where_their_text_does_also_in_the_middle_of_a_character(text: str) -> None:
+    policy = tiny.policy()
+    ids = policy.written(text)
+    assert policy.read(ids) == (text, one_by_one(policy, ids))
+
+
+def test_parts_of_characters_that_make_none_end_where_the_last_whole_one_does() -> None:
+    policy, random = tiny.policy(), Random(0)
+    for _ in range(50):
+        ids = (*(random.randrange(tiny.VOCABULARY) for _ in range(30)), *policy.written("€ 1"))
+        assert policy.ends(ids) == one_by_one(policy, ids)
+
+
+def test_a_space_that_is_dropped_at_the_beginning_is_there_later() -> None:
+    policy = pieces()
+    a, b, euro = 5, 6, [9 + byte for byte in "€".encode()]
+    assert policy.read((a, b, a)) == ("a b a", [1, 3, 5])
+    assert policy.read((b, *euro, a)) == ("b€ a", [1, 1, 1, 2, 4])
+
+
+def test_a_text_that_is_known_is_not_decoded_again() -> None:
+    policy = tiny.policy()
+    ids = policy.written("1 plus 2")
+    whole = policy.read(ids)
+    with patch.object(policy.chat, "_decode", side_effect=AssertionError):
+        assert policy.read(ids, "1 plus 2") == whole
+    assert policy.read(ids, "something else") == whole

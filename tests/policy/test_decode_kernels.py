@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Any
 
@@ -16,6 +17,7 @@ pytest.importorskip("triton")
 
 from podium.policy.cuda import decode_launch as kernels  # noqa: E402
 from podium.policy.cuda import decode_reference as plain  # noqa: E402
+from podium.sampler.draw import Filters, draw  # noqa: E402
 
 ROWS, ROOM, PAGE = 20, kernels.ROWS, 16
 # The interpreter does not multiply matrices of bfloat16.
@@ -199,6 +201,101 @@ def test_scores_and_the_draw(dtype: torch.dtype, vocabulary: int) -> None:
     at = state[2, rows]
     torch.testing.assert_close(found[8][at], log_p.gather(1, found[7][at][:, None]).squeeze(1), atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(found[9][at], -(log_p.exp() * log_p).sum(-1), atol=1e-4, rtol=1e-4)
+
+
+# Temperature, top-k, top-p and min-p of each row.
+TRUNCATED = [
+    *((1.0, 0, 1.0, 0.0), (0.7, 0, 1.0, 0.0), (1.0, 1, 1.0, 0.0), (1.0, 1, 0.5, 0.1)),
+    *((1.0, 5, 1.0, 0.0), (0.8, 50, 1.0, 0.0), (1.0, 290, 1.0, 0.0), (1.0, 4, 1.0, 0.0), (1.0, 10**6, 1.0, 0.0)),
+    *((1.0, 0, 0.93, 0.0), (0.6, 0, 0.9991, 0.0), (2.0, 0, 0.31, 0.0), (1.0, 0, 1e-6, 0.0)),
+    *((1.0, 0, 1.0, 0.05), (1.0, 0, 1.0, 1.0), (1.0, 0, 1.0, 1e-30)),
+    *((0.7, 40, 0.91, 0.02), (1.0, 250, 0.96, 0.0), (1.0, 30, 0.8, 0.3), (1.5, 10**6, 0.52, 1e-3)),
+]
+DEAD = 7
+
+
+@pytest.mark.parametrize("scale", [0.02, 0.6, 3.0, 30.0])
+@pytest.mark.parametrize(("vocabulary", "candidates"), [(300, 8192), (512, 64)])
+@pytest.mark.parametrize("ties", [False, True])
+def test_truncated_rows_are_drawn_as_by_definition(
+    scale: float, vocabulary: int, candidates: int, ties: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernels, "CANDIDATES", candidates)
+    monkeypatch.setattr(kernels, "SAMPLED", 64)
+    y = scale * tensors(8)(ROOM, vocabulary)
+    y = (2 * y / scale).round() * scale / 2 if ties else y
+    weight = torch.eye(vocabulary, device=DEVICE)
+    columns = [torch.tensor(x, device=DEVICE) for x in zip(*TRUNCATED, strict=True)]
+    temperature, top_k, top_p, min_p = (torch.cat([x, x.new_ones(ROOM - ROWS)]) for x in columns)
+    uniform = torch.rand(ROOM, dtype=torch.float64, generator=torch.Generator().manual_seed(9)).to(DEVICE)
+    state = torch.zeros(7, ROOM, dtype=torch.long, device=DEVICE)
+    state[2], state[4, :ROWS], state[6] = torch.arange(ROOM), 1, top_k
+    state[4, DEAD] = 0
+    table = torch.zeros(1, vocabulary, dtype=torch.int8, device=DEVICE)
+    expected = draw(*(x[:ROWS].cpu() for x in (y, uniform, temperature)), Filters(*(x.cpu() for x in columns[1:])))
+    log_p = expected.log_softmax.double()
+    entropy = -(log_p.exp() * log_p.clamp(min=-1e300)).sum(-1)
+    live = [row for row in range(ROWS) if row != DEAD]
+    for module in (kernels, plain):
+        tiles = -(-vocabulary // plain.VOCABULARY_TILE)
+        logits, statistics = y.clone(), tuple(y.new_zeros(ROOM, tiles) for _ in range(3))
+        module.score(ROWS, y, weight, None, temperature, logits, statistics)
+        assert torch.equal(logits, y)
+        before = [x.clone() for x in statistics]
+        cuts = module.cuts(ROOM, tiles, torch.device(DEVICE))
+        given = (ROWS, logits, statistics, temperature)
+        module.truncate(*given, state[4], (top_k, top_p, min_p), cuts)
+        for row in (0, 1, 2, 3, DEAD):
+            assert all(torch.equal(x[row], old[row]) for x, old in zip(statistics, before, strict=True))
+        written = torch.full((ROOM,), -1, device=DEVICE), y.new_zeros(ROOM), y.new_zeros(ROOM)
+        seen = torch.zeros(ROOM, dtype=torch.int8, device=DEVICE)
+        module.choose(*given, uniform, tuple(state.clone().unbind(0)), table, written, seen, cuts)
+        ids, logp, spread = (x[:ROWS].cpu() for x in written)
+        assert ids[live].tolist() == expected.token[live].tolist()
+        assert int(ids[DEAD]) == -1
+        torch.testing.assert_close(logp[live], expected.logp[live], atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(spread[live].double(), entropy[live], atol=2e-5, rtol=1e-5)
+
+
+def test_a_flat_row_of_many_equal_tokens_is_cut_among_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "CANDIDATES", 64)
+    monkeypatch.setattr(kernels, "SAMPLED", 64)
+    logits = torch.zeros(3, 700, device=DEVICE)
+    logits[:, 500:510] = 1.0
+    ones, k, p = torch.ones(3, device=DEVICE), torch.tensor([100, 0, 9]), torch.tensor([1.0, 0.5, 1.0])
+    statistics = tuple(torch.zeros(3, 6, device=DEVICE) for _ in range(3))
+    z = plain._tiled(logits)
+    for out, value in zip(statistics, (z.amax(-1), *plain._weighed(z, z.amax(-1))), strict=True):
+        out.copy_(value)
+    cuts = kernels.cuts(3, 6, torch.device(DEVICE))
+    filters = k.to(DEVICE), p.to(DEVICE), torch.zeros(3, device=DEVICE)
+    kernels.truncate(3, logits, statistics, ones, ones.long(), filters, cuts)
+    assert cuts[0].tolist() == [1.0, 1.0, 0.0]
+    # 90 of the others beside the ten; the ten and as many as have half of the mass with them; nine of the ten
+    assert cuts[1].tolist() == [89, int((0.5 * (690 + 10 * math.e) - 10 * math.e) // 1), 508]
+
+
+@pytest.mark.parametrize("vocabulary", [512, 300])
+def test_a_temperature_that_follows_the_entropy(vocabulary: int) -> None:
+    make = tensors(10)
+    logits, temperature = make(ROOM, vocabulary) * torch.arange(ROOM, device=DEVICE)[:, None], 0.5 + make(ROOM).abs()
+    numbers = make(9, ROOM)
+    warmth = numbers[5:]  # as a part of what is known of rows
+    warmth[0] = torch.rand(ROOM) * 0.9
+    warmth[0, ::4] = 0.0
+    z = plain._tiled(logits / temperature[:, None])
+    statistics = z.amax(-1), *plain._weighed(z, z.amax(-1))
+    heat, warmed = torch.zeros(ROOM, device=DEVICE), tuple(torch.zeros_like(x) for x in statistics)
+    found, expected = both("warm", [heat, *warmed], logits, statistics, temperature, warmth, heat, warmed)
+    for a, b in zip(found, expected, strict=True):
+        torch.testing.assert_close(a[:ROWS], b[:ROWS], atol=1e-4, rtol=1e-4)
+    for values, old in ((found[0], temperature), *zip(found[1:], statistics, strict=True)):
+        assert torch.equal(values[:ROWS:4], old[:ROWS:4])
+    log_p = (logits / temperature[:, None]).log_softmax(-1)[:ROWS].double()
+    strength, pivot, above, below = warmth[:, :ROWS].double()
+    apart = (-(log_p.exp() * log_p).sum(-1)).clamp(min=1e-8).log() - pivot
+    factor = 1 + strength * (torch.where(apart > 0, above, below) * apart).clamp(-1, 1)
+    torch.testing.assert_close(found[0][:ROWS].double(), temperature[:ROWS].double() * factor, atol=1e-3, rtol=1e-3)
 
 
 def test_a_row_has_the_same_numbers_in_any_batch() -> None:

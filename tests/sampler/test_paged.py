@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import random
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,18 @@ import pytest
 import torch
 
 from podium.policy import Policy
+from podium.policy.cuda import decode_reference as plain
 from podium.policy.cuda.decode import Captured, PagedCache, PagedRead
-from podium.policy.cuda.pages import launches
+from podium.policy.cuda.draw_trial import draw_trial
+from podium.policy.cuda.pages import launches, sent
 from podium.policy.decoder import Decoder
 from podium.sampler import Completion, Generate, Sampling, Stop
+from podium.sampler.board import Board
 from podium.sampler.engine import NoRoom
 from podium.sampler.local import LocalSampler
-from podium.sampler.paged import AHEAD, Paged
+from podium.sampler.paged import Paged
+from podium.sampler.paged_board import AHEAD, PagedBoard
+from podium.sampler.request import Warmth
 from tests.policy import tiny
 from tests.sampler.test_local import contexts, ending, requests, rescored
 
@@ -73,7 +79,7 @@ def test_how_far_the_device_goes_ahead_changes_nothing(ahead: int, monkeypatch: 
     model = policy()
     asked = [*requests(12), Generate((5, 6), n=3, sampling=Sampling(max_tokens=40, stop=(" is", "1")), stream=(7,))]
     expected = LocalSampler(model, paged=False).generate(asked)
-    monkeypatch.setattr("podium.sampler.paged.AHEAD", ahead)
+    monkeypatch.setattr("podium.sampler.paged_board.AHEAD", ahead)
     assert texts(paged(model, slots=16).generate(asked)) == texts(expected)
 
 
@@ -94,7 +100,86 @@ def test_work_may_come_while_other_work_is_under_way() -> None:
     assert sampler.poll() == []
 
 
-def test_settings_that_the_kernels_do_not_know_change_nothing_for_others() -> None:
+TRUNCATED = (
+    Sampling(max_tokens=30, top_k=5),
+    Sampling(max_tokens=30, top_k=1),
+    Sampling(max_tokens=25, temperature=0.6, top_p=0.9),
+    Sampling(max_tokens=20, temperature=1.5, min_p=0.1),
+    Sampling(max_tokens=28, temperature=0.8, top_k=12, top_p=0.95, min_p=0.02),
+    Sampling(max_tokens=15, temperature=0.0, top_p=0.9),
+    Sampling(max_tokens=22, temperature=0.9),
+    Sampling(max_tokens=22, temperature=0.9, warmth=Warmth(0.4, pivot=0.5, above=0.7, below=-0.3)),
+    Sampling(max_tokens=22, top_p=0.8, warmth=Warmth(0.2, pivot=2.0, above=1.0, below=5.0)),
+)
+
+
+@FAMILY
+def test_truncated_and_warmed_rows_are_drawn_ahead_as_others_are(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = policy(family)
+    asked = [
+        Generate(c, n=3, sampling=s, stream=(5, i), capture=("entropy",))
+        for i, (c, s) in enumerate(zip(contexts(len(TRUNCATED), seed=3), TRUNCATED, strict=True))
+    ]
+    expected = LocalSampler(model, paged=False).generate(asked)
+    monkeypatch.setattr(Board, "_step", None)  # nothing is drawn one token at a time
+    for slots in (4, 64):
+        found = paged(model, slots=slots).generate(asked)
+        assert texts(found) == texts(expected)
+        for one, other in zip((c for a in found for c in a), (c for a in expected for c in a), strict=True):
+            for a, b in ((one.logp, other.logp), (one.captured["entropy"], other.captured["entropy"])):
+                torch.testing.assert_close(torch.tensor(a), torch.tensor(b), atol=1e-4, rtol=1e-5)
+
+
+@pytest.mark.parametrize("sampling", TRUNCATED, ids=repr)
+def test_what_else_is_kept_of_tokens_is_of_the_distribution_drawn_from(sampling: Sampling) -> None:
+    model, names = policy(), ("topk=3", "entropy[top_k=20]", "entropy", "divergence[metric=cosine-entropy,top_k=5]")
+    asked = [
+        Generate(c, n=3, sampling=sampling, stream=(6, i), capture=names[: i + 1])
+        for i, c in enumerate(contexts(4, seed=4))
+    ]
+    expected = LocalSampler(model, paged=False).generate(asked)
+    for slots in (4, 64):
+        found = paged(model, slots=slots).generate(asked)
+        assert texts(found) == texts(expected)
+        for one, other in zip((c for a in found for c in a), (c for a in expected for c in a), strict=True):
+            assert one.captured.keys() == other.captured.keys()
+            for name, values in one.captured.items():
+                x, y = (torch.tensor(v).float() for v in (values, other.captured[name]))
+                for pairs in (x, y) if name == "topk=3" else ():
+                    pairs[..., 0][pairs[..., 1].isinf()] = -1.0  # of tokens that are left out any may be named
+                torch.testing.assert_close(x, y, atol=1e-4, rtol=1e-4)
+
+
+def test_kernels_of_truncated_draws_that_do_not_work_are_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = policy()
+    asked = [replace(r, sampling=replace(r.sampling, top_k=5, top_p=0.8)) for r in requests(8)]
+    expected = LocalSampler(model, paged=False).generate(asked)
+    monkeypatch.setattr("podium.sampler.paged_board.draw_trial", lambda *_: "no such instruction")
+    with pytest.warns(UserWarning, match="go through torch here, token by token: no such instruction") as said:
+        found = paged(model, slots=16).generate(asked)
+    assert texts(found) == texts(expected)
+    assert len(said) == 1
+
+
+def test_what_is_wrong_with_kernels_of_truncated_draws_is_found() -> None:
+    class Wrong(ModuleType):
+        """The plain functions, of which one does nothing, or fails."""
+
+        def __init__(self, broken: Any) -> None:
+            super().__init__("wrong")
+            self.__dict__.update({**vars(plain), **broken})
+
+    def fails(*_: Any) -> None:
+        raise RuntimeError("out of resource: shared memory\nRequired: 300000")
+
+    place = torch.device("cpu")
+    assert draw_trial(Wrong({}), 1000, place) is None
+    for name in ("truncate", "warm"):
+        assert "other numbers" in str(draw_trial(Wrong({name: lambda *_: None}), 1000, place))
+        assert draw_trial(Wrong({name: fails}), 1000, place) == "out of resource: shared memory"
+
+
+def test_settings_of_some_change_nothing_for_others() -> None:
     model = policy()
     plain = requests(6)
     odd = [
@@ -136,6 +221,7 @@ def test_a_prompt_is_stored_once_for_all_its_rows_and_pages_come_back() -> None:
     assert len(pages._free) == pages.count - 1 - 6 - 32
     sampler.poll()
     assert sorted(pages._free) == list(range(1, pages.count))
+    pages.settle()
     assert not pages.table.any()
 
 
@@ -202,6 +288,28 @@ def test_pages_are_added_where_they_are_too_few() -> None:
         found = pages.read(row, len(nodes[row]))
         assert torch.equal(found[0], keys[:, nodes[row]])
         assert torch.equal(found[1], values[:, nodes[row]])
+
+
+def test_arrays_of_several_kinds_travel_together() -> None:
+    given = [
+        np.arange(5, dtype=np.int32),
+        np.arange(6).reshape(2, 3).T,
+        np.zeros((3, 0)),
+        np.linspace(0, 1, 7),
+        np.float32([[0.1], [0.2]]),
+        range(3),
+    ]
+    for array, tensor in zip(given, sent(torch.device(DEVICE), *given), strict=True):
+        assert np.array_equal(tensor.cpu().numpy(), np.asarray(array))
+        assert tensor.cpu().numpy().dtype == np.asarray(array).dtype
+
+
+@pytest.mark.parametrize("few", [0, 100])
+def test_where_random_numbers_are_made_changes_nothing(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, asked = policy(), requests(12)
+    expected = texts(paged(model, slots=16).generate(asked))
+    monkeypatch.setattr(PagedBoard, "few", few)
+    assert texts(paged(model, slots=16).generate(asked)) == expected
 
 
 # -- prompts that are read as rows of steps ------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 from podium.sampler import Generate, Sampling
 from podium.sampler.jobs import Burst, Job, Ticket
 from podium.sampler.queue import Queue
@@ -39,6 +41,29 @@ def test_the_last_rows_close_up() -> None:
     assert rows.close_up(3) == ([4], [0])
     assert rows.jobs == [jobs[4], jobs[1], jobs[2]]
     assert [job.row for job in rows.active] == [0, 1, 2]
+
+
+def test_what_is_known_of_all_rows_is_what_each_of_them_says() -> None:
+    rows, chance = Rows(), random.Random(0)
+    for number in range(200):
+        if chance.random() < 0.6:
+            new = ticket(number, length=chance.randrange(1, 9), max_tokens=chance.randrange(1, 9))
+            rows.join(Job(new, 0, rows.free(1)[0], 1, rows.clock, 0, chance.random() < 0.3))
+        elif rows.active:
+            rows.leave(chance.choice(rows.active))
+        if chance.random() < 0.2:
+            rows.close_up(rows.running)
+        rows.clock += 1
+        jobs = rows.active
+        assert rows.running == len(jobs)
+        if jobs:
+            assert rows.left == max(job.begun + job.ticket.limit for job in jobs) - rows.clock
+            assert rows.reach == max(len(job.ticket.text) - 1 - job.begun for job in jobs)
+            assert set(rows.texts) == {job.ticket.text for job in jobs}
+        for fresh in (False, True):
+            known = [job.ticket for job in jobs if not (fresh and job.resumed)]
+            longest = max((len(t.text) for t in known), default=0), max((t.limit for t in known), default=0)
+            assert rows.longest(fresh) == longest
 
 
 def test_a_step_does_what_some_row_wants_while_it_is_there() -> None:

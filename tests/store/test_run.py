@@ -5,8 +5,11 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
+import torch
 
+from podium.core import Batch, Rollout, Turn
 from podium.core.errors import PodiumError
 from podium.store.files import atomic_directory, atomic_text, explained
 from podium.store.run import RunDirectory
@@ -60,3 +63,27 @@ def test_only_the_newest_checkpoints_stay(tmp_path: Path) -> None:
 def test_a_directory_that_is_no_run_is_named(tmp_path: Path) -> None:
     with pytest.raises(PodiumError, match=r"no config\.yaml"):
         RunDirectory(tmp_path).read_config()
+
+
+def test_rollouts_hold_what_their_tokens_have_as_lists_but_no_wide_signals(tmp_path: Path) -> None:
+    first = Rollout("a", [Turn((1, 2), context=(7,), columns={"said": "x"})])
+    batch = Batch.from_rollouts([first, Rollout("b", [Turn((), columns={"said": "y"})])])
+    columns = {
+        "token.mark": torch.tensor([True, False]),
+        "token.pair": torch.tensor([[1, 2], [3, 4]]),
+        "token.sampler.top": torch.arange(40.0).reshape(2, 20),
+        "token.teacher.top": torch.arange(40.0).reshape(2, 20),
+        "rollout.reward": torch.tensor([1.0, 0.5]),
+    }
+    run = RunDirectory(tmp_path)
+    run.write_rollouts(3, batch.with_columns(columns))
+    table = pq.read_table(run.rollouts(3))
+    assert table["token.id"].to_pylist() == [[1, 2], []]
+    assert table["token.mark"].to_pylist() == [[True, False], []]
+    assert table["token.pair"].to_pylist() == [[[1, 2], [3, 4]], []]
+    assert len(table["token.sampler.top"].to_pylist()[0][1]) == 20
+    assert "token.teacher.top" not in table.column_names
+    assert table["turn.said"].to_pylist() == [["x"], ["y"]]
+    assert table["turn.context"].to_pylist() == [[[7]], [[]]]
+    assert table["reward"].to_pylist() == [1.0, 0.5]
+    assert table["iteration"].to_pylist() == [3, 3]

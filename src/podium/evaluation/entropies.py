@@ -68,6 +68,9 @@ class SemanticEntropy(Metric):
     def __call__(self, batch: Batch) -> Columns:
         counted = batch.by("turn").where
         texts = [t for i, t in enumerate(batch["turn.text"]) if counted is None or bool(counted[i])]
-        said = words_of(texts)
-        uses = [sum(any(in_grams(words, [phrase])) for words in said) for phrase in words_of(self.phrases)]
+        said = [(words, set(words)) for words in words_of(texts)]
+        uses = [
+            sum(known.issuperset(phrase) and any(in_grams(words, [phrase])) for words, known in said)
+            for phrase in words_of(self.phrases)
+        ]
         return {"batch.entropy.semantic": torch.tensor([shannon(uses)], dtype=batch.dtype, device=batch.device)}

@@ -30,6 +30,7 @@ class Chat:
         self._pieces: dict[int, str] = {}  # what single tokens add to a text, where it was asked for
         self._anchor = self._ids("a")
         self._plain = _plain(type(tokenizer))
+        self._joins = self._plain and _of_bytes(tokenizer)
         if not getattr(tokenizer, "chat_template", None):
             tokenizer.chat_template = PLAIN_TEMPLATE
             said = f"The tokenizer of {self.name} has no chat template: prompts are plain text and a line break."
@@ -92,35 +93,48 @@ class Chat:
             ids.append(next((i for i in after if i in self.end_ids), self.end_ids[0]))
         return tuple(ids)
 
-    def ends(self, ids: Sequence[int], text: str | None = None) -> list[int]:
-        self._pieces |= {i: self._piece(i) for i in set(ids) - self._pieces.keys()}
-        pieces = [self._pieces[i] for i in ids]
-        if ids and pieces[0].startswith(" "):  # some tokenizers drop it at the very beginning
-            pieces[0] = self.text(ids[:1])
-        text = self.text(ids) if text is None else text
-        if "".join(pieces) == text:
-            return list(accumulate(map(len, pieces)))
-        found = list(self._by_characters(ids, pieces))
-        if found[-1] == len(text.rstrip(BROKEN)):
-            return found
-        return [len(self.text(ids[: n + 1]).rstrip(BROKEN)) for n in range(len(ids))]
+    def read(self, ids: Sequence[int], known: str | None = None) -> tuple[str, list[int]]:
+        pieces = self._pieces_of(ids)
+        if pieces and pieces[0].startswith(" "):  # some tokenizers drop it at the very beginning
+            pieces[0] = self._decode(ids[:1])
+        joined = "".join(pieces)
+        text = joined if joined == known else self._decode(ids)
+        if joined == text:
+            return text, list(accumulate(map(len, pieces)))
+        ends = list(self._by_characters(ids, pieces))
+        if ends[-1] != len(text.rstrip(BROKEN)):  # they do not add up: what is readable so far, prefix by prefix
+            ends = [len(self._decode(ids[: n + 1]).rstrip(BROKEN)) for n in range(len(ids))]
+        return text, ends
 
-    def _piece(self, token: int) -> str:
-        """What a token adds to a text."""
-        return self.text([*self._anchor, token])[len(self.text(self._anchor)) :]
+    def _pieces_of(self, ids: Sequence[int]) -> list[str]:
+        """What each token adds to a text."""
+        try:
+            return list(map(self._pieces.__getitem__, ids))
+        except KeyError:
+            begin = len(self._decode(self._anchor))
+            for token in set(ids).difference(self._pieces):
+                self._pieces[token] = self._decode([*self._anchor, token])[begin:]
+            return list(map(self._pieces.__getitem__, ids))
 
     def _by_characters(self, ids: Sequence[int], pieces: Sequence[str]) -> Iterator[int]:
         """Where tokens end that are parts of a character: they are read together, from the last whole one on."""
         begin = length = 0
         for n, piece in enumerate(pieces):
             if begin < n:
-                piece = self.text(ids[begin : n + 1])
+                piece = self._decode(ids[begin : n + 1])
             whole = piece.rstrip(BROKEN)
             yield length + len(whole)
             if whole == piece:
                 begin, length = n + 1, length + len(whole)
 
     def text(self, ids: Sequence[int]) -> str:
+        if self._joins:
+            joined = "".join(self._pieces_of(ids))
+            if BROKEN not in joined:  # whole characters: the text is one piece after another
+                return joined
+        return self._decode(ids)
+
+    def _decode(self, ids: Sequence[int]) -> str:
         text: str
         if self._plain:
             text = self.tokenizer.backend_tokenizer.decode(list(ids), skip_special_tokens=True)
@@ -135,3 +149,10 @@ def _plain(tokenizer: type) -> bool:
 
     own = ("decode", "_decode", "backend_tokenizer")
     return issubclass(tokenizer, Fast) and all(getattr(tokenizer, name) is getattr(Fast, name, None) for name in own)
+
+
+def _of_bytes(tokenizer: Any) -> bool:
+    """Whether tokens stand for bytes, each by itself."""
+    from tokenizers.decoders import ByteLevel
+
+    return isinstance(tokenizer.backend_tokenizer.decoder, ByteLevel)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError, nearest
+from podium.core.identity import uniform
 from podium.core.signal import Signal
 from podium.policy.policy import Policy
 from podium.policy.view import View
@@ -116,8 +117,9 @@ class Flow(View):
 
     def _normal(self, batch: Batch, name: str, width: int) -> Tensor:
         """[token, width] normal numbers, the same for a token however the batch is split."""
-        uniform = batch.random("token", name, width).double().clamp(2**-26, 1 - 2**-26)
-        return torch.special.ndtri(uniform).float().to(self.device)
+        # Where the model is: there are as many of them as of hidden states.
+        drawn = uniform(batch.identity("token").to(self.device), f"{batch.seed}/{name}", width, batch.dtype)
+        return torch.special.ndtri(drawn.double().clamp(2**-26, 1 - 2**-26)).float()
 
     def _neighbours(self, batch: Batch, side: str) -> tuple[Tensor, Tensor]:
         """[token, layer, D] the states of the tokens, and those of the tokens before or after them in their turn.

@@ -168,13 +168,13 @@ def entropy(rows: Rows, top_p: float = 1.0, top_k: int = 0) -> Tensor:
     count as one.
     """
     log_p = rows.log_softmax
+    least = torch.finfo(log_p.dtype).min  # 0 · log 0 = 0: a token that the logits exclude adds nothing
     if 0 < top_k < log_p.shape[-1]:
         head = log_p.topk(top_k, dim=-1).values
         tail = (1 - head.exp().sum(-1)).clamp(min=0)
-        return -(head.exp() * head).sum(-1) - torch.xlogy(tail, tail)
+        return -(head.exp() * head.clamp(min=least)).sum(-1) - torch.xlogy(tail, tail)
     if top_p >= 1.0:
-        # 0 · log 0 = 0: a token that the logits exclude adds nothing.
-        return -(rows.probability * log_p.clamp(min=torch.finfo(log_p.dtype).min)).sum(-1)
+        return -(rows.probability * log_p.clamp(min=least)).sum(-1)
     with torch.no_grad():
         ranked, order = rows.probability.sort(dim=-1, descending=True, stable=True)
         kept = torch.zeros_like(log_p, dtype=torch.bool).scatter(-1, order, ranked.cumsum(-1) < top_p)

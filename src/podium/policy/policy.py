@@ -158,12 +158,16 @@ class Policy:
         """A text as the model would have written it in its turn: its tokens and, if `ended`, the end-of-turn token."""
         return self.chat.written(text, ended)
 
-    def ends(self, ids: Sequence[int], text: str | None = None) -> list[int]:
-        """How many characters of their text have been written after each token: where spans of it begin and end.
+    def ends(self, ids: Sequence[int]) -> list[int]:
+        """How many characters of their text have been written after each token: where spans of it begin and end."""
+        return self.read(ids)[1]
 
-        Where it is known what they say, `text` spares reading them again.
+    def read(self, ids: Sequence[int], known: str | None = None) -> tuple[str, list[int]]:
+        """The text of tokens, and how many characters of it have been written after each of them.
+
+        `known` is what they say as far as anyone knows, which spares decoding them again.
         """
-        return self.chat.ends(ids, text)
+        return self.chat.read(ids, known)
 
     def text(self, ids: Sequence[int]) -> str:
         """What a person reads: token ids as text without special tokens."""

@@ -29,8 +29,10 @@ def in_grams(sequence: Sequence[Any], grams: Iterable[Sequence[Any]]) -> list[bo
         if gram:
             beginning.setdefault(gram[0], []).append(tuple(gram))
     marked = [False] * len(sequence)
-    for start, first in enumerate(sequence):
-        for gram in beginning.get(first, ()):
+    if beginning.keys().isdisjoint(sequence):
+        return marked
+    for start in [place for place, first in enumerate(sequence) if first in beginning]:
+        for gram in beginning[sequence[start]]:
             if tuple(sequence[start : start + len(gram)]) == gram:
                 marked[start : start + len(gram)] = [True] * len(gram)
     return marked
@@ -43,9 +45,9 @@ def words_of(texts: Iterable[str]) -> list[list[str]]:
 
 def where_said(text: str, phrases: Iterable[Sequence[str]]) -> Iterator[Span]:
     """Where the words of the phrases stand in a text, compared without case."""
-    words = list(WORD.finditer(text.lower()))
-    marked = in_grams([word.group() for word in words], phrases)
-    return (word.span() for word, inside in zip(words, marked, strict=True) if inside)
+    marked = in_grams(WORD.findall(text.lower()), phrases)
+    places = WORD.finditer(text.lower()) if any(marked) else ()
+    return (word.span() for word, inside in zip(places, marked, strict=False) if inside)
 
 
 def overlapping(batch: Batch, find: Callable[[str], Iterable[Span]]) -> Tensor:
@@ -55,11 +57,13 @@ def overlapping(batch: Batch, find: Callable[[str], Iterable[Span]]) -> Tensor:
     # A running count of marked characters for each turn, one after another: a token is marked if it grows inside it.
     texts: tuple[str, ...] = batch["turn.text"]
     offset = torch.tensor([0, *(len(t) + 1 for t in texts)], device=end.device).cumsum(0)
-    covered = torch.zeros(int(offset[-1]) + 1, dtype=torch.long, device=end.device)
-    for number, text in enumerate(texts):
-        for low, high in find(text):
-            covered[int(offset[number]) + low : int(offset[number]) + high] = 1
-    before = torch.cat([covered.new_zeros(1), covered.cumsum(0)])
+    size = int(offset[-1]) + 1
+    places = zip(offset.tolist(), texts, strict=False)
+    spans = [(first + low, first + high) for first, text in places for low, high in find(text)]
+    low, high = torch.tensor(spans, dtype=torch.long, device=end.device).reshape(-1, 2).clamp(max=size).T
+    edges = torch.zeros(size + 1, dtype=torch.long, device=end.device)
+    edges = edges.index_add(0, low, torch.ones_like(low)).index_add(0, high, -torch.ones_like(high))
+    before = torch.cat([edges.new_zeros(1), (edges.cumsum(0)[:size] > 0).long().cumsum(0)])
     start = offset[:-1].index_select(0, batch.link("token", "turn"))
     last = len(before) - 1
     return before[(start + end).clamp(max=last)] > before[(start + begin).clamp(max=last)]

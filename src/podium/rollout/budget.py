@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import cache
+from heapq import heapify, heappop, heapreplace
 
 import torch
 from torch import Tensor
@@ -49,13 +51,26 @@ def allocate(p: Tensor, total: int, least: int, most: int, utility: str = "mixed
             f"A budget of {total} rollouts is too small for {len(p)} tasks with at least {least} each: "
             "raise it, or lower the number of tasks or the least."
         )
-    worth = UTILITIES[utility]
-    n = torch.full_like(p, least, dtype=torch.float64)
-    p = p.double().clamp(0, 1)
+    worth, device, p = UTILITIES[utility], p.device, p.double().clamp(0, 1)
+
+    @cache
+    def gains(n: int) -> list[float]:
+        """What one more rollout adds to each task that has n."""
+        before = torch.full_like(p, n)
+        found: list[float] = (worth(p, before + 1) - worth(p, before)).tolist()
+        return found
+
+    given = [least] * len(p)
+    best = [(-gain, task) for task, gain in enumerate(gains(least))] if least < most else []
+    heapify(best)
     for _ in range(min(total, most * len(p)) - least * len(p)):
-        gain = (worth(p, n + 1) - worth(p, n)).where(n < most, -torch.inf)
-        n[gain.argmax()] += 1
-    return n.long()
+        _, task = best[0]
+        given[task] += 1
+        if given[task] < most:
+            heapreplace(best, (-gains(given[task])[task], task))
+        else:
+            heappop(best)
+    return torch.tensor(given, device=device)
 
 
 def mass(p: Tensor, std: bool = False) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Hashable, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 from podium.core.batch import Origin
@@ -71,18 +71,19 @@ def planted(rollouts: Sequence[Rollout], along: Sequence[Path], parents: Sequenc
 
     Without `parents` the parent of a rollout is who wrote the last of the tokens that it copies.
     """
-    names: dict[tuple[Hashable, ...], int] = {}  # by the keys on the way
+    names: dict[tuple[int, Hashable], int] = {}  # of a segment, by that of the one before it and by its key
     owner: dict[int, int] = {}
     made = []
     for row, (rollout, path) in enumerate(zip(rollouts, along, strict=True)):
         if sum(size for _, size in path) != length(rollout):
             raise PodiumError(f"The segments of rollout {row} do not cover its {length(rollout)} tokens.")
-        ways = [tuple(key for key, _ in path[: n + 1]) for n in range(len(path))]
-        keys = [names.setdefault(way, len(names)) for way in ways]
+        keys = list[int]()
+        for key, _ in path:
+            keys.append(names.setdefault((keys[-1] if keys else -1, key), len(names)))
         new = [owner.setdefault(key, row) == row for key in keys]
         fork_at = sum(size for (_, size), own in zip(path, new, strict=True) if not own)
         parent = next((owner[key] for key, own in zip(reversed(keys), reversed(new), strict=True) if not own), -1)
-        numbers = [n for n, (_, size) in enumerate(path) for _ in range(size)]
+        numbers = list(chain.from_iterable([n] * size for n, (_, size) in enumerate(path)))
         parent = parent if parents is None else parents[row]
         columns = {**rollout.columns, "parent": parent, "fork": fork_at, "index": row}
         turns = _numbered(rollout.turns, numbers, fork_at)
@@ -92,14 +93,14 @@ def planted(rollouts: Sequence[Rollout], along: Sequence[Path], parents: Sequenc
 
 def _numbered(turns: Sequence[Turn], numbers: Sequence[int], fork_at: int) -> list[Turn]:
     """Turns whose tokens know their node and who wrote them."""
-    made, before = [], 0
+    made, before, (new, copied) = [], 0, (Origin.policy.name, Origin.copied.name)
     for turn in turns:
-        places = range(before, before + len(turn.ids))
-        before += len(turn.ids)
-        tokens: dict[str, Any] = {**turn.tokens, "node": numbers[places.start : places.stop]}
-        own = turn.origin or [Origin.policy.name] * len(turn.ids)
-        by_us = (Origin.policy.name, Origin.copied.name)
-        ours = [(Origin.copied if p < fork_at else Origin.policy).name for p in places]
-        origin = [o if was in by_us else was for o, was in zip(ours, own, strict=True)]
+        size = len(turn.ids)
+        tokens: dict[str, Any] = {**turn.tokens, "node": numbers[before : before + size]}
+        shared = min(max(fork_at - before, 0), size)
+        before += size
+        origin = [copied] * shared + [new] * (size - shared)
+        if turn.origin:
+            origin = [o if was in (new, copied) else was for o, was in zip(origin, turn.origin, strict=True)]
         made.append(dataclasses.replace(turn, tokens=tokens, origin=origin))
     return made

@@ -35,6 +35,12 @@ class Node:
     value: float = 0.0  # W
     visits: int = 0
     children: list[Node] = field(default_factory=list)
+    depth: int = field(init=False)
+    written: int = field(init=False)  # tokens up to its end
+
+    def __post_init__(self) -> None:
+        self.depth = 0 if self.parent is None else self.parent.depth + 1
+        self.written = 0 if self.rollout is None else length(self.rollout)
 
     @property
     def terminal(self) -> bool:
@@ -42,23 +48,17 @@ class Node:
 
     @property
     def path(self) -> list[Node]:
-        """From the root to this node."""
-        return (
-            [] if self.parent is None and self.rollout is None else [*(self.parent.path if self.parent else []), self]
-        )
-
-    @property
-    def depth(self) -> int:
-        return len(self.path)
+        """From the root, which is not on it, to this node."""
+        found, node = [], self
+        while node.parent is not None:
+            found.append(node)
+            node = node.parent
+        return found[::-1]
 
     @property
     def mean(self) -> float:
         """Q = W / n."""
         return self.value / self.visits if self.visits else 0.0
-
-    @property
-    def written(self) -> int:
-        return 0 if self.rollout is None else length(self.rollout)
 
     @property
     def chunk(self) -> list[float]:
@@ -158,7 +158,11 @@ class Search(Forked):
         open_ = [x for x in nodes if x is not root and not x.terminal and len(x.children) < self.width]
         if not open_:
             return root
-        scores = [self.priority(x.parent.mean, x.depth, x.chunk) for x in open_ if x.parent is not None]
+        scores = [
+            self.priority(x.parent.mean, x.depth, x.chunk if self.uncertainty else ())
+            for x in open_
+            if x.parent is not None
+        ]
         return open_[scores.index(max(scores))]
 
     # -- the search --------------------------------------------------------------------------------------------------

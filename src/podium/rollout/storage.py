@@ -54,9 +54,9 @@ class StoredRollouts(Memory):
         fresh, counted = batch["rollout.fresh"], batch.counted("rollout")
         rows = (fresh if counted is None else fresh & counted).nonzero().reshape(-1).tolist()
         names, group = keys(batch["group.task"]), batch.link("rollout", "group").tolist()
-        identity = batch.identity("rollout")
-        for row in sorted(rows, key=lambda r: (str(names[group[r]]), int(identity[r]))):
-            task, kept = names[group[row]], self._kept(batch, row)
+        identity, turns = batch.identity("rollout").tolist(), _turns(batch)
+        for row in sorted(rows, key=lambda r: (str(names[group[r]]), identity[r])):
+            task, kept = names[group[row]], self._kept(batch, row, turns[row])
             right, count = counts.get(task, (0, 0))
             counts[task] = (right + int(kept["correct"]), count + 1)
             rollouts[task] = self._newest([*rollouts.get(task, ()), kept])
@@ -66,25 +66,32 @@ class StoredRollouts(Memory):
         right = [r for r in kept if r["correct"]][-self.most :]
         return [*right, *[r for r in kept if not r["correct"]][-self.most :]]
 
-    def _kept(self, batch: Batch, row: int) -> State:
+    def _kept(self, batch: Batch, row: int, turns: Sequence[State]) -> State:
         """A rollout as plain data."""
-        turns, tokens = batch.partition("turn", "rollout"), batch.partition("token", "turn")
-        rows = turns.members(torch.tensor([row], device=batch.device)).tolist()
-        written = [tokens.members(torch.tensor([turn], device=batch.device)) for turn in rows]
-        places = [at[batch.action[at]] for at in written]
         return {
             "correct": bool(batch["rollout.correct"][row]),
             "text": str(batch["rollout.text"][row]),
             "answer": str(batch["rollout.answer"][row]),
             "truncated": bool(batch["rollout.truncated"][row]),
-            "turns": [
-                {
-                    "ids": tuple(batch["token.id"][at].tolist()),
-                    "context": tuple(batch["turn.context"][turn]),
-                    "train_context": tuple(batch["turn.train_context"][turn]),
-                    "logp": tuple(batch[LOGP][at].tolist()),
-                    "entropy": tuple(batch[ENTROPY][at].tolist()),
-                }
-                for turn, at in zip(rows, places, strict=True)
-            ],
+            "turns": list(turns),
         }
+
+
+def _turns(batch: Batch) -> list[list[State]]:
+    """The turns of each rollout as plain data, with the tokens that the model wrote."""
+    written = batch.action
+    ids, logp, entropy = (batch[column][written].tolist() for column in ("token.id", LOGP.column, ENTROPY.column))
+    ends = batch.partition("token", "turn").agg.count(written).long().cumsum(0).tolist()
+    pairs = zip([0, *ends], ends, batch["turn.context"], batch["turn.train_context"], strict=False)
+    turns: list[State] = [
+        {
+            "ids": tuple(ids[a:b]),
+            "context": tuple(context),
+            "train_context": tuple(train_context),
+            "logp": tuple(logp[a:b]),
+            "entropy": tuple(entropy[a:b]),
+        }
+        for a, b, context, train_context in pairs
+    ]
+    last = batch.partition("turn", "rollout").lengths().cumsum(0).tolist()
+    return [turns[a:b] for a, b in zip([0, *last], last, strict=False)]

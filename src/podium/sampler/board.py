@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from podium.policy.policy import Policy
@@ -43,6 +46,8 @@ class Seat:
 
 class Board:
     """State of rows [what, row] and what completions write [slot, token]. Rows without a completion write to slot 0."""
+
+    few: float = math.inf  # random numbers that the host makes when rows join; more are made on the device
 
     def __init__(self, policy: Policy, engine: Engine, stops: Stops) -> None:
         self.policy, self.device, self.engine, self.stops = policy, policy.device, engine, stops
@@ -89,26 +94,33 @@ class Board:
             ints.append((seat.token, seat.position, flat, flat + seat.limit - 1, 1, stops, top_k))
             warmth = s.warmth.numbers() if s.warmth is not None else STEADY
             numbers.append((1.0 if greedy else s.temperature, s.top_p, s.min_p, *warmth))
-        rows, slots = self.sent([seat.row for seat in seats]), self.sent([seat.slot for seat in seats])
-        self.ints[:, rows] = self.sent(ints).t()
-        self.numbers[:, rows] = self.sent(numbers).t()
         count = max(seat.limit for seat in seats)
-        keys, starts = [seat.key for seat in seats], [seat.start for seat in seats]
-        self.uniform[slots, :count] = self._uniforms(keys, starts, count)
-
-    def _uniforms(self, keys: list[int], starts: list[int], count: int) -> Tensor:
-        return torch.from_numpy(streams.uniforms(keys, starts, count)).to(self.device)
+        keys = np.array([seat.key for seat in seats], dtype=np.uint64)
+        starts = np.array([seat.start for seat in seats])
+        few = len(seats) * count <= self.few
+        rows, slots, whole, real, given = self.sent(
+            np.array([seat.row for seat in seats]),
+            np.array([seat.slot for seat in seats]),
+            np.array(ints).T,
+            np.array(numbers, dtype=np.float32).T,
+            streams.uniforms(keys, starts, count) if few else np.stack([keys.view(np.int64), starts]),
+        )
+        self.ints.index_copy_(1, rows, whole)
+        self.numbers.index_copy_(1, rows, real)
+        uniform = given if few else streams.uniforms_on(given[0], given[1], count)
+        self.uniform[:, :count].index_copy_(0, slots, uniform)
 
     def move(self, source: Sequence[int], target: Sequence[int], left: int, total: int) -> None:
         """Put rows in the places of others; only the first `left` of `total` go on."""
         if source:
-            a, b = self.sent(source), self.sent(target)
+            a, b = self.sent(np.array(source), np.array(target))
             self.ints[:, b] = self.ints[:, a]
             self.numbers[:, b] = self.numbers[:, a]
         self.ints[:, left:total] = 0
 
     def clear(self, rows: Sequence[int]) -> None:
-        self.ints.index_fill_(1, self.sent(rows), 0)
+        (gone,) = self.sent(np.array(rows))
+        self.ints.index_fill_(1, gone, 0)
 
     def advance(self, n: int, length: int, marks: Mapping[str, int], count: int = 1) -> Report:
         """Draw tokens in each of the first n rows, which then have up to `length`."""
@@ -139,6 +151,7 @@ class Board:
         """Write a captured signal of the tokens just drawn."""
         wanted: Capture = capture(name)
         value = wanted(drawn, self._embeddings())
+        value = value.float() if value.dtype == torch.bfloat16 else value  # NumPy does not know it
         if name not in self.kept:
             self.kept[name] = value.new_zeros((*self.kept["ids"].shape, *value.shape[1:]))
         self.kept[name].flatten(0, 1).index_copy_(0, flat, value)
@@ -148,10 +161,25 @@ class Board:
         weight: Tensor = self.policy.model.get_input_embeddings().weight  # type: ignore[operator]
         return weight
 
-    def written(self, name: str, slots: Sequence[int], count: int) -> list[list[Any]]:
-        """What completions have written into their slots, up to so many tokens."""
-        found: list[list[Any]] = self.kept[name][torch.tensor(slots, device=self.device), :count].tolist()
-        return found
+    def written(
+        self, names: Iterable[str], slots: Sequence[int], counts: Sequence[int]
+    ) -> dict[str, list[NDArray[Any]]]:
+        """What completions have written into their slots, so many tokens each."""
+        if self.device.type == "cpu":
+            whole, rows = {name: self.kept[name].numpy() for name in names}, slots
+        else:
+            whole, rows = self._read(names, slots, max(counts)), range(len(slots))
+        return {name: [x[row, :count] for row, count in zip(rows, counts, strict=True)] for name, x in whole.items()}
 
-    def sent(self, numbers: Sequence[Any]) -> Tensor:
-        return torch.tensor(numbers, device=self.device)
+    def _read(self, names: Iterable[str], slots: Sequence[int], count: int) -> dict[str, NDArray[Any]]:
+        """The first numbers in slots of the device; the host waits for them once."""
+        (index,) = self.sent(np.array(slots))
+        found = {name: self.kept[name][:, :count].index_select(0, index) for name in names}
+        host = {name: torch.empty(x.shape, dtype=x.dtype, pin_memory=True) for name, x in found.items()}
+        for name, x in found.items():
+            host[name].copy_(x, non_blocking=True)
+        torch.cuda.current_stream(self.device).synchronize()
+        return {name: x.numpy() for name, x in host.items()}
+
+    def sent(self, *arrays: NDArray[Any]) -> list[Tensor]:
+        return [torch.from_numpy(x).to(self.device) for x in arrays]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from podium.core.errors import PodiumError
 from podium.policy.policy import Policy
@@ -28,6 +29,7 @@ class Ticket:
     done: list[Completion | None]
     prompt: Prompt | None = None
     started: int = 0  # completions that have a row or have had one
+    running: int = 0  # completions that have a row
 
     @classmethod
     def of(cls, number: int, request: Generate, policy: Policy) -> Ticket:
@@ -45,6 +47,21 @@ class Ticket:
         for name in request.capture:
             capture(name)  # refuses unknown ones now
         return cls(number, request, text, min(request.sampling.max_tokens, room), [None] * request.n)
+
+    @cached_property
+    def marks(self) -> list[str]:
+        """What a step must do for the request's sake."""
+        s = self.request.sampling
+        marks = [f"capture {name}" for name in self.request.capture]
+        if s.temperature not in (0.0, 1.0):
+            marks.append("temperature")
+        if s.temperature == 0.0:
+            marks.append("greedy")
+        elif s.top_p < 1.0 or s.top_k > 0 or s.min_p > 0.0:
+            marks.append("filter")
+        if s.warmth is not None:
+            marks.append("warmth")
+        return marks
 
     @property
     def waiting(self) -> int:

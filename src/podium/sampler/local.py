@@ -26,7 +26,7 @@ from podium.sampler.engine import Engine, NoRoom, Prompt, Stats
 from podium.sampler.jobs import Burst, Job, Ticket
 from podium.sampler.paged import choose
 from podium.sampler.queue import Queue
-from podium.sampler.request import Completion, Generate, Stop
+from podium.sampler.request import Completion, Generate
 from podium.sampler.rows import Rows
 from podium.sampler.stops import Stops
 
@@ -133,20 +133,20 @@ class LocalSampler:
 
     def _join(self) -> None:
         """Give free rows to queued completions."""
-        active = self._rows.active
-        chosen, contexts = self._queue.next(active, self.slots, self.engine)
+        running = self._rows.running
+        chosen, contexts = self._queue.next(self._rows, self.slots, self.engine)
         if not chosen:
             return
         rows = self._rows.free(len(chosen))
         resumed = self._resume(rows, [ticket for ticket, _ in chosen])
         fresh = [ticket for (ticket, _), row in zip(chosen, rows, strict=True) if row not in resumed]
         if fresh:
-            tickets = [*fresh, *(job.ticket for job in active if not job.resumed)]
-            longest = max(len(t.text) for t in tickets), max(t.limit for t in tickets)
+            prompt, written = self._rows.longest(fresh=True)
+            longest = max(prompt, *(len(t.text) for t in fresh)), max(written, *(t.limit for t in fresh))
             try:
-                self.engine.reserve(max(rows) + 1, contexts, *longest, busy=len(active) + len(resumed) > 0)
+                self.engine.reserve(max(rows) + 1, contexts, *longest, busy=running + len(resumed) > 0)
             except NoRoom:
-                if len(active) + len(chosen) == 1:
+                if running + len(chosen) == 1:
                     raise
                 return  # fewer are chosen next time
         self.board.reserve(self.engine.bucket(max(rows) + 1), max(ticket.limit for ticket, _ in chosen))
@@ -155,8 +155,7 @@ class LocalSampler:
             slot, clock = self.board.free.pop(), self._rows.clock
             jobs.append(Job(ticket, copy, row, slot, clock, self._version, row in resumed))
             self._rows.join(jobs[-1])
-            ticket.started += 1
-        self._queue.move_up()
+        self._queue.take(chosen)
         self._begin(jobs)
 
     def _resume(self, rows: Sequence[int], tickets: Sequence[Ticket]) -> set[int]:
@@ -180,7 +179,6 @@ class LocalSampler:
             if not job.ticket.waiting:
                 job.ticket.prompt = None  # nobody needs it any more
         self.board.seat([job.seat(self.seed) for job in jobs])
-        self._rows.measure()
 
     def _prepare(self, jobs: Sequence[Job]) -> None:
         """Encode the contexts of these completions, and while at it of those that come next."""
@@ -230,27 +228,23 @@ class LocalSampler:
         jobs = self._rows.ending(burst)
         if not jobs:
             return
-        count = max(min(burst.clock - job.begun, job.ticket.limit) for job in jobs)
-        ended: list[tuple[Job, Ids, Stop]] = []
-        for job, written in zip(jobs, self.board.written("ids", [job.slot for job in jobs], count), strict=True):
-            ids = tuple(written[: min(burst.clock - job.begun, job.ticket.limit)])
-            seen = max(0, burst.clock - burst.count - job.begun)
-            end = self._stops.end(job.ticket.request, job.ticket.limit, ids, seen)
-            if end is not None:
-                ended.append((job, *end))
-        if not ended:
-            return
-        gone = [job for job, _, _ in ended]
-        rows, slots = [job.row for job in gone], [job.slot for job in gone]
-        logp = self.board.written("logp", slots, count)
-        names = {name for job in gone for name in job.ticket.request.capture}
-        captured = {name: self.board.written(name, slots, count) for name in names}
-        for number, (job, ids, stop) in enumerate(ended):
-            kept = {name: readable(captured[name][number][: len(ids)]) for name in job.ticket.request.capture}
-            self._end(job, Completion(ids, tuple(logp[number][: len(ids)]), stop, kept))
-        self.board.clear(rows)
-        self.engine.leave(rows)
-        self._rows.measure()
+        counts = [min(burst.clock - job.begun, job.ticket.limit) for job in jobs]
+        names = {"ids", "logp"}.union(*(job.ticket.request.capture for job in jobs))
+        written = self.board.written(names, [job.slot for job in jobs], counts)
+        rows = []
+        for number, job in enumerate(jobs):
+            request, seen = job.ticket.request, max(0, burst.clock - burst.count - job.begun)
+            end = self._stops.end(request, job.ticket.limit, tuple(written["ids"][number].tolist()), seen)
+            if end is None:
+                continue
+            ids, stop = end
+            logp = tuple(written["logp"][number][: len(ids)].tolist())
+            kept = {name: readable(written[name][number][: len(ids)].tolist()) for name in request.capture}
+            rows.append(job.row)
+            self._end(job, Completion(ids, logp, stop, kept))
+        if rows:
+            self.board.clear(rows)
+            self.engine.leave(rows)
 
     def _end(self, job: Job, completion: Completion) -> None:
         ticket = job.ticket

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from podium.sampler.engine import Engine
-from podium.sampler.jobs import Job, Ticket
+from podium.sampler.jobs import Ticket
+from podium.sampler.rows import Rows
 
 __all__ = ["Queue"]
 
@@ -18,6 +19,7 @@ class Queue:
 
     def __init__(self) -> None:
         self._tickets: deque[Ticket] = deque()
+        self._waiting = 0  # their completions
         self._waited = 0  # steps since somebody could have joined
 
     def __bool__(self) -> bool:
@@ -25,6 +27,7 @@ class Queue:
 
     def add(self, ticket: Ticket) -> None:
         self._tickets.append(ticket)
+        self._waiting += ticket.waiting
 
     def forget(self) -> None:
         """What was encoded is void."""
@@ -33,39 +36,35 @@ class Queue:
 
     def enough(self, running: int, patience: int) -> bool:
         """Whether those that wait are worth a pass of their own: they are many, or have waited for some steps."""
-        waiting = sum(ticket.waiting for ticket in self._tickets)
-        if 2 * waiting < running and self._waited < patience:
+        if 2 * self._waiting < running and self._waited < patience:
             self._waited += 1
             return False
         self._waited = 0
         return True
 
-    def next(self, active: Sequence[Job], slots: int, engine: Engine) -> tuple[list[tuple[Ticket, int]], int]:
+    def next(self, rows: Rows, slots: int, engine: Engine) -> tuple[list[tuple[Ticket, int]], int]:
         """The completions for which there is room beside those under way, and how many contexts they all have."""
-        prompt = max((len(job.ticket.text) for job in active), default=0)
-        written = max((job.ticket.limit for job in active), default=0)
-        contexts = {job.ticket.text for job in active}
+        prompt, written = rows.longest()
+        contexts, new = len(rows.texts), set[Ids]()
         chosen: list[tuple[Ticket, int]] = []
-        for ticket, copy in self._waiting():
-            longest = max(prompt, len(ticket.text)), max(written, ticket.limit)
-            count = len(active) + len(chosen) + 1
-            if count > slots:
-                break
-            different = len(contexts) + (ticket.text not in contexts)
-            if count > 1 and not engine.room(count, different, *longest):
-                break
-            prompt, written = longest
-            contexts.add(ticket.text)
-            chosen.append((ticket, copy))
-        return chosen, len(contexts)
-
-    def _waiting(self) -> Iterator[tuple[Ticket, int]]:
         for ticket in self._tickets:
+            longest = max(prompt, len(ticket.text)), max(written, ticket.limit)
+            different = contexts + (ticket.text not in rows.texts and ticket.text not in new)
             for copy in range(ticket.started, ticket.request.n):
-                yield ticket, copy
+                count = rows.running + len(chosen) + 1
+                if count > slots or (count > 1 and not engine.room(count, different, *longest)):
+                    return chosen, contexts
+                prompt, written = longest
+                contexts = different
+                chosen.append((ticket, copy))
+            new.add(ticket.text)
+        return chosen, contexts
 
-    def move_up(self) -> None:
-        """Let go of requests whose completions have all had a row."""
+    def take(self, chosen: Sequence[tuple[Ticket, int]]) -> None:
+        """These have a row now."""
+        for ticket, _ in chosen:
+            ticket.started += 1
+        self._waiting -= len(chosen)
         while self._tickets and not self._tickets[0].waiting:
             self._tickets.popleft()
 

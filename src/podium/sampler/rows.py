@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
+
 from podium.sampler.jobs import Burst, Job
-from podium.sampler.request import Generate
 
 __all__ = ["Rows"]
+
+Ids = tuple[int, ...]
+END, REACH, PROMPT, LIMIT, FRESH = range(5)  # of a row's numbers
+NOBODY = [[0], [-(1 << 62)], [0], [0], [0]]
 
 
 class Rows:
@@ -15,10 +20,14 @@ class Rows:
 
     def __init__(self) -> None:
         self.jobs: list[Job | None] = []  # by row; None: its completion has ended
+        self.running = 0  # how many they are
         self.clock = 0
         self.marks: Counter[str] = Counter()  # what a step must do, and for how many of them
-        self.reach = 0  # the longest row has this many tokens more than the clock
+        self.texts: Counter[Ids] = Counter()  # that they continue, and how many requests continue each
         self._due: dict[int, list[Job]] = {}  # by the clock at which they reach their limit
+        # [what, row] the clock at its limit, tokens of its text more than the clock, tokens of its context, its limit,
+        # and whether its context was given to it.
+        self._numbers = np.zeros((5, 0), dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self.jobs)
@@ -28,14 +37,19 @@ class Rows:
         return [job for job in self.jobs if job is not None]
 
     @property
-    def running(self) -> int:
-        """How many they are."""
-        return len(self.jobs) - self.jobs.count(None)
-
-    @property
     def left(self) -> int:
         """How many tokens may still be drawn in some row."""
-        return max((job.begun + job.ticket.limit for job in self.active), default=0) - self.clock
+        return int(self._numbers[END].max(initial=0)) - self.clock
+
+    @property
+    def reach(self) -> int:
+        """The longest row has this many tokens more than the clock."""
+        return int(self._numbers[REACH].max(initial=NOBODY[REACH][0]))
+
+    def longest(self, fresh: bool = False) -> tuple[int, int]:
+        """The most tokens of a context and of what may be written after one; if `fresh`, without those resumed."""
+        prompt, limit = self._numbers[PROMPT:FRESH] * (self._numbers[FRESH] if fresh else 1)
+        return int(prompt.max(initial=0)), int(limit.max(initial=0))
 
     def free(self, count: int) -> list[int]:
         """Rows for so many more: those whose completions have ended, then new ones."""
@@ -44,15 +58,35 @@ class Rows:
 
     def join(self, job: Job) -> None:
         """Give a completion its row."""
-        self.marks.update(_marks(job.ticket.request))
-        self._due.setdefault(self.clock + job.ticket.limit, []).append(job)
+        ticket, length = job.ticket, len(job.ticket.text)
+        for mark in ticket.marks:
+            self.marks[mark] += 1
+        ticket.running += 1
+        if ticket.running == 1:
+            self.texts[ticket.text] += 1
+        end = self.clock + ticket.limit
+        self._due.setdefault(end, []).append(job)
         self.jobs.extend([None] * (job.row + 1 - len(self.jobs)))
         self.jobs[job.row] = job
+        self.running += 1
+        if job.row >= self._numbers.shape[1]:
+            more = np.repeat(NOBODY, job.row + 1, axis=1)
+            self._numbers = np.concatenate([self._numbers, more], axis=1)
+        self._numbers[:, job.row] = end, length - 1 - job.begun, length, ticket.limit, not job.resumed
 
     def leave(self, job: Job) -> None:
         """Free the row of a completion that has ended."""
+        self._numbers[:, job.row : job.row + 1] = NOBODY
         self.jobs[job.row], job.row = None, -1
-        self.marks.subtract(_marks(job.ticket.request))
+        self.running -= 1
+        ticket = job.ticket
+        for mark in ticket.marks:
+            self.marks[mark] -= 1
+        ticket.running -= 1
+        if not ticket.running:
+            self.texts[ticket.text] -= 1
+            if not self.texts[ticket.text]:
+                del self.texts[ticket.text]
 
     def close_up(self, left: int) -> tuple[list[int], list[int]]:
         """Move the last rows into the places of those that have ended, so that `left` remain: from where, to where."""
@@ -62,12 +96,9 @@ class Rows:
         for job, row in zip(moved, target, strict=True):
             job.row, self.jobs[row] = row, job
         del self.jobs[left:]
-        self.measure()
+        self._numbers[:, target] = self._numbers[:, source]
+        self._numbers[:, left:] = NOBODY
         return source, target
-
-    def measure(self) -> None:
-        """Find the longest row again, after some have come, gone or moved."""
-        self.reach = max((len(job.ticket.text) - 1 - job.begun for job in self.active), default=0)
 
     def ending(self, burst: Burst) -> list[Job]:
         """The completions that may have come to an end in a burst: by what they wrote, or at their limit."""
@@ -75,18 +106,3 @@ class Rows:
         for clock in range(burst.clock - burst.count + 1, burst.clock + 1):
             found |= dict.fromkeys(self._due.pop(clock, ()))
         return [job for job in found if job.row >= 0]
-
-
-def _marks(request: Generate) -> list[str]:
-    """What a step must do for a request's sake."""
-    s = request.sampling
-    marks = [f"capture {name}" for name in request.capture]
-    if s.temperature not in (0.0, 1.0):
-        marks.append("temperature")
-    if s.temperature == 0.0:
-        marks.append("greedy")
-    elif s.top_p < 1.0 or s.top_k > 0 or s.min_p > 0.0:
-        marks.append("filter")
-    if s.warmth is not None:
-        marks.append("warmth")
-    return marks

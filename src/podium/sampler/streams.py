@@ -19,6 +19,7 @@ __all__ = ["key", "uniforms", "uniforms_on"]
 
 MASK = (1 << 64) - 1
 STEP = 0x9E3779B97F4A7C15
+Numbers = Sequence[int] | NDArray[Any]
 M1, M2 = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
@@ -46,15 +47,21 @@ def _state(seed: int, *name: int) -> int:
     return state
 
 
-def uniforms(keys: Sequence[int], starts: Sequence[int], count: int) -> NDArray[np.float64]:
+def uniforms(keys: Numbers, starts: Numbers, count: int) -> NDArray[np.float64]:
     """[stream, count] numbers in (0, 1): those at positions start, start + 1, … of each stream."""
-    position = np.asarray(starts, dtype=np.uint64)[:, None] + np.arange(1, count + 1, dtype=np.uint64)
-    x: Any = np.asarray(keys, dtype=np.uint64)[:, None] + position * np.uint64(STEP)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(M1)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(M2)
-    x = x ^ (x >> np.uint64(31))
+    wide = np.uint64
+    first = np.asarray(keys, dtype=wide) + np.asarray(starts, dtype=wide) * wide(STEP)
+    x = first[:, None] + np.arange(1, count + 1, dtype=wide) * wide(STEP)
+    shifted = np.empty_like(x)
+    for bits, factor in ((30, M1), (27, M2)):
+        x ^= np.right_shift(x, wide(bits), out=shifted)
+        x *= wide(factor)
+    x ^= np.right_shift(x, wide(31), out=shifted)
     # 40 bits and a half: never 0 or 1, so that no token of probability 0 can be drawn.
-    made: NDArray[np.float64] = ((x >> np.uint64(24)).astype(np.float64) + 0.5) * 2.0**-40
+    x >>= wide(24)
+    made = x.view(np.int64).astype(np.float64)
+    made += 0.5
+    made *= 2.0**-40
     return made
 
 

@@ -6,11 +6,13 @@ import fcntl
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
@@ -20,6 +22,7 @@ from podium.store.files import atomic_directory, atomic_text, atomic_write, expl
 __all__ = ["RunDirectory"]
 
 CHECKPOINT = "iteration-{:06d}"
+WIDEST = 16  # numbers of a token that are written where a model can say them again: a hundred of each fill the disk
 
 
 class RunDirectory:
@@ -85,8 +88,7 @@ class RunDirectory:
 
     def write_rollouts(self, iteration: int, batch: Batch) -> None:
         """Every rollout of an iteration as a row of a parquet file."""
-        rows = rollout_rows(iteration, batch)
-        table = pa.table({name: _array([row[name] for row in rows]) for name in rows[0]})
+        table = pa.table({name: _array(values) for name, values in rollout_columns(iteration, batch).items()})
         atomic_write(self.rollouts(iteration), lambda part: pq.write_table(table, part))
 
     def rollouts(self, iteration: int) -> Path:
@@ -117,8 +119,10 @@ class RunDirectory:
                 file.unlink()
 
 
-def _array(values: Sequence[Any]) -> pa.Array:
+def _array(values: Any) -> pa.Array:
     """A column of a file; what a world has said in several types, or in none that files know, is kept as text."""
+    if isinstance(values, pa.Array):
+        return values
     try:
         return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
@@ -129,32 +133,48 @@ def _text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-def rollout_rows(iteration: int, batch: Batch) -> list[dict[str, Any]]:
-    """A row a rollout: its columns, its task, and its tokens' columns as lists."""
+def rollout_columns(iteration: int, batch: Batch) -> dict[str, Any]:
+    """A value a rollout of each column: its own, its task, and those of its tokens and steps as lists."""
     tasks = batch["group.task"]
     groups = batch.link("rollout", "group").tolist()
-    rows: list[dict[str, Any]] = [
-        {"iteration": iteration, "task": tasks[g] if not isinstance(tasks, Tensor) else int(tasks[g]), "group": g}
-        for g in groups
-    ]
-    lengths = batch.partition("token", "rollout").lengths().tolist()
+    columns: dict[str, Any] = {
+        "iteration": [iteration] * len(groups),
+        "task": [int(tasks[g]) if isinstance(tasks, Tensor) else tasks[g] for g in groups],
+        "group": groups,
+    }
     for level in (name for name in batch.levels if name not in ("token", "rollout", "group", "batch")):
-        _add_steps(rows, batch, level)
+        columns |= _steps(batch, level)
     if "token.advantage" in batch and "token.advantage" not in batch.columns:
         batch = batch.with_columns({"token.advantage": batch["token.advantage"]})
+    lengths = batch.partition("token", "rollout").lengths()
     for name in batch.columns:
         level, _, rest = name.partition(".")
+        value = batch[name]
         if level == "rollout":
-            values: Sequence[Any] = batch[name].tolist() if isinstance(batch[name], Tensor) else batch[name]
-            for row, value in zip(rows, values, strict=True):
-                row[rest] = value
-        elif level == "token" and isinstance(batch[name], Tensor):
-            for row, value in zip(rows, batch[name].detach().cpu().split(lengths), strict=True):
-                row[f"token.{rest}"] = value.tolist()
-    return rows
+            columns[rest] = value.tolist() if isinstance(value, Tensor) else value
+        elif level == "token" and isinstance(value, Tensor) and (value[:1].numel() <= WIDEST or _said_once(rest)):
+            columns[name] = _lists(value.detach().cpu(), lengths)
+    return columns
 
 
-def _add_steps(rows: list[dict[str, Any]], batch: Batch, level: str) -> None:
+def _said_once(name: str) -> bool:
+    """Whether no model can say it again: it is the sampler's."""
+    return name.startswith("sampler.")
+
+
+def _lists(values: Tensor, lengths: Tensor) -> Any:
+    """The values of tokens as a list for each rollout."""
+    if not values.numel():
+        return [x.tolist() for x in torch.split(values, lengths.tolist())]
+    kind = torch.float64 if values.is_floating_point() else torch.bool if values.dtype == torch.bool else torch.int64
+    array = pa.array(values.to(kind).reshape(-1).numpy())
+    for size in reversed(values.shape[1:]):
+        array = pa.ListArray.from_arrays(pa.array(range(0, len(array) + 1, size), pa.int32()), array)
+    ends = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)]).to(torch.int32)
+    return pa.ListArray.from_arrays(pa.array(ends.cpu().numpy()), array)
+
+
+def _steps(batch: Batch, level: str) -> dict[str, Any]:
     """Columns of turns, or of other steps, as lists, with their lengths: what it takes to replay a rollout."""
     columns: dict[str, Sequence[Any]] = {f"{level}.length": batch.partition("token", level).lengths().tolist()}
     for name in batch.columns:
@@ -163,7 +183,5 @@ def _add_steps(rows: list[dict[str, Any]], batch: Batch, level: str) -> None:
             columns[name] = value.tolist() if isinstance(value, Tensor) else value
     if columns.get("turn.train_context") == columns.get("turn.context"):
         columns.pop("turn.train_context", None)
-    place = 0
-    for row, count in zip(rows, batch.partition(level, "rollout").lengths().tolist(), strict=True):
-        row |= {name: list(values[place : place + count]) for name, values in columns.items()}
-        place += count
+    ends = list(accumulate(batch.partition(level, "rollout").lengths().tolist(), initial=0))
+    return {name: [list(values[a:b]) for a, b in pairwise(ends)] for name, values in columns.items()}

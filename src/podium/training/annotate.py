@@ -14,6 +14,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
+from itertools import chain
 from typing import Any
 
 from podium.core.build import Rollout
@@ -90,10 +92,9 @@ def words(desk: Desk, task: Task, rollouts: list[Rollout]) -> list[Rollout]:
     """The text of each turn, and where in it each token ends, in characters."""
     found = []
     for rollout in rollouts:
-        texts = [desk.policy.text(turn.ids) for turn in rollout.turns]
-        pairs = zip(rollout.turns, texts, strict=True)
-        ends = [end for turn, text in pairs for end in desk.policy.ends(turn.ids, text)]
-        found.append(annotated(rollout, turns=[{"text": text} for text in texts], tokens={"end": ends}))
+        read = [desk.policy.read(turn.ids, turn.columns.get("action")) for turn in rollout.turns]
+        ends = list(chain.from_iterable(ends for _, ends in read))
+        found.append(annotated(rollout, turns=[{"text": text} for text, _ in read], tokens={"end": ends}))
     return found
 
 
@@ -103,18 +104,18 @@ def right_answer(desk: Desk, task: Task, rollouts: list[Rollout]) -> list[Rollou
 
     The passage begins after a fixed boundary, the mark of an answer, so its tokens are the same for all rollouts.
     """
-    answer = desk.policy.written(f" {desk.world.reference(task)}")
+    answer, end_ids = desk.policy.written(f" {desk.world.reference(task)}"), desk.policy.end_ids
+    marked = cache(partial(desk.policy.written, ended=False))
     found = []
     for rollout in rollouts:
         last = rollout.turns[-1]
-        text = desk.policy.text(last.ids)
+        text, ends = desk.policy.read(last.ids, last.columns.get("action"))
         place = answer_place(text)
         cut = len(text) if place is None else place
-        ends = desk.policy.ends(last.ids, text)
-        reasoning = [end <= cut and i not in desk.policy.end_ids for end, i in zip(ends, last.ids, strict=True)]
+        reasoning = [end <= cut and i not in end_ids for end, i in zip(ends, last.ids, strict=True)]
         kept = tuple(last.ids)[: sum(reasoning)]
         written = text[: ends[len(kept) - 1]] if kept else ""
-        boundary = desk.policy.written(f"\n{MARK}" if written and not written.endswith("\n") else MARK, ended=False)
+        boundary = marked(f"\n{MARK}" if written and not written.endswith("\n") else MARK)
         earlier = sum(len(turn.ids) for turn in rollout.turns[:-1])
         found.append(
             annotated(
@@ -133,14 +134,15 @@ def sibling(desk: Desk, task: Task, rollouts: list[Rollout]) -> list[Rollout]:
     Without one, or where the context would get too long, the contexts are as they were.
     """
     right = [r for r in rollouts if r.columns["correct"] and r.columns["purpose"] in COUNTS]
-    prompt = desk.policy.encode([{"role": "user", "content": task.prompt}])
+    encoded = cache(lambda text: desk.policy.encode([{"role": "user", "content": text}]))
+    prompt = encoded(task.prompt)
     found = []
     for rollout in rollouts:
         other = next((r for r in right if r is not rollout), None)
         shown = prompt
         if other is not None:
             help_ = f"{task.prompt}\nA solution that is right:\n{other.columns['text']}\nSolve it in your own words."
-            shown = desk.policy.encode([{"role": "user", "content": help_}])
+            shown = encoded(help_)
         contexts = [(*shown, *turn.context[len(prompt) :]) for turn in rollout.turns]
         lengths = [len(c) + len(turn.ids) for c, turn in zip(contexts, rollout.turns, strict=True)]
         fits = other is not None and max(lengths, default=0) <= desk.policy.context_length

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 from torch import Tensor
@@ -77,6 +77,7 @@ class Driver:
         # Worlds say the same things again and again.
         self._opening = lru_cache(SAYINGS)(lambda text: self.sampler.encode([{"role": "user", "content": text}]))
         self._between = lru_cache(SAYINGS)(self.follow_up)
+        self._word = cache(lambda token: self.sampler.text([token]))
 
     @property
     def spent(self) -> tuple[int, int]:
@@ -142,7 +143,7 @@ class Driver:
             elif isinstance(request, Interrupt):
                 interrupt(self, request, receiver(place))
             elif isinstance(request, Read):
-                receiver(place)([self.sampler.text([token]) for token in request.ids])
+                receiver(place)(list(map(self._word, request.ids)))
             elif isinstance(request, Ends):
                 receiver(place)(self.ends(request.ids))
             elif isinstance(request, (Score, Embed)):

@@ -29,8 +29,7 @@ def plans(desk: Desk, task: Task, rollouts: list[Rollout]) -> list[Rollout]:
         marks: dict[str, list[bool]] = {f"plan_{name}": [] for name in (*SPANS, "low")}
         views = []
         for turn in rollout.turns:
-            text = desk.policy.text(turn.ids)
-            ends = desk.policy.ends(turn.ids, text)
+            text, ends = desk.policy.read(turn.ids, turn.columns.get("action"))
             spans = {name: pattern.search(text) for name, pattern in SPANS.items()}
             for name, span in spans.items():
                 marks[f"plan_{name}"] += _inside(ends, span)

@@ -57,7 +57,7 @@ class Running:
         columns = {"reward": float(feedback.reward), "state": self.state, "next_state": feedback.state, "action": text}
         columns["observation"] = feedback.observation  # what the world answered
         known = {"valid": False, **world.blank, **feedback.info}
-        columns |= {name: known.get(name) for name in _names(world.provides, "turn") - set(columns)}
+        columns |= {name: known.get(name) for name in sorted(_names(world.provides, "turn") - set(columns))}
         if world.agents:
             columns["agent"] = self.agent
         return columns
@@ -103,7 +103,7 @@ class Running:
         if world.agents:  # who never got to act
             columns["idle"] = ", ".join(a for a in world.agents if a not in self.said)
         known = {**world.blank, **request.task.data, **self.info}
-        columns |= {name: known.get(name) for name in _names(world.provides, "rollout") - set(columns)}
+        columns |= {name: known.get(name) for name in sorted(_names(world.provides, "rollout") - set(columns))}
         return Rollout(task=request.task.key, group=request.group, turns=self.turns, columns=columns | play.columns)
 
 

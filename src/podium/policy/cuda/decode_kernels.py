@@ -10,6 +10,7 @@
                    gate       inside = silu(y Gᵀ) · y Uᵀ
                    product    inside Dᵀ
     settle, score             logits = y Hᵀ with the peak and mass of every tile of them
+    choose                    the next token (sampling_kernels.py); where rows ask for it, warm and truncate before it
 
 The residual stream x is float32. A product with few columns and a long sum is cut along the sum, so that all of the GPU
 takes part; `settle` adds the parts up in order. How a product is cut does not depend on the number of rows, so that the

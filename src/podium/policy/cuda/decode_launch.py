@@ -17,18 +17,20 @@ import triton
 from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from podium.policy.cuda import decode_attention, decode_kernels, sampling_kernels
+from podium.policy.cuda import decode_attention, decode_kernels, sampling_kernels, truncation_kernels
 from podium.policy.cuda.arithmetic import BLOCK, CHUNK
 
 __all__ = [
-    *("attend", "choose", "cut", "divide", "embed", "fast_memory", "gate"),
-    *("parts", "product", "project", "score", "settle"),
+    *("attend", "choose", "cut", "cuts", "divide", "embed", "fast_memory", "gate"),
+    *("parts", "product", "project", "score", "settle", "truncate", "warm"),
 ]
 
 ROWS = 256
 VOCABULARY_TILE = 128
 LANES = 16  # the least number of rows that the matrix units take
 OWN = 4  # rows whose chunks a program finds the places of
+CANDIDATES = 8192  # tokens among which a program looks for the last that a filter leaves
+SAMPLED = 4096  # tokens by which it finds these, if more come into question
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,7 @@ def _power(n: int) -> int:
 
 
 SMALL = Shape(0, 0, 0, 4, 1)
+WIDE = Shape(0, 0, 0, 8, 1)
 
 
 def cut(weight: Tensor) -> tuple[int, int]:
@@ -274,6 +277,59 @@ def score(
     )
 
 
+def warm(
+    rows: int,
+    logits: Tensor,
+    statistics: tuple[Tensor, Tensor, Tensor],
+    temperature: Tensor,
+    warmth: Tensor,
+    heat: Tensor,
+    warmed: tuple[Tensor, Tensor, Tensor],
+) -> None:
+    """The temperature that follows from each row's entropy by its warmth [4, rows], and the statistics at it."""
+    tiles = statistics[0].shape[1]
+    sampling_kernels.warm[(rows, triton.cdiv(tiles, 32))](
+        *(logits, *statistics, temperature, warmth, heat, *warmed, logits.shape[1], tiles, warmth.stride(0)),
+        TILES=_power(tiles),
+        N=VOCABULARY_TILE,
+        BLOCK=32,
+        **_options(WIDE, logits),
+    )
+
+
+def cuts(rows: int, tiles: int, device: torch.device) -> tuple[Tensor, ...]:
+    """Where `truncate` writes how far down each row goes, for `choose`, and what it needs to find it."""
+    return (
+        torch.empty(rows, device=device),
+        torch.empty(rows, dtype=torch.int32, device=device),
+        torch.empty((rows, tiles), dtype=torch.int32, device=device),
+        torch.empty((rows, CANDIDATES), dtype=torch.int32, device=device),
+    )
+
+
+def truncate(
+    rows: int,
+    logits: Tensor,
+    statistics: tuple[Tensor, Tensor, Tensor],
+    temperature: Tensor,
+    alive: Tensor,
+    filters: tuple[Tensor, Tensor, Tensor],
+    cuts: tuple[Tensor, ...],
+) -> None:
+    """Find which tokens top-k, top-p and min-p leave in each row; the statistics are then of these."""
+    tiles = statistics[0].shape[1]
+    options = _options(WIDE, logits) | ({"maxnreg": 128} if logits.is_cuda else {})  # two programs at a time
+    truncation_kernels.truncate[(rows,)](
+        *(logits, *statistics, temperature, alive, *filters, *cuts, logits.shape[1], tiles),
+        TILES=_power(tiles),
+        N=VOCABULARY_TILE,
+        BLOCK=16,
+        ROOM=cuts[-1].shape[1],
+        SAMPLE=SAMPLED,
+        **options,
+    )
+
+
 def choose(
     rows: int,
     logits: Tensor,
@@ -284,12 +340,16 @@ def choose(
     table: Tensor,
     written: tuple[Tensor, Tensor, Tensor],
     seen: Tensor,
+    cuts: tuple[Tensor, ...] | None = None,
 ) -> None:
-    """Draw a token in each row and move its state (token, position, flat, last, alive, stops, top_k) on."""
+    """Draw a token in each row, of those that `truncate` left; move its state (token, position, flat, last, alive,
+    stops, top_k) on."""
     tiles = statistics[0].shape[1]
+    cut, edge = (seen, seen) if cuts is None else cuts[:2]
     sampling_kernels.choose[(rows,)](
-        *(logits, *statistics, temperature, uniform, *state, table, *written, seen, logits.shape[1], tiles),
+        *(logits, *statistics, temperature, uniform, *state, table, *written, seen, cut, edge, logits.shape[1], tiles),
         TILES=_power(tiles),
         N=VOCABULARY_TILE,
+        TRUNCATED=cuts is not None,
         **_options(SMALL, logits),
     )

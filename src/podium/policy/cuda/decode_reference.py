@@ -6,7 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-__all__ = ["attend", "choose", "cut", "divide", "embed", "gate", "parts", "product", "project", "score", "settle"]
+__all__ = [
+    *("attend", "choose", "cut", "cuts", "divide", "embed", "gate"),
+    *("parts", "product", "project", "score", "settle", "truncate", "warm"),
+]
 
 ROWS, CHUNK, VOCABULARY_TILE = 256, 512, 128
 
@@ -110,15 +113,79 @@ def score(
     statistics: tuple[Tensor, Tensor, Tensor],
 ) -> None:
     logits[:rows] = _product(y[:rows], weight, bias)
-    z = logits[:rows] / temperature[:rows, None]
-    z = _tiled(z)
-    peak = z.amax(-1)
+    z = _tiled(logits[:rows] / temperature[:rows, None])
+    for out, value in zip(statistics, (z.amax(-1), *_weighed(z, z.amax(-1))), strict=True):
+        out[:rows] = value
+
+
+def _weighed(z: Tensor, peak: Tensor) -> tuple[Tensor, Tensor]:
+    """Mass and moment of scores [rows, tiles, VOCABULARY_TILE]."""
     gap = z - peak[..., None]
     weight_of = gap.exp()
-    for out, value in zip(
-        statistics, (peak, weight_of.sum(-1), (gap * weight_of).nan_to_num(0.0).sum(-1)), strict=True
-    ):
-        out[:rows] = value
+    return weight_of.sum(-1), (gap * weight_of).nan_to_num(0.0).sum(-1)
+
+
+def _gathered(peak: Tensor, mass: Tensor, moment: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Of each row's tiles: the largest peak, their masses on its scale, and Σ (z − top) e^(z − top)."""
+    top = peak.amax(-1, keepdim=True)
+    shrink = (peak - top).exp()
+    masses = mass * shrink
+    return top, masses, (moment * shrink + (masses * (peak - top)).nan_to_num(0.0)).sum(-1)
+
+
+def warm(
+    rows: int,
+    logits: Tensor,
+    statistics: tuple[Tensor, Tensor, Tensor],
+    temperature: Tensor,
+    warmth: Tensor,
+    heat: Tensor,
+    warmed: tuple[Tensor, Tensor, Tensor],
+) -> None:
+    _, masses, gap = _gathered(*(x[:rows] for x in statistics))
+    whole = masses.sum(-1)
+    strength, pivot, above, below = warmth[:, :rows]
+    apart = (whole.log() - gap / whole).clamp(min=1e-8).log() - pivot
+    heat[:rows] = temperature[:rows] * (1 + strength * (torch.where(apart > 0, above, below) * apart).clamp(-1, 1))
+    z, steady = _tiled(logits[:rows] / heat[:rows, None]), strength[:, None] == 0
+    values = z.amax(-1), *_weighed(z, z.amax(-1))
+    for out, old, value in zip(warmed, statistics, values, strict=True):
+        out[:rows] = old[:rows].where(steady, value)
+
+
+def cuts(rows: int, tiles: int, device: torch.device) -> tuple[Tensor, ...]:
+    return torch.empty(rows, device=device), torch.empty(rows, dtype=torch.int32, device=device)
+
+
+def truncate(
+    rows: int,
+    logits: Tensor,
+    statistics: tuple[Tensor, Tensor, Tensor],
+    temperature: Tensor,
+    alive: Tensor,
+    filters: tuple[Tensor, Tensor, Tensor],
+    cuts: tuple[Tensor, ...],
+) -> None:
+    top_k, top_p, min_p = (x[:rows, None] for x in filters)
+    vocabulary = logits.shape[1]
+    z = logits[:rows] / temperature[:rows, None]
+    depth = (z.amax(-1, keepdim=True) - z).abs()
+    depth, order = depth.sort(dim=-1, stable=True)
+    rank = torch.arange(vocabulary, device=z.device)
+    inside = rank < top_k.where(top_k > 0, vocabulary)
+    p = (-depth).double().exp() * inside
+    total = p.cumsum(-1)
+    inside &= (total - p < top_p * total[:, -1:]) | (top_p >= 1.0)
+    inside &= depth <= -min_p.log()
+    last = inside.sum(-1, keepdim=True) - 1
+    whole = (alive[:rows, None] <= 0) | (top_k == 1) | (last == vocabulary - 1)
+    cut, edge = depth.gather(1, last), order.gather(1, last)
+    cuts[0][:rows] = cut.masked_fill(whole, float("inf")).squeeze(1)
+    cuts[1][:rows] = edge.masked_fill(whole, vocabulary).squeeze(1)
+    left = torch.zeros_like(inside).scatter(1, order, inside)
+    z, peak = _tiled(z.masked_fill(~left, float("-inf"))), statistics[0][:rows]
+    for out, value in zip(statistics[1:], _weighed(z, peak), strict=True):
+        out[:rows] = out[:rows].where(whole, value)
 
 
 def choose(
@@ -131,15 +198,13 @@ def choose(
     table: Tensor,
     written: tuple[Tensor, Tensor, Tensor],
     seen: Tensor,
+    cuts: tuple[Tensor, ...] | None = None,
 ) -> None:
     token, position, flat, last, alive, stops, top_k = (x[:rows] for x in state)
     live = alive > 0
     at = flat[live]
-    peak, mass, moment = (x[:rows][live] for x in statistics)
-    top = peak.amax(-1, keepdim=True)
-    shrink = (peak - top).exp()
-    masses = mass * shrink
-    gap = (moment * shrink + (masses * (peak - top)).nan_to_num(0.0)).sum(-1)
+    peak = statistics[0][:rows][live]
+    top, masses, gap = _gathered(*(x[:rows][live] for x in statistics))
     wide = masses.double()
     running = wide.cumsum(-1)
     goal = uniform[at][:, None] * running[:, -1:]
@@ -147,6 +212,10 @@ def choose(
     greedy = top_k[live] == 1
     found = peak.argmax(-1, keepdim=True).where(greedy[:, None], found)
     z = logits[:rows][live] / temperature[:rows][live][:, None]
+    if cuts is not None:
+        cut, edge = (x[:rows][live][:, None] for x in cuts)
+        depth, number = (top - z).abs(), torch.arange(z.shape[1], device=z.device)
+        z = z.masked_fill((depth > cut) | ((depth == cut) & (number > edge)), float("-inf"))
     z = _tiled(z).gather(1, found[..., None].expand(-1, 1, VOCABULARY_TILE)).squeeze(1)
     inside = (z - top).exp().double().cumsum(-1)
     rest = goal - (running - wide).gather(1, found)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["PAGE", "Begun", "PagedCache", "Work", "launches", "sent"]
 
 PAGE = 16
+KINDS = {np.dtype(x): getattr(torch, x) for x in ("int32", "int64", "float32", "float64")}
 Ids = tuple[int, ...]
 
 
@@ -35,10 +37,19 @@ def launches(device: torch.device) -> Any:
     return import_module(f"podium.policy.cuda.{name}")
 
 
-def sent(numbers: Sequence[int] | NDArray[Any], device: torch.device) -> Tensor:
-    """A tensor on the device; the host does not wait for what the device is doing."""
-    x = torch.as_tensor(np.asarray(numbers))
-    return x.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else x
+def sent(device: torch.device, *arrays: Sequence[int] | NDArray[Any]) -> list[Tensor]:
+    """Tensors on the device, by one copy; the host does not wait for what the device is doing."""
+    given = [np.ascontiguousarray(x) for x in arrays]
+    *begins, end = accumulate((-(-x.nbytes // 8) * 8 for x in given), initial=0)  # where any kind of number may begin
+    packed = torch.empty(end, dtype=torch.uint8, pin_memory=device.type == "cuda")
+    host = packed.numpy()
+    for x, begin in zip(given, begins, strict=True):
+        host[begin : begin + x.nbytes] = x.reshape(-1).view(np.uint8)
+    there = packed.to(device, non_blocking=True)
+    return [
+        there[begin : begin + x.nbytes].view(KINDS[x.dtype]).view(x.shape)
+        for x, begin in zip(given, begins, strict=True)
+    ]
 
 
 @contextmanager
@@ -56,7 +67,8 @@ def _room(what: str) -> Iterator[None]:
 class _Shared:
     """The full pages of a prompt and how many rows name them."""
 
-    pages: list[int]
+    text: Ids
+    pages: NDArray[np.int32]
     rows: int = 0
 
 
@@ -95,10 +107,10 @@ class PagedCache:
             self.pool = torch.zeros(shape, dtype=decoder.dtype, device=self.device)
         room = -(-max(rows, 1) // self.kernels.ROWS) * self.kernels.ROWS
         self.table = torch.zeros((room, self.most), dtype=torch.int32, device=self.device)
-        self._free = list(range(self.count - 1, 0, -1))
-        self._own: list[list[int]] = [[] for _ in range(rows)]
-        self._prompt: list[Ids] = [()] * rows
+        self._free = np.arange(self.count - 1, 0, -1, dtype=np.int32)
+        self._held: list[tuple[_Shared, NDArray[np.int32]] | None] = [None] * rows  # and pages of their own
         self._shared: dict[Ids, _Shared] = {}
+        self._left: set[int] = set()  # rows without pages whose tables still name some
         self._work: Work | None = None
 
     @staticmethod
@@ -126,15 +138,16 @@ class PagedCache:
         new.allowed = self.allowed
         new.pool[:, :, : self.count] = self.pool
         new.table[: self.table.shape[0], : self.most] = self.table
-        new._free = list(range(new.count - 1, self.count - 1, -1)) + self._free
-        new._own[: self.rows], new._prompt[: self.rows] = self._own, self._prompt
-        new._shared = self._shared
+        new._free = np.concatenate([np.arange(new.count - 1, self.count - 1, -1, dtype=np.int32), self._free])
+        new._held[: self.rows] = self._held
+        new._shared, new._left = self._shared, self._left
         return new
 
     def lacking(self, texts: Sequence[Ids]) -> int:
         """How many pages there are too few for rows to begin with texts."""
         own = sum(self._needed(text) for text in texts)
-        new = sum((len(text) - 1) // PAGE for text in set(texts) if text not in self._shared)
+        distinct = set({id(text): text for text in texts}.values())  # a long text takes long to hash
+        new = sum((len(text) - 1) // PAGE for text in distinct if text not in self._shared)
         return max(0, own + new - len(self._free))
 
     def _needed(self, text: Ids) -> int:
@@ -142,20 +155,35 @@ class PagedCache:
         length = len(text) - 1
         return -(-(length + self.allowed) // PAGE) - length // PAGE
 
+    def _take(self, count: int) -> NDArray[np.int32]:
+        """So many pages that nobody has."""
+        left = len(self._free) - count
+        taken = self._free[left:].copy()
+        self._free = self._free[:left]
+        return taken
+
     def vacate(self, rows: Sequence[int]) -> None:
         """Take the pages of rows away."""
-        used = [row for row in rows if self._own[row]]
-        for row in used:
-            self._free += self._own[row]
-            self._own[row] = []
-            text, self._prompt[row] = self._prompt[row], ()
-            shared = self._shared[text]
+        given = [self._free]
+        for row in rows:
+            held, self._held[row] = self._held[row], None
+            if held is None:
+                continue
+            shared, own = held
+            given.append(own)
             shared.rows -= 1
             if not shared.rows:
-                self._free += shared.pages
-                del self._shared[text]
-        if used:
-            self.table.index_fill_(0, sent(used, self.device), 0)
+                given.append(shared.pages)
+                del self._shared[shared.text]
+            self._left.add(row)
+        self._free = np.concatenate(given)
+
+    def settle(self) -> None:
+        """Before a step: rows without pages read and write where nobody else does."""
+        if self._left:
+            (rows,) = sent(self.device, list(self._left))
+            self.table.index_fill_(0, rows, 0)
+            self._left.clear()
 
     def admit(
         self,
@@ -168,39 +196,48 @@ class PagedCache:
         """Let rows begin with texts but for their last tokens. The first tokens of each text are `nodes` of keys and
         values [layers, nodes, kv, size]; the rest must be read, and then given to all rows of the text by `spread`."""
         table = np.zeros((len(rows), self.most), dtype=np.int32)
-        moved: list[tuple[NDArray[np.int64], list[int]]] = []  # stretches of nodes and the pages they begin and fill
-        begun: dict[Ids, Begun] = {}
+        moved: list[tuple[NDArray[np.int64], NDArray[np.int32]]] = []  # stretches of nodes, pages they begin and fill
+        begun: dict[Ids, tuple[Begun, _Shared]] = {}
         for number, (row, path, text) in enumerate(zip(rows, nodes, texts, strict=True)):
-            full, known = (len(text) - 1) // PAGE, len(path)
-            if text not in self._shared:
-                self._shared[text] = _Shared([self._free.pop() for _ in range(full)])
-                moved.append((path[: full * PAGE], self._shared[text].pages))
-            elif text not in begun:  # rows under way hold the full pages
-                known = max(known, full * PAGE)
-            self._shared[text].rows += 1
-            self._prompt[row] = text
-            own = self._own[row] = [self._free.pop() for _ in range(self._needed(text))]
-            if text not in begun:
-                begun[text] = Begun(row, text, known, own[0])
+            full, rest = divmod(len(text) - 1, PAGE)
+            own = self._take(self._needed(text))
+            found = begun.get(text)
+            if found is None:
+                known, shared = len(path), self._shared.get(text)
+                if shared is None:
+                    shared = self._shared[text] = _Shared(text, self._take(full))
+                    moved.append((path[: full * PAGE], shared.pages))
+                else:  # rows under way hold the full pages
+                    known = max(known, full * PAGE)
+                begun[text] = Begun(row, text, known, int(own[0])), shared
                 moved.append((path[full * PAGE :], own[:1]))
-            elif len(text) - 1 > full * PAGE:
-                begun[text].others.append(own[0])
-            pages = self._shared[text].pages + own
-            table[number, : len(pages)] = pages
-        self.table.index_copy_(0, sent(rows, self.device), sent(table, self.device))
-        if keys is not None and values is not None:
-            node, page, place = sent(_placed(moved), self.device)
-            for kind, given in enumerate((keys, values)):
+            else:
+                first, shared = found
+                if rest and len(path) == len(text) - 1:
+                    moved.append((path[full * PAGE :], own[:1]))
+                elif rest:
+                    first.others.append(int(own[0]))
+            shared.rows += 1
+            self._held[row] = shared, own
+            table[number, :full] = shared.pages
+            table[number, full : full + len(own)] = own
+        self._left.difference_update(rows)
+        placed = [_placed(moved)] if keys is not None else []
+        at, pages, *places = sent(self.device, rows, table, *placed)
+        self.table.index_copy_(0, at, pages)
+        for kind, given in enumerate((keys, values)):
+            if given is not None:
+                node, page, place = places[0]
                 self.pool[:, kind][:, page, :, place] = given.index_select(1, node).transpose(0, 1).to(self.pool.dtype)
-        return list(begun.values())
+        return [first for first, _ in begun.values()]
 
     def spread(self, begun: Sequence[Begun]) -> None:
         """Copy the page on which a text ends to the other rows that begin with it: each goes on there by itself."""
         target = [page for text in begun for page in text.others]
         if target:
             source = [text.page for text in begun for _ in text.others]
-            held = self.pool.index_select(2, sent(source, self.device))
-            self.pool.index_copy_(2, sent(target, self.device), held)
+            a, b = sent(self.device, source, target)
+            self.pool.index_copy_(2, b, self.pool.index_select(2, a))
 
     def read(self, row: int, length: int) -> tuple[Tensor, Tensor]:
         """Keys and values [layers, length, kv, size] of the first tokens of a row."""
@@ -211,12 +248,12 @@ class PagedCache:
 
     def move(self, source: Sequence[int], target: Sequence[int]) -> None:
         """Put rows in the places of others, which have no pages."""
-        a, b = sent(source, self.device), sent(target, self.device)
+        a, b = sent(self.device, source, target)
         self.table.index_copy_(0, b, self.table.index_select(0, a))
-        self.table.index_fill_(0, a, 0)
+        self._left.difference_update(target)
+        self._left.update(source)
         for old, new in zip(source, target, strict=True):
-            self._own[new], self._own[old] = self._own[old], []
-            self._prompt[new], self._prompt[old] = self._prompt[old], ()
+            self._held[new], self._held[old] = self._held[old], None
 
     def step_length(self, length: int) -> int:
         """For how many keys a step is laid out, so that no row has more than `length`: some eighth more at most."""
@@ -252,11 +289,11 @@ class Work:
         self.statistics = new(tiles), new(tiles), new(tiles)
 
 
-def _placed(moved: Sequence[tuple[NDArray[np.int64], list[int]]]) -> NDArray[np.int64]:
+def _placed(moved: Sequence[tuple[NDArray[np.int64], NDArray[np.int32]]]) -> NDArray[np.int64]:
     """[3, tokens] the node, page and place in it of each token of stretches that begin and fill pages."""
     nodes = np.concatenate([path for path, _ in moved])
     lengths = np.array([len(path) for path, _ in moved])
     inside = np.arange(len(nodes)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     firsts = np.cumsum([0, *(len(pages) for _, pages in moved[:-1])])
-    pages = np.array([page for _, pages in moved for page in pages])
+    pages = np.concatenate([pages for _, pages in moved])
     return np.stack([nodes, pages[np.repeat(firsts, lengths) + inside // PAGE], inside % PAGE])

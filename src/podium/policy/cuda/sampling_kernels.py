@@ -1,7 +1,8 @@
-"""The draw of every row's next token and what follows from it, in one Triton launch.
+"""The draw of every row's next token and what follows from it, in one Triton launch, or two where rows are warmed.
 
 The head's product has left the peak and the mass of every tile of tokens. A row's random number falls into one tile,
-and only the logits of that tile are read: a few kilobytes a row instead of the whole vocabulary.
+and only the logits of that tile are read: a few kilobytes a row instead of the whole vocabulary. Where rows are
+truncated, `truncate` (truncation_kernels.py) has left the mass of the tokens that may be drawn.
 """
 
 # Triton reads the annotations of a kernel's parameters: no postponed evaluation here.
@@ -10,7 +11,71 @@ import triton.language as tl
 
 from podium.policy.cuda.decode_kernels import follow
 
-__all__ = ["choose"]
+__all__ = ["choose", "warm"]
+
+
+@triton.jit
+def _gathered(peak, mass, moment, row, tiles, TILES: tl.constexpr):
+    """A row's tiles: their peaks and the largest of them; their masses on its scale; and Σ (z − top) e^(z − top)."""
+    tile = tl.arange(0, TILES)
+    there = tile < tiles
+    peaks = tl.load(peak + row * tiles + tile, mask=there, other=float("-inf"))
+    top = tl.max(peaks, 0)
+    shrink = tl.where(there, tl.exp(peaks - top), 0.0)
+    masses = tl.load(mass + row * tiles + tile, mask=there, other=0.0) * shrink
+    moments = tl.load(moment + row * tiles + tile, mask=there, other=0.0) * shrink
+    gap = tl.sum(moments + tl.where(masses > 0, masses * (peaks - top), 0.0), 0)
+    return peaks, top, masses, gap
+
+
+@triton.jit(do_not_specialize=["tiles", "stride"])
+def warm(
+    logits,  # [rows, vocabulary] float32
+    peak,  # [rows, tiles] float32
+    mass,
+    moment,
+    temperature,  # [rows] float32
+    warmth,  # [4, stride] float32: strength, pivot, slopes above and below
+    heat,  # [rows] float32: the temperature with which the row goes on
+    new_peak,  # [rows, tiles] float32: the statistics at that temperature
+    new_mass,
+    new_moment,
+    vocabulary,
+    tiles,
+    stride,
+    TILES: tl.constexpr,
+    N: tl.constexpr,
+    BLOCK: tl.constexpr,
+    PDL: tl.constexpr,
+):
+    """Some tiles of one row at the temperature that follows from its entropy. Moves them in once, if it changes."""
+    follow(PDL)
+    row = tl.program_id(0)
+    number = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    there = number < tiles
+    at = row * tiles + number
+    own = tl.load(temperature + row)
+    strength = tl.load(warmth + row)
+    most = tl.load(peak + at, mask=there, other=0.0)
+    total = tl.load(mass + at, mask=there, other=0.0)
+    spread = tl.load(moment + at, mask=there, other=0.0)
+    if strength != 0.0:
+        _, _, masses, gap = _gathered(peak, mass, moment, row, tiles, TILES)
+        whole = tl.sum(masses.to(tl.float64), 0).to(tl.float32)
+        apart = tl.log(tl.maximum(tl.log(whole) - gap / whole, 1e-8)) - tl.load(warmth + stride + row)
+        slope = tl.load(warmth + tl.where(apart > 0, 2, 3) * stride + row)
+        own = own * (1.0 + strength * tl.maximum(tl.minimum(slope * apart, 1.0), -1.0))
+        token = number[:, None] * N + tl.arange(0, N)[None, :]
+        x = tl.load(logits + row.to(tl.int64) * vocabulary + token, mask=token < vocabulary, other=0.0)
+        z = tl.where(token < vocabulary, x / own, -1e38)
+        most = tl.max(z, 1)
+        share = tl.exp(z - most[:, None])
+        total = tl.sum(share, 1)
+        spread = tl.sum((z - most[:, None]) * share, 1)
+    tl.store(heat + row, own)
+    tl.store(new_peak + at, most, mask=there)
+    tl.store(new_mass + at, total, mask=there)
+    tl.store(new_moment + at, spread, mask=there)
 
 
 @triton.jit(do_not_specialize=["tiles"])
@@ -27,16 +92,19 @@ def choose(
     last,  # where its last one may be
     alive,
     stops,  # its row of `table`
-    top_k,  # 1: the most likely token; others are not known here
+    top_k,  # 1: the most likely token
     table,  # [sets, vocabulary] int8: 0 goes on, 1 the host must look, 2 ends
     ids,  # [slot · token] int64
     logp,  # [slot · token] float32
     entropy,  # [slot · token] float32
     seen,  # [rows] int8: whether the host must look
+    cut,  # [rows] float32: how far below the largest z a token may lie
+    edge,  # [rows] int32: the last token that may lie just there
     vocabulary,
     tiles,
     TILES: tl.constexpr,
     N: tl.constexpr,
+    TRUNCATED: tl.constexpr,
     PDL: tl.constexpr,
 ):
     """One row: the first token at which the running sum of p exceeds the row's number; then its state moves on."""
@@ -45,14 +113,7 @@ def choose(
     if tl.load(alive + row) > 0:
         at = tl.load(flat + row)
         tile = tl.arange(0, TILES)
-        there = tile < tiles
-        peaks = tl.load(peak + row * tiles + tile, mask=there, other=float("-inf"))
-        top = tl.max(peaks, 0)
-        shrink = tl.where(there, tl.exp(peaks - top), 0.0)
-        masses = tl.load(mass + row * tiles + tile, mask=there, other=0.0) * shrink
-        moments = tl.load(moment + row * tiles + tile, mask=there, other=0.0) * shrink
-        # Σ (z − top) e^(z − top)
-        gap = tl.sum(moments + tl.where(masses > 0, masses * (peaks - top), 0.0), 0)
+        peaks, top, masses, gap = _gathered(peak, mass, moment, row, tiles, TILES)
         wide = masses.to(tl.float64)
         running = tl.cumsum(wide, 0)
         whole = tl.sum(wide, 0)
@@ -66,6 +127,10 @@ def choose(
         z = tl.load(
             logits + row.to(tl.int64) * vocabulary + candidate, mask=candidate < vocabulary, other=float("-inf")
         ) / tl.load(temperature + row)
+        if TRUNCATED:
+            depth, lowest = tl.abs(top - z), tl.load(cut + row)
+            left = (depth < lowest) | ((depth == lowest) & (candidate <= tl.load(edge + row)))
+            z = tl.where(left, z, float("-inf"))
         inside = tl.cumsum(tl.exp(z - top).to(tl.float64), 0)
         # Sums of a tile in two ways may differ in the last bit: the goal stays inside the tile, where p > 0.
         rest = tl.minimum(goal - before, tl.max(inside, 0) * (1 - 2.0**-40))
