@@ -122,19 +122,16 @@ class PagedBoard(Board):
             self._warmed = of[0].new_empty(len(of[0])), *map(torch.empty_like, of)
         cuts, heat = self._cuts if truncated else None, self._warmed if warmed else None
         key = n, self.engine.pages.step_length(length), truncated, warmed
-        if key not in self._graphs:
-            self._graphs[key] = Captured(lambda: self._launch(step, cuts, heat), self.device)
+        graph = self._graphs.setdefault(key, Captured(self.device))
         wanted = [mark.removeprefix("capture ") for mark, rows in marks.items() if rows and mark.startswith("capture ")]
         further = [name for name in wanted if name not in WRITTEN]
         for _ in range(count):
-            if further:
-                at = self.ints[FLAT, :n] * self.ints[ALIVE, :n]  # rows that have ended write to slot 0
-                self._graphs[key]()
+            at = self.ints[FLAT, :n] * self.ints[ALIVE, :n] if further else None  # rows that have ended write to slot 0
+            graph(lambda: self._launch(step, cuts, heat))
+            if at is not None:
                 drawn = self._drawn(step, at, cuts, heat)
                 for name in further:
                     self._keep(name, drawn, at)
-            else:
-                self._graphs[key]()
         return self._report(n)
 
     def _drawn(

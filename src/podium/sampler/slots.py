@@ -4,6 +4,7 @@ text was written before."""
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Sequence
 
 import numpy as np
@@ -42,7 +43,8 @@ class Slots:
         self.memory = memory = memory_for(device, memory)
         shape = len(decoder.layers) * decoder.kv_heads * decoder.head_size
         self.token_bytes = 2 * shape * torch.empty(0, dtype=decoder.dtype).element_size()
-        self.prefixes = Prefixes(memory // 4 // self.token_bytes, self._gone)
+        me = weakref.proxy(self)  # in a circle, a sampler's memory would wait for the garbage collector
+        self.prefixes = Prefixes(memory // 4 // self.token_bytes, lambda held: me._gone(held))
         self.lines = Lines(self.prefixes)
         self.cache = decoder.cache(0, 0, 0)
         self._steps: dict[tuple[int, int], Step | NativeStep] = {}

@@ -68,16 +68,16 @@ class Driver:
         limit = world.act_limit_s if act_limit_s is None else act_limit_s
         self.actor = Actor(limit, inline=world.trusted, live=world.live)
         self.context_length: float = getattr(sampler, "context_length", math.inf)
-        self._follow_up, self._written, self._ends = follow_up, written, ends
+        self._written, self._ends = written, ends
         self._scorers = {"policy": score} if callable(score) else dict(score or {})
         self._waiting: dict[tuple[str, int], Callable[[list[Completion]], None]] = {}  # by role and ticket
         self._embedders = dict(embed or {})
         self._asked: list[tuple[Score | Embed, Callable[[Answer], None]]] = []  # texts that wait to be read
         self._scored = 0  # tokens that went through the model to be scored
-        # Worlds say the same things again and again.
-        self._opening = lru_cache(SAYINGS)(lambda text: self.sampler.encode([{"role": "user", "content": text}]))
-        self._between = lru_cache(SAYINGS)(self.follow_up)
-        self._word = cache(lambda token: self.sampler.text([token]))
+        # Worlds say the same things again and again. (A cache over `self` would keep it, and its models, for long.)
+        self._opening = lru_cache(SAYINGS)(lambda text: sampler.encode([{"role": "user", "content": text}]))
+        self._follow_up = None if follow_up is None else lru_cache(SAYINGS)(follow_up)
+        self._word = cache(lambda token: sampler.text([token]))
 
     @property
     def spent(self) -> tuple[int, int]:
@@ -174,7 +174,7 @@ class Driver:
             if isinstance(message, Wrote):
                 ids, ended = (*ids, *message.ids), message.ended
             else:
-                ids = (*ids, *self._between(message, ended))
+                ids = (*ids, *self.follow_up(message, ended))
         return ids
 
     def follow_up(self, observation: str, ended: bool) -> tuple[int, ...]:

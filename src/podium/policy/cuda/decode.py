@@ -43,29 +43,32 @@ def unusable(decoder: Decoder) -> str | None:
 
 
 class Captured:
-    """A list of launches: called once as it is, then captured into a graph that is replayed."""
+    """A list of launches: called once as it is, then captured into a graph that is replayed.
 
-    def __init__(self, launch: Callable[[], None], device: torch.device) -> None:
-        self.launch, self.calls = launch, 0
+    It is given with every call and not kept: whoever makes the launches keeps this.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.calls = 0
         self.graph: torch.cuda.CUDAGraph | None = None
         self.able = device.type == "cuda" and os.environ.get("PODIUM_GRAPHS") != "0"
 
-    def __call__(self) -> None:
+    def __call__(self, launch: Callable[[], None]) -> None:
         self.calls += 1
         if self.able and self.calls == 2:  # the first call has compiled the kernels
-            self._capture()
+            self._capture(launch)
         if self.graph is not None:
             self.graph.replay()
         else:
-            self.launch()
+            launch()
 
-    def _capture(self) -> None:
+    def _capture(self, launch: Callable[[], None]) -> None:
         graph = torch.cuda.CUDAGraph()
         collects = gc.isenabled()
         gc.disable()  # freeing some other graph would end the capture
         try:
             with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-                self.launch()
+                launch()
         except RuntimeError as error:
             self.able = False
             reason = str(error).splitlines()[0]
@@ -118,7 +121,7 @@ class PagedStep(_Layers):
 
     def __init__(self, decoder: Decoder, cache: PagedCache, rows: int, length: int) -> None:
         super().__init__(decoder, cache, rows, length, cache.work, cache.table)
-        self._alone = Captured(self._forward, decoder.device)
+        self._alone = Captured(decoder.device)
 
     def launch(self, token: Tensor, position: Tensor, temperature: Tensor) -> None:
         """Logits and their statistics after token[i] at position[i] of row i; its keys and values are written."""
@@ -133,7 +136,7 @@ class PagedStep(_Layers):
         """Logits [rows, vocabulary], which the next step writes over."""
         self.work.token[: self.rows] = ids
         self.work.position[: self.rows] = position
-        self._alone()
+        self._alone(self._forward)
         return self.work.logits[: self.rows]
 
 
@@ -143,7 +146,7 @@ class PagedRead(_Layers):
     def __init__(self, decoder: Decoder, cache: PagedCache, rows: int, length: int) -> None:
         work = Work(decoder, rows, cache.kernels, logits=False)
         super().__init__(decoder, cache, rows, length, work, cache.table.new_zeros((rows, cache.most)))
-        self._captured = Captured(self._forward, decoder.device)
+        self._captured = Captured(decoder.device)
 
     def _forward(self) -> None:
         self.through(self.work.token, self.work.position, whole=False)
@@ -154,4 +157,4 @@ class PagedRead(_Layers):
         self.work.token.copy_(ids)
         self.work.position.copy_(position)
         self.table.copy_(pages)
-        self._captured()
+        self._captured(self._forward)
