@@ -147,9 +147,8 @@ class PagedBoard(Board):
             left = (self.ints[TOP_K, :n, None] != 1) | (token == ids[:, None])
             if cuts is not None:
                 cut, edge = (x[:n, None] for x in cuts[:2])
-                top = z.amax(-1, keepdim=True)
-                depth, slack = top - z, 1e-6 * top.abs()  # kernels divide by the temperature less exactly
-                left &= (depth < cut - slack) | ((depth <= cut + slack) & (token <= edge))
+                depth = z.amax(-1, keepdim=True) - z
+                left &= (depth < cut) | ((depth == cut) & (token <= edge))
             return (z - z.gather(1, ids[:, None]) + logp[:, None]).masked_fill(~left, float("-inf"))
 
         return Drawn(ids, logp, distribution, entropy)

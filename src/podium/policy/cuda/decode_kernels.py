@@ -301,17 +301,17 @@ def score(
         if BIAS:
             total += tl.load(bias + token).to(tl.float32)[None, :]
         tl.store(place, total)
-        z = total / warmth
     else:
         inside = token < vocabulary
         if BIAS:
             total += tl.load(bias + token, mask=inside, other=0.0).to(tl.float32)[None, :]
         tl.store(place, total, mask=inside[None, :])
-        z = tl.where(inside[None, :], total / warmth, -1e38)
-    most = tl.max(z, 1)
-    gap = z - most[:, None]
+        total = tl.where(inside[None, :], total, -1e30)
+    most = tl.max(total, 1)
+    gap = (total - most[:, None]) / warmth
     share = tl.exp(gap)
     at = row * tiles + tl.program_id(1)
-    tl.store(peak + at, most)
+    # Rounded as `z` is wherever it is compared with this: the peak of a tile is one of its tokens, to the bit.
+    tl.store(peak + at, tl.div_rn(most, tl.load(temperature + row)))
     tl.store(mass + at, tl.sum(share, 1))
     tl.store(moment + at, tl.sum(gap * share, 1))

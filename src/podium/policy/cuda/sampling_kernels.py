@@ -67,7 +67,7 @@ def warm(
         own = own * (1.0 + strength * tl.maximum(tl.minimum(slope * apart, 1.0), -1.0))
         token = number[:, None] * N + tl.arange(0, N)[None, :]
         x = tl.load(logits + row.to(tl.int64) * vocabulary + token, mask=token < vocabulary, other=0.0)
-        z = tl.where(token < vocabulary, x / own, -1e38)
+        z = tl.where(token < vocabulary, tl.div_rn(x, own), -1e38)
         most = tl.max(z, 1)
         share = tl.exp(z - most[:, None])
         total = tl.sum(share, 1)
@@ -124,9 +124,8 @@ def choose(
         before = tl.sum(tl.where(tile == found, running - wide, 0.0), 0)
         lane = tl.arange(0, N)
         candidate = found * N + lane
-        z = tl.load(
-            logits + row.to(tl.int64) * vocabulary + candidate, mask=candidate < vocabulary, other=float("-inf")
-        ) / tl.load(temperature + row)
+        own = logits + row.to(tl.int64) * vocabulary + candidate
+        z = tl.div_rn(tl.load(own, mask=candidate < vocabulary, other=float("-inf")), tl.load(temperature + row))
         if TRUNCATED:
             depth, lowest = tl.abs(top - z), tl.load(cut + row)
             left = (depth < lowest) | ((depth == lowest) & (candidate <= tl.load(edge + row)))

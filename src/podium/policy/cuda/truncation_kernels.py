@@ -8,6 +8,9 @@ of them. So there is a last depth, the cut, and a last token of that depth, the 
     top-p   the smallest cut up to which the mass is p of what top-k leaves
     min-p   the depth −log(min-p)
 
+Division by the temperature is rounded correctly, here as where the peaks of tiles come from: a token that is the peak
+of its tile lies as deep as that peak, to the bit.
+
 The statistics of tiles bound the cut, and only tiles that reach above the bound are read. What lies between the bounds
 is listed, and the cut is found in the list, which is held in registers. A distribution so flat that the list is too
 long is sampled first: the cut is then looked for where the sample says, and elsewhere if it turns out not to be there.
@@ -110,7 +113,7 @@ def _guessed(logits, heat, top, goal, whole, by_mass, low, high, vocabulary, SAM
     run = tl.arange(0, SAMPLE) // 8
     token = (run.to(tl.int64) * vocabulary // (SAMPLE // 8)).to(tl.int32) + tl.arange(0, SAMPLE) % 8
     inside = token < vocabulary
-    z = tl.load(logits + token, mask=inside, other=-1e38) / heat
+    z = tl.div_rn(tl.load(logits + token, mask=inside, other=0.0), heat)
     depths = tl.where(inside, _depth(z, top), BEYOND)
     weights = tl.where(inside, tl.where(by_mass, _share(depths), 1.0), 0.0)
     total = tl.sum(weights, 0)
@@ -136,7 +139,7 @@ def _between(
     start = tl.full((), 0, tl.int32)
     _, _, _, following = _block(logits, listed, start, count, vocabulary, N, BLOCK)
     while (start < count) & ((many <= ROOM) | (brief == 0)):
-        depth = _depth(following / heat, top)
+        depth = _depth(tl.div_rn(following, heat), top)
         start += BLOCK
         _, _, _, following = _block(logits, listed, start, count, vocabulary, N, BLOCK)  # on its way meanwhile
         weight = tl.where(by_mass, _share(depth), 1.0)
@@ -206,7 +209,7 @@ def _mass(
     total = tl.zeros((BLOCK, N), tl.float32)
     for start in range(0, count, BLOCK):
         _, _, _, x = _block(logits, listed, start, count, vocabulary, N, BLOCK)
-        depth = _depth(x / heat, top)
+        depth = _depth(tl.div_rn(x, heat), top)
         total += tl.where(depth < cut, _share(depth), 0.0)
     return tl.sum(tl.sum(total.to(tl.float64), 1), 0) + ties * _share(cut).to(tl.float64)
 
@@ -219,7 +222,7 @@ def _edge(logits, heat, top, listed, count, cut, needed, vocabulary, N: tl.const
     start = tl.full((), 0, tl.int32)
     while (seen < needed) & (start < count):
         _, _, token, x = _block(logits, listed, start, count, vocabulary, N, BLOCK)
-        tie = (_depth(x / heat, top) == cut).to(tl.int32)
+        tie = (_depth(tl.div_rn(x, heat), top) == cut).to(tl.int32)
         own = tl.sum(tie, 1)  # of each tile
         rank = seen + (tl.cumsum(own, 0) - own)[:, None] + tl.cumsum(tie, 1)
         final = tl.maximum(final, tl.max(tl.max(tl.where((tie > 0) & (rank <= needed), token, -1), 1), 0))
@@ -314,7 +317,7 @@ def truncate(
         tl.store(moment + tile, tl.zeros((TILES,), tl.float32), mask=gone)
         for first in range(0, count, BLOCK):
             number, mine, ids, x = _block(logits, listed, first, count, vocabulary, N, BLOCK)
-            z = x / heat
+            z = tl.div_rn(x, heat)
             depth = _depth(z, top)
             stays = (depth < high) | ((depth == high) & (ids <= final))
             gap = tl.where(stays, z - tl.load(peak + number)[:, None], 0.0)
