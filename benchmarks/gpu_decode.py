@@ -24,6 +24,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast,
 from podium.policy import Policy
 from podium.policy.cuda import decode
 from podium.sampler import Generate, Sampling
+from podium.sampler.board import FLAT
 from podium.sampler.local import LocalSampler
 
 ROWS, GROUP, PROMPT, ANSWER = 256, 8, 128, 256
@@ -132,7 +133,7 @@ class Bench:
         group = torch.arange(rows, device=DEVICE) // GROUP
         first = 1 + group[:, None] * shared + torch.arange(shared, device=DEVICE)
         second = 1 + rows // GROUP * shared + torch.arange(rows * own, device=DEVICE).view(rows, own)
-        self.cache.table[:rows] = torch.cat([first, second.clamp(max=self.cache.count - 1)], 1).int()
+        self.cache.front[:rows] = torch.cat([first, second.clamp(max=self.cache.count - 1)], 1).int()
         self.cache.pool.normal_()
         self.step = decode.PagedStep(self.d, self.cache, rows, self.cache.step_length(context))
 
@@ -166,10 +167,10 @@ class Bench:
             do.divide(n, self.position, s.parts, s.chunks)
         for pool, layer in zip(self.cache.pool, s.weights.layers, strict=True):
             if kernel == "project":
-                at = (s.rope, self.position, self.cache.table, pool)
+                at = (s.rope, self.position, self.cache.front, pool)
                 do.project(n, w.y, layer.qkv, layer.qkv_bias, None, *at, w.q, self.d.eps)
             elif kernel == "attend":
-                do.attend(n, w.q, pool, self.cache.table, w.attended, s.parts, s.chunks)
+                do.attend(n, w.q, pool, self.cache.front, w.attended, s.parts, s.chunks)
             elif kernel.startswith("gate"):
                 do.gate(n, w.y, layer.gate_up, None, w.inside)
             else:
@@ -316,7 +317,9 @@ def rollouts(policy: Policy, log: dict[str, Any], name: str, folder: Path) -> li
     torch.cuda.synchronize()
 
     def drawn() -> int:
-        return sampler.stats.sampled + sum(sampler._rows.clock - job.begun for job in sampler._rows.active)
+        board: Any = sampler.board
+        width, flat = board.kept["ids"].shape[1], board.ints[FLAT].tolist()
+        return sampler.stats.sampled + sum(flat[job.row] - job.slot * width for job in sampler._rows.active)
 
     start, before = time.perf_counter(), drawn()
     while sampler._queue:

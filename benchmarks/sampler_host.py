@@ -15,14 +15,14 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from podium.policy import Policy, load
-from podium.policy.cuda import decode
+from podium.policy.cuda import decode, decode_reference
 from podium.sampler import Completion, Generate, Sampling
 from podium.sampler import board as places
 from podium.sampler.local import LocalSampler
@@ -103,21 +103,24 @@ def build() -> Policy:
 
 def drawn(sampler: LocalSampler, end: int) -> None:
     """A step: a token that follows from the row's random number, in every row that is alive."""
-    board: Any = sampler.board
-    ints = board.ints.numpy()
-    live = ints[places.ALIVE].nonzero()[0]
-    at = ints[places.FLAT, live]
+    board, pages = cast(Any, sampler.board), cast(Any, sampler.engine).pages
+    rows, here = (board.ints, board.numbers, pages.table), (board.here, board.here_numbers, pages.front)
+    decode_reference.assemble(board._lanes, board.most, (board.lane, board.line, board.ends), rows, here)
+    lanes = board.here[places.ALIVE].numpy().nonzero()[0]
+    at, last, row = (board.here[what].numpy()[lanes] for what in (places.FLAT, places.LAST, -1))
     number = board.uniform.view(-1).numpy()[at]
     ends = number < 1 / MEAN
     token = (number * 1000).astype("int64") + 5
     token[ends] = end
     for name, what in (("ids", token), ("logp", number), ("entropy", 1 - number)):
         board.kept[name].view(-1).numpy()[at] = what
-    board.seen.numpy()[live] |= ends
-    ints[places.POSITION : places.FLAT + 1, live] += 1
-    stays = ends | (at == ints[places.LAST, live])
-    ints[places.POSITION : places.FLAT + 1, live[stays]] -= 1
-    ints[places.ALIVE, live[stays]] = 0
+    over, ints = ends | (at == last), board.ints.numpy()
+    board.seen.numpy()[row[over]] = (last - at + 1)[over]
+    ints[places.ALIVE, row] = ~over
+    ints[places.POSITION : places.FLAT + 1, row[~over]] += 1
+    board.lane.fill_(-1)
+    board.lane.numpy()[lanes[~over]] = row[~over]
+    board.ends[0] = board.ends[2]
 
 
 def run(rows: int, bursts: int, watch: Watch, count: bool = False) -> tuple[float, str]:

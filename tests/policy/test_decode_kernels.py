@@ -169,38 +169,88 @@ def test_scores_and_the_draw(dtype: torch.dtype, vocabulary: int) -> None:
     logits, statistics = expected[0], tuple(expected[1:])
     generator = torch.Generator().manual_seed(6)
     uniform = torch.rand(slots * length, dtype=torch.float64, generator=generator).to(DEVICE)
-    state = torch.zeros(7, ROOM, dtype=torch.long, device=DEVICE)
-    state[0], state[1] = 3, 5
-    state[2, :ROWS] = torch.arange(1, ROWS + 1) * length
-    state[3] = state[2] + length - 1
-    state[3, 4] = state[2, 4]  # at its limit
-    state[4, :ROWS] = 1
-    state[4, 7] = 0  # has ended
-    state[5] = torch.arange(ROOM) % 2
-    state[6, 10] = 1  # greedy
+    here = torch.zeros(8, ROOM, dtype=torch.long, device=DEVICE)
+    here[0], here[1] = 3, 5
+    here[2, :ROWS] = torch.arange(1, ROWS + 1) * length
+    here[3] = here[2] + length - 1
+    here[3, 4] = here[2, 4]  # at its limit
+    here[4, :ROWS] = 1
+    here[4, 7] = 0  # nobody
+    here[5] = torch.arange(ROOM) % 2
+    here[6, 10] = 1  # greedy
+    here[7] = torch.arange(ROOM - 1, -1, -1)
     table = torch.zeros(2, vocabulary, dtype=torch.int8, device=DEVICE)
     table[0, ::3], table[1, ::2], table[1, 1::4] = 1, 2, 1
     ids = torch.full((slots * length,), -1, device=DEVICE)
     values = [torch.zeros(slots * length, device=DEVICE) for _ in range(2)]
-    seen = torch.zeros(ROOM, dtype=torch.int8, device=DEVICE)
-    fields = tuple(state.unbind(0))
-    outputs = [*fields, ids, *values, seen]
-    found, expected = both(
-        "choose", outputs, logits, statistics, temperature, uniform, fields, table, (ids, *values), seen
-    )
-    for number in range(8):
-        assert torch.equal(found[number], expected[number])
-    assert torch.equal(found[10], expected[10])
-    for a, b in zip(found[8:10], expected[8:10], strict=True):
+    state = torch.full((7, ROOM), 2, device=DEVICE)
+    lane, ends, seen = here[7].clone(), torch.tensor([3, 9, 5], device=DEVICE), torch.zeros_like(here[7])
+    outputs = [state, ids, lane, ends, seen, *values]
+    given = (uniform, here, table, (ids, *values), state, (lane, ends, seen))
+    found, expected = both("choose", outputs, logits, statistics, temperature, *given)
+    for a, b in zip(found[:5], expected[:5], strict=True):
+        assert torch.equal(a, b)
+    for a, b in zip(found[5:], expected[5:], strict=True):
         torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-5)
-    assert int(found[4].sum()) < ROWS - 1
-    assert int(found[7][state[2, 10]]) == int(logits[10].argmax())
-    assert float(found[8][state[2, 10]]) == float(found[9][state[2, 10]]) == 0.0
+    after, ids, lane, ends, seen, logp, spread = found
+    assert ends.tolist() == [5, 9, 5]
+    whose = here[7, :ROWS]
+    goes = after[4, whose] == 1
+    assert 0 < int(goes.sum()) < ROWS - 1
+    assert torch.equal(lane[:ROWS], whose.where(goes, -1))
+    assert torch.equal(after[0, whose][goes], ids[here[2, :ROWS]][goes])
+    assert int(seen[whose[4]]) == 1
+    assert after[:, whose[7]].tolist() == [2] * 7
+    assert int(ids[here[2, 10]]) == int(logits[10].argmax())
+    assert float(logp[here[2, 10]]) == float(spread[here[2, 10]]) == 0.0
     rows = torch.tensor([r for r in range(ROWS) if r not in (7, 10)], device=DEVICE)
     log_p = (logits / temperature[:, None])[rows].log_softmax(-1)
-    at = state[2, rows]
-    torch.testing.assert_close(found[8][at], log_p.gather(1, found[7][at][:, None]).squeeze(1), atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(found[9][at], -(log_p.exp() * log_p).sum(-1), atol=1e-4, rtol=1e-4)
+    at = here[2, rows]
+    torch.testing.assert_close(logp[at], log_p.gather(1, ids[at][:, None]).squeeze(1), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(spread[at], -(log_p.exp() * log_p).sum(-1), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("usable", [3, 20, 99])
+@pytest.mark.parametrize("waiting", [0, 2, 30])
+def test_lanes_take_rows_that_wait_in_their_order(usable: int, waiting: int) -> None:
+    rows, lanes, most, places = 64, ROWS, 150, 40
+    choice = torch.Generator().manual_seed(waiting)
+    ints, numbers = torch.randint(0, 100, (7, rows), generator=choice), torch.rand(7, rows)
+    table = torch.arange(1, rows * most + 1, dtype=torch.int32).view(rows, most)
+    lane = torch.full((rows,), -1)
+    lane[:lanes] = torch.randperm(30, generator=choice)[:lanes]
+    lane[5] = -1
+    ints[plain.ALIVE] = torch.randint(0, 3, (rows,), generator=choice)  # ended, going on, seated but not begun
+    ints[plain.ALIVE, lane[usable:lanes]] *= 0  # lanes that may not be used have no rows
+    line = torch.randint(30, rows, (places,), generator=choice)
+    ends = torch.tensor([37, 37 + waiting, 0])
+    here, here_numbers = torch.full((8, rows), 7), torch.rand(7, rows)
+    front = torch.full((rows, most), 9, dtype=torch.int32)
+    moved = [x.to(DEVICE) for x in (lane, line, ends, ints, numbers, table, here, here_numbers, front)]
+    before = [x.clone() for x in moved]
+    given = tuple(moved[:3]), tuple(moved[3:6]), tuple(moved[6:])
+    found, expected = both("assemble", moved, usable, *given)
+    for a, b in zip(found, expected, strict=True):
+        assert torch.equal(a, b)
+    lane, line, ends, ints, numbers, table, here, here_numbers, front = (x.cpu() for x in found)
+    left = 37
+    for i in range(lanes):
+        row = int(lane[i])
+        if row < 0 or int(ints[plain.ALIVE, row]) != 1:
+            row = -1
+            if i < usable and left < 37 + waiting:
+                row, left = int(line[left % places]), left + 1
+        assert int(here[7, i]) == row
+        assert int(here[plain.ALIVE, i]) == int(row >= 0)
+        assert front[i].tolist() == (table[row].tolist() if row >= 0 else [0] * most)
+        if row >= 0:
+            assert here[:4, i].tolist() == ints[:4, row].tolist()
+            assert here_numbers[:, i].tolist() == numbers[:, row].tolist()
+        else:
+            assert here_numbers[:, i].tolist() == [1.0] * plain.SETTINGS + [0.0] * 4
+    assert int(ends[2]) == left
+    for number in (0, 1, 3, 4, 5):
+        assert torch.equal(found[number], before[number])
 
 
 # Temperature, top-k, top-p and min-p of each row.
@@ -230,9 +280,9 @@ def test_truncated_rows_are_drawn_as_by_definition(
     columns = [torch.tensor(x, device=DEVICE) for x in zip(*TRUNCATED, strict=True)]
     temperature, top_k, top_p, min_p = (torch.cat([x, x.new_ones(ROOM - ROWS)]) for x in columns)
     uniform = torch.rand(ROOM, dtype=torch.float64, generator=torch.Generator().manual_seed(9)).to(DEVICE)
-    state = torch.zeros(7, ROOM, dtype=torch.long, device=DEVICE)
-    state[2], state[4, :ROWS], state[6] = torch.arange(ROOM), 1, top_k
-    state[4, DEAD] = 0
+    here = torch.zeros(8, ROOM, dtype=torch.long, device=DEVICE)
+    here[2], here[3], here[4, :ROWS], here[6], here[7] = torch.arange(ROOM), -1, 1, top_k, torch.arange(ROOM)
+    here[4, DEAD] = 0
     table = torch.zeros(1, vocabulary, dtype=torch.int8, device=DEVICE)
     expected = draw(*(x[:ROWS].cpu() for x in (y, uniform, temperature)), Filters(*(x.cpu() for x in columns[1:])))
     log_p = expected.log_softmax.double()
@@ -250,12 +300,12 @@ def test_truncated_rows_are_drawn_as_by_definition(
         before = [x.clone() for x in statistics]
         cuts = module.cuts(ROOM, tiles, torch.device(DEVICE))
         given = (ROWS, logits, statistics, temperature)
-        module.truncate(*given, state[4], (top_k, top_p, min_p), cuts)
+        module.truncate(*given, here[4], (top_k, top_p, min_p), cuts)
         for row in (0, 1, 2, 3, DEAD):
             assert all(torch.equal(x[row], old[row]) for x, old in zip(statistics, before, strict=True))
         written = torch.full((ROOM,), -1, device=DEVICE), y.new_zeros(ROOM), y.new_zeros(ROOM)
-        seen = torch.zeros(ROOM, dtype=torch.int8, device=DEVICE)
-        module.choose(*given, uniform, tuple(state.clone().unbind(0)), table, written, seen, cuts)
+        after = here[:7].clone(), tuple(here[7].clone() for _ in range(3))
+        module.choose(*given, uniform, here, table, written, *after, cuts)
         ids, logp, spread = (x[:ROWS].cpu() for x in written)
         assert ids[live].tolist() == expected.token[live].tolist()
         assert int(ids[DEAD]) == -1

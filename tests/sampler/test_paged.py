@@ -100,6 +100,43 @@ def test_work_may_come_while_other_work_is_under_way() -> None:
     assert sampler.poll() == []
 
 
+@pytest.mark.parametrize("slots", [5, 16, 40])
+def test_rows_that_wait_begin_when_others_end_before_the_host_knows(
+    slots: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = policy()
+    model.chat.end_ids = (1, 5, 6, 7)
+    asked = [replace(r, n=1, sampling=Sampling(max_tokens=200)) for r in requests(6 * slots)]
+    sampler, going = paged(model, slots=slots), list[int]()
+    keep = PagedBoard._launch
+
+    def watched(self: PagedBoard, *given: Any) -> None:
+        keep(self, *given)
+        going.append(int(self.here[plain.ALIVE].sum()))
+
+    monkeypatch.setattr(PagedBoard, "_launch", watched)
+    monkeypatch.setenv("PODIUM_GRAPHS", "0")
+    found = sampler.generate(asked)
+    assert texts(found) == texts(LocalSampler(model, paged=False).generate(asked))
+    assert max(going) == slots
+    # But for the beginning and the end, and where all that waited have ended before the host could send more.
+    middle = going[AHEAD : sum(len(c.ids) for a in found for c in a) // slots // 2]
+    assert sum(middle) > 0.97 * slots * len(middle)
+
+
+def test_a_row_that_the_host_ends_is_free_for_another_at_once() -> None:
+    model = policy()
+    model.chat.end_ids = ()
+    asked = [
+        Generate(c, n=2, sampling=Sampling(max_tokens=40, stop=("a", "e", "i")), stream=(8, i))
+        for i, c in enumerate(contexts(30, seed=8))
+    ]
+    expected = LocalSampler(model, paged=False).generate(asked)
+    assert {c.stop for a in expected for c in a} == {Stop.text, Stop.length}
+    for slots in (6, 20):
+        assert texts(paged(model, slots=slots).generate(asked)) == texts(expected)
+
+
 TRUNCATED = (
     Sampling(max_tokens=30, top_k=5),
     Sampling(max_tokens=30, top_k=1),
@@ -121,7 +158,7 @@ def test_truncated_and_warmed_rows_are_drawn_ahead_as_others_are(family: str, mo
         for i, (c, s) in enumerate(zip(contexts(len(TRUNCATED), seed=3), TRUNCATED, strict=True))
     ]
     expected = LocalSampler(model, paged=False).generate(asked)
-    monkeypatch.setattr(Board, "_step", None)  # nothing is drawn one token at a time
+    monkeypatch.setattr(Board, "advance", None)  # nothing is drawn one token at a time
     for slots in (4, 64):
         found = paged(model, slots=slots).generate(asked)
         assert texts(found) == texts(expected)
@@ -155,7 +192,7 @@ def test_kernels_of_truncated_draws_that_do_not_work_are_done_without(monkeypatc
     asked = [replace(r, sampling=replace(r.sampling, top_k=5, top_p=0.8)) for r in requests(8)]
     expected = LocalSampler(model, paged=False).generate(asked)
     monkeypatch.setattr("podium.sampler.paged_board.draw_trial", lambda *_: "no such instruction")
-    with pytest.warns(UserWarning, match="go through torch here, token by token: no such instruction") as said:
+    with pytest.warns(UserWarning, match="go through torch here, which is slower: no such instruction") as said:
         found = paged(model, slots=16).generate(asked)
     assert texts(found) == texts(expected)
     assert len(said) == 1
@@ -221,8 +258,6 @@ def test_a_prompt_is_stored_once_for_all_its_rows_and_pages_come_back() -> None:
     assert len(pages._free) == pages.count - 1 - 6 - 32
     sampler.poll()
     assert sorted(pages._free) == list(range(1, pages.count))
-    pages.settle()
-    assert not pages.table.any()
 
 
 def test_a_continuation_equals_uninterrupted_sampling_and_encodes_nothing() -> None:
@@ -381,8 +416,8 @@ def test_a_prompt_is_read_once_for_all_its_rows_and_those_that_come_later_read_i
     sampler = paged(model, slots=4)
     (request,) = groups((40, 8))
     assert [len(c.ids) for c in sampler.generate([request])[0]] == [20] * 8
-    # Of 39 tokens 32 fill pages, which the first rows and the later ones have in common if they meet.
-    assert sampler.stats.encoded == 39 + 39
+    # Of 39 tokens 32 fill pages, which the later rows have in common with one that waited and is still under way.
+    assert sampler.stats.encoded == 39 + 7
     sampler = paged(model, slots=8)
     sampler.submit(replace(request, n=4))
     sampler._join()

@@ -74,16 +74,28 @@ def test_a_step_does_what_some_row_wants_while_it_is_there() -> None:
     assert not +rows.marks
 
 
-def test_completions_are_looked_at_when_a_token_may_end_them_and_at_their_limit() -> None:
+def test_completions_that_may_have_ended_are_looked_at_unless_they_were_known_to_have() -> None:
     rows = Rows()
     short, told, long = filled(rows, ticket(0, max_tokens=2), ticket(1), ticket(2))
+    before = list(rows.jobs)
     rows.clock = 2
-    assert rows.ending(Burst(2, 2, list(rows.jobs), lambda: [1])) == [told, short]
+    assert rows.ending(Burst(2, before, lambda: {1: 2, 0: 0})) == [(told, 2), (short, 2)]
     rows.leave(short)
     rows.leave(told)
     rows.clock = 4
     assert rows.left == 0
-    assert rows.ending(Burst(4, 2, list(rows.jobs), lambda: [])) == [long]
+    assert rows.ending(Burst(2, before, lambda: {0: 0, 2: 1})) == [(long, 3)]
+
+
+def test_nobody_knows_when_one_that_waits_will_have_ended() -> None:
+    rows = Rows()
+    (first,) = filled(rows, ticket(0))
+    rows.join(Job(ticket(1), 0, 1, 2, rows.clock, 0, False, waits=True))
+    assert rows.left > 1 << 32
+    assert rows.reach == 2
+    rows.leave(first)
+    rows.leave(rows.active[0])
+    assert rows.left == 0
 
 
 def test_few_that_wait_have_patience_for_more() -> None:

@@ -27,7 +27,9 @@ TOKEN, POSITION, FLAT, LAST, ALIVE, STOPS, TOP_K = range(7)  # of a row's intege
 TEMPERATURE, TOP_P, MIN_P, WARMTH = range(4)  # and of its other numbers, of which the last are those of `Warmth`
 STEADY = (0.0, 0.0, 0.0, 0.0)  # a temperature that does not follow the entropy
 NUMBERS = WARMTH + len(STEADY)
-Report = Callable[[], list[int]]  # rows whose completions may have ended; waits until the device knows
+WAITS = 2  # of a row that is alive but has not begun
+# Rows whose completions may have ended, and how many tokens they may still write; waits until the device knows.
+Report = Callable[[], dict[int, int]]
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,9 @@ class Board:
     """State of rows [what, row] and what completions write [slot, token]. Rows without a completion write to slot 0."""
 
     few: float = math.inf  # random numbers that the host makes when rows join; more are made on the device
+    # Whether rows stay where they are, and the board finds by itself who of those that are seated goes on.
+    fixed = False
+    seated = 1
 
     def __init__(self, policy: Policy, engine: Engine, stops: Stops) -> None:
         self.policy, self.device, self.engine, self.stops = policy, policy.device, engine, stops
@@ -56,6 +61,7 @@ class Board:
         self.uniform = new((1, 0), dtype=torch.float64)
         self.kept: dict[str, Tensor] = {"ids": new((1, 0), dtype=torch.long), "logp": new((1, 0))}
         self.free: list[int] = []  # slots
+        self.most = 1 << 30  # rows that may go on at once
 
     def ahead(self, marks: Mapping[str, int]) -> int:
         """How many tokens of each row may be drawn before the host looks at them."""
@@ -83,15 +89,15 @@ class Board:
         self.ints, self.numbers = grown(self.ints, 7, shape[0] - 1), grown(self.numbers, NUMBERS, shape[0] - 1)
         self.numbers[:WARMTH, had:] = 1.0  # rows that nobody uses are drawn too: plainly, with steady warmth
 
-    def seat(self, seats: Sequence[Seat]) -> None:
-        """Let completions take rows."""
+    def seat(self, seats: Sequence[Seat]) -> Tensor:
+        """Let completions take rows; which they are."""
         width = self.kept["ids"].shape[1]
         ints, numbers = [], []
         for seat in seats:
             s, flat = seat.sampling, seat.slot * width
             greedy = s.temperature == 0.0  # the same as keeping the most likely token alone
             stops, top_k = self.stops.row(s.stop), 1 if greedy else s.top_k
-            ints.append((seat.token, seat.position, flat, flat + seat.limit - 1, 1, stops, top_k))
+            ints.append((seat.token, seat.position, flat, flat + seat.limit - 1, self.seated, stops, top_k))
             warmth = s.warmth.numbers() if s.warmth is not None else STEADY
             numbers.append((1.0 if greedy else s.temperature, s.top_p, s.min_p, *warmth))
         count = max(seat.limit for seat in seats)
@@ -109,6 +115,7 @@ class Board:
         self.numbers.index_copy_(1, rows, real)
         uniform = given if few else streams.uniforms_on(given[0], given[1], count)
         self.uniform[:, :count].index_copy_(0, slots, uniform)
+        return rows
 
     def move(self, source: Sequence[int], target: Sequence[int], left: int, total: int) -> None:
         """Put rows in the places of others; only the first `left` of `total` go on."""
@@ -124,13 +131,8 @@ class Board:
 
     def advance(self, n: int, length: int, marks: Mapping[str, int], count: int = 1) -> Report:
         """Draw tokens in each of the first n rows, which then have up to `length`."""
-        flags = self._step(n, length, marks)
-        return lambda: flags.nonzero().view(-1).tolist()
-
-    def _step(self, n: int, length: int, marks: Mapping[str, int]) -> Tensor:
-        """Draw a token in each of the first n rows; which of them may have ended by it."""
         ints, numbers = self.ints[:, :n], self.numbers[:, :n]
-        token, position, flat, _, alive, stops, top_k = ints.unbind(0)
+        token, position, flat, last, alive, stops, top_k = ints.unbind(0)
         logits = self.engine.step(token, position, length)
         uniform = self.uniform.view(-1).index_select(0, flat)
         temperature = numbers[TEMPERATURE] if marks["temperature"] else None
@@ -145,7 +147,14 @@ class Board:
                 self._keep(mark.removeprefix("capture "), drawn, flat)
         token.copy_(drawn.token)
         ints[POSITION : FLAT + 1] += alive
-        return self.stops.table[stops, drawn.token]
+        left = last - flat + 1
+        ends = (self.stops.table[stops, drawn.token] > 0) | (left <= 0)
+
+        def report() -> dict[int, int]:
+            rows = ends.nonzero().view(-1)
+            return dict(zip(rows.tolist(), left[rows].tolist(), strict=True))
+
+        return report
 
     def _keep(self, name: str, drawn: Drawn, flat: Tensor) -> None:
         """Write a captured signal of the tokens just drawn."""

@@ -80,6 +80,7 @@ class Job:
     begun: int  # the clock when it joined
     version: int  # of the weights then
     resumed: bool  # it goes on where its text was written so far
+    waits: bool = False  # it joined beyond those that go on at once: it begins when one of them has ended
 
     def seat(self, seed: int) -> Seat:
         """What the board must know of it."""
@@ -93,7 +94,6 @@ class Job:
 class Burst:
     """Tokens that were drawn, or are being drawn, and not looked at yet."""
 
-    clock: int  # after them
     count: int  # of each row
     jobs: list[Job | None]  # by row
     report: Report

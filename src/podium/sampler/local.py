@@ -62,6 +62,7 @@ class LocalSampler:
         self.engine: Engine
         self.board: Board
         self.engine, self.board = choose(policy, self.stats, self._stops, memory, paged)
+        self.board.most = slots
         self._queue, self._rows = Queue(), Rows()
         self._bursts: deque[Burst] = deque()
         self._ready: dict[int, list[Completion]] = {}  # by ticket
@@ -134,7 +135,9 @@ class LocalSampler:
     def _join(self) -> None:
         """Give free rows to queued completions."""
         running = self._rows.running
-        chosen, contexts = self._queue.next(self._rows, self.slots, self.engine)
+        # Where the board finds by itself who goes on, some wait for the rows that end before the host knows of it.
+        slots = self.slots + (self.slots // 4 if self.board.fixed else 0)
+        chosen, contexts = self._queue.next(self._rows, slots, self.engine)
         if not chosen:
             return
         rows = self._rows.free(len(chosen))
@@ -152,8 +155,8 @@ class LocalSampler:
         self.board.reserve(self.engine.bucket(max(rows) + 1), max(ticket.limit for ticket, _ in chosen))
         jobs = []
         for (ticket, copy), row in zip(chosen, rows, strict=True):
-            slot, clock = self.board.free.pop(), self._rows.clock
-            jobs.append(Job(ticket, copy, row, slot, clock, self._version, row in resumed))
+            slot, waits = self.board.free.pop(), self._rows.running >= self.slots
+            jobs.append(Job(ticket, copy, row, slot, self._rows.clock, self._version, row in resumed, waits))
             self._rows.join(jobs[-1])
         self._queue.take(chosen)
         self._begin(jobs)
@@ -197,7 +200,7 @@ class LocalSampler:
     def _close_up(self) -> None:
         """Move the last rows into the places of those that have ended, if a step would become smaller by it."""
         left, total = self._rows.running, len(self._rows)
-        if left == total or self.engine.bucket(left) == self.engine.bucket(total):
+        if self.board.fixed or left == total or self.engine.bucket(left) == self.engine.bucket(total):
             return
         source, target = self._rows.close_up(left)
         self.engine.move(source, target, left)
@@ -216,8 +219,10 @@ class LocalSampler:
         if count > 0:
             rows.clock += count
             self.stats.steps += count
-            report = self.board.advance(self.engine.bucket(len(rows)), rows.clock + rows.reach, rows.marks, count)
-            self._bursts.append(Burst(rows.clock, count, list(rows.jobs), report))
+            going = min(rows.running, self.slots) if self.board.fixed else len(rows)
+            length = min(rows.clock + rows.reach, sum(rows.longest()))
+            report = self.board.advance(self.engine.bucket(going), length, rows.marks, count)
+            self._bursts.append(Burst(count, list(rows.jobs), report))
         if self._bursts and (ahead == 1 or count <= 0 or len(self._bursts) > 1):
             self._look(self._bursts.popleft())
 
@@ -225,16 +230,16 @@ class LocalSampler:
 
     def _look(self, burst: Burst) -> None:
         """End those completions that came to an end in a burst."""
-        jobs = self._rows.ending(burst)
-        if not jobs:
+        found = self._rows.ending(burst)
+        if not found:
             return
-        counts = [min(burst.clock - job.begun, job.ticket.limit) for job in jobs]
+        jobs, counts = zip(*found, strict=True)
         names = {"ids", "logp"}.union(*(job.ticket.request.capture for job in jobs))
         written = self.board.written(names, [job.slot for job in jobs], counts)
         rows = []
-        for number, job in enumerate(jobs):
-            request, seen = job.ticket.request, max(0, burst.clock - burst.count - job.begun)
-            end = self._stops.end(request, job.ticket.limit, tuple(written["ids"][number].tolist()), seen)
+        for number, (job, count) in enumerate(found):
+            request, ids = job.ticket.request, tuple(written["ids"][number].tolist())
+            end = self._stops.end(request, job.ticket.limit, ids, max(0, count - burst.count))
             if end is None:
                 continue
             ids, stop = end

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from podium.core.errors import PodiumError
 from podium.policy.cuda.decode import PAGE, PagedCache, PagedRead, PagedStep, unusable
@@ -166,10 +165,6 @@ class Paged(Slots):
     def leave(self, rows: Sequence[int]) -> None:
         self.pages.vacate(rows)
 
-    def move(self, source: Sequence[int], target: Sequence[int], left: int) -> None:
-        if source:
-            self.pages.move(source, target)
-
     def bucket(self, rows: int) -> int:
         """A power of two, or one and a half times one."""
         power = 1 << (max(rows, LEAST) - 1).bit_length()
@@ -181,10 +176,6 @@ class Paged(Slots):
         if shape not in self.ready:
             self.ready[shape] = PagedStep(self.decoder, self.pages, *shape)
         return self.ready[shape]
-
-    def step(self, ids: Tensor, position: Tensor, length: int) -> Tensor:
-        self.pages.settle()
-        return self.laid_out(len(ids), length)(ids, position)
 
     def remember(self, row: int, ids: tuple[int, ...]) -> None:
         if self.prefixes.wants(ids):

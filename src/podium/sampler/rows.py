@@ -13,6 +13,7 @@ __all__ = ["Rows"]
 Ids = tuple[int, ...]
 END, REACH, PROMPT, LIMIT, FRESH = range(5)  # of a row's numbers
 NOBODY = [[0], [-(1 << 62)], [0], [0], [0]]
+UNKNOWN = 1 << 61
 
 
 class Rows:
@@ -24,7 +25,6 @@ class Rows:
         self.clock = 0
         self.marks: Counter[str] = Counter()  # what a step must do, and for how many of them
         self.texts: Counter[Ids] = Counter()  # that they continue, and how many requests continue each
-        self._due: dict[int, list[Job]] = {}  # by the clock at which they reach their limit
         # [what, row] the clock at its limit, tokens of its text more than the clock, tokens of its context, its limit,
         # and whether its context was given to it.
         self._numbers = np.zeros((5, 0), dtype=np.int64)
@@ -43,7 +43,7 @@ class Rows:
 
     @property
     def reach(self) -> int:
-        """The longest row has this many tokens more than the clock."""
+        """The longest row has at most this many tokens more than the clock."""
         return int(self._numbers[REACH].max(initial=NOBODY[REACH][0]))
 
     def longest(self, fresh: bool = False) -> tuple[int, int]:
@@ -64,8 +64,7 @@ class Rows:
         ticket.running += 1
         if ticket.running == 1:
             self.texts[ticket.text] += 1
-        end = self.clock + ticket.limit
-        self._due.setdefault(end, []).append(job)
+        end = UNKNOWN if job.waits else self.clock + ticket.limit
         self.jobs.extend([None] * (job.row + 1 - len(self.jobs)))
         self.jobs[job.row] = job
         self.running += 1
@@ -100,9 +99,7 @@ class Rows:
         self._numbers[:, left:] = NOBODY
         return source, target
 
-    def ending(self, burst: Burst) -> list[Job]:
-        """The completions that may have come to an end in a burst: by what they wrote, or at their limit."""
-        found = {job: None for row in burst.report() if (job := burst.jobs[row]) is not None}
-        for clock in range(burst.clock - burst.count + 1, burst.clock + 1):
-            found |= dict.fromkeys(self._due.pop(clock, ()))
-        return [job for job in found if job.row >= 0]
+    def ending(self, burst: Burst) -> list[tuple[Job, int]]:
+        """The completions that may have come to an end in a burst, and how many tokens they have written."""
+        found = [(burst.jobs[row], left) for row, left in burst.report().items()]
+        return [(job, job.ticket.limit - left) for job, left in found if job is not None and job.row >= 0]

@@ -48,10 +48,10 @@ class Captured:
     It is given with every call and not kept: whoever makes the launches keeps this.
     """
 
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, device: torch.device, able: bool = True) -> None:
         self.calls = 0
         self.graph: torch.cuda.CUDAGraph | None = None
-        self.able = device.type == "cuda" and os.environ.get("PODIUM_GRAPHS") != "0"
+        self.able = able and device.type == "cuda" and os.environ.get("PODIUM_GRAPHS") != "0"
 
     def __call__(self, launch: Callable[[], None]) -> None:
         self.calls += 1
@@ -117,10 +117,10 @@ class _Layers:
 
 
 class PagedStep(_Layers):
-    """The step of the first `rows` rows of a cache: the next token of each, and the logits after it."""
+    """The step of the first `rows` rows in front of a cache: the next token of each, and the logits after it."""
 
     def __init__(self, decoder: Decoder, cache: PagedCache, rows: int, length: int) -> None:
-        super().__init__(decoder, cache, rows, length, cache.work, cache.table)
+        super().__init__(decoder, cache, rows, length, cache.work, cache.front)
         self._alone = Captured(decoder.device)
 
     def launch(self, token: Tensor, position: Tensor, temperature: Tensor) -> None:

@@ -19,9 +19,10 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from podium.policy.cuda import decode_attention, decode_kernels, sampling_kernels, truncation_kernels
 from podium.policy.cuda.arithmetic import BLOCK, CHUNK
+from podium.policy.cuda.decode_reference import ALIVE, SETTINGS
 
 __all__ = [
-    *("attend", "choose", "cut", "cuts", "divide", "embed", "fast_memory", "gate"),
+    *("assemble", "attend", "choose", "cut", "cuts", "divide", "embed", "fast_memory", "gate"),
     *("parts", "product", "project", "score", "settle", "truncate", "warm"),
 ]
 
@@ -336,20 +337,41 @@ def choose(
     statistics: tuple[Tensor, Tensor, Tensor],
     temperature: Tensor,
     uniform: Tensor,
-    state: tuple[Tensor, ...],
+    here: Tensor,
     table: Tensor,
     written: tuple[Tensor, Tensor, Tensor],
-    seen: Tensor,
+    state: Tensor,
+    waiting: tuple[Tensor, Tensor, Tensor],
     cuts: tuple[Tensor, ...] | None = None,
 ) -> None:
-    """Draw a token in each row, of those that `truncate` left; move its state (token, position, flat, last, alive,
-    stops, top_k) on."""
+    """Draw a token in each lane, of those that `truncate` left; move the state of its row on, or end it."""
     tiles = statistics[0].shape[1]
-    cut, edge = (seen, seen) if cuts is None else cuts[:2]
+    cut, edge = (here, here) if cuts is None else cuts[:2]
     sampling_kernels.choose[(rows,)](
-        *(logits, *statistics, temperature, uniform, *state, table, *written, seen, cut, edge, logits.shape[1], tiles),
+        *(logits, *statistics, temperature, uniform, here, table, *written, state, *waiting, cut, edge),
+        *(logits.shape[1], tiles, here.stride(0)),
         TILES=_power(tiles),
         N=VOCABULARY_TILE,
         TRUNCATED=cuts is not None,
         **_options(SMALL, logits),
+    )
+
+
+def assemble(
+    lanes: int,
+    usable: int,
+    waiting: tuple[Tensor, Tensor, Tensor],
+    rows: tuple[Tensor, Tensor, Tensor],
+    here: tuple[Tensor, Tensor, Tensor],
+) -> None:
+    """Fill lanes [lane, line, ends] with rows, and write down what a step must know of these: integers, other numbers
+    and tables of pages. It is not put in place early, nor is the kernel after it."""
+    ints, numbers, table = rows
+    sampling_kernels.assemble[(lanes,)](
+        *(*waiting, *rows, *here, lanes, min(usable, lanes), len(waiting[1]), ints.stride(0), table.shape[1]),
+        LANES=_power(lanes),
+        COUNT=len(ints),
+        NUMBERS=len(numbers),
+        SETTINGS=SETTINGS,
+        ALIVE=ALIVE,
     )

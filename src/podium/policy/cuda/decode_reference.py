@@ -7,11 +7,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 __all__ = [
-    *("attend", "choose", "cut", "cuts", "divide", "embed", "gate"),
+    *("assemble", "attend", "choose", "cut", "cuts", "divide", "embed", "gate"),
     *("parts", "product", "project", "score", "settle", "truncate", "warm"),
 ]
 
 ROWS, CHUNK, VOCABULARY_TILE = 256, 512, 128
+ALIVE = 4  # which of a row's integers says whether it goes on (1), has ended (0) or waits
+SETTINGS = 3  # how many of a row's other numbers are 1 where there is no row
 
 
 def _product(y: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -188,32 +190,57 @@ def truncate(
         out[:rows] = out[:rows].where(whole, value)
 
 
+def assemble(
+    lanes: int,
+    usable: int,
+    waiting: tuple[Tensor, Tensor, Tensor],
+    rows: tuple[Tensor, Tensor, Tensor],
+    here: tuple[Tensor, Tensor, Tensor],
+) -> None:
+    lane, line, ends = waiting
+    ints, numbers, table = rows
+    own = lane[:lanes].clone()
+    goes = (own >= 0) & (ints[ALIVE][own.clamp(min=0)] == 1)
+    free = ~goes & (torch.arange(lanes, device=own.device) < usable)
+    number = ends[0] + free.cumsum(0) - 1
+    taken = free & (number < ends[1])
+    own = torch.where(taken, line[number % len(line)], own.masked_fill(~goes, -1))
+    ends[2] = ends[0] + taken.sum()
+    there, row = own >= 0, own.clamp(min=0)
+    here[0][:-1, :lanes] = ints[:, row] * there
+    here[0][ALIVE, :lanes] = there.long()
+    here[0][-1, :lanes] = own
+    nobody = (torch.arange(len(numbers), device=own.device) < SETTINGS).to(numbers.dtype)[:, None]
+    here[1][:, :lanes] = torch.where(there, numbers[:, row], nobody)
+    here[2][:lanes] = table[row] * there[:, None]
+
+
 def choose(
     rows: int,
     logits: Tensor,
     statistics: tuple[Tensor, Tensor, Tensor],
     temperature: Tensor,
     uniform: Tensor,
-    state: tuple[Tensor, ...],
+    here: Tensor,
     table: Tensor,
     written: tuple[Tensor, Tensor, Tensor],
-    seen: Tensor,
+    state: Tensor,
+    waiting: tuple[Tensor, Tensor, Tensor],
     cuts: tuple[Tensor, ...] | None = None,
 ) -> None:
-    token, position, flat, last, alive, stops, top_k = (x[:rows] for x in state)
-    live = alive > 0
-    at = flat[live]
+    live = here[ALIVE, :rows] > 0
+    _, position, at, last, _, stops, top_k, whose = here[:, :rows][:, live]
     peak = statistics[0][:rows][live]
     top, masses, gap = _gathered(*(x[:rows][live] for x in statistics))
     wide = masses.double()
     running = wide.cumsum(-1)
     goal = uniform[at][:, None] * running[:, -1:]
     found = torch.searchsorted(running, goal, right=True).clamp(max=running.shape[1] - 1)
-    greedy = top_k[live] == 1
+    greedy = top_k == 1
     found = peak.argmax(-1, keepdim=True).where(greedy[:, None], found)
     z = logits[:rows][live] / temperature[:rows][live][:, None]
     if cuts is not None:
-        cut, edge = (x[:rows][live][:, None] for x in cuts)
+        cut, edge = (x[:rows][live][:, None] for x in cuts[:2])
         depth, number = (top - z).abs(), torch.arange(z.shape[1], device=z.device)
         z = z.masked_fill((depth > cut) | ((depth == cut) & (number > edge)), float("-inf"))
     z = _tiled(z).gather(1, found[..., None].expand(-1, 1, VOCABULARY_TILE)).squeeze(1)
@@ -228,12 +255,13 @@ def choose(
     ids[at] = new
     logp[at] = (z.gather(1, chosen).squeeze(1) - top.squeeze(1) - norm).masked_fill(greedy, 0.0)
     entropy[at] = (norm - gap / running[:, -1].float()).masked_fill(greedy, 0.0)
-    mark = table[stops[live], new]
-    rows_of = live.nonzero().squeeze(1)
-    seen[rows_of] |= (mark > 0).to(seen.dtype)
-    ends = (mark == 2) | (at == last[live])
-    goes, stays = rows_of[~ends], rows_of[ends]
-    alive[stays] = 0
-    token[goes] = new[~ends]
-    position[goes] += 1
-    flat[goes] += 1
+    mark = table[stops, new]
+    lane, ends, seen = waiting
+    ends[0] = ends[2]
+    told, over = (mark > 0) | (at == last), (mark == 2) | (at == last)
+    seen[whose[told]] = (last - at + 1)[told]
+    state[ALIVE, whose] = (~over).long()
+    for what, value in enumerate((new, position + 1, at + 1)):
+        state[what, whose[~over]] = value[~over]
+    lane[:rows] = -1
+    lane[:rows][live] = whose.masked_fill(over, -1)

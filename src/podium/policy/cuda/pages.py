@@ -107,10 +107,10 @@ class PagedCache:
             self.pool = torch.zeros(shape, dtype=decoder.dtype, device=self.device)
         room = -(-max(rows, 1) // self.kernels.ROWS) * self.kernels.ROWS
         self.table = torch.zeros((room, self.most), dtype=torch.int32, device=self.device)
+        self.front = torch.zeros_like(self.table)  # the tables of those rows that a step is of
         self._free = np.arange(self.count - 1, 0, -1, dtype=np.int32)
         self._held: list[tuple[_Shared, NDArray[np.int32]] | None] = [None] * rows  # and pages of their own
         self._shared: dict[Ids, _Shared] = {}
-        self._left: set[int] = set()  # rows without pages whose tables still name some
         self._work: Work | None = None
 
     @staticmethod
@@ -140,7 +140,7 @@ class PagedCache:
         new.table[: self.table.shape[0], : self.most] = self.table
         new._free = np.concatenate([np.arange(new.count - 1, self.count - 1, -1, dtype=np.int32), self._free])
         new._held[: self.rows] = self._held
-        new._shared, new._left = self._shared, self._left
+        new._shared = self._shared
         return new
 
     def lacking(self, texts: Sequence[Ids]) -> int:
@@ -175,15 +175,7 @@ class PagedCache:
             if not shared.rows:
                 given.append(shared.pages)
                 del self._shared[shared.text]
-            self._left.add(row)
         self._free = np.concatenate(given)
-
-    def settle(self) -> None:
-        """Before a step: rows without pages read and write where nobody else does."""
-        if self._left:
-            (rows,) = sent(self.device, list(self._left))
-            self.table.index_fill_(0, rows, 0)
-            self._left.clear()
 
     def admit(
         self,
@@ -221,7 +213,6 @@ class PagedCache:
             self._held[row] = shared, own
             table[number, :full] = shared.pages
             table[number, full : full + len(own)] = own
-        self._left.difference_update(rows)
         placed = [_placed(moved)] if keys is not None else []
         at, pages, *places = sent(self.device, rows, table, *placed)
         self.table.index_copy_(0, at, pages)
@@ -245,15 +236,6 @@ class PagedCache:
         page = self.table[row, at // PAGE].long()
         keys, values = (self.pool[:, kind][:, page, :, at % PAGE].transpose(0, 1).contiguous() for kind in (0, 1))
         return keys, values
-
-    def move(self, source: Sequence[int], target: Sequence[int]) -> None:
-        """Put rows in the places of others, which have no pages."""
-        a, b = sent(self.device, source, target)
-        self.table.index_copy_(0, b, self.table.index_select(0, a))
-        self._left.difference_update(target)
-        self._left.update(source)
-        for old, new in zip(source, target, strict=True):
-            self._held[new], self._held[old] = self._held[old], None
 
     def step_length(self, length: int) -> int:
         """For how many keys a step is laid out, so that no row has more than `length`: some eighth more at most."""

@@ -1,8 +1,9 @@
-"""The draw of every row's next token and what follows from it, in one Triton launch, or two where rows are warmed.
+"""What stands around the layers of a step, in Triton: who takes part in it, the draw, and what follows from it.
 
-The head's product has left the peak and the mass of every tile of tokens. A row's random number falls into one tile,
-and only the logits of that tile are read: a few kilobytes a row instead of the whole vocabulary. Where rows are
-truncated, `truncate` (truncation_kernels.py) has left the mass of the tokens that may be drawn.
+Lanes go on with rows; those that have none take rows that wait in a line (`assemble`). The head's product leaves the
+peak and the mass of every tile of tokens. A lane's random number falls into one tile, and only the logits of that tile
+are read: a few kilobytes a lane instead of the whole vocabulary (`choose`). Where rows are truncated, `truncate`
+(truncation_kernels.py) has left the mass of the tokens that may be drawn.
 """
 
 # Triton reads the annotations of a kernel's parameters: no postponed evaluation here.
@@ -11,7 +12,60 @@ import triton.language as tl
 
 from podium.policy.cuda.decode_kernels import follow
 
-__all__ = ["choose", "warm"]
+__all__ = ["assemble", "choose", "warm"]
+
+
+@triton.jit(do_not_specialize=["lanes", "usable", "places", "stride", "most"])
+def assemble(
+    lane,  # [lanes] int64: the row it goes on with; −1: none
+    line,  # [places] int64: rows that wait, the n-th at n modulo `places`
+    ends,  # [3] int64: how many have left the line, have joined it, and will have left it after this step
+    ints,  # [COUNT, stride] int64: of rows
+    numbers,  # [NUMBERS, stride] float32
+    table,  # [rows, most] int32
+    here,  # [COUNT + 1, stride] int64: of lanes, and their rows
+    here_numbers,  # [NUMBERS, stride] float32
+    front,  # [lanes, most] int32
+    lanes,
+    usable,
+    places,
+    stride,
+    most,
+    LANES: tl.constexpr,  # at least `lanes`
+    COUNT: tl.constexpr,
+    NUMBERS: tl.constexpr,
+    SETTINGS: tl.constexpr,  # of the numbers, those that are 1 where there is no row
+    ALIVE: tl.constexpr,
+):
+    """One lane: the row it goes on with, or the next that waits, and all that a step must know of it.
+
+    Whose row has ended is seen by all lanes alike, so that each finds its place among those that take a new one.
+    """
+    own = tl.program_id(0)
+    other = tl.arange(0, LANES)
+    rows = tl.load(lane + other, mask=other < lanes, other=-1)
+    goes = tl.load(ints + ALIVE * stride + rows, mask=rows >= 0, other=0) == 1
+    free = ((other < usable) & ~goes).to(tl.int32)
+    before = tl.sum(tl.where(other < own, free, 0), 0)
+    left, joined = tl.load(ends), tl.load(ends + 1)
+    row = tl.sum(tl.where((other == own) & goes, rows + 1, 0), 0) - 1
+    if (row < 0) & (own < usable) & (left + before < joined):
+        row = tl.load(line + (left + before) % places)
+    if own == 0:
+        tl.store(ends + 2, tl.minimum(left + tl.sum(free, 0), joined))
+    there = row >= 0
+    field = tl.arange(0, 16)
+    value = tl.load(ints + field * stride + row, mask=(field < COUNT) & there, other=0)
+    value = tl.where(field == ALIVE, there.to(tl.int64), value)
+    value = tl.where(field == COUNT, row, value)
+    tl.store(here + field * stride + own, value, mask=field <= COUNT)
+    number = tl.load(numbers + field * stride + row, mask=(field < NUMBERS) & there, other=0.0)
+    number = tl.where(there | (field >= SETTINGS), number, 1.0)
+    tl.store(here_numbers + field * stride + own, number, mask=field < NUMBERS)
+    for start in range(0, most, 128):
+        page = start + tl.arange(0, 128)
+        named = tl.load(table + row * most + page, mask=(page < most) & there, other=0)
+        tl.store(front + own * most + page, named, mask=page < most)
 
 
 @triton.jit
@@ -78,52 +132,56 @@ def warm(
     tl.store(new_moment + at, spread, mask=there)
 
 
-@triton.jit(do_not_specialize=["tiles"])
+@triton.jit(do_not_specialize=["tiles", "stride"])
 def choose(
-    logits,  # [rows, vocabulary] float32
-    peak,  # [rows, tiles] float32
+    logits,  # [lanes, vocabulary] float32
+    peak,  # [lanes, tiles] float32
     mass,
     moment,
-    temperature,  # [rows] float32
+    temperature,  # [lanes] float32
     uniform,  # [slot · token] float64
-    token,  # [rows] int64, as all of a row's integers
-    position,
-    flat,  # where the row's next token is written
-    last,  # where its last one may be
-    alive,
-    stops,  # its row of `table`
-    top_k,  # 1: the most likely token
+    here,  # [8, stride] int64, of lanes: token, position, where its next token is written and its last may be, whether
+    # there is a row, its row of `table`, top-k (1: the most likely token), and the row
     table,  # [sets, vocabulary] int8: 0 goes on, 1 the host must look, 2 ends
     ids,  # [slot · token] int64
     logp,  # [slot · token] float32
     entropy,  # [slot · token] float32
-    seen,  # [rows] int8: whether the host must look
-    cut,  # [rows] float32: how far below the largest z a token may lie
-    edge,  # [rows] int32: the last token that may lie just there
+    state,  # [7, stride] int64, of rows: what comes of it
+    lane,  # [lanes] int64
+    ends,  # [3] int64: how many have left the line, have joined it, and will have left it now
+    seen,  # [rows] int64: one more than it may still write, if the host must look
+    cut,  # [lanes] float32: how far below the largest z a token may lie
+    edge,  # [lanes] int32: the last token that may lie just there
     vocabulary,
     tiles,
+    stride,
     TILES: tl.constexpr,
     N: tl.constexpr,
     TRUNCATED: tl.constexpr,
     PDL: tl.constexpr,
 ):
-    """One row: the first token at which the running sum of p exceeds the row's number; then its state moves on."""
+    """One lane: the first token at which the running sum of p exceeds its number; then its row's state moves on."""
     follow(PDL)
     row = tl.program_id(0)
-    if tl.load(alive + row) > 0:
-        at = tl.load(flat + row)
+    if row == 0:
+        tl.store(ends, tl.load(ends + 2))
+    here += row
+    if tl.load(here + 4 * stride) == 0:
+        tl.store(lane + row, -1)
+    else:
+        at, last = tl.load(here + 2 * stride), tl.load(here + 3 * stride)
         tile = tl.arange(0, TILES)
         peaks, top, masses, gap = _gathered(peak, mass, moment, row, tiles, TILES)
         wide = masses.to(tl.float64)
         running = tl.cumsum(wide, 0)
         whole = tl.sum(wide, 0)
         goal = tl.load(uniform + at) * tl.max(running, 0)
-        greedy = tl.load(top_k + row) == 1
+        greedy = tl.load(here + 6 * stride) == 1
         found = tl.minimum(tl.sum((running <= goal).to(tl.int32), 0), tiles - 1)
         found = tl.where(greedy, tl.argmax(peaks, 0), found)
         before = tl.sum(tl.where(tile == found, running - wide, 0.0), 0)
-        lane = tl.arange(0, N)
-        candidate = found * N + lane
+        number = tl.arange(0, N)
+        candidate = found * N + number
         own = logits + row.to(tl.int64) * vocabulary + candidate
         z = tl.div_rn(tl.load(own, mask=candidate < vocabulary, other=float("-inf")), tl.load(temperature + row))
         if TRUNCATED:
@@ -139,15 +197,19 @@ def choose(
         new = (found * N + chosen).to(tl.int64)
         tl.store(ids + at, new)
         # The log-probability and entropy of the distribution drawn from, which has one token if greedy.
-        tl.store(logp + at, tl.where(greedy, 0.0, tl.sum(tl.where(lane == chosen, z, 0.0), 0) - top - norm))
+        tl.store(logp + at, tl.where(greedy, 0.0, tl.sum(tl.where(number == chosen, z, 0.0), 0) - top - norm))
         tl.store(entropy + at, tl.where(greedy, 0.0, norm - gap / whole.to(tl.float32)))
-        mark = tl.load(table + tl.load(stops + row) * vocabulary + new)
-        if mark > 0:
-            tl.store(seen + row, 1)
-        # A row that has ended keeps its token and position: the step repeats itself until somebody takes the row.
-        if (mark == 2) | (at == tl.load(last + row)):
-            tl.store(alive + row, 0)
+        mark = tl.load(table + tl.load(here + 5 * stride) * vocabulary + new)
+        whose = tl.load(here + 7 * stride)
+        state += whose
+        if (mark > 0) | (at == last):
+            tl.store(seen + whose, last - at + 1)
+        if (mark == 2) | (at == last):
+            tl.store(state + 4 * stride, 0)
+            tl.store(lane + row, -1)
         else:
-            tl.store(token + row, new)
-            tl.store(position + row, tl.load(position + row) + 1)
-            tl.store(flat + row, at + 1)
+            tl.store(state, new)
+            tl.store(state + stride, tl.load(here + stride) + 1)
+            tl.store(state + 2 * stride, at + 1)
+            tl.store(state + 4 * stride, 1)
+            tl.store(lane + row, whose)
