@@ -26,6 +26,7 @@ from podium.policy.cuda import decode
 from podium.sampler import Generate, Sampling
 from podium.sampler.board import FLAT
 from podium.sampler.local import LocalSampler
+from podium.sampler.request import Warmth
 
 ROWS, GROUP, PROMPT, ANSWER = 256, 8, 128, 256
 BANDWIDTH = 4.3e12
@@ -344,6 +345,33 @@ def rollouts(policy: Policy, log: dict[str, Any], name: str, folder: Path) -> li
     ]
 
 
+FILTERS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "top_p=0.99": {"top_p": 0.99},
+    "top_k=20, top_p=0.8": {"top_k": 20, "top_p": 0.8},
+    "top_p=0.99, temperature 1/12": {"top_p": 0.99, "temperature": 1 / 12},  # as peaked as a trained model
+    "a temperature that follows the entropy": {"warmth": Warmth(0.05, pivot=1.0, above=0.5, below=-0.5)},
+}
+
+
+def filtered(policy: Policy, log: dict[str, Any], name: str) -> list[str]:
+    """Whole rollouts of equal lengths whose draws are truncated or warmed, beside plain ones."""
+    rates = {}
+    for label, settings in FILTERS.items():
+        sampler = LocalSampler(policy, slots=ROWS)
+        asked = [replace(r, sampling=replace(r.sampling, **settings)) for r in requests(policy, ROWS)]
+        sampler.generate(asked)
+        times = []
+        for _ in range(3):
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            sampler.generate(asked)
+            times.append(time.perf_counter() - start)
+        rates[label] = ROWS * ANSWER / statistics.median(times)
+    log[f"{name} filtered"] = rates
+    return [f"{name} {label}: {rate / 1e3:.0f}k tok/s, {rate / rates['plain']:.2f}" for label, rate in rates.items()]
+
+
 def generate(policy: Policy, tokens: int = ANSWER) -> float:
     """Tokens a second of `model.generate`, on the same work."""
     model: Any = policy.model
@@ -412,6 +440,7 @@ def run(options: Any) -> list[str]:
         bench.cache = bench.step = None  # type: ignore[assignment]
         section(lambda b=bench: [agreement(b.policy, b.name)])
         section(lambda b=bench: rollouts(b.policy, log, b.name, options.out))
+        section(lambda b=bench: filtered(b.policy, log, b.name))
 
         def beside(b: Bench = bench) -> list[str]:
             theirs = generate(b.policy)
