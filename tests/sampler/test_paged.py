@@ -137,6 +137,38 @@ def test_a_row_that_the_host_ends_is_free_for_another_at_once() -> None:
         assert texts(paged(model, slots=slots).generate(asked)) == texts(expected)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_whoever_comes_and_goes_what_was_written_is_the_models_and_all_places_come_back(seed: int) -> None:
+    model, chance = policy(), random.Random(seed)
+    model.chat.end_ids = (1, *range(5, 5 + 8 * seed))
+    settings: list[dict[str, Any]] = [{}, {}, {"stop": ("a", " is")}, {"capture": ("topk=3",)}]
+    waiting = []
+    for number, context in enumerate(chance.choices(contexts(6, seed=seed, low=1, high=50), k=30)):
+        given = dict(chance.choice(settings))
+        captured = given.pop("capture", ("entropy",))
+        sampling = Sampling(max_tokens=chance.choice([1, 2, 7, 8, 9, 30, 60]), **given)
+        n, keep = chance.choice([1, 1, 2, 5, 9]), chance.random() < 0.5
+        waiting.append(Generate(context, n, sampling, stream=(seed, number), capture=captured, keep=keep))
+    slots = chance.choice([1, 3, 8, 17])
+    sampler = paged(model, slots=slots, memory=None if seed % 2 else 60 * 16 * paged(model).engine.token_bytes)
+    under_way: dict[int, Generate] = {}
+    while waiting or under_way:
+        for request in [waiting.pop() for _ in range(min(len(waiting), chance.randint(not under_way, 6)))]:
+            under_way[sampler.submit(request)] = request
+        for ticket, completions in sampler.poll():
+            request = under_way.pop(ticket)
+            assert len(completions) == request.n
+            for c in completions:
+                ended = c.ids[-1] in model.chat.end_ids or c.stop is Stop.text
+                assert ended or len(c.ids) == request.sampling.max_tokens
+                assert not set(c.ids[:-1]) & set(model.chat.end_ids)
+                torch.testing.assert_close(torch.tensor(c.logp), rescored(model, request, c).cpu(), atol=2e-4, rtol=0)
+    pages, board = sampler.engine.pages, sampler.board  # type: ignore[attr-defined]
+    assert sorted(pages._free) == list(range(1, pages.count))
+    assert sorted(board.free) == list(range(1, len(board.kept["ids"])))
+    assert sampler._rows.running == 0
+
+
 TRUNCATED = (
     Sampling(max_tokens=30, top_k=5),
     Sampling(max_tokens=30, top_k=1),
