@@ -370,3 +370,11 @@ def test_memory_that_runs_out_elsewhere_ends_with_the_knobs_too(
         PodiumError, match=r"ran out of memory \(2.50 GiB more were asked for\): use a smaller micro_tokens"
     ):
         podium.train("grpo", world="sums", level=1, out=tmp_path / "run", iterations=1)
+
+
+def test_all_that_write_share_the_memory_for_sampling(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("podium.training.run.plan", lambda *_: room.Room(4096, sampler=1 << 24))
+    run = Run.make(configure("hill", world="sums"))
+    samplers: list[Any] = list(run.driver.samplers.values())
+    assert [sampler.engine.memory for sampler in samplers] == [1 << 23, 1 << 23]
+    run.close()

@@ -103,8 +103,10 @@ class Run:
             followed={role.name: "critic" for role in method.roles if role.source == "critic"},
             contexts={role.name: role.context for role in method.roles if role.context is not None},
         )
+        writers = _writers(method)
+        each = None if room.sampler is None else room.sampler // (1 + len(writers))
         driver = Driver(
-            LocalSampler(policy, memory=room.sampler),
+            LocalSampler(policy, memory=each),
             world,
             capture=_captured(method),
             follow_up=policy.follow_up,
@@ -113,7 +115,7 @@ class Run:
             score={name: model.score for name, model in models.items()},
             embed={name: partial(embed, model) for name, model in models.items()},
             act_limit_s=config.act_limit_s,
-            others={name: LocalSampler(models[name]) for name in _writers(method)},
+            others={name: LocalSampler(models[name], memory=each) for name in writers},
         )
         check_prompts(world, policy, config)
         return cls(config, world, policy, trainer, driver)
