@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -377,4 +378,20 @@ def test_all_that_write_share_the_memory_for_sampling(monkeypatch: pytest.Monkey
     run = Run.make(configure("hill", world="sums"))
     samplers: list[Any] = list(run.driver.samplers.values())
     assert [sampler.engine.memory for sampler in samplers] == [1 << 23, 1 << 23]
+    run.close()
+
+
+def test_there_must_be_room_for_a_prompt_and_its_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    questions = tmp_path / "questions.jsonl"
+    asked = [{"prompt": "2 + 2 = " * count, "answer": "4"} for count in range(1, 21)]
+    questions.write_text("\n".join(map(json.dumps, asked)))
+    planned: list[int] = []
+    monkeypatch.setattr("podium.training.run.plan", lambda *given: planned.append(given[2]) or room.Room(4096))
+    run = Run.make(configure("grpo", world=f"jsonl:{questions}", tasks=20, max_tokens=20))
+    prompts = [
+        run.world.task(i, split).prompt for split in ("train", "test") for i in range(run.world.size(split) or 0)
+    ]
+    lengths = [len(run.policy.encode([{"role": "user", "content": prompt}])) for prompt in prompts]
+    assert len(set(lengths)) > 10
+    assert planned == [max(lengths) + 20]
     run.close()

@@ -19,9 +19,10 @@ def check_fit(method: Method, world: World, name: str) -> None:
         raise PodiumError(f"{method.name} cannot run on {name}: {' '.join(findings)}")
 
 
-def check_prompts(world: World, policy: Policy, config: Config) -> None:
+def check_prompts(world: World, policy: Policy, config: Config) -> int:
     """Refuse a world that cannot make its first tasks, or a finite set of them with a prompt that leaves no room to
-    answer, before a run gets there."""
+    answer, before a run gets there; how many tokens the longest prompt has."""
+    longest = 0
     needed = {"train": config.iterations * config.tasks, "test": config.eval_tasks}
     for split, count in needed.items():
         size = world.size(split)
@@ -29,8 +30,10 @@ def check_prompts(world: World, policy: Policy, config: Config) -> None:
             place = number if split == "test" or not size else shuffled(number, size, config.seed)
             task = task_of(world, place, split)
             length = len(policy.encode([{"role": "user", "content": task.prompt}]))
+            longest = max(longest, length)
             if length >= policy.context_length:
                 raise PodiumError(
                     f"The prompt of {task.key} has {length} tokens, which leaves no room to answer in the context of "
                     f"{config.model}, {policy.context_length} tokens. Leave it out, or use another model."
                 )
+    return longest

@@ -86,9 +86,10 @@ class Run:
         notes = dict.fromkeys(note for strategy in strategies for note in strategy.prepare(world) or ())
         models = cast(config)
         policy = models["policy"]
+        prompt = check_prompts(world, policy, config)
         learning = learners(models, config)
         frozen = others(models, learning, config)
-        longest = config.max_tokens or world.max_tokens
+        longest = min(prompt + (config.max_tokens or world.max_tokens), policy.context_length)
         room = plan([x.policy for x in learning.values()], config.micro_tokens, longest, config.checkpointing)
         policy.notes = (*policy.notes, *room.notes, *notes)
         for learner in learning.values():
@@ -117,7 +118,6 @@ class Run:
             act_limit_s=config.act_limit_s,
             others={name: LocalSampler(models[name], memory=each) for name in writers},
         )
-        check_prompts(world, policy, config)
         return cls(config, world, policy, trainer, driver)
 
     def close(self) -> None:
