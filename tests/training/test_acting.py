@@ -67,3 +67,57 @@ def test_a_world_that_hangs_is_given_up_after_its_limit_and_the_rest_is_answered
     assert time.monotonic() - begun < 10
     assert (99, "") in seen
     assert sum("did not answer within 0.3 s" in failure for _, failure in seen) == 12
+
+
+class Ends(Episode):
+    """Counts how often it is closed; one that hangs is not left in a hurry."""
+
+    closed: list[str] = []
+
+    def close(self) -> None:
+        if self.observation == "hang":
+            time.sleep(30)
+        if self.observation == "raise":
+            raise RuntimeError("no")
+        self.closed.append(self.observation)
+
+
+@pytest.mark.parametrize("inline", [True, False])
+def test_every_episode_is_closed_and_the_next_comes_when_it_is(inline: bool) -> None:
+    Ends.closed.clear()
+    actor, inside = Actor(5.0, inline=inline, live=2), list[Episode]()
+    for number in range(7):
+        actor.enter(Ends("raise" if number == 3 else str(number)), inside.append)
+    while inside or actor.busy:
+        assert len(inside) <= 2
+        if inside:
+            actor.leave(inside.pop(0))
+        actor.deliver(block=not inside)
+    assert sorted(Ends.closed) == ["0", "1", "2", "4", "5", "6"]
+
+
+def test_an_episode_that_hangs_when_it_is_closed_keeps_nobody_waiting_for_long() -> None:
+    Ends.closed.clear()
+    actor, inside = Actor(0.3, live=1), list[str]()
+    for name in ("hang", "next"):
+        actor.enter(Ends(name), lambda episode: (inside.append(episode.observation), actor.leave(episode)))
+    begun = time.monotonic()
+    while actor.busy:
+        actor.deliver(block=True)
+    assert inside == ["hang", "next"]
+    assert Ends.closed == ["next"]
+    assert time.monotonic() - begun < 5
+
+
+def test_what_is_left_is_closed_when_everything_ends() -> None:
+    Ends.closed.clear()
+    actor = Actor(0.5)
+    for number in range(80):  # more than there are threads
+        actor.enter(Ends(str(number)), lambda _: None)
+    actor.enter(Ends("hang"), lambda _: None)
+    begun = time.monotonic()
+    actor.close()
+    assert len(Ends.closed) == 80
+    assert time.monotonic() - begun < 5
+    assert not actor.busy
+    actor.deliver()

@@ -32,6 +32,7 @@ class _Job:
     work: Callable[[], Any]
     then: Callable[[Any], None]
     late: Any  # what it comes to when its time is up
+    closes: bool = False  # it is done even if nobody waits for it any more
     started: float = 0.0  # when a thread took it; 0: still waiting
     answered: bool = False
     ended: bool = False
@@ -72,11 +73,16 @@ class Actor:
 
     def leave(self, episode: Episode) -> None:
         """Close an episode that was handed on: nobody acts in it any more."""
-        if self._episodes.pop(id(episode), None) is not None:
-            with suppress(Exception):  # what a world does when it is done with is no failure of the rollout
-                episode.close()
-            self._inside -= 1
-            self._admit()
+        if self._episodes.pop(id(episode), None) is None:
+            return
+        if type(episode).close is Episode.close:  # there is nothing to do
+            self._left(None)
+        else:
+            self._do(_Job(partial(_discard, episode), self._left, None, closes=True))
+
+    def _left(self, _: None) -> None:
+        self._inside -= 1
+        self._admit()
 
     def _begin_new(self, then: Callable[[Episode], None], task: Task, episode: Episode) -> None:
         if id(episode) in self._episodes:
@@ -130,10 +136,12 @@ class Actor:
             self.leave(episode)
         jobs, self._inside, self._open = list(self._open), 0, {}
         for job in jobs:
-            job.answered = True
-        # What opens now would open in a world that is closed: wait for it, though not for one that hangs.
+            job.then = lambda _: None
+            job.answered = not job.closes
+        # What opens now would open in a world that is closed, and what is left must close before that: wait for them,
+        # though not for one that hangs.
         until = time.monotonic() + min(self.limit_s, GRACE_S)
-        while any(job.started and not job.ended for job in jobs) and time.monotonic() < until:
+        while any((job.started or job.closes) and not job.ended for job in jobs) and time.monotonic() < until:
             time.sleep(0.01)
         if self._threads:
             self._todo.put(None)
@@ -141,7 +149,7 @@ class Actor:
 
     def _answer(self, job: _Job, outcome: Any) -> None:
         job.answered = True
-        del self._open[job]
+        self._open.pop(job, None)  # it is not there if it was closing when everything ended
         job.then(outcome)
 
     def _expire(self) -> bool:
@@ -176,7 +184,7 @@ def _work(todo: queue.SimpleQueue[_Job | None], done: queue.SimpleQueue[tuple[_J
 def _discard(outcome: Any) -> None:
     """Nobody wants it any more."""
     if isinstance(outcome, Episode):
-        with suppress(Exception):
+        with suppress(Exception):  # what a world does when it is done with is no failure of the rollout
             outcome.close()
 
 
