@@ -105,7 +105,7 @@ def drawn(sampler: LocalSampler, end: int) -> None:
     """A step: a token that follows from the row's random number, in every row that is alive."""
     board, pages = cast(Any, sampler.board), cast(Any, sampler.engine).pages
     rows, here = (board.ints, board.numbers, pages.table), (board.here, board.here_numbers, pages.front)
-    decode_reference.assemble(board._lanes, board.most, (board.lane, board.line, board.ends), rows, here)
+    decode_reference.assemble(board._lanes, board.slots, (board.lane, board.line, board.ends), rows, here)
     lanes = board.here[places.ALIVE].numpy().nonzero()[0]
     at, last, row = (board.here[what].numpy()[lanes] for what in (places.FLAT, places.LAST, -1))
     number = board.uniform.view(-1).numpy()[at]

@@ -320,6 +320,17 @@ def test_little_memory_means_fewer_rows_not_other_tokens() -> None:
     assert small.engine.pages.count < large.engine.pages.count  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("slots", [1, 5, 64, 100, 257, 1000, 2049])
+def test_pages_are_for_those_that_go_on_and_those_that_wait_and_no_more(slots: int) -> None:
+    engine: Any = paged(policy(), slots=slots).engine
+    assert engine.seats == slots + slots // 4
+    for rows in {1, slots, engine.seats}:
+        reserved = engine._reserved(rows)
+        assert rows <= reserved <= max(engine.bucket(slots), engine.seats)
+        # There are tables for as many lanes as a step may have.
+        assert -(-reserved // WHOLE) * WHOLE >= engine.bucket(min(rows, slots))
+
+
 def test_rounds_of_very_different_shapes_find_their_pages() -> None:
     model = policy()
     model.chat.end_ids = ()

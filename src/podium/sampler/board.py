@@ -54,14 +54,15 @@ class Board:
     fixed = False
     seated = 1
 
-    def __init__(self, policy: Policy, engine: Engine, stops: Stops) -> None:
+    def __init__(self, policy: Policy, engine: Engine, stops: Stops, slots: int) -> None:
         self.policy, self.device, self.engine, self.stops = policy, policy.device, engine, stops
+        self.slots = slots  # rows that may go on at once
+        self.seats = slots  # rows that may be taken
         new = partial(torch.zeros, device=self.device)
         self.ints, self.numbers = new((7, 0), dtype=torch.long), new((NUMBERS, 0))
         self.uniform = new((1, 0), dtype=torch.float64)
         self.kept: dict[str, Tensor] = {"ids": new((1, 0), dtype=torch.long), "logp": new((1, 0))}
         self.free: list[int] = []  # slots
-        self.most = 1 << 30  # rows that may go on at once
 
     def ahead(self, marks: Mapping[str, int]) -> int:
         """How many tokens of each row may be drawn before the host looks at them."""

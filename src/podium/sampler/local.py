@@ -61,8 +61,7 @@ class LocalSampler:
         self._stops = Stops(policy)
         self.engine: Engine
         self.board: Board
-        self.engine, self.board = choose(policy, self.stats, self._stops, memory, paged)
-        self.board.most = slots
+        self.engine, self.board = choose(policy, self.stats, self._stops, slots, memory, paged)
         self._queue, self._rows = Queue(), Rows()
         self._bursts: deque[Burst] = deque()
         self._ready: dict[int, list[Completion]] = {}  # by ticket
@@ -135,9 +134,7 @@ class LocalSampler:
     def _join(self) -> None:
         """Give free rows to queued completions."""
         running = self._rows.running
-        # Where the board finds by itself who goes on, some wait for the rows that end before the host knows of it.
-        slots = self.slots + (self.slots // 4 if self.board.fixed else 0)
-        chosen, contexts = self._queue.next(self._rows, slots, self.engine)
+        chosen, contexts = self._queue.next(self._rows, self.board.seats, self.engine)
         if not chosen:
             return
         rows = self._rows.free(len(chosen))

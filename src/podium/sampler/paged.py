@@ -31,21 +31,26 @@ READ_KEYS = 512
 # Steps multiply large matrices at about half the speed of an encoding pass: with a model of 1.2 billion weights, 8,192
 # rows lose 33 ms by it, which is what the launches would take.
 READ_WORK = 10**13  # rows × weights
+# Of the completions that go on at once, how many more wait for those that end before the host knows of it: two bursts
+# of eight tokens are on their way when it does, in which a quarter ends if they have 64 tokens on average.
+WAITING = 0.25
 
 
-def choose(policy: Policy, stats: Stats, stops: Stops, memory: int | None, paged: bool | None) -> tuple[Engine, Board]:
-    """The fastest way in which this policy can be sampled here."""
+def choose(
+    policy: Policy, stats: Stats, stops: Stops, slots: int, memory: int | None, paged: bool | None
+) -> tuple[Engine, Board]:
+    """The fastest way in which this policy can be sampled here, so many completions at once."""
     engine: Engine
     if policy.decoder is None:
         engine = by_own_pass(policy, stats, memory)
-        return engine, Board(policy, engine, stops)
+        return engine, Board(policy, engine, stops, slots)
     if paged or (paged is None and policy.device.type == "cuda"):
         reason = unusable(policy.decoder) if policy.device.type == "cuda" else None
         if reason is None:
             try:
-                engine = Paged(policy.decoder, stats, memory)
+                engine = Paged(policy.decoder, stats, slots, memory)
                 engine.attempt()
-                return engine, PagedBoard(policy, engine, stops)
+                return engine, PagedBoard(policy, engine, stops, slots)
             except PodiumError:
                 raise
             except Exception as error:  # whatever a compiler or a driver may say
@@ -53,7 +58,7 @@ def choose(policy: Policy, stats: Stats, stops: Stops, memory: int | None, paged
         said = f"{policy.name or 'The model'} is sampled without fused kernels, which is slower: {reason}."
         warnings.warn(said, stacklevel=3)
     engine = Slots(policy.decoder, stats, memory)
-    return engine, Board(policy, engine, stops)
+    return engine, Board(policy, engine, stops, slots)
 
 
 class Paged(Slots):
@@ -62,8 +67,10 @@ class Paged(Slots):
     ahead = 16384
     patience = 0  # a step is several tokens
 
-    def __init__(self, decoder: Decoder, stats: Stats, memory: int | None = None) -> None:
+    def __init__(self, decoder: Decoder, stats: Stats, slots: int, memory: int | None = None) -> None:
         super().__init__(decoder, stats, memory)
+        self.seats = slots + int(WAITING * slots)
+        self.most = max(self.seats, self.bucket(slots))  # rows that are ever needed
         self.pages = PagedCache(decoder, 0, 0, 0, 0)
         self.ready: dict[tuple[int, int], PagedStep] = {}
         self.readers: dict[tuple[int, int], PagedRead] = {}
@@ -87,8 +94,12 @@ class Paged(Slots):
         self.readers.clear()
         self.voided += 1
 
+    def _reserved(self, rows: int) -> int:
+        """For how many rows there is room when so many are needed."""
+        return max(rows, min(self.bucket(rows), self.most))
+
     def size(self, rows: int, contexts: int, prompt: int, written: int) -> int:
-        rows = self.bucket(rows)
+        rows = self._reserved(rows)
         pages = PagedCache.pages_for(rows, contexts, prompt, written)
         return pages * PAGE * self.token_bytes + rows * self.logit_bytes
 
@@ -96,7 +107,7 @@ class Paged(Slots):
         return self.size(rows, contexts, prompt, written) <= self.memory
 
     def _reserve(self, rows: int, contexts: int, prompt: int, written: int, busy: bool) -> None:
-        rows, old = self.bucket(rows), self.pages
+        rows, old = self._reserved(rows), self.pages
         if old.fits(rows, contexts, prompt, written):
             old.allowed = written
             return

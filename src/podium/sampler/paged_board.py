@@ -57,8 +57,9 @@ class PagedBoard(Board):
     fixed = True
     seated = WAITS
 
-    def __init__(self, policy: Policy, engine: Paged, stops: Stops) -> None:
-        super().__init__(policy, engine, stops)
+    def __init__(self, policy: Policy, engine: Paged, stops: Stops, slots: int) -> None:
+        super().__init__(policy, engine, stops, slots)
+        self.seats = engine.seats
         self.kept["entropy"] = torch.zeros((1, 0), device=self.device)
         whole = partial(torch.zeros, dtype=torch.long, device=self.device)
         self.seen = whole(0)  # [row] one more than it may still write, if the host must look
@@ -198,7 +199,7 @@ class PagedBoard(Board):
         here, numbers, pages = self.here, self.here_numbers, self.engine.pages
         waiting = self.lane, self.line, self.ends
         step.kernels.assemble(
-            step.rows, self.most, waiting, (self.ints, self.numbers, pages.table), (here, numbers, pages.front)
+            step.rows, self.slots, waiting, (self.ints, self.numbers, pages.table), (here, numbers, pages.front)
         )
         temperature = numbers[TEMPERATURE]
         step.launch(here[TOKEN], here[POSITION], temperature)
