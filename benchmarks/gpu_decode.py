@@ -350,6 +350,7 @@ FILTERS: dict[str, dict[str, Any]] = {
     "top_p=0.99": {"top_p": 0.99},
     "top_k=20, top_p=0.8": {"top_k": 20, "top_p": 0.8},
     "top_p=0.99, temperature 1/12": {"top_p": 0.99, "temperature": 1 / 12},  # as peaked as a trained model
+    "top_p=0.95, temperature 1/4": {"top_p": 0.95, "temperature": 1 / 4},  # which leaves a third of the tokens
     "a temperature that follows the entropy": {"warmth": Warmth(0.05, pivot=1.0, above=0.5, below=-0.5)},
 }
 

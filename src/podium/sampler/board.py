@@ -49,6 +49,7 @@ class Seat:
 class Board:
     """State of rows [what, row] and what completions write [slot, token]. Rows without a completion write to slot 0."""
 
+    ahead = 1  # tokens of each row that are drawn before the host looks at them
     few: float = math.inf  # random numbers that the host makes when rows join; more are made on the device
     # Whether rows stay where they are, and the board finds by itself who of those that are seated goes on.
     fixed = False
@@ -63,10 +64,6 @@ class Board:
         self.uniform = new((1, 0), dtype=torch.float64)
         self.kept: dict[str, Tensor] = {"ids": new((1, 0), dtype=torch.long), "logp": new((1, 0))}
         self.free: list[int] = []  # slots
-
-    def ahead(self, marks: Mapping[str, int]) -> int:
-        """How many tokens of each row may be drawn before the host looks at them."""
-        return 1
 
     def reserve(self, rows: int, tokens: int) -> None:
         """Make room for the state of this many rows and slots, and for completions of this many tokens."""

@@ -5,8 +5,8 @@ close up, so that a step costs what its rows cost. The completions of a request 
 A next turn goes on where the last one was written, if that is still there; few that join wait a step or two for others.
 Every completion draws from its own random stream, so that what it writes does not depend on the others.
 
-On a GPU several tokens are drawn before the host looks at them, and the next ones are under way while it looks. What a
-row writes after its end is not kept.
+On a GPU several tokens are drawn before the host looks at them, and the next ones are under way while it looks. Rows
+that wait there begin when others end, before the host knows of it.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ class LocalSampler:
     def _advance(self) -> None:
         """Draw tokens in all rows, and look at those that were drawn before, or at these if they are all there are."""
         rows = self._rows
-        ahead = self.board.ahead(rows.marks)
+        ahead = self.board.ahead
         if ahead == 1:
             while self._bursts:
                 self._look(self._bursts.popleft())

@@ -62,7 +62,7 @@ def choose(
 
 
 class Paged(Slots):
-    """Rows of pages, over the decoder's own weights."""
+    """Rows of pages, over the decoder's own weights. `PagedBoard` makes their steps, and no row changes its place."""
 
     ahead = 16384
     patience = 0  # a step is several tokens
@@ -83,8 +83,9 @@ class Paged(Slots):
         """Compile the kernels and try them on nothing."""
         cache = PagedCache(self.decoder, LEAST, 0, 0, PAGE)
         step = PagedStep(self.decoder, cache, LEAST, cache.step_length(1))
-        nothing = torch.zeros(LEAST, dtype=torch.long, device=self.decoder.device)
-        if not bool(step(nothing, nothing).isfinite().all()):
+        nothing = torch.zeros_like(step.work.token)
+        step.launch(nothing, nothing, step.work.temperature)
+        if not bool(step.work.logits[:LEAST].isfinite().all()):
             raise RuntimeError("the kernels gave numbers that are not finite")
 
     def _void(self) -> None:

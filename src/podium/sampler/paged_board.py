@@ -43,9 +43,8 @@ from podium.sampler.stops import Stops
 if TYPE_CHECKING:
     from podium.sampler.paged import Paged
 
-__all__ = ["AHEAD", "PagedBoard"]
+__all__ = ["PagedBoard"]
 
-AHEAD = 8  # tokens of each row that are drawn before the host looks at them
 WRITTEN = "ids", "logp", "entropy"  # what the kernels keep of every token
 
 
@@ -54,6 +53,7 @@ class PagedBoard(Board):
 
     engine: Paged
     few = 1 << 15  # the host takes 150 us for them; to make them, some 20 launches, the GPU stands idle for 100 us
+    ahead = 8
     fixed = True
     seated = WAITS
 
@@ -80,9 +80,6 @@ class PagedBoard(Board):
         if self.device.type == "cuda":
             self._side = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
         self._event: Any = None  # when what was last looked at had been written
-
-    def ahead(self, marks: Mapping[str, int]) -> int:
-        return AHEAD
 
     def _able(self) -> bool:
         """Whether the kernels of truncated and warmed draws work here: tried at the first such draw."""

@@ -25,8 +25,8 @@ class Rows:
         self.clock = 0
         self.marks: Counter[str] = Counter()  # what a step must do, and for how many of them
         self.texts: Counter[Ids] = Counter()  # that they continue, and how many requests continue each
-        # [what, row] the clock at its limit, tokens of its text more than the clock, tokens of its context, its limit,
-        # and whether its context was given to it.
+        # [what, row] the clock at its limit, tokens of its text more than the clock (fewer, if it has waited), tokens
+        # of its context, its limit, and whether its context was given to it.
         self._numbers = np.zeros((5, 0), dtype=np.int64)
 
     def __len__(self) -> int:

@@ -121,23 +121,12 @@ class PagedStep(_Layers):
 
     def __init__(self, decoder: Decoder, cache: PagedCache, rows: int, length: int) -> None:
         super().__init__(decoder, cache, rows, length, cache.work, cache.front)
-        self._alone = Captured(decoder.device)
 
     def launch(self, token: Tensor, position: Tensor, temperature: Tensor) -> None:
         """Logits and their statistics after token[i] at position[i] of row i; its keys and values are written."""
         self.through(token, position)
         w, head = self.work, (self.weights.head, self.weights.head_bias)
         self.kernels.score(self.rows, w.y, *head, temperature, w.logits, w.statistics)
-
-    def _forward(self) -> None:
-        self.launch(self.work.token, self.work.position, self.work.temperature)
-
-    def __call__(self, ids: Tensor, position: Tensor) -> Tensor:
-        """Logits [rows, vocabulary], which the next step writes over."""
-        self.work.token[: self.rows] = ids
-        self.work.position[: self.rows] = position
-        self._alone(self._forward)
-        return self.work.logits[: self.rows]
 
 
 class PagedRead(_Layers):

@@ -1,5 +1,6 @@
 """Triton kernels for one token of every row: what a decoder's layer does in seven launches.
 
+    assemble                  which rows take part in the step (sampling_kernels.py)
     divide                    which chunks of keys there are (decode_attention.py)
     embed                     x = embedding[token]
     per layer:     settle     x += what the last product gave; y = norm(x)
