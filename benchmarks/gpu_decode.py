@@ -130,11 +130,11 @@ class Bench:
         self.position = torch.full((self.cache.table.shape[0],), context - 1, device=DEVICE)
         self.token = torch.randint(0, 1000, self.position.shape, device=DEVICE)
         # Every group's rows name the same pages for their prompt, and their own for the rest.
-        shared, own = PROMPT // decode.PAGE, self.cache.most - PROMPT // decode.PAGE
+        shared, own = PROMPT // decode.PAGE, -(-written // decode.PAGE) + 1
         group = torch.arange(rows, device=DEVICE) // GROUP
         first = 1 + group[:, None] * shared + torch.arange(shared, device=DEVICE)
         second = 1 + rows // GROUP * shared + torch.arange(rows * own, device=DEVICE).view(rows, own)
-        self.cache.front[:rows] = torch.cat([first, second.clamp(max=self.cache.count - 1)], 1).int()
+        self.cache.front[:rows, : shared + own] = torch.cat([first, second], 1).int()
         self.cache.pool.normal_()
         self.step = decode.PagedStep(self.d, self.cache, rows, self.cache.step_length(context))
 
@@ -295,16 +295,22 @@ def agreement(policy: Policy, name: str) -> str:
 def rollouts(policy: Policy, log: dict[str, Any], name: str, folder: Path) -> list[str]:
     """Whole rollouts through the sampler: of equal lengths, and ending by themselves."""
     sampler = LocalSampler(policy, slots=ROWS)
-    sampler.generate(requests(policy, ROWS, seed=9, tokens=32))
-    rates = []
-    for seed in (1, 2, 3):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        answers = sampler.generate(requests(policy, ROWS, seed=seed))
-        torch.cuda.synchronize()
-        rates.append(sum(len(c.ids) for a in answers for c in a) / (time.perf_counter() - start))
+
+    def whole(tokens: int) -> list[float]:
+        sampler.generate(requests(policy, ROWS, seed=9, tokens=tokens))  # steps of all lengths are captured
+        rates = []
+        for seed in (1, 2, 3):
+            asked = requests(policy, ROWS, seed=seed, tokens=tokens)
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            answers = sampler.generate(asked)
+            torch.cuda.synchronize()
+            rates.append(sum(len(c.ids) for a in answers for c in a) / (time.perf_counter() - start))
+        return rates
+
+    rates, longer = whole(ANSWER), whole(2 * ANSWER)
     equal = statistics.median(rates)
-    log[f"{name} equal"] = rates
+    log[f"{name} equal"], log[f"{name} equal, twice as long"] = rates, longer
     watch = cProfile.Profile()
     watch.runcall(sampler.generate, requests(policy, ROWS, seed=6))
     watch.dump_stats(str(folder / f"host-{name}.prof"))
@@ -312,7 +318,7 @@ def rollouts(policy: Policy, log: dict[str, Any], name: str, folder: Path) -> li
     # Any of a set of tokens whose probability is one in 256 ends an answer.
     policy.chat.end_ids = tuple(range(policy.vocabulary // 256))
     sampler = LocalSampler(policy, slots=ROWS)
-    sampler.generate(requests(policy, 2 * ROWS, seed=9, tokens=2048))  # steps of all lengths are captured
+    sampler.generate(requests(policy, 8 * ROWS, seed=9, tokens=2048))  # steps of all lengths are captured
 
     def drawn() -> int:
         board: Any = sampler.board
@@ -341,7 +347,8 @@ def rollouts(policy: Policy, log: dict[str, Any], name: str, folder: Path) -> li
         f"{name} whole rollouts, {ROWS} of {PROMPT} + {ANSWER} tokens: {equal / 1e3:.0f}k tok/s "
         f"({' '.join(f'{r / 1e3:.0f}' for r in rates)})",
         f"{name} unequal lengths (mean 256, at most 2048), {ROWS} rows refilled: {unequal / 1e3:.0f}k tok/s = "
-        f"{100 * unequal / equal:.0f} % of equal ones; with the last ones' tail {all_of_it / 1e3:.0f}k",
+        f"{100 * unequal / equal:.0f} % of equal ones, {100 * unequal / statistics.median(longer):.0f} % of those with "
+        f"as much context, {2 * ANSWER} tokens each; with the last ones' tail {all_of_it / 1e3:.0f}k",
     ]
 
 

@@ -221,6 +221,23 @@ def test_pages_are_for_those_that_go_on_and_those_that_wait_and_no_more(slots: i
         assert -(-reserved // WHOLE) * WHOLE >= engine.bucket(min(rows, slots))
 
 
+def test_steps_stay_captured_while_rows_of_other_contexts_come() -> None:
+    model = policy()
+    sampler = paged(model, slots=32)
+    prompts = sorted(contexts(40, low=10, high=30), key=len)  # and longer ones
+    asked = [Generate(c, n=8, sampling=Sampling(max_tokens=200), stream=(i,)) for i, c in enumerate(prompts)]
+    for request in asked:
+        sampler.submit(request)
+    board: Any = sampler.board
+    done, most, places = len(sampler.poll()), 0, board._drawn_for
+    while ready := sampler.poll():
+        done += len(ready)
+        most = max(most, len(sampler._rows.texts))
+        assert board._drawn_for == places
+    assert done == len(asked)
+    assert most > 2 * 5  # five contexts have forty rows: there was room for more than twice as many
+
+
 def test_rounds_of_very_different_shapes_find_their_pages() -> None:
     model = policy()
     model.chat.end_ids = ()

@@ -112,9 +112,12 @@ class Paged(Slots):
         if old.fits(rows, contexts, prompt, written):
             old.allowed = written
             return
-        # Rows of other contexts may come while these are still under way.
-        more = min(rows, 2 * contexts)
-        contexts = more if self.room(rows, more, prompt, written) else contexts
+        # Rows of other contexts, and longer ones, may come while these are under way, and larger pages mean that steps
+        # are captured anew.
+        longer, enough = prompt + prompt // 4 + PAGE, self.size(rows, contexts, prompt, written)
+        more = rows if self.size(rows, rows, longer, written) <= 1.25 * enough else min(rows, 2 * contexts)
+        if self.room(rows, more, longer, written):
+            contexts, prompt = more, longer
         if busy:
             new = old.larger(rows, contexts, prompt, written)
             new.allowed = written
