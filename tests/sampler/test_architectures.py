@@ -170,3 +170,42 @@ def test_little_memory_means_smaller_waves_of_the_same_tokens() -> None:
     large, small = LocalSampler(policy), LocalSampler(policy, memory=40 * 4 * 64 * 3 * 2)
     assert [c.ids for c in large.generate(asked)[0]] == [c.ids for c in small.generate(asked)[0]]
     assert small.stats.steps >= 2 * large.stats.steps
+
+
+@pytest.mark.parametrize("family", ["gpt2", "mistral"])
+@pytest.mark.parametrize(("rows", "tokens"), [(5, 0), (5, 150), (1, 40)])
+def test_rows_that_do_not_fit_together_go_through_the_model_in_parts(
+    family: str, rows: int, tokens: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = ending(Policy(made(family), tiny.tokenizer(), name=family))
+    asked = requests(8)
+    expected = LocalSampler(policy).generate(asked)
+    forward, tried = policy.model.forward, []
+
+    def narrow(*, input_ids: torch.Tensor, attention_mask: torch.Tensor, **given: Any) -> Any:
+        tried.append(len(input_ids))
+        # Of a wave's first pass, or of one in its middle.
+        if len(input_ids) > rows and attention_mask.numel() > tokens:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return forward(input_ids=input_ids, attention_mask=attention_mask, **given)
+
+    sampler = LocalSampler(policy)
+    monkeypatch.setattr(policy.model, "forward", narrow)
+    with pytest.warns(UserWarning, match="from now on fewer are sampled at once"):
+        answers = sampler.generate(asked)
+    assert max(tried) > rows
+    assert [[c.ids for c in a] for a in answers] == [[c.ids for c in a] for a in expected]
+    for c, d in ((c, d) for a, b in zip(answers, expected, strict=True) for c, d in zip(a, b, strict=True)):
+        torch.testing.assert_close(torch.tensor(c.logp), torch.tensor(d.logp), atol=1e-5, rtol=1e-5)
+
+
+def test_a_row_that_does_not_fit_alone_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = Policy(made("gpt2"), tiny.tokenizer(), name="gpt2")
+    sampler = LocalSampler(policy)
+
+    def full(**_: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(policy.model, "forward", full)
+    with pytest.warns(UserWarning, match="fewer"), pytest.raises(torch.OutOfMemoryError):
+        sampler.generate(requests(4))
