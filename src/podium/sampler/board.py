@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -17,11 +18,14 @@ from podium.policy.policy import Policy
 from podium.sampler import streams
 from podium.sampler.capture import Capture, capture
 from podium.sampler.draw import Drawn, Filters, draw
-from podium.sampler.engine import Engine
+from podium.sampler.engine import Engine, Stepped
 from podium.sampler.request import Sampling
 from podium.sampler.stops import Stops
 
-__all__ = ["Board", "Report", "Seat"]
+if TYPE_CHECKING:
+    from podium.sampler.rows import Rows
+
+__all__ = ["Board", "Report", "Seat", "StepBoard"]
 
 TOKEN, POSITION, FLAT, LAST, ALIVE, STOPS, TOP_K = range(7)  # of a row's integers
 TEMPERATURE, TOP_P, MIN_P, WARMTH = range(4)  # and of its other numbers, of which the last are those of `Warmth`
@@ -46,14 +50,12 @@ class Seat:
     start: int  # its first number there
 
 
-class Board:
+class Board(ABC):
     """State of rows [what, row] and what completions write [slot, token]. Rows without a completion write to slot 0."""
 
     ahead = 1  # tokens of each row that are drawn before the host looks at them
     few: float = math.inf  # random numbers that the host makes when rows join; more are made on the device
-    # Whether rows stay where they are, and the board finds by itself who of those that are seated goes on.
-    fixed = False
-    seated = 1
+    seated = 1  # in what state rows are that have just been taken
 
     def __init__(self, policy: Policy, engine: Engine, stops: Stops, slots: int) -> None:
         self.policy, self.device, self.engine, self.stops = policy, policy.device, engine, stops
@@ -115,44 +117,21 @@ class Board:
         self.uniform[:, :count].index_copy_(0, slots, uniform)
         return rows
 
-    def move(self, source: Sequence[int], target: Sequence[int], left: int, total: int) -> None:
-        """Put rows in the places of others; only the first `left` of `total` go on."""
-        if source:
-            a, b = self.sent(np.array(source), np.array(target))
-            self.ints[:, b] = self.ints[:, a]
-            self.numbers[:, b] = self.numbers[:, a]
-        self.ints[:, left:total] = 0
-
     def clear(self, rows: Sequence[int]) -> None:
         (gone,) = self.sent(np.array(rows))
         self.ints.index_fill_(1, gone, 0)
 
+    @abstractmethod
     def advance(self, n: int, length: int, marks: Mapping[str, int], count: int = 1) -> Report:
-        """Draw tokens in each of the first n rows, which then have up to `length`."""
-        ints, numbers = self.ints[:, :n], self.numbers[:, :n]
-        token, position, flat, last, alive, stops, top_k = ints.unbind(0)
-        logits = self.engine.step(token, position, length)
-        uniform = self.uniform.view(-1).index_select(0, flat)
-        temperature = numbers[TEMPERATURE] if marks["temperature"] else None
-        filtered = marks["filter"] or marks["greedy"]
-        filters = Filters(top_k, numbers[TOP_P], numbers[MIN_P]) if filtered else None
-        warmth = numbers[WARMTH:] if marks["warmth"] else None
-        drawn = draw(logits, uniform, temperature, filters, warmth)
-        self.kept["ids"].view(-1).index_copy_(0, flat, drawn.token)
-        self.kept["logp"].view(-1).index_copy_(0, flat, drawn.logp)
-        for mark, wanted in marks.items():
-            if wanted and mark.startswith("capture "):
-                self._keep(mark.removeprefix("capture "), drawn, flat)
-        token.copy_(drawn.token)
-        ints[POSITION : FLAT + 1] += alive
-        left = last - flat + 1
-        ends = (self.stops.table[stops, drawn.token] > 0) | (left <= 0)
+        """Draw tokens in n rows that go on, which then have up to `length`."""
 
-        def report() -> dict[int, int]:
-            rows = ends.nonzero().view(-1)
-            return dict(zip(rows.tolist(), left[rows].tolist(), strict=True))
+    @abstractmethod
+    def width(self, rows: Rows) -> int:
+        """How many rows the next step is of."""
 
-        return report
+    @abstractmethod
+    def close_up(self, rows: Rows) -> None:
+        """Move the last rows into the places of those that have ended, if a step would become smaller by it."""
 
     def _keep(self, name: str, drawn: Drawn, flat: Tensor) -> None:
         """Write a captured signal of the tokens just drawn."""
@@ -190,3 +169,50 @@ class Board:
 
     def sent(self, *arrays: NDArray[Any]) -> list[Tensor]:
         return [torch.from_numpy(x).to(self.device) for x in arrays]
+
+
+class StepBoard(Board):
+    """One token of each row at a time, drawn by torch. Rows close up."""
+
+    engine: Stepped
+
+    def width(self, rows: Rows) -> int:
+        return len(rows)
+
+    def close_up(self, rows: Rows) -> None:
+        left, total = rows.running, len(rows)
+        if left == total or self.engine.bucket(left) == self.engine.bucket(total):
+            return
+        source, target = rows.close_up(left)
+        self.engine.move(source, target, left)
+        if source:
+            a, b = self.sent(np.array(source), np.array(target))
+            self.ints[:, b] = self.ints[:, a]
+            self.numbers[:, b] = self.numbers[:, a]
+        self.ints[:, left:total] = 0
+
+    def advance(self, n: int, length: int, marks: Mapping[str, int], count: int = 1) -> Report:
+        ints, numbers = self.ints[:, :n], self.numbers[:, :n]
+        token, position, flat, last, alive, stops, top_k = ints.unbind(0)
+        logits = self.engine.step(token, position, length)
+        uniform = self.uniform.view(-1).index_select(0, flat)
+        temperature = numbers[TEMPERATURE] if marks["temperature"] else None
+        filtered = marks["filter"] or marks["greedy"]
+        filters = Filters(top_k, numbers[TOP_P], numbers[MIN_P]) if filtered else None
+        warmth = numbers[WARMTH:] if marks["warmth"] else None
+        drawn = draw(logits, uniform, temperature, filters, warmth)
+        self.kept["ids"].view(-1).index_copy_(0, flat, drawn.token)
+        self.kept["logp"].view(-1).index_copy_(0, flat, drawn.logp)
+        for mark, wanted in marks.items():
+            if wanted and mark.startswith("capture "):
+                self._keep(mark.removeprefix("capture "), drawn, flat)
+        token.copy_(drawn.token)
+        ints[POSITION : FLAT + 1] += alive
+        left = last - flat + 1
+        ends = (self.stops.table[stops, drawn.token] > 0) | (left <= 0)
+
+        def report() -> dict[int, int]:
+            rows = ends.nonzero().view(-1)
+            return dict(zip(rows.tolist(), left[rows].tolist(), strict=True))
+
+        return report

@@ -1,7 +1,7 @@
 """Where the rows of a running batch live: their keys and values, and the model's step over all of them.
 
-Rows are numbered from 0 without gaps. There are four kinds: `Slots` and `Paged` work with the decoder, on a CPU and on
-a GPU; `Waves` and `Whole` with a model of any other architecture.
+There are four kinds: `Slots` and `Paged` work with the decoder, on a CPU and on a GPU; `Waves` and `Whole` with a model
+of any other architecture.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import Tensor
 from podium.core.errors import PodiumError
 from podium.policy.device import free_bytes
 
-__all__ = ["Engine", "NoRoom", "OwnPass", "Prompt", "Stats", "memory_for"]
+__all__ = ["Engine", "NoRoom", "OwnPass", "Prompt", "Stats", "Stepped", "memory_for"]
 
 Ids = tuple[int, ...]
 MEMORY = 2 << 30  # bytes for keys and values on a CPU
@@ -96,14 +96,6 @@ class Engine(Protocol):
         """How many rows a step has when this many are under way; the others' results are not used."""
         ...
 
-    def move(self, source: Sequence[int], target: Sequence[int], left: int) -> None:
-        """Put rows in the place of others; only the first `left` rows go on."""
-        ...
-
-    def step(self, ids: Tensor, position: Tensor, length: int) -> Tensor:
-        """Logits [rows, vocabulary] after one more token in each row, which then have up to `length`."""
-        ...
-
     def remember(self, row: int, ids: Ids) -> None:
         """Keep what is known of the text in a row that ends, for a continuation."""
         ...
@@ -114,6 +106,18 @@ class Engine(Protocol):
 
     def renew(self) -> None:
         """The weights have changed."""
+        ...
+
+
+class Stepped(Engine, Protocol):
+    """Whose rows are numbered without gaps, and whose step is one token of each."""
+
+    def move(self, source: Sequence[int], target: Sequence[int], left: int) -> None:
+        """Put rows in the place of others; only the first `left` rows go on."""
+        ...
+
+    def step(self, ids: Tensor, position: Tensor, length: int) -> Tensor:
+        """Logits [rows, vocabulary] after one more token in each row, which then have up to `length`."""
         ...
 
 

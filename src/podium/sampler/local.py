@@ -125,7 +125,7 @@ class LocalSampler:
         while len(self._ready) == before and (self._queue or self._rows.running):
             if self._queue and self.engine.open and self._queue.enough(self._rows.running, self.engine.patience):
                 self._join()
-            self._close_up()
+            self.board.close_up(self._rows)
             if self._rows:
                 self._advance()
 
@@ -194,15 +194,6 @@ class LocalSampler:
         for ticket in missing:
             ticket.prompt = prompts[ticket.text]
 
-    def _close_up(self) -> None:
-        """Move the last rows into the places of those that have ended, if a step would become smaller by it."""
-        left, total = self._rows.running, len(self._rows)
-        if self.board.fixed or left == total or self.engine.bucket(left) == self.engine.bucket(total):
-            return
-        source, target = self._rows.close_up(left)
-        self.engine.move(source, target, left)
-        self.board.move(source, target, left, total)
-
     # -- tokens of every row ---------------------------------------------------------------------------------------
 
     def _advance(self) -> None:
@@ -216,9 +207,8 @@ class LocalSampler:
         if count > 0:
             rows.clock += count
             self.stats.steps += count
-            going = min(rows.running, self.slots) if self.board.fixed else len(rows)
             length = min(rows.clock + rows.reach, sum(rows.longest()))
-            report = self.board.advance(self.engine.bucket(going), length, rows.marks, count)
+            report = self.board.advance(self.engine.bucket(self.board.width(rows)), length, rows.marks, count)
             self._bursts.append(Burst(count, list(rows.jobs), report))
         if self._bursts and (ahead == 1 or count <= 0 or len(self._bursts) > 1):
             self._look(self._bursts.popleft())

@@ -13,15 +13,17 @@ from podium.policy.cuda.decode import PAGE, PagedCache, PagedRead, PagedStep, un
 from podium.policy.cuda.pages import Begun, sent
 from podium.policy.decoder import Decoder
 from podium.policy.policy import Policy
-from podium.sampler.board import Board
-from podium.sampler.engine import Engine, Prompt, Stats
+from podium.sampler.board import Board, StepBoard
+from podium.sampler.decoding import LEAST, Decoding
+from podium.sampler.engine import Engine, Prompt, Stats, Stepped
 from podium.sampler.paged_board import PagedBoard
 from podium.sampler.plain import by_own_pass
-from podium.sampler.slots import LEAST, Slots
+from podium.sampler.slots import Slots
 from podium.sampler.stops import Stops
 
 __all__ = ["Paged", "choose"]
 
+Ids = tuple[int, ...]
 # To encode prompts the host launches some 20 operations a layer: 36 to 75 ms on an H200, in which the GPU has little to
 # do, whatever their number. As rows of captured steps without a head, 1,024 of their tokens take 2.8 ms and 256 or less
 # take 1.2 ms: 8,192 are read in 23 ms. Attention of a row that looks at 512 keys takes as long as all else of it.
@@ -40,17 +42,17 @@ def choose(
     policy: Policy, stats: Stats, stops: Stops, slots: int, memory: int | None, paged: bool | None
 ) -> tuple[Engine, Board]:
     """The fastest way in which this policy can be sampled here, so many completions at once."""
-    engine: Engine
+    engine: Stepped
     if policy.decoder is None:
         engine = by_own_pass(policy, stats, memory)
-        return engine, Board(policy, engine, stops, slots)
+        return engine, StepBoard(policy, engine, stops, slots)
     if paged or (paged is None and policy.device.type == "cuda"):
         reason = unusable(policy.decoder) if policy.device.type == "cuda" else None
         if reason is None:
             try:
-                engine = Paged(policy.decoder, stats, slots, memory)
-                engine.attempt()
-                return engine, PagedBoard(policy, engine, stops, slots)
+                pages = Paged(policy.decoder, stats, slots, memory)
+                pages.attempt()
+                return pages, PagedBoard(policy, pages, stops, slots)
             except PodiumError:
                 raise
             except Exception as error:  # whatever a compiler or a driver may say
@@ -58,11 +60,11 @@ def choose(
         said = f"{policy.name or 'The model'} is sampled without fused kernels, which is slower: {reason}."
         warnings.warn(said, stacklevel=3)
     engine = Slots(policy.decoder, stats, memory)
-    return engine, Board(policy, engine, stops, slots)
+    return engine, StepBoard(policy, engine, stops, slots)
 
 
-class Paged(Slots):
-    """Rows of pages, over the decoder's own weights. `PagedBoard` makes their steps, and no row changes its place."""
+class Paged(Decoding):
+    """Rows of pages. `PagedBoard` makes their steps, and no row changes its place."""
 
     ahead = 16384
     patience = 0  # a step is several tokens
@@ -130,7 +132,10 @@ class Paged(Slots):
         self.pages = new
         self._void()
 
-    def prepare(self, texts: Sequence[tuple[int, ...]], later: int) -> list[Prompt]:
+    def resume(self, rows: Sequence[int], texts: Sequence[Ids], limits: Sequence[int]) -> list[int]:
+        return []  # what a row has written is read back when it ends, and copied for a continuation
+
+    def prepare(self, texts: Sequence[Ids], later: int) -> list[Prompt]:
         prompts = self.recalled(texts)
         cost = later * READ_ROWS[0]  # each of them may come alone
         for prompt in prompts:
@@ -192,6 +197,6 @@ class Paged(Slots):
             self.ready[shape] = PagedStep(self.decoder, self.pages, *shape)
         return self.ready[shape]
 
-    def remember(self, row: int, ids: tuple[int, ...]) -> None:
+    def remember(self, row: int, ids: Ids) -> None:
         if self.prefixes.wants(ids):
             self.prefixes.add(ids, self.pages.read(row, len(ids)))

@@ -42,6 +42,7 @@ from podium.sampler.stops import Stops
 
 if TYPE_CHECKING:
     from podium.sampler.paged import Paged
+    from podium.sampler.rows import Rows
 
 __all__ = ["PagedBoard"]
 
@@ -54,7 +55,6 @@ class PagedBoard(Board):
     engine: Paged
     few = 1 << 15  # the host takes 150 us for them; to make them, some 20 launches, the GPU stands idle for 100 us
     ahead = 8
-    fixed = True
     seated = WAITS
 
     def __init__(self, policy: Policy, engine: Paged, stops: Stops, slots: int) -> None:
@@ -106,6 +106,12 @@ class PagedBoard(Board):
         self.here = self.here.new_zeros((len(self.here), room))
         self.here_numbers = torch.zeros_like(self.numbers)
         self.here_numbers[:WARMTH] = 1.0
+
+    def width(self, rows: Rows) -> int:
+        return min(rows.running, self.slots)
+
+    def close_up(self, rows: Rows) -> None:
+        """Rows stay where they are: lanes move in their place."""
 
     def seat(self, seats: Sequence[Seat]) -> Tensor:
         """They join the line."""

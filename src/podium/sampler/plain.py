@@ -10,7 +10,7 @@ from torch import Tensor
 from podium.core.errors import PodiumError
 from podium.policy.plain import padded, precision
 from podium.policy.policy import Policy
-from podium.sampler.engine import Engine, Prompt, Stats
+from podium.sampler.engine import Prompt, Stats, Stepped
 from podium.sampler.waves import Waves
 from podium.sampler.whole import Whole
 
@@ -21,7 +21,7 @@ TEXTS: tuple[Ids, ...] = ((5, 6, 7, 8, 9, 10), (11, 6, 5, 12))
 ALLOWED = 1e-3, 0.2  # mean distances of log-probabilities that rounding explains, in float32 and in less
 
 
-def by_own_pass(policy: Policy, stats: Stats, memory: int | None) -> Engine:
+def by_own_pass(policy: Policy, stats: Stats, memory: int | None) -> Stepped:
     """Rows that keep what the model keeps between tokens if it gives the numbers of its whole pass; or else whole
     texts. A model that is not causal is refused."""
     texts = [tuple(i % policy.vocabulary for i in text) for text in TEXTS]

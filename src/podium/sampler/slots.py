@@ -3,54 +3,40 @@ text was written before."""
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections.abc import Sequence
 
-import numpy as np
-import torch
 from torch import Tensor
 
-from podium.core.errors import PodiumError
 from podium.policy.decoder import Decoder
-from podium.policy.device import GIB, out_of_memory
 from podium.policy.native.step import NativeCache, NativeRead, NativeStep
-from podium.policy.pack import pack
-from podium.policy.step import ROUND, Step
-from podium.sampler.engine import NoRoom, Prompt, Stats, memory_for
+from podium.policy.step import Step
+from podium.sampler.decoding import LEAST, Decoding
+from podium.sampler.engine import Prompt, Stats
 from podium.sampler.lines import Lines
-from podium.sampler.prefixes import Held, Prefixes
+from podium.sampler.prefixes import Held
 
-__all__ = ["LEAST", "Slots"]
+__all__ = ["Slots"]
 
 Ids = tuple[int, ...]
-# A step has at least this many rows: with fewer, matrix products sum in another order, and the last bits would depend
-# on what else is being sampled.
-LEAST = 16
 GRAIN = 8  # the number of rows of a step is rounded up to this, so that a step is laid out for few different numbers
 STEPS = 256  # steps of different numbers of rows and keys that are kept ready
 
 
-class Slots:
-    """Rows of a static cache, over the decoder's own weights."""
+class Slots(Decoding):
+    """Rows of a static cache."""
 
     ahead = 4096
     patience = 2
 
     def __init__(self, decoder: Decoder, stats: Stats, memory: int | None = None) -> None:
-        self.decoder, self.stats = decoder, stats
-        device = decoder.device
-        self.memory = memory = memory_for(device, memory)
-        shape = len(decoder.layers) * decoder.kv_heads * decoder.head_size
-        self.token_bytes = 2 * shape * torch.empty(0, dtype=decoder.dtype).element_size()
+        super().__init__(decoder, stats, memory)
         me = weakref.proxy(self)  # in a circle, a sampler's memory would wait for the garbage collector
-        self.prefixes = Prefixes(memory // 4 // self.token_bytes, lambda held: me._gone(held))
+        self.prefixes.gone = lambda held: me._gone(held)
         self.lines = Lines(self.prefixes)
         self.cache = decoder.cache(0, 0, 0)
         self._steps: dict[tuple[int, int], Step | NativeStep] = {}
         self._reader: NativeRead | None = None
-        self._layout = decoder.layout  # of the weights for which they were made
-        self.open = True
 
     def limit(self, length: int) -> int:
         """How many rows of this length the memory allows."""
@@ -60,30 +46,7 @@ class Slots:
         return rows <= self.limit(prompt + written)
 
     def size(self, rows: int, contexts: int, prompt: int, written: int) -> int:
-        """Bytes of the keys and values of so many rows."""
         return rows * self.token_bytes * (prompt + written)
-
-    def reserve(self, rows: int, contexts: int, prompt: int, written: int, busy: bool) -> None:
-        try:
-            self._reserve(rows, contexts, prompt, written, busy)
-        except (RuntimeError, PodiumError) as error:
-            if not (out_of_memory(error) or out_of_memory(error.__cause__)):
-                raise
-            raise self._fewer(rows, contexts, prompt, written) from error
-
-    def _fewer(self, rows: int, contexts: int, prompt: int, written: int) -> NoRoom:
-        """Take half of the memory from now on, and say so; what to raise, which people see if it was one row."""
-        torch.cuda.empty_cache()
-        size = self.size(rows, contexts, prompt, written)
-        self.memory = min(self.memory, size) // 2
-        who = "a rollout" if rows == 1 else f"{rows} rollouts"
-        what = f"the keys and values of {who} of up to {prompt + written} tokens, {size / GIB:.1f} GiB"
-        if rows > 1:
-            warnings.warn(f"The GPU has no room for {what}: from now on fewer are sampled at once.", stacklevel=4)
-        return NoRoom(
-            f"The GPU has no room for {what}: use a smaller max_tokens, a smaller micro_tokens, which leaves more room "
-            "for sampling, or a smaller model."
-        )
 
     def _reserve(self, rows: int, contexts: int, prompt: int, written: int, busy: bool) -> None:
         rows, old = self.bucket(rows), self.cache
@@ -119,58 +82,6 @@ class Slots:
         self.stats.reused += sum(text.count for text in begun)
         self.stats.encoded += sum(text.unread for text in begun)
         return going
-
-    def prepare(self, texts: Sequence[Ids], later: int) -> list[Prompt]:
-        return self.encoded(self.recalled(texts))
-
-    def recalled(self, texts: Sequence[Ids]) -> list[Prompt]:
-        """Texts with what is remembered of their beginnings."""
-        parts: list[tuple[Tensor, Tensor]] = []
-        begin: dict[Ids, int] = {}
-        total = 0
-        given: list[tuple[int, int]] = []
-        for text in texts:
-            found = self.prefixes.find(text[:-1])
-            if found is None:
-                given.append((0, 0))
-                continue
-            name, held, shared = found
-            if name not in begin:
-                begin[name] = total
-                total += len(name)
-                parts.append(self._recall(held, name))
-            given.append((begin[name], shared))
-        keys, values = (torch.cat([p[i] for p in parts], 1) for i in (0, 1)) if parts else (None, None)
-        self.stats.reused += sum(shared for _, shared in given)
-        nodes = [np.arange(b, b + shared, dtype=np.int64) for b, shared in given]
-        return [Prompt(text, keys, values, path) for text, path in zip(texts, nodes, strict=True)]
-
-    def encoded(self, prompts: Sequence[Prompt]) -> list[Prompt]:
-        """Prompts of which nothing is left to be read; those that begin alike share what they have in common."""
-        try:
-            return self._encoded(prompts)
-        except RuntimeError as error:
-            if len(prompts) == 1 or not out_of_memory(error):
-                raise
-        torch.cuda.empty_cache()  # out of the handler, which holds what did not fit
-        half = len(prompts) // 2
-        return [*self.encoded(prompts[:half]), *self.encoded(prompts[half:])]
-
-    def _encoded(self, prompts: Sequence[Prompt]) -> list[Prompt]:
-        fresh = [p for p in prompts if p.unread]
-        if not fresh:
-            return list(prompts)
-        keys, values = fresh[0].keys, fresh[0].values
-        known = [(int(p.nodes[0]) if len(p.nodes) else 0, len(p.nodes)) for p in fresh]
-        total = 0 if keys is None else keys.shape[1]
-        least = self.decoder.least if keys is None else 1
-        packed = pack([p.text[:-1] for p in fresh], self.decoder.device, known, total, ROUND, least)
-        past = None if keys is None or values is None else list(zip(keys, values, strict=True))
-        _, kept = self.decoder.encode(packed, past, keep=True)
-        keys, values = torch.stack([k for k, _ in kept]), torch.stack([v for _, v in kept])
-        self.stats.encoded += packed.count
-        paths = {p.text: path for p, path in zip(fresh, packed.nodes, strict=True)}
-        return [Prompt(p.text, keys, values, paths.get(p.text, p.nodes)) for p in prompts]
 
     def admit(self, rows: Sequence[int], prompts: Sequence[Prompt]) -> None:
         if isinstance(self.cache, NativeCache):
@@ -211,11 +122,10 @@ class Slots:
             self.prefixes.add(ids, self.cache.read(row, len(ids)))
 
     def _recall(self, held: Held, ids: Ids) -> tuple[Tensor, Tensor]:
-        """The keys and values of a text that is remembered."""
         if isinstance(held, int):
             assert isinstance(self.cache, NativeCache)
             return self.cache.read(held, len(ids))
-        return held
+        return super()._recall(held, ids)
 
     def _gone(self, held: Held) -> None:
         """A text is no longer remembered."""
@@ -227,15 +137,10 @@ class Slots:
             self.cache.leave(rows)
 
     def renew(self) -> None:
-        self.prefixes.clear()
+        super().renew()
         if isinstance(self.cache, NativeCache):
             self.lines.allowed = self.cache.rows - len(self.cache.free)
-        self.decoder.refresh()
-        if self._layout != self.decoder.layout:
-            self._layout = self.decoder.layout
-            self._void()
 
     def _void(self) -> None:
-        """Forget the steps that were laid out."""
         self._steps.clear()
         self._reader = None
