@@ -206,3 +206,8 @@ def test_the_forward_attention(
     q, k, v = joint[:, :heads], joint[:, heads : heads + kv], joint[:, heads + kv :]
     tolerance = 2e-5 if dtype == torch.float32 else 8e-3
     near(both(monkeypatch, lambda: attend(q, k, v, levels, 0.3)), tolerance)
+    # Some of the keys are given.
+    after = pack(texts, PLACE, given=[(0, 40), (0, 50), (0, 0), (50, 600), (650, 1), (651, 9)], total=660).levels
+    few = q[: int(after.own.query_edges[-1])]
+    k, v = (draw(660 + len(few), kv, size, dtype=dtype, seed=seed).to(PLACE) for seed in (1, 2))
+    near(both(monkeypatch, lambda: attend(few, k, v, after, 0.3)), tolerance)

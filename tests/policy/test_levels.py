@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import random
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from podium.policy.cuda import head
-from podium.policy.cuda.attention import attention
+from podium.policy.cuda.attention import attend, attention
 from podium.policy.decoder import Decoder
 from podium.policy.pack import Packed, pack
 from tests.policy import tiny
@@ -53,6 +54,25 @@ def test_attention_by_levels_is_attention_along_paths(sequences: list[tuple[int,
         torch.autograd.grad(found, (q, k, v), g), torch.autograd.grad(expected, (q, k, v), g), strict=True
     ):
         torch.testing.assert_close(mine, theirs, atol=1e-9, rtol=1e-9)
+
+
+@given(SEQUENCES, st.data())
+@settings(max_examples=60, deadline=None)
+def test_attention_after_given_keys_is_that_of_the_whole(sequences: list[tuple[int, ...]], data: st.DataObject) -> None:
+    whole = pack(sequences)
+    counts = [data.draw(st.integers(0, len(s))) for s in sequences]
+    begins = [sum(counts[:i]) for i in range(len(counts))]
+    held = np.concatenate([nodes[:count] for nodes, count in zip(whole.nodes, counts, strict=True)])
+    packed = pack(sequences, given=list(zip(begins, counts, strict=True)), total=len(held))
+    same = np.zeros(len(packed.ids), dtype=np.int64)  # the node of the whole for each new one
+    for mine, theirs in zip(packed.nodes, whole.nodes, strict=True):
+        new = mine >= len(held)
+        same[mine[new] - len(held)] = theirs[new]
+    q, k, v = (torch.randn(len(whole.ids), h, 4, dtype=torch.float64) for h in (4, 2, 2))
+    expected = along_paths(q, k, v, whole)[same]
+    keys, values = (torch.cat([x[held], x[same]]) for x in (k, v))
+    found, _ = attend(q[same], keys, values, packed.levels, 0.5)
+    torch.testing.assert_close(found[: packed.count], expected[: packed.count], atol=1e-9, rtol=1e-9)
 
 
 @given(SEQUENCES, LEAST)
@@ -104,6 +124,26 @@ def test_fused_blocks_give_the_models_own_numbers_and_gradients(family: str, che
     for (name, mine), theirs in zip(model.named_parameters(), exact.parameters(), strict=True):
         scale = float(theirs.grad.abs().max())
         torch.testing.assert_close(mine.grad, theirs.grad, atol=2e-5 * scale, rtol=1e-4, msg=name)
+
+
+@pytest.mark.parametrize("family", tiny.FAMILIES)
+def test_fused_blocks_go_on_after_known_keys(family: str) -> None:
+    decoder, sequences = Wide(tiny.model(family).double()), grouped()
+    with torch.no_grad():
+        whole = pack(sequences)
+        expected, kept = decoder.encode(whole, keep=True)
+        counts = [0, 5, 16, 17, 20, 30, 30, 31, 24]
+        begins = [sum(counts[:i]) for i in range(len(counts))]
+        held = np.concatenate([nodes[:count] for nodes, count in zip(whole.nodes, counts, strict=True)])
+        packed = pack(sequences, given=list(zip(begins, counts, strict=True)), total=len(held))
+        found, all_kept = decoder.encode(packed, [(k[held], v[held]) for k, v in kept], keep=True)
+    assert packed.count < whole.count
+    for mine, theirs in zip(packed.nodes, whole.nodes, strict=True):
+        for (k, v), (whole_k, whole_v) in zip(all_kept, kept, strict=True):
+            torch.testing.assert_close(k[mine], whole_k[theirs], atol=1e-6, rtol=1e-6)
+            torch.testing.assert_close(v[mine], whole_v[theirs], atol=1e-6, rtol=1e-6)
+        new = mine >= len(held)
+        torch.testing.assert_close(found[mine[new] - len(held)], expected[theirs[new]], atol=1e-6, rtol=1e-6)
 
 
 def test_a_prompt_shared_by_a_group_is_encoded_once() -> None:

@@ -131,3 +131,23 @@ def test_attention(draw: Any, dtype: torch.dtype, width: int, inner: int, heads:
     decode_launch.divide(len(last), position, parts, chunks)
     decode_launch.attend(len(last), asked, pool, pages, sampled, parts, chunks)
     assert torch.equal(sampled[: len(last)].view(-1, heads, size), trained[torch.tensor(last, device=DEVICE)])
+
+
+@SHAPES
+@DTYPES
+def test_attention_after_given_keys(
+    draw: Any, dtype: torch.dtype, width: int, inner: int, heads: int, kv: int, size: int
+) -> None:
+    texts = [(1000 + i, *range(n)) for i, n in enumerate((70, 200, 511, 512, 900, 1300))]
+    counts = [0, 64, 100, 500, 513, 1000]
+    whole = pack(texts, DEVICE)
+    q = draw(len(whole.ids), heads, size, dtype=dtype)
+    k, v = (draw(len(whole.ids), kv, size, dtype=dtype) for _ in range(2))
+    expected, _ = attention.attend(q, k, v, whole.levels, size**-0.5)
+    held = torch.cat([torch.from_numpy(n[:c]) for n, c in zip(whole.nodes, counts, strict=True)]).to(DEVICE)
+    left = torch.cat([torch.from_numpy(n[c:]) for n, c in zip(whole.nodes, counts, strict=True)]).to(DEVICE)
+    begins = [sum(counts[:i]) for i in range(len(counts))]
+    packed = pack(texts, DEVICE, given=list(zip(begins, counts, strict=True)), total=len(held))
+    keys, values = (torch.cat([x[held], x[left]]) for x in (k, v))
+    found, _ = attention.attend(q[left], keys, values, packed.levels, size**-0.5)
+    assert torch.equal(found, expected[left])

@@ -395,6 +395,33 @@ def test_only_what_is_new_of_a_conversation_is_read(monkeypatch: pytest.MonkeyPa
             torch.testing.assert_close(torch.tensor(c.logp), rescored(model, asked, c).cpu(), atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("family", ["llama-grouped", "qwen3"])
+def test_in_a_low_precision_a_conversation_is_encoded_as_it_is_trained(
+    family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = policy(family)
+    assert model.decoder is not None
+    model.chat.end_ids, model.decoder.lower = (), torch.bfloat16  # as in training on a GPU
+    sampler = paged(model)
+    asked = groups((40, 3), (20, 2))
+    answers, counts = sampler.generate(asked), counted(monkeypatch)
+    sampler.engine.most_read = 0  # type: ignore[attr-defined]
+    told = [
+        Generate((*request.context, *c.ids, *range(7, 30)), sampling=Sampling(max_tokens=9), stream=(1, i))
+        for request, group in zip(asked, answers, strict=True)
+        for i, c in enumerate(group)
+    ]
+    reused = sampler.stats.reused
+    further = sampler.generate(told)
+    assert counts["encoded"] == 1
+    assert sampler.stats.reused > reused
+    gaps = [
+        (torch.tensor(c.logp) - rescored(model, request, c).float().cpu()).abs()
+        for request, (c,) in zip(told, further, strict=True)
+    ]
+    assert float(torch.cat(gaps).mean()) < 1e-5
+
+
 def test_rows_longer_than_a_chunk() -> None:
     model = policy(max_position_embeddings=2048)
     model.chat.end_ids = ()

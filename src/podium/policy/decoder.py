@@ -221,8 +221,8 @@ class Decoder:
         states after so many blocks as its keys say.
         """
         self.settle()
-        if self.fused and past is None:
-            return self._fused(packed, keep, tap)
+        if self.fused:
+            return self._fused(packed, past, keep, tap)
         length = -(-packed.longest // packed.grain) * packed.grain
         cos, sin = (table.index_select(0, packed.position)[:, None] for table in self.rope(length))
         x: Tensor = self.embedding(packed.ids)
@@ -246,7 +246,9 @@ class Decoder:
                 tap[number + 1] = x
         return self._norm(x, self.norm), kept
 
-    def _fused(self, packed: Packed, keep: bool, tap: dict[int, Tensor] | None) -> tuple[Tensor, KeyValues]:
+    def _fused(
+        self, packed: Packed, past: KeyValues | None, keep: bool, tap: dict[int, Tensor] | None
+    ) -> tuple[Tensor, KeyValues]:
         weights = self._working
         assert weights is not None
         shape = fused.Shape(
@@ -264,9 +266,10 @@ class Decoder:
         x = fused.embedded(packed.ids, weights.embedding, self.embedding.weight, -1 if padding is None else padding)
         kept: KeyValues = []
         for number, layer in enumerate(weights.layers):
-            if keep:
-                x, kv = fused.block_kept(x, layer, shape)
-                kept.append(kv)
+            if keep or past is not None:
+                x, kv = fused.block_kept(x, layer, shape, None if past is None else past[number])
+                if keep:
+                    kept.append(kv)
             else:
                 x = fused.block(x, layer, shape)
             if tap is not None and number + 1 in tap:

@@ -5,7 +5,8 @@ tokens that continue a segment follow it in one run. So attention over a packed 
 segments, and for each depth one part in which whole runs look at whole segments: the prompt of a group is read once, by
 all its answers together. The parts are joined by their log-sums of exponentials.
 
-The forward pass can also go along the paths, each of which lists the tokens that a segment looks at.
+The forward pass can also go along the paths, each of which lists the tokens that a segment looks at. Where keys and
+values of some tokens are given, paths begin with those, and there is no other way.
 """
 
 from __future__ import annotations
@@ -52,10 +53,19 @@ class Levels:
     paths: Tensor  # all nodes that a run of `own` looks at, in the order of their positions, run after run
     path_edges: Tensor  # [runs + 1] where each path begins
     longest_path: int
+    given: int = 0  # nodes whose keys and values stand before those of the segments; `paths` count them
 
     @classmethod
-    def of(cls, segments: Sequence[Segment], nodes: int, device: torch.device | str = "cpu") -> Levels:
-        """From segments in the order of their nodes; what lies beyond them is padding, a run of its own."""
+    def of(
+        cls,
+        segments: Sequence[Segment],
+        nodes: int,
+        device: torch.device | str = "cpu",
+        given: int = 0,
+        known: Sequence[np.ndarray] = (),
+    ) -> Levels:
+        """From segments in the order of their nodes; what lies beyond them is padding, a run of its own. Where nodes
+        are given, the path to the end of each segment must be `known`."""
         start = np.array([s.start for s in segments], dtype=np.int64)
         length = np.array([s.length for s in segments], dtype=np.int64)
         depth, reach = np.zeros(len(segments), dtype=np.int64), start + length  # where what continues it ends
@@ -69,13 +79,13 @@ class Levels:
         filled = int(start[-1] + length[-1])
         runs = [*length.tolist(), *([nodes - filled] if nodes > filled else [])]
         ends = [*start.tolist(), filled]
-        paths: list[np.ndarray] = []
-        for number, run in enumerate(runs):
+        paths = list(known)
+        for number in range(len(paths), len(runs)):
             before = segments[number].before if number < len(segments) else -1
-            itself = np.arange(ends[number], ends[number] + run, dtype=np.int32)
+            itself = np.arange(ends[number], ends[number] + runs[number]) + given
             paths.append(np.concatenate([paths[before], itself]) if before >= 0 else itself)
         longest = max(map(len, paths))
-        trails = put(np.concatenate(paths), device), _edges(list(map(len, paths)), device)
+        trails = put(np.concatenate(paths, dtype=np.int32), device), _edges(list(map(len, paths)), device)
         edges = _edges(runs, device)
         own = Level(None, None, edges, edges, (max(runs), max(runs)), causal=True)
         above = []
@@ -83,7 +93,7 @@ class Levels:
             chosen = np.flatnonzero((depth == level) & (reach > start + length))
             if len(chosen):
                 above.append(_level(start[chosen], length[chosen], reach[chosen], device))
-        return cls(own, above, *trails, longest)
+        return cls(own, above, *trails, longest, given)
 
 
 def _level(start: np.ndarray, length: np.ndarray, reach: np.ndarray, device: torch.device | str) -> Level:

@@ -57,6 +57,7 @@ class Packed:
     nodes: list[Index]  # for each sequence its nodes, given ones first
     stretches: list[tuple[int, Index]]  # where each stretch begins, and the path to its end
     segments: list[Segment]  # the same between all branching points; they follow one another
+    trails: list[Index]  # the path to the end of each segment
     given: int = 0  # nodes whose keys and values are already known
     count: int = 0  # nodes that the model must compute
     grain: int = 1
@@ -69,7 +70,7 @@ class Packed:
     @cached_property
     def levels(self) -> Levels:
         """The segments as attention on a GPU wants them."""
-        return Levels.of(self.segments, len(self.ids), self.ids.device)
+        return Levels.of(self.segments, len(self.ids), self.ids.device, self.given, self.trails)
 
     @cached_property
     def _padded(self) -> tuple[list[Bucket], Tensor]:
@@ -161,7 +162,7 @@ def pack(
         put(np.pad(position, (0, spare)), device),
         nodes,
         _stretches(leaves),
-        _segments(leaves),
+        *_segments(leaves),
         total,
         count,
         grain,
@@ -236,9 +237,10 @@ def _stretches(leaves: list[_Leaf]) -> list[tuple[int, Index]]:
     return found
 
 
-def _segments(leaves: list[_Leaf]) -> list[Segment]:
-    """The own parts of leaves between branching points, each with the one that it continues."""
+def _segments(leaves: list[_Leaf]) -> tuple[list[Segment], list[Index]]:
+    """The own parts of leaves between branching points, each with the one that it continues; paths to their ends."""
     found: list[Segment] = []
+    trails: list[Index] = []
     ending: dict[int, int] = {}  # by position: the segment on the current path that ends there
     begin = 0
     for leaf in leaves:
@@ -247,9 +249,10 @@ def _segments(leaves: list[_Leaf]) -> list[Segment]:
         edges = [leaf.start, *sorted(leaf.cuts), len(leaf.nodes)]
         for low, high in pairwise(edges):
             found.append(Segment(begin, high - low, before))
+            trails.append(leaf.nodes[:high])
             before = ending[high] = len(found) - 1
             begin += high - low
-    return found
+    return found, trails
 
 
 def _buckets(stretches: list[tuple[int, Index]], nodes: int, given: int, grain: int) -> tuple[list[Bucket], Index]:

@@ -8,7 +8,7 @@ attention on its own queries and keys: flash attention's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
@@ -26,13 +26,15 @@ FIXED_ORDER = True
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, levels: Levels, scale: float) -> tuple[Tensor, Tensor]:
-    """Output [N, heads, size] of queries over their paths, and its log-sum [heads, N]."""
+    """Output [N, heads, size] of queries over their paths, and its log-sum [heads, N]; given keys and values first."""
     kernels = ops.kernels_for(q, "forward_kernels")
     if kernels is not None:
         longest = levels.own.longest[0], levels.longest_path
         path = levels.paths, levels.path_edges
         found: tuple[Tensor, Tensor] = kernels.attend(q, k, v, levels.own.query_edges, *path, longest, scale)
         return found
+    if levels.given:
+        return _plain(q, k, v, _trails(levels), True, scale, q.dtype)
     # Parts that are joined are rounded once, afterwards.
     wide = torch.promote_types(q.dtype, torch.float32) if levels.above else q.dtype
     out, total = _part(q, k, v, levels.own, scale, wide)
@@ -94,7 +96,7 @@ def _flash(q: Tensor) -> bool:
 def _part(q: Tensor, k: Tensor, v: Tensor, level: Level, scale: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     edges = level.query_edges, level.key_edges
     if not _flash(q):
-        return _plain(q, k, v, level, scale, dtype)
+        return _plain(q, k, v, _runs(level), level.causal, scale, dtype)
     out, total, *_ = torch.ops.aten._flash_attention_forward(
         q, k, v, *edges, *level.longest, 0.0, level.causal, False, scale=scale
     )
@@ -142,22 +144,36 @@ def _runs(level: Level) -> list[tuple[slice, slice]]:
     return [(slice(*x), slice(*y)) for x, y in zip(a, b, strict=True)]
 
 
+def _trails(levels: Levels) -> list[tuple[slice, Tensor]]:
+    """Runs of queries and all nodes that they look at, of which they are the last."""
+    edges, paths = levels.path_edges.tolist(), levels.paths.long()
+    return [(a, paths[slice(*b)]) for (a, _), b in zip(_runs(levels.own), pairwise(edges), strict=True)]
+
+
 def _scores(q: Tensor, k: Tensor, causal: bool, scale: float) -> Tensor:
-    """[heads, Q, K] in float32 or better."""
+    """[heads, Q, K] in float32 or better; if `causal`, queries are those of the last keys."""
     wide = torch.promote_types(q.dtype, torch.float32)
     repeated = k.repeat_interleave(q.shape[1] // k.shape[1], 1).to(wide)
     scores = torch.einsum("qhd,khd->hqk", q.to(wide), repeated) * scale
     if causal:
-        hidden = torch.ones(scores.shape[1:], dtype=torch.bool, device=q.device).triu(1)
+        hidden = torch.ones(scores.shape[1:], dtype=torch.bool, device=q.device).triu(1 + len(k) - len(q))
         scores = scores.masked_fill(hidden, float("-inf"))
     return scores
 
 
-def _plain(q: Tensor, k: Tensor, v: Tensor, level: Level, scale: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def _plain(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    runs: Sequence[tuple[slice, slice | Tensor]],
+    causal: bool,
+    scale: float,
+    dtype: torch.dtype,
+) -> tuple[Tensor, Tensor]:
     out = torch.empty_like(q, dtype=dtype, memory_format=torch.contiguous_format)
     total = q.new_empty(q.shape[1], q.shape[0], dtype=torch.promote_types(q.dtype, torch.float32))
-    for a, b in _runs(level):
-        scores = _scores(q[a], k[b], level.causal, scale)
+    for a, b in runs:
+        scores = _scores(q[a], k[b], causal, scale)
         total[:, a] = scores.logsumexp(-1)
         values = v[b].repeat_interleave(q.shape[1] // v.shape[1], 1).to(scores.dtype)
         out[a] = torch.einsum("hqk,khd->qhd", scores.softmax(-1), values).to(dtype)

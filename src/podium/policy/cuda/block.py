@@ -48,13 +48,13 @@ class Shape:
 Kept = tuple[Tensor, ...]  # scale of the first norm; projections, turned (and before their norm); attention; …
 
 
-def _attended(x: Tensor, w: WorkingLayer, s: Shape) -> tuple[Tensor, Kept]:
-    """x₁, and what the backward pass needs."""
+def _projected(x: Tensor, w: WorkingLayer, s: Shape) -> Kept:
+    """Queries, keys and values, turned; the scale of the norm before; what heads' norms were given, their scales."""
     y, scale = ops.normed(x, w.norm_in, s.eps, s.dtype)
     raw = ops.linear(y, w.qkv, w.qkv_bias).view(len(x), -1, s.size)
-    qkv, head_scales = raw, x.new_empty(0)
+    qkv, before, head_scales = raw, raw.new_empty(0), x.new_empty(0)
     if w.q_norm is not None and w.k_norm is not None:
-        qkv = raw.clone()
+        qkv, before = raw.clone(), raw
         parts = []
         for places, weight in _heads(s, w.q_norm, w.k_norm):
             flat, part = ops.normed(raw[:, places].reshape(-1, s.size), weight, s.eps, s.dtype)
@@ -62,9 +62,15 @@ def _attended(x: Tensor, w: WorkingLayer, s: Shape) -> tuple[Tensor, Kept]:
             parts.append(part.view(len(x), -1))
         head_scales = torch.cat(parts, 1)
     ops.turn(qkv, s.cos, s.sin, s.position, s.turned)
+    return qkv, scale, before, head_scales
+
+
+def _attended(x: Tensor, w: WorkingLayer, s: Shape) -> tuple[Tensor, Kept]:
+    """x₁, and what the backward pass needs."""
+    qkv, scale, raw, head_scales = _projected(x, w, s)
     out, total = attend(*_split(qkv, s), s.levels, s.size**-0.5)
     x = ops.add_linear(x, out.flatten(1), w.out, w.out_bias)
-    return x, (scale, qkv, out, total, raw if w.q_norm is not None else raw.new_empty(0), head_scales)
+    return x, (scale, qkv, out, total, raw, head_scales)
 
 
 def _heads(s: Shape, q_norm: Tensor, k_norm: Tensor) -> list[tuple[slice, Tensor]]:
@@ -158,11 +164,16 @@ def block(x: Tensor, w: WorkingLayer, s: Shape) -> Tensor:
     return result
 
 
-def block_kept(x: Tensor, w: WorkingLayer, s: Shape) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """The residual stream after a block without a graph, and its keys and values."""
-    middle, kept = _attended(x, w, s)
-    _, keys, values = _split(kept[1], s)
-    return _fed(middle, w, s)[0], (keys, values)
+def block_kept(
+    x: Tensor, w: WorkingLayer, s: Shape, given: tuple[Tensor, Tensor] | None = None
+) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """The residual stream after a block without a graph, and its keys and values, which begin with those given."""
+    q, k, v = _split(_projected(x, w, s)[0], s)
+    if given is not None:
+        k, v = torch.cat([given[0], k]), torch.cat([given[1], v])
+    out, _ = attend(q, k, v, s.levels, s.size**-0.5)
+    x = ops.add_linear(x, out.flatten(1), w.out, w.out_bias)
+    return _fed(x, w, s)[0], (k, v)
 
 
 class _Embedded(torch.autograd.Function):
