@@ -22,15 +22,15 @@ from podium.policy.device import put
 from podium.policy.levels import Levels, Segment
 from podium.policy.native.ops import Spans
 
-__all__ = ["Bucket", "Packed", "common_prefix", "pack", "portions"]
+__all__ = ["LEAST", "Bucket", "Packed", "common_prefix", "pack", "portions"]
 
 Ids = tuple[int, ...]
 Index = NDArray[np.int64]
 
 # Attention pads the stretches of a bucket to one length; one that is much shorter than the longest starts a new bucket.
 SHORTEST = 0.6
-# With fewer nodes than this matrix products sum in another order, and the last bits of a token's numbers would depend
-# on what else is in the batch.
+# With fewer nodes, or rows of a step, than this matrix products sum in another order, and the last bits of a token's
+# numbers would depend on what else is in the batch.
 LEAST = 16
 PORTION = 16384  # tokens of texts that go through the model at once
 

@@ -22,12 +22,9 @@ from podium.policy.step import ROUND
 from podium.sampler.engine import NoRoom, Prompt, Stats, memory_for
 from podium.sampler.prefixes import Held, Prefixes
 
-__all__ = ["LEAST", "Decoding"]
+__all__ = ["Decoding"]
 
 Ids = tuple[int, ...]
-# A step has at least this many rows: with fewer, matrix products sum in another order, and the last bits would depend
-# on what else is being sampled.
-LEAST = 16
 
 
 class Decoding(ABC):

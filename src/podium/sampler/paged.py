@@ -12,9 +12,10 @@ from podium.core.errors import PodiumError
 from podium.policy.cuda.decode import PAGE, PagedCache, PagedRead, PagedStep, unusable
 from podium.policy.cuda.pages import Begun, sent
 from podium.policy.decoder import Decoder
+from podium.policy.pack import LEAST
 from podium.policy.policy import Policy
 from podium.sampler.board import Board, StepBoard
-from podium.sampler.decoding import LEAST, Decoding
+from podium.sampler.decoding import Decoding
 from podium.sampler.engine import Engine, Prompt, Stats, Stepped
 from podium.sampler.paged_board import PagedBoard
 from podium.sampler.plain import by_own_pass

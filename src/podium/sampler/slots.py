@@ -10,8 +10,9 @@ from torch import Tensor
 
 from podium.policy.decoder import Decoder
 from podium.policy.native.step import NativeCache, NativeRead, NativeStep
+from podium.policy.pack import LEAST
 from podium.policy.step import Step
-from podium.sampler.decoding import LEAST, Decoding
+from podium.sampler.decoding import Decoding
 from podium.sampler.engine import Prompt, Stats
 from podium.sampler.lines import Lines
 from podium.sampler.prefixes import Held

@@ -33,7 +33,7 @@ class _Part:
     mask: Tensor | None = None  # [part's row, token] which of its tokens are real
 
     def only(self, index: Tensor) -> _Part:
-        """Some of its rows; what it has read of them is theirs."""
+        """Some of its rows, with what it has read of them: the cache is theirs from now on."""
         if self.cache is not None:
             self.cache.batch_select_indices(index)
         prompts = [self.prompts[i] for i in index.tolist()]

@@ -48,6 +48,7 @@ def attend_back(
     g: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, total: Tensor, levels: Levels, scale: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The derivatives by queries, keys and values."""
+    assert not levels.given  # its parts do not know of those
     gq, gk, gv = _part_back(g, q, k, v, out, total, levels.own, scale)
     for level in levels.above:
         queries, keys = _places(level.queries), _places(level.keys)
