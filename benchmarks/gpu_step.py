@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -124,7 +125,7 @@ METHODS = (
 
 def methods_side(path: str, steps: int, small: bool) -> dict[str, Any]:
     """Whole steps of methods, each by turns with one of GRPO without its penalty, since a machine is faster at one time
-    than at another: the least time of each, tokens scored and sampled."""
+    than at another: the least time of each, tokens scored and sampled; where the time goes, as it goes on."""
     from methods import count_scored, sized
 
     from podium import methods, policy
@@ -143,20 +144,22 @@ def methods_side(path: str, steps: int, small: bool) -> dict[str, Any]:
         method = methods.get(name, **({"kl": 0.0} if name == "grpo" else {})).each(sized)
         return Run.make(configure(method, world=f"{__file__}:Digits", **settings))
 
-    def cost(run: Run) -> tuple[float, int, float]:
+    def cost(run: Run) -> tuple[float, int, float, dict[str, float]]:
         scored.clear()
         _synchronise()
         begun = time.perf_counter()
         _, line = iterate(run)
         _synchronise()
-        return time.perf_counter() - begun, sum(scored), line["tokens"]
+        return time.perf_counter() - begun, sum(scored), line["tokens"], line["seconds"]
 
     grpo, beside = made("grpo"), dict[str, list[float]]()
     for name in METHODS:
         run = made(name)
         pairs = [(cost(run), cost(grpo)) for _ in range(WARM + steps)][WARM:]
-        own, other = min(pair[0] for pair in pairs), min(pair[1] for pair in pairs)
-        beside[name] = [round(x / y, 2) for x, y in zip(own, other, strict=True)]
+        own, other = (min((pair[side] for pair in pairs), key=itemgetter(0)) for side in (0, 1))
+        beside[name] = [round(x / y, 2) for x, y in zip(own[:3], other[:3], strict=True)]
+        spent = {stage: f"{own[3][stage]:.3f} / {other[3].get(stage, 0):.3f}" for stage in own[3]}
+        print(f"{name} {beside[name]} {spent}", file=sys.stderr, flush=True)
         base.append(other[0])
         run.close()
         del run
@@ -237,11 +240,9 @@ def side(name: str, path: str, arguments: argparse.Namespace) -> dict[str, Any] 
     command += ["--small"] if arguments.small else []
     command += ["--profile"] if arguments.profile else []
     command += ["--paths", arguments.paths] if arguments.paths else []
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=170)
-    if arguments.profile and name == "podium":
-        print(done.stderr[-7000:], flush=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, timeout=400)
     if done.returncode != 0:
-        print(f"The {name} side failed:\n{done.stderr[-1500:]}", flush=True)
+        print(f"The {name} side failed.", flush=True)
         return None
     found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return found

@@ -84,21 +84,26 @@ def test_projection_turns_heads_and_fills_pages(dtype: torch.dtype, width: int, 
 
 
 @pytest.mark.parametrize("rows", [1, 20, 37])
-def test_the_list_has_every_chunk_once_long_ones_first(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("at_once", [1, 10, 600])
+def test_the_list_has_every_chunk_once_and_the_shortest_last(
+    rows: int, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chunks, kv = 4, 2
     monkeypatch.setattr(kernels, "CHUNK", 128)
-    chunks = 4
+    monkeypatch.setattr(kernels, "AT_ONCE", at_once)
     position = torch.randint(0, chunks * 128, (rows,), generator=torch.Generator().manual_seed(rows)).to(DEVICE)
     position[::5] = 255  # rows of the same length, and nothing but whole chunks
-    parts = kernels.parts(rows, 4, 2, 32, chunks, torch.device(DEVICE))
-    parts[-1].fill_(9)  # as an earlier step has left it
+    parts = kernels.parts(rows, 4, kv, 64, chunks, torch.device(DEVICE))
+    parts[-2].fill_(9)  # as an earlier step has left it
     kernels.divide(rows, position, parts, chunks)
     lengths = [int(p) + 1 for p in position]
     expected = [[row, begin, n] for row, n in enumerate(lengths) for begin in range(0, n, 128)]
-    listed = parts[-1].t().tolist()
-    assert sorted(listed[: len(expected)]) == expected
-    keys = [min(128, n - begin) for _, begin, n in listed[: len(expected)]]
-    assert keys == sorted(keys, reverse=True)
-    assert all(n == 0 for _, _, n in listed[len(expected) :])
+    listed = parts[-2].t().tolist()
+    assert sorted(item for item in listed if item[2]) == expected
+    keys = [max(0, min(128, n - begin)) for _, begin, n in listed]
+    processors = torch.cuda.get_device_properties(0).multi_processor_count if DEVICE == "cuda" else 1
+    first = min(rows * chunks, processors * at_once // kv)
+    assert keys[first:] == sorted(keys, reverse=True)[first:]
 
 
 @DTYPES
@@ -113,7 +118,7 @@ def test_attention_over_pages(
     position = torch.randint(0, chunks * 128, (ROOM,)).to(DEVICE)
     position[:4] = torch.tensor([0, 127, chunks * 128 - 1, 64])
     out = make(ROOM, heads * size, dtype=dtype)
-    parts = kernels.parts(ROOM, heads, kv, size, chunks, torch.device(DEVICE))
+    parts = kernels.parts(ROWS, heads, kv, size, chunks, torch.device(DEVICE))
     plain_parts, expected = plain.parts(ROOM, heads, kv, size, chunks, torch.device(DEVICE)), out.clone()
     plain.divide(ROWS, position, plain_parts, chunks)
     plain.attend(ROWS, q, pool, pages, expected, plain_parts, chunks)
@@ -130,7 +135,7 @@ def test_chunks_do_not_change_the_numbers_of_a_short_row() -> None:
     position = torch.arange(ROOM, device=DEVICE) * 4
     outs = []
     for chunks in (1, 4):
-        parts = kernels.parts(ROOM, 4, 2, size, chunks, torch.device(DEVICE))
+        parts = kernels.parts(ROWS, 4, 2, size, chunks, torch.device(DEVICE))
         outs.append(make(ROOM, 4 * size))
         kernels.divide(ROWS, position, parts, chunks)
         kernels.attend(ROWS, q, pool, pages, outs[-1], parts, chunks)

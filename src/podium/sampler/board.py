@@ -54,6 +54,7 @@ class Board(ABC):
     """State of rows [what, row] and what completions write [slot, token]. Rows without a completion write to slot 0."""
 
     ahead = 1  # tokens of each row that are drawn before the host looks at them
+    far = 1  # the same, while the host is in no hurry
     few: float = math.inf  # random numbers that the host makes when rows join; more are made on the device
     seated = 1  # in what state rows are that have just been taken
 

@@ -61,6 +61,8 @@ class Ticket:
             marks.append("filter")
         if s.warmth is not None:
             marks.append("warmth")
+        if s.stop:
+            marks.append("stop")
         return marks
 
     @property

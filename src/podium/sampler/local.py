@@ -11,6 +11,7 @@ that wait there begin when others end, before the host knows of it.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -64,6 +65,7 @@ class LocalSampler:
         self.engine, self.board = choose(policy, self.stats, self._stops, slots, memory, paged)
         self._queue, self._rows = Queue(), Rows()
         self._bursts: deque[Burst] = deque()
+        self._pace = math.inf  # rows that end in a step, by the burst that was last looked at
         self._ready: dict[int, list[Completion]] = {}  # by ticket
         self._tickets = 0  # so far
         self._version = policy.version - 1
@@ -203,7 +205,7 @@ class LocalSampler:
         if ahead == 1:
             while self._bursts:
                 self._look(self._bursts.popleft())
-        count = min(ahead, rows.left)
+        count = min(self._burst(), rows.left)
         if count > 0:
             rows.clock += count
             self.stats.steps += count
@@ -213,11 +215,24 @@ class LocalSampler:
         if self._bursts and (ahead == 1 or count <= 0 or len(self._bursts) > 1):
             self._look(self._bursts.popleft())
 
+    def _burst(self) -> int:
+        """How many tokens to draw before the host looks.
+
+        More while it is in no hurry: where a row ends its lane goes on with one that waits, if enough of them wait for
+        two bursts. Whoever joins is let in between bursts, which takes its time.
+        """
+        rows, least, most = self._rows, self.board.ahead, self.board.far
+        if not self._bursts or rows.marks["stop"]:  # only the host sees where a text ends
+            return least
+        enough = (rows.running - self.slots) / (2 * self._pace)
+        return max(least, int(min(enough, most, 2 * self._bursts[-1].count, rows.soonest - rows.clock)))
+
     # -- ends ------------------------------------------------------------------------------------------------------
 
     def _look(self, burst: Burst) -> None:
         """End those completions that came to an end in a burst."""
         found = self._rows.ending(burst)
+        self._pace = (len(found) + 1) / burst.count  # none in a few steps does not mean never
         if not found:
             return
         jobs, counts = zip(*found, strict=True)

@@ -54,7 +54,7 @@ class PagedBoard(Board):
 
     engine: Paged
     few = 1 << 15  # the host takes 150 us for them; to make them, some 20 launches, the GPU stands idle for 100 us
-    ahead = 8
+    ahead, far = 8, 32
     seated = WAITS
 
     def __init__(self, policy: Policy, engine: Paged, stops: Stops, slots: int) -> None:

@@ -42,6 +42,12 @@ class Rows:
         return int(self._numbers[END].max(initial=0)) - self.clock
 
     @property
+    def soonest(self) -> int:
+        """The clock before which none comes to its limit."""
+        _, reach, prompt, limit, _ = self._numbers
+        return int((limit + prompt - 1 - reach).min(initial=UNKNOWN))
+
+    @property
     def reach(self) -> int:
         """The longest row has at most this many tokens more than the clock."""
         return int(self._numbers[REACH].max(initial=NOBODY[REACH][0]))

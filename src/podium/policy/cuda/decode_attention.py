@@ -5,8 +5,9 @@ that the prompt's keys and values are stored once and come from the L2 cache for
 
 A long row is cut into chunks of a fixed number of keys, which different programs work on; the last of them to end adds
 up the parts, always in the same order. Where the cuts lie depends on the row alone, so that its numbers do not depend
-on the batch. Rows differ in length, so at the start of a step all chunks are written down, long ones first: programs
-for keys that are not there come last, and go at once.
+on the batch. Rows differ in length, so at the start of a step all chunks are written down. As many as are worked on at
+once stand in any order but that of their length, since a multiprocessor takes several that stand together; then come
+the shortest, and last the programs for keys that are not there, which go at once.
 """
 
 # Triton reads the annotations of a kernel's parameters: no postponed evaluation here.
@@ -23,13 +24,14 @@ __all__ = ["attend", "divide"]
 def divide(
     position,  # [rows] int64: of the new token
     listed,  # [3, rows · chunks] int32: row, first key, keys of the row; these are 0 where there is no chunk
+    order,  # [rows · chunks] int32: where the n-th longest chunk stands
     rows,
     chunks,
     ROWS: tl.constexpr,  # at least `rows`
     OWN: tl.constexpr,
     CHUNK: tl.constexpr,
 ):
-    """Find the places of the chunks of OWN rows in the list: all whole ones, then what is left of each row, by length.
+    """Find the places of the chunks of OWN rows: whole ones are the longest, then what is left of each row, by length.
 
     It is not put in place early, nor is the kernel after it, so that all others find the list as it is written here.
     """
@@ -42,14 +44,15 @@ def divide(
     first, tail = tl.sum(tl.where(earlier, whole[None, :], 0), 1), wholes + tl.sum(longer.to(tl.int32), 1)
     count, room = wholes + tl.sum((rest > 0).to(tl.int32), 0), rows * chunks
     for chunk in range(0, chunks):
-        place = tl.where(chunk == its_whole, tail, first + chunk)
         there = chunk * CHUNK < its_length
+        place = tl.load(order + tl.where(chunk == its_whole, tail, first + chunk), mask=there, other=0)
         tl.store(listed + place, own, mask=there)
         tl.store(listed + room + place, chunk * CHUNK, mask=there)
         tl.store(listed + 2 * room + place, its_length, mask=there)
-        # Every row clears as many places of the list as it may fill, where they lie after all chunks.
-        place = own * chunks + chunk
-        tl.store(listed + 2 * room + place, 0, mask=(place >= count) & (own < rows))
+        # Every row clears as many places of the list as it may fill, of those that no chunk has.
+        number = own * chunks + chunk
+        empty = (number >= count) & (own < rows)
+        tl.store(listed + 2 * room + tl.load(order + number, mask=empty, other=0), 0, mask=empty)
 
 
 @triton.jit(do_not_specialize=["most", "count", "chunks"])

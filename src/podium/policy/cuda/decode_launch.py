@@ -30,6 +30,7 @@ ROWS = 256
 VOCABULARY_TILE = 128
 LANES = 16  # the least number of rows that the matrix units take
 OWN = 4  # rows whose chunks a program finds the places of
+AT_ONCE = 6  # programs of attention on a multiprocessor, with heads of 64 numbers
 CANDIDATES = 8192  # tokens among which a program looks for the last that a filter leaves
 SAMPLED = 4096  # tokens by which it finds these, if more come into question
 
@@ -75,10 +76,11 @@ def _fetched(shape: Shape, length: int, weight: Tensor) -> int:
 
 
 @cache
-def _device(index: int) -> tuple[bool, int]:
-    """Whether kernels can overlap on this GPU, and the bytes of a program's fast memory."""
+def _device(index: int) -> tuple[bool, int, int]:
+    """Whether kernels can overlap on this GPU, the bytes of a program's fast memory, and its multiprocessors."""
     properties: Any = torch.cuda.get_device_properties(index)
-    return properties.major >= 9, getattr(properties, "shared_memory_per_block_optin", 48 << 10)
+    memory = getattr(properties, "shared_memory_per_block_optin", 48 << 10)
+    return properties.major >= 9, memory, properties.multi_processor_count
 
 
 def fast_memory(x: Tensor) -> int:
@@ -176,7 +178,7 @@ def project(
 def divide(rows: int, position: Tensor, parts: tuple[Tensor, ...], chunks: int) -> None:
     """List the chunks of keys of rows whose new tokens stand at these positions, for `attend`."""
     shape = {"ROWS": _power(rows), "OWN": OWN, "CHUNK": CHUNK}
-    decode_attention.divide[(triton.cdiv(rows, OWN),)](position, parts[-1], rows, chunks, **shape)
+    decode_attention.divide[(triton.cdiv(rows, OWN),)](position, *parts[-2:], rows, chunks, **shape)
 
 
 def attend(
@@ -190,7 +192,7 @@ def attend(
     room = fast_memory(q) - 2 * LANES * (head + 4 * BLOCK)  # beside the queries and their weights
     options["num_stages"] = max(1, min(options["num_stages"], 1 + room // (2 * BLOCK * head)))
     decode_attention.attend[(rows * chunks * kv,)](
-        *(q, pool, pages, out, *parts, size**-0.5 / math.log(2.0)),
+        *(q, pool, pages, out, *parts[:-1], size**-0.5 / math.log(2.0)),
         *(pages.shape[1], count, kv, group, chunks),
         LANES=max(LANES, _power(group)),
         SIZE=size,
@@ -203,14 +205,20 @@ def attend(
 
 
 def parts(rows: int, heads: int, kv: int, size: int, chunks: int, device: torch.device) -> tuple[Tensor, ...]:
-    """What `attend` needs to put chunks together, and last the list of them."""
-    lanes = max(LANES, _power(heads // kv))
+    """What `attend` needs to put chunks together; last the list of chunks and the order in which they stand there."""
+    lanes, room = max(LANES, _power(heads // kv)), rows * chunks
+    processors = _device(device.index)[2] if device.type == "cuda" else 1
+    order = torch.arange(room, dtype=torch.int32)
+    if chunks > 1:
+        at_once = min(room, processors * max(1, AT_ONCE * 64 // size) // kv)
+        order[:at_once] = order[torch.randperm(at_once, generator=torch.Generator().manual_seed(0))]
     return (
         torch.empty((rows, chunks, heads, size), device=device),
         torch.empty((rows, kv, chunks, lanes), device=device),
         torch.empty((rows, kv, chunks, lanes), device=device),
         torch.zeros((rows, kv), dtype=torch.int32, device=device),
-        torch.zeros((3, rows * chunks), dtype=torch.int32, device=device),
+        torch.zeros((3, room), dtype=torch.int32, device=device),
+        order.to(device),
     )
 
 
