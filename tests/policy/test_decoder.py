@@ -104,14 +104,16 @@ def test_encoding_after_known_keys_equals_encoding_all(family: str) -> None:
     torch.testing.assert_close(rest[: packed.count], whole[25 : len(long)], atol=1e-5, rtol=1e-5)
 
 
-def test_a_tokens_numbers_do_not_depend_on_what_else_is_packed() -> None:
-    decoder, sequences = Decoder(tiny.model()), texts()
+# In float32 products may sum in another order for another number of rows: then equal means up to rounding.
+@pytest.mark.parametrize(("dtype", "gap"), [(torch.float32, 1e-5), (torch.float64, 1e-9)])
+def test_a_tokens_numbers_do_not_depend_on_what_else_is_packed(dtype: torch.dtype, gap: float) -> None:
+    decoder, sequences = Decoder(tiny.model().to(dtype)), texts()
     with torch.no_grad():
         packed = pack(sequences, grain=16)
         together, _ = decoder.encode(packed)
         for sequence, nodes in zip(sequences, packed.nodes, strict=True):
             alone, _ = decoder.encode(pack([sequence], grain=16))
-            torch.testing.assert_close(together[nodes], alone[: len(sequence)], atol=1e-6, rtol=1e-6)
+            torch.testing.assert_close(together[nodes], alone[: len(sequence)], atol=gap, rtol=gap)
 
 
 def test_parameters_keep_their_place_when_optimised_and_are_found_again_when_moved() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -32,7 +33,11 @@ def asked(count: int, **settings: Any) -> list[Any]:
     return [replace(r, n=1, sampling=Sampling(max_tokens=150, **settings)) for r in requests(count)]
 
 
-def test_bursts_grow_while_others_wait_and_are_short_again_at_the_end(bursts: list[tuple[int, bool]]) -> None:
+def test_bursts_grow_while_others_wait_and_are_short_again_at_the_end(
+    bursts: list[tuple[int, bool]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The last bits of prompts that are encoded may depend on which of them come together.
+    monkeypatch.setattr("podium.sampler.paged.READ", 10**6)
     model = policy()
     model.chat.end_ids = (1, 5)
     work = asked(200)
@@ -41,8 +46,7 @@ def test_bursts_grow_while_others_wait_and_are_short_again_at_the_end(bursts: li
     assert texts(paged(model, slots=64).generate(work)) == texts(expected)
     assert max(count for count, waiting in bursts if waiting) == PagedBoard.far
     assert {count for count, waiting in bursts if not waiting} <= {PagedBoard.ahead}
-    paired = zip(bursts, bursts[1:], strict=False)
-    assert all(after <= max(2 * before, PagedBoard.ahead) for (before, _), (after, _) in paired)
+    assert all(after <= max(2 * before, PagedBoard.ahead) for (before, _), (after, _) in pairwise(bursts))
 
 
 def test_bursts_are_short_where_rows_end_too_fast_for_those_that_wait(bursts: list[tuple[int, bool]]) -> None:

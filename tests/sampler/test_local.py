@@ -48,6 +48,14 @@ def rescored(policy: Policy, request: Generate, completion: Completion, **settin
     return policy.score([(*request.context, *request.prefix)], [completion.ids], **settings)[0]
 
 
+def agree(answers: list[list[Completion]], others: list[list[Completion]]) -> None:
+    """The same tokens and ends. On some CPUs the last bits of their numbers depend on what else was in a step."""
+    assert [[(c.ids, c.stop) for c in a] for a in answers] == [[(c.ids, c.stop) for c in a] for a in others]
+    for one, other in zip((c for a in answers for c in a), (c for a in others for c in a), strict=True):
+        assert one.logp == pytest.approx(other.logp, abs=1e-5)
+        assert one.captured["entropy"] == pytest.approx(other.captured["entropy"], abs=1e-4)
+
+
 # -- what is drawn -------------------------------------------------------------------------------------------------
 
 
@@ -170,7 +178,7 @@ def test_settings_of_one_request_do_not_touch_another() -> None:
     ]
     alone = LocalSampler(policy).generate(plain)
     mixed = LocalSampler(policy, slots=16).generate([*odd, *plain])[3:]
-    assert mixed == alone
+    agree(mixed, alone)
 
 
 def test_a_functional_of_ones_own_can_be_captured() -> None:
@@ -360,9 +368,9 @@ def test_little_memory_means_fewer_rows_not_other_tokens() -> None:
     asked = requests(12)
     row = 64 * LocalSampler(policy).engine.token_bytes  # type: ignore[attr-defined]
     small, large = LocalSampler(policy, memory=20 * row), LocalSampler(policy)
-    assert small.generate(asked) == large.generate(asked)
+    agree(small.generate(asked), large.generate(asked))
     assert small.engine.cache.rows == 24 < large.engine.cache.rows  # type: ignore[attr-defined]
-    assert LocalSampler(policy, memory=1).generate(asked[:3]) == large.generate(asked[:3])
+    agree(LocalSampler(policy, memory=1).generate(asked[:3]), large.generate(asked[:3]))
 
 
 def test_many_long_contexts_are_encoded_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -370,7 +378,7 @@ def test_many_long_contexts_are_encoded_in_portions(monkeypatch: pytest.MonkeyPa
     asked = requests(12)
     expected = LocalSampler(policy).generate(asked)
     monkeypatch.setattr("podium.policy.pack.PORTION", 25)
-    assert LocalSampler(policy).generate(asked) == expected
+    agree(LocalSampler(policy).generate(asked), expected)
 
 
 # -- new weights ---------------------------------------------------------------------------------------------------

@@ -101,6 +101,9 @@ def test_rows_that_wait_begin_when_others_end_before_the_host_knows(
     model = policy()
     model.chat.end_ids = (1, 5, 6, 7)
     asked = [replace(r, n=1, sampling=Sampling(max_tokens=200)) for r in requests(6 * slots)]
+    # The last bits of prompts that are encoded may depend on which of them come together.
+    monkeypatch.setattr("podium.sampler.paged.READ", 10**6)
+    expected = paged(model, slots=len(asked)).generate(asked)  # nobody waits
     sampler, going = paged(model, slots=slots), list[int]()
     keep = PagedBoard._launch
 
@@ -111,7 +114,7 @@ def test_rows_that_wait_begin_when_others_end_before_the_host_knows(
     monkeypatch.setattr(PagedBoard, "_launch", watched)
     monkeypatch.setenv("PODIUM_GRAPHS", "0")
     found = sampler.generate(asked)
-    assert texts(found) == texts(LocalSampler(model, paged=False).generate(asked))
+    assert texts(found) == texts(expected)
     assert max(going) == slots
     # But for the beginning and the end, and where all that waited have ended before the host could send more.
     middle = going[PagedBoard.ahead : sum(len(c.ids) for a in found for c in a) // slots // 2]

@@ -14,11 +14,15 @@ from podium.testing.synthetic import VOCABULARY
 
 __all__ = ["Bigram"]
 
+PLACES = 32  # that are told apart: all later ones count as the last
+
 
 class Bigram(nn.Module):
     """The distribution of a token given the one before it and its place, in float64.
 
-    `logp` and `entropy` are those of the distribution; any other signal is a fixed direction of the hidden state.
+    `logp` and `entropy` are those of the distribution; any other signal is a fixed direction of the hidden state. All
+    states are computed in one table, whatever the batch: the last bits of a product depend on its number of rows, and
+    tokens in the same state must have the same signals in every part of an update.
     """
 
     def __init__(self, width: int = 6, seed: int = 0) -> None:
@@ -31,25 +35,25 @@ class Bigram(nn.Module):
         self.embedding, self.place, self.head = weights(VOCABULARY, width), weights(width), weights(width, VOCABULARY)
 
     def forward(self, batch: Batch, signals: Sequence[Signal]) -> Mapping[Signal, Tensor]:
-        ids = batch["token.id"]
-        before = batch.shift(ids, "token", "rollout", by=1, fill=0)
-        place = torch.log1p(batch.position("token").double())
-        hidden = torch.tanh(self.embedding[before] + place[:, None] * self.place)
+        before = batch.shift(batch["token.id"], "token", "rollout", by=1, fill=0)
+        state = before * PLACES + batch.position("token").clamp(max=PLACES - 1)
+        place = torch.arange(PLACES, dtype=torch.float64).log1p()[:, None] * self.place
+        hidden = torch.tanh(self.embedding[:, None] + place).flatten(0, 1)  # [state, width]
         logp = (hidden @ self.head).log_softmax(-1)
-        return {signal: self._signal(signal, batch, hidden, logp, ids) for signal in signals}
+        return {signal: self._signal(signal, batch, hidden, logp, state) for signal in signals}
 
-    def _signal(self, signal: Signal, batch: Batch, hidden: Tensor, logp: Tensor, ids: Tensor) -> Tensor:
+    def _signal(self, signal: Signal, batch: Batch, hidden: Tensor, logp: Tensor, state: Tensor) -> Tensor:
         if signal.name == "logp" and not signal.settings:
-            value = logp.gather(1, ids[:, None])[:, 0]
+            value = logp[state, batch["token.id"]]
         elif signal.name == "entropy" and not signal.settings:
-            value = -(logp.exp() * logp).sum(-1)
+            value = -(logp.exp() * logp).sum(-1)[state]
         elif signal.name == "logp_of":
             tokens = batch[dict(signal.settings)["tokens"]][..., 0].long()
-            value = logp.gather(1, tokens.clamp(max=VOCABULARY - 1))
+            value = logp[state].gather(1, tokens.clamp(max=VOCABULARY - 1))
         else:
             digest = hashlib.blake2b(signal.column.encode(), digest_size=7).digest()
             generator = torch.Generator().manual_seed(int.from_bytes(digest, "little"))
-            value = hidden @ torch.randn(hidden.shape[1], generator=generator, dtype=torch.float64)
+            value = (hidden @ torch.randn(hidden.shape[1], generator=generator, dtype=torch.float64))[state]
         return value if signal.level == "token" else batch.reduce(value, "token", signal.level, "mean")
 
     def gradient(self) -> Tensor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from podium import Batch, methods
@@ -21,10 +20,15 @@ def rover(case: Case) -> dict[str, Any]:
     ids = case.tensor("tokens").long()
     columns: dict[str, Tensor] = {"rollout.reward": case.tensor("rewards")}
     for of, name in (("now", "logits"), ("old", "old_logits")):
-        # The reference takes log-probabilities in float64, and their means over the vocabulary in float32.
-        for functional, dtype in (("logp", torch.float64), ("mean_logp", torch.float32)):
-            rows = Rows(case.tensor(name).to(dtype).flatten(0, 1), ids.flatten(), lambda known: known)
-            columns[f"token.{of}.{functional}"] = FUNCTIONALS[functional](rows).reshape(ids.shape).double()
+        logits = case.tensor(name).double().flatten(0, 1)
+        rows = Rows(logits, ids.flatten(), lambda known: known)
+        logp, mean = (FUNCTIONALS[functional](rows) for functional in ("logp", "mean_logp"))
+        # The reference takes log-probabilities in float64, and their means over the vocabulary in float32, as a mean
+        # of logits less their log-sum: its target shows how both are rounded. Here they are rounded once they are
+        # known in float64, since the last bit of a sum in float32 depends on the CPU.
+        whole = logits.logsumexp(-1)
+        columns[f"token.{of}.logp"] = logp.reshape(ids.shape)
+        columns[f"token.{of}.mean_logp"] = ((mean + whole).float() - whole.float()).double().reshape(ids.shape)
     batch = credited(method, Batch.from_padded(mask(case), case["group"], columns, given=True))
     (term,), outcome = method.objective, differentiate(method.objective, batch)
 

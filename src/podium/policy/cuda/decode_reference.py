@@ -1,4 +1,8 @@
-"""The functions of `decode_launch.py` in plain torch: what the kernels compute, for a CPU and for tests."""
+"""The functions of `decode_launch.py` in plain torch: what the kernels compute, for a CPU and for tests.
+
+The kernels add up in an order that does not depend on what else is in a step. A library's products do not promise that,
+so products here add up in float64 and are rounded afterwards: the order hardly ever shows.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +21,8 @@ SETTINGS = 3  # how many of a row's other numbers are 1 where there is no row
 
 
 def _product(y: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """Accumulated in float32."""
-    z = y.float() @ weight.float().t()
+    """In float32."""
+    z = (y.double() @ weight.double().t()).float()
     return z if bias is None else z + bias.float()
 
 
@@ -79,8 +83,9 @@ def attend(
     key = torch.arange(length, device=q.device)
     inside = key[None] <= position[:rows, None]
     own = pages[:rows, key // page].long().where(inside, 0)
-    k, v = (pool[kind][own, :, (key % page)[None]].transpose(1, 2).float() for kind in (0, 1))  # [rows, kv, keys, size]
-    z = q[:rows].float().view(rows, kv, -1, size) @ k.transpose(2, 3) * size**-0.5
+    # [rows, kv, keys, size]
+    k, v = (pool[kind][own, :, (key % page)[None]].transpose(1, 2).double() for kind in (0, 1))
+    z = q[:rows].double().view(rows, kv, -1, size) @ k.transpose(2, 3) * size**-0.5
     p = z.masked_fill(~inside[:, None, None], float("-inf")).softmax(-1)
     out[:rows] = (p @ v).reshape(rows, -1).to(out.dtype)
 

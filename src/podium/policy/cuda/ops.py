@@ -1,6 +1,8 @@
 """What lies between the matrix products of a training pass: by Triton on a GPU, by plain torch elsewhere.
 
-Numbers are read in the precision of their tensors, computed in float32 (or float64), and rounded once.
+Numbers are read in the precision of their tensors, computed in float32 (or float64), and rounded once. On a GPU a sum
+does not depend on what else is in the batch. On a CPU a library's products do not promise that, and in a low precision
+the last bit of a sum now and then becomes a large step: there they add up in float64, so that the order does not show.
 """
 
 from __future__ import annotations
@@ -80,29 +82,43 @@ def _wide(x: Tensor) -> Tensor:
     return x if x.dtype == torch.float64 else x.float()
 
 
+def _low(x: Tensor) -> bool:
+    return x.dtype not in (torch.float32, torch.float64)
+
+
 def product(a: Tensor, b: Tensor) -> Tensor:
     """a b in float32, whatever the precision of the factors."""
-    if a.dtype in (torch.float32, torch.float64):
+    if not _low(a):
         return a @ b
-    return torch.mm(a, b, out_dtype=torch.float32) if a.is_cuda else a.float() @ b.float()
+    return torch.mm(a, b, out_dtype=torch.float32) if a.is_cuda else (a.double() @ b.double()).float()
 
 
 def add_product(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """x + a b for x in float32, whatever the precision of the factors."""
     if a.dtype == x.dtype:
         return torch.addmm(x, a, b)
-    return torch.addmm(x, a, b, out_dtype=torch.float32) if a.is_cuda else torch.addmm(x, a.float(), b.float())
+    return torch.addmm(x, a, b, out_dtype=torch.float32) if a.is_cuda else x + product(a, b)
 
 
 def linear(y: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """y weightᵀ + bias, in the precision of the factors."""
     kernels = kernels_for(y, "forward_kernels")
+    if kernels is None and _low(y) and not y.is_cuda:
+        return _applied(y, weight, bias).to(y.dtype)
     return F.linear(y, weight, bias) if kernels is None else kernels.linear(y, weight, bias)
+
+
+def _applied(y: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """y weightᵀ + bias in float32."""
+    z = product(y, weight.t())
+    return z if bias is None else z + bias
 
 
 def add_linear(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x + y weightᵀ + bias for x in float32, whatever the precision of the factors."""
     kernels = kernels_for(y, "forward_kernels")
+    if kernels is None and _low(y) and not y.is_cuda:
+        return x + _applied(y, weight, bias)
     if kernels is None:
         return add_product(x if bias is None else x + bias, y, weight.t())
     return kernels.add_linear(x, y, weight, bias)
