@@ -103,25 +103,25 @@ def add_product(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
 def linear(y: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """y weightᵀ + bias, in the precision of the factors."""
     kernels = kernels_for(y, "forward_kernels")
-    if kernels is None and _low(y) and not y.is_cuda:
-        return _applied(y, weight, bias).to(y.dtype)
-    return F.linear(y, weight, bias) if kernels is None else kernels.linear(y, weight, bias)
+    if kernels is not None:
+        return kernels.linear(y, weight, bias)
+    return _applied(y, weight, bias).to(y.dtype) if _low(y) else F.linear(y, weight, bias)
+
+
+def add_linear(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """x + y weightᵀ + bias for x in float32, whatever the precision of the factors."""
+    kernels = kernels_for(y, "forward_kernels")
+    if kernels is not None:
+        return kernels.add_linear(x, y, weight, bias)
+    if _low(y):
+        return x + _applied(y, weight, bias)
+    return torch.addmm(x if bias is None else x + bias, y, weight.t())
 
 
 def _applied(y: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """y weightᵀ + bias in float32."""
     z = product(y, weight.t())
     return z if bias is None else z + bias
-
-
-def add_linear(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """x + y weightᵀ + bias for x in float32, whatever the precision of the factors."""
-    kernels = kernels_for(y, "forward_kernels")
-    if kernels is None and _low(y) and not y.is_cuda:
-        return x + _applied(y, weight, bias)
-    if kernels is None:
-        return add_product(x if bias is None else x + bias, y, weight.t())
-    return kernels.add_linear(x, y, weight, bias)
 
 
 def normed(x: Tensor, weight: Tensor, eps: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
