@@ -20,7 +20,7 @@ from podium.core.signal import Signal
 from podium.objective import QualityLoss
 from podium.policy.divergence import semantic_divergence
 from podium.rollout import CriticalToken, Cutpoints, Fork, Prune, Search, SolvedTexts, TopEntropy, Tree
-from podium.rollout.forest import fork, paths, planted
+from podium.rollout.forest import fork, head, paths, planted
 from podium.rollout.plan import Play, TaskRequest
 from podium.rollout.prune import survival, survivors
 from podium.rollout.search import Node, backed_up
@@ -222,6 +222,27 @@ def test_the_copied_part_of_a_branch_is_not_trained() -> None:
     place = batch.spread(batch["rollout.fork"], "rollout", "token")
     assert torch.equal(batch.trained("token"), batch["token.position"] >= place)
     assert bool((place > 0).any())
+
+
+def test_of_a_prompt_that_is_too_long_the_head_is_kept() -> None:
+    """ "If that is longer than the prompt buffer (1500) the HEAD is kept (first 1500 tokens)"."""
+    (free,), _ = grown(methods.cure(n=4, branches=2, characters=1).rollout)
+    limit = len(free[0].turns[0].context) + 3
+    (group,), _ = grown(methods.cure(n=4, branches=2, characters=1, max_prompt=limit).rollout)
+    forks = [(r.columns["fork"], own.columns["fork"]) for r, own in zip(group[4:], free[4:], strict=True)]
+    assert all(found == min(own, 3) for found, own in forks)
+    assert max(own for _, own in forks) > 3
+    for rollout in group[4:]:
+        parent = group[rollout.columns["parent"]]
+        assert tokens(rollout)[: rollout.columns["fork"]] == tokens(parent)[: rollout.columns["fork"]]
+
+
+def test_the_head_of_several_turns_ends_where_its_context_is_still_short_enough() -> None:
+    turns = [Turn([1] * 4, context=[0] * 10), Turn([1] * 5, context=[0] * 20), Turn([1] * 5, context=[0] * 30)]
+    rollout = Rollout(0, turns)
+    assert [head(rollout, place, 22) for place in (0, 3, 4, 5, 6, 9, 14)] == [0, 3, 4, 5, 6, 6, 6]
+    assert [head(rollout, place, 12) for place in (1, 2, 3, 9)] == [1, 2, 2, 2]
+    assert head(rollout, 9, 5) == 0  # the question alone is longer
 
 
 def test_stage_two_of_cure_is_dapo() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from pathlib import Path
 from typing import Any
@@ -251,6 +252,29 @@ def test_insight_knows_the_tasks_better_than_choosing_by_difficulty_alone() -> N
     assert error(InformationGain(rollouts=4, eta=0.0)) < error(Thompson(draw="mean"))
 
 
+def test_insight_its_baselines_choose_from_the_same_pool_each_by_its_own_score() -> None:
+    """ "MoPPS (|sampled rate - .5| smallest), expected difficulty (|p - .5| smallest), inverse evidence (1/n)"."""
+    known = belief((1, 4), (30, 31), (1, 2))
+    best = {
+        name: methods.get(f"insight@{name}").select.replace(pool=None).choose(known, 1).item()  # type: ignore[union-attr]
+        for name in ("difficulty", "evidence")
+    }
+    assert best == {"difficulty": 1, "evidence": 2}
+    assert methods.get("insight@evidence").select(known).tolist() == [1 / 5, 1 / 61, 1 / 3]  # type: ignore[misc]
+    sure = belief((1, 9), (500, 500), (9, 1))
+    mopps = methods.get("insight@mopps").select.replace(pool=None)  # type: ignore[union-attr]
+    drawn = [mopps.choose({**sure, "group.random": chance(3, s)}, 1).item() for s in range(20)]
+    assert sum(task == 1 for task in drawn) > 15
+    many = belief(*[(2, 2)] * 9, (1, 1))
+    found = [
+        methods.get("insight@evidence").select.replace(pool=2).choose({**many, "group.random": chance(10, s)}, 1).item()  # type: ignore[union-attr]
+        for s in range(40)
+    ]
+    assert 0 < sum(task == 9 for task in found) < 40
+    with pytest.raises(PodiumError, match="insight: score = 'entropy' is not one of information, thompson"):
+        methods.insight(score="entropy")
+
+
 # -- rulereasoner ------------------------------------------------------------------------------------------------------
 
 
@@ -316,6 +340,7 @@ def test_rulereasoner_a_domain_with_too_few_tasks_repeats_them_and_the_metrics_c
     columns = {
         "group.domain.code": torch.tensor([0, 1, 1]),
         "group.domain.deficit": torch.tensor([1.0, 0.0, 0.0]),
+        "group.domain.seen": torch.ones(3, dtype=torch.bool),
         "group.visits": torch.zeros(3),
         "group.random": chance(3),
     }
@@ -343,10 +368,35 @@ def test_rulereasoner_a_domain_that_was_not_seen_lacks_everything_and_is_not_los
     assert memory.recall(state, ["a", "new"])["group.domain.deficit"].tolist() == [0.1, 1.0]
 
 
+@pytest.mark.parametrize(("start", "weights"), [
+    ("uniform", (1.0, 1.0)),
+    ("root", (1.0, 0.5)),
+    ("exponential", (math.e, math.exp(0.5))),
+])  # fmt: skip
+def test_rulereasoner_before_rewards_are_known_the_size_of_a_domain_may_count(
+    start: str, weights: tuple[float, float]
+) -> None:
+    """ "Start weights: uniform (options: proportional to 1/sqrt(size) or to exp(1/sqrt(size)))"."""
+    memory, select = DomainRewards(every=1), ByDomain(start=start, least=0)
+    names = ["a", "b", "b", "b", "b"]
+    columns = {
+        "group.domain.code": torch.tensor([0, 1, 1, 1, 1]),
+        "group.visits": torch.zeros(5),
+        "group.random": chance(5),
+    }
+    whole = select({**columns, **memory.recall(memory.initial(), names)})
+    assert float(whole[0]) == pytest.approx(weights[0] / sum(weights))
+    assert float(whole[1:].sum()) == pytest.approx(weights[1] / sum(weights))
+    known = {**memory.initial(), "deficit": {"a": 0.0, "b": 1.0}}
+    after = {**columns, **memory.recall(known, names)}
+    assert select(after).tolist() == ByDomain(least=0)(after).tolist()
+
+
 def test_rulereasoner_tasks_of_a_domain_come_in_turn_and_then_again() -> None:
     columns = {
         "group.domain.code": torch.tensor([0, 0, 0, 1]),
         "group.domain.deficit": torch.tensor([1.0, 1.0, 1.0, 0.0]),
+        "group.domain.seen": torch.ones(4, dtype=torch.bool),
         "group.visits": torch.tensor([1.0, 0.0, 0.0, 5.0]),
         "group.random": chance(4),
     }

@@ -92,6 +92,7 @@ def cure(
     order: str = "entropy",
     characters: int = 2,
     stage: int = 1,
+    max_prompt: int = 1500,
     max_length: int = 3584,
     buffer: int = 512,
     clip_low: float = 0.2,
@@ -103,7 +104,8 @@ def cure(
 
     `cure@stage-2` is DAPO with as many ordinary rollouts: `Phases(get("cure").until(300), get("cure@stage-2"))`
     trains one after the other. branches = 0 is DAPO with n. A candidate is not the first token and has at least
-    `characters` characters; without any the whole is sampled anew. The release cuts prefixes beyond 1500 tokens.
+    `characters` characters; without any the whole is sampled anew. Of a question and a copied part with more than
+    `max_prompt` tokens together the first are kept.
     """
     if stage not in (1, 2):
         raise PodiumError(f"cure: stage = {stage!r} is not 1 or 2.")
@@ -112,7 +114,8 @@ def cure(
     if stage == 2:
         return plain
     places = CriticalToken(candidates, characters, order)
-    forked = plain.with_(rollout=Fork(n=n, places=places, branches=branches), evaluate=Watch("rollout.fork"))
+    fork = Fork(n=n, places=places, branches=branches, prompt=max_prompt)
+    forked = plain.with_(rollout=fork, evaluate=Watch("rollout.fork"))
     return forked | TrainShared("new")
 
 

@@ -20,6 +20,7 @@ from podium.select import (
     DropMeasuring,
     HardFocus,
     InformationGain,
+    LeastKnown,
     PassRates,
     Ranked,
     Sweeps,
@@ -58,20 +59,41 @@ def vade(n: int = 8, decay: float = 0.5, decay_rest: float = 0.99, uniform: floa
     summary="Tasks are chosen by what their rollouts would say about them, times a weight for difficulty.",
     citation="INSIGHT: Efficient RLVR Training via Weighted Mutual Information Data Selection",
     family="group",
+    presets={
+        "mopps": {"score": "thompson"},
+        "difficulty": {"score": "difficulty"},
+        "evidence": {"score": "evidence"},
+        "random": {"pool": 1},
+    },
 )
 def insight(
-    n: int = 8, pool: int = 16, eta: float = 3.0, mu: float = 0.3, discount: float = 1.0, clip: float = 0.2
+    n: int = 8,
+    pool: int = 16,
+    score: str = "information",
+    eta: float = 3.0,
+    mu: float = 0.3,
+    discount: float = 1.0,
+    clip: float = 0.2,
 ) -> Method:
     """With a Beta(a, b) belief of mean p: p (1 − p) e^{−eta (p − mu)²} · I_n, where I_n is the mutual information
     between n coming outcomes and the rate of success. Of `pool` random candidates for every place of the batch the best
     are sampled, n rollouts each; a and b count successes and failures. Then GRPO, without KL.
 
     The paper prints mu = 3.0 in one place; its ablation means 0.3. discount < 1 draws old counts back to the prior.
-    pool = 1 is GRPO on random tasks.
+    Presets are what it is compared with: success rates drawn from the belief closest to ½ (`mopps`), its means closest
+    to ½ (`difficulty`), the fewest outcomes seen (`evidence`), and no choice (`random`), which is GRPO.
     """
+    scores = {
+        "information": InformationGain(rollouts=n, eta=eta, mu=mu),
+        "thompson": Thompson(),
+        "difficulty": Thompson(draw="mean"),
+        "evidence": LeastKnown(),
+    }
+    if score not in scores:
+        raise PodiumError(f"insight: score = {score!r} is not one of {', '.join(scores)}.")
     return Method(
         "insight",
-        select=InformationGain(rollouts=n, pool=pool, eta=eta, mu=mu),
+        select=scores[score].replace(pool=pool),
         rollout=Sample(n=n),
         advantage=Normalize(),
         objective=(PolicyGradient(clip=Clip(clip, clip)),),
@@ -97,6 +119,7 @@ def rulereasoner(
     size: int = 4,
     every: int = 8,
     least: int = 1,
+    start: str = "uniform",
     forget: bool = False,
     clip: float = 0.2,
 ) -> Method:
@@ -106,11 +129,12 @@ def rulereasoner(
 
     `rulereasoner@paper` tracks a moving average instead of a buffer. The release empties its buffer after every
     iteration, so that a domain above 52 % counts as solved, and lets domains starve: `rulereasoner@release`. The
-    constant that it adds to v cancels. temperature → ∞ draws all domains alike; with a single domain it is GRPO.
+    constant that it adds to v cancels. At the start domains are drawn alike, or by 1/√size (`root`) or e^(1/√size)
+    (`exponential`) of their number of tasks. temperature → ∞ draws all domains alike; with a single domain it is GRPO.
     """
     return Method(
         "rulereasoner",
-        select=ByDomain(temperature=temperature, least=least),
+        select=ByDomain(temperature=temperature, least=least, start=start),
         rollout=Sample(n=n, temperature=0.8),
         advantage=Normalize(),
         objective=(PolicyGradient(clip=Clip(clip, clip)),),

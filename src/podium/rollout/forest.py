@@ -12,7 +12,7 @@ from podium.core.build import Rollout, Turn
 from podium.core.errors import PodiumError
 from podium.rollout.plan import Play, Resume, Written
 
-__all__ = ["PLANTED", "Path", "fork", "length", "paths", "planted"]
+__all__ = ["PLANTED", "Path", "fork", "head", "length", "paths", "planted"]
 
 Path = list[tuple[Hashable, int]]  # the segments of a rollout: a key that is equal in those who share one, and tokens
 # What `planted` writes. `rollout.fork` is the first token of the rollout's own, `rollout.parent` the index of whose
@@ -23,6 +23,17 @@ PLANTED = ("rollout.parent", "rollout.fork", "node.key")
 def length(rollout: Rollout) -> int:
     """Tokens that the model has written, in all turns."""
     return sum(len(turn.ids) for turn in rollout.turns)
+
+
+def head(rollout: Rollout, position: int, most: int) -> int:
+    """The last position up to this one before which there are at most so many tokens, those of the context too."""
+    found, begin = 0, 0
+    for turn in rollout.turns:
+        room = most - len(turn.context)
+        if begin < position and room >= 0:
+            found = min(position, begin + min(room, len(turn.ids)))
+        begin += len(turn.ids)
+    return found
 
 
 def fork(play: Play, rollout: Rollout, position: int, chance: tuple[int, int] = (0, 0)) -> Play | Resume:

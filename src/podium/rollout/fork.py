@@ -12,7 +12,7 @@ from podium.core.errors import PodiumError, one_of, within
 from podium.core.part import Need
 from podium.core.schedule import Number
 from podium.core.signal import Signal
-from podium.rollout.forest import PLANTED, fork, length, paths, planted
+from podium.rollout.forest import PLANTED, fork, head, length, paths, planted
 from podium.rollout.places import Places, TopEntropy
 from podium.rollout.plan import Plan, Play, Read, TaskRequest, Wave
 from podium.rollout.sample import Sample
@@ -51,10 +51,12 @@ class Fork(Forked):
     places: Places = TopEntropy()
     branches: int = 2  # at each place
     purpose: str = "train"  # of the branches: train or baseline
+    prompt: int | None = None  # tokens that may stand before a branch, the question's too: who has more forks earlier
 
     def __post_init__(self) -> None:
         super().__post_init__()
         within(self, "branches", 0)
+        within(self, "prompt", 1, optional=True)
         one_of(self, "purpose", ("train", "baseline"))
 
     @property
@@ -88,6 +90,7 @@ class Fork(Forked):
             numbers = _numbers(base, self.places.column)
             draw = (key(0, (*task.stream, 1, row)) >> 11) * 2.0**-53
             for place in self.places(numbers, words[row], draw) if self.branches else ():  # type: ignore[arg-type]
+                place = place if self.prompt is None else head(base, place, self.prompt)
                 wave.append(fork(dataclasses.replace(branch, first=len(parents)), base, place, chance=(0, row)))
                 parents += [row] * self.branches
                 forks += [place] * self.branches

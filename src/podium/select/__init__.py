@@ -1,7 +1,7 @@
 """The select stage: which tasks to sample next."""
 
 from podium.select.balanced import Balanced
-from podium.select.belief import BetaBeliefs, InformationGain, Thompson
+from podium.select.belief import BetaBeliefs, InformationGain, LeastKnown, Thompson
 from podium.select.domains import ByDomain, DomainRewards
 from podium.select.forecast import ScoreHistory
 from podium.select.history import DropMeasuring, HardFocus, Mixed, PassRates, Ranked, Sweeps
@@ -16,6 +16,7 @@ __all__ = [
     "DropMeasuring",
     "HardFocus",
     "InformationGain",
+    "LeastKnown",
     "Mixed",
     "PassRates",
     "Ranked",

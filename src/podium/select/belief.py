@@ -15,7 +15,7 @@ from podium.core.part import Columns, Need
 from podium.core.schedule import Number
 from podium.select.best import Best
 
-__all__ = ["BetaBeliefs", "InformationGain", "Thompson", "beta_entropy", "information_gain"]
+__all__ = ["BetaBeliefs", "InformationGain", "LeastKnown", "Thompson", "beta_entropy", "information_gain"]
 
 BELIEF = ("group.belief.successes", "group.belief.failures")
 WIDE = 1e5  # counts from which on differences of entropies have lost their digits
@@ -82,6 +82,17 @@ class BetaBeliefs(Memory):
         return {"counts": table}
 
 
+class LeastKnown(Best):
+    """1 / (a + b): the tasks of which the fewest outcomes have been seen."""
+
+    reference = "InSight: Efficient RLVR Training via Weighted Mutual Information Data Selection"
+    needs = BELIEF
+
+    def __call__(self, columns: Mapping[str, Tensor]) -> Tensor:
+        a, b = (columns[name] for name in BELIEF)
+        return 1 / (a + b)
+
+
 class Thompson(Best):
     """θ^success · (1 − θ)^failure, θ drawn from Beta(a, b): the variance of the reward that the draw promises.
 
@@ -143,26 +154,21 @@ def information_gain(a: Tensor, b: Tensor, rollouts: int) -> Tensor:
 
 
 class InformationGain(Best):
-    """p (1 − p) e^{−eta (p − mu)²} · I_K, p the mean of the belief and I_K what K rollouts would say about the task.
-
-    Of `pool` times as many tasks as are wanted, drawn at random, the best are taken.
-    """
+    """p (1 − p) e^{−eta (p − mu)²} · I_K, p the mean of the belief and I_K what K rollouts would say about the task."""
 
     reference = "InSight: Efficient RLVR Training via Weighted Mutual Information Data Selection"
     rollouts: int = 8  # K
     eta: Number = 3.0
     mu: Number = 0.3  # the rate of success around which tasks count most
-    pool: int | None = 16  # candidates for each task of a batch; None: all tasks are compared
+    pool: int | None = 16
 
     needs = BELIEF
-    read_by_loop = ("uniform", "pool")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         within(self, "rollouts", 1)
         within(self, "eta", 0)
         within(self, "mu", 0, 1)
-        within(self, "pool", 1, optional=True)
 
     def weight(self, mean: Tensor) -> Tensor:
         """[task] how much a task of this difficulty is worth."""
@@ -172,10 +178,6 @@ class InformationGain(Best):
         """K p (1 − p) / ((n + 1)(n + K)), n = a + b: how much the belief's variance is expected to fall."""
         n, mean = a + b, a / (a + b)
         return self.rollouts * mean * (1 - mean) / ((n + 1) * (n + self.rollouts))
-
-    def candidates(self, columns: Mapping[str, Tensor], count: int) -> Tensor:
-        drawn = torch.argsort(columns["group.random"], stable=True)
-        return drawn if self.pool is None else drawn[: self.pool * count]
 
     def __call__(self, columns: Mapping[str, Tensor]) -> Tensor:
         a, b = (columns[name] for name in BELIEF)

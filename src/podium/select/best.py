@@ -22,18 +22,25 @@ def ordered(score: Tensor, ties: Tensor) -> Tensor:
 
 
 class Best(Select):
-    """The tasks with the highest scores, a share of them instead at random; equal scores in random order."""
+    """The tasks with the highest scores, a share of them instead at random; equal scores in random order.
+
+    With `pool`, that many times the tasks that are wanted are drawn at random first, and only these are compared.
+    """
 
     uniform: Number = 0.0  # the share of a batch that is drawn without regard to scores
+    pool: int | None = None  # candidates for each task of a batch; None: all tasks are compared
 
-    read_by_loop: ClassVar[tuple[str, ...]] = ("uniform",)
+    read_by_loop: ClassVar[tuple[str, ...]] = ("uniform", "pool")
 
     def __post_init__(self) -> None:
         within(self, "uniform", 0, 1)
+        within(self, "pool", 1, optional=True)
 
     def candidates(self, columns: Mapping[str, Tensor], count: int) -> Tensor:
-        """The numbers of the tasks that are compared, where `count` are wanted: all."""
-        return torch.arange(len(columns["group.random"]))
+        """The numbers of the tasks that are compared, where `count` are wanted."""
+        if self.pool is None:
+            return torch.arange(len(columns["group.random"]))
+        return torch.argsort(columns["group.random"], stable=True)[: self.pool * count]
 
     def choose(self, columns: Mapping[str, Tensor], count: int) -> Tensor:
         chance, pool = columns["group.random"], self.candidates(columns, count)

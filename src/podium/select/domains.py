@@ -21,7 +21,8 @@ Sums = Mapping[str, tuple[float, float]]  # by domain: the sum of its rewards in
 
 
 class DomainRewards(Memory):
-    """`group.domain.deficit`: max(0, target − r̄), with r̄ the domain's mean reward over the last `size` batches.
+    """`group.domain.deficit`: max(0, target − r̄), with r̄ the domain's mean reward over the last `size` batches;
+    `group.domain.seen` says whether it is known.
 
     `buffer`: rewards are multiplied by 1/(age + 1), 0.5^age or 1, and the target is `base` times the mean of these
     factors over a full buffer. `ewma`: r̄ = alpha · its last value + (1 − alpha) · the mean of the last batch (that
@@ -40,7 +41,7 @@ class DomainRewards(Memory):
     forget: bool = False  # whether the buffer is emptied after every iteration, as in the release
 
     needs = ("rollout.domain", "rollout.correct")
-    provides = ("group.domain.deficit",)
+    provides = ("group.domain.deficit", "group.domain.seen")
 
     def __post_init__(self) -> None:
         one_of(self, "variant", ("buffer", "ewma"))
@@ -91,7 +92,10 @@ class DomainRewards(Memory):
     def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
         unseen = self.target(max(len(state["buffer"]), 1))
         found = [state["deficit"].get(domain, unseen) for domain in tasks]
-        return {"group.domain.deficit": torch.tensor(found, dtype=torch.float64)}
+        return {
+            "group.domain.deficit": torch.tensor(found, dtype=torch.float64),
+            "group.domain.seen": torch.tensor([domain in state["deficit"] for domain in tasks], dtype=torch.bool),
+        }
 
     def observe(self, state: State, batch: Batch) -> State:
         counted, correct = batch.by("rollout").enters(), batch["rollout.correct"].double().tolist()
@@ -134,19 +138,28 @@ class ByDomain(Select):
     """Domains by softmax(deficit / temperature), tasks inside a domain in turn, in a random order.
 
     The number of tasks of a domain is fixed by its weight (`places`). A domain whose tasks have all been sampled begins
-    again.
+    again. Before the rewards are first looked at, domains are drawn alike, or by their number of tasks: 1/√size, or
+    e^(1/√size), over its sum.
     """
 
     reference = REFERENCE
     temperature: Number = 0.3
     least: int = 1  # tasks of every domain
+    start: str = "uniform"  # uniform, root (1/√size) or exponential (e^(1/√size))
 
-    needs = ("group.domain.code", "group.domain.deficit", "group.visits")
+    needs = ("group.domain.code", "group.domain.deficit", "group.domain.seen", "group.visits")
     read_by_loop = ("least",)
 
     def __post_init__(self) -> None:
         within(self, "temperature", 0, open_low=True)
         within(self, "least", 0)
+        one_of(self, "start", ("uniform", "root", "exponential"))
+
+    def first(self, size: Tensor) -> Tensor:
+        """[domain] weights by the number of tasks."""
+        root = size.double().rsqrt()
+        weight = {"uniform": torch.ones_like(root), "root": root, "exponential": root.exp()}[self.start]
+        return weight / weight.sum()
 
     def weights(self, deficit: Tensor) -> Tensor:
         """[domain]"""
@@ -155,6 +168,8 @@ class ByDomain(Select):
     def _domains(self, columns: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
         """[task] the number of its domain, and [domain] the weights."""
         codes, domain = torch.unique(columns["group.domain.code"], return_inverse=True)
+        if not bool(columns["group.domain.seen"].any()):
+            return domain, self.first(torch.bincount(domain))
         lacks = columns["group.domain.deficit"].double()
         deficit = torch.full((len(codes),), -torch.inf, dtype=torch.float64).scatter_reduce(0, domain, lacks, "amax")
         return domain, self.weights(deficit)

@@ -197,6 +197,7 @@ KINDS: Rules = {
     **dict.fromkeys(("successes", "failures"), lambda d, name, n: d.uniform(name, n, 0.5, 5.0)),
     "random": lambda d, name, n: d.uniform(name, n, 0.01, 0.99),
     "deficit": Draw.uniform,
+    "seen": lambda d, name, n: d.coin(name, 1).expand(n),  # all or none
     "visits": lambda d, name, n: d.integers(name, n, 3),
     "number": lambda d, name, n: torch.argsort(d.uniform(name, n)),
     "rates": lambda d, name, n: d.integers(name, 3 * n, 4).double().reshape(n, 3) - 1,  # with some unknown
