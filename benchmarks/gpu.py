@@ -1,11 +1,13 @@
 """Podium on one GPU: sampling and training, timed beside what they compete with.
 
-python benchmarks/gpu.py [decode] [update] [step] [methods] [--out FOLDER]      none of them means all
+    python benchmarks/gpu.py [decode] [update] [step] [methods] [--out FOLDER]
 
-decode    sampling: kernels, a step, whole rollouts, `model.generate` (gpu_decode.py)
-update    a training step against the matrix peak, shared prompts, agreement with the CPU (gpu_update.py)
-step      a whole iteration beside TRL's, where it is installed (gpu_step.py)
-methods   whole iterations of methods beside GRPO's (gpu_step.py)
+Without a name it runs all of them:
+
+    decode    sampling: kernels, a step, whole rollouts, `model.generate` (gpu_decode.py)
+    update    a training step against the matrix peak, shared prompts, agreement with the CPU (gpu_update.py)
+    step      a whole iteration beside TRL's, where it is installed (gpu_step.py)
+    methods   whole iterations of methods beside GRPO's (gpu_step.py)
 """
 
 from __future__ import annotations

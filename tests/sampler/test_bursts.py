@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from podium.sampler import Sampling
+from podium.sampler.board import ALIVE
 from podium.sampler.local import LocalSampler
 from podium.sampler.paged_board import PagedBoard
 from tests.sampler.test_local import requests
@@ -73,7 +74,7 @@ def test_no_burst_goes_beyond_where_all_come_to_their_limit(bursts: list[tuple[i
 
     def watched(self: PagedBoard, *given: Any) -> None:
         keep(self, *given)
-        idle.append(16 - int(self.here[4].sum()))
+        idle.append(16 - int(self.here[ALIVE].sum()))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PagedBoard, "_launch", watched)

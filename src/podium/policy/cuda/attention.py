@@ -153,8 +153,8 @@ def _trails(levels: Levels) -> list[tuple[slice, Tensor]]:
 
 def _scores(q: Tensor, k: Tensor, causal: bool, scale: float) -> Tensor:
     """[heads, Q, K] in float32 or better; if `causal`, queries are those of the last keys."""
-    low = q.dtype in (torch.bfloat16, torch.float16)
-    wide = torch.float64 if low and not q.is_cuda else torch.promote_types(q.dtype, torch.float32)  # as in `ops`
+    exact = ops.is_low(q) and not q.is_cuda  # as products are in `ops`
+    wide = torch.float64 if exact else torch.promote_types(q.dtype, torch.float32)
     repeated = k.repeat_interleave(q.shape[1] // k.shape[1], 1).to(wide)
     scores = torch.einsum("qhd,khd->hqk", q.to(wide), repeated) * scale
     if causal:

@@ -25,6 +25,7 @@ __all__ = [
     "give_up",
     "head_back",
     "head_read",
+    "is_low",
     "join",
     "kernels_for",
     "linear",
@@ -82,13 +83,14 @@ def _wide(x: Tensor) -> Tensor:
     return x if x.dtype == torch.float64 else x.float()
 
 
-def _low(x: Tensor) -> bool:
+def is_low(x: Tensor) -> bool:
+    """Whether its precision is less than that of float32."""
     return x.dtype not in (torch.float32, torch.float64)
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
     """a b in float32, whatever the precision of the factors."""
-    if not _low(a):
+    if not is_low(a):
         return a @ b
     return torch.mm(a, b, out_dtype=torch.float32) if a.is_cuda else (a.double() @ b.double()).float()
 
@@ -105,7 +107,7 @@ def linear(y: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     kernels = kernels_for(y, "forward_kernels")
     if kernels is not None:
         return kernels.linear(y, weight, bias)
-    return _applied(y, weight, bias).to(y.dtype) if _low(y) else F.linear(y, weight, bias)
+    return _applied(y, weight, bias).to(y.dtype) if is_low(y) else F.linear(y, weight, bias)
 
 
 def add_linear(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -113,7 +115,7 @@ def add_linear(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor | None) -> Ten
     kernels = kernels_for(y, "forward_kernels")
     if kernels is not None:
         return kernels.add_linear(x, y, weight, bias)
-    if _low(y):
+    if is_low(y):
         return x + _applied(y, weight, bias)
     return torch.addmm(x if bias is None else x + bias, y, weight.t())
 
