@@ -19,13 +19,13 @@ from collections import Counter
 from pathlib import Path
 
 from podium import worlds
+from podium.collect.driver import Driver
 from podium.core.build import Rollout
 from podium.policy import load
-from podium.rollout import Sample
-from podium.rollout.plan import TaskRequest
+from podium.protocols.sampling import Sampling
 from podium.sampler.local import LocalSampler
-from podium.sampler.request import Sampling
-from podium.training.driver import Driver
+from podium.strategies import Sample
+from podium.strategies.requests import TaskRequest
 from podium.worlds.adventure import Adventure
 
 

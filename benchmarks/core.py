@@ -24,8 +24,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from podium import Batch, Method, methods
-from podium.objective import Aggregate
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.term import Aggregate
+from podium.method import Method
 
 LAYOUTS = ("uniform", "full")
 AIM = 5

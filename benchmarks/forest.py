@@ -16,13 +16,14 @@ import statistics
 import time
 from typing import Any
 
-from podium import Method, methods, worlds
+from podium import methods, worlds
+from podium.collect.driver import distinct
 from podium.core.build import Rollout
-from podium.rollout import Cutpoints, Fork, Search, TopEntropy, Tree
-from podium.training.driver import distinct
+from podium.method import Method
+from podium.sessions.train import configure
+from podium.strategies import Cutpoints, Fork, Search, TopEntropy, Tree
 from podium.training.loop import iterate
 from podium.training.run import Run
-from podium.training.session import configure
 
 STRATEGIES: dict[str, Any] = {
     "tree (6, 6)": Tree(n=6, branches=(6,), window=12),

@@ -18,10 +18,10 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
 from podium.policy import Policy
+from podium.protocols.sampling import Warmth
 from podium.sampler import Generate, Sampling
-from podium.sampler.board import FLAT
 from podium.sampler.local import LocalSampler
-from podium.sampler.request import Warmth
+from podium.sampler.row_state import FLAT
 
 ROWS, GROUP, PROMPT, ANSWER = 256, 8, 128, 256
 DEVICE = "cuda"

@@ -88,9 +88,9 @@ def _synchronise() -> None:
 
 def podium_side(path: str, steps: int, small: bool) -> dict[str, Any]:
     from podium import methods
+    from podium.sessions.train import configure
     from podium.training.loop import iterate
     from podium.training.run import Run
-    from podium.training.session import configure
 
     prompts, copies, limit, _ = sizes(small)
     where = {"device": "cuda", "dtype": "bfloat16"} if torch.cuda.is_available() else {}
@@ -129,9 +129,9 @@ def methods_side(path: str, steps: int, small: bool) -> dict[str, Any]:
     from methods import count_scored, sized
 
     from podium import methods, policy
+    from podium.sessions.train import configure
     from podium.training.loop import iterate
     from podium.training.run import Run
-    from podium.training.session import configure
 
     prompts, _, limit, _ = sizes(small)
     where = {"device": "cuda", "dtype": "bfloat16"} if torch.cuda.is_available() else {}

@@ -27,9 +27,9 @@ from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
 from podium.policy import Policy
 from podium.policy.cuda import attention, ops
-from podium.policy.decoder import Decoder
-from podium.policy.pack import pack
-from podium.policy.question import question_of
+from podium.policy.forward.decoder import Decoder
+from podium.policy.forward.pack import pack
+from podium.policy.forward.question import question_of
 from podium.training.config import Optimizer
 from podium.training.trainer import Learner, Trainer
 

@@ -56,9 +56,9 @@ def world_of(name: str, level: int) -> Any:
 def train(name: str, seed: int, given: argparse.Namespace) -> dict[str, Any]:
     """One run: held-out pass@1 by tokens spent, and what was spent on what."""
     from podium.evaluation.measure import held_out, measure
+    from podium.sessions.train import configure
     from podium.training.loop import iterate
     from podium.training.run import Run
-    from podium.training.session import configure
 
     world = world_of(given.world, given.level)
     settings = {"tasks": TASKS, "iterations": 1_000_000, "lr": RATES.get(name, given.lr)}
@@ -111,7 +111,7 @@ def report(given: argparse.Namespace, names: Sequence[str]) -> str:
     import numpy as np
 
     from podium.report.chart import Series, chart, picture
-    from podium.training.compare import interval
+    from podium.sessions.compare import interval
 
     found = {
         name: [json.loads(place(given.out, name, seed).read_text()) for seed in range(given.seeds)]

@@ -31,15 +31,15 @@ from torch import Tensor
 from podium import methods, policy
 from podium.core import build
 from podium.policy import Policy
-from podium.policy.functionals import Rows, evaluate
-from podium.sampler.engine import Stats
-from podium.sampler.request import Completion, Generate, Stop
-from podium.store.run import RunDirectory
+from podium.policy.head.functionals import HeadRows, evaluate
+from podium.protocols.sampling import Completion, Generate, Stop
+from podium.sampler.row_engine import Stats
+from podium.sessions.train import configure
+from podium.store.run_directory import RunDirectory
 from podium.training import loop, trainer
 from podium.training import run as runs
-from podium.training.memories import Memories
+from podium.training.memory_states import Memories
 from podium.training.metrics import Metrics
-from podium.training.session import configure
 
 BASE = "grpo"
 NARROW = 64  # tokens of the stand-in's vocabulary, where a functional looks at all of them
@@ -76,7 +76,7 @@ class StandIn:
         self.scored.append(sum(map(len, question.sequences)))
         ids = torch.from_numpy(question.ids)
         plain = {asked for asked, _ in wanted} <= {("logp", ()), ("entropy", ())}
-        rows = Rows(
+        rows = HeadRows(
             self.hidden[:1] if plain else self.hidden[ids],
             ids % NARROW,
             lambda hidden: hidden[:, :NARROW],

@@ -29,9 +29,10 @@ import numpy as np
 from safetensors.numpy import load_file
 
 from podium import methods, policy
-from podium.store import run as store
-from podium.store.run import RunDirectory
-from podium.training import loop, session
+from podium.sessions import train as session
+from podium.store import run_directory as store
+from podium.store.run_directory import RunDirectory
+from podium.training import loop
 from podium.training.config import Config
 from podium.training.trainer import Trainer
 

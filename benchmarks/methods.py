@@ -37,8 +37,8 @@ def sized(method: Any) -> Any:
 def measure(name: str, iterations: int) -> dict[str, Any]:
     """Costs of some iterations of a method and of GRPO in turn, after a first one of each; the peak of memory in MB."""
     from podium import methods
+    from podium.sessions.train import configure
     from podium.training.run import Run
-    from podium.training.session import configure
 
     def made(method: Any) -> Run:
         return Run.make(configure(method.each(sized), world="sums", level=2, tasks=TASKS, lr=0.0))
@@ -143,7 +143,8 @@ def main() -> None:
     parser.add_argument("--json", help="write the rows there too, after each round")
     given = parser.parse_args()
     from podium import methods, policy
-    from podium.training import loop, session  # noqa: F401  # so that the children find everything loaded
+    from podium.sessions import train as session  # noqa: F401  # so that the children find everything loaded
+    from podium.training import loop  # noqa: F401  # so that the children find everything loaded
 
     loaded = policy.load("podium/tiny")
     policy.load = lambda *_, **__: loaded  # type: ignore[assignment]

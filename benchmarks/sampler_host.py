@@ -24,7 +24,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from podium.policy import Policy, load
 from podium.policy.cuda import decode, decode_reference
 from podium.sampler import Completion, Generate, Sampling
-from podium.sampler import board as places
+from podium.sampler import row_state as places
 from podium.sampler.local import LocalSampler
 
 GROUP, PROMPT, ANSWER, MEAN = 8, 128, 2048, 256

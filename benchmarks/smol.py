@@ -57,9 +57,9 @@ VARIANTS = {
 
 def train(name: str, given: argparse.Namespace) -> None:
     """One variant from start to end; what is known of it so far is always in its file."""
+    from podium.sessions.train import configure
     from podium.training.loop import iterate
     from podium.training.run import Run
-    from podium.training.session import configure
 
     variant, begun = VARIANTS[name], time.monotonic()
     settings: dict[str, Any] = {"world": "gym:chain_sum", "world_settings": WORLD, "max_tokens": MAX_TOKENS}

@@ -19,15 +19,15 @@ from functools import partial
 import torch
 
 from podium import worlds
+from podium.collect.driver import Driver
 from podium.core.build import Rollout
 from podium.policy import Policy, load
-from podium.rollout import Sample
-from podium.rollout.plan import TaskRequest
+from podium.protocols.context import Full
+from podium.protocols.world import World
 from podium.sampler import Generate, Sampling
 from podium.sampler.local import LocalSampler
-from podium.training.driver import Driver
-from podium.worlds.context import Full
-from podium.worlds.world import World
+from podium.strategies import Sample
+from podium.strategies.requests import TaskRequest
 
 GROUPS, COPIES, TURNS, WRITTEN = 8, 8, 8, 12
 GOAL = 0.7

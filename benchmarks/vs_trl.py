@@ -30,9 +30,9 @@ def prompts(steps: int) -> list[str]:
 
 def podium_side(steps: int) -> dict[str, Any]:
     import podium
+    from podium.sessions.train import configure
     from podium.training.loop import iterate
     from podium.training.run import Run
-    from podium.training.session import configure
 
     method = podium.methods.get("grpo", n=COPIES, kl=0.0)
     run = Run.make(configure(method, world="sums", level=2, tasks=PROMPTS, max_tokens=LIMIT, lr=1e-5))

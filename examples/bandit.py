@@ -17,8 +17,12 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from podium import Batch, Method, PodiumError, Signal, methods
-from podium.objective import backward
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.errors import PodiumError
+from podium.core.gradient import backward
+from podium.core.signal import Signal
+from podium.method.method import Method
 
 LETTERS = "abcd"
 WORDS = ("bad", "cab", "dad", "add")

@@ -1,45 +1,52 @@
-"""Podium: reinforcement-learning post-training of language models, as small parts with a known meaning."""
+"""Podium: reinforcement-learning post-training of language models, as small composable parts."""
 
 from __future__ import annotations
 
+import importlib
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-# Threads that wait should sleep: spinning ones make a model this small ten times slower on a machine that also does
-# something else. It must be said before torch starts its threads.
+# Idle OpenMP threads should sleep: spinning ones slow a small model down tenfold on a machine that is also busy with
+# something else. The policy must be set before torch starts its threads.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-from podium import advantage, keep, methods, objective, reward, rollout, select, shape
-from podium.core import (
-    Advantage,
-    Batch,
-    Clock,
-    Cosine,
-    Follow,
-    Keep,
-    Linear,
-    Memory,
-    Metric,
-    Part,
-    PodiumError,
-    Reward,
-    Rollout,
-    Select,
-    Shape,
-    Signal,
-    Steps,
-    Strategy,
-    Turn,
-)
-from podium.core.method import Method, Role
-from podium.core.phases import Alternate, Phases
-from podium.core.until import Plateau, Reached
+if TYPE_CHECKING:
+    from podium import memories, methods, strategies
+    from podium.core import (
+        Advantage,
+        Annotate,
+        Batch,
+        Clock,
+        Cosine,
+        Follow,
+        Keep,
+        Linear,
+        Memory,
+        Metric,
+        Part,
+        PodiumError,
+        Reward,
+        Rollout,
+        Select,
+        Shape,
+        Signal,
+        Steps,
+        Strategy,
+        Turn,
+    )
+    from podium.labs.run_lab import lab
+    from podium.method import Alternate, Method, Phases, Plateau, Reached, Role
+    from podium.parts import advantage, annotate, keep, metric, objective, reward, select, shape, updates
+    from podium.sessions.compare import compare
+    from podium.sessions.evaluate import evaluate
+    from podium.sessions.train import resume, train
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Advantage",
     "Alternate",
+    "Annotate",
     "Batch",
     "Clock",
     "Cosine",
@@ -64,33 +71,51 @@ __all__ = [
     "Strategy",
     "Turn",
     "advantage",
+    "annotate",
     "compare",
     "evaluate",
     "keep",
     "lab",
+    "memories",
     "methods",
+    "metric",
     "objective",
     "resume",
     "reward",
-    "rollout",
     "select",
     "shape",
+    "strategies",
     "train",
+    "updates",
 ]
 
-# The system layer is imported when it is first used: the algorithm layer needs torch alone.
-_LATER = {
-    "train": "podium.training.session",
-    "resume": "podium.training.session",
-    "evaluate": "podium.evaluation.session",
-    "compare": "podium.training.compare",
+# Everything is imported when it is first used, so that `import podium` and the command line start without torch.
+_PACKAGES = {
+    "memories": "podium.memories",
+    "methods": "podium.methods",
+    "strategies": "podium.strategies",
+    **{
+        stage: f"podium.parts.{stage}"
+        for stage in ("advantage", "annotate", "keep", "metric", "objective", "reward", "select", "shape", "updates")
+    },
+}
+_HOMES = {
+    **dict.fromkeys(("Alternate", "Method", "Phases", "Plateau", "Reached", "Role"), "podium.method"),
+    "compare": "podium.sessions.compare",
+    "evaluate": "podium.sessions.evaluate",
     "lab": "podium.labs",
+    "resume": "podium.sessions.train",
+    "train": "podium.sessions.train",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        import importlib
-
-        return getattr(importlib.import_module(_LATER[name]), name)
+    if name in _PACKAGES:
+        return importlib.import_module(_PACKAGES[name])
+    if name in __all__:
+        return getattr(importlib.import_module(_HOMES.get(name, "podium.core")), name)
     raise AttributeError(f"module 'podium' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

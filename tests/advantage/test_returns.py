@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from podium import Batch
-from podium.advantage import GAE, Returns
+from podium.core.batch import Batch
+from podium.parts.advantage import GAE, Returns
 
 
 def batch(given: bool) -> Batch:

@@ -13,10 +13,10 @@ import torch
 
 from podium.cli import main
 from podium.core.errors import PodiumError
-from podium.training import session
+from podium.sessions import train as session
+from podium.sessions.train import resume, train
 from podium.training.config import Config
 from podium.training.run import Run
-from podium.training.session import resume, train
 from tests.policy import tiny
 from tests.training.test_room import Card, starve
 from tests.training.test_session import numbers, small

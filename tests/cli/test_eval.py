@@ -9,7 +9,7 @@ import pytest
 
 from podium.cli import main
 from podium.cli.train import spread
-from podium.training.session import train
+from podium.sessions.train import train
 from tests.training.test_session import small
 
 Capture = pytest.CaptureFixture[str]

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from podium.cli import main
-from podium.training import session
-from podium.training.session import resume, train
+from podium.sessions import train as session
+from podium.sessions.train import resume, train
 from tests.training.test_session import numbers, small
 
 CONFIG = small(iterations=3)

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from podium import Method, __version__, methods
+from podium import __version__, methods
 from podium.cli import main
-from podium.cli.load import load
+from podium.cli.overrides import load
+from podium.method import Method
 
 Capture = pytest.CaptureFixture[str]
 

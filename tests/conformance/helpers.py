@@ -9,9 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from podium import Batch, Method, Rollout, Shape, Turn
 from podium.core import Signal
-from podium.objective import Aggregate, Step, Term, backward
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
+from podium.core.gradient import UpdateResult, backward
+from podium.core.part import Shape
+from podium.core.term import Aggregate, Term
+from podium.method import Method
 from podium.policy import Policy
 from tests.conformance.case import Case
 
@@ -137,7 +141,7 @@ def configured(case: Case, method: Method, paths: Mapping[str, str]) -> Method:
 class Outcome:
     """A loss, its parts, and its gradient."""
 
-    step: Step
+    step: UpdateResult
     grad_logp: Tensor  # [token]
 
 

@@ -7,10 +7,12 @@ from typing import Any
 
 import torch
 
-from podium import Batch, Rollout, Strategy, Turn
-from podium.core.batch import Purpose
-from podium.rollout.plan import Play, Recite, Request, TaskRequest
-from podium.sampler.request import Sampling
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
+from podium.core.columns import Purpose
+from podium.core.part import Strategy
+from podium.protocols.sampling import Sampling
+from podium.strategies.requests import Play, Recite, Request, TaskRequest
 from podium.worlds import Task, World
 
 __all__ = ["Answers", "collected", "made", "rows"]

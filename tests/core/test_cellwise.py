@@ -7,8 +7,8 @@ import math
 import pytest
 import torch
 
-from podium import PodiumError
-from podium.core import cellwise
+from podium.core import cells as cellwise
+from podium.core.errors import PodiumError
 
 X = torch.tensor([3.0, 1.0, 2.0, 1.0, 5.0])
 INDEX = torch.tensor([0, 2, 0, 2, 0])  # nobody is in cell 1

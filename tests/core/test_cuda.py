@@ -9,12 +9,22 @@ import pytest
 import torch
 from torch import Tensor
 
-from podium.advantage import GAE, GroupInGroup, NestedHistories, Normalize, PairwiseDifferences, Returns, RiskBundles
 from podium.core import Batch, Part, Relation, Table
-from podium.keep import KeepMixed
-from podium.objective import Clip, Entropy, GroupSoftmax, PolicyGradient, Updates, backward
-from podium.reward import Overlong, TokenReward
-from podium.shape import DropCovariant, Rescale, SelectTokens, SharedEdges, Whiten
+from podium.core.gradient import backward
+from podium.core.updates import Updates
+from podium.parts.advantage import (
+    GAE,
+    GroupInGroup,
+    NestedHistories,
+    Normalize,
+    PairwiseDifferences,
+    Returns,
+    RiskBundles,
+)
+from podium.parts.keep import KeepMixed
+from podium.parts.objective import Clip, Entropy, GroupSoftmax, PolicyGradient
+from podium.parts.reward import Overlong, TokenReward
+from podium.parts.shape import DropCovariant, Rescale, SelectTokens, SharedEdges, Whiten
 from tests.objective.model import Policy, update
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

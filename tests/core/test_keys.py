@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from podium import PodiumError
+from podium.core.errors import PodiumError
 from podium.core.keys import combine, compact, factorize, numbered
 
 CPU = torch.device("cpu")

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
-from podium import Linear, Method, PodiumError, methods
-from podium.core.schedule import Number
+from podium import methods
+from podium.core.errors import PodiumError
+from podium.core.schedule import Linear, Number
+from podium.core.term import Aggregate
 from podium.core.value import Value
-from podium.objective import KL, Aggregate, Clip, PolicyGradient
+from podium.method import Method
+from podium.parts.objective import KL, Clip, PolicyGradient
 
 
 class Every(Value):

@@ -7,7 +7,7 @@ import json
 import pytest
 import torch
 
-from podium import PodiumError
+from podium.core.errors import PodiumError
 from podium.core.memory import Table, decode_state, encode_state
 
 

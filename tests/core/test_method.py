@@ -8,13 +8,21 @@ from typing import Any
 import pytest
 import torch
 
-from podium import Advantage, Batch, Follow, Linear, Memory, Method, PodiumError, Reward, Role, Shape, Signal, methods
-from podium.advantage import GAE, Normalize
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.errors import PodiumError
+from podium.core.memory import Memory
+from podium.core.part import Advantage, Reward, Shape
+from podium.core.schedule import Follow, Linear
 from podium.core.serial import load_class
-from podium.objective import KL, Clip, Entropy, GroupSoftmax, PolicyGradient, Updates, ValueLoss
-from podium.reward import Overlong, SequenceKL, TokenReward
-from podium.rollout import Sample
-from podium.shape import Rescale, SelectTokens, Whiten
+from podium.core.signal import Signal
+from podium.core.updates import Updates
+from podium.method import Method, Role
+from podium.parts.advantage import GAE, Normalize
+from podium.parts.objective import KL, Clip, Entropy, GroupSoftmax, PolicyGradient, ValueLoss
+from podium.parts.reward import Overlong, SequenceKL, TokenReward
+from podium.parts.shape import Rescale, SelectTokens, Whiten
+from podium.strategies import Sample
 from podium.worlds.sums import Sums
 
 RECIPES = [

@@ -10,9 +10,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podium.advantage import GAE, Normalize, Returns
 from podium.core import Batch, Normalizer, Partition, PodiumError
-from podium.reward import TokenReward
+from podium.parts.advantage import GAE, Normalize, Returns
+from podium.parts.reward import TokenReward
 from tests.core.hierarchy import Hierarchy, cells, close, hierarchies, mean, quantile, std, tensor
 
 CHOICES = st.fixed_dictionaries(

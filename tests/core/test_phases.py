@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 import podium
-from podium import Alternate, Clock, Linear, Method, Phases, Plateau, PodiumError, Reached, methods
-from podium.advantage import SuccessTracker
+from podium import methods
+from podium.core.errors import PodiumError
 from podium.core.memory import decode_state, encode_state
-from podium.core.phases import Phase
-from podium.core.until import Iterations
-from podium.objective import KL
+from podium.core.schedule import Linear
+from podium.core.value import Clock
+from podium.memories import SuccessTracker
+from podium.method import Alternate, Iterations, Method, Phase, Phases, Plateau, Reached
+from podium.parts.objective import KL
 
 A, B, C = (methods.get(name) for name in ("grpo", "rloo", "dapo"))
 

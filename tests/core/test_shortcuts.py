@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from podium import Batch
+from podium.core.batch import Batch
 from podium.core.partition import constant, everyone
-from podium.objective import Aggregate, PolicyGradient
+from podium.core.term import Aggregate
+from podium.parts.objective import PolicyGradient
 
 
 def batch(lengths: list[int]) -> Batch:

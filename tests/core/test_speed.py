@@ -15,9 +15,17 @@ from typing import Any
 import pytest
 import torch
 
-from podium.advantage import GAE, GroupInGroup, NestedHistories, Normalize, PairwiseDifferences, Returns, RiskBundles
 from podium.core import Batch, Part
-from podium.shape import SharedEdges, Whiten
+from podium.parts.advantage import (
+    GAE,
+    GroupInGroup,
+    NestedHistories,
+    Normalize,
+    PairwiseDifferences,
+    Returns,
+    RiskBundles,
+)
+from podium.parts.shape import SharedEdges, Whiten
 
 pytestmark = pytest.mark.skipif(bool(os.environ.get("PODIUM_SKIP_SPEED")), reason="PODIUM_SKIP_SPEED is set")
 

@@ -9,11 +9,16 @@ from typing import Any
 import pytest
 
 import podium
-from podium import Clock, Cosine, Follow, Linear, PodiumError, Signal, Steps, methods
-from podium.advantage import Normalize
-from podium.core.value import REGISTRY, Value
-from podium.objective import KL, Aggregate, Clip, PolicyGradient, Updates
-from podium.rollout import Sample
+from podium import methods
+from podium.core.errors import PodiumError
+from podium.core.schedule import Cosine, Follow, Linear, Steps
+from podium.core.signal import Signal
+from podium.core.term import Aggregate
+from podium.core.updates import Updates
+from podium.core.value import REGISTRY, Clock, Value
+from podium.parts.advantage import Normalize
+from podium.parts.objective import KL, Clip, PolicyGradient
+from podium.strategies import Sample
 
 
 def test_values_are_frozen_compare_by_value_and_hash() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from podium import PodiumError
-from podium.evaluation.contrast import Contrast, Tally, crossings
+from podium.analysis.paired_models import PairedComparison, Tally, crossings
+from podium.core.errors import PodiumError
 from podium.evaluation.passk import pass_at_k, pass_curve
 from podium.evaluation.resample import estimate
 
@@ -32,7 +32,7 @@ def test_the_curve_is_pass_at_k_for_every_k() -> None:
 def test_a_task_is_kept_won_lost_or_in_neither_support() -> None:
     base = tallied({"a": 5}, {}, {"b": 3}, {}, {"c": 1})
     trained = tallied({"a": 8}, {"d": 2}, {}, {}, {"c": 4})
-    found = Contrast(base, trained)
+    found = PairedComparison(base, trained)
     support = found.support()
     assert (support.preserved, support.expanded, support.shrunk, support.out_of_support) == (2, 1, 1, 1)
     assert [row["change"] for row in found.tasks()] == [
@@ -47,7 +47,7 @@ def test_a_task_is_kept_won_lost_or_in_neither_support() -> None:
 
 
 def test_a_task_can_be_kept_while_one_of_its_solutions_is_lost() -> None:
-    found = Contrast(tallied({"a": 3, "b": 1}), tallied({"a": 6, "c": 1}))
+    found = PairedComparison(tallied({"a": 3, "b": 1}), tallied({"a": 6, "c": 1}))
     assert found.support().shrunk == 0
     solutions = found.support(solutions=True)
     assert (solutions.preserved, solutions.expanded, solutions.shrunk) == (1, 1, 1)
@@ -55,7 +55,7 @@ def test_a_task_can_be_kept_while_one_of_its_solutions_is_lost() -> None:
 
 def test_identical_models_differ_in_nothing() -> None:
     model = tallied({"a": 3}, {}, {"b": 8})
-    found = Contrast(model, model, ks=(1, 8))
+    found = PairedComparison(model, model, ks=(1, 8))
     assert all(m[2].mean == m[2].low == m[2].high == 0 for m in found.measures().values())
     assert found.crossings == []
     assert found.shares()["retention"].mean == 1.0
@@ -63,13 +63,13 @@ def test_identical_models_differ_in_nothing() -> None:
 
 def test_a_sharpened_model_is_ahead_at_first_and_behind_later() -> None:
     base, trained = tallied({"a": 2}, {"b": 2}), tallied({"a": 8}, {})
-    assert Contrast(base, trained).crossings == [(1, "trained"), (3, "base")]
+    assert PairedComparison(base, trained).crossings == [(1, "trained"), (3, "base")]
     assert crossings(np.array([0.1, 0.5]), np.array([0.1, 0.5])) == []
 
 
 def test_only_the_same_tasks_can_be_contrasted() -> None:
     with pytest.raises(PodiumError, match="same tasks"):
-        Contrast(tallied({"a": 1}), tallied({"a": 1}, {}))
+        PairedComparison(tallied({"a": 1}), tallied({"a": 1}, {}))
     with pytest.raises(PodiumError, match="pass@16 needs at least 16 samples"):
         tallied({"a": 1}).passed(16)
 
@@ -91,7 +91,7 @@ def test_resampling_is_the_same_each_time() -> None:
 
 
 def test_intervals_of_shares_stay_between_0_and_1() -> None:
-    few = Contrast(tallied({"a": 8}, {}), tallied({}, {"b": 8}), ks=(1, 8))
+    few = PairedComparison(tallied({"a": 8}, {}), tallied({}, {"b": 8}), ks=(1, 8))
     for name, (base, trained, _) in few.measures().items():
         for found in (base, trained):
             assert found.low >= 0.0, name

@@ -10,10 +10,20 @@ import pytest
 import torch
 
 from podium import methods
+from podium.analysis.agreement import correlation, error, expected, gradient, sign_errors, sums, variance
+from podium.analysis.credit import (
+    CreditScore,
+    Estimator,
+    _gradients,
+    compare,
+    credit,
+    fitting,
+    oracles,
+    references,
+    walked,
+)
 from podium.cli.app import main
 from podium.core.errors import PodiumError
-from podium.evaluation.agreement import correlation, error, expected, gradient, sign_errors, sums, variance
-from podium.evaluation.credit import Estimator, Score, _gradients, compare, credit, fitting, oracles, references, walked
 from podium.evaluation.resample import estimate
 from podium.worlds import KeyDoor, Lookup
 from podium.worlds.oracle import Oracle
@@ -23,14 +33,14 @@ SLIPPERY = oracles(KeyDoor(level=2, slip=0.2), 3, strength=0.5)
 ASKED = oracles(Lookup(level=2, cost=0.05), 3, strength=1.5)
 
 
-def scores(names: list[str], *, slip: float = 0.0, seeds: int = 12) -> dict[str, Score]:
+def scores(names: list[str], *, slip: float = 0.0, seeds: int = 12) -> dict[str, CreditScore]:
     estimators = [Estimator(name, methods.get(name)) for name in names] + references()
     world = KeyDoor(level=2, slip=slip)
     return {s.name: s for s in compare(estimators, world, strength=0.5, rollouts=8, tasks=4, seeds=seeds)}
 
 
 @pytest.fixture(scope="module")
-def plain() -> dict[str, Score]:
+def plain() -> dict[str, CreditScore]:
     return scores(["grpo", "rloo", "gigpo", "salt"])
 
 
@@ -62,7 +72,7 @@ def test_the_same_seed_gives_the_same_rollouts_whatever_the_noise() -> None:
     assert not torch.equal(first.batch["token.old.value"], noisy.batch["token.old.value"])
 
 
-def test_one_step_of_exact_values_is_exact_where_nothing_slips(plain: dict[str, Score]) -> None:
+def test_one_step_of_exact_values_is_exact_where_nothing_slips(plain: dict[str, CreditScore]) -> None:
     found = plain["gae, exact values, lam 0"].measures
     assert found["correlation"].mean == pytest.approx(1.0)
     assert found["sign errors"].mean == pytest.approx(0.0, abs=1e-9)
@@ -74,7 +84,7 @@ def test_slips_cost_even_exact_values_their_certainty() -> None:
     assert 0.3 < found["correlation"].mean < 0.95
 
 
-def test_longer_traces_and_wrong_values_credit_worse(plain: dict[str, Score]) -> None:
+def test_longer_traces_and_wrong_values_credit_worse(plain: dict[str, CreditScore]) -> None:
     def of(name: str) -> float:
         return plain[name].measures["correlation"].mean
 
@@ -82,14 +92,14 @@ def test_longer_traces_and_wrong_values_credit_worse(plain: dict[str, Score]) ->
     assert of("gae, exact values, lam 0") > of("gae, values ± 0.1, lam 0")
 
 
-def test_unbiased_estimators_have_the_exact_gradient_in_expectation(plain: dict[str, Score]) -> None:
+def test_unbiased_estimators_have_the_exact_gradient_in_expectation(plain: dict[str, CreditScore]) -> None:
     for name in ("rloo", "gae, exact values, lam 1"):
         found = plain[name].measures["expected"]
         assert found.high > 0.99
         assert found.mean > 0.8
 
 
-def test_averaging_over_shared_edges_leaves_the_gradient_of_a_table_as_it_is(plain: dict[str, Score]) -> None:
+def test_averaging_over_shared_edges_leaves_the_gradient_of_a_table_as_it_is(plain: dict[str, CreditScore]) -> None:
     grpo, salt = plain["grpo"].measures, plain["salt"].measures
     assert salt["gradient"].mean == pytest.approx(grpo["gradient"].mean)
     assert salt["correlation"].mean > grpo["correlation"].mean  # only the credit of single steps gets better
@@ -121,7 +131,7 @@ def test_methods_that_read_words_or_a_model_are_left_out_with_the_reason() -> No
     assert "igpo: AnswerGain() needs" in refused["igpo"]
 
 
-def test_differences_are_paired(plain: dict[str, Score]) -> None:
+def test_differences_are_paired(plain: dict[str, CreditScore]) -> None:
     grpo, salt, gigpo = (plain[name].measures for name in ("grpo", "salt", "gigpo"))
     assert (grpo["ahead"].low, grpo["ahead"].high) == (0.0, 0.0)
     assert abs(salt["ahead"].high) < 1e-9

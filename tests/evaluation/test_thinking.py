@@ -9,16 +9,16 @@ import pytest
 
 from podium import policy as policies
 from podium import worlds
+from podium.analysis.thinking import BudgetPoint, curve, doublings, thought
 from podium.cli.app import main
+from podium.collect.driver import Driver
+from podium.collect.episodes import Episodes
 from podium.core.errors import PodiumError
 from podium.evaluation.measure import held_out, held_out_requests, measure
-from podium.evaluation.session import thinking
-from podium.evaluation.thinking import Point, curve, doublings, thought
-from podium.rollout.plan import Play
+from podium.protocols.sampling import Sampling
 from podium.sampler.local import LocalSampler
-from podium.sampler.request import Sampling
-from podium.training.driver import Driver
-from podium.training.episodes import Episodes
+from podium.sessions.evaluate import thinking
+from podium.strategies.requests import Play
 
 SUMS = worlds.get("sums", level=2)
 COUNTS = {"tasks": 6, "samples": 2, "max_tokens": 64}
@@ -31,7 +31,7 @@ def driver() -> Driver:
 
 
 @cache
-def points() -> list[Point]:
+def points() -> list[BudgetPoint]:
     requests = held_out_requests(SUMS, 6, Sampling(max_tokens=64))
     return curve(driver(), requests, (0, 12, 1000), samples=2)
 

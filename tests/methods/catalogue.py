@@ -11,14 +11,16 @@ from unittest.mock import patch
 
 import torch
 
-from podium import Method, PodiumError, methods, worlds
+from podium import methods, worlds
 from podium import policy as policies
+from podium.core.errors import PodiumError
+from podium.method import Method
 from podium.methods.catalogue import CATALOGUE
 from podium.policy import Policy
-from podium.rollout import SolutionShares
+from podium.sessions.train import configure
+from podium.strategies import SolutionShares
 from podium.training.loop import iterate
 from podium.training.run import Run
-from podium.training.session import configure
 from podium.worlds import Episode, Feedback, Sums, Task, Verdict, World
 
 __all__ = [

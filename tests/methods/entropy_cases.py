@@ -7,9 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from podium import Batch, Method
 from podium.core import Signal
-from podium.objective import Term
+from podium.core.batch import Batch
+from podium.core.term import Term
+from podium.method import Method
 from tests.conformance.helpers import Outcome, differentiate
 
 __all__ = ["bandit_batch", "loss_of", "random_update"]

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 import podium
-from podium import Batch, Method
-from podium.training.session import Result
+from podium.core.batch import Batch
+from podium.method import Method
+from podium.sessions.train import Result
 from tests.conformance.helpers import credited
 
 __all__ = ["credit", "rewards", "short_run"]

@@ -11,18 +11,22 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from podium import Batch, Method, Rollout, Turn, methods
-from podium.advantage import SeatReturns
-from podium.core.batch import Origin
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
+from podium.core.columns import Origin
 from podium.core.memory import decode_state, encode_state
-from podium.reward import ProgressiveReward, Speedup
-from podium.reward.stages import length_aware_bleu
-from podium.rollout import LessonLibrary, SampleBlueprints
-from podium.rollout.blueprint import subgoals
-from podium.rollout.lessons import Advised
-from podium.rollout.library import GOLDEN, Lesson, Library, admit
-from podium.shape import RejectLazy, RejectMismatch, ReplaceFlat, SmoothCopies
-from podium.worlds.context import History, Rebuild
+from podium.memories import LessonLibrary
+from podium.memories.lesson_writing import GOLDEN, Lesson, Library, admit
+from podium.method import Method
+from podium.parts.advantage import SeatReturns
+from podium.parts.reward import ProgressiveReward, Speedup
+from podium.parts.reward.stages import length_aware_bleu
+from podium.parts.shape import RejectLazy, RejectMismatch, ReplaceFlat, SmoothCopies
+from podium.protocols.context import History, Rebuild
+from podium.strategies import SampleBlueprints
+from podium.strategies.sample.blueprint import subgoals
+from podium.strategies.sample.lessons import Advised
 from tests.conformance.helpers import by_rollout, credited
 from tests.methods.catalogue import Laps, errors, finite, has_signal, lines, small
 from tests.methods.support import credit, rewards, short_run

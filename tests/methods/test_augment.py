@@ -8,16 +8,19 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from podium import Batch, PodiumError, Rollout, methods
-from podium.core.batch import Purpose
-from podium.evaluation.wins import ReferenceWins, gain
-from podium.keep import RouteSoftly
-from podium.rollout import TaskDifficulty
-from podium.rollout.augment import Blurred
-from podium.rollout.guided import Contrasted
-from podium.rollout.plan import Play, Recite, Request
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.build import Rollout
+from podium.core.columns import Purpose
+from podium.core.errors import PodiumError
+from podium.memories import TaskDifficulty
+from podium.parts.keep import RouteSoftly
+from podium.parts.metric.wins import ReferenceWins, gain
+from podium.protocols.context import History
+from podium.strategies.hints.augment import Blurred
+from podium.strategies.hints.guided import Contrasted
+from podium.strategies.requests import Play, Recite, Request
 from podium.worlds import Sums
-from podium.worlds.context import History
 from tests.conformance.helpers import differentiate
 from tests.conformance.plans import collected, made
 from tests.methods.catalogue import finite, lines, small

@@ -10,11 +10,13 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from podium import Batch, PodiumError, methods
-from podium.advantage import SuccessPrior
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.errors import PodiumError
 from podium.core.schedule import Restarts
 from podium.core.value import Clock
-from podium.rollout import SampleMore
+from podium.memories import SuccessPrior
+from podium.strategies import SampleMore
 from tests.conformance.helpers import credited, differentiate
 from tests.methods.support import credit, rewards, short_run
 
@@ -169,7 +171,7 @@ def test_v0_5_an_exact_prior_is_the_baseline_and_a_wrong_one_gives_way_to_the_da
 
 
 def test_v0_5_the_mixture_is_never_worse_than_either_alone() -> None:
-    from podium.advantage.prior import squared_error
+    from podium.parts.advantage.shrunk_baseline import squared_error
 
     bias, noise = torch.rand(100).double(), torch.rand(100).double() + 0.01
     assert bool((squared_error(bias, noise) <= torch.minimum(bias, noise)).all())

@@ -12,16 +12,19 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium import Batch, PodiumError, methods, worlds
+from podium import methods, worlds
+from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
-from podium.objective.value_pairs import success_pairs
+from podium.core.errors import PodiumError
+from podium.memories import SolvedTasks
+from podium.memories.score_history import routing_score
+from podium.memories.solved_tasks import neighbours, similarity
 from podium.policy import embed
-from podium.rollout import Allocated, Rounds, SecondWave, SolvedTasks
-from podium.rollout.budget import allocate, expected_failures, extra_rollouts, half_width, mass
-from podium.rollout.examples import neighbours, similarity
-from podium.rollout.plan import Embed, Play, TaskRequest
-from podium.sampler.request import Sampling
-from podium.select.forecast import routing_score
+from podium.protocols.sampling import Sampling
+from podium.sessions.value_pairs import success_pairs
+from podium.strategies import Allocated, Rounds, SecondWave
+from podium.strategies.budgets.allocation import allocate, expected_failures, extra_rollouts, half_width, mass
+from podium.strategies.requests import Embed, Play, TaskRequest
 from podium.worlds import Task
 from tests.conformance.helpers import credited
 from tests.methods.catalogue import Wrong, lines, small, tiny

@@ -10,10 +10,13 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from podium import Batch, Clock, methods
+from podium import methods
 from podium.core import Signal
-from podium.policy.rank import effective_rank
-from podium.shape import RankBaselines, RankBonus
+from podium.core.batch import Batch
+from podium.core.value import Clock
+from podium.memories import RankBaselines
+from podium.parts.shape import RankBonus
+from podium.policy.head.effective_rank import effective_rank
 from tests.conformance.helpers import credited
 from tests.methods.support import short_run
 from tests.policy import tiny

@@ -9,7 +9,10 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from podium import Batch, Method, PodiumError, methods
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.errors import PodiumError
+from podium.method import Method
 from tests.conformance.helpers import Outcome, credited, differentiate
 from tests.methods.support import short_run
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from podium import Method, PodiumError, methods
-from podium.core.method import STAGES
-from podium.core.phases import Phases
+from podium import methods
+from podium.core.errors import PodiumError
+from podium.method import STAGES, Method, Phases
 from podium.methods.combination import changed_stages, combine
 from podium.methods.matrix import matrix
-from podium.shape import Whiten
+from podium.parts.shape import Whiten
 from tests.methods.catalogue import SLUGS, Laps, errors, fitting, in_words, lines, small
 
 # How many random compositions are trained: more where there is time, such as PODIUM_COMPOSITIONS=500.

@@ -10,8 +10,10 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from podium import Batch, Rollout, Turn, methods
-from podium.shape.confidence import OverconfidentErrors, PromptConfidence, confidence
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
+from podium.parts.shape.confidence import OverconfidentErrors, PromptConfidence, confidence
 from tests.conformance.helpers import credited
 from tests.methods.support import credit, short_run
 

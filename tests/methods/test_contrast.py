@@ -9,8 +9,11 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from podium import Batch, PodiumError, methods
-from podium.reward import Bonus, ContrastiveFeature, Marked
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.errors import PodiumError
+from podium.parts.annotate import MatchPatterns
+from podium.parts.reward import Bonus, ContrastiveFeature
 from tests.conformance.helpers import credited
 from tests.methods.support import credit, rewards, short_run
 
@@ -70,10 +73,10 @@ def test_gcpo_one_rollout_has_nothing_to_be_compared_with() -> None:
 
 def test_marks_are_patterns_in_the_text() -> None:
     batch = rewards([0, 0], rollout__text=("a <aux>", "answer: 3"))
-    found = Marked((("tool", "<aux>"), ("format", "(?m)^answer:")))(batch)
+    found = MatchPatterns((("tool", "<aux>"), ("format", "(?m)^answer:")))(batch)
     assert {name: x.tolist() for name, x in found.items()} == {"rollout.tool": [1, 0], "rollout.format": [0, 1]}
     with pytest.raises(PodiumError, match="cannot be read"):
-        Marked((("bad", "("),))
+        MatchPatterns((("bad", "("),))
 
 
 def test_gcpo_needs_to_know_who_is_right() -> None:

@@ -8,12 +8,14 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from podium import Clock, methods
-from podium.objective import KL, AsymmetricKL, EntropyGatedKL
+from podium import methods
+from podium.core.value import Clock
+from podium.memories import AsymmetricKL, EntropyGatedKL
+from podium.parts.objective import KL
 from podium.policy import Critic, critic
-from podium.policy.functionals import soft_min
+from podium.policy.head.functionals import soft_min
+from podium.sessions.train import configure
 from podium.training.run import Run
-from podium.training.session import configure
 from tests.methods.support import short_run
 from tests.policy import tiny
 

@@ -11,11 +11,14 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from podium import Batch, Method, PodiumError, methods
-from podium.core.batch import Purpose
-from podium.objective import Clip, PolicyGradient
-from podium.shape import AlignExpert
-from podium.worlds.world import Answer, Feedback, Task
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.columns import Purpose
+from podium.core.errors import PodiumError
+from podium.method import Method
+from podium.parts.objective import Clip, PolicyGradient
+from podium.parts.shape import AlignExpert
+from podium.protocols.world import Answer, Feedback, Task
 from tests.conformance.case import Case
 from tests.conformance.helpers import differentiate
 from tests.conformance.registry import adapters

@@ -8,8 +8,10 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from podium import Batch, Phases, methods
-from podium.objective import EntropyTarget
+from podium import methods
+from podium.core.batch import Batch
+from podium.method import Phases
+from podium.parts.objective import EntropyTarget
 from tests.conformance.helpers import credited
 from tests.methods.support import credit, rewards, short_run
 

@@ -10,16 +10,20 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from podium import Batch, Method, PodiumError, Role, Signal, methods
+from podium import methods
 from podium import policy as policies
+from podium.collect.annotations import registry as annotate
+from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
-from podium.objective import ValueLoss
-from podium.policy.functionals import Rows, entropy, logp_of, top
-from podium.training import annotate
+from podium.core.errors import PodiumError
+from podium.core.signal import Signal
+from podium.method import Method, Role
+from podium.parts.objective import ValueLoss
+from podium.policy.head.functionals import HeadRows, entropy, logp_of, top
+from podium.protocols.world import Task
+from podium.sessions.train import configure, resume, train
 from podium.training.loop import iterate
 from podium.training.run import Run
-from podium.training.session import configure, resume, train
-from podium.worlds.world import Task
 from tests.methods.support import short_run
 
 
@@ -39,9 +43,9 @@ def scored(
     batch = Batch.from_padded(torch.ones(n, 2), [0] * n, columns)
     distil, certainty = method.objective[1], method.shape[0]
 
-    def rows(logits: torch.Tensor) -> Rows:
+    def rows(logits: torch.Tensor) -> HeadRows:
         flat = logits.flatten(0, 1)
-        return Rows(flat, torch.zeros(len(flat), dtype=torch.long), lambda known: known)
+        return HeadRows(flat, torch.zeros(len(flat), dtype=torch.long), lambda known: known)
 
     best = top(rows(teacher), 2)
     own = logp_of(rows(student), best)

@@ -10,12 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from podium import Batch, PodiumError, methods
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.errors import PodiumError
 from podium.core.memory import decode_state, encode_state
-from podium.keep import DropTruncated
-from podium.keep.queue import first
-from podium.store.run import RunDirectory
-from podium.training.session import resume
+from podium.parts.keep import DropTruncated
+from podium.sessions.train import resume
+from podium.store.run_directory import RunDirectory
+from podium.training.queue import first
 from tests.conformance.helpers import differentiate
 from tests.methods.support import rewards, short_run
 

@@ -8,18 +8,21 @@ import pytest
 import torch
 from torch import Tensor
 
-from podium import Batch, Clock, PodiumError, methods
-from podium.objective import KL, Clip, CovarianceEntropy, Entropy, EntropyTarget, PolicyGradient
-from podium.policy.functionals import FUNCTIONALS, Rows
-from podium.reward import DifficultyControl
-from podium.reward.window import entropy_reward
-from podium.shape import EntropyAnchor, EntropyGate, EntropySetpoint, SelectTokens, VirtualTemperature
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.errors import PodiumError
+from podium.core.value import Clock
+from podium.memories import DifficultyControl, EntropyAnchor, EntropySetpoint
+from podium.parts.objective import KL, Clip, CovarianceEntropy, Entropy, EntropyTarget, PolicyGradient
+from podium.parts.reward.difficulty_entropy import entropy_reward
+from podium.parts.shape import EntropyGate, SelectTokens, VirtualTemperature
+from podium.policy.head.functionals import FUNCTIONALS, HeadRows
 from tests.conformance.helpers import differentiate
 from tests.methods.entropy_cases import bandit_batch, loss_of, random_update
 
 
-def rows_of(logits: Tensor, ids: Tensor | None = None) -> Rows:
-    return Rows(logits, torch.zeros(len(logits), dtype=torch.long) if ids is None else ids, lambda known: known)
+def rows_of(logits: Tensor, ids: Tensor | None = None) -> HeadRows:
+    return HeadRows(logits, torch.zeros(len(logits), dtype=torch.long) if ids is None else ids, lambda known: known)
 
 
 def entropy_of(z: Tensor) -> float:
@@ -81,7 +84,7 @@ def test_siren_follows_the_anchor_of_its_memory() -> None:
 
 
 def test_the_pull_is_exact_however_an_update_is_split() -> None:
-    from podium.objective import backward
+    from podium.core.gradient import backward
 
     batch, found = random_update(rollouts=8), []
     entropy = batch["token.now.entropy"].clone()

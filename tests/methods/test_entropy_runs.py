@@ -10,12 +10,13 @@ import pytest
 import torch
 
 import podium
-from podium import Batch, methods
+from podium import methods
 from podium.core import Signal
-from podium.policy import FUNCTIONALS, Rows
+from podium.core.batch import Batch
+from podium.policy import FUNCTIONALS, HeadRows
+from podium.protocols.sampling import Warmth
 from podium.sampler.capture import capture
 from podium.sampler.draw import draw
-from podium.sampler.request import Warmth
 from podium.training.trainer import Trainer
 from tests.policy import tiny
 from tests.policy.test_signals import rollouts
@@ -41,7 +42,7 @@ def test_a_setting_of_a_signal_may_be_a_column_of_rollouts() -> None:
 
 def test_the_entropy_of_the_likeliest_tokens_counts_the_others_as_one() -> None:
     p = torch.tensor([[0.5, 0.3, 0.15, 0.05]], dtype=torch.float64)
-    rows = Rows(p.log(), torch.tensor([0]), lambda known: known)
+    rows = HeadRows(p.log(), torch.tensor([0]), lambda known: known)
     expected = -(0.5 * math.log(0.5) + 0.3 * math.log(0.3) + 0.2 * math.log(0.2))
     assert float(FUNCTIONALS["entropy"](rows, top_k=2)) == pytest.approx(expected)
     assert float(FUNCTIONALS["entropy"](rows, top_k=4)) == pytest.approx(float(FUNCTIONALS["entropy"](rows)))
@@ -49,7 +50,7 @@ def test_the_entropy_of_the_likeliest_tokens_counts_the_others_as_one() -> None:
 
 def test_the_sampler_captures_a_functional_with_settings() -> None:
     drawn = draw(torch.randn(3, 9), torch.rand(3, dtype=torch.float64))
-    rows = Rows.of(drawn.log_softmax, drawn.probability, drawn.token)
+    rows = HeadRows.of(drawn.log_softmax, drawn.probability, drawn.token)
     assert torch.equal(capture("entropy[top_k=2]")(drawn, torch.zeros(9, 2)), FUNCTIONALS["entropy"](rows, top_k=2))
 
 

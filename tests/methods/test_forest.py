@@ -10,25 +10,29 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from podium import Batch, Method, Rollout, Turn, methods, worlds
+from podium import methods, worlds
 from podium import policy as policies
-from podium.advantage import FinalBaseline, NodeDifference, PositionDifference
-from podium.core.batch import Origin, Purpose
+from podium.collect.driver import Driver, distinct
+from podium.core.batch import Batch
+from podium.core.branches import Forest
+from podium.core.build import Rollout, Turn
+from podium.core.columns import Origin, Purpose
 from podium.core.errors import PodiumError
-from podium.core.forest import Forest
 from podium.core.signal import Signal
-from podium.objective import QualityLoss
-from podium.policy.divergence import semantic_divergence
-from podium.rollout import CriticalToken, Cutpoints, Fork, Prune, Search, SolvedTexts, TopEntropy, Tree
-from podium.rollout.forest import fork, head, paths, planted
-from podium.rollout.plan import Play, TaskRequest
-from podium.rollout.prune import survival, survivors
-from podium.rollout.search import Node, backed_up
+from podium.memories import SolvedTexts
+from podium.method import Method
+from podium.parts.advantage import FinalBaseline, NodeDifference, PositionDifference
+from podium.parts.objective import QualityLoss
+from podium.parts.select import StillHard
+from podium.parts.shape import CertaintyFactor, HoldToShortest, TrainShared
+from podium.policy.head.divergence import semantic_divergence
+from podium.protocols.sampling import Sampling
 from podium.sampler.local import LocalSampler
-from podium.sampler.request import Sampling
-from podium.select import StillHard
-from podium.shape import CertaintyFactor, HoldToShortest, TrainShared
-from podium.training.driver import Driver, distinct
+from podium.strategies import CriticalToken, Cutpoints, Fork, Prune, Search, TopEntropy, Tree
+from podium.strategies.budgets.prune import survival, survivors
+from podium.strategies.requests import Play, TaskRequest
+from podium.strategies.trees.lineage import fork, head, paths, planted
+from podium.strategies.trees.search import Node, backed_up
 from tests.methods.catalogue import lines, small, tiny
 from tests.methods.support import rewards
 

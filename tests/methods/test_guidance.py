@@ -13,16 +13,21 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from podium import Batch, Clock, PodiumError, Rollout, Turn, methods
-from podium.core.batch import Origin, Purpose
-from podium.evaluation.diversity import Diversity
-from podium.keep import InjectTeachers
-from podium.objective import Shaped
-from podium.reward import GuidedBonus, RankTruncated, Rubric
-from podium.reward.rubric import score
-from podium.rollout import Guided, Rectified, StoredRollouts
-from podium.rollout.plan import Ends, Play, Recite, Replay, Request, TaskRequest
-from podium.sampler.request import Sampling
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
+from podium.core.columns import Origin, Purpose
+from podium.core.errors import PodiumError
+from podium.core.value import Clock
+from podium.memories import StoredRollouts
+from podium.parts.keep import InjectTeachers
+from podium.parts.metric.diversity import Diversity
+from podium.parts.objective import Shaped
+from podium.parts.reward import GuidedBonus, RankTruncated, Rubric
+from podium.parts.reward.rubric import score
+from podium.protocols.sampling import Sampling
+from podium.strategies import Guided, Rectified
+from podium.strategies.requests import Ends, Play, Recite, Replay, Request, TaskRequest
 from podium.worlds import Sums
 from tests.conformance.helpers import differentiate
 from tests.conformance.plans import collected, made
@@ -385,7 +390,7 @@ def test_icpo_removes_what_guided_before_it_trains() -> None:
         asked.append(request)
         return made(request, [0.0] * request.n)
 
-    from podium.rollout import SolutionShares
+    from podium.strategies import SolutionShares
 
     strategy = Guided(n=4, help=SolutionShares((0.5,), "lines"), guided=1)
     rollouts = collected(strategy, answers)

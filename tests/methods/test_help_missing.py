@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from podium import PodiumError, methods, worlds
+from podium import methods, worlds
 from podium.cli import main
-from podium.rollout import HintTiers, SolutionShares, Teachers, WorkedExamples
+from podium.core.errors import PodiumError
+from podium.protocols.world import Criterion
+from podium.strategies import HintTiers, SolutionShares, Teachers, WorkedExamples
 from podium.worlds import Jsonl, Sums, Task
-from podium.worlds.world import Criterion
 from tests.methods.catalogue import errors, finite, lines, small
 
 HINTS = ("ghpo", "scaf-grpo", "sage", "sage@light", "hill", "seele", "adhint")

@@ -11,22 +11,19 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from podium import Batch, Clock, Method, PodiumError, Rollout, Turn, methods, worlds
-from podium.core.batch import Origin, Purpose
-from podium.rollout import (
-    HintLevels,
-    HintTiers,
-    HintWorth,
-    ItemResponse,
-    LastHints,
-    Repair,
-    SelfWritten,
-    SolutionShares,
-)
-from podium.rollout.hinter import leaks
-from podium.rollout.item_response import Curve
-from podium.rollout.plan import Play, Recite, Request
-from podium.shape import BySetting, HintConsistency
+from podium import methods, worlds
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
+from podium.core.columns import Origin, Purpose
+from podium.core.errors import PodiumError
+from podium.core.value import Clock
+from podium.memories import HintLevels, LastHints
+from podium.method import Method
+from podium.parts.shape import BySetting, HintConsistency
+from podium.strategies import HintTiers, HintWorth, ItemResponse, Repair, SelfWritten, SolutionShares
+from podium.strategies.hints.item_response import Curve
+from podium.strategies.hints.learn_to_hint import leaks
+from podium.strategies.requests import Play, Recite, Request
 from podium.worlds import Jsonl, Sums, Task
 from tests.conformance.plans import collected, made
 from tests.methods.catalogue import Wrong, finite, has_signal, lines, small
@@ -130,8 +127,8 @@ def test_hints_that_come_with_a_task_are_shown_tier_by_tier() -> None:
 
 
 def _request(task: Task) -> Any:
-    from podium.rollout.plan import TaskRequest
-    from podium.sampler.request import Sampling
+    from podium.protocols.sampling import Sampling
+    from podium.strategies.requests import TaskRequest
 
     return TaskRequest(task, 0, Sampling(), (0, 0, 0))
 

@@ -9,10 +9,13 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from podium import Batch, Rollout, Signal, Turn, methods
+from podium import methods
 from podium import policy as policies
-from podium.policy.flow import Flow, Network, deviation, interpolated
-from podium.reward import FlowReward
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
+from podium.core.signal import Signal
+from podium.parts.reward import FlowReward
+from podium.policy.roles.flow import Flow, Network, deviation, interpolated
 from tests.methods.support import short_run
 
 SCORES = torch.tensor([[1.0, 3.0, 2.0, 5.0], [2.0, 4.0, 1.0, 0.0]], dtype=torch.float64)

@@ -8,9 +8,11 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from podium import Batch, PodiumError, methods
-from podium.policy.merge import merge_largest, merge_weights
-from podium.reward import LengthLimit
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.errors import PodiumError
+from podium.parts.reward import LengthLimit
+from podium.policy.model.merge import merge_largest, merge_weights
 from tests.conformance.helpers import credited
 from tests.methods.support import rewards, short_run
 

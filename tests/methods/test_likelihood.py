@@ -10,11 +10,14 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from podium import Batch, Rollout, Signal, Turn, methods, worlds
+from podium import methods, worlds
 from podium import policy as policies
-from podium.policy.passage import reduced
-from podium.reward.likelihood import KINDS, answer_signal
-from podium.training import annotate
+from podium.collect.annotations import registry as annotate
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
+from podium.core.signal import Signal
+from podium.parts.reward.likelihood import KINDS, answer_signal
+from podium.policy.head.passage import reduced
 from podium.training.config import Optimizer
 from podium.training.trainer import Learner, Trainer
 from tests.methods.support import short_run

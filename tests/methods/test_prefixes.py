@@ -8,9 +8,10 @@ import random
 import pytest
 import torch
 
-from podium import PodiumError, methods
-from podium.policy.grouped import grouped_attention, grouped_positions, tokens_grouped, tokens_plain
-from podium.policy.pack import pack
+from podium import methods
+from podium.core.errors import PodiumError
+from podium.policy.forward.grouped import grouped_attention, grouped_positions, tokens_grouped, tokens_plain
+from podium.policy.forward.pack import pack
 from tests.policy import tiny
 
 

@@ -9,9 +9,11 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from podium import Batch, Rollout, Turn, methods
-from podium.reward import StepPotential
-from podium.training.interrupt import steps
+from podium import methods
+from podium.collect.step_probe import steps
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
+from podium.parts.annotate import StepPotential
 from tests.methods.support import short_run
 
 POTENTIALS = [[0.1, 0.95, 0.96], [0.0, -0.6]]

@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from podium import Batch, methods
-from podium.advantage import SuffixSums, TwoSources
-from podium.evaluation.process import BestOfN, PairwiseAccuracy
-from podium.objective import RolloutLogistic
-from podium.reward import LogRatio
+from podium import methods
+from podium.core.batch import Batch
+from podium.parts.advantage import SuffixSums, TwoSources
+from podium.parts.metric.process import BestOfN, PairwiseAccuracy
+from podium.parts.objective import RolloutLogistic
+from podium.parts.reward import LogRatio
 from tests.conformance.helpers import credited
 from tests.methods.support import short_run
 

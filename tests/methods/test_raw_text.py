@@ -8,12 +8,13 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from podium import Batch, methods
-from podium.policy.passage import mean_cosine
-from podium.reward import ContinuationReward
-from podium.reward.continuation import SIMILARITY
-from podium.rollout import Continuations
-from podium.rollout.continuations import chunk_probabilities, smoothed
+from podium import methods
+from podium.core.batch import Batch
+from podium.parts.reward import ContinuationReward
+from podium.parts.reward.continuation import SIMILARITY
+from podium.policy.head.passage import mean_cosine
+from podium.strategies import Continuations
+from podium.strategies.sample.continuations import chunk_probabilities, smoothed
 from tests.methods.support import short_run
 
 

@@ -8,9 +8,11 @@ from unittest.mock import patch
 
 import pytest
 
-from podium import Method, PodiumError, methods, worlds
+from podium import methods, worlds
 from podium.cli import main
+from podium.core.errors import PodiumError
 from podium.core.signal import Signal
+from podium.method import Method
 from podium.methods.catalogue import CATALOGUE
 from podium.sampler.local import LocalSampler
 from podium.worlds import Answer, Feedback, Task, World

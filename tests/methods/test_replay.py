@@ -12,20 +12,23 @@ from typing import Any
 import pytest
 import torch
 
-from podium import Batch, Clock, PodiumError, methods, worlds
+from podium import methods, worlds
+from podium.core.batch import Batch
+from podium.core.errors import PodiumError
 from podium.core.memory import decode_state, encode_state
-from podium.keep import KeepVaried, PriorityReplay, SuccessReplay
-from podium.keep.replay import bar, subset_size, young
-from podium.objective import Apart, Updates
-from podium.objective.preference import preference_loss
-from podium.reward import Monitor
-from podium.reward.degenerate import garbled, repetitive
-from podium.select import PassRates
-from podium.shape import CentredKL
-from podium.store.run import RunDirectory
+from podium.core.updates import Updates
+from podium.core.value import Clock
+from podium.memories import Monitor, PassRates, PriorityReplay, SuccessReplay
+from podium.memories.replay import bar, subset_size, young
+from podium.parts.annotate.degenerate import garbled, repetitive
+from podium.parts.keep import KeepVaried
+from podium.parts.objective.preference import preference_loss
+from podium.parts.shape import CentredKL
+from podium.parts.updates import SeparateUpdates
+from podium.sessions.train import configure, resume
+from podium.store.run_directory import RunDirectory
 from podium.training.loop import iterate
 from podium.training.run import Run
-from podium.training.session import configure, resume
 from podium.worlds import Feedback, Sums, Task
 from tests.conformance.helpers import credited, differentiate
 from tests.methods.catalogue import Laps, Wrong, lines, small
@@ -234,7 +237,7 @@ def test_skywork_samples_the_tasks_that_had_an_advantage_in_an_earlier_run(tmp_p
 
 
 def test_skywork_the_stages_train_one_after_the_other(tmp_path: Path) -> None:
-    from podium.core.phases import Phases
+    from podium.method import Phases
 
     stages = methods.get("skywork-r1v2@stage-1", n=4), methods.get("skywork-r1v2", n=4)
     method = Phases(stages[0].until(3), stages[1])
@@ -320,7 +323,7 @@ def test_spear_replayed_mini_batches_follow_those_of_today() -> None:
     fresh = torch.tensor([True, False, True])
     columns = {"group.fresh": fresh, "token.id": torch.ones(3, 1, dtype=torch.long)}
     batch_ = Batch.from_padded(torch.ones(3, 1), [0, 1, 2], columns)
-    steps = [step["group.fresh"].tolist() for step in Apart(by="group.fresh")(batch_)]
+    steps = [step["group.fresh"].tolist() for step in SeparateUpdates(by="group.fresh")(batch_)]
     assert steps == [[True, True], [False]]
 
 
@@ -430,6 +433,6 @@ def test_t1_an_answer_that_is_cut_off_gets_the_penalty_even_if_right() -> None:
 
 
 def test_updates_without_a_buffer_are_as_they_were() -> None:
-    assert Updates() != Apart(by="group.fresh")
+    assert Updates() != SeparateUpdates(by="group.fresh")
     (line,) = lines(methods.get("grpo", n=2), worlds.get("sums", level=2))
     assert "replayed" not in line

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 import torch
 
-from podium import Batch, Rollout, Turn, methods, worlds
+from podium import methods, worlds
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
 from podium.core.memory import State, decode_state, encode_state
-from podium.keep import WaitingSegments
-from podium.shape import RejectFar, TakeSegments, TrainShared
+from podium.memories import WaitingSegments
+from podium.parts.shape import RejectFar, TakeSegments, TrainShared
 from tests.conformance.helpers import differentiate
 from tests.methods.catalogue import lines
 

@@ -12,32 +12,25 @@ import pytest
 import torch
 from torch import Tensor
 
-from podium import Batch, PodiumError, methods, worlds
-from podium.core.batch import Purpose
+from podium import methods, worlds
+from podium.analysis.saturation import post_saturation, saturation
+from podium.core.batch import Batch
+from podium.core.columns import Purpose
+from podium.core.errors import PodiumError
 from podium.core.memory import Memory
 from podium.core.part import Select
-from podium.core.phases import Phases
-from podium.evaluation.saturation import post_saturation, saturation
-from podium.keep import DuplicateHard
-from podium.rollout.budget import mixed_probability
-from podium.sampler.request import Sampling
-from podium.select import (
-    BetaBeliefs,
-    ByDomain,
-    DomainRewards,
-    HardFocus,
-    InformationGain,
-    PassRates,
-    Ranked,
-    Sweeps,
-    Thompson,
-    Uncertain,
-)
-from podium.select.belief import information_gain
-from podium.select.domains import places
-from podium.select.history import alignment, hardest
-from podium.store.run import RunDirectory
-from podium.training.session import resume
+from podium.memories import BetaBeliefs, DomainRewards, PassRates, Sweeps
+from podium.memories.pass_rates import alignment
+from podium.method import Phases
+from podium.parts.keep import DuplicateHard
+from podium.parts.select import ByDomain, HardFocus, InformationGain, Ranked, Thompson, Uncertain
+from podium.parts.select.belief import information_gain
+from podium.parts.select.domains import places
+from podium.parts.select.history import hardest
+from podium.protocols.sampling import Sampling
+from podium.sessions.train import resume
+from podium.store.run_directory import RunDirectory
+from podium.strategies.budgets.allocation import mixed_probability
 from tests.conformance.helpers import differentiate
 from tests.methods.catalogue import lines, small
 from tests.methods.support import short_run

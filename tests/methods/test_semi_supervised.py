@@ -5,11 +5,13 @@ from __future__ import annotations
 import torch
 from torch.testing import assert_close
 
-from podium import Batch, methods
-from podium.reward import PseudoLabel
-from podium.reward.vote import labelled
-from podium.shape import MatchTrajectories, Trajectories
-from podium.shape.trajectories import similarity
+from podium import methods
+from podium.core.batch import Batch
+from podium.memories import Trajectories
+from podium.parts.reward import PseudoLabel
+from podium.parts.reward.vote import labelled
+from podium.parts.shape import MatchTrajectories
+from podium.parts.shape.trajectories import similarity
 from podium.worlds import Sums
 from tests.methods.catalogue import finite, lines, small
 from tests.methods.support import credit, rewards

@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 
-from podium import Batch, PodiumError, methods
+from podium import methods
+from podium.analysis.dynamics import bandit
+from podium.core.batch import Batch
+from podium.core.errors import PodiumError
 from podium.core.schedule import Steps
-from podium.evaluation import bandit
-from podium.objective import Clip, PolicyGradient
-from podium.reward import MarkPattern, MarkPhrases, PhaseEntropy
-from podium.shape import KeepSign, PerplexityFactor, PositionBonus, Tilt
+from podium.parts.annotate import MarkPattern, MarkPhrases
+from podium.parts.objective import Clip, PolicyGradient
+from podium.parts.reward import PhaseEntropy
+from podium.parts.shape import KeepSign, PerplexityFactor, PositionBonus, Tilt
 from tests.conformance.helpers import differentiate
 from tests.methods.entropy_cases import bandit_batch, random_update
 

@@ -9,12 +9,17 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from podium import Batch, Method, PodiumError, Rollout, Turn, methods, worlds
-from podium.advantage import Comparison, GroupInGroup, Mixture
-from podium.reward import MatchCalls, MetaReasoning, RandomBlocks, ReadTags
-from podium.reward.calls import assign_best, assign_greedily, call_similarity, token_f1
-from podium.shape import WholeShares
-from podium.worlds.context import Exchange, History, Wrote
+from podium import methods, worlds
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
+from podium.core.errors import PodiumError
+from podium.method import Method
+from podium.parts.advantage import GroupInGroup, Mixture, MixtureComponent
+from podium.parts.annotate import RandomBlocks, ReadTags
+from podium.parts.reward import MatchCalls, MetaReasoning
+from podium.parts.reward.calls import assign_best, assign_greedily, call_similarity, token_f1
+from podium.parts.shape import WholeShares
+from podium.protocols.context import Exchange, History, Wrote
 from tests.conformance.helpers import by_rollout, credited
 from tests.methods.catalogue import Laps, errors, finite, has_signal, lines, small
 from tests.methods.support import rewards, short_run
@@ -53,19 +58,19 @@ def grpo_of(outcomes: list[float], **settings: Any) -> list[float]:
 
 def test_a_comparison_that_counts_rollouts_once_takes_outcomes_alone() -> None:
     with pytest.raises(PodiumError, match="column of rollouts"):
-        Comparison(rows="rollout")
+        MixtureComponent(rows="rollout")
     with pytest.raises(PodiumError, match="at least one"):
         Mixture(())
 
 
 def test_shares_of_comparisons_add_up() -> None:
     batch = walks([[1, 0], [0, 0], [1, 1]])
-    half = Mixture((Comparison(share=0.5), Comparison(share=0.5)))(batch)["step.advantage"]
-    assert_close(half, Mixture((Comparison(),))(batch)["step.advantage"])
+    half = Mixture((MixtureComponent(share=0.5), MixtureComponent(share=0.5)))(batch)["step.advantage"]
+    assert_close(half, Mixture((MixtureComponent(),))(batch)["step.advantage"])
 
 
 def test_a_step_without_company_is_reported() -> None:
-    found = Mixture((Comparison(key=("group", "step.index")),))(walks([[1, 0], [0]]))
+    found = Mixture((MixtureComponent(key=("group", "step.index")),))(walks([[1, 0], [0]]))
     assert found["rollout.alone"].tolist() == [0.5, 0.0]
 
 
@@ -74,8 +79,8 @@ def test_a_mixture_makes_gigpo() -> None:
     batch = walks([[0, 10], [0, 0, 0]], state=states)
     mixed = Mixture(
         (
-            Comparison(of="rollout.reward", scale="none"),
-            Comparison(gamma=0.95, key=("group", "step.state"), scale="none", singleton="zero"),
+            MixtureComponent(of="rollout.reward", scale="none"),
+            MixtureComponent(gamma=0.95, key=("group", "step.state"), scale="none", singleton="zero"),
         )
     )
     assert_close(mixed(batch)["step.advantage"], GroupInGroup()(batch)["step.advantage"])
@@ -227,7 +232,7 @@ def test_the_step_part_of_srgpo_leans_to_what_is_better_than_the_batch() -> None
     for seed in range(200):
         batch.seed = seed
         blocks = batch.with_columns(RandomBlocks(4)(batch))
-        total += Comparison(key=("step.block",), singleton="zero").compared(blocks)
+        total += MixtureComponent(key=("step.block",), singleton="zero").compared(blocks)
     assert torch.equal(total > 0, batch["step.reward"] > batch["step.reward"].mean())
 
 

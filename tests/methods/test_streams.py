@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 import torch
 
-from podium import Batch, Rollout, Turn, methods
-from podium.advantage import QuantileTracker, RiskBundles, StoredResponses, SuccessTracker
-from podium.keep import Bundle
-from podium.select import Uncertain
-from podium.shape import Whiten
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
+from podium.memories import QuantileTracker, StoredResponses, SuccessTracker
+from podium.parts.advantage import RiskBundles
+from podium.parts.keep import Bundle
+from podium.parts.select import Uncertain
+from podium.parts.shape import Whiten
 from tests.methods.support import credit, rewards, short_run
 
 # -- spo-single-stream -------------------------------------------------------------------------------------------------

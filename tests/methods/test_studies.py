@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from podium import Batch, methods
-from podium.advantage import Normalize
-from podium.evaluation import advantage_lost_to_noise, answer_entropy, bandit, detectability, support_change
-from podium.evaluation.clipping import ClipBias
-from podium.evaluation.entropies import EntropyPair
-from podium.objective import Clip, PolicyGradient
+from podium import methods
+from podium.analysis.dynamics import advantage_lost_to_noise, bandit
+from podium.analysis.support import answer_entropy, detectability, support_change
+from podium.core.batch import Batch
+from podium.parts.advantage import Normalize
+from podium.parts.metric.clip_bias import ClipBias
+from podium.parts.metric.entropies import EntropyPair
+from podium.parts.objective import Clip, PolicyGradient
 from tests.methods.entropy_cases import random_update
 
 # -- invisible-leash ---------------------------------------------------------------------------------------------------

@@ -7,14 +7,17 @@ import itertools
 import pytest
 import torch
 
-from podium import Batch, Clock, PodiumError, methods
-from podium.advantage import Normalize, TokenWeighted
-from podium.evaluation import dynamics
-from podium.objective import Clip, PolicyGradient
-from podium.policy.functionals import FUNCTIONALS, Rows
-from podium.reward import Cascade
-from podium.shape import DropDisruptive, KeepSpread, SelectTokens, SpareEntropy
-from podium.shape.heterogeneous import normalised_entropy
+from podium import methods
+from podium.analysis import dynamics
+from podium.core.batch import Batch
+from podium.core.errors import PodiumError
+from podium.core.value import Clock
+from podium.parts.advantage import Normalize, TokenWeighted
+from podium.parts.objective import Clip, PolicyGradient
+from podium.parts.reward import Cascade
+from podium.parts.shape import DropDisruptive, KeepSpread, SelectTokens, SpareEntropy
+from podium.parts.shape.heterogeneous import normalised_entropy
+from podium.policy.head.functionals import FUNCTIONALS, HeadRows
 from tests.conformance.helpers import differentiate
 from tests.methods.entropy_cases import bandit_batch, loss_of, random_update
 
@@ -229,7 +232,7 @@ def test_the_discriminator_is_minus_the_slope_of_the_entropy() -> None:
     (slope,) = torch.autograd.grad(entropy, z)
     s, mean = dynamics.discriminators(z.detach())
     assert close(slope, -s)
-    rows = Rows(z.detach()[None], torch.tensor([0]), lambda known: known)
+    rows = HeadRows(z.detach()[None], torch.tensor([0]), lambda known: known)
     assert close(FUNCTIONALS["expected_discriminator"](rows)[0], mean)
 
 
@@ -270,7 +273,7 @@ def test_the_pull_raises_rare_tokens_and_spares_those_that_the_filter_removed() 
 
 
 def test_a_min_p_of_zero_is_the_policy_itself() -> None:
-    rows = Rows(torch.randn(5, 7, dtype=torch.float64), torch.arange(5), lambda known: known)
+    rows = HeadRows(torch.randn(5, 7, dtype=torch.float64), torch.arange(5), lambda known: known)
     assert close(FUNCTIONALS["logp"](rows, min_p=1e-9), FUNCTIONALS["logp"](rows))
     filtered = FUNCTIONALS["logp"](rows, min_p=0.5)
     assert bool(((filtered < -9e3) | (filtered >= FUNCTIONALS["logp"](rows))).all())

@@ -7,7 +7,9 @@ from functools import cache
 
 import pytest
 
-from podium import Method, PodiumError, worlds
+from podium import worlds
+from podium.core.errors import PodiumError
+from podium.method import Method
 from podium.worlds import World
 from tests.methods.catalogue import (
     NAMES,

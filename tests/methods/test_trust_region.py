@@ -9,9 +9,13 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from podium import Batch, Method, PodiumError, methods
-from podium.objective import Aggregate, Clip, PolicyGradient, Target
-from podium.shape import ElasticClip
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.errors import PodiumError
+from podium.core.term import Aggregate
+from podium.method import Method
+from podium.parts.objective import Clip, PolicyGradient, Target
+from podium.parts.shape import ElasticClip
 from tests.conformance.helpers import Outcome, credited, differentiate
 from tests.methods.support import short_run
 

@@ -10,16 +10,21 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from podium import Batch, Method, PodiumError, Rollout, Turn, methods, worlds
-from podium.advantage import GatedGain, HierarchicalGAE, Normalize
+from podium import methods, worlds
+from podium.collect.annotations.passages import PLACEHOLDER, answer_after_turns, blind
+from podium.collect.annotations.registry import AnnotationContext
 from podium.core import Clock, Signal
-from podium.objective import BandPenalty, CriticFirst, PolicyGradient
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
+from podium.core.errors import PodiumError
+from podium.method import Method
+from podium.parts.advantage import GatedGain, HierarchicalGAE, Normalize
+from podium.parts.objective import BandPenalty, PolicyGradient
+from podium.parts.reward import AnswerGain
+from podium.parts.shape import EntropyModulation
+from podium.parts.updates import CriticFirst
 from podium.policy import load
-from podium.reward import AnswerGain
-from podium.rollout.turn_budget import granted
-from podium.shape import EntropyModulation
-from podium.training.annotate import Desk
-from podium.training.passages import PLACEHOLDER, answer_after_turns, blind
+from podium.strategies.budgets.turn_budget import granted
 from tests.conformance.helpers import credited, differentiate
 from tests.methods.catalogue import Laps, errors, finite, lines, small
 
@@ -73,7 +78,7 @@ def test_without_weight_infopo_is_grpo_and_its_gate_shuts_where_outcomes_differ(
 def test_an_observation_is_replaced_within_the_template_and_the_placeholder_itself_tells_nothing() -> None:
     policy = load("podium/tiny")
     desk, world = None, Laps()
-    desk = Desk(policy, world)
+    desk = AnnotationContext(policy, world)
     task = world.task(0)
 
     def rollout(observation: str) -> Rollout:
@@ -228,8 +233,8 @@ def test_branches_share_their_first_turns_and_are_as_many_as_asked_for() -> None
     from unittest.mock import patch
 
     from podium import policy as policies
+    from podium.sessions.train import configure
     from podium.training.run import Run
-    from podium.training.session import configure
     from tests.methods.catalogue import tiny  # loaded once for all tests
 
     method, source = methods.arpo(n=6, initial=2, chance=1.0), tiny()

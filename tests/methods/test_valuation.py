@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from podium import Batch, methods
-from podium.policy import Rows
-from podium.policy.functionals import FUNCTIONALS
+from podium import methods
+from podium.core.batch import Batch
+from podium.policy import HeadRows
+from podium.policy.head.functionals import FUNCTIONALS
 from tests.conformance.helpers import credited, differentiate
 from tests.methods.support import short_run
 
@@ -22,7 +23,7 @@ IDS = torch.tensor([[0, 1], [1, 1]])
 
 
 def signals(logits: Tensor, ids: Tensor, of: str) -> dict[str, Tensor]:
-    rows = Rows(logits.flatten(0, 1), ids.flatten(), lambda known: known)
+    rows = HeadRows(logits.flatten(0, 1), ids.flatten(), lambda known: known)
     return {f"token.{of}.{name}": FUNCTIONALS[name](rows).reshape(ids.shape) for name in ("logp", "mean_logp")}
 
 
@@ -59,9 +60,9 @@ def test_rover_with_equal_rewards_pulls_towards_the_old_policy() -> None:
 def test_the_mean_log_probability_is_largest_for_a_uniform_distribution() -> None:
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(50, 7, generator=generator, dtype=torch.float64)
-    rows = Rows(logits, torch.zeros(50, dtype=torch.long), lambda known: known)
+    rows = HeadRows(logits, torch.zeros(50, dtype=torch.long), lambda known: known)
     assert bool((FUNCTIONALS["mean_logp"](rows) < -math.log(7)).all())
-    flat = Rows(0 * logits, torch.zeros(50, dtype=torch.long), lambda known: known)
+    flat = HeadRows(0 * logits, torch.zeros(50, dtype=torch.long), lambda known: known)
     assert_close(FUNCTIONALS["mean_logp"](flat), torch.full((50,), -math.log(7), dtype=torch.float64))
 
 

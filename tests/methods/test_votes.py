@@ -8,9 +8,10 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from podium import Batch, methods
-from podium.core.batch import Purpose
-from podium.reward import Majority
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.columns import Purpose
+from podium.parts.reward import Majority
 from tests.methods.support import short_run
 
 ANSWERS = ["12", "12", "7", "12", "30", "7", "12", "5"]

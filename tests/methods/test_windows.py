@@ -8,11 +8,13 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from podium import Batch, PodiumError, methods
-from podium.advantage import GAE
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.errors import PodiumError
+from podium.parts.advantage import GAE
+from podium.sessions.train import configure
 from podium.training.loop import iterate
 from podium.training.run import Run
-from podium.training.session import configure
 from podium.worlds import World
 from tests.conformance.helpers import credited
 from tests.methods.support import short_run

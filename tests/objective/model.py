@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from podium.core import Batch, Signal
-from podium.core.batch import Origin, Purpose
+from podium.core.columns import Origin, Purpose
 
 VOCABULARY = 11
 NOW, OLD, REF = Signal("logp", of="now", grad=True), Signal("logp", of="old"), Signal("logp", of="ref")

@@ -9,11 +9,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from podium import PodiumError, Signal
 from podium.core import Batch, Shape
-from podium.objective import (
+from podium.core.errors import PodiumError
+from podium.core.gradient import backward, now_signals, whole_groups
+from podium.core.signal import Signal
+from podium.core.term import Aggregate, Term
+from podium.parts.objective import (
     KL,
-    Aggregate,
     Clip,
     Entropy,
     GroupContrast,
@@ -24,12 +26,9 @@ from podium.objective import (
     RolloutRegression,
     StayWithin,
     Target,
-    Term,
     ValueLoss,
-    backward,
 )
-from podium.objective.gradient import now_signals, whole_groups
-from podium.shape import DropCovariant, SelectTokens
+from podium.parts.shape import DropCovariant, SelectTokens
 from tests.objective.model import NOW, OLD, Policy, update
 
 ENTROPY = Signal("entropy", of="now")

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from podium import Batch
-from podium.objective import Clip, PolicyGradient
+from podium.core.batch import Batch
+from podium.parts.objective import Clip, PolicyGradient
 
 
 def written_out(now: Tensor, old: Tensor, a: Tensor, clip: Clip, low: Tensor | float, high: Tensor | float) -> Tensor:

@@ -11,18 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from podium import PodiumError, Signal
 from podium.core import Batch
-from podium.objective import (
+from podium.core.errors import PodiumError
+from podium.core.signal import Signal
+from podium.core.term import Aggregate, Term
+from podium.parts.objective import (
     KL,
-    Aggregate,
     Clip,
     Entropy,
     GroupSoftmax,
     Likelihood,
     PolicyGradient,
     RolloutLogistic,
-    Term,
     ValueLoss,
 )
 from tests.core.hierarchy import Hierarchy, close, hierarchies, mean, tensor

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podium.core import Batch
-from podium.objective import Updates
+from podium.core.updates import Updates
 from tests.core.hierarchy import Hierarchy, hierarchies
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from podium import Batch, Method
-from podium.objective import Term
+from podium.core.batch import Batch
+from podium.core.term import Term
+from podium.method import Method
 
 # The neighbours' functions and ours do the same arithmetic in another order.
 SAME = 1e-12

@@ -18,9 +18,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from podium import Batch, Method, methods
-from podium.advantage import Normalize
-from podium.objective import KL, Aggregate, Clip, PolicyGradient, Term
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.term import Aggregate, Term
+from podium.method import Method
+from podium.parts.advantage import Normalize
+from podium.parts.objective import KL, Clip, PolicyGradient
 from tests.parity.batches import LAYOUTS, SAME, Padded, agree, loss_and_gradient, random_padded
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")

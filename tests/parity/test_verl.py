@@ -16,11 +16,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from podium import Batch, Method, methods
-from podium.advantage import GAE, Normalize, Returns
+from podium import methods
+from podium.core.batch import Batch
 from podium.core.signal import Signal
-from podium.objective import KL, Aggregate, Clip, PolicyGradient, Term, ValueLoss
-from podium.shape import Whiten
+from podium.core.term import Aggregate, Term
+from podium.method import Method
+from podium.parts.advantage import GAE, Normalize, Returns
+from podium.parts.objective import KL, Clip, PolicyGradient, ValueLoss
+from podium.parts.shape import Whiten
 from tests.parity.batches import LAYOUTS, SAME, Padded, agree, credited, loss_and_gradient, random_padded
 
 algos = pytest.importorskip(

@@ -8,8 +8,10 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from podium import Batch, Rollout, Signal, Turn
 from podium import policy as policies
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
+from podium.core.signal import Signal
 
 TOP = Signal("top", of="ref", k=5)
 OF = Signal("logp_of", of="now", grad=True, tokens=TOP.column)

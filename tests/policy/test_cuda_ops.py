@@ -15,8 +15,8 @@ from torch import Tensor
 
 from podium.policy.cuda import ops
 from podium.policy.cuda.attention import attend
-from podium.policy.pack import pack
-from podium.policy.trial import trial
+from podium.policy.forward.kernel_check import trial
+from podium.policy.forward.pack import pack
 from tests.policy import tiny
 
 EXACT = {"atol": 1e-10, "rtol": 1e-10}

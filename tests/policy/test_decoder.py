@@ -8,8 +8,8 @@ import random
 import pytest
 import torch
 
-from podium.policy.decoder import Decoder, unsupported
-from podium.policy.pack import pack
+from podium.policy.forward.decoder import Decoder, unsupported
+from podium.policy.forward.pack import pack
 from tests.policy import tiny
 
 FAMILIES = pytest.mark.parametrize("family", tiny.FAMILIES)

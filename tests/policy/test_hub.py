@@ -113,7 +113,7 @@ def test_a_hub_that_answers_is_left_to_the_reader(at: Hub, reader: list[Any], st
 def test_a_hub_that_is_slow_to_answer_is_not_given_up(
     at: Hub, reader: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys.modules["podium.policy.load"], "CONNECT_S", 0.1)
+    monkeypatch.setattr(sys.modules["podium.policy.model.load"], "CONNECT_S", 0.1)
     with answering(200, wait_s=0.5) as port:
         at(port)
         with pytest.raises(PodiumError, match=r"We couldn't connect.$"):

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from podium.policy.cuda import head
 from podium.policy.cuda.attention import attend, attention
-from podium.policy.decoder import Decoder
-from podium.policy.pack import Packed, pack
+from podium.policy.forward.decoder import Decoder
+from podium.policy.forward.pack import Packed, pack
 from tests.policy import tiny
 from tests.policy.test_decoder import texts
 

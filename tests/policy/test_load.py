@@ -45,7 +45,7 @@ def test_a_gguf_file_without_its_packages_names_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
     (tmp_path / "model.gguf").write_bytes(b"GGUF")
-    module = sys.modules["podium.policy.load"]
+    module = sys.modules["podium.policy.model.load"]
     monkeypatch.setattr(module, "find_spec", lambda name: None if name == package else object())
     with pytest.raises(PodiumError) as error:
         load(tmp_path / "model.gguf")

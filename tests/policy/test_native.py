@@ -8,14 +8,14 @@ import torch
 import torch.nn.functional as F
 
 from podium.policy import native as kernels
-from podium.policy.decoder import Decoder
+from podium.policy.forward.decoder import Decoder
+from podium.policy.forward.pack import pack
+from podium.policy.forward.step import Cache, DecodeStep
 from podium.policy.native import library, ops
 from podium.policy.native.step import NativeCache, NativeStep, usable
-from podium.policy.pack import pack
-from podium.policy.step import Cache, Step
+from podium.protocols.sampling import Generate, Sampling
 from podium.sampler.draw import Filters, draw
 from podium.sampler.local import LocalSampler
-from podium.sampler.request import Generate, Sampling
 from tests.policy import tiny
 from tests.policy.test_decoder import texts
 
@@ -39,7 +39,7 @@ def test_a_step_is_that_of_torch(family: str) -> None:
     with torch.inference_mode():
         plain, native = Cache(decoder, 16, 8, 32), NativeCache(decoder, 16, 8, 32)
         native.vacate(range(16))
-        steps = Step(decoder, plain, 16, 32), NativeStep(decoder, native, 16)
+        steps = DecodeStep(decoder, plain, 16, 32), NativeStep(decoder, native, 16)
         for place in range(20):
             ids, position = torch.randint(0, tiny.VOCABULARY, (16,)), torch.full((16,), place)
             one, other = (step(ids, position) for step in steps)

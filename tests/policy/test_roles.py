@@ -130,7 +130,7 @@ def test_without_peft_lora_says_what_to_install(tmp_path: Path, monkeypatch: pyt
             raise ImportError(name)
         return real(name, *rest)
 
-    monkeypatch.setattr("podium.policy.lora.import_module", missing)
+    monkeypatch.setattr("podium.policy.model.lora.import_module", missing)
     with pytest.raises(PodiumError, match=r"pip install 'podium-rl\[lora\]'"):
         load(tiny.directory(tmp_path), lora={"r": 4})
 

@@ -13,7 +13,7 @@ if not torch.cuda.is_available():
     pytest.skip("the order of sums is that of a GPU's matrix units", allow_module_level=True)
 
 from podium.policy.cuda import attention, decode_launch, ops
-from podium.policy.pack import pack
+from podium.policy.forward.pack import pack
 
 ROWS, MANY, PAGE, DEVICE = 256, 5000, 16, torch.device("cuda")
 SHAPES = pytest.mark.parametrize(

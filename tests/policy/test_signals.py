@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from podium.core import Batch, PodiumError, Rollout, Signal, Turn
-from podium.policy import FUNCTIONALS, Policy, Rows, functional, packed
-from podium.policy.functionals import LEVELS, evaluate
+from podium.policy import FUNCTIONALS, HeadRows, Policy, functional
+from podium.policy.forward import packed
+from podium.policy.head.functionals import LEVELS, evaluate
 from tests.policy import tiny
 
 LOGP = Signal("logp", of="now", grad=True)
@@ -149,8 +150,8 @@ def test_old_and_now_of_one_functional_are_computed_once() -> None:
 # -- functionals ---------------------------------------------------------------------------------------------------
 
 
-def given_rows(p: Tensor) -> Rows:
-    return Rows(p.log(), torch.zeros(len(p), dtype=torch.long), lambda x: x)
+def given_rows(p: Tensor) -> HeadRows:
+    return HeadRows(p.log(), torch.zeros(len(p), dtype=torch.long), lambda x: x)
 
 
 def test_nucleus_entropy_leaves_the_crossing_token_out() -> None:
@@ -168,7 +169,7 @@ def test_nucleus_entropy_leaves_the_crossing_token_out() -> None:
 
 def test_nucleus_entropy_has_no_slope_outside_the_nucleus() -> None:
     logits = torch.tensor([[2.0, 1.5, 1.0, -1.0], [9.0, 0.0, 0.0, 0.0]], requires_grad=True)
-    FUNCTIONALS["entropy"](Rows(logits, torch.zeros(2, dtype=torch.long), lambda x: x), top_p=0.8).sum().backward()
+    FUNCTIONALS["entropy"](HeadRows(logits, torch.zeros(2, dtype=torch.long), lambda x: x), top_p=0.8).sum().backward()
     assert torch.isfinite(logits.grad).all()
     assert float(logits.grad[0, 0].abs()) > 0
     assert torch.equal(logits.grad[0, 2:], torch.zeros(2))
@@ -183,7 +184,7 @@ def test_a_chunked_head_gives_the_values_and_gradients_of_a_whole_one(wanted: li
     results = []
     for chunk in (1 << 20, 7 * 30):
         h, w = hidden.clone().requires_grad_(), weight.clone().requires_grad_()
-        rows = Rows(h, ids, lambda x, w=w: x @ w.t(), temperature=0.8)
+        rows = HeadRows(h, ids, lambda x, w=w: x @ w.t(), temperature=0.8)
         values = evaluate(rows, [(name, True) for name in wanted], 30, chunk=chunk)
         sum((v * torch.linspace(-1, 1, 50)).sum() for v in values).backward()
         results.append([*values, h.grad, w.grad])
@@ -197,7 +198,7 @@ def test_memory_of_the_head_does_not_grow_with_the_vocabulary_times_the_tokens()
 
     def saved(tokens: int) -> int:
         sizes: list[int] = []
-        rows = Rows(
+        rows = HeadRows(
             torch.randn(tokens, width, requires_grad=True),
             torch.zeros(tokens, dtype=torch.long),
             lambda x: x @ weight.t(),
@@ -212,7 +213,7 @@ def test_memory_of_the_head_does_not_grow_with_the_vocabulary_times_the_tokens()
 
 def test_a_functional_of_ones_own_takes_a_few_lines() -> None:
     @functional("top_probability")
-    def top_probability(rows: Rows) -> Tensor:
+    def top_probability(rows: HeadRows) -> Tensor:
         return rows.log_softmax.amax(-1).exp()
 
     try:
@@ -293,7 +294,7 @@ def drift() -> Iterator[Signal]:
     """A functional of whole rollouts: how many rows, the path of the hidden states, the summed log-probability."""
 
     @functional("drift", level="rollout")
-    def drift(rows: Rows, scale: float = 1.0) -> Tensor:
+    def drift(rows: HeadRows, scale: float = 1.0) -> Tensor:
         path = rows.hidden.double().diff(dim=0).norm(dim=-1).sum().float()
         logp = rows.log_softmax.gather(-1, rows.ids[:, None]).sum()
         return torch.stack([torch.tensor(float(len(rows.ids))), scale * path, logp])

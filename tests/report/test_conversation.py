@@ -12,7 +12,7 @@ import pytest
 import podium
 from podium.cli import main
 from podium.report.conversation import conversation, page, read, told
-from podium.report.page import write_report
+from podium.report.run_page import write_report
 
 SMALL = {"tasks": 2, "eval_tasks": 2, "eval_samples": 1, "eval_every": 0}
 

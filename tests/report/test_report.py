@@ -10,10 +10,10 @@ import pytest
 
 import podium
 from podium.report.chart import Series, chart, picture
-from podium.report.compare import write_comparison
-from podium.report.page import write_report
-from podium.report.tree import forest
-from podium.training.compare import interval, told
+from podium.report.comparison import write_comparison
+from podium.report.rollout_tree import forest
+from podium.report.run_page import write_report
+from podium.sessions.compare import interval, told
 
 SMALL = {"world": "echo", "level": 2, "tasks": 2, "eval_tasks": 8, "eval_every": 0, "lr": 3e-4}
 

@@ -15,13 +15,14 @@ import podium
 from podium.cli import main
 from podium.core.errors import PodiumError
 from podium.policy import Policy
-from podium.sampler import Generate, Sampling, plain
+from podium.sampler import Generate, Sampling
+from podium.sampler import sampling_check as plain
+from podium.sampler.hf_batched import Waves
 from podium.sampler.local import LocalSampler
-from podium.sampler.waves import Waves
-from podium.sampler.whole import Whole
+from podium.sampler.uncached import Whole
+from podium.sessions.train import configure
 from podium.training.loop import iterate
 from podium.training.run import Run
-from podium.training.session import configure
 from podium.worlds import Answer, Feedback, Task
 from tests.policy import tiny
 from tests.sampler.test_local import ending, requests, rescored

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from podium.sampler import Sampling
-from podium.sampler.board import ALIVE
 from podium.sampler.local import LocalSampler
 from podium.sampler.paged_board import PagedBoard
+from podium.sampler.row_state import ALIVE
 from tests.sampler.test_local import requests
 from tests.sampler.test_paged import paged, policy, texts
 

@@ -10,7 +10,7 @@ import torch
 
 from podium.core import PodiumError
 from podium.policy import Policy, functional
-from podium.policy.functionals import FUNCTIONALS, Rows
+from podium.policy.head.functionals import FUNCTIONALS, HeadRows
 from podium.sampler import Completion, Generate, Sampling, Stop
 from podium.sampler.local import LocalSampler
 from tests.policy import tiny
@@ -183,7 +183,7 @@ def test_settings_of_one_request_do_not_touch_another() -> None:
 
 def test_a_functional_of_ones_own_can_be_captured() -> None:
     @functional("surprise")
-    def surprise(rows: Rows) -> torch.Tensor:
+    def surprise(rows: HeadRows) -> torch.Tensor:
         return -rows.log_softmax.gather(-1, rows.ids[:, None]).squeeze(-1)
 
     try:
@@ -377,7 +377,7 @@ def test_many_long_contexts_are_encoded_in_portions(monkeypatch: pytest.MonkeyPa
     policy = ending(tiny.policy())
     asked = requests(12)
     expected = LocalSampler(policy).generate(asked)
-    monkeypatch.setattr("podium.policy.pack.PORTION", 25)
+    monkeypatch.setattr("podium.policy.forward.pack.PORTION", 25)
     agree(LocalSampler(policy).generate(asked), expected)
 
 

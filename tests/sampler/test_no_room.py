@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import torch
 
-from podium.policy.cuda.decode import PagedCache
-from podium.policy.decoder import Decoder
+from podium.policy.cuda.pages import PagedCache
+from podium.policy.forward.decoder import Decoder
 from podium.sampler import Generate
-from podium.sampler.engine import NoRoom
 from podium.sampler.local import LocalSampler
+from podium.sampler.row_engine import NoRoom
 from tests.sampler.test_local import requests
 from tests.sampler.test_paged import paged, policy, texts
 

@@ -13,8 +13,8 @@ import torch
 
 from podium.policy import Policy
 from podium.policy.cuda import decode_reference as plain
-from podium.policy.cuda.decode import Captured, PagedCache
-from podium.policy.cuda.pages import launches, sent
+from podium.policy.cuda.decode import Captured
+from podium.policy.cuda.pages import PagedCache, launches, sent
 from podium.sampler import Completion, Generate, Sampling, Stop
 from podium.sampler.local import LocalSampler
 from podium.sampler.paged import Paged

@@ -11,10 +11,10 @@ import torch
 
 from podium.policy.cuda import decode_reference as plain
 from podium.policy.cuda.draw_trial import draw_trial
+from podium.protocols.sampling import Warmth
 from podium.sampler import Generate, Sampling
-from podium.sampler.board import Board
 from podium.sampler.local import LocalSampler
-from podium.sampler.request import Warmth
+from podium.sampler.row_state import Board
 from tests.sampler.test_local import contexts, requests
 from tests.sampler.test_paged import DEVICE, FAMILY, paged, policy, texts
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from podium.policy.cuda.decode import PagedRead
-from podium.policy.decoder import Decoder
+from podium.policy.forward.decoder import Decoder
 from podium.sampler import Generate, Sampling
 from tests.sampler.test_local import contexts, rescored
 from tests.sampler.test_paged import DEVICE, FAMILY, WHOLE, paged, policy, texts

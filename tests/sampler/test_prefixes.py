@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from podium.sampler.prefixes import Prefixes
+from podium.sampler.kept_prefixes import Prefixes
 
 
 def held(count: int) -> torch.Tensor:

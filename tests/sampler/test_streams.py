@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from podium.sampler import streams
+from podium.core import streams
 
 
 def test_a_number_depends_on_the_name_and_the_position_alone() -> None:

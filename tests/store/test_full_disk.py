@@ -13,10 +13,10 @@ import pytest
 from safetensors import SafetensorError
 
 import podium.training.checkpoint
-from podium import PodiumError
-from podium.store import run as store
-from podium.store.run import RunDirectory
-from podium.training.session import resume, train
+from podium.core.errors import PodiumError
+from podium.sessions.train import resume, train
+from podium.store import run_directory as store
+from podium.store.run_directory import RunDirectory
 from tests.training.test_session import numbers, small, weights
 
 CONFIG = small(iterations=3, checkpoint_every=1, keep_checkpoints=9)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from podium import PodiumError
-from podium.store.run import RunDirectory
+from podium.core.errors import PodiumError
+from podium.store.run_directory import RunDirectory
 
 HOLD = """
 import sys, time
-from podium.store.run import RunDirectory
+from podium.store.run_directory import RunDirectory
 held = RunDirectory(sys.argv[1])
 held.open()
 print("open", flush=True)

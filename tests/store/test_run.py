@@ -12,7 +12,7 @@ import torch
 from podium.core import Batch, Rollout, Turn
 from podium.core.errors import PodiumError
 from podium.store.files import atomic_directory, atomic_text, explained
-from podium.store.run import RunDirectory
+from podium.store.run_directory import RunDirectory
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:

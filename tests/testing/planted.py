@@ -9,11 +9,13 @@ from typing import Any
 
 import torch
 
-from podium import Advantage, Batch, Memory, Shape, Signal
+from podium.core.batch import Batch
 from podium.core.errors import one_of
-from podium.core.memory import State, Table
-from podium.objective import Aggregate, Term, Updates
-from podium.objective.updates import Score
+from podium.core.memory import Memory, State, Table
+from podium.core.part import Advantage, Shape
+from podium.core.signal import Signal
+from podium.core.term import Aggregate, Term
+from podium.core.updates import Score, Updates
 
 NOW, OLD = Signal("logp", of="now", grad=True), Signal("logp", of="old")
 REWARD = "rollout.reward"

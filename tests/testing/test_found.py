@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from podium import Batch, PodiumError, advantage, select
+from podium import advantage, select
 from podium.core import Relation
+from podium.core.batch import Batch
+from podium.core.errors import PodiumError
 
 F = torch.float64
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from podium import Signal, shape
+from podium import shape
 from podium.core import Batch, Origin, Purpose, stop_gradient
 from podium.core.part import constants
+from podium.core.signal import Signal
 from podium.testing.finite import DEGENERATE
 from podium.testing.padding import padded
 from podium.testing.recorder import recording

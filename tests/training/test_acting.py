@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from podium.training.acting import Actor
-from podium.worlds.world import Episode, Feedback
+from podium.collect.acting import Actor
+from podium.protocols.world import Episode, Feedback
 
 
 class Says(Episode):

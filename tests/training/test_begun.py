@@ -7,16 +7,17 @@ from typing import Any
 import pytest
 import torch
 
-from podium.core.batch import Batch, Origin
+from podium.collect.driver import Driver
+from podium.core.batch import Batch
 from podium.core.build import Rollout
+from podium.core.columns import Origin
 from podium.core.errors import PodiumError
-from podium.rollout.plan import Play, Resume, TaskRequest, Written
+from podium.protocols.context import Context, History
+from podium.protocols.sampling import Sampling
+from podium.protocols.scaffold import with_hint
 from podium.sampler.local import LocalSampler
-from podium.sampler.request import Sampling
-from podium.training.driver import Driver
+from podium.strategies.requests import Play, Resume, TaskRequest, Written
 from podium.worlds import get
-from podium.worlds.context import Context, History
-from podium.worlds.scaffold import with_hint
 from tests.policy import tiny
 
 

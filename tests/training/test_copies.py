@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from podium import PodiumError, methods
+from podium import methods
+from podium.core.errors import PodiumError
 from podium.policy import Policy
 from podium.training.config import Optimizer
 from podium.training.sentinel import Sentinel

@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 import torch
 
-from podium import Batch, PodiumError, methods
-from podium.cli.load import load
-from podium.core.batch import Origin
-from podium.rollout import Sample
-from podium.shape import SamplerCorrection
+from podium import methods
+from podium.cli.overrides import load
+from podium.core.batch import Batch
+from podium.core.columns import Origin
+from podium.core.errors import PodiumError
+from podium.parts.shape import SamplerCorrection
+from podium.sessions.train import train
+from podium.strategies import Sample
 from podium.training.run import Run
-from podium.training.session import train
 from tests.training.test_session import small
 
 W = "token.weight.importance"

@@ -9,15 +9,15 @@ from typing import Any, ClassVar
 import pytest
 
 import podium
+from podium.collect.driver import Driver
 from podium.core.build import Rollout
-from podium.rollout import Sample
-from podium.rollout.plan import TaskRequest
+from podium.protocols.sampling import Sampling
+from podium.protocols.world import Episode, Feedback, Task, World
 from podium.sampler.local import LocalSampler
-from podium.sampler.request import Sampling
-from podium.training.driver import Driver
+from podium.sessions.train import train
+from podium.strategies import Sample
+from podium.strategies.requests import TaskRequest
 from podium.training.run import Run
-from podium.training.session import train
-from podium.worlds.world import Episode, Feedback, Task, World
 from tests.policy import tiny
 from tests.training.test_session import numbers, small
 

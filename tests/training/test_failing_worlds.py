@@ -9,11 +9,11 @@ import pytest
 
 from podium import methods
 from podium.cli import main
-from podium.training.session import configure, train
+from podium.sessions.train import configure, train
 
 WORLD = """
 import time
-from podium.worlds.world import Answer, Feedback, Task
+from podium.protocols.world import Answer, Feedback, Task
 
 class Mine(Answer):
     name = "mine"

@@ -8,16 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from podium import PodiumError, methods, worlds
-from podium.core.batch import Origin
-from podium.rollout.plan import Ends, Plan, Play, Recite, TaskRequest, Written
+from podium import methods, worlds
+from podium.collect.driver import Driver
+from podium.core.columns import Origin
+from podium.core.errors import PodiumError
+from podium.protocols.sampling import Sampling
+from podium.protocols.scaffold import Scaffold
 from podium.sampler.local import LocalSampler
-from podium.sampler.request import Sampling
-from podium.store.run import RunDirectory
-from podium.training.driver import Driver
-from podium.training.session import configure, resume, train
+from podium.sessions.train import configure, resume, train
+from podium.store.run_directory import RunDirectory
+from podium.strategies.requests import Ends, Plan, Play, Recite, TaskRequest, Written
 from podium.worlds import Jsonl
-from podium.worlds.scaffold import Scaffold
 from tests.methods.catalogue import small, tiny
 from tests.training.test_session import numbers, weights
 

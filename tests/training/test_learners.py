@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from podium import Method, methods
-from podium.store.run import RunDirectory
+from podium import methods
+from podium.method import Method
+from podium.sessions.train import configure, resume, train
+from podium.store.run_directory import RunDirectory
 from podium.training.run import Run
-from podium.training.session import configure, resume, train
 
 SMALL: dict[str, Any] = {"world": "sums", "level": 3, "tasks": 4, "eval_tasks": 2, "eval_samples": 1, "eval_every": 0}
 

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from podium import methods, worlds
+from podium.collect.driver import Driver
 from podium.core.batch import Batch
 from podium.core.build import Rollout
-from podium.rollout import Sample
-from podium.rollout.plan import Recite, TaskRequest
+from podium.protocols.context import Full
+from podium.protocols.sampling import Sampling
+from podium.protocols.world import Episode, Feedback, Task, World
 from podium.sampler.local import LocalSampler
-from podium.sampler.request import Sampling
-from podium.training.driver import Driver
+from podium.sessions.train import train
+from podium.strategies import Sample
+from podium.strategies.requests import Recite, TaskRequest
 from podium.training.metrics import Metrics
-from podium.training.session import train
-from podium.worlds.context import Full
-from podium.worlds.world import Episode, Feedback, Task, World
 from tests.policy import tiny
 
 EMBEDDED = ("keydoor", "lookup", "tools", "clarify")

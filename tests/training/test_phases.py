@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 
 import podium
-from podium import Alternate, Linear, Phases, PodiumError, Reached, methods
+from podium import methods
 from podium.cli import main
-from podium.objective import Entropy
-from podium.store.run import RunDirectory
+from podium.core.errors import PodiumError
+from podium.core.schedule import Linear
+from podium.method import Alternate, Phases, Reached
+from podium.parts.objective import Entropy
+from podium.sessions.train import resume, train
+from podium.store.run_directory import RunDirectory
 from podium.training.config import Config
-from podium.training.session import resume, train
 from tests.training.test_session import numbers, small, weights
 
 GRPO = methods.get("grpo", n=4)

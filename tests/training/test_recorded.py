@@ -11,14 +11,17 @@ import pytest
 import torch
 
 import podium
-from podium import Batch, Method, Phases, PodiumError, methods, worlds
-from podium.core.batch import Origin, Purpose
-from podium.objective import Likelihood, PolicyGradient
-from podium.rollout import Recorded
-from podium.shape import SamplerCorrection
+from podium import methods, worlds
+from podium.core.batch import Batch
+from podium.core.columns import Origin, Purpose
+from podium.core.errors import PodiumError
+from podium.method import Method, Phases
+from podium.parts.objective import Likelihood, PolicyGradient
+from podium.parts.shape import SamplerCorrection
+from podium.sessions.train import configure, resume, train
+from podium.strategies import Recorded
 from podium.training.loop import iterate
 from podium.training.run import Run
-from podium.training.session import configure, resume, train
 from tests.training.test_session import numbers, small
 
 
@@ -107,7 +110,7 @@ def test_a_runs_rollouts_are_replayed_token_by_token(tmp_path: Path) -> None:
 
 
 TURNS = """
-from podium.worlds.world import Episode, Feedback, Task, World
+from podium.protocols.world import Episode, Feedback, Task, World
 
 class Turns(World):
     name = "turns"
@@ -167,7 +170,7 @@ def test_logged_rollouts_train_off_policy_with_the_correction_of_their_time(tmp_
 def test_imitation_first_and_reinforcement_then_resumes_to_the_bit(tmp_path: Path) -> None:
     import shutil
 
-    from podium.store.run import RunDirectory
+    from podium.store.run_directory import RunDirectory
 
     course = Phases(imitation(demonstrations(tmp_path / "demos.jsonl")).until(2), methods.get("grpo", n=4))
     config = small(course, iterations=4, checkpoint_every=1, keep_checkpoints=9)

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from podium import Method, PodiumError, methods, worlds
-from podium.store.run import RunDirectory
-from podium.training.session import configure, resume, train
+from podium import methods, worlds
+from podium.core.errors import PodiumError
+from podium.method import Method
+from podium.sessions.train import configure, resume, train
+from podium.store.run_directory import RunDirectory
 from podium.worlds import World
 from tests.methods.catalogue import NAMES, errors, fitting, small
 from tests.training.test_session import numbers, weights

@@ -11,14 +11,15 @@ import pytest
 import torch
 
 import podium
-from podium import PodiumError
-from podium.policy import device
-from podium.policy.decoder import Decoder
+from podium.core.errors import PodiumError
+from podium.policy.forward.decoder import Decoder
+from podium.policy.model import device
 from podium.policy.policy import Policy
-from podium.training import room, trainer
+from podium.sessions.train import configure
+from podium.training import memory_plan as room
+from podium.training import trainer
 from podium.training.loop import iterate
 from podium.training.run import Run
-from podium.training.session import configure
 from tests.policy import tiny
 
 GIB = device.GIB
@@ -99,7 +100,7 @@ def test_a_model_that_cannot_be_read_is_refused_before_it_is(monkeypatch: pytest
     path = tiny.directory(tmp_path / "m")
     monkeypatch.setattr(device, "host_bytes", lambda: 1000)
     with pytest.raises(PodiumError, match="does not fit in this machine's memory"):
-        podium.policy.load(path)
+        podium.policy.model.load(path)
 
 
 def test_with_much_memory_a_gpu_takes_as_many_tokens_as_pay(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import podium
-from podium import PodiumError
+from podium.core.errors import PodiumError
 from podium.policy import Policy
 from podium.sampler.local import LocalSampler
 from podium.training.loop import iterate

@@ -14,11 +14,11 @@ from safetensors.torch import load_file
 
 import podium
 from podium.sampler.local import LocalSampler
-from podium.store.run import RunDirectory
+from podium.sessions.train import configure, resume, train
+from podium.store.run_directory import RunDirectory
 from podium.training.config import Config
 from podium.training.loop import iterate
 from podium.training.run import Run
-from podium.training.session import configure, resume, train
 
 TINY = {"world": "echo", "level": 1, "tasks": 4, "eval_tasks": 8, "eval_every": 0, "lr": 3e-4}
 
@@ -173,7 +173,7 @@ def test_a_method_whose_needs_the_world_cannot_meet_is_refused(tmp_path: Path) -
 def test_a_world_that_fails_is_reported_and_the_run_goes_on(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(
-        "from podium.worlds.world import Answer, Feedback, Task\n"
+        "from podium.protocols.world import Answer, Feedback, Task\n"
         "class Mine(Answer):\n"
         "    name = 'mine'\n"
         "    def task(self, index, split='train'):\n"

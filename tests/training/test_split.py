@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from podium import Batch, Rollout, Turn
-from podium.policy.pack import pack
-from podium.policy.question import question_of
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
+from podium.policy.forward.pack import pack
+from podium.policy.forward.question import question_of
 from podium.training.config import Optimizer
 from podium.training.trainer import Learner, Trainer
 from tests.policy import tiny

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 
 from podium.core.part import Select
+from podium.protocols.world import Task
+from podium.sessions.train import configure
 from podium.training.config import Config
-from podium.training.session import configure
 from podium.training.tasks import Tasks, shuffled
 from podium.worlds.graded import Graded
-from podium.worlds.world import Task
 
 
 class Ten(Graded):

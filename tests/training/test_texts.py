@@ -8,16 +8,19 @@ from typing import Any
 import pytest
 import torch
 
-from podium import Batch, PodiumError, Reward, Turn, methods, worlds
+from podium import methods, worlds
 from podium import policy as policies
-from podium.core.batch import Origin, Purpose
-from podium.core.build import Rollout
-from podium.rollout import Sample
-from podium.rollout.plan import Plan, Recite, Score, TaskRequest
+from podium.collect.annotations import registry as annotate
+from podium.collect.driver import Driver
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
+from podium.core.columns import Origin, Purpose
+from podium.core.errors import PodiumError
+from podium.core.part import Reward
+from podium.protocols.sampling import Sampling
 from podium.sampler.local import LocalSampler
-from podium.sampler.request import Sampling
-from podium.training import annotate
-from podium.training.driver import Driver
+from podium.strategies import Sample
+from podium.strategies.requests import Plan, Recite, Score, TaskRequest
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,10 @@ import pytest
 
 import podium
 from podium.cli import main
-from podium.report import track
-from podium.report.track import flat
-from podium.store.run import RunDirectory
-from podium.training.session import resume, train
+from podium.sessions.train import resume, train
+from podium.store.run_directory import RunDirectory
+from podium.training import trackers as track
+from podium.training.trackers import flat
 from tests.training.test_session import numbers, small
 
 

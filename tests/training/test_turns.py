@@ -11,18 +11,18 @@ import pytest
 import torch
 
 from podium import methods, worlds
+from podium.collect.driver import Driver
 from podium.core.batch import Batch
 from podium.core.build import Rollout
 from podium.core.errors import PodiumError
-from podium.rollout import Sample
-from podium.rollout.plan import Recite, TaskRequest
+from podium.protocols.context import Context, Exchange, Full, History, Rebuild, Window, Wrote
+from podium.protocols.sampling import Sampling
+from podium.protocols.world import Episode, Feedback, Task, World
 from podium.sampler.local import LocalSampler
-from podium.sampler.request import Sampling
-from podium.training.driver import Driver
+from podium.sessions.train import configure, train
+from podium.strategies import Sample
+from podium.strategies.requests import Recite, TaskRequest
 from podium.training.metrics import Metrics
-from podium.training.session import configure, train
-from podium.worlds.context import Context, Exchange, Full, History, Rebuild, Window, Wrote
-from podium.worlds.world import Episode, Feedback, Task, World
 from tests.policy import tiny
 
 

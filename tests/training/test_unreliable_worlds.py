@@ -14,7 +14,7 @@ import pytest
 import podium
 from podium.cli import main
 from podium.evaluation.measure import failure, held_out, measure
-from podium.report.page import write_report
+from podium.report.run_page import write_report
 from podium.worlds import Episode, Feedback, Task, World, play
 from tests.training.test_many_turns import collect, driver, line
 

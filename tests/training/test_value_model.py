@@ -10,14 +10,15 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from podium import PodiumError, methods, policy, worlds
+from podium import methods, policy, worlds
+from podium.analysis.ranking import auc
 from podium.cli.app import main
-from podium.evaluation.ranking import auc
-from podium.select import ScoreHistory
-from podium.select.forecast import question
-from podium.store.run import RunDirectory
-from podium.training.session import resume
-from podium.training.value_model import contexts, fit
+from podium.core.errors import PodiumError
+from podium.memories import ScoreHistory
+from podium.memories.score_history import question
+from podium.sessions.train import resume
+from podium.sessions.value_model import contexts, fit
+from podium.store.run_directory import RunDirectory
 from tests.methods.catalogue import lines
 from tests.methods.support import short_run
 from tests.training.test_session import numbers

@@ -10,18 +10,18 @@ from typing import Any, ClassVar
 import pytest
 
 from podium import worlds
+from podium.collect.driver import Driver
 from podium.core.batch import Batch
 from podium.core.build import Rollout
 from podium.core.errors import PodiumError
-from podium.rollout import Sample
-from podium.rollout.plan import Recite, TaskRequest
+from podium.protocols.sampling import Sampling
+from podium.protocols.world import Task
 from podium.sampler.local import LocalSampler
-from podium.sampler.request import Sampling
-from podium.training.driver import Driver
+from podium.strategies import Sample
+from podium.strategies.requests import Recite, TaskRequest
 from podium.training.metrics import Metrics
 from podium.worlds.adventure import Adventure, command_of
 from podium.worlds.engine import Pool
-from podium.worlds.world import Task
 from tests.policy import tiny
 
 

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 from podium import worlds
-from podium.worlds.context import Window
+from podium.protocols.context import Window
 from podium.worlds.keydoor import action_of
 from tools.pretrain import __main__ as script
 from tools.pretrain import dials, examples, model, table, text

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 import pytest
 
 from podium import worlds
+from podium.collect.driver import Driver
 from podium.core.errors import PodiumError
-from podium.rollout.plan import Recite, TaskRequest
+from podium.protocols.context import Window
+from podium.protocols.sampling import Sampling
 from podium.sampler.local import LocalSampler
-from podium.sampler.request import Sampling
-from podium.training.driver import Driver
+from podium.strategies.requests import Recite, TaskRequest
 from podium.worlds import ScienceWorld
 from podium.worlds.adventure import Game
-from podium.worlds.context import Window
 from tests.policy import tiny
 from tests.worlds.processes import children, command, nothing_left
 
@@ -88,7 +88,9 @@ def test_what_is_no_action_changes_nothing(find: ScienceWorld, said: str) -> Non
     assert (feedback.state, feedback.done, feedback.reward) == (before, False, 0.0)
 
 
-def test_a_simulator_that_is_killed_ends_its_episode_with_the_reason_and_the_run_goes_on(find: ScienceWorld) -> None:
+def test_a_simulator_that_is_killed_ends_its_episode_with_the_reason_and_the_run_goes_on(
+    find: ScienceWorld,
+) -> None:
     policy = tiny.policy()
     driver = Driver(LocalSampler(policy), find, follow_up=policy.follow_up, written=policy.written)
     driver.context_length = 10_000  # nothing is sampled

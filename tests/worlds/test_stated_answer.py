@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from podium.worlds.answer import final_answer, stated_answer
+from podium.protocols.answer_text import final_answer, stated_answer
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any, NamedTuple
 
+from podium.protocols.context import Context, Exchange, Full, History, Rebuild, Window, Wrote
+from podium.protocols.scaffold import with_attempt, with_hint
 from podium.worlds import KeyDoor, Puzzle, Task, World
-from podium.worlds.context import Context, Exchange, Full, History, Rebuild, Window, Wrote
 from podium.worlds.house import DIRECTIONS, GOLD, TRINKETS, House, Place
 from podium.worlds.puzzle import Slip
 from podium.worlds.quest import Quest
-from podium.worlds.scaffold import with_attempt, with_hint
 from tools.pretrain.dials import (
     ADVERSE,
     ADVERSITY,

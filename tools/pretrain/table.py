@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
+from podium.protocols.context import Exchange, History, Wrote
+from podium.protocols.scaffold import with_hint
 from podium.worlds import Puzzle, Task, World
-from podium.worlds.context import Exchange, History, Wrote
-from podium.worlds.scaffold import with_hint
 from tools.pretrain.dials import worlds_of_text
 
 

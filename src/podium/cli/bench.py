@@ -9,7 +9,7 @@ import typer
 
 from podium.cli.commands import Commands
 from podium.cli.console import line, table
-from podium.cli.load import load, pair
+from podium.cli.overrides import load, pair
 from podium.core.errors import PodiumError
 
 if TYPE_CHECKING:
@@ -54,9 +54,9 @@ def credit(
     Policies of several strengths, as tables, walk through houses of keys and doors, and search for the answers of
     questions; every method credits the same rollouts.
     """
-    from podium.evaluation.credit import STRENGTHS, Estimator, Score, compare, fitting, references
+    from podium.analysis.credit import STRENGTHS, CreditScore, Estimator, compare, fitting, references
     from podium.methods.catalogue import CATALOGUE
-    from podium.report.credit import HEADER, NOTE, cells, heading, write_credit, write_figure
+    from podium.report.credit_page import HEADER, NOTE, cells, heading, write_credit, write_figure
 
     dials = {path.removeprefix("world."): value for path, value in map(pair, changes or [])}
     known = [_exact(name.strip(), level=level, **dials) for name in dict.fromkeys(world.split(","))]
@@ -70,7 +70,7 @@ def credit(
         if names and refused:
             raise PodiumError(next(iter(refused.values())))
         fit.append([*estimators, *references(noise)])
-    scores: dict[str, list[Score]] = {}
+    scores: dict[str, list[CreditScore]] = {}
     for one, estimators in zip(known, fit, strict=True):
         for value in given or STRENGTHS.get(one.name, STRENGTHS["keydoor"]):
             for count in counts:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
-from podium.core.method import Method
+from podium.method import Method
 
 __all__ = ["advantages", "one_group"]
 

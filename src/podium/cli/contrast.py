@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from podium.analysis.paired_models import PairedComparison
 from podium.cli.console import line, table
-from podium.evaluation.contrast import Contrast
 from podium.evaluation.resample import Measure
 
 __all__ = ["crossing", "show"]
@@ -16,7 +16,7 @@ NAMES = {
 }
 
 
-def show(found: Contrast) -> None:
+def show(found: PairedComparison) -> None:
     """Measures of both, where their pass@k curves cross, and what became of the base's support."""
     rows = [[name, str(a), str(b), _signed(c)] for name, (a, b, c) in found.measures().items()]
     table(["measure", "base", "trained", "difference"], rows)
@@ -36,7 +36,7 @@ def show(found: Contrast) -> None:
             line(f"{change}: {', '.join(keys[:6])}{', …' if len(keys) > 6 else ''}")
 
 
-def crossing(found: Contrast) -> str:
+def crossing(found: PairedComparison) -> str:
     """Which curve is the higher one, and from where on."""
     turns = found.crossings
     if not turns:

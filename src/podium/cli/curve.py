@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from podium.cli.console import table
 
 if TYPE_CHECKING:
-    from podium.evaluation.thinking import Point
+    from podium.analysis.thinking import BudgetPoint
 
 __all__ = ["show"]
 
 BAR = 24  # characters of an accuracy of 1
 
 
-def show(points: Sequence[Point]) -> None:
+def show(points: Sequence[BudgetPoint]) -> None:
     """A row a budget, with a bar as long as the accuracy."""
     rows = [
         [

@@ -10,7 +10,7 @@ import typer
 from podium.cli.console import line, table
 
 if TYPE_CHECKING:
-    from podium.training.session import Result
+    from podium.sessions.train import Result
 
 __all__ = ["lab"]
 

@@ -11,11 +11,11 @@ import typer
 from podium.cli.commands import MethodCommands
 from podium.cli.compare import advantages, one_group
 from podium.cli.console import line, table
-from podium.cli.load import load
+from podium.cli.overrides import load
 from podium.cli.show import show as show_method
 from podium.core.errors import PodiumError, nearest
-from podium.core.method import STAGES, Method
 from podium.docs import differences
+from podium.method import STAGES, Method
 from podium.methods.catalogue import CATALOGUE, KINDS, Entry, get
 from podium.methods.combination import VERDICTS, Combination, combine
 from podium.methods.matrix import Matrix, row

@@ -22,7 +22,7 @@ def rollouts(
 ) -> None:
     """Read what a run has written: each turn, what the world answered, its reward and credit, and why it ended."""
     from podium.report.conversation import conversation, read, told
-    from podium.store.run import RunDirectory
+    from podium.store.run_directory import RunDirectory
 
     directory = RunDirectory(run)
     directory.read_config()  # refuses what is no run

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from podium.cli.console import line
-from podium.core.method import Method
 from podium.core.value import opening
 from podium.docs import differences, needs, settings
 from podium.docs.reading import held
+from podium.method import Method
 from podium.methods.catalogue import Entry, get
 
 __all__ = ["show"]

@@ -13,9 +13,9 @@ import typer
 
 from podium.cli import contrast, curve
 from podium.cli.console import OUT, line, table
-from podium.cli.load import apart, join, load, pair, read
+from podium.cli.overrides import apart, join, load, pair, read
 from podium.core.errors import PodiumError, nearest
-from podium.core.method import STAGES
+from podium.method import STAGES
 from podium.methods.catalogue import CATALOGUE
 
 __all__ = ["compare", "evaluate", "spread", "train"]
@@ -61,9 +61,9 @@ def train(
 ) -> None:
     """Train a model. Without arguments: GRPO teaches podium/tiny to add, in about a minute on a laptop."""
     from podium.report.live import Live
-    from podium.report.page import write_report
-    from podium.store.run import RunDirectory
-    from podium.training import session
+    from podium.report.run_page import write_report
+    from podium.sessions import train as session
+    from podium.store.run_directory import RunDirectory
 
     typed = {"world": world, "model": model, "iterations": iterations, "seed": seed, "device": device}
     settings = {k: v for k, v in typed.items() if v is not None}
@@ -173,7 +173,7 @@ def evaluate(
 ) -> None:
     """Measure a model or a run on held-out tasks: pass@k, avg@k, maj@k, length, entropy, distinct right answers; or
     beside another, what it has won and lost; or how its accuracy grows with thinking."""
-    from podium.evaluation import session
+    from podium.sessions import evaluate as session
 
     settings: dict[str, Any] = {path.removeprefix("world."): value for path, value in map(pair, changes or [])}
     settings |= {} if level is None else {"level": level}
@@ -240,11 +240,11 @@ def compare(
     ] = None,
 ) -> None:
     """Train methods on the same tasks, random numbers and token budget, and report paired differences."""
-    from podium.report.compare import write_comparison
-    from podium.training.compare import compare as train_all
-    from podium.training.compare import told
+    from podium.report.comparison import write_comparison
+    from podium.sessions.compare import compare as train_all
+    from podium.sessions.compare import told
+    from podium.sessions.train import Result
     from podium.training.config import Optimizer
-    from podium.training.session import Result
 
     typed = {"world": world, "model": model, "iterations": iterations, "level": level}
     run, dials, optimizer, others = apart(changes or [])

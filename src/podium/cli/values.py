@@ -24,7 +24,7 @@ def values(
     seed: Annotated[int, typer.Option(help="Of the order of contexts.")] = 0,
 ) -> None:
     """Train a model on logged runs that says, before anything is sampled, how likely a task is solved."""
-    from podium.training.value_model import fit
+    from podium.sessions.value_model import fit
 
     if out.exists():
         raise PodiumError(f"{out} is there already: choose another --out.")

@@ -6,9 +6,20 @@ from podium.core.columns import Origin, Purpose
 from podium.core.errors import PodiumError
 from podium.core.memory import Memory, State, Table
 from podium.core.normalize import Normalizer
-from podium.core.part import Advantage, Keep, Metric, Part, Reward, Select, Shape, Strategy, stop_gradient
+from podium.core.part import (
+    Advantage,
+    Annotate,
+    Keep,
+    Metric,
+    Part,
+    Probe,
+    Reward,
+    Select,
+    Shape,
+    Strategy,
+    stop_gradient,
+)
 from podium.core.partition import Partition
-from podium.core.probe import Probe
 from podium.core.relation import Relation
 from podium.core.schedule import (
     Cosine,
@@ -27,6 +38,7 @@ from podium.core.value import Clock, Value
 
 __all__ = [
     "Advantage",
+    "Annotate",
     "Batch",
     "Clock",
     "Cosine",

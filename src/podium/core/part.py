@@ -27,17 +27,18 @@ from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
-from podium.core.probe import Columns, Probe
 from podium.core.signal import Signal
 from podium.core.value import Value
 
 __all__ = [
     "Advantage",
+    "Annotate",
     "Columns",
     "Keep",
     "Metric",
     "Need",
     "Part",
+    "Probe",
     "Reward",
     "Select",
     "Shape",
@@ -47,6 +48,7 @@ __all__ = [
     "stop_gradient",
 ]
 
+Columns = dict[str, Any]
 Need = str | Signal
 
 
@@ -66,6 +68,28 @@ def constants(of: Callable[[Tensor], Tensor]) -> Iterator[None]:
         yield
     finally:
         _constant.reset(token)
+
+
+class Probe(Value):
+    """Texts to score, by whom, and what their scores say of the batch. A part lists those it relies on in `probes`."""
+
+    @property
+    def signals(self) -> tuple[Signal, ...]:
+        """What is computed for the tokens of the texts."""
+        return ()
+
+    @property
+    def provides(self) -> tuple[str, ...]:
+        """The columns of the batch that it writes."""
+        return ()
+
+    def texts(self, batch: Batch) -> Batch | None:
+        """The texts as rollouts, whose tokens follow their training context; None: there is nothing to ask."""
+        raise NotImplementedError
+
+    def columns(self, batch: Batch, scored: Batch) -> Columns:
+        """Columns of `batch` from the texts with their signals."""
+        raise NotImplementedError
 
 
 class Part(Value):
@@ -157,6 +181,12 @@ class Strategy(Part):
         return [self.plan(task) for task in tasks]
 
 
+class Annotate(_BatchPart):
+    """Writes columns that later stages read: what was said, how likely, what a critic makes of it. No reward."""
+
+    stage = "annotate"
+
+
 class Reward(_BatchPart):
     """Writes named rewards."""
 
@@ -200,4 +230,4 @@ class Shape(_BatchPart):
 class Metric(_BatchPart):
     """Writes numbers that are only reported."""
 
-    stage = "evaluate"
+    stage = "metric"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from podium.core import cellwise
+from podium.core import cells as cellwise
 from podium.core.cells import Cells, root
 from podium.core.errors import PodiumError
 from podium.core.keys import combine, compact

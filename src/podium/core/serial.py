@@ -6,8 +6,10 @@ import dataclasses
 import hashlib
 import importlib
 import importlib.util
+import json
 import re
 import sys
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -61,7 +63,7 @@ def read(cls: type[V], text: str) -> V:
     if not isinstance(data, dict):
         raise PodiumError(f"A {cls.__name__.lower()} in YAML is a mapping from settings to values.")
     name = next(iter(data), None)
-    if len(data) == 1 and name in REGISTRY and issubclass(REGISTRY[name], cls):  # a kind of it, named
+    if len(data) == 1 and named(name) and issubclass(load_class(str(name)), cls):  # a kind of it, named
         value = decode(data)
     else:
         value = build(cls.__name__, data)
@@ -100,7 +102,7 @@ def decode(data: Any) -> Any:
         return tuple(decode(v) for v in data)
     if isinstance(data, dict):
         name = next(iter(data), None)
-        if len(data) == 1 and isinstance(name, str) and (name in REGISTRY or name == "Signal" or ":" in name):
+        if len(data) == 1 and isinstance(name, str) and (named(name) or name == "Signal" or ":" in name):
             return build(name, data[name] or {})
         if len(data) == 1 and isinstance(name, str) and name[:1].isupper():
             load_class(name)  # raises with the nearest names
@@ -135,14 +137,26 @@ def class_name(cls: type[Value]) -> str:
     return f"{source or cls.__module__}:{cls.__qualname__}"
 
 
+@cache
+def homes() -> dict[str, str]:
+    """The module of each class that YAML may name, from the generated index: classes are imported when first named."""
+    classes: dict[str, str] = json.loads((Path(__file__).parents[1] / "index.json").read_text("utf-8"))["classes"]
+    return classes
+
+
+def named(name: object) -> bool:
+    """Whether a name of YAML is that of a class of Podium."""
+    return name in REGISTRY or name in homes()
+
+
 def load_class(name: str) -> type[Value]:
     """A class by its Podium name, or `my_file.py:MyPart`, or `package.module:MyPart`."""
-    import podium  # noqa: F401  registers the classes of every stage
-
     if ":" not in name:
-        if name in REGISTRY:
-            return REGISTRY[name]
-        raise PodiumError(f"There is no part or value named {name!r}. {nearest(name, REGISTRY)}")
+        if not named(name):
+            raise PodiumError(f"There is no part or value named {name!r}. {nearest(name, {**homes(), **REGISTRY})}")
+        if name not in REGISTRY:
+            importlib.import_module(homes()[name])
+        return REGISTRY[name]
     source, _, attribute = name.rpartition(":")
     module = _load_file(source) if source.endswith(".py") else _import(source)
     found = getattr(module, attribute, None)

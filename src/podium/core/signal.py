@@ -5,7 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Signal"]
+__all__ = ["SIGNALS", "Signal"]
+
+# The names of the signals that a policy can compute. Each is a functional of the head; `podium.policy` implements those
+# named here, and registering another one adds its name.
+SIGNALS = {
+    "divergence",
+    "entropy",
+    "expected_discriminator",
+    "flow_error",
+    "flow_score",
+    "logit",
+    "logp",
+    "logp_of",
+    "mean_logp",
+    "quality",
+    "rank_dynamics",
+    "similarity",
+    "top",
+    "value",
+}
 
 
 @dataclass(frozen=True, init=False)

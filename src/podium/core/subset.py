@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
-from podium.core.cellwise import occurrence
+from podium.core.cells import occurrence
 from podium.core.columns import Column
 from podium.core.errors import PodiumError
 from podium.core.keys import compact

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from podium.core.cellwise import occurrence
+from podium.core.cells import occurrence
 from podium.core.columns import BOOLEAN, ENUMS, FINITE, Column
 from podium.core.errors import PodiumError, nearest
 from podium.core.keys import compact

@@ -3,7 +3,7 @@
 python -m podium.docs docs/methods
 """
 
-from podium.docs.page import index, page, pages
-from podium.docs.reading import Difference, Needs, Setting, differences, needs, settings
+from podium.docs.method_page import index, page, pages
+from podium.docs.reading import Difference, MethodNeeds, Setting, differences, needs, settings
 
-__all__ = ["Difference", "Needs", "Setting", "differences", "index", "needs", "page", "pages", "settings"]
+__all__ = ["Difference", "MethodNeeds", "Setting", "differences", "index", "needs", "page", "pages", "settings"]

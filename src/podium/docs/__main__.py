@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from podium.docs.page import MARK, pages
+from podium.docs.method_page import MARK, pages
 
 
 def main(arguments: list[str]) -> int:

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from podium.core.check import ALWAYS, met
 from podium.core.memory import Memory
-from podium.core.method import LISTS, STAGES, Method
 from podium.core.part import Part
 from podium.core.schedule import Schedule
 from podium.core.signal import Signal
 from podium.core.value import Value
 from podium.docs.comments import field_comments
+from podium.method import LISTS, STAGES, Method
+from podium.method.check import ALWAYS, met
 
-__all__ = ["Difference", "Needs", "Setting", "differences", "held", "needs", "nested", "settings"]
+__all__ = ["Difference", "MethodNeeds", "Setting", "differences", "held", "needs", "nested", "settings"]
 
 
 PLACES = (*STAGES, "memories", "roles")
@@ -33,7 +33,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Needs:
+class MethodNeeds:
     """What a method reads that none of its own parts writes."""
 
     columns: tuple[str, ...]  # from the world, or from whoever makes the batch
@@ -84,7 +84,7 @@ def nested(value: Any) -> bool:
     return isinstance(value, Value) and not isinstance(value, Schedule)
 
 
-def needs(method: Method) -> Needs:
+def needs(method: Method) -> MethodNeeds:
     """What must be given from outside, in the order in which it is read."""
     written: set[str] = {name for memory in method.memories for name in memory.provides}
     columns: dict[str, None] = {}
@@ -98,7 +98,7 @@ def needs(method: Method) -> Needs:
             elif not met(need, written):
                 columns[need] = None
         written |= set(part.provides)
-    return Needs(
+    return MethodNeeds(
         columns=tuple(c for c in columns if c not in ALWAYS),
         signals=tuple(signals.values()),
         always=tuple(c for c in columns if c in ALWAYS),

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from podium.collect.driver import Driver
 from podium.core.build import Rollout
 from podium.core.errors import PodiumError
 from podium.evaluation.passk import confidence, majority_at_k, pass_at_k
 from podium.evaluation.resample import Measure
-from podium.rollout.plan import Plan, Play, TaskRequest
-from podium.sampler.request import Sampling
-from podium.training.driver import Driver
-from podium.worlds.world import World, task_of
+from podium.protocols.sampling import Sampling
+from podium.protocols.world import World, task_of
+from podium.strategies.requests import Plan, Play, TaskRequest
 
 __all__ = ["Measure", "failure", "held_out", "measure", "held_out_requests"]
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 
-from podium.evaluation import contrast
-from podium.evaluation.dynamics import bandit
+from podium.analysis import paired_models as contrast
+from podium.analysis.dynamics import bandit
 from podium.evaluation.resample import Measure
 from podium.labs.lab import BASE, Findings
 from podium.labs.notes import Fit

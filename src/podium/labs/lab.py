@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 
 from podium.core.errors import within
-from podium.core.method import Method
 from podium.core.value import Value
 from podium.evaluation.resample import Array, Measure, estimate
-from podium.labs.reading import Point, Reading
+from podium.labs.reading import Reading, Snapshot
+from podium.method import Method
 
-__all__ = ["BASE", "QUICK", "Claim", "Findings", "Lab", "Size", "Verdict"]
+__all__ = ["BASE", "QUICK", "Claim", "Findings", "Lab", "LabSize", "ClaimVerdict"]
 
 BASE = "base"  # the model before training
 
 
-class Size(Value):
+class LabSize(Value):
     """How large an experiment is."""
 
     iterations: int = 30  # of the first arm; the tokens that it samples are the budget of the others
@@ -37,7 +37,7 @@ class Size(Value):
         within(self, "points", 1, self.iterations)
 
 
-QUICK = Size(iterations=5, tasks=8, seeds=3, points=1, eval_tasks=12, samples=32)
+QUICK = LabSize(iterations=5, tasks=8, seeds=3, points=1, eval_tasks=12, samples=32)
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ClaimVerdict:
     """A claim held against the runs."""
 
     claim: Claim
@@ -79,8 +79,8 @@ class Lab:
     readings: tuple[Reading, ...]
     charts: tuple[Callable[[Findings], str], ...]
     notes: tuple[Callable[[Findings], str], ...] = ()  # what is said beside the claims
-    size: Size = Size()
-    quick: Size = QUICK
+    size: LabSize = LabSize()
+    quick: LabSize = QUICK
     settings: Mapping[str, Any] = field(default_factory=dict)  # world, level, learning rate, …
 
 
@@ -89,9 +89,9 @@ class Findings:
     """What a lab came to: for each arm and seed the points along its training."""
 
     lab: Lab
-    size: Size
+    size: LabSize
     path: Path
-    points: Mapping[str, Sequence[Sequence[Point]]]
+    points: Mapping[str, Sequence[Sequence[Snapshot]]]
 
     def columns(self, reading: Reading, arm: str, place: int = -1) -> Array | None:
         """[seed, task, column] of an arm, or of the base."""
@@ -129,16 +129,16 @@ class Findings:
     def notes(self) -> list[str]:
         return [note(self) for note in self.lab.notes]
 
-    def verdicts(self) -> list[Verdict]:
+    def verdicts(self) -> list[ClaimVerdict]:
         return [self._verdict(claim) for claim in self.lab.claims]
 
-    def _verdict(self, claim: Claim) -> Verdict:
+    def _verdict(self, claim: Claim) -> ClaimVerdict:
         difference = self.difference(claim.reading, claim.more, claim.less)
         sides = [self.measure(claim.reading, arm) for arm in (claim.more, claim.less)]
         more, less = (f"{m.mean:.3g}" for m in sides if m is not None)
         gap = f"{difference.mean:+.3g} [{difference.low:+.3g}, {difference.high:+.3g}]"
         text = f"{self.label(claim.reading)} is {more} for {claim.more} and {less} for {claim.less} ({gap})"
-        return Verdict(claim, text, difference, self.size.seeds)
+        return ClaimVerdict(claim, text, difference, self.size.seeds)
 
     def found(self) -> str:
         """One sentence: what was found."""
@@ -167,7 +167,7 @@ class Findings:
             "pass@k": {arm: self._curves(runs) for arm, runs in self.points.items()},
         }
 
-    def _curves(self, runs: Sequence[Sequence[Point]]) -> list[list[float]]:
+    def _curves(self, runs: Sequence[Sequence[Snapshot]]) -> list[list[float]]:
         """[point, k − 1] pass@k, the mean over tasks and seeds."""
         values = np.array([[point.tally.curves.mean(0) for point in run] for run in runs])
         curves: list[list[float]] = values.mean(0).tolist()

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from podium.evaluation.contrast import crossings
-from podium.evaluation.dynamics import EntropyLaw, fit_entropy_law
+from podium.analysis.dynamics import EntropyLaw, fit_entropy_law
+from podium.analysis.paired_models import crossings
 from podium.labs.lab import Findings
-from podium.labs.reading import Point, Reading
+from podium.labs.reading import Reading, Snapshot
 
 __all__ = ["Fit", "Note", "crossing", "laws", "ratio"]
 
@@ -76,7 +76,7 @@ def ratio(arm: str, large: Reading, small: Reading, paper: str) -> Note:
     return tell
 
 
-def _at(reading: Reading, run: Sequence[Point], place: int) -> float:
+def _at(reading: Reading, run: Sequence[Snapshot], place: int) -> float:
     columns = reading.columns(run[0], run[place])
     assert columns is not None
     return float(reading.value(columns.sum(0)[None])[0])

@@ -9,15 +9,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from podium.evaluation import contrast
-from podium.evaluation.contrast import Tally
+from podium.analysis import paired_models as contrast
+from podium.analysis.paired_models import Tally
 from podium.evaluation.resample import Array, mean
 
-__all__ = ["Logged", "Mean", "PassAt", "Point", "Reading", "Share"]
+__all__ = ["Logged", "Mean", "PassAt", "Snapshot", "Reading", "Share"]
 
 
 @dataclass(frozen=True)
-class Point:
+class Snapshot:
     """A policy at some moment of its training."""
 
     iteration: int
@@ -26,7 +26,7 @@ class Point:
     logged: Mapping[str, float]  # the metrics of training, averaged since the point before
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Point:
+    def from_dict(cls, data: Mapping[str, Any]) -> Snapshot:
         return cls(**{**data, "tally": Tally(**data["tally"])})
 
     def as_dict(self) -> dict[str, Any]:
@@ -41,7 +41,7 @@ class Reading:
     def label(self, samples: int) -> str:
         raise NotImplementedError
 
-    def columns(self, base: Point, now: Point) -> Array | None:
+    def columns(self, base: Snapshot, now: Snapshot) -> Array | None:
         """[task, column]; None where a point has no such thing."""
         raise NotImplementedError
 
@@ -60,7 +60,7 @@ class PassAt(Reading):
     def label(self, samples: int) -> str:
         return f"pass@{self.k or samples}"
 
-    def columns(self, base: Point, now: Point) -> Array:
+    def columns(self, base: Snapshot, now: Snapshot) -> Array:
         return _counted(now.tally.passed(self.k or now.tally.samples))
 
 
@@ -75,7 +75,7 @@ class Mean(Reading):
     def label(self, samples: int) -> str:
         return f"{self.name.replace('_', ' ')}{f' ({self.unit})' if self.unit else ''}"
 
-    def columns(self, base: Point, now: Point) -> Array:
+    def columns(self, base: Snapshot, now: Snapshot) -> Array:
         return _counted(getattr(now.tally, self.name))
 
 
@@ -90,7 +90,7 @@ class Share(Reading):
     def label(self, samples: int) -> str:
         return f"{'solution ' if self.solutions else ''}{self.name.replace('_', ' ')}@{samples}"
 
-    def columns(self, base: Point, now: Point) -> Array:
+    def columns(self, base: Snapshot, now: Snapshot) -> Array:
         return contrast.kinds(base.tally, now.tally, solutions=self.solutions)
 
     def value(self, sums: Array) -> Array:
@@ -108,7 +108,7 @@ class Logged(Reading):
     def label(self, samples: int) -> str:
         return self.name
 
-    def columns(self, base: Point, now: Point) -> Array | None:
+    def columns(self, base: Snapshot, now: Snapshot) -> Array | None:
         value = now.logged.get(self.metric)
         return None if value is None else _counted([self.times * value])
 

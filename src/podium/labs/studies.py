@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from podium.core.method import Method
+from podium.core.term import Aggregate
 from podium.labs.charts import along, exact_bandit, exchange, pass_curves, support
-from podium.labs.lab import BASE, QUICK, Claim, Lab, Size
+from podium.labs.lab import BASE, QUICK, Claim, Lab, LabSize
 from podium.labs.notes import crossing, laws, ratio
 from podium.labs.reading import Logged, Mean, PassAt, Share
+from podium.method import Method
 from podium.methods import get
-from podium.objective import Aggregate
 
 __all__ = ["LABS"]
 
@@ -50,7 +50,7 @@ TWO_STAGE = Lab(
     readings=(PassAt(1), TOP, TOKEN_ENTROPY, ANSWER_ENTROPY),
     charts=(pass_curves, along(PassAt(1)), along(TOP), along(TOKEN_ENTROPY), along(ANSWER_ENTROPY), exact_bandit),
     notes=(crossing,),
-    size=Size(iterations=32, points=2, eval_tasks=32),
+    size=LabSize(iterations=32, points=2, eval_tasks=32),
     settings={"world": "rules", "level": 3, "lr": 2e-4},
 )
 
@@ -68,7 +68,7 @@ SPURIOUS = Lab(
     readings=(PassAt(1), TOKEN_ENTROPY, CLIPPED, RAW, CLIP_BIAS),
     charts=(along(TOKEN_ENTROPY), along(PassAt(1)), along(CLIP_BIAS), along(CLIPPED)),
     notes=(ratio("clip 0.2", RAW, CLIP_BIAS, "about 17"),),
-    size=Size(iterations=12, points=3, eval_tasks=32, samples=16),
+    size=LabSize(iterations=12, points=3, eval_tasks=32, samples=16),
     quick=QUICK.replace(iterations=4, samples=16),
     settings={"world": "echo", "level": 3, "lr": 1e-4},
 )
@@ -96,7 +96,7 @@ LEASH = Lab(
     ),
     charts=(support, pass_curves, along(TOKEN_ENTROPY), along(ANSWER_ENTROPY)),
     notes=(crossing,),
-    size=Size(seeds=4, points=2, eval_tasks=32),
+    size=LabSize(seeds=4, points=2, eval_tasks=32),
     settings={"world": "echo", "level": 4, "lr": 3e-4},
 )
 
@@ -122,7 +122,7 @@ TRICKS = Lab(
     ),
     readings=(PassAt(1), PassAt(4), TOKEN_ENTROPY, Mean("length", "tokens")),
     charts=(along(PassAt(1)), along(TOKEN_ENTROPY), along(Mean("length", "tokens"))),
-    size=Size(iterations=24, points=2, samples=16),
+    size=LabSize(iterations=24, points=2, samples=16),
     quick=QUICK.replace(samples=16),
     settings={"world": "echo", "level": 3, "lr": 3e-4},
 )
@@ -142,7 +142,7 @@ EXCHANGE = Lab(
     readings=(PassAt(1), TOKEN_ENTROPY, ANSWER_ENTROPY),
     charts=(exchange(TOKEN_ENTROPY, PassAt(1)), along(PassAt(1)), along(TOKEN_ENTROPY)),
     notes=(laws(TOKEN_ENTROPY, PassAt(1)),),
-    size=Size(points=5, samples=16),
+    size=LabSize(points=5, samples=16),
     quick=QUICK.replace(points=2, samples=16),
     settings={"world": "echo", "level": 3, "lr": 3e-4},
 )

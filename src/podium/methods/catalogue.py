@@ -1,18 +1,44 @@
-"""The catalogue: recipes by slug, their presets, and how to find them."""
+"""The catalogue: recipes by slug, their presets, and how to find them.
+
+A recipe lives in `methods/FAMILY/SLUG.py` (with underscores for the dashes of the slug), so its file name is its slug and
+its folder is its family; neither is written a second time.
+"""
 
 from __future__ import annotations
 
+import functools
+import importlib
 import inspect
-from collections.abc import Callable, Mapping
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, ParamSpec
 
 from podium.core.errors import PodiumError, nearest
-from podium.core.method import Method
+from podium.method import Method
 
-__all__ = ["CATALOGUE", "Entry", "get", "recipe"]
+__all__ = ["CATALOGUE", "FAMILIES", "KINDS", "Entry", "get", "recipe"]
 
 KINDS = ("method", "metric", "tool", "reading")
+# The families in the order in which they are listed, and what the methods of each have in common.
+FAMILIES = {
+    "base": "Policy gradients and group-relative baselines that other methods start from",
+    "group": "Group-relative advantages, trust regions, difficulty and length",
+    "objective": "Other losses: classification, regression, preferences, value functions",
+    "entropy": "Entropy, exploration and token-level shaping",
+    "process": "Process rewards and rewards from likelihoods",
+    "label_free": "Rewards without labels: majority votes and pseudo-labels",
+    "turns": "Credit assignment over several turns, agents and tools",
+    "hints": "Hints, rubrics and other guidance while sampling",
+    "hybrid": "Demonstrations, teachers and distillation beside reinforcement learning",
+    "trees": "Trees: forks, search and pruning",
+    "replay": "Replay of earlier rollouts",
+    "selection": "Data selection, curricula and rollout budgets",
+    "preference": "Preferences and reward models",
+    "study": "Studies: experiments and metrics rather than methods",
+}
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
@@ -29,29 +55,67 @@ class Entry:
 
     @property
     def notes(self) -> str:
-        """The recipe's docstring: formula, limits, where releases differ."""
+        """The recipe's docstring: the formula, its limits, and where releases differ."""
         return inspect.getdoc(self.build) or ""
 
 
-CATALOGUE: dict[str, Entry] = {}
+class _Catalogue(Mapping[str, Entry]):
+    """Entries by slug. A recipe's module is imported when its entry is first asked for."""
+
+    def __init__(self) -> None:
+        self._modules = {
+            module.replace("_", "-"): f"podium.methods.{family}.{module}"
+            for family in FAMILIES
+            for _, module, _ in pkgutil.iter_modules([str(Path(__file__).parent / family)])
+            if not module.startswith("_")
+        }
+        self._entries: dict[str, Entry] = {}
+
+    def __getitem__(self, slug: str) -> Entry:
+        if slug not in self._entries and slug in self._modules:
+            importlib.import_module(self._modules[slug])
+        return self._entries[slug]
+
+    def __contains__(self, slug: object) -> bool:
+        return slug in self._modules or slug in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._modules, **self._entries})
+
+    def __len__(self) -> int:
+        return len({**self._modules, **self._entries})
+
+    def enter(self, entry: Entry) -> None:
+        self._entries[entry.slug] = entry
+
+
+CATALOGUE = _Catalogue()
 
 
 def recipe(
-    slug: str,
     *,
     summary: str,
     citation: str,
-    family: str = "base",
     kind: str = "method",
     presets: Mapping[str, Mapping[str, Any]] | None = None,
-) -> Callable[[Callable[..., Method]], Callable[..., Method]]:
-    """Enter a function that returns a `Method` into the catalogue. Its defaults are the paper's."""
+) -> Callable[[Callable[P, Method]], Callable[P, Method]]:
+    """Enter a function that returns a `Method` into the catalogue, under its own name. Its defaults are the paper's."""
     if kind not in KINDS:
         raise PodiumError(f"A catalogue entry's kind is one of {', '.join(KINDS)}, not {kind!r}.")
 
-    def enter(build: Callable[..., Method]) -> Callable[..., Method]:
-        CATALOGUE[slug] = Entry(slug, summary, citation, family, build, kind, presets or {})
-        return build
+    def enter(build: Callable[P, Method]) -> Callable[P, Method]:
+        slug = build.__name__.replace("_", "-")
+        package, _, module = build.__module__.rpartition(".")
+        family = package.removeprefix("podium.methods.") if package.startswith("podium.methods.") else "own"
+        if family != "own" and module != build.__name__:
+            raise PodiumError(f"The recipe {build.__name__} must be in a file of its name, not in {module}.py.")
+
+        @functools.wraps(build)
+        def named(*args: P.args, **kwargs: P.kwargs) -> Method:
+            return build(*args, **kwargs).replace(name=slug, summary=summary, citation=citation)
+
+        CATALOGUE.enter(Entry(slug, summary, citation, family, named, kind, presets or {}))
+        return named
 
     return enter
 
@@ -69,9 +133,8 @@ def get(name: str, **settings: Any) -> Method:
     if preset and preset not in entry.presets:
         raise PodiumError(f"{slug} has no preset {preset!r}. {nearest(preset, entry.presets)}")
     arguments = {**entry.presets.get(preset, {}), **settings}
-    known = inspect.signature(entry.build).parameters
+    parameters = inspect.signature(entry.build).parameters
     for key in arguments:
-        if key not in known:
-            raise PodiumError(f"The recipe {slug!r} has no setting {key!r}. {nearest(key, known)}")
-    method = entry.build(**arguments)
-    return method.replace(name=name, summary=entry.summary, citation=entry.citation)
+        if key not in parameters:
+            raise PodiumError(f"The recipe {slug!r} has no setting {key!r}. {nearest(key, parameters)}")
+    return entry.build(**arguments).replace(name=name)

@@ -21,16 +21,16 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from podium.core.check import met
 from podium.core.errors import PodiumError
 from podium.core.memory import Memory
-from podium.core.method import LISTS, STAGES, Method, Role
 from podium.core.part import Part
 from podium.core.schedule import Schedule
 from podium.core.signal import Signal
+from podium.core.term import Aggregate, Term
 from podium.core.value import Value
+from podium.method import LISTS, STAGES, Method, Role
+from podium.method.check import met
 from podium.methods.catalogue import get
-from podium.objective.term import Aggregate, Term
 
 __all__ = ["VERDICTS", "Combination", "changed_stages", "combine", "joined"]
 
@@ -145,7 +145,7 @@ def _places(method: Method) -> dict[Place, tuple[Value, ...]]:
         for value in held if isinstance(held, tuple) else [] if held is None else [held]:
             single = stage in STAGES and stage not in LISTS
             name = "" if single else value.name if isinstance(value, Role) else type(value).__name__
-            name = repr(value) if stage == "evaluate" else name
+            name = repr(value) if stage == "metric" else name
             found[stage, name] = (*found.get((stage, name), ()), value)
     return found
 

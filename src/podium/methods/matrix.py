@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from podium.core.method import STAGES, Method
+from podium.method import STAGES, Method
 from podium.methods.catalogue import CATALOGUE, get
 from podium.methods.combination import Combination, changed_stages, combine
 

@@ -1,15 +1,15 @@
 """Policies: loading models, and the signals that training asks of them."""
 
-from podium.policy.critic import Critic, critic
-from podium.policy.divergence import divergence as divergence
-from podium.policy.embed import embed
-from podium.policy.flow import Flow
-from podium.policy.functionals import FUNCTIONALS, Rows, functional
-from podium.policy.load import load
+from podium.policy.head.divergence import divergence as divergence
+from podium.policy.head.effective_rank import rank_dynamics as rank_dynamics
+from podium.policy.head.functionals import FUNCTIONALS, HeadRows, functional
+from podium.policy.model.load import load
 from podium.policy.policy import Policy
-from podium.policy.quality import Quality
-from podium.policy.rank import rank_dynamics as rank_dynamics
-from podium.policy.reader import has_head, read_critic, values_of
+from podium.policy.roles.critic import Critic, critic
+from podium.policy.roles.embed import embed
+from podium.policy.roles.flow import Flow
+from podium.policy.roles.quality import QualityHead
+from podium.policy.roles.reader import has_head, read_critic, values_of
 
 __all__ = [
     "FUNCTIONALS",
@@ -17,8 +17,8 @@ __all__ = [
     "Critic",
     "Flow",
     "Policy",
-    "Quality",
-    "Rows",
+    "QualityHead",
+    "HeadRows",
     "critic",
     "embed",
     "functional",
@@ -29,4 +29,4 @@ __all__ = [
 ]
 
 # Sources of roles that are small networks on the policy's hidden states.
-NETWORKS = {"flow": Flow, "quality": Quality}
+NETWORKS = {"flow": Flow, "quality": QualityHead}

@@ -15,12 +15,14 @@ from torch import Tensor, nn
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
 from podium.core.signal import Signal
-from podium.policy import packed, plain, weights
-from podium.policy.chat import Chat
-from podium.policy.decoder import Decoder, unsupported
-from podium.policy.functionals import Rows, Wanted, evaluate, level_of
-from podium.policy.question import Question, by_rollout, by_token, question_of
-from podium.policy.trial import trial
+from podium.policy.forward import packed
+from podium.policy.forward import padded as plain
+from podium.policy.forward.decoder import Decoder, unsupported
+from podium.policy.forward.kernel_check import trial
+from podium.policy.forward.question import Question, by_rollout, by_token, question_of
+from podium.policy.head.functionals import HeadRows, Wanted, evaluate, level_of
+from podium.policy.model import weights
+from podium.policy.model.chat import Chat
 
 __all__ = ["Policy"]
 
@@ -215,7 +217,7 @@ class Policy:
         """[1] what a functional of rollouts says of one without tokens."""
         none = torch.zeros(0, self.config.hidden_size, device=self.device, dtype=self.dtype)
         head = torch.zeros(0, self.vocabulary, device=self.device)
-        empty = Rows(none, none[:, 0].long(), lambda _: head, temperature, self._value_head)
+        empty = HeadRows(none, none[:, 0].long(), lambda _: head, temperature, self._value_head)
         return evaluate(empty, [wanted], self.vocabulary, rollouts=[none[:, 0].long()])[0]
 
     def score(

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from podium.core.columns import TRAINS, Purpose
 
-__all__ = ["Conversation", "Exchange", "conversation", "page", "read", "told"]
+__all__ = ["Conversation", "ShownTurn", "conversation", "page", "read", "told"]
 
 # What is read of a run's files, where they have it; and how its columns begin that say what is not trained.
 COLUMNS = (
@@ -34,7 +34,7 @@ WHOLE, EDGE = 6, 2  # turns: so many are shown at once; of more, so many at eith
 
 
 @dataclass(frozen=True)
-class Exchange:
+class ShownTurn:
     """A turn: what the model wrote, what is known of it, and what the world answered."""
 
     text: str
@@ -51,7 +51,7 @@ class Conversation:
     prompt: str
     verdict: str  # right, wrong, or failed, where the world did
     reward: float
-    exchanges: tuple[Exchange, ...]
+    exchanges: tuple[ShownTurn, ...]
     ending: str  # why it ended, where it was not the model or the world that was done
     notes: tuple[str, ...] = ()  # who never acted, and why it was made if not to be trained
 
@@ -89,7 +89,7 @@ def conversation(row: Mapping[str, Any]) -> Conversation:
     )
 
 
-def _exchanges(row: Mapping[str, Any]) -> tuple[Exchange, ...]:
+def _exchanges(row: Mapping[str, Any]) -> tuple[ShownTurn, ...]:
     lengths = row.get("turn.length") or [0]
     count = len(lengths)
     texts = (row.get("turn.action") if count > 1 else None) or [row["text"]]
@@ -104,7 +104,7 @@ def _exchanges(row: Mapping[str, Any]) -> tuple[Exchange, ...]:
         notes = ["not a valid action"] if known is False and number != last else []
         notes += [f"reward {reward:g}"] if reward and count > 1 else []
         notes += [credit] if credit else []
-        found.append(Exchange(text, answer or "", tuple(notes), agent or ""))
+        found.append(ShownTurn(text, answer or "", tuple(notes), agent or ""))
     return tuple(found)
 
 
@@ -161,7 +161,7 @@ def page(talk: Conversation) -> str:
     )
 
 
-def _turn(turn: Exchange, number: int, count: int) -> str:
+def _turn(turn: ShownTurn, number: int, count: int) -> str:
     heading = [f"turn {number}"] if count > 1 else []
     heading += [*([turn.agent] if turn.agent else []), *turn.notes]
     said = f'<div class="turn">{html.escape(" · ".join(heading))}</div>' if heading else ""

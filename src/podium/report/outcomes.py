@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from podium.report.conversation import conversation, page, read
-from podium.store.run import RunDirectory
+from podium.store.run_directory import RunDirectory
 
 __all__ = ["section", "troubles"]
 

@@ -1,5 +1,5 @@
 """Samplers: who draws completions from a model."""
 
-from podium.sampler.request import Completion, Generate, Sampler, Sampling, Stop
+from podium.protocols.sampling import Completion, Generate, Sampler, Sampling, Stop
 
 __all__ = ["Completion", "Generate", "Sampler", "Sampling", "Stop"]

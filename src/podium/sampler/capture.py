@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from podium.core.errors import PodiumError, nearest
-from podium.policy.functionals import FUNCTIONALS, Rows
+from podium.policy.head.functionals import FUNCTIONALS, HeadRows
 from podium.sampler.draw import Drawn
 
 __all__ = ["Capture", "capture", "readable"]
@@ -48,7 +48,7 @@ def _literal(value: str) -> Any:
 def _functional(drawn: Drawn, embeddings: Tensor, name: str, settings: dict[str, Any]) -> Tensor:
     if name == "entropy" and not settings and drawn.known_entropy is not None:
         return drawn.known_entropy
-    return FUNCTIONALS[name](Rows.of(drawn.log_softmax, drawn.probability, drawn.token, embeddings), **settings)
+    return FUNCTIONALS[name](HeadRows.of(drawn.log_softmax, drawn.probability, drawn.token, embeddings), **settings)
 
 
 def _topk(drawn: Drawn, k: int) -> Tensor:

@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 
 from podium.core.errors import PodiumError
-from podium.policy.decoder import Decoder
-from podium.policy.device import GIB, out_of_memory
-from podium.policy.pack import pack
-from podium.policy.step import ROUND
-from podium.sampler.engine import NoRoom, Prompt, Stats, memory_for
-from podium.sampler.prefixes import Held, Prefixes
+from podium.policy.forward.decoder import Decoder
+from podium.policy.forward.pack import pack
+from podium.policy.forward.step import ROUND
+from podium.policy.model.device import GIB, out_of_memory
+from podium.sampler.kept_prefixes import Held, Prefixes
+from podium.sampler.row_engine import NoRoom, Prompt, Stats, memory_for
 
 __all__ = ["Decoding"]
 

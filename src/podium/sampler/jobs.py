@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from podium.core import streams
 from podium.core.errors import PodiumError
 from podium.policy.policy import Policy
-from podium.sampler import streams
-from podium.sampler.board import Report, Seat
+from podium.protocols.sampling import Completion, Generate
 from podium.sampler.capture import capture
-from podium.sampler.engine import Prompt
-from podium.sampler.request import Completion, Generate
+from podium.sampler.row_engine import Prompt
+from podium.sampler.row_state import Report, Seat
 
 __all__ = ["Burst", "Job", "Ticket"]
 

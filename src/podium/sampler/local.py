@@ -19,15 +19,15 @@ from typing import Any
 import torch
 
 from podium.core.errors import PodiumError
-from podium.policy.pack import portions
+from podium.policy.forward.pack import portions
 from podium.policy.policy import Policy
-from podium.sampler.board import Board
+from podium.protocols.sampling import Completion, Generate
 from podium.sampler.capture import readable
-from podium.sampler.engine import Engine, NoRoom, Prompt, Stats
 from podium.sampler.jobs import Burst, Job, Ticket
 from podium.sampler.paged import choose
 from podium.sampler.queue import Queue
-from podium.sampler.request import Completion, Generate
+from podium.sampler.row_engine import NoRoom, Prompt, RowEngine, Stats
+from podium.sampler.row_state import Board
 from podium.sampler.rows import Rows
 from podium.sampler.stops import Stops
 
@@ -60,7 +60,7 @@ class LocalSampler:
         self.policy, self.slots, self.seed = policy, slots, seed
         self.stats = Stats()
         self._stops = Stops(policy)
-        self.engine: Engine
+        self.engine: RowEngine
         self.board: Board
         self.engine, self.board = choose(policy, self.stats, self._stops, slots, memory, paged)
         self._queue, self._rows = Queue(), Rows()

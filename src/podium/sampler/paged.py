@@ -9,17 +9,17 @@ import numpy as np
 import torch
 
 from podium.core.errors import PodiumError
-from podium.policy.cuda.decode import PAGE, PagedCache, PagedRead, PagedStep, unusable
-from podium.policy.cuda.pages import Begun, sent
-from podium.policy.decoder import Decoder
-from podium.policy.pack import LEAST
+from podium.policy.cuda.decode import PagedRead, PagedStep, unusable
+from podium.policy.cuda.pages import PAGE, Begun, PagedCache, sent
+from podium.policy.forward.decoder import Decoder
+from podium.policy.forward.pack import LEAST
 from podium.policy.policy import Policy
-from podium.sampler.board import Board, StepBoard
 from podium.sampler.decoding import Decoding
-from podium.sampler.engine import Engine, Prompt, Stats, Stepped
 from podium.sampler.paged_board import PagedBoard
-from podium.sampler.plain import by_own_pass
-from podium.sampler.slots import Slots
+from podium.sampler.row_engine import Prompt, RowEngine, Stats, Stepped
+from podium.sampler.row_state import Board, StepBoard
+from podium.sampler.sampling_check import by_own_pass
+from podium.sampler.static_cache import Slots
 from podium.sampler.stops import Stops
 
 __all__ = ["Paged", "choose"]
@@ -41,7 +41,7 @@ WAITING = 0.25
 
 def choose(
     policy: Policy, stats: Stats, stops: Stops, slots: int, memory: int | None, paged: bool | None
-) -> tuple[Engine, Board]:
+) -> tuple[RowEngine, Board]:
     """The fastest way in which this policy can be sampled here, so many completions at once."""
     engine: Stepped
     if policy.decoder is None:

@@ -22,7 +22,8 @@ from podium.policy.cuda.decode import Captured, PagedStep
 from podium.policy.cuda.draw_trial import draw_trial
 from podium.policy.cuda.pages import sent
 from podium.policy.policy import Policy
-from podium.sampler.board import (
+from podium.sampler.draw import Drawn
+from podium.sampler.row_state import (
     ALIVE,
     FLAT,
     MIN_P,
@@ -37,7 +38,6 @@ from podium.sampler.board import (
     Report,
     Seat,
 )
-from podium.sampler.draw import Drawn
 from podium.sampler.stops import Stops
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from podium.sampler.engine import Engine
 from podium.sampler.jobs import Ticket
+from podium.sampler.row_engine import RowEngine
 from podium.sampler.rows import Rows
 
 __all__ = ["Queue"]
@@ -42,7 +42,7 @@ class Queue:
         self._waited = 0
         return True
 
-    def next(self, rows: Rows, slots: int, engine: Engine) -> tuple[list[tuple[Ticket, int]], int]:
+    def next(self, rows: Rows, slots: int, engine: RowEngine) -> tuple[list[tuple[Ticket, int]], int]:
         """The completions for which there is room beside those under way, and how many contexts they all have."""
         prompt, written = rows.longest()
         contexts, new = len(rows.texts), set[Ids]()

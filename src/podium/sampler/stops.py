@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from podium.policy.policy import Policy
-from podium.sampler.request import Generate, Stop
+from podium.protocols.sampling import Generate, Stop
 
 __all__ = ["Stops"]
 

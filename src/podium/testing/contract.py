@@ -11,8 +11,8 @@ from podium.core.batch import Batch
 from podium.core.errors import PodiumError
 from podium.core.memory import Memory
 from podium.core.part import Select
-from podium.objective.term import COUPLINGS, Term
-from podium.objective.updates import Updates
+from podium.core.term import COUPLINGS, Term
+from podium.core.updates import Updates
 from podium.testing.bench import Bench
 from podium.testing.padding import garbage
 from podium.testing.recorder import RecordingDict, recording

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from podium.advantage import Comparison, Normalize
+from podium.parts.advantage import MixtureComponent, Normalize
 
 __all__ = ["EXAMPLES", "examples_of"]
 
@@ -27,8 +27,18 @@ EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
     "GroupInGroup": ({"similarity": 0.8},),
     "SeatReturns": ({"agent": "rollout.agent", "gamma": 0.9},),
     "Mixture": (
-        {"comparisons": (Comparison(gamma=0.9, key=("group", "step.index")), Comparison(of="rollout.reward"))},
-        {"comparisons": (Comparison(of="rollout.reward", rows="rollout"), Comparison(where="step.selected"))},
+        {
+            "comparisons": (
+                MixtureComponent(gamma=0.9, key=("group", "step.index")),
+                MixtureComponent(of="rollout.reward"),
+            )
+        },
+        {
+            "comparisons": (
+                MixtureComponent(of="rollout.reward", rows="rollout"),
+                MixtureComponent(where="step.selected"),
+            )
+        },
     ),
     "WholeShares": ({"workers": 5},),
     "RejectLazy": ({"threshold": 0.1, "factor": 0.8},),

@@ -7,10 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from podium.core.batch import Batch, Purpose
+from podium.core.batch import Batch
+from podium.core.columns import Purpose
 from podium.core.errors import PodiumError
 from podium.core.signal import Signal
-from podium.objective.term import Term
+from podium.core.term import Term
 from podium.testing.bench import Bench
 from podium.testing.padding import garbage
 from podium.testing.subject import COLUMN_PARTS, attempt, difference, leaves, numbered, outcome, rows

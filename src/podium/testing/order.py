@@ -10,12 +10,12 @@ from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
+from podium.core.gradient import UpdateResult, backward
 from podium.core.memory import Memory
 from podium.core.part import Columns, Shape
-from podium.objective.gradient import Step, backward
-from podium.objective.surrogate import PolicyGradient
-from podium.objective.term import Term
-from podium.objective.updates import Updates
+from podium.core.term import Term
+from podium.core.updates import Updates
+from podium.parts.objective.surrogate import PolicyGradient
 from podium.testing.bench import Bench
 from podium.testing.model import Bigram
 from podium.testing.padding import padded
@@ -133,13 +133,15 @@ def _splits(batch: Batch) -> dict[str, list[Tensor]]:
     }
 
 
-def _step(terms: list[Term], live: list[Shape], batch: Batch, split: list[Tensor] | None) -> tuple[Step, Tensor]:
+def _step(
+    terms: list[Term], live: list[Shape], batch: Batch, split: list[Tensor] | None
+) -> tuple[UpdateResult, Tensor]:
     model = Bigram()
     step = backward(terms, batch, model, split, live)
     return step, model.gradient()
 
 
-def _gap(whole: Step, gradient: Tensor, step: Step, other: Tensor) -> str | None:
+def _gap(whole: UpdateResult, gradient: Tensor, step: UpdateResult, other: Tensor) -> str | None:
     gap = float((gradient - other).abs().max())
     if not gap <= 1e-10 * max(1.0, float(gradient.abs().max())):
         return f"the gradient differs by {gap:.2g}"

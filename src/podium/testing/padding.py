@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from podium.core.batch import Batch, Origin
+from podium.core.batch import Batch
+from podium.core.columns import Origin
 
 __all__ = ["garbage", "padded"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from podium.objective.updates import Updates
+from podium.core.updates import Updates
 from podium.testing.bench import Bench
 from podium.testing.subject import numbered
 

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from podium.core.batch import Batch, Relation
+from podium.core.batch import Batch
+from podium.core.relation import Relation
 from podium.core.signal import Signal
 
 __all__ = ["Recorder", "RecordingDict", "recording"]

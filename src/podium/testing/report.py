@@ -11,9 +11,9 @@ import podium.core.part
 from podium.core.errors import PodiumError
 from podium.core.memory import Memory
 from podium.core.part import Part, Select, Shape
+from podium.core.term import Term
+from podium.core.updates import Updates
 from podium.core.value import REGISTRY, Clock
-from podium.objective.term import Term
-from podium.objective.updates import Updates
 from podium.testing import contract, finite, mask, order, plan, slope, values
 from podium.testing.bench import Bench
 from podium.testing.examples import examples_of

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from podium.advantage import Comparison, Normalize, Returns
 from podium.core.errors import PodiumError
 from podium.core.memory import Memory
 from podium.core.part import Part
 from podium.core.schedule import Schedule
 from podium.core.value import Value
-from podium.objective.surrogate import Clip, Target
+from podium.parts.advantage import MixtureComponent, Normalize, Returns
+from podium.parts.objective.surrogate import Clip, Target
 from podium.testing.bench import Bench
 from podium.testing.subject import difference
 
@@ -53,9 +53,9 @@ ALTERNATIVES: dict[str, dict[str, tuple[Any, ...]]] = {
     "MetaReasoning": {"valid": ("step.selected",), "available": ("step.available",)},
     "Mixture": {
         "comparisons": (
-            (Comparison(key=()),),
-            (Comparison(scale="none", singleton="zero"), Comparison(key=("step.state",), share=0.5)),
-            (Comparison(of="rollout.reward", gamma=0.5),),
+            (MixtureComponent(key=()),),
+            (MixtureComponent(scale="none", singleton="zero"), MixtureComponent(key=("step.state",), share=0.5)),
+            (MixtureComponent(of="rollout.reward", gamma=0.5),),
         )
     },
     "PolicyGradient": {

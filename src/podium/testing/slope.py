@@ -11,7 +11,7 @@ from podium.core.batch import Batch
 from podium.core.errors import PodiumError
 from podium.core.part import constants
 from podium.core.signal import Signal
-from podium.objective.term import Term
+from podium.core.term import Term
 from podium.testing.bench import Bench
 from podium.testing.subject import leaves
 from podium.testing.synthetic import Scene
@@ -45,7 +45,7 @@ def gradient_matches_finite_differences(part: Term, bench: Bench) -> str | None:
     for scene in SMALL:
         for seed in (0, 1):
             try:
-                point = Point(part, bench.batch(part, scene, seed))
+                point = SlopePoint(part, bench.batch(part, scene, seed))
             except PodiumError:
                 continue
             found = None if point.agrees() else point.worst()
@@ -54,7 +54,7 @@ def gradient_matches_finite_differences(part: Term, bench: Bench) -> str | None:
     return None
 
 
-class Point:
+class SlopePoint:
     """A term at a point: its value and gradient, and its value nearby with all constants held."""
 
     def __init__(self, term: Term, batch: Batch) -> None:

@@ -11,12 +11,12 @@ from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
+from podium.core.gradient import now_signals
 from podium.core.memory import Memory
 from podium.core.part import Advantage, Columns, Keep, Metric, Reward, Select, Shape
 from podium.core.signal import Signal
-from podium.objective.gradient import now_signals
-from podium.objective.term import Term
-from podium.objective.updates import Updates
+from podium.core.term import Term
+from podium.core.updates import Updates
 
 __all__ = ["COLUMN_PARTS", "attempt", "difference", "leaves", "numbered", "outcome", "rows"]
 

@@ -16,8 +16,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from podium.core.batch import Batch, Origin, Purpose, Relation
+from podium.core.batch import Batch
+from podium.core.columns import Origin, Purpose
 from podium.core.partition import Partition
+from podium.core.relation import Relation
 from podium.core.signal import Signal
 
 __all__ = ["ORDINARY", "Draw", "Rules", "Scene", "names", "synthetic"]

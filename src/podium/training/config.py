@@ -6,11 +6,11 @@ from typing import Any
 
 from podium.core import serial
 from podium.core.errors import PodiumError, one_of, within
-from podium.core.method import Method
 from podium.core.value import Value
-from podium.policy.device import usual_dtype
-from podium.store.run import RunDirectory
-from podium.worlds.world import World
+from podium.method import Method
+from podium.policy.model.device import usual_dtype
+from podium.protocols.world import World
+from podium.store.run_directory import RunDirectory
 
 __all__ = ["Config", "Optimizer"]
 

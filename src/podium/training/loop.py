@@ -10,12 +10,12 @@ import torch
 
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
-from podium.core.method import Method
+from podium.core.gradient import now_signals
 from podium.core.part import Metric, Shape
 from podium.core.signal import Signal
-from podium.keep.queue import first
-from podium.objective.gradient import now_signals
+from podium.method import Method
 from podium.training.metrics import Metrics
+from podium.training.queue import first
 from podium.training.run import Run
 from podium.training.sentinel import Sentinel
 
@@ -34,7 +34,7 @@ def iterate(run: Run) -> tuple[Batch, Mapping[str, Any]]:
     metrics.spent(spent, run.driver.spent)
 
     fixed, live = [p for p in method.shape if not p.live], _live(method)
-    watched = [p for p in method.evaluate if p not in live]
+    watched = [p for p in method.metric if p not in live]
     batch = run.apply([*([method.advantage] if method.advantage else []), *fixed], batch)
     batch = run.apply(watched, batch)
     metrics.describe(batch)
@@ -65,7 +65,7 @@ def _live(method: Method) -> list[Shape | Metric]:
     """What is evaluated at each update: the parts that read the current policy, and metrics of what they write."""
     shapes = [p for p in method.shape if p.live]
     late = {column for part in shapes for column in part.provides}
-    return [*shapes, *(m for m in method.evaluate if m.live or late & {n for n in m.needs if isinstance(n, str)})]
+    return [*shapes, *(m for m in method.metric if m.live or late & {n for n in m.needs if isinstance(n, str)})]
 
 
 def _before_updates(method: Method, live: Sequence[Shape | Metric]) -> list[Signal]:
@@ -91,7 +91,8 @@ def _gather(run: Run, method: Method, metrics: Metrics) -> Batch:
         rollouts = run.collect(method, run.requests(method, wanted))
         batch = Batch.from_rollouts(rollouts, seed=run.config.seed * 1_000_003 + run.iteration)
         metrics.sampled(batch)
-        batch = run.apply(method.reward, run.memories.of_batch(method, batch))
+        batch = run.apply(method.annotate, run.memories.of_batch(method, batch))
+        batch = run.apply(method.reward, batch)
         batch = run.apply(method.keep, batch)
         rounds += 1
         if top_up is not None:

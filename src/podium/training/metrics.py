@@ -9,10 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from podium.core.batch import Batch, Origin, Purpose
+from podium.core.batch import Batch
+from podium.core.columns import Origin, Purpose
+from podium.core.gradient import UpdateResult
 from podium.core.memory import Memory, keys
 from podium.core.part import Metric, Part
-from podium.objective.gradient import Step
 
 __all__ = ["Metrics"]
 
@@ -22,7 +23,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.values: dict[str, float] = {}
-        self.steps: list[tuple[Step, dict[str, float]]] = []
+        self.steps: list[tuple[UpdateResult, dict[str, float]]] = []
         self.seconds: dict[str, float] = {}
         self.failure = ""  # why a world failed, of the first rollout in which one did
 
@@ -141,7 +142,7 @@ class Metrics:
                 if found.numel():
                     self.put(name, float(found.mean()))
 
-    def add(self, step: Step, norms: dict[str, float]) -> None:
+    def add(self, step: UpdateResult, norms: dict[str, float]) -> None:
         self.steps.append((step, norms))
 
     def _sum(self, name: str, value: float) -> None:

@@ -11,32 +11,30 @@ from typing import Any
 
 import torch
 
-import podium.training.criteria  # annotations register themselves
-import podium.training.passages
-import podium.training.plans  # noqa: F401
 from podium import worlds
+from podium.collect.annotations import registry as annotate
+from podium.collect.driver import Driver
 from podium.core.batch import Batch
 from podium.core.build import Rollout
 from podium.core.memory import State
-from podium.core.method import Method
 from podium.core.part import Part
 from podium.core.signal import Signal
 from podium.core.value import Clock
+from podium.method import Method
 from podium.policy import Policy, embed
-from podium.rollout import Sample
-from podium.rollout.plan import TaskRequest
+from podium.protocols.sampling import Sampling
+from podium.protocols.world import Task, World
 from podium.sampler.local import LocalSampler
-from podium.sampler.request import Sampling
-from podium.training import annotate, checkpoint
-from podium.training.cast import cast, learners, others
+from podium.strategies import Sample
+from podium.strategies.requests import TaskRequest
+from podium.training import checkpoint
 from podium.training.config import Config
-from podium.training.driver import Driver
-from podium.training.fit import check_fit, check_prompts
-from podium.training.memories import Memories
-from podium.training.room import plan
+from podium.training.memory_plan import plan
+from podium.training.memory_states import Memories
+from podium.training.models import cast, learners, others
+from podium.training.preflight import check_fit, check_prompts
 from podium.training.tasks import Tasks
 from podium.training.trainer import Trainer
-from podium.worlds.world import Task, World
 
 __all__ = ["Run"]
 
@@ -215,7 +213,7 @@ class Run:
         if len(plans) == 1 < len(requests):  # one plan for all of them
             rollouts = groups[0]
             groups = [[r for r in rollouts if r.group == request.group] for request in requests]
-        desk = annotate.Desk(self.policy, self.world)
+        desk = annotate.AnnotationContext(self.policy, self.world)
         for function in annotate.asked(method):
             pairs = zip(requests, groups, strict=True)
             groups = [function(desk, request.task, group) for request, group in pairs]

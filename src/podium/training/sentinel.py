@@ -5,10 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from podium.core.batch import Batch, Origin, Purpose
+from podium.core.batch import Batch
+from podium.core.columns import Origin, Purpose
 from podium.core.errors import PodiumError
-from podium.core.method import Method
 from podium.core.signal import Signal
+from podium.method import Method
 from podium.policy import Policy
 
 __all__ = ["Sentinel"]

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from podium.core.part import Select
-from podium.sampler.streams import key, uniforms
+from podium.core.streams import key, uniforms
+from podium.protocols.world import Task, World, task_of
 from podium.training.config import Config
-from podium.worlds.world import Task, World, task_of
 
 __all__ = ["Tasks", "shuffled"]
 

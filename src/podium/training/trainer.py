@@ -14,14 +14,14 @@ from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
+from podium.core.gradient import Forward, UpdateResult, backward
 from podium.core.part import Metric, Shape
 from podium.core.signal import Signal
-from podium.objective.gradient import Forward, Step, backward
-from podium.objective.term import Term
+from podium.core.term import Term
 from podium.policy import Critic, Policy
-from podium.policy.device import out_of_memory
-from podium.policy.pack import common_prefix
-from podium.policy.passage import passage_of, scored
+from podium.policy.forward.pack import common_prefix
+from podium.policy.head.passage import passage_of, scored
+from podium.policy.model.device import out_of_memory
 from podium.training.config import Optimizer
 
 __all__ = ["Learner", "Trainer"]
@@ -198,7 +198,7 @@ class Trainer:
         live: Sequence[Shape | Metric] = (),
         skip_above: float | None = None,
         see: Callable[[Batch, Tensor], None] | None = None,
-    ) -> tuple[Step, dict[str, float]]:
+    ) -> tuple[UpdateResult, dict[str, float]]:
         """One optimiser step of every learner that the terms train; what came of it, and gradient norms.
 
         `see` is shown the policy's log-probabilities, each time that they are computed on the way.
@@ -214,7 +214,7 @@ class Trainer:
 
             def work(
                 splits: list[Tensor], own: Sequence[Term] = own, forward: Forward = forward, seen: Any = seen
-            ) -> Step:
+            ) -> UpdateResult:
                 return backward(own, update, forward, splits, seen)
 
             results.append(self._fitting(update, work, self.learners[name].optimizer.zero_grad))
@@ -226,7 +226,7 @@ class Trainer:
         for name, decay in self.decays.items():
             if (followed := self.followed.get(name, "policy")) in trained:
                 self.roles[name].average(self.learners[followed].policy, decay)
-        return Step.joined(results), watched
+        return UpdateResult.joined(results), watched
 
     def _fitting(self, batch: Batch, work: Callable[[list[Tensor]], T], forget: Callable[[], None] = lambda: None) -> T:
         """Do work in micro-batches; where they do not fit in the GPU's memory, again in smaller ones, which is said."""

@@ -1,8 +1,9 @@
 """Worlds: tasks to train on, embedded ones and bridges to a person's own data and other packages."""
 
+from podium.protocols.context import Context, Full, History, Rebuild, Window
+from podium.protocols.world import Answer, Episode, Feedback, Task, World
 from podium.worlds.checker import check
 from podium.worlds.clarify import Clarify
-from podium.worlds.context import Context, Full, History, Rebuild, Window
 from podium.worlds.countdown import Countdown
 from podium.worlds.echo import Echo
 from podium.worlds.graded import Graded, Verdict
@@ -19,7 +20,6 @@ from podium.worlds.scienceworld import ScienceWorld
 from podium.worlds.sums import Sums
 from podium.worlds.textworld import TextWorld
 from podium.worlds.tools import Tools
-from podium.worlds.world import Answer, Episode, Feedback, Task, World
 
 __all__ = [
     "BRIDGES",

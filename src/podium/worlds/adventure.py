@@ -9,10 +9,10 @@ from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 from podium.core.errors import PodiumError, within
-from podium.worlds.answer import LONGEST
-from podium.worlds.context import Window
-from podium.worlds.engine import Engine, Pool, Process
-from podium.worlds.world import Episode, Feedback, Task, World
+from podium.protocols.answer_text import LONGEST
+from podium.protocols.context import Window
+from podium.protocols.world import Episode, Feedback, Task, World
+from podium.worlds.engine import GameEngine, Pool, Process
 
 __all__ = ["Adventure", "command_of"]
 
@@ -56,7 +56,7 @@ class Adventure(World):
     def pool(self) -> Pool:
         return Pool(self.start, self.engines + 1, self.act_limit_s)  # one that makes tasks while the others play
 
-    def start(self, folder: str) -> Engine:
+    def start(self, folder: str) -> GameEngine:
         """A new engine, whose files are in this folder."""
         return Process(self.name, folder, self.act_limit_s, self.environment())
 
@@ -114,7 +114,7 @@ class Game(Episode):
     """A game under way. It holds an engine until it is over or closed; a copy begins without one, and plays what was
     played so far when it is first used."""
 
-    engine: Engine | None = None
+    engine: GameEngine | None = None
 
     def __init__(self, world: Adventure, task: Task) -> None:
         self.world, self.task = world, task

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from podium.core.errors import PodiumError
-from podium.worlds.world import Episode, Feedback, Task, World
+from podium.protocols.world import Episode, Feedback, Task, World
 
 __all__ = ["check"]
 

@@ -6,11 +6,11 @@ from random import Random
 from typing import Any
 
 from podium.core.errors import within
-from podium.worlds.answer import MARK
+from podium.protocols.answer_text import MARK
+from podium.protocols.world import Episode, Feedback, Task
 from podium.worlds.graded import draw
 from podium.worlds.puzzle import Draft, Slip
-from podium.worlds.quest import Quest, Step
-from podium.worlds.world import Episode, Feedback, Task
+from podium.worlds.quest import Quest, QuestStep
 
 __all__ = ["Clarify"]
 
@@ -87,7 +87,7 @@ class Clarify(Quest):
         return *turns, f"{MARK} {told}"
 
 
-class _Talk(Step):
+class _Talk(QuestStep):
     verbs = ("ask",)
 
     def __init__(self, world: Clarify, task: Task) -> None:

@@ -8,11 +8,11 @@ from itertools import pairwise
 from random import Random
 
 from podium.core.errors import PodiumError
-from podium.worlds.answer import plain
+from podium.protocols.answer_text import plain
+from podium.protocols.world import Task
 from podium.worlds.expression import Form, Number, Product, parse, reachable
 from podium.worlds.graded import Verdict
 from podium.worlds.puzzle import Draft, Puzzle, Slip, answered
-from podium.worlds.world import Task
 
 __all__ = ["Countdown"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from random import Random
 from string import ascii_lowercase
 
-from podium.worlds.answer import plain
+from podium.protocols.answer_text import plain
+from podium.protocols.world import Task
 from podium.worlds.graded import Verdict
 from podium.worlds.puzzle import Draft, Puzzle, Slip, answered
-from podium.worlds.world import Task
 
 __all__ = ["Echo"]
 

@@ -20,13 +20,13 @@ from typing import Any, Protocol
 
 from podium.core.errors import PodiumError
 
-__all__ = ["Engine", "Pool", "Process"]
+__all__ = ["GameEngine", "Pool", "Process"]
 
 PLAYER = Path(__file__).with_name("player.py")
 GRACE_S = 2.0  # for a process to end by itself
 
 
-class Engine(Protocol):
+class GameEngine(Protocol):
     """Plays one game at a time."""
 
     @property
@@ -125,14 +125,14 @@ class Process:
 class Pool:
     """Lends engines, at most `size` at once, and ends them all: when it is closed, forgotten, or Python ends."""
 
-    def __init__(self, start: Callable[[str], Engine], size: int, limit_s: float) -> None:
+    def __init__(self, start: Callable[[str], GameEngine], size: int, limit_s: float) -> None:
         self.start, self.size, self.limit_s = start, size, limit_s
-        self._engines: dict[Engine, bool] = {}  # whether it is lent
+        self._engines: dict[GameEngine, bool] = {}  # whether it is lent
         self._starting, self._round = 0, 0
         self._change = threading.Condition()
         self._folder, self._end = "", _nothing
 
-    def lend(self) -> Engine:
+    def lend(self) -> GameEngine:
         """An engine that is free, a new one where there may be more, or the next that is given back."""
         with self._change:
             if not self._change.wait_for(self._room, self.limit_s):
@@ -158,7 +158,7 @@ class Pool:
         engine.kill()
         raise PodiumError("the world was closed while an engine started")
 
-    def give_back(self, engine: Engine) -> None:
+    def give_back(self, engine: GameEngine) -> None:
         with self._change:
             if engine in self._engines:
                 self._engines[engine] = False
@@ -189,7 +189,7 @@ def _nothing() -> None:
     """Nothing has been started yet."""
 
 
-def _end(engines: Mapping[Engine, bool], folder: str) -> None:
+def _end(engines: Mapping[GameEngine, bool], folder: str) -> None:
     for engine, lent in engines.items():
         if lent:
             engine.kill()  # it may be in the middle of anything

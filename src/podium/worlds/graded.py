@@ -6,8 +6,8 @@ import hashlib
 from dataclasses import dataclass
 
 from podium.core.errors import one_of, within
-from podium.worlds.answer import MARK, final_answer
-from podium.worlds.world import Answer, Episode, Feedback, Task
+from podium.protocols.answer_text import MARK, final_answer
+from podium.protocols.world import Answer, Episode, Feedback, Task
 
 __all__ = ["Graded", "Verdict", "draw"]
 

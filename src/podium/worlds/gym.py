@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import Any
 
 from podium.core.errors import PodiumError, nearest
-from podium.worlds.answer import MARK, final_answer, stated_answer
+from podium.protocols.answer_text import MARK, final_answer, stated_answer
+from podium.protocols.world import Task
 from podium.worlds.graded import FORMAT, Graded, Verdict, draw
 from podium.worlds.puzzle import HELD_OUT, numbered
-from podium.worlds.world import Task
 
 __all__ = ["Gym"]
 

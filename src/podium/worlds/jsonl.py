@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from podium.core.errors import PodiumError, one_of, within
-from podium.worlds.answer import MARK, boxed, final_answer, plain
+from podium.protocols.answer_text import MARK, boxed, final_answer, plain
+from podium.protocols.world import Task
+from podium.store.json_lines import objects, text_of
 from podium.worlds.graded import FORMAT, Graded, Verdict, draw
 from podium.worlds.puzzle import numbered
-from podium.worlds.rows import objects, text_of
-from podium.worlds.world import Task
 
 __all__ = ["Jsonl"]
 
@@ -30,7 +30,7 @@ SECONDS = 5  # for one comparison by math-verify
 
 
 @dataclass(frozen=True)
-class Row:
+class JsonlRow:
     line: int
     prompt: str
     answer: str
@@ -70,12 +70,12 @@ class Jsonl(Graded):
             raise PodiumError("grader = 'math' needs math-verify: pip install 'podium-rl[math]'.")
 
     @cached_property
-    def rows(self) -> Mapping[str, list[Row]]:
+    def rows(self) -> Mapping[str, list[JsonlRow]]:
         """The rows of each split."""
         rows = self._read(self.file)
         if self.test_file:
             return {"train": rows, "test": self._read(self.test_file)}
-        split: dict[str, list[Row]] = {"train": [], "test": []}
+        split: dict[str, list[JsonlRow]] = {"train": [], "test": []}
         for row in rows:
             split["test" if draw("jsonl", row.prompt) < self.held_out else "train"].append(row)
         return split
@@ -115,10 +115,10 @@ class Jsonl(Graded):
         """The solution of the row, in the one style it is written in."""
         return f"{task.data['solution']}\n{MARK} {task.data['answer']}".lstrip()
 
-    def _read(self, file: str) -> list[Row]:
+    def _read(self, file: str) -> list[JsonlRow]:
         return [self._row(data, f"{file}, line {line}", line) for line, data in objects(file)]
 
-    def _row(self, data: Mapping[str, Any], where: str, line: int) -> Row:
+    def _row(self, data: Mapping[str, Any], where: str, line: int) -> JsonlRow:
         prompt = text_of(data, self.prompt_field, PROMPTS, "prompt_field", where)
         answer = text_of(data, self.answer_field, ANSWERS, "answer_field", where)
         solution = text_of(data, self.solution_field, (), "solution_field", where) if self.solution_field else ""
@@ -132,7 +132,7 @@ class Jsonl(Graded):
         domain = next((data[name] for name in DOMAINS if isinstance(data.get(name), str)), "")
         if self.domain_field:
             domain = text_of(data, self.domain_field, (), "domain_field", where)
-        return Row(line, prompt, answer, re.sub(r"<<.*?>>", "", solution).strip(), hints, domain)
+        return JsonlRow(line, prompt, answer, re.sub(r"<<.*?>>", "", solution).strip(), hints, domain)
 
     def _hints(self, data: Mapping[str, Any], where: str) -> Mapping[str, list[str]]:
         hints = data.get(self.hints_field, {})

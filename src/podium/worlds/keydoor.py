@@ -10,24 +10,30 @@ from random import Random
 from typing import ClassVar, NamedTuple
 
 from podium.core.errors import PodiumError, nearest, within
-from podium.worlds.context import Window
+from podium.protocols.context import Window
+from podium.protocols.world import Episode, Feedback, Task, World
 from podium.worlds.graded import draw
 from podium.worlds.house import COLOURS, DIRECTIONS, GOLD, TRINKETS, WAIT, House, Place, build, listed
 from podium.worlds.oracle import Array, Dynamics, Oracle, Outcome
 from podium.worlds.puzzle import ATTEMPTS, HELD_OUT, numbered
-from podium.worlds.world import Episode, Feedback, Task, World
 
 __all__ = ["KeyDoor", "action_of", "dynamics", "oracle"]
 
 
-class Size(NamedTuple):
+class HouseSize(NamedTuple):
     rooms: int
     keys: int
     distractors: int  # things worth nothing that can be taken
     horizon: int  # turns
 
 
-SIZES = {1: Size(2, 1, 1, 5), 2: Size(3, 1, 1, 10), 3: Size(4, 2, 2, 20), 4: Size(6, 3, 2, 32), 5: Size(8, 4, 3, 50)}
+SIZES = {
+    1: HouseSize(2, 1, 1, 5),
+    2: HouseSize(3, 1, 1, 10),
+    3: HouseSize(4, 2, 2, 20),
+    4: HouseSize(6, 3, 2, 32),
+    5: HouseSize(8, 4, 3, 50),
+}
 LIMITS = {"rooms": (2, 12), "keys": (0, len(COLOURS)), "distractors": (0, len(TRINKETS)), "horizon": (1, 200)}
 
 
@@ -69,7 +75,7 @@ class KeyDoor(World):
             )
 
     @property
-    def dials(self) -> Size:
+    def dials(self) -> HouseSize:
         """The level's size with the dials that are set."""
         chosen = {dial: getattr(self, dial) for dial in LIMITS if getattr(self, dial) is not None}
         return SIZES[self.level]._replace(**chosen)

@@ -11,12 +11,12 @@ from random import Random
 from typing import Any
 
 from podium.core.errors import PodiumError, within
-from podium.worlds.answer import MARK, plain
+from podium.protocols.answer_text import MARK, plain
+from podium.protocols.world import Feedback, Task
 from podium.worlds.graded import draw
 from podium.worlds.oracle import Dynamics, Outcome
 from podium.worlds.puzzle import Draft, Slip
-from podium.worlds.quest import Quest, Step, action
-from podium.worlds.world import Feedback, Task
+from podium.worlds.quest import Quest, QuestStep, action
 
 __all__ = ["KNOWN", "Lookup"]
 
@@ -149,7 +149,7 @@ class Lookup(Quest):
         return f"i need the {query}\nsearch: {query}" if style == "long" else f"search: {query}"
 
 
-class _Search(Step):
+class _Search(QuestStep):
     def __init__(self, world: Lookup, task: Task) -> None:
         super().__init__(world, task)
         self.lookup = world

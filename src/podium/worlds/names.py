@@ -7,6 +7,7 @@ from typing import Any
 
 from podium.core.errors import PodiumError, nearest
 from podium.core.serial import load_class
+from podium.protocols.world import World
 from podium.worlds.clarify import Clarify
 from podium.worlds.countdown import Countdown
 from podium.worlds.echo import Echo
@@ -19,7 +20,6 @@ from podium.worlds.scienceworld import ScienceWorld
 from podium.worlds.sums import Sums
 from podium.worlds.textworld import TextWorld
 from podium.worlds.tools import Tools
-from podium.worlds.world import World
 
 __all__ = ["BRIDGES", "EMBEDDED", "FORMS", "get"]
 

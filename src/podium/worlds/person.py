@@ -8,8 +8,8 @@ from functools import partial
 from typing import TypeVar
 
 from podium.core.errors import PodiumError
-from podium.worlds.answer import MARK, final_answer
-from podium.worlds.world import Answer, Feedback, World, task_of
+from podium.protocols.answer_text import MARK, final_answer
+from podium.protocols.world import Answer, Feedback, World, task_of
 
 __all__ = ["play"]
 

@@ -39,7 +39,7 @@ def drawn(*values: object) -> int:
     return int(digest(*values), 16)
 
 
-class TextWorld:
+class TextWorldPlayer:
     """Games that TextWorld generates, played by the Z-machine."""
 
     def __init__(self) -> None:
@@ -134,7 +134,7 @@ class TextWorld:
         }
 
 
-class ScienceWorld:
+class ScienceWorldPlayer:
     """Tasks of ScienceWorld, simulated by a Java process that ends with this one."""
 
     def __init__(self) -> None:
@@ -213,7 +213,7 @@ def main(kind: str) -> None:
         do, reply = request.pop("do"), {}
         try:
             if do != "ping":  # which asks for nothing but an answer
-                player = player or {"textworld": TextWorld, "scienceworld": ScienceWorld}[kind]()
+                player = player or {"textworld": TextWorldPlayer, "scienceworld": ScienceWorldPlayer}[kind]()
                 reply = getattr(player, do)(**request)
         except Exception as error:
             reply = {"error": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}

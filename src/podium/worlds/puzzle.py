@@ -8,9 +8,9 @@ from random import Random
 from typing import Any, ClassVar, TypeVar
 
 from podium.core.errors import PodiumError, nearest
-from podium.worlds.answer import MARK
+from podium.protocols.answer_text import MARK
+from podium.protocols.world import Criterion, Task, World
 from podium.worlds.graded import FORMAT, Graded, draw
-from podium.worlds.world import Criterion, Task, World
 
 __all__ = ["Draft", "Procedural", "Puzzle", "Slip", "numbered"]
 

@@ -7,11 +7,11 @@ from random import Random
 from typing import Any, ClassVar
 
 from podium.core.errors import within
-from podium.worlds.answer import LONGEST, MARK, plain
+from podium.protocols.answer_text import LONGEST, MARK, plain
+from podium.protocols.world import Episode, Feedback, Task
 from podium.worlds.puzzle import Draft, Procedural, Slip
-from podium.worlds.world import Episode, Feedback, Task
 
-__all__ = ["Quest", "Step", "action"]
+__all__ = ["Quest", "QuestStep", "action"]
 
 
 def action(text: str, verbs: Sequence[str]) -> tuple[str, str] | None:
@@ -77,7 +77,7 @@ class Quest(Procedural):
         return messages
 
 
-class Step(Episode):
+class QuestStep(Episode):
     """An episode of a quest: subclasses do what an action says, and name the state that they have reached."""
 
     verbs: tuple[str, ...] = ()  # beside the answer

@@ -8,9 +8,9 @@ from random import Random
 from typing import Any
 
 from podium.core.errors import one_of
+from podium.protocols.world import Task
 from podium.worlds.graded import Verdict
 from podium.worlds.puzzle import Draft, Puzzle, Slip, answered
-from podium.worlds.world import Task
 
 __all__ = ["DOMAINS", "Rules"]
 

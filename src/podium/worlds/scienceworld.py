@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Any
 
 from podium.core.errors import PodiumError, nearest, within
+from podium.protocols.world import Task
 from podium.worlds.adventure import Adventure
 from podium.worlds.puzzle import numbered
-from podium.worlds.world import Task
 
 __all__ = ["ScienceWorld"]
 

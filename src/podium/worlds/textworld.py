@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from podium.core.errors import PodiumError, nearest, one_of
+from podium.protocols.world import Task
 from podium.worlds.adventure import Adventure
 from podium.worlds.puzzle import numbered
-from podium.worlds.world import Task
 
 __all__ = ["TextWorld"]
 

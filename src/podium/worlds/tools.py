@@ -9,10 +9,10 @@ from random import Random
 from typing import Any, NamedTuple
 
 from podium.core.errors import within
-from podium.worlds.answer import MARK
+from podium.protocols.answer_text import MARK
+from podium.protocols.world import Episode, Feedback, Task
 from podium.worlds.puzzle import Draft, Slip
-from podium.worlds.quest import Quest, Step
-from podium.worlds.world import Episode, Feedback, Task
+from podium.worlds.quest import Quest, QuestStep
 
 __all__ = ["Call", "Tools", "calls_in"]
 
@@ -48,7 +48,7 @@ def _read(written: str) -> Call | str:
     return {"name": call["name"], "arguments": arguments}
 
 
-class Term(NamedTuple):
+class TableTerm(NamedTuple):
     """A number or a cell of the table, and the tool that joins it to what stands before."""
 
     tool: str
@@ -93,11 +93,11 @@ class Tools(Quest):
     def draft(self, rng: Random) -> Draft:
         table = {thing: {column: rng.randint(2, 19) for column in COLUMNS} for thing in rng.sample(THINGS, 4)}
         while True:
-            terms = [Term("", _cell(table, rng))]
+            terms = [TableTerm("", _cell(table, rng))]
             if self.level % 2 == 0:
-                terms.append(Term(rng.choice(list(SIGNS)), rng.randint(2, 9)))
+                terms.append(TableTerm(rng.choice(list(SIGNS)), rng.randint(2, 9)))
             if self.level > 2:
-                terms.append(Term(rng.choice(("add", "subtract")), _cell(table, rng)))
+                terms.append(TableTerm(rng.choice(("add", "subtract")), _cell(table, rng)))
             calls, answer = _computed(table, terms)
             if answer >= 0:
                 break
@@ -132,7 +132,7 @@ class Tools(Quest):
         return *lines, f"{MARK} {total}"
 
 
-class _Desk(Step):
+class _Desk(QuestStep):
     verbs = ("call",)
 
     def __init__(self, world: Tools, task: Task, seed: int) -> None:
@@ -189,7 +189,7 @@ def _apply(name: str, a: int, b: int) -> int:
 
 
 def _computed(
-    table: Mapping[str, Any], terms: list[Term], error: Callable[[], int] = lambda: 0
+    table: Mapping[str, Any], terms: list[TableTerm], error: Callable[[], int] = lambda: 0
 ) -> tuple[list[Call], int]:
     """The calls of a solution and its result; `error()` is added to what each call gives."""
     calls: list[Call] = []

@@ -7,13 +7,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from podium import Batch, Rollout, Turn, methods
-from podium.core.batch import Origin
-from podium.reward import ProgressiveReward, Speedup
-from podium.reward.stages import length_aware_bleu
-from podium.rollout.blueprint import SampleBlueprints, confidence
-from podium.rollout.library import Lesson, Library, admit, duplicate
-from podium.shape import RejectLazy
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
+from podium.core.columns import Origin
+from podium.memories.lesson_writing import Lesson, Library, admit, duplicate
+from podium.parts.reward import ProgressiveReward, Speedup
+from podium.parts.reward.stages import length_aware_bleu
+from podium.parts.shape import RejectLazy
+from podium.strategies.sample.blueprint import SampleBlueprints, confidence
 from tests.conformance.adapters.states import COLUMNS, OUTCOME, SCALES
 from tests.conformance.case import Case
 from tests.conformance.helpers import configured, credited, episodes, in_row_order

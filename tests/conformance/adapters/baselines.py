@@ -6,9 +6,10 @@ from typing import Any
 
 import torch
 
-from podium import Batch, methods
-from podium.advantage.prior import prior_bias, squared_error
-from podium.shape import ConsistencyBlend
+from podium import methods
+from podium.core.batch import Batch
+from podium.parts.advantage.shrunk_baseline import prior_bias, squared_error
+from podium.parts.shape import ConsistencyBlend
 from tests.conformance.case import Case
 from tests.conformance.helpers import configured, credited, policy_loss
 from tests.conformance.registry import adapter

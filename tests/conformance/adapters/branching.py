@@ -6,9 +6,12 @@ from typing import Any
 
 import torch
 
-from podium import Batch, Rollout, Turn, methods
-from podium.rollout import TurnCost, TurnCounts
-from podium.rollout.turn_budget import granted
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
+from podium.memories import TurnCounts
+from podium.parts.metric import TurnCost
+from podium.strategies.budgets.turn_budget import granted
 from tests.conformance.case import Case
 from tests.conformance.helpers import by_rollout, configured, credited
 from tests.conformance.registry import adapter

@@ -6,11 +6,12 @@ from typing import Any
 
 import torch
 
-from podium import Batch, methods
-from podium.objective.value_pairs import soft_cross_entropy, success_pairs, value_model_loss
-from podium.rollout import Rounds, SecondWave
-from podium.rollout.budget import allocate, exploration_bonus, half_width
-from podium.shape import Novelty
+from podium import methods
+from podium.core.batch import Batch
+from podium.parts.shape import Novelty
+from podium.sessions.value_pairs import soft_cross_entropy, success_pairs, value_model_loss
+from podium.strategies import Rounds, SecondWave
+from podium.strategies.budgets.allocation import allocate, exploration_bonus, half_width
 from tests.conformance.case import Case
 from tests.conformance.helpers import configured, credited, padded
 from tests.conformance.registry import adapter

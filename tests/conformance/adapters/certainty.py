@@ -6,9 +6,10 @@ from typing import Any
 
 import torch
 
-from podium import Batch, methods
-from podium.policy.functionals import Rows
-from podium.policy.rank import rank_changes, rank_dynamics
+from podium import methods
+from podium.core.batch import Batch
+from podium.policy.head.effective_rank import rank_changes, rank_dynamics
+from podium.policy.head.functionals import HeadRows
 from tests.conformance.case import Case
 from tests.conformance.helpers import configured, credited, mask, padded
 from tests.conformance.registry import adapter
@@ -33,7 +34,7 @@ def ucas(case: Case) -> dict[str, Any]:
 def verl_effective_rank(case: Case) -> dict[str, Any]:
     if case.hyper["kind"] == "rank_dynamics":
         hidden = case.tensor("hidden")
-        rows = Rows(hidden, torch.zeros(len(hidden), dtype=torch.long), lambda known: known)
+        rows = HeadRows(hidden, torch.zeros(len(hidden), dtype=torch.long), lambda known: known)
         window, stride = case.hyper["max_length"], case.hyper["stride"]
         rank, velocity, acceleration = rank_dynamics(rows, stride, window)
         velocities, accelerations = rank_changes(hidden[-window:], stride)

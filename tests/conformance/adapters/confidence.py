@@ -6,9 +6,11 @@ from typing import Any
 
 import torch
 
-from podium import Batch, Rollout, Turn, methods
-from podium.shape import ConfidenceShift, OverconfidentErrors
-from podium.shape.confidence import confidence
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
+from podium.parts.shape import ConfidenceShift, OverconfidentErrors
+from podium.parts.shape.confidence import confidence
 from tests.conformance.case import Case
 from tests.conformance.helpers import configured, credited, padded
 from tests.conformance.registry import adapter

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from podium import Batch, methods
-from podium.reward import ContrastiveFeature
+from podium import methods
+from podium.core.batch import Batch
+from podium.parts.reward import ContrastiveFeature
 from tests.conformance.case import Case
 from tests.conformance.helpers import configured, credited
 from tests.conformance.registry import adapter

@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 
-from podium import Batch
-from podium.objective import AsymmetricKL, EntropyGatedKL
-from podium.policy.functionals import soft_min
-from podium.reward import RewardStatistics, RunningNormalize
+from podium.core.batch import Batch
+from podium.memories import AsymmetricKL, EntropyGatedKL, RewardStatistics
+from podium.parts.reward import RunningNormalize
+from podium.policy.head.functionals import soft_min
 from tests.conformance.case import Case
 from tests.conformance.registry import adapter
 

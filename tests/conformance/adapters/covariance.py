@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from podium import methods
-from podium.objective import KL
-from podium.shape import SelectTokens
+from podium.parts.objective import KL
+from podium.parts.shape import SelectTokens
 from tests.conformance.adapters.tokens import together
 from tests.conformance.case import Case
 from tests.conformance.helpers import LOSS_COLUMNS, LOSS_SETTINGS, aggregate, configured, differentiate, padded

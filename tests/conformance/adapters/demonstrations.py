@@ -8,8 +8,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from podium import Batch, Method, methods
-from podium.core.batch import Purpose
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.columns import Purpose
+from podium.method import Method
 from tests.conformance.case import Case
 from tests.conformance.helpers import LOSS_SETTINGS, aggregate, configured, credited, differentiate
 from tests.conformance.registry import adapter

@@ -6,8 +6,9 @@ from typing import Any
 
 import torch
 
-from podium import Batch, methods
-from podium.keep.queue import first
+from podium import methods
+from podium.core.batch import Batch
+from podium.training.queue import first
 from tests.conformance.case import Case
 from tests.conformance.helpers import configured, credited
 from tests.conformance.registry import adapter

@@ -6,16 +6,17 @@ from typing import Any
 
 import torch
 
-from podium import Batch, methods
-from podium.policy.functionals import Rows, entropy, logp_of, top
+from podium import methods
+from podium.core.batch import Batch
+from podium.policy.head.functionals import HeadRows, entropy, logp_of, top
 from tests.conformance.case import Case
 from tests.conformance.registry import adapter
 
 
-def _rows(case: Case, name: str, mask: torch.Tensor) -> Rows:
+def _rows(case: Case, name: str, mask: torch.Tensor) -> HeadRows:
     """The rows of a head that says these logits, without a model."""
     logits = case.tensor(name)[mask.bool()]
-    return Rows(logits, torch.zeros(len(logits), dtype=torch.long), lambda known: known)
+    return HeadRows(logits, torch.zeros(len(logits), dtype=torch.long), lambda known: known)
 
 
 @adapter("srpo")

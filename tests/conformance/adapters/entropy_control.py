@@ -6,10 +6,14 @@ from typing import Any
 
 import torch
 
-from podium import Batch, Clock, methods
+from podium import methods
 from podium.core import Signal
-from podium.reward import DifficultyControl, ThinkingMoments
-from podium.reward.window import by_difficulty, entropy_reward
+from podium.core.batch import Batch
+from podium.core.value import Clock
+from podium.memories import DifficultyControl
+from podium.memories.difficulty_control import by_difficulty
+from podium.parts.annotate import ThinkingMoments
+from podium.parts.reward.difficulty_entropy import entropy_reward
 from tests.conformance.adapters.tokens import COLUMNS, functional, numbers
 from tests.conformance.case import Case
 from tests.conformance.helpers import credited, differentiate, mask, padded

@@ -6,9 +6,12 @@ from typing import Any
 
 import torch
 
-from podium import Batch, Rollout, Turn, methods
+from podium import methods
 from podium.core import Clock
-from podium.reward import AnswerGain, FeedbackGain
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
+from podium.parts.annotate import FeedbackGain
+from podium.parts.reward import AnswerGain
 from tests.conformance.case import Case
 from tests.conformance.helpers import by_rollout, configured, episodes, in_row_order
 from tests.conformance.registry import adapter

@@ -9,12 +9,14 @@ from typing import Any
 
 import torch
 
-from podium import Batch, Rollout, Turn, methods
-from podium.core.batch import Purpose
-from podium.policy.divergence import semantic_divergence
-from podium.rollout import Cutpoints
-from podium.rollout.prune import calibrated, quotas, survival, survivors
-from podium.rollout.search import Search, backed_up
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
+from podium.core.columns import Purpose
+from podium.policy.head.divergence import semantic_divergence
+from podium.strategies import Cutpoints
+from podium.strategies.budgets.prune import calibrated, quotas, survival, survivors
+from podium.strategies.trees.search import Search, backed_up
 from tests.conformance.case import Case
 from tests.conformance.helpers import credited, differentiate, padded
 from tests.conformance.registry import adapter

@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-from podium import Batch, methods
+from podium import methods
+from podium.core.batch import Batch
 from tests.conformance.case import Case
 from tests.conformance.helpers import (
     LOSS_COLUMNS,

@@ -7,18 +7,21 @@ from typing import Any
 
 import torch
 
-from podium import Batch, Clock, Rollout, Turn, methods
-from podium.advantage import DampReplayed
-from podium.core.batch import Origin, Purpose
-from podium.keep import InjectTeachers
-from podium.objective import Term
-from podium.reward import PseudoLabel, RankTruncated, Rubric
-from podium.rollout import Rectified, Refine, RubricShown
-from podium.rollout.plan import Play, Request
-from podium.shape import MatchTrajectories
-from podium.shape.trajectories import similarity
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
+from podium.core.columns import Origin, Purpose
+from podium.core.term import Term
+from podium.core.value import Clock
+from podium.parts.advantage import DampReplayed
+from podium.parts.keep import InjectTeachers
+from podium.parts.reward import PseudoLabel, RankTruncated, Rubric
+from podium.parts.shape import MatchTrajectories
+from podium.parts.shape.trajectories import similarity
+from podium.protocols.world import Criterion
+from podium.strategies import Rectified, Refine, RubricShown
+from podium.strategies.requests import Play, Request
 from podium.worlds import Task, World
-from podium.worlds.world import Criterion
 from tests.conformance.case import Case
 from tests.conformance.helpers import credited, differentiate, padded
 from tests.conformance.plans import collected, made

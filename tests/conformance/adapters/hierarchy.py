@@ -6,10 +6,12 @@ from typing import Any
 
 import torch
 
-from podium import Batch, Rollout, Turn, methods
-from podium.advantage import HierarchicalGAE
-from podium.objective import Aggregate
-from podium.reward import PlanPenalties
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
+from podium.core.term import Aggregate
+from podium.parts.advantage import HierarchicalGAE
+from podium.parts.reward import PlanPenalties
 from tests.conformance.case import Case
 from tests.conformance.helpers import Weights, in_row_order
 from tests.conformance.registry import adapter

@@ -7,12 +7,16 @@ from typing import Any
 
 import torch
 
-from podium import Batch, Clock, Rollout, Turn, methods
-from podium.core.batch import Origin
-from podium.rollout import HintLevels, HintPrefix, HintTiers, HintWorth, ItemResponse
-from podium.rollout.item_response import Curve
-from podium.rollout.plan import Play, Recite, Request
-from podium.shape import BySetting, HintConsistency
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
+from podium.core.columns import Origin
+from podium.core.value import Clock
+from podium.memories import HintLevels
+from podium.parts.shape import BySetting, HintConsistency
+from podium.strategies import HintPrefix, HintTiers, HintWorth, ItemResponse
+from podium.strategies.hints.item_response import Curve
+from podium.strategies.requests import Play, Recite, Request
 from tests.conformance.case import Case
 from tests.conformance.helpers import credited
 from tests.conformance.plans import collected, made, rows

@@ -6,9 +6,10 @@ from typing import Any
 
 import torch
 
-from podium import Batch, methods
-from podium.policy.flow import deviation, flow_score, interpolated
-from podium.reward import TokenReward
+from podium import methods
+from podium.core.batch import Batch
+from podium.parts.reward import TokenReward
+from podium.policy.roles.flow import deviation, flow_score, interpolated
 from tests.conformance.case import Case
 from tests.conformance.helpers import mask
 from tests.conformance.registry import adapter

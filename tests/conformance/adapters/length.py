@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from podium import methods
-from podium.policy.merge import merge_largest
+from podium.policy.model.merge import merge_largest
 from tests.conformance.case import Case
 from tests.conformance.helpers import configured, credited, padded
 from tests.conformance.registry import adapter

@@ -7,9 +7,11 @@ from typing import Any
 import torch
 from torch.nn.functional import pad
 
-from podium import Batch, Method, methods
-from podium.policy.passage import reduced
-from podium.reward.likelihood import KINDS, answer_signal
+from podium import methods
+from podium.core.batch import Batch
+from podium.method import Method
+from podium.parts.reward.likelihood import KINDS, answer_signal
+from podium.policy.head.passage import reduced
 from tests.conformance.case import Case
 from tests.conformance.registry import adapter
 

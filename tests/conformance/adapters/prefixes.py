@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from podium.policy.grouped import grouped_attention, grouped_positions, tokens_grouped, tokens_plain
+from podium.policy.forward.grouped import grouped_attention, grouped_positions, tokens_grouped, tokens_plain
 from tests.conformance.case import Case
 from tests.conformance.registry import adapter
 

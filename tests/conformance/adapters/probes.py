@@ -6,8 +6,10 @@ from typing import Any
 
 import torch
 
-from podium import Batch, Rollout, Turn, methods
-from podium.reward import StepPotential
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
+from podium.parts.annotate import StepPotential
 from tests.conformance.case import Case
 from tests.conformance.registry import adapter
 

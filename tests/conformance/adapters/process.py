@@ -6,9 +6,10 @@ from typing import Any
 
 import torch
 
-from podium import Batch, methods
-from podium.evaluation.process import BestOfN, PairwiseAccuracy
-from podium.reward import LogRatio
+from podium import methods
+from podium.core.batch import Batch
+from podium.parts.metric.process import BestOfN, PairwiseAccuracy
+from podium.parts.reward import LogRatio
 from tests.conformance.case import Case
 from tests.conformance.helpers import configured, credited, differentiate, padded
 from tests.conformance.registry import adapter

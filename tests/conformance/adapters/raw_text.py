@@ -6,10 +6,11 @@ from typing import Any
 
 import torch
 
-from podium import Batch, methods
-from podium.policy.passage import mean_cosine
-from podium.reward.continuation import SIMILARITY
-from podium.rollout.continuations import chunk_probabilities, smoothed
+from podium import methods
+from podium.core.batch import Batch
+from podium.parts.reward.continuation import SIMILARITY
+from podium.policy.head.passage import mean_cosine
+from podium.strategies.sample.continuations import chunk_probabilities, smoothed
 from tests.conformance.case import Case
 from tests.conformance.registry import adapter
 

@@ -6,10 +6,12 @@ from typing import Any
 
 import torch
 
-from podium import Batch, Clock, methods
-from podium.keep import PriorityReplay, SuccessReplay
-from podium.keep.replay import bar, young
-from podium.reward import CallBonus
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.value import Clock
+from podium.memories import PriorityReplay, SuccessReplay
+from podium.memories.replay import bar, young
+from podium.parts.reward import CallBonus
 from tests.conformance.case import Case
 from tests.conformance.helpers import Weights, credited, differentiate, padded
 from tests.conformance.registry import adapter

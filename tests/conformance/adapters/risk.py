@@ -6,9 +6,10 @@ from typing import Any
 
 import torch
 
-from podium import Batch, methods
-from podium.advantage import QuantileTracker
-from podium.advantage.bundles import papers, scores
+from podium import methods
+from podium.core.batch import Batch
+from podium.memories import QuantileTracker
+from podium.parts.advantage.bundles import papers, scores
 from tests.conformance.case import Case
 from tests.conformance.helpers import configured
 from tests.conformance.registry import adapter

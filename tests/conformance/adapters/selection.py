@@ -7,14 +7,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from podium import Batch, methods
+from podium import methods
 from podium.core import Table
-from podium.objective import KL, Entropy, PolicyGradient
-from podium.select import BetaBeliefs, DomainRewards, InformationGain, PassRates, Ranked, Thompson
-from podium.select.belief import information_gain
-from podium.select.best import ordered
-from podium.select.domains import places
-from podium.select.history import hardest
+from podium.core.batch import Batch
+from podium.memories import BetaBeliefs, DomainRewards, PassRates
+from podium.parts.objective import KL, Entropy, PolicyGradient
+from podium.parts.select import InformationGain, Ranked, Thompson
+from podium.parts.select.belief import information_gain
+from podium.parts.select.best import ordered
+from podium.parts.select.domains import places
+from podium.parts.select.history import hardest
 from tests.conformance.case import Case
 from tests.conformance.registry import adapter
 

@@ -6,9 +6,11 @@ from typing import Any
 
 import torch
 
-from podium import Batch, methods
-from podium.evaluation import bandit, expected_update, shannon
-from podium.reward.marks import in_grams
+from podium import methods
+from podium.analysis.dynamics import bandit, expected_update
+from podium.analysis.support import shannon
+from podium.core.batch import Batch
+from podium.parts.annotate.marks import in_grams
 from tests.conformance.case import Case
 from tests.conformance.helpers import padded
 from tests.conformance.registry import adapter

@@ -6,9 +6,10 @@ from typing import Any
 
 import torch
 
-from podium import Batch, methods
-from podium.advantage.tracker import policy_shift
+from podium import methods
 from podium.core import Table
+from podium.core.batch import Batch
+from podium.memories.success import policy_shift
 from tests.conformance.case import Case
 from tests.conformance.helpers import LOSS_COLUMNS, configured, credited, padded
 from tests.conformance.registry import adapter

@@ -6,7 +6,9 @@ from typing import Any
 
 import torch
 
-from podium import Batch, Rollout, Turn, methods
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
 from tests.conformance.case import Case
 from tests.conformance.helpers import by_rollout, configured, credited, episodes, in_row_order
 from tests.conformance.registry import adapter

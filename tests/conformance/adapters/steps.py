@@ -6,10 +6,13 @@ from typing import Any
 
 import torch
 
-from podium import Batch, Method, Rollout, Turn, methods
-from podium.reward import MatchCalls, MetaReasoning
-from podium.reward.calls import assign_best, assign_greedily, call_similarity
-from podium.shape import WholeShares
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
+from podium.method import Method
+from podium.parts.reward import MatchCalls, MetaReasoning
+from podium.parts.reward.calls import assign_best, assign_greedily, call_similarity
+from podium.parts.shape import WholeShares
 from tests.conformance.case import Case
 from tests.conformance.helpers import by_rollout, credited, episodes, in_row_order
 from tests.conformance.registry import adapter

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from podium import methods
-from podium.evaluation import advantage_lost_to_noise, answer_entropy, detectability, pass_at_k, support_change
+from podium.analysis.dynamics import advantage_lost_to_noise
+from podium.analysis.support import answer_entropy, detectability, support_change
+from podium.evaluation.passk import pass_at_k
 from tests.conformance.adapters.tokens import COLUMNS, numbers
 from tests.conformance.case import Case
 from tests.conformance.helpers import padded

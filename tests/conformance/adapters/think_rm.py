@@ -6,8 +6,9 @@ from typing import Any
 
 import torch
 
-from podium import Batch, methods
+from podium import methods
 from podium.core import Relation
+from podium.core.batch import Batch
 from tests.conformance.case import Case
 from tests.conformance.registry import adapter
 

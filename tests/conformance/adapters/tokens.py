@@ -7,13 +7,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from podium import Batch, Clock, methods
+from podium import methods
+from podium.analysis import dynamics
 from podium.core import Signal
-from podium.evaluation import dynamics
-from podium.policy.functionals import FUNCTIONALS, Rows
-from podium.reward import Cascade
-from podium.shape.heterogeneous import normalised_entropy
-from podium.shape.scores import SCORES, Tokens
+from podium.core.batch import Batch
+from podium.core.value import Clock
+from podium.parts.reward import Cascade
+from podium.parts.shape.heterogeneous import normalised_entropy
+from podium.parts.shape.scores import SCORES, Tokens
+from podium.policy.head.functionals import FUNCTIONALS, HeadRows
 from tests.conformance.case import Case
 from tests.conformance.helpers import LOSS_COLUMNS, aggregate, credited, differentiate, mask, padded
 from tests.conformance.registry import adapter
@@ -22,9 +24,9 @@ COLUMNS = LOSS_COLUMNS | {"token.advantage": "advantages"}
 CLIP = {"clip_low": "clip_low", "clip_high": "clip_high"}
 
 
-def rows_of(logits: Tensor, tokens: Tensor) -> Rows:
+def rows_of(logits: Tensor, tokens: Tensor) -> HeadRows:
     """The head at the positions of a case: [..., V] logits and the ids that follow."""
-    return Rows(logits.flatten(0, -2), tokens.long().flatten(), lambda known: known)
+    return HeadRows(logits.flatten(0, -2), tokens.long().flatten(), lambda known: known)
 
 
 def functional(name: str, logits: Tensor, tokens: Tensor, **settings: Any) -> Tensor:

@@ -7,7 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from podium import Batch, Rollout, Turn, methods
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
 from tests.conformance.case import Case
 from tests.conformance.helpers import credited, differentiate
 from tests.conformance.registry import adapter

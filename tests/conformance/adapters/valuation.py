@@ -6,8 +6,9 @@ from typing import Any
 
 from torch import Tensor
 
-from podium import Batch, methods
-from podium.policy.functionals import FUNCTIONALS, Rows
+from podium import methods
+from podium.core.batch import Batch
+from podium.policy.head.functionals import FUNCTIONALS, HeadRows
 from tests.conformance.case import Case
 from tests.conformance.helpers import credited, differentiate, mask
 from tests.conformance.registry import adapter
@@ -21,7 +22,7 @@ def rover(case: Case) -> dict[str, Any]:
     columns: dict[str, Tensor] = {"rollout.reward": case.tensor("rewards")}
     for of, name in (("now", "logits"), ("old", "old_logits")):
         logits = case.tensor(name).double().flatten(0, 1)
-        rows = Rows(logits, ids.flatten(), lambda known: known)
+        rows = HeadRows(logits, ids.flatten(), lambda known: known)
         logp, mean = (FUNCTIONALS[functional](rows) for functional in ("logp", "mean_logp"))
         # The reference takes log-probabilities in float64, and their means over the vocabulary in float32, as a mean
         # of logits less their log-sum: its target shows how both are rounded. Here they are rounded once they are

@@ -6,8 +6,9 @@ from typing import Any
 
 import torch
 
-from podium import Batch, methods
-from podium.core.batch import Purpose
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.columns import Purpose
 from tests.conformance.case import Case
 from tests.conformance.helpers import padded
 from tests.conformance.registry import adapter

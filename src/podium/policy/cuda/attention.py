@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from podium.policy.cuda import ops
-from podium.policy.levels import Level, Levels
+from podium.policy.forward.trie_levels import Level, Levels
 
 __all__ = ["attend", "attend_back", "attention"]
 

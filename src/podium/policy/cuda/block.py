@@ -19,14 +19,14 @@ from torch import Tensor
 
 from podium.policy.cuda import ops
 from podium.policy.cuda.attention import attend, attend_back
-from podium.policy.levels import Levels
-from podium.policy.working import WorkingLayer
+from podium.policy.forward.trie_levels import Levels
+from podium.policy.model.compute_weights import WorkingLayer
 
-__all__ = ["Shape", "block", "block_kept", "embedded", "final"]
+__all__ = ["BlockShape", "block", "block_kept", "embedded", "final"]
 
 
 @dataclass(frozen=True)
-class Shape:
+class BlockShape:
     """What is the same for all blocks of a pass."""
 
     heads: int
@@ -48,7 +48,7 @@ class Shape:
 Kept = tuple[Tensor, ...]  # scale of the first norm; projections, turned (and before their norm); attention; …
 
 
-def _projected(x: Tensor, w: WorkingLayer, s: Shape) -> Kept:
+def _projected(x: Tensor, w: WorkingLayer, s: BlockShape) -> Kept:
     """Queries, keys and values, turned; the scale of the norm before; what heads' norms were given, their scales."""
     y, scale = ops.normed(x, w.norm_in, s.eps, s.dtype)
     raw = ops.linear(y, w.qkv, w.qkv_bias).view(len(x), -1, s.size)
@@ -65,7 +65,7 @@ def _projected(x: Tensor, w: WorkingLayer, s: Shape) -> Kept:
     return qkv, scale, before, head_scales
 
 
-def _attended(x: Tensor, w: WorkingLayer, s: Shape) -> tuple[Tensor, Kept]:
+def _attended(x: Tensor, w: WorkingLayer, s: BlockShape) -> tuple[Tensor, Kept]:
     """x₁, and what the backward pass needs."""
     qkv, scale, raw, head_scales = _projected(x, w, s)
     out, total = attend(*_split(qkv, s), s.levels, s.size**-0.5)
@@ -73,15 +73,15 @@ def _attended(x: Tensor, w: WorkingLayer, s: Shape) -> tuple[Tensor, Kept]:
     return x, (scale, qkv, out, total, raw, head_scales)
 
 
-def _heads(s: Shape, q_norm: Tensor, k_norm: Tensor) -> list[tuple[slice, Tensor]]:
+def _heads(s: BlockShape, q_norm: Tensor, k_norm: Tensor) -> list[tuple[slice, Tensor]]:
     return [(slice(0, s.heads), q_norm), (slice(s.heads, s.turned), k_norm)]
 
 
-def _split(qkv: Tensor, s: Shape) -> tuple[Tensor, Tensor, Tensor]:
+def _split(qkv: Tensor, s: BlockShape) -> tuple[Tensor, Tensor, Tensor]:
     return qkv[:, : s.heads], qkv[:, s.heads : s.turned], qkv[:, s.turned :]
 
 
-def _fed(x: Tensor, w: WorkingLayer, s: Shape) -> tuple[Tensor, Kept]:
+def _fed(x: Tensor, w: WorkingLayer, s: BlockShape) -> tuple[Tensor, Kept]:
     """x₂, and what the backward pass needs."""
     y, scale = ops.normed(x, w.norm_out, s.eps, s.dtype)
     both = ops.linear(y, w.gate_up, w.gate_up_bias)
@@ -90,7 +90,7 @@ def _fed(x: Tensor, w: WorkingLayer, s: Shape) -> tuple[Tensor, Kept]:
 
 class _Block(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, w: WorkingLayer, s: Shape, *parameters: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, w: WorkingLayer, s: BlockShape, *parameters: Tensor) -> Tensor:
         middle, first = _attended(x, w, s)
         last, second = _fed(middle, w, s)
         ctx.w, ctx.s = w, s
@@ -114,7 +114,7 @@ class _Block(torch.autograd.Function):
 
 
 def _fed_back(
-    g: Tensor, x: Tensor, kept: Kept, w: WorkingLayer, s: Shape
+    g: Tensor, x: Tensor, kept: Kept, w: WorkingLayer, s: BlockShape
 ) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
     """The derivative by x₁, in both precisions; by the norm; by the matrices and biases in their order."""
     scale, both = kept
@@ -128,7 +128,7 @@ def _fed_back(
 
 
 def _attended_back(
-    g: Tensor, low: Tensor, x: Tensor, kept: Kept, w: WorkingLayer, s: Shape
+    g: Tensor, low: Tensor, x: Tensor, kept: Kept, w: WorkingLayer, s: BlockShape
 ) -> tuple[Tensor, Tensor, list[Tensor]]:
     """The derivative by x; by the norm; by the norms of heads, the matrices and biases in their order."""
     scale, qkv, out, total, raw, head_scales = kept
@@ -158,14 +158,14 @@ def _joint_back(g: Tensor, y: Tensor, sizes: list[int], bias: bool) -> list[Tens
     return [*found, *(torch.split(g.sum(0, dtype=wide), sizes) if bias else ())]
 
 
-def block(x: Tensor, w: WorkingLayer, s: Shape) -> Tensor:
+def block(x: Tensor, w: WorkingLayer, s: BlockShape) -> Tensor:
     """The residual stream [N, D] after a block."""
     result: Tensor = _Block.apply(x, w, s, *w.parameters)  # type: ignore[no-untyped-call]
     return result
 
 
 def block_kept(
-    x: Tensor, w: WorkingLayer, s: Shape, given: tuple[Tensor, Tensor] | None = None
+    x: Tensor, w: WorkingLayer, s: BlockShape, given: tuple[Tensor, Tensor] | None = None
 ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
     """The residual stream after a block without a graph, and its keys and values, which begin with those given."""
     q, k, v = _split(_projected(x, w, s)[0], s)

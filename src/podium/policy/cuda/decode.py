@@ -20,7 +20,7 @@ from torch import Tensor
 from podium.policy.cuda.pages import PAGE, PagedCache, Work
 
 if TYPE_CHECKING:
-    from podium.policy.decoder import Decoder
+    from podium.policy.forward.decoder import Decoder
 
 __all__ = ["PAGE", "Captured", "PagedCache", "PagedRead", "PagedStep", "unusable"]
 

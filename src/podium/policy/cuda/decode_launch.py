@@ -36,7 +36,7 @@ SAMPLED = 4096  # tokens by which it finds these, if more come into question
 
 
 @dataclass(frozen=True)
-class Shape:
+class LaunchShape:
     """How a product is cut into tiles, and how it is pipelined. Never chosen by the number of rows."""
 
     m: int
@@ -50,27 +50,27 @@ class Shape:
 
 # Measured on an H200, at 256 rows of a model of 135M and one of 0.5B weights.
 SHAPES = {
-    "project": Shape(64, 0, 128, 4, 4),
-    "product": Shape(64, 32, 128, 4, 5),
-    "product, long": Shape(64, 64, 128, 4, 4, cut=1024),
-    "product, large": Shape(128, 64, 64, 4, 5, cut=1216),
-    "gate": Shape(64, 32, 128, 4, 3),
-    "gate, large": Shape(64, 64, 64, 4, 3, fetch=False),
-    "score": Shape(128, VOCABULARY_TILE, 64, 4, 3, fetch=False),
-    "attend": Shape(LANES, 0, 0, 2, 3, fetch=False),
+    "project": LaunchShape(64, 0, 128, 4, 4),
+    "product": LaunchShape(64, 32, 128, 4, 5),
+    "product, long": LaunchShape(64, 64, 128, 4, 4, cut=1024),
+    "product, large": LaunchShape(128, 64, 64, 4, 5, cut=1216),
+    "gate": LaunchShape(64, 32, 128, 4, 3),
+    "gate, large": LaunchShape(64, 64, 64, 4, 3, fetch=False),
+    "score": LaunchShape(128, VOCABULARY_TILE, 64, 4, 3, fetch=False),
+    "attend": LaunchShape(LANES, 0, 0, 2, 3, fetch=False),
 }
 LARGE = 1 << 21  # weights of a matrix
 LONG = 1536  # numbers of a sum
 OVERLAP = os.environ.get("PODIUM_CUDA_OVERLAP", "1") != "0"  # a kernel is put in place while the one before it ends
 
 
-def _shape(kernel: str, weight: Tensor) -> Shape:
+def _shape(kernel: str, weight: Tensor) -> LaunchShape:
     if weight.numel() > LARGE:
         return SHAPES[f"{kernel}, large"]
     return SHAPES["product, long" if kernel == "product" and weight.shape[1] >= LONG else kernel]
 
 
-def _fetched(shape: Shape, length: int, weight: Tensor) -> int:
+def _fetched(shape: LaunchShape, length: int, weight: Tensor) -> int:
     """Lines of 128 bytes that so many numbers take, as a power of two; 0: they are not asked for in advance."""
     return _power(max(1, -(-length * weight.element_size() // 128))) if shape.fetch else 0
 
@@ -88,7 +88,7 @@ def fast_memory(x: Tensor) -> int:
     return _device(x.device.index)[1] if x.is_cuda else 1 << 20
 
 
-def _options(shape: Shape, x: Tensor, columns: int = 0) -> dict[str, Any]:
+def _options(shape: LaunchShape, x: Tensor, columns: int = 0) -> dict[str, Any]:
     """How to launch a kernel; one that multiplies tiles of so many columns has as many stages as there is room for."""
     able, memory = x.is_cuda and _device(x.device.index)[0], fast_memory(x)
     overlap, size = OVERLAP and able, x.element_size()
@@ -111,8 +111,8 @@ def _power(n: int) -> int:
     return 1 << (n - 1).bit_length()
 
 
-SMALL = Shape(0, 0, 0, 4, 1)
-WIDE = Shape(0, 0, 0, 8, 1)
+SMALL = LaunchShape(0, 0, 0, 4, 1)
+WIDE = LaunchShape(0, 0, 0, 8, 1)
 
 
 def cut(weight: Tensor) -> tuple[int, int]:

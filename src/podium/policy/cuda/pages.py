@@ -22,7 +22,7 @@ from torch import Tensor
 from podium.core.errors import PodiumError
 
 if TYPE_CHECKING:
-    from podium.policy.decoder import Decoder
+    from podium.policy.forward.decoder import Decoder
 
 __all__ = ["PAGE", "Begun", "PagedCache", "Work", "launches", "sent"]
 

@@ -15,11 +15,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from podium.policy.forward.pack import LEAST
 from podium.policy.native import LANES, LARGEST, Attend, Gate, Norm, library, place
-from podium.policy.pack import LEAST
 
 if TYPE_CHECKING:
-    from podium.policy.decoder import Decoder
+    from podium.policy.forward.decoder import Decoder
 
 __all__ = ["NativeCache", "NativeRead", "NativeStep", "fits", "usable"]
 

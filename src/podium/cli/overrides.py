@@ -1,0 +1,103 @@
+"""A method from what was typed: a name of the catalogue or a YAML file, and changes of settings."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+
+from podium.core import serial
+from podium.core.errors import PodiumError
+from podium.method import Method
+from podium.methods.catalogue import get
+
+__all__ = ["apart", "join", "load", "pair", "read"]
+
+V = TypeVar("V")
+
+
+def load(name: str, changes: Sequence[str], parts: Sequence[str] = ()) -> Method:
+    """`grpo`, `grpo@verl` or `mine.yaml`, with parts that join it and `PATH=VALUE` changes: `kl=0` is an argument of
+    the recipe, `advantage.scale=none` a setting of a part."""
+    pairs = [pair(change) for change in changes]
+    arguments = {path: value for path, value in pairs if "." not in path}
+    if name.endswith((".yaml", ".yml")):
+        if arguments:
+            raise PodiumError(
+                f"--set {next(iter(arguments))}: a method from a file has no recipe; name a part's setting."
+            )
+        method = read(Path(name), Method.from_yaml)
+    else:
+        method = get(name, **arguments)
+    method = join(method, parts)
+    for path, value in pairs:
+        if "." in path:
+            method = method.set(path, value)
+    return method
+
+
+def join(method: Method, parts: Sequence[str]) -> Method:
+    """The method with these parts as they are typed: `SamplerCorrection`, or with settings as in YAML,
+    `SamplerCorrection: {cap: 3}`."""
+    for text in parts:
+        data = serial.from_yaml(text)
+        method = method | (serial.build(data, {}) if isinstance(data, str) else serial.decode(data))
+    return method
+
+
+def read(path: Path, make: Callable[[str], V]) -> V:
+    """What `make` makes of a file's text; every fault names the file."""
+    try:
+        return make(path.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise PodiumError(f"Cannot read {str(path)!r}: {problem.strerror}.") from problem
+    except UnicodeDecodeError as problem:
+        raise PodiumError(f"{path} is not UTF-8 text.") from problem
+    except PodiumError as problem:
+        raise PodiumError(f"{path}: {problem}") from problem
+
+
+def apart(changes: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], list[str]]:
+    """Changes as they were typed, by what they change: the run, the world (`world.noise=0.1`), the optimiser
+    (`optimizer.lr=3e-5`), and, as typed, the method."""
+    from podium.training.config import Config
+
+    run: dict[str, Any] = {}
+    world: dict[str, Any] = {}
+    optimizer: dict[str, Any] = {}
+    method: list[str] = []
+    for change in changes:
+        path, value = pair(change)
+        head, _, name = path.partition(".")
+        if path == "method":
+            raise PodiumError("--set method: name the method by itself, as in podium train dapo.")
+        if head in ("world", "optimizer") and name:
+            (world if head == "world" else optimizer)[name] = value
+        elif path in Config.field_names():
+            run[path] = value
+        else:
+            method.append(change)
+    return run, world, optimizer, method
+
+
+def pair(change: str) -> tuple[str, Any]:
+    """(path, value) of a change as it was typed."""
+    path, equals, text = change.partition("=")
+    if not equals or not path:
+        raise PodiumError(f"--set {change!r} must look like PATH=VALUE, for example advantage.scale=none.")
+    return path, _value(text)
+
+
+def _value(text: str) -> Any:
+    """A value as YAML writes it, and numbers such as 3e-4, which are text to YAML."""
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as problem:
+        raise PodiumError(f"--set: {text!r} is not a value: {' '.join(str(problem).split())}.") from problem
+    if isinstance(data, str):
+        with contextlib.suppress(ValueError):
+            return float(data)
+    return serial.decode(data)

@@ -1,0 +1,295 @@
+"""Acting in a world that may be slow, raise, hang, or return nonsense.
+
+A failed action earns nothing and ends its episode with a stated reason; the run goes on.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from numbers import Real
+from typing import Any
+
+from podium.protocols.world import Episode, Feedback, Task, World
+
+__all__ = ["Actor", "stranger"]
+
+Outcome = tuple[Feedback, str]  # what the world says, and why it could not
+LARGEST = 1e30  # of a reward, either way: the sums of larger ones are no numbers any more
+LONGEST = 300  # characters of a reason
+GRACE_S = 5.0  # for what is under way when everything ends
+THREADS = 64  # waits at once: a world that waits for something else costs its thread alone
+
+
+@dataclass(eq=False)
+class _Job:
+    work: Callable[[], Any]
+    then: Callable[[Any], None]
+    late: Any  # what it comes to when its time is up
+    closes: bool = False  # it is done even if nobody waits for it any more
+    started: float = 0.0  # when a thread took it; 0: still waiting
+    answered: bool = False
+    ended: bool = False
+
+
+class Actor:
+    """Opens episodes and acts in them, inline or in threads with a time limit, and hands on what comes of it.
+
+    At most `live` episodes are under way at once; the others wait until one of them is left.
+    """
+
+    def __init__(self, limit_s: float = 10.0, *, inline: bool = False, live: int | None = None) -> None:
+        self.limit_s, self.inline, self.live = limit_s, inline, live
+        self._outside: deque[Callable[[], None]] = deque()
+        self._inside = 0
+        self._episodes: dict[int, Episode] = {}  # under way, by identity
+        self._todo: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[tuple[_Job, Any]] = queue.SimpleQueue()
+        self._open: dict[_Job, None] = {}
+        self._threads = 0
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._open)
+
+    def open(self, world: World, task: Task, seed: int, then: Callable[[Episode], None]) -> None:
+        """Hand on an episode of a task, now or from a later `deliver`; where the world cannot open it, one in which
+        everything fails for that reason."""
+        late = _Unopened(task.prompt, f"the world did not open the episode within {self.limit_s:g} s")
+        job = _Job(partial(_opened, world, task, seed), partial(self._begin_new, then, task), late)
+        self._outside.append(partial(self._do, job))
+        self._admit()
+
+    def enter(self, episode: Episode, then: Callable[[Episode], None]) -> None:
+        """Hand on an episode that is open already, when there is room for it."""
+        self._outside.append(partial(self._begin, then, episode))
+        self._admit()
+
+    def leave(self, episode: Episode) -> None:
+        """Close an episode that was handed on: nobody acts in it any more."""
+        if self._episodes.pop(id(episode), None) is None:
+            return
+        if type(episode).close is Episode.close:  # there is nothing to do
+            self._left(None)
+        else:
+            self._do(_Job(partial(_discard, episode), self._left, None, closes=True))
+
+    def _left(self, _: None) -> None:
+        self._inside -= 1
+        self._admit()
+
+    def _begin_new(self, then: Callable[[Episode], None], task: Task, episode: Episode) -> None:
+        if id(episode) in self._episodes:
+            episode = _Unopened(task.prompt, "the world's reset() gave an episode that is under way, not a new one")
+        self._begin(then, episode)
+
+    def _begin(self, then: Callable[[Episode], None], episode: Episode) -> None:
+        self._episodes[id(episode)] = episode
+        then(episode)
+
+    def _admit(self) -> None:
+        while self._outside and (self.live is None or self._inside < self.live):
+            self._inside += 1
+            self._outside.popleft()()
+
+    def act(self, episode: Episode, text: str, then: Callable[[Feedback, str], None]) -> None:
+        """Act, and call `then(feedback, failure)` now or from a later `deliver`."""
+        late = Feedback(), f"the world did not answer within {self.limit_s:g} s"
+        self._do(_Job(partial(_attempt, episode, text), lambda outcome: then(*outcome), late))
+
+    def _do(self, job: _Job) -> None:
+        if self.inline:
+            job.then(job.work())
+            return
+        self._open[job] = None
+        self._todo.put(job)
+        if self._threads < min(THREADS, len(self._open)):
+            self._start_thread()
+
+    def deliver(self, block: bool = False) -> None:
+        """Hand on what the world has answered; with `block`, wait until something has, or its time is up."""
+        wait = block and bool(self._open)
+        while True:
+            try:
+                job, outcome = self._done.get(timeout=0.05) if wait else self._done.get_nowait()
+            except queue.Empty:
+                if not self._expire() and wait:
+                    continue
+                return
+            if job.answered:  # too late: it was given up
+                _discard(outcome)
+                continue
+            wait = False
+            self._answer(job, outcome)
+
+    def close(self) -> None:
+        """Leave what is under way, and let the threads end, each when its world has answered; whoever acts next starts
+        others."""
+        self._outside.clear()
+        for episode in list(self._episodes.values()):
+            self.leave(episode)
+        jobs, self._inside, self._open = list(self._open), 0, {}
+        for job in jobs:
+            job.then = lambda _: None
+            job.answered = not job.closes
+        # What opens now would open in a world that is closed, and what is left must close before that: wait for them,
+        # though not for one that hangs.
+        until = time.monotonic() + min(self.limit_s, GRACE_S)
+        while any((job.started or job.closes) and not job.ended for job in jobs) and time.monotonic() < until:
+            time.sleep(0.01)
+        if self._threads:
+            self._todo.put(None)
+            self._todo, self._threads = queue.SimpleQueue(), 0
+
+    def _answer(self, job: _Job, outcome: Any) -> None:
+        job.answered = True
+        self._open.pop(job, None)  # it is not there if it was closing when everything ended
+        job.then(outcome)
+
+    def _expire(self) -> bool:
+        """Give up on jobs past their limit; the hung thread is replaced and left to end by itself."""
+        now = time.monotonic()
+        late = [j for j in self._open if j.started and now - j.started > self.limit_s]
+        for job in late:
+            self._threads -= 1
+            self._start_thread()
+            self._answer(job, job.late)
+        return bool(late)
+
+    def _start_thread(self) -> None:
+        self._threads += 1
+        threading.Thread(target=_work, args=(self._todo, self._done), daemon=True, name="podium-world").start()
+
+
+def _work(todo: queue.SimpleQueue[_Job | None], done: queue.SimpleQueue[tuple[_Job, Any]]) -> None:
+    """What a thread does: one job after another, until there are to be no more or it was given up on."""
+    while (job := todo.get()) is not None:
+        job.started = time.monotonic()
+        outcome = None if job.answered else job.work()
+        done.put((job, outcome))
+        if job.answered:  # it has a successor
+            _discard(outcome)
+        job.ended = True
+        if job.answered:
+            return
+    todo.put(None)  # for the other threads
+
+
+def _discard(outcome: Any) -> None:
+    """Nobody wants it any more."""
+    if isinstance(outcome, Episode):
+        with suppress(Exception):  # what a world does when it is done with is no failure of the rollout
+            outcome.close()
+
+
+class _Failure(Exception):
+    """A failure of a world in its own words."""
+
+
+class _Unopened(Episode):
+    """Stands for an episode that its world could not open."""
+
+    def __init__(self, observation: str, reason: str) -> None:
+        super().__init__(observation)
+        self.reason = reason
+
+    def act(self, text: str) -> Feedback:
+        raise _Failure(self.reason)
+
+
+def _opened(world: World, task: Task, seed: int) -> Episode:
+    try:
+        episode = world.reset(task, seed=seed)
+        if not isinstance(episode, Episode) or not isinstance(episode.observation, str):
+            wrong = f"the world's reset() gave {episode!r}, not an Episode that says something"
+        elif not _can_be_written(episode.observation):
+            wrong = f"the world begins with characters that no encoding knows: {episode.observation[:40]!r}"
+        else:
+            wrong = _unreadable(episode) or stranger(world, episode.agent)
+    except (Exception, SystemExit) as error:
+        wrong = _raised(error)
+    return _Unopened(task.prompt, wrong) if wrong else episode
+
+
+def stranger(world: World, agent: str) -> str:
+    """Why this agent cannot act in this world; empty where it can."""
+    if agent in (world.agents or ("",)):
+        return ""
+    known = ", ".join(map(str, world.agents))
+    return f"the world lets {agent!r} act, who is none of its agents: {known or 'it names none'}"
+
+
+def _attempt(episode: Episode, text: str) -> Outcome:
+    try:
+        feedback = episode.act(text)
+        wrong = _wrong(feedback) or _unreadable(episode)
+    except _Failure as failure:
+        wrong = str(failure)
+    except (Exception, SystemExit) as error:  # a world that ends its process ends its episode alone
+        wrong = _raised(error)
+    return (Feedback(), _line(wrong)) if wrong else (feedback, "")
+
+
+def _raised(error: BaseException) -> str:
+    try:
+        said = str(error)
+    except Exception:
+        said = ""
+    return f"the world raised {type(error).__name__}" + (f": {said}" if said else "")
+
+
+def _line(text: str) -> str:
+    """A reason as one line that can be written anywhere."""
+    plain = " ".join(text.encode(errors="backslashreplace").decode().split())
+    return plain if len(plain) <= LONGEST else f"{plain[:LONGEST]} …"
+
+
+def _unreadable(episode: Episode) -> str:
+    """What of an episode nobody could go on with; empty where one can."""
+    if not isinstance(episode.state, Hashable):
+        return f"the world's state is {episode.state!r}, not text"
+    for name, text in (("agent", episode.agent), ("recap", episode.recap)):
+        if not isinstance(text, str) or not _can_be_written(text):
+            return f"the world's {name} is {text!r}, not text"
+    return ""
+
+
+def _wrong(feedback: Any) -> str:
+    """Why nobody could go on with what the world has answered; empty where one can."""
+    if not isinstance(feedback, Feedback):
+        return f"the world answered {feedback!r}, not a Feedback"
+    reward, info = feedback.reward, feedback.info
+    if isinstance(reward, bool) or not isinstance(reward, Real):
+        return f"the world's reward is {reward!r}, not a number"
+    if not abs(reward) <= LARGEST:
+        return f"the world's reward is {reward!r}"
+    if not isinstance(info, Mapping) or not isinstance(feedback.observation, str):
+        return "the world's observation is not text, or its info no mapping"
+    if not isinstance(feedback.state, Hashable):
+        return f"the world's state is {feedback.state!r}, not text"
+    for name, value, numbers in (
+        ("done", feedback.done, ()),
+        ("info['valid']", info.get("valid", True), ()),
+        ("info['correct']", info.get("correct", False), ("0", "1", "0.0", "1.0", "None")),
+    ):
+        if str(value) not in ("True", "False", *numbers):  # those of NumPy are as good
+            return f"the world's {name} is {value!r}, not True or False"
+    said = {**info, "answer": str(info.get("answer", "")), "observation": feedback.observation, "state": feedback.state}
+    for name, text in said.items():
+        if isinstance(text, str) and not _can_be_written(text):
+            return f"the world's {name} has characters that no encoding knows: {text[:40]!r}"
+    return ""
+
+
+def _can_be_written(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a pair of characters
+        return False
+    return True

@@ -1,0 +1,233 @@
+"""The collection driver: runs the plans of all groups at once over one sampler and one world.
+
+Each plan yields waves of requests. The driver turns them into work for the sampler and the world, and resumes a plan
+when its wave is answered. An episode that waits for its world never holds up the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, cached_property, lru_cache
+from typing import Any
+
+from torch import Tensor
+
+from podium.collect.acting import Actor
+from podium.collect.episodes import Episodes
+from podium.collect.resumed_episode import Resumption
+from podium.collect.scripted_episode import Recital
+from podium.collect.step_probe import interrupt
+from podium.core.build import Rollout
+from podium.core.errors import PodiumError, nearest
+from podium.policy.forward.pack import common_prefix
+from podium.protocols.context import Message, Wrote
+from podium.protocols.sampling import Completion, Generate, Sampler
+from podium.protocols.world import World
+from podium.strategies.requests import Embed, Ends, Interrupt, Plan, Play, Read, Recite, Replay, Resume, Score
+
+__all__ = ["Driver", "distinct"]
+
+Answer = list[Any]
+SAYINGS = 4096  # encoded texts of the world that are kept
+
+
+def distinct(texts: Sequence[tuple[int, ...]]) -> int:
+    """How many tokens these texts have, those of common beginnings once."""
+    order = sorted(texts)
+    return sum(len(text) - common_prefix(before, text) for before, text in zip([(), *order], order, strict=False))
+
+
+class Driver:
+    """Collects rollouts.
+
+    `follow_up` turns an observation into the tokens between two turns of the model, `written` a text into the tokens of
+    a turn; `ends` says how many characters have been written after each token of one; `score` what the model makes of
+    given texts, or what each role does; `embed` where each role places texts. `others` are the samplers of further
+    roles that write.
+    """
+
+    def __init__(
+        self,
+        sampler: Sampler,
+        world: World,
+        *,
+        capture: tuple[str, ...] = ("entropy",),
+        follow_up: Callable[[str, bool], tuple[int, ...]] | None = None,
+        written: Callable[[str, bool], tuple[int, ...]] | None = None,
+        ends: Callable[[Sequence[int]], list[int]] | None = None,
+        score: Callable[..., list[Tensor]] | Mapping[str, Callable[..., list[Tensor]]] | None = None,
+        embed: Mapping[str, Callable[[Sequence[str], str], Tensor]] | None = None,
+        act_limit_s: float | None = None,
+        max_turns: int | None = None,
+        others: Mapping[str, Sampler] | None = None,
+    ) -> None:
+        self.sampler, self.world = sampler, world
+        self.samplers = {"policy": sampler, **(others or {})}
+        self.capture, self.max_turns = capture, world.max_turns if max_turns is None else max_turns
+        limit = world.act_limit_s if act_limit_s is None else act_limit_s
+        self.actor = Actor(limit, inline=world.trusted, live=world.live)
+        self.context_length: float = getattr(sampler, "context_length", math.inf)
+        self._written, self._ends = written, ends
+        self._scorers = {"policy": score} if callable(score) else dict(score or {})
+        self._waiting: dict[tuple[str, int], Callable[[list[Completion]], None]] = {}  # by role and ticket
+        self._embedders = dict(embed or {})
+        self._asked: list[tuple[Score | Embed, Callable[[Answer], None]]] = []  # texts that wait to be read
+        self._scored = 0  # tokens that went through the model to be scored
+        # Worlds say the same things again and again. (A cache over `self` would keep it, and its models, for long.)
+        self._opening = lru_cache(SAYINGS)(lambda text: sampler.encode([{"role": "user", "content": text}]))
+        self._follow_up = None if follow_up is None else lru_cache(SAYINGS)(follow_up)
+        self._word = cache(lambda token: sampler.text([token]))
+
+    @property
+    def spent(self) -> tuple[int, int]:
+        """How many tokens were sampled and how many encoded so far: of contexts and given texts, by all that write."""
+        stats = [s.stats for s in self.samplers.values() if hasattr(s, "stats")]
+        return sum(s.sampled for s in stats), sum(s.encoded for s in stats) + self._scored
+
+    def collect(self, plans: Sequence[Plan]) -> list[list[Rollout]]:
+        """Run the plans to their ends; one list of rollouts a plan, in the order of the plans."""
+        results: list[list[Rollout] | None] = [None] * len(plans)
+        for sampler in self.samplers.values():
+            getattr(sampler, "forget", lambda: None)()
+        try:
+            for number, plan in enumerate(plans):
+                self._advance(number, plan, None, results)
+            while self._waiting or self._asked or self.actor.busy:
+                # What several plans ask about given texts at one time goes through the model together.
+                asked, self._asked = self._asked, []
+                scored = [(r, receive) for r, receive in asked if isinstance(r, Score)]
+                for (_, receive), values in zip(scored, self.score(*(r for r, _ in scored)), strict=True):
+                    receive(values)
+                placed = [(r, receive) for r, receive in asked if isinstance(r, Embed)]
+                for (_, receive), values in zip(placed, self.embed(*(r for r, _ in placed)), strict=True):
+                    receive(values)
+                for role in dict.fromkeys(role for role, _ in self._waiting):
+                    for ticket, completions in self.samplers[role].poll():
+                        self._waiting.pop((role, ticket))(completions)
+                self.actor.deliver(block=not (self._waiting or self._asked))
+        finally:
+            self.actor.close()
+        return [r for r in results if r is not None]
+
+    def _advance(
+        self, number: int, plan: Plan, answers: list[Answer] | None, results: list[list[Rollout] | None]
+    ) -> None:
+        """Resume a plan with the answers to its last wave and start its next one."""
+        try:
+            wave = next(plan) if answers is None else plan.send(answers)
+        except StopIteration as end:
+            results[number] = end.value
+            return
+        if not wave:
+            raise PodiumError("A rollout strategy yielded an empty wave of requests.")
+        open_answers: list[Answer | None] = [None] * len(wave)
+
+        def receiver(place: int) -> Callable[[Answer], None]:
+            def receive(answer: Answer) -> None:
+                open_answers[place] = answer
+                if all(a is not None for a in open_answers):
+                    self._advance(number, plan, [a for a in open_answers if a is not None], results)
+
+            return receive
+
+        for place, request in enumerate(wave):
+            if isinstance(request, Play):
+                Episodes(self, request, receiver(place)).start()
+            elif isinstance(request, Resume):
+                Resumption(self, request, receiver(place)).start()
+            elif isinstance(request, Recite):
+                Recital(self, request, receiver(place)).start()
+            elif isinstance(request, Replay):
+                receiver(place)([self._same_tokens(request.rollout)])
+            elif isinstance(request, Interrupt):
+                interrupt(self, request, receiver(place))
+            elif isinstance(request, Read):
+                receiver(place)(list(map(self._word, request.ids)))
+            elif isinstance(request, Ends):
+                receiver(place)(self.ends(request.ids))
+            elif isinstance(request, (Score, Embed)):
+                self._asked.append((request, receiver(place)))
+            else:
+                self.submit(request, receiver(place))
+
+    def submit(self, request: Generate, then: Callable[[list[Completion]], None], role: str = "policy") -> None:
+        """Ask the sampler of a role, and go on with what it answers."""
+        if role not in self.samplers:
+            raise PodiumError(f"{role!r} is to write, but the method has no such role. {nearest(role, self.samplers)}")
+        self._waiting[role, self.samplers[role].submit(request)] = then
+
+    def _same_tokens(self, rollout: Rollout) -> Rollout:
+        """A recorded rollout, refused where its token ids mean another text to this model."""
+        text = "\n".join(self.sampler.text(turn.ids) for turn in rollout.turns)
+        if text != rollout.columns["text"]:
+            raise PodiumError(
+                f"The recorded rollout of {rollout.task} was written by a model with other tokens: its ids would read "
+                f"{text[:60]!r} here. Train the model that it was recorded with, or one with the same tokenizer."
+            )
+        return rollout
+
+    def messages(self, messages: Sequence[Message]) -> tuple[int, ...]:
+        """What the model sees: its own turns token by token as it wrote them, and the world's texts around them."""
+        ids, ended = self._opening(messages[0]), True
+        for message in messages[1:]:
+            if isinstance(message, Wrote):
+                ids, ended = (*ids, *message.ids), message.ended
+            else:
+                ids = (*ids, *self.follow_up(message, ended))
+        return ids
+
+    def follow_up(self, observation: str, ended: bool) -> tuple[int, ...]:
+        """What stands between two turns; `ended`: the model has closed its turn itself."""
+        if self._follow_up is None:
+            raise PodiumError(
+                f"The world {self.world.name!r} has several turns, but there is no way to encode a follow-up."
+            )
+        return self._follow_up(observation, ended)
+
+    def written(self, text: str, ended: bool = True) -> tuple[int, ...]:
+        """The tokens of a given text, as the model would have written it."""
+        if self._written is None:
+            raise PodiumError("A given text is to stand in a rollout, but there is no way to encode it.")
+        return self._written(text, ended)
+
+    @cached_property
+    def _closing(self) -> tuple[int, ...]:
+        """The token that ends a turn."""
+        return tuple(self.written("", True)[-1:])
+
+    def closed(self, ids: Sequence[int]) -> bool:
+        """Whether a turn ends with these tokens."""
+        return bool(ids) and self._written is not None and tuple(ids[-1:]) == self._closing
+
+    def score(self, *requests: Score) -> list[list[float]]:
+        """What a model says of each token of given texts; those of one functional and role go through it together."""
+        found: dict[int, list[float]] = {}
+        for name, role in dict.fromkeys((r.name, r.role) for r in requests):
+            if role not in self._scorers:
+                raise PodiumError(f"A given text is to be scored by {role!r}, but there is no such model to do it.")
+            places = [n for n, r in enumerate(requests) if (r.name, r.role) == (name, role)]
+            contexts, texts = ([getattr(requests[n], what) for n in places] for what in ("context", "ids"))
+            self._scored += distinct([(*c, *t) for c, t in zip(contexts, texts, strict=True)])
+            values = self._scorers[role](contexts, texts, name=name)
+            found |= {n: x.tolist() for n, x in zip(places, values, strict=True)}
+        return [found[n] for n in range(len(requests))]
+
+    def embed(self, *requests: Embed) -> list[list[float]]:
+        """Where models place given texts; those of one role go through it together, each text once."""
+        found: dict[Embed, list[float]] = {}
+        for role, pool in dict.fromkeys((r.role, r.pool) for r in requests):
+            if role not in self._embedders:
+                known = nearest(role, self._embedders) if self._embedders else ""
+                raise PodiumError(f"{role!r} is to read texts, but the method has no such role. {known}".rstrip())
+            asked = list(dict.fromkeys(r for r in requests if (r.role, r.pool) == (role, pool)))
+            self._scored += distinct([self._opening(r.text) for r in asked])
+            vectors = self._embedders[role]([r.text for r in asked], pool)
+            found |= zip(asked, vectors.tolist(), strict=True)
+        return [found[r] for r in requests]
+
+    def ends(self, ids: Sequence[int]) -> list[int]:
+        """How many characters have been written after each token."""
+        if self._ends is None:
+            raise PodiumError("A rollout is to be cut at what it says, but there is no way to find the place.")
+        return self._ends(ids)

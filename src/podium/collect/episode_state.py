@@ -1,0 +1,113 @@
+"""One episode under way: what its agents have seen and said, what it has earned, and the rollout that comes of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cache
+from numbers import Real
+from typing import Any
+
+from podium.core.build import Rollout, Turn
+from podium.protocols.context import Exchange, History, Wrote
+from podium.protocols.world import Episode, Feedback, World
+from podium.strategies.requests import Play
+
+__all__ = ["EpisodeState"]
+
+
+@dataclass
+class EpisodeState:
+    """One episode under way."""
+
+    index: int
+    episode: Episode
+    opened: Episode  # the world's own: the other may be one that a strategy has put around it
+    state: str  # of the world, before the turn
+    agent: str = ""  # who acts now
+    context: tuple[int, ...] = ()  # after which the turn is written
+    begun: int = 0  # so many tokens of the turn were there before
+    finished: bool = True  # not stopped by a window
+    seen: dict[str, History] = field(default_factory=dict)  # by agent
+    said: dict[str, tuple[Wrote, str]] = field(default_factory=dict)  # each agent's last turn
+    turns: list[Turn] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)  # of the turns
+    reward: float = 0.0
+    info: dict[str, Any] = field(default_factory=dict)
+    stop: str = ""
+    truncated: bool = False
+    failure: str = ""
+    done: bool = False
+
+    def observe(self, observation: str) -> None:
+        """Show an observation to the agent that acts next."""
+        agent = self.agent = self.episode.agent
+        if agent not in self.seen:
+            self.seen[agent] = History(observation, recap=self.episode.recap)
+            return
+        history, exchange = self.seen[agent], Exchange(*self.said[agent], observation)
+        self.seen[agent] = History(history.prompt, (*history.exchanges, exchange), self.episode.recap)
+
+    @property
+    def history(self) -> History:
+        return self.seen[self.agent]
+
+    def columns(self, world: World, text: str, feedback: Feedback) -> dict[str, Any]:
+        """Those of the turn in which the agent has written this text."""
+        columns = {"reward": float(feedback.reward), "state": self.state, "next_state": feedback.state, "action": text}
+        columns["observation"] = feedback.observation  # what the world answered
+        known = {"valid": False, **world.blank, **feedback.info}
+        columns |= {name: known.get(name) for name in sorted(_names(world.provides, "turn") - set(columns))}
+        if world.agents:
+            columns["agent"] = self.agent
+        return columns
+
+    def add(self, turn: Turn, wrote: Wrote, text: str, feedback: Feedback) -> None:
+        """Write down a turn, and what the world made of it."""
+        self.turns.append(turn)
+        self.texts.append(text)
+        self.state = feedback.state or self.episode.state
+        self.said[self.agent] = wrote, text
+        self.reward += float(feedback.reward)
+        self.info.update(feedback.info)
+
+    def contradiction(self, world: World, feedback: Feedback) -> str:
+        """How a world contradicts itself that also says what a whole episode has earned; empty where it does not."""
+        if not feedback.done or "rollout.reward" not in world.provides or "reward" not in feedback.info:
+            return ""
+        total = feedback.info["reward"]
+        if isinstance(total, Real) and math.isclose(float(total), self.reward, rel_tol=1e-6, abs_tol=1e-6):
+            return ""
+        return f"the world says that the episode has earned {total!r}, but its turns have earned {self.reward:g}"
+
+    def rollout(self, play: Play, world: World, source: str) -> Rollout:
+        """What has come of it, when it is done."""
+        request = play.request
+        columns = {
+            "reward": float(self.reward),
+            "correct": bool(self.info.get("correct", False)) and not self.failure,  # what it said before is no verdict
+            "answer": str(self.info.get("answer", "")),
+            "truncated": self.truncated,
+            "stop": self.stop,
+            "failure": self.failure,
+            "text": "\n".join(self.texts),
+            "prompt": request.task.prompt,
+            "level": request.task.level,
+            "domain": request.task.domain,
+            "purpose": int(play.purpose),
+            "index": self.index,
+            "source": source,
+        }
+        if play.window is not None:
+            columns["finished"] = self.finished
+        if world.agents:  # who never got to act
+            columns["idle"] = ", ".join(a for a in world.agents if a not in self.said)
+        known = {**world.blank, **request.task.data, **self.info}
+        columns |= {name: known.get(name) for name in sorted(_names(world.provides, "rollout") - set(columns))}
+        return Rollout(task=request.task.key, group=request.group, turns=self.turns, columns=columns | play.columns)
+
+
+@cache
+def _names(provides: tuple[str, ...], level: str) -> set[str]:
+    """The columns of a level that a world writes."""
+    return {column.partition(".")[2] for column in provides if column.startswith(f"{level}.")}

@@ -1,0 +1,70 @@
+"""Episodes in which given texts are said: demonstrations, solutions of others, what a strategy puts together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from podium.collect.episode_state import EpisodeState
+from podium.collect.episodes import Episodes
+from podium.collect.prefix import joined
+from podium.core.build import Rollout
+from podium.core.errors import PodiumError
+from podium.protocols.sampling import Completion, Stop
+from podium.protocols.world import Answer as OneTurn
+from podium.strategies.requests import Play, Recite
+
+if TYPE_CHECKING:
+    from podium.collect.driver import Driver
+
+__all__ = ["Recital"]
+
+
+class Recital(Episodes):
+    """An episode whose turns are given texts."""
+
+    def __init__(self, driver: Driver, recite: Recite, then: Callable[[list[Rollout]], None]) -> None:
+        request, self.episode = recite.request, recite.episode
+        seen: dict[str, Any] = {"context": recite.context, "train_context": recite.train_context}
+        play = Play(request, purpose=recite.purpose, first=recite.index, columns=recite.columns, **seen)
+        super().__init__(driver, replace(play, begun=recite.begun), then)
+        self.ended, self.optional = recite.ended, recite.optional
+        # A solution of several turns is one of this very episode, chance included.
+        seed = request.group if isinstance(driver.world, OneTurn) else self.seed(recite.index)
+        self.texts = recite.texts or driver.world.demonstrate(request.task, recite.style, seed)
+        self.origin = recite.origin.name
+        self.max_turns = min(self.max_turns, len(self.texts))
+
+    def _open(self, index: int) -> None:
+        if self.episode is None:
+            super()._open(index)
+        else:
+            self.driver.actor.enter(self.episode, partial(self._begin, index))
+
+    def _write(self, rows: list[EpisodeState], turn: int) -> None:
+        begun = self._begun(rows[0].context, turn)
+        ids = self.driver.written(self.texts[turn], self.ended or turn + 1 < self.max_turns)
+        length, room = len(rows[0].context) + len(begun.ids) + len(ids), self.driver.context_length
+        if length > room and self.optional:
+            self.then([])
+            return
+        if length > room:
+            raise PodiumError(
+                f"The text given for {self.play.request.task.key!r} has {length} tokens with its prompt, more than the "
+                f"{room:g} of the model's context. Leave it out or shorten it."
+            )
+        nothing = (0.0,) * len(ids)  # nobody drew these tokens
+        completion = Completion(ids, nothing, Stop.end, dict.fromkeys(self.driver.capture, nothing))
+        for row in rows:
+            row.begun = len(begun.ids)
+            self._act(row, joined(begun, completion), turn)
+
+    def origins(self, row: EpisodeState, completion: Completion) -> list[str]:
+        before = [] if self.play.begun is None else [self.play.begun.origin.name] * row.begun
+        return before + [self.origin] * (len(completion.ids) - row.begun)
+
+    @property
+    def source(self) -> str:
+        return self.origin

@@ -1,0 +1,243 @@
+"""Exact gradients of an objective, however an update is split into micro-batches.
+
+Denominators, weights and live parts are fixed for the whole update first, and rollouts to which no term gives a
+gradient (a coefficient of 0, an advantage of 0) are left out. If every micro-batch holds whole units of what the terms
+couple, one pass is exact. Otherwise two: the signals of the whole update without a graph; the loss and its gradient
+with respect to those vectors; then a forward per micro-batch that back-propagates these coefficients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import PodiumError
+from podium.core.part import Metric, Shape
+from podium.core.signal import Signal
+from podium.core.term import COUPLINGS, Term
+
+__all__ = ["Forward", "UpdateResult", "backward", "now_signals", "whole_groups"]
+
+# Computes signals of the current policy on a batch; their graph leads to the parameters where the signal asks for it.
+# It may return more, such as the `old` signals of a first update: they are used, and held fixed. The batch's columns
+# `token.row`, `rollout.row`, … tell which elements of the update it holds.
+Forward = Callable[[Batch, Sequence[Signal]], Mapping[Signal, Tensor]]
+
+
+@dataclass(frozen=True)
+class UpdateResult:
+    """What came of an update's backward pass."""
+
+    loss: float
+    terms: Mapping[str, float]
+    diagnostics: Mapping[str, float] = field(default_factory=dict)
+    passes: int = 1  # forwards of each rollout that has a gradient
+
+    @classmethod
+    def joined(cls, steps: Sequence[UpdateResult]) -> UpdateResult:
+        """What came of an update of several learners."""
+        terms: dict[str, float] = {}
+        for name, value in (item for s in steps for item in s.terms.items()):
+            terms[name] = terms.get(name, 0.0) + value
+        watched = {name: value for s in steps for name, value in s.diagnostics.items()}
+        return cls(sum(s.loss for s in steps), terms, watched, max((s.passes for s in steps), default=1))
+
+
+def now_signals(parts: Sequence[Term | Shape | Metric]) -> list[Signal]:
+    """The signals of the current policy that these parts read, each once."""
+    found: dict[str, Signal] = {}
+    for part in parts:
+        for need in part.needs:
+            if isinstance(need, Signal) and need.of == "now":
+                known = found.get(need.column)
+                found[need.column] = need if known is None or need.grad else known
+    return list(found.values())
+
+
+def whole_groups(batch: Batch, micro_batches: Sequence[Tensor]) -> bool:
+    """Whether no group is split between micro-batches (each a vector of rollout numbers)."""
+    owner = torch.empty(len(batch), dtype=torch.long, device=batch.device)
+    for number, rows in enumerate(micro_batches):
+        owner[rows] = number
+    groups = batch.partition("rollout", "group").agg
+    return bool((groups.min(owner) == groups.max(owner)).all())
+
+
+def backward(
+    terms: Sequence[Term],
+    update: Batch,
+    forward: Forward,
+    micro_batches: Sequence[Tensor] | None = None,
+    live: Sequence[Shape | Metric] = (),
+) -> UpdateResult:
+    """Accumulate the exact gradient of Σ terms into the parameters behind `forward`."""
+    splits = _splits(update, micro_batches)
+    update = update.with_columns(
+        {f"{x}.row": torch.arange(update.size(x), device=update.device) for x in update.levels}
+    )
+    unit = "update" if len(splits) == 1 else "group" if whole_groups(update, splits) else "rollout"
+    coupled = any(COUPLINGS.index(t.couples) > COUPLINGS.index(unit) for t in terms)
+    wanted = now_signals([*live, *terms] if coupled else live)
+    if live:
+        # What depends on the current policy is settled once, on detached signals of the whole update.
+        update = update.with_columns(_gathered(update, forward, splits, wanted))
+        for part in live:
+            update = update.with_columns(part(update))
+    update = update.with_columns({_coefficient(i, t): t.coefficients(update) for i, t in enumerate(terms)})
+    carrying = _carrying(terms, update)
+    splits = _within(splits, carrying)
+    watch = _Watch(terms)
+    if coupled and splits:
+        if not live:
+            update = update.with_columns(_gathered(update, forward, splits, wanted))
+        slopes = _slopes(terms, update, carrying, watch)
+        _second_pass(slopes, update, forward, splits, watch)
+    elif splits:
+        _one_pass(terms, update, forward, splits, watch)
+    watch.report([part for part in live if isinstance(part, Metric)], update)
+    return watch.step(passes=2 if live or coupled else 1)
+
+
+def _splits(update: Batch, micro_batches: Sequence[Tensor] | None) -> list[Tensor]:
+    if micro_batches is None:
+        return [torch.arange(len(update), device=update.device)]
+    splits = [rows for rows in micro_batches if len(rows)]
+    times = torch.bincount(torch.cat(splits), minlength=len(update)) if splits else torch.zeros(len(update))
+    if len(times) != len(update) or not bool((times == 1).all()):
+        raise PodiumError(f"Micro-batches must hold each of the {len(update)} rollouts of the update exactly once.")
+    return splits
+
+
+def _coefficient(number: int, term: Term) -> str:
+    """The column that holds a term's coefficients."""
+    return f"{term.level}.coefficient.{number}"
+
+
+def _carrying(terms: Sequence[Term], update: Batch) -> Tensor:
+    """[rollout] whether any term has something to say in the unit that it couples around the rollout."""
+    carrying = torch.zeros(len(update), dtype=torch.bool, device=update.device)
+    for number, term in enumerate(terms):
+        unit = {"token": "rollout", "update": "batch"}.get(term.couples, term.couples)
+        unit = unit if update.is_above(unit, term.level) else term.level
+        nonzero = update[_coefficient(number, term)] != 0
+        silent = term.silent(update)
+        nonzero = nonzero if silent is None else nonzero & ~silent
+        carrying |= update.spread(update.partition(term.level, unit).agg.any(nonzero), unit, "rollout")
+    return carrying
+
+
+def _within(splits: Sequence[Tensor], chosen: Tensor) -> list[Tensor]:
+    """The micro-batches without the rollouts that are not chosen."""
+    left = [rows[chosen[rows]] for rows in splits]
+    return [rows for rows in left if len(rows)]
+
+
+def _taken(update: Batch, rows: Tensor) -> Batch:
+    return update if len(rows) == len(update) else update.take("rollout", rows)
+
+
+def _gathered(
+    update: Batch, forward: Forward, splits: Sequence[Tensor], signals: Sequence[Signal]
+) -> dict[Signal, Tensor]:
+    """The signals of the whole update, without a graph."""
+    whole: dict[Signal, Tensor] = {}
+    with torch.no_grad():
+        for rows in splits:
+            micro = update.take("rollout", rows)
+            for signal, value in forward(micro, signals).items():
+                if signal not in whole:
+                    whole[signal] = value.new_zeros((update.size(signal.level), *value.shape[1:]))
+                whole[signal][micro[f"{signal.level}.row"]] = value
+    return whole
+
+
+def _one_pass(terms: Sequence[Term], update: Batch, forward: Forward, splits: Sequence[Tensor], watch: _Watch) -> None:
+    signals = now_signals(terms)
+    for rows in splits:
+        micro = _taken(update, rows)
+        results = forward(micro, signals)
+        values = watch.see(micro.with_columns({s: x if s.grad else x.detach() for s, x in results.items()}))
+        if values.requires_grad:
+            values.sum().backward()  # type: ignore[no-untyped-call]
+
+
+def _slopes(terms: Sequence[Term], update: Batch, carrying: Tensor, watch: _Watch) -> dict[Signal, Tensor]:
+    """The derivatives of the loss by the signals that `update` holds."""
+    # Rollouts without a coefficient are not in the loss at all: their signals were never computed.
+    leaves = {s: update[s].detach().requires_grad_() for s in now_signals(terms) if s.grad}
+    chosen = carrying.nonzero().reshape(-1)
+    values = watch.see(_taken(update.with_columns(leaves), chosen))
+    if not values.requires_grad:
+        return {}
+    found = torch.autograd.grad(values.sum(), list(leaves.values()), allow_unused=True)
+    return {s: slope for s, slope in zip(leaves, found, strict=True) if slope is not None}
+
+
+def _second_pass(
+    slopes: Mapping[Signal, Tensor], update: Batch, forward: Forward, splits: Sequence[Tensor], watch: _Watch
+) -> None:
+    moving = torch.zeros(len(update), dtype=torch.bool, device=update.device)
+    for signal, slope in slopes.items():
+        moving |= update.partition(signal.level, "rollout").agg.any(slope != 0)
+    for rows in _within(splits, moving):
+        micro = _taken(update, rows)
+        results = forward(micro, list(slopes))
+        parts = []
+        for signal, slope in slopes.items():
+            watch.gap(results[signal], micro[signal])
+            if results[signal].requires_grad:
+                parts.append((slope[micro[f"{signal.level}.row"]] * results[signal]).sum())
+        if parts:
+            torch.stack(parts).sum().backward()  # type: ignore[no-untyped-call]
+
+
+class _Watch:
+    """Adds up the terms and what they want to have watched: means over the elements that have a coefficient.
+
+    Rollouts that were left out are in no mean, so a share of clipped tokens is one of the tokens that could be.
+    """
+
+    def __init__(self, terms: Sequence[Term]) -> None:
+        self.terms = terms
+        self.totals = [0.0] * len(terms)
+        self.sums: dict[str, tuple[float, int]] = {}
+        self.gaps: list[float] = []
+
+    def see(self, batch: Batch) -> Tensor:
+        """[term] the value of each term on a batch that holds whole units."""
+        values = []
+        for number, term in enumerate(self.terms):
+            c = batch[_coefficient(number, term)]
+            values.append(term.total(batch, c))
+            self.totals[number] += float(values[-1].detach())
+            with torch.no_grad():
+                for name, value in term.diagnostics(batch).items():
+                    total, count = self.sums.get(name, (0.0, 0))
+                    members = value[c != 0]
+                    self.sums[name] = (total + float(members.to(torch.float64).sum()), count + len(members))
+        return torch.stack(values) if values else torch.zeros(0)
+
+    def report(self, metrics: Sequence[Metric], update: Batch) -> None:
+        """The means of what metrics of the current policy have found, over the elements where it is defined."""
+        for name in (name for part in metrics for name in part.provides):
+            values = update[name].double()
+            found = values[values.isfinite()]
+            self.sums[name.partition(".")[2]] = (float(found.sum()), len(found))
+
+    def gap(self, now: Tensor, before: Tensor) -> None:
+        """How far the second pass is from the first: nothing, unless the forward is not a function of its input."""
+        self.gaps.append(float((now.detach() - before).abs().max()) if len(now) else 0.0)
+
+    def step(self, passes: int) -> UpdateResult:
+        names: dict[str, float] = {}
+        for term, total in zip(self.terms, self.totals, strict=True):
+            name = type(term).__name__
+            names[name] = names.get(name, 0.0) + total
+        means = {name: total / max(count, 1) for name, (total, count) in self.sums.items()}
+        if self.gaps:
+            means["pass_gap"] = max(self.gaps)
+        return UpdateResult(sum(self.totals), names, means, passes)

@@ -1,0 +1,159 @@
+"""Terms: what the objective adds up. A loss gives a value per element; aggregation is explicit and outside it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import field
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import PodiumError, one_of
+from podium.core.part import Part
+from podium.core.partition import constant, everyone
+from podium.core.schedule import Number
+from podium.core.value import Value
+
+__all__ = ["COUPLINGS", "Aggregate", "Term"]
+
+# What a term ties together, from little to much; a micro-batch must hold whole units of it to be exact in one pass.
+COUPLINGS = ("token", "rollout", "group", "update")
+STEP = re.compile(r"^(\w+) (mean of all|mean|sum)(?: / ([0-9.eE+-]+))?$")
+
+
+class Aggregate(Value):
+    """How values become one number: a path of reduces, such as
+
+    - `token mean`: the mean over all trained tokens of the update;
+    - `token mean, rollout mean`: the mean over rollouts of each one's token mean;
+    - `token sum, rollout mean`; `token sum / 1024, rollout mean`: a constant instead of the length;
+    - `group mean`: for a loss that has one value a group.
+
+    A mean counts the elements that hold something trained; an empty rollout is in no denominator, except that of
+    `token sum / 1024, rollout mean of all`, where the number of rollouts is as constant as the length.
+    """
+
+    path: str = "token mean"
+
+    def __post_init__(self) -> None:
+        self.steps()
+
+    def steps(self) -> list[tuple[str, str, float]]:
+        """(level, mean, mean of all or sum, divisor) from the finest to the coarsest."""
+        steps = []
+        for text in self.path.split(","):
+            match = STEP.match(text.strip())
+            if match is None:
+                raise PodiumError(
+                    f"Aggregate.path = {self.path!r}: {text.strip()!r} is not 'LEVEL mean' or 'LEVEL sum', "
+                    "with an optional '/ NUMBER'. Example: 'token mean, rollout mean'."
+                )
+            steps.append((match[1], match[2], self._divisor(match[3] or "1")))
+        return steps
+
+    def _divisor(self, text: str) -> float:
+        try:
+            divisor = float(text)
+        except ValueError:
+            divisor = 0.0
+        if not 0 < divisor < float("inf"):
+            raise PodiumError(f"Aggregate.path = {self.path!r} divides by {text!r}: give a number above 0.")
+        return divisor
+
+    def coefficients(self, batch: Batch, members: Tensor, times: float = 1.0) -> Tensor:
+        """c with `times` · total = Σ c_i · value_i; 0 outside `members`."""
+        steps = self.steps()
+        present, shares = members, []  # what an element counts for in the one above, where that is a mean: [upper]
+        for (level, how, divisor), upper in zip(steps, [s[0] for s in steps[1:]] + ["batch"], strict=True):
+            times, cells = times / divisor, batch.partition(level, upper)
+            if how != "sum":
+                counted = present if how == "mean" else batch.trained(level, empty=True)
+                shares.append((upper, 1 / cells.agg.count(counted).clamp(min=1).to(batch.dtype)))
+            if upper != "batch":
+                present = cells.agg.count(present) > 0
+        # From the batch down, so that only the last product has the size of the finest level.
+        level, c = "batch", torch.full((1,), times, dtype=batch.dtype, device=batch.device)
+        for upper, share in reversed(shares):
+            level, c = upper, share * batch.spread(c, level, upper)
+        c = batch.spread(c, level, steps[0][0])
+        return c if everyone(members) else c.where(members, 0)
+
+    def __str__(self) -> str:
+        return self.path
+
+
+class Term(Part):
+    """One summand of the objective: coefficient · aggregate(loss over `where`)."""
+
+    stage = "objective"
+    holds_to_reference: ClassVar[bool] = False  # whether it penalises the distance to the reference policy
+    level: ClassVar[str] = "token"  # the level of the values that `loss` gives
+    read_by_loop = ("trains",)
+
+    aggregate: Aggregate = field(default=Aggregate("token mean"), kw_only=True)
+    coefficient: Number = field(default=1.0, kw_only=True)
+    where: str | None = field(default=None, kw_only=True)  # a boolean column: who is in this term
+    over: str = field(default="where", kw_only=True)  # what means divide by: where (this term's members) or all trained
+    trains: str = field(default="policy", kw_only=True)  # which learner receives the gradient
+
+    def __post_init__(self) -> None:
+        one_of(self, "over", ("where", "all"))
+        first = self.aggregate.steps()[0][0]
+        if first != self.level:
+            raise PodiumError(
+                f"{type(self).__name__} has one value a {self.level}, so its aggregate must start there, "
+                f"not with {first!r}: for example '{self.level} mean'."
+            )
+
+    @property
+    def couples(self) -> str:
+        """The unit that the loss ties together: token, rollout, group or update."""
+        return "token"
+
+    def loss(self, batch: Batch) -> Tensor:
+        """[level] the value of each element."""
+        raise NotImplementedError
+
+    def silent(self, batch: Batch) -> Tensor | None:
+        """[level] whose loss is 0 whatever the policy does, so that it needs no forward pass; None: nobody's."""
+        return None
+
+    def diagnostics(self, batch: Batch) -> dict[str, Tensor]:
+        """[level] values whose means over the members are worth watching."""
+        return {}
+
+    def members(self, batch: Batch) -> Tensor:
+        """[level] who is in this term."""
+        trained = batch.trained(self.level)
+        return trained if self.where is None else trained & self._chosen(batch, self.where, self.level)
+
+    def _chosen(self, batch: Batch, name: str, level: str) -> Tensor:
+        owner = batch.name(name).partition(".")[0]
+        column = batch[name]
+        if not isinstance(column, Tensor) or column.dtype != torch.bool:
+            raise PodiumError(f"{type(self).__name__}.where = {name!r} must name a boolean column.")
+        return batch.spread(column, owner, level)
+
+    def coefficients(self, batch: Batch) -> Tensor:
+        """[level] c with term = Σ c_i · loss_i. Fixed over an update, so any split of it gives the same sum."""
+        members = self.members(batch)
+        counted = members if self.over == "where" else batch.trained(self.level)
+        c = self.aggregate.coefficients(batch, counted, float(self.coefficient))
+        if self.over != "where":
+            c = c.where(members, 0)
+        weight = batch.weight(self.level)
+        return c if weight is None else c * weight
+
+    def total(self, batch: Batch, c: Tensor) -> Tensor:
+        """Σ c_i · loss_i."""
+        value = c * self.loss(batch)
+        if len(c) and bool((c[:1] if constant(c) else c).amin() > 0):
+            return value.sum()
+        # 0 · inf would be NaN: elements outside the term do not enter at all.
+        return value.where(c != 0, 0).sum()
+
+    def __call__(self, batch: Batch) -> Tensor:
+        """The term's value on a whole update."""
+        return self.total(batch, self.coefficients(batch))

@@ -1,0 +1,63 @@
+"""The update plan: which rows each optimiser step sees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import one_of, within
+from podium.core.part import Part
+from podium.core.schedule import Number
+
+__all__ = ["Score", "Updates"]
+
+
+Score = Callable[[Batch], Tensor]  # [token] the log-probabilities under the policy as it is when asked
+
+
+class Updates(Part):
+    """`epochs` passes over the batch, each in `mini_batches` optimiser steps of whole groups (or rollouts)."""
+
+    stage = "updates"
+    epochs: int = 1
+    mini_batches: int = 1
+    unit: str = "group"  # what a mini-batch never splits: group or rollout
+    shuffle: bool = True
+    skip_above: Number | None = None  # optimiser steps whose gradient norm exceeds this are left out
+
+    read_by_loop = ("skip_above",)
+
+    def __post_init__(self) -> None:
+        within(self, "epochs", 1)
+        within(self, "mini_batches", 1)
+        within(self, "skip_above", 0, open_low=True, optional=True)
+        one_of(self, "unit", ("group", "rollout"))
+
+    @property
+    def passes(self) -> int:
+        """How often a batch is gone through."""
+        return self.epochs
+
+    @property
+    def single(self) -> bool:
+        """Whether a batch is trained in one optimiser step, at which the old policy is still the current one."""
+        return self.epochs * self.mini_batches == 1
+
+    def __call__(self, batch: Batch, score: Score | None = None) -> Iterator[Batch]:
+        """The batches of the successive optimiser steps: units that are not to be trained are in none.
+
+        A plan may ask `score` between two steps what the policy has become.
+        """
+        for epoch in range(self.epochs):
+            order = self._order(batch, epoch)
+            for units in order.tensor_split(min(self.mini_batches, len(order))) if len(order) else ():
+                yield batch.take(self.unit, units.sort().values)
+
+    def _order(self, batch: Batch, epoch: int) -> Tensor:
+        units = batch.trained(self.unit, empty=True).nonzero().reshape(-1)
+        if self.shuffle and self.mini_batches > 1:
+            return units[torch.argsort(batch.random(self.unit, f"updates.{epoch}")[units])]
+        return units

@@ -1,0 +1,159 @@
+"""A page a method, in Markdown, from the docstrings and fields that also run."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from podium.core.part import Part, Shape
+from podium.core.term import Term
+from podium.docs.reading import differences, held, needs, nested, settings
+from podium.method import Method
+from podium.methods.catalogue import CATALOGUE, Entry, get
+
+__all__ = ["MARK", "index", "page", "pages"]
+
+MARK = "<!-- Written by `python -m podium.docs` from docstrings and fields: change those, then run `make docs`. -->"
+
+
+def pages() -> dict[str, str]:
+    """File name → text, for the whole catalogue."""
+    return {"index.md": index()} | {f"{slug}.md": page(entry) for slug, entry in CATALOGUE.items()}
+
+
+def index() -> str:
+    """The catalogue by family."""
+    families: dict[str, list[Entry]] = {}
+    for entry in CATALOGUE.values():
+        families.setdefault(entry.family, []).append(entry)
+    sections = [
+        f"{MARK}\n\n# The catalogue\n\n{len(CATALOGUE)} entries. `podium methods` lists them too, with filters. "
+        "Every page says what the method reads, what each part does, and where it differs from GRPO."
+    ]
+    for family, entries in families.items():
+        rows = [(f"[{e.slug}]({e.slug}.md)", e.summary) for e in entries]
+        sections.append(f"## {family}\n\n{_table(('entry', 'in one line'), rows)}")
+    return "\n\n".join(sections) + "\n"
+
+
+def page(entry: Entry) -> str:
+    """The page of one catalogue entry."""
+    method = get(entry.slug)
+    formula, notes = _split(entry.notes)
+    sections = [
+        f"{MARK}\n\n# {entry.slug}\n\n{entry.summary}\n\n"
+        f"{entry.kind.capitalize()} · family {entry.family} · {entry.citation}",
+        f"## Formula\n\n{formula}",
+        _relation(entry, method, notes),
+        _use(entry),
+        _arguments(entry),
+        _presets(entry, method),
+        _needs(method),
+        _stages(method),
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _split(notes: str) -> tuple[str, str]:
+    """The formula, and the paragraphs after it, which say what it reduces to and where releases differ."""
+    paragraphs = notes.split("\n\n")
+    end = 1
+    while end < len(paragraphs) and paragraphs[end].startswith("- "):  # variants belong to the formula
+        end += 1
+    return "\n\n".join(paragraphs[:end]), "\n\n".join(paragraphs[end:])
+
+
+def _relation(entry: Entry, method: Method, notes: str) -> str:
+    if entry.slug == "grpo":
+        return f"## Notes\n\n{notes}"
+    rows = [(f"`{d.path}`", _code(d.left), _code(d.right)) for d in differences(get("grpo"), method)]
+    table = _table(("setting or part", "grpo", entry.slug), rows)
+    lead = f"{notes}\n\n" if notes else ""
+    return f"## How it relates to GRPO\n\n{lead}What differs from [grpo](grpo.md) with its defaults:\n\n{table}"
+
+
+def _use(entry: Entry) -> str:
+    name = entry.build.__name__
+    return (
+        f"## Use\n\n```python\nfrom podium import methods\n\n"
+        f'method = methods.get("{entry.slug}")  # methods.{name}(...) takes the settings below\n'
+        f"print(method.describe())\n```\n\n```sh\npodium methods show {entry.slug}\n```"
+    )
+
+
+def _arguments(entry: Entry) -> str:
+    parameters = inspect.signature(entry.build).parameters.values()
+    if not parameters:
+        return ""
+    rows = [(f"`{p.name}`", f"`{_escaped(str(p.annotation))}`", _code(p.default)) for p in parameters]
+    return f"## Settings of the recipe\n\n{_table(('argument', 'type', 'default'), rows)}"
+
+
+def _presets(entry: Entry, method: Method) -> str:
+    if not entry.presets:
+        return ""
+    rows = []
+    for preset in entry.presets:
+        name = f"{entry.slug}@{preset}"
+        changes = [f"`{d.path}` = {_code(d.right)}" for d in differences(method, get(name))]
+        rows.append((f"`{name}`", "<br>".join(changes) or "the defaults"))
+    return f"## Presets\n\n{_table(('preset', f'what differs from `{entry.slug}`'), rows)}"
+
+
+def _needs(method: Method) -> str:
+    need = needs(method)
+    rows = [
+        ("columns of every batch with rewards", need.always),
+        ("columns from the world", need.columns),
+        ("signals", [repr(s) for s in need.signals]),
+        ("roles", [r.name for r in method.roles]),
+        ("memories", [type(m).__name__ for m in method.memories]),
+    ]
+    lines = [f"- {what}: {', '.join(f'`{name}`' for name in names)}" for what, names in rows if names]
+    return "## Needs\n\n" + "\n".join(lines)
+
+
+def _stages(method: Method) -> str:
+    sections = ["## Stages"]
+    for path, value in held(method):
+        lines = [f"### {path.partition('.')[0]}: {type(value).__name__}", inspect.getdoc(value) or ""]
+        lines += [
+            f"`{name}` (`{type(inner).__name__}`): {inspect.getdoc(inner)}"
+            for name, inner in value.settings().items()
+            if nested(inner)
+        ]
+        rows = [(f"`{s.path}`", _code(s.value), _escaped(s.comment)) for s in settings(value, path)]
+        if rows:
+            lines.append(_table(("setting", "value", "meaning"), rows))
+        if isinstance(value, Part):
+            lines.append(_traffic(value))
+        sections.append("\n\n".join(line for line in lines if line))
+    return "\n\n".join(sections)
+
+
+def _traffic(part: Part) -> str:
+    """What the part reads and writes, when it is evaluated, and where its formula comes from."""
+    reads = ", ".join(f"`{n}`" for n in part.needs)
+    writes = ", ".join(f"`{n}`" for n in part.provides)
+    sentences = [
+        f"Reads {reads}." if reads else "",
+        f"Writes {writes}." if writes else "",
+        f"Ties together: {part.couples}." if isinstance(part, Term) else "",
+        "Live: evaluated once per update, on the current policy." if isinstance(part, Shape) and part.live else "",
+        f"Reference: {part.reference}." if part.reference else "",
+    ]
+    return " ".join(s for s in sentences if s)
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def _code(value: Any) -> str:
+    return f"`{_escaped(repr(value))}`"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|")

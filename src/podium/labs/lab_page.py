@@ -1,0 +1,63 @@
+"""A lab's page: what was asked, what was found, the table, the figures, the arms."""
+
+from __future__ import annotations
+
+import html
+from pathlib import Path
+
+from podium.labs.lab import Findings
+from podium.methods.catalogue import CATALOGUE
+from podium.report.run_page import document
+from podium.store.files import atomic_text
+
+__all__ = ["write_page"]
+
+
+def write_page(found: Findings) -> Path:
+    """Write `lab.html`; returns its path."""
+    target = found.path / "lab.html"
+    atomic_text(target, document(f"lab: {found.lab.slug}", _body(found)))
+    return target
+
+
+def _body(found: Findings) -> str:
+    lab, settings = found.lab, {**found.lab.settings, **found.size.settings()}
+    charts = [svg for draw in lab.charts if (svg := draw(found))]
+    arms = "".join(
+        f'<details><summary>{html.escape(name)}</summary><pre class="code">{html.escape(text)}</pre></details>'
+        for name, text in ((name, build().describe()) for name, build in lab.arms.items())
+    )
+    return "".join(
+        (
+            f"<h1>{html.escape(lab.slug)}</h1><p>{html.escape(lab.question)}</p>",
+            f"<p>{html.escape(CATALOGUE[lab.slug].citation)}</p>" if lab.slug in CATALOGUE else "",
+            f"<h2>What the paper says, and what was found</h2>{_claims(found)}",
+            f"<h2>After training</h2>{_table(found)}",
+            "<p>The same tasks and random numbers in all arms, the same budget of sampled tokens. Brackets and bands "
+            "are 95 % intervals over held-out tasks and seeds, resampled together; differences are paired.</p>",
+            f'<h2>Figures</h2><div class="charts">{"".join(f"<div>{svg}</div>" for svg in charts)}</div>',
+            f"<h2>Arms</h2><p>{html.escape(', '.join(f'{k} {v}' for k, v in settings.items()))}.</p>{arms}",
+        )
+    )
+
+
+def _claims(found: Findings) -> str:
+    rows = "".join(
+        f"<tr><td>{html.escape(v.claim.text)}</td><td>{html.escape(v.found)}</td><td><b>{v.word}</b></td></tr>"
+        for v in found.verdicts()
+    )
+    notes = "".join(f"<p>Also: {html.escape(note)}.</p>" for note in found.notes())
+    return f'<table class="text"><tr><th>the paper says that</th><th>here</th><th></th></tr>{rows}</table>{notes}'
+
+
+def _table(found: Findings) -> str:
+    header = "".join(f"<th>{html.escape(found.label(r))}</th>" for r in found.lab.readings)
+    rows = []
+    for arm, measures in found.table():
+        cells = "".join("<td></td>" if m is None else f"<td>{_cell(m.mean, m.low, m.high)}</td>" for m in measures)
+        rows.append(f"<tr><td>{html.escape(arm)}</td>{cells}</tr>")
+    return f"<table><tr><th>arm</th>{header}</tr>{''.join(rows)}</table>"
+
+
+def _cell(mean: float, low: float, high: float) -> str:
+    return f"{mean:.3f} <small>[{low:.3f}, {high:.3f}]</small>"

@@ -1,0 +1,122 @@
+"""Running a lab: its arms on the same tasks and random numbers, measured along the way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from podium.analysis.paired_models import tally
+from podium.core.errors import PodiumError, nearest
+from podium.evaluation.measure import held_out
+from podium.labs.lab import Findings, Lab, LabSize
+from podium.labs.lab_page import write_page
+from podium.labs.reading import Snapshot
+from podium.labs.studies import LABS
+from podium.sessions.compare import compare
+from podium.sessions.train import Result
+from podium.store.files import atomic_text, explained
+from podium.store.run_directory import RunDirectory
+from podium.training.run import Run
+
+__all__ = ["lab"]
+
+
+def lab(
+    study: str | Lab,
+    *,
+    out: str | Path | None = None,
+    seeds: int | None = None,
+    quick: bool = False,
+    progress: Callable[[str, int, Result], None] | None = None,
+    **size: int,
+) -> Findings:
+    """Run a study, or go on with it, and write `lab.json` and `lab.html`; `size` changes fields of its `LabSize`."""
+    if isinstance(study, str):
+        if study not in LABS:
+            raise PodiumError(f"There is no lab {study!r}. {nearest(study, LABS)}")
+        study = LABS[study]
+    given = size if seeds is None else {**size, "seeds": seeds}
+    scale = (study.quick if quick else study.size).replace(**given)
+    path = Path(out) if out is not None else Path("runs") / f"lab-{study.slug}{'-quick' if quick else ''}"
+    with explained(path):
+        path.mkdir(parents=True, exist_ok=True)
+    bench: dict[int, Snapshot] = {}  # the model before training, which all arms of a seed share
+    watchers: dict[tuple[str, int], _Watcher] = {}
+
+    def watch(name: str, seed: int, place: Path) -> _Watcher:
+        return watchers.setdefault((name, seed), _Watcher(place, scale, seed, bench))
+
+    arms = [build().replace(name=name) for name, build in study.arms.items()]
+    # The watchers measure: the run's own evaluation is as small as can be.
+    settings = {"eval_every": 0, "eval_tasks": 1, "eval_samples": 1, "checkpoint_every": 0, **study.settings}
+    compare(
+        arms,
+        seeds=scale.seeds,
+        n=scale.n,
+        out=path,
+        progress=progress,
+        watch=watch,
+        iterations=scale.iterations,
+        tasks=scale.tasks,
+        **settings,
+    )
+    points = {name: [watchers[name, seed].points for seed in range(scale.seeds)] for name in study.arms}
+    findings = Findings(study, scale, path, points)
+    atomic_text(path / "lab.json", json.dumps(findings.as_dict(), indent=1))
+    write_page(findings)
+    return findings
+
+
+class _Watcher:
+    """Measures a run at equal shares of its tokens, and keeps what it found beside the run."""
+
+    def __init__(self, place: Path, size: LabSize, seed: int, bench: dict[int, Snapshot]) -> None:
+        self.place, self.size, self.seed, self.bench = place, size, seed, bench
+        self.file = place / "lab.json"
+        self.points: list[Snapshot] = []
+        self.measured = {k: getattr(size, k) for k in ("points", "eval_tasks", "samples")}
+        if self.file.is_file():
+            stored = json.loads(self.file.read_text(encoding="utf-8"))
+            if stored["measured"] != self.measured:
+                raise PodiumError(f"{place} was measured with other settings. Choose another --out.")
+            self.points = [Snapshot.from_dict(p) for p in stored["points"]]
+
+    def __call__(self, run: Run, line: Mapping[str, Any]) -> None:
+        due = self.size.points if run.finished else int(self._share(run) * self.size.points)
+        if due < len(self.points):
+            return
+        point = self._measure(run)
+        self.points += [point] * (due + 1 - len(self.points))  # a long iteration may pass several
+        stored = {"measured": self.measured, "points": [p.as_dict() for p in self.points]}
+        atomic_text(self.file, json.dumps(stored))
+
+    @staticmethod
+    def _share(run: Run) -> float:
+        """How much of the run is done, before its end."""
+        budget = run.config.token_budget
+        done = run.iteration / run.config.iterations if budget is None else run.tokens / budget
+        return min(done, 1 - 1e-9)
+
+    def _measure(self, run: Run) -> Snapshot:
+        if run.iteration == 0 and self.seed in self.bench:
+            return self.bench[self.seed]
+        size = self.size
+        limit = run.config.max_tokens or run.world.max_tokens
+        groups = held_out(run.driver, tasks=size.eval_tasks, samples=size.samples, max_tokens=limit, seed=self.seed)
+        point = Snapshot(run.iteration, run.tokens, tally(groups), self._logged())
+        if run.iteration == 0:
+            self.bench[self.seed] = point
+        return point
+
+    def _logged(self) -> dict[str, float]:
+        """The means of the run's metrics since the point before; of their magnitudes under the name |metric|."""
+        since = self.points[-1].iteration if self.points else 0
+        lines = [m for m in RunDirectory(self.place).metrics() if m["iteration"] > since]
+        names = [k for k, v in (lines[-1] if lines else {}).items() if isinstance(v, (int, float))]
+        values = {name: np.array([m[name] for m in lines if name in m], dtype=float) for name in names}
+        sizes = {f"|{name}|": float(np.abs(x).mean()) for name, x in values.items()}
+        return {name: float(x.mean()) for name, x in values.items()} | sizes

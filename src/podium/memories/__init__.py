@@ -1,0 +1,71 @@
+"""TODO memories"""
+
+from podium.memories.beta_beliefs import BetaBeliefs
+from podium.memories.difficulty_control import DifficultyControl
+from podium.memories.domain_rewards import DomainRewards
+from podium.memories.entropy_scales import EntropyScales
+from podium.memories.entropy_targets import EntropyAnchor, EntropySetpoint, GateState
+from podium.memories.hint_levels import HintLevels, LastHints
+from podium.memories.hint_rates import HintRates
+from podium.memories.in_flight import InFlight
+from podium.memories.kl_control import AsymmetricKL, EntropyGatedKL
+from podium.memories.lesson_library import LessonLibrary
+from podium.memories.monitor import Monitor
+from podium.memories.pass_rates import PassRates, Sweeps
+from podium.memories.quantiles import QuantileTracker
+from podium.memories.rank_baselines import RankBaselines
+from podium.memories.replay import PriorityReplay, SuccessReplay
+from podium.memories.reward_shift import RewardShift
+from podium.memories.reward_statistics import RewardStatistics
+from podium.memories.score_bins import ScoreBins
+from podium.memories.score_history import ScoreHistory
+from podium.memories.segments import WaitingSegments
+from podium.memories.solved_tasks import SolvedTasks
+from podium.memories.solved_texts import SolvedTexts
+from podium.memories.stored_rollouts import StoredRollouts
+from podium.memories.success import StoredResponses, SuccessPrior, SuccessTracker
+from podium.memories.task_difficulty import TaskDifficulty
+from podium.memories.trajectories import Trajectories
+from podium.memories.transitions import Transitions
+from podium.memories.turn_counts import TurnCounts
+from podium.memories.turn_entropies import TurnEntropies
+
+__all__ = [
+    "AsymmetricKL",
+    "BetaBeliefs",
+    "DifficultyControl",
+    "DomainRewards",
+    "EntropyAnchor",
+    "EntropyGatedKL",
+    "EntropyScales",
+    "EntropySetpoint",
+    "GateState",
+    "HintLevels",
+    "HintRates",
+    "InFlight",
+    "LastHints",
+    "LessonLibrary",
+    "Monitor",
+    "PassRates",
+    "PriorityReplay",
+    "QuantileTracker",
+    "RankBaselines",
+    "RewardShift",
+    "RewardStatistics",
+    "ScoreBins",
+    "ScoreHistory",
+    "SolvedTasks",
+    "SolvedTexts",
+    "StoredResponses",
+    "StoredRollouts",
+    "SuccessPrior",
+    "SuccessReplay",
+    "SuccessTracker",
+    "Sweeps",
+    "TaskDifficulty",
+    "Trajectories",
+    "Transitions",
+    "TurnCounts",
+    "TurnEntropies",
+    "WaitingSegments",
+]

@@ -1,0 +1,36 @@
+"""TODO Hints as long as needed: several rounds, each with a share of the solution that the rounds before it suggest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from podium.core.batch import Batch
+from podium.core.memory import Memory, State, Table
+from podium.core.part import Columns
+
+__all__ = ["HintRates"]
+
+
+class HintRates(Memory):
+    """`group.hint.rate`: the share of its solution that a task's last visit ended with; −1 before the first one."""
+
+    reference = "SEELE, https://arxiv.org/abs/2509.06923"
+
+    needs = ("rollout.help.next",)
+    provides = ("group.hint.rate",)
+
+    def initial(self) -> State:
+        return {"rates": Table(default=(-1.0,))}
+
+    def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
+        return {"group.hint.rate": state["rates"].read(tasks, torch.float64)[:, 0]}
+
+    def observe(self, state: State, batch: Batch) -> State:
+        # Of several groups of one task the largest rate counts.
+        tasks, rollouts = batch["group.task"], batch.by("rollout", "group.task")
+        after = batch.partition("rollout", "group").agg.max(rollouts.max(batch["rollout.help.next"].double())).cpu()
+        before = state["rates"].read(tasks, torch.float64)[:, 0]
+        return {"rates": state["rates"].write(tasks, after.where(after.isfinite(), before)[:, None])}

@@ -1,0 +1,53 @@
+"""TODO Windows: each iteration writes a bounded piece of every rollout, and what is not finished goes on in the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from podium.core.batch import Batch
+from podium.core.memory import Memory, State, keys
+from podium.core.part import Columns
+from podium.core.signal import Signal
+
+__all__ = ["InFlight"]
+
+
+LOGP, ENTROPY = Signal("logp", of="sampler"), Signal("entropy", of="sampler")
+
+
+class InFlight(Memory):
+    """The rollouts that are not finished, by task: their tokens so far, and what the sampler said of them."""
+
+    needs = ("rollout.finished", "rollout.index", "token.id", LOGP, ENTROPY)
+    provides = ("group.in_flight", "group.in_flight.count")
+
+    def initial(self) -> State:
+        return {"tasks": {}}
+
+    def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
+        pieces = tuple(state["tasks"].get(task, ()) for task in tasks)
+        return {"group.in_flight": pieces, "group.in_flight.count": torch.tensor([float(len(p)) for p in pieces])}
+
+    def observe(self, state: State, batch: Batch) -> State:
+        action, counted = batch.action, batch.counted("rollout")
+        lengths = batch.partition("token", "rollout").agg.count(action).tolist()
+        columns = [batch[name][action].tolist() for name in ("token.id", LOGP, ENTROPY)]
+        group, index = batch.link("rollout", "group").tolist(), batch["rollout.index"].tolist()
+        waits = ~batch["rollout.finished"] if counted is None else counted & ~batch["rollout.finished"]
+        tasks = keys(batch["group.task"])
+        found: dict[Any, list[tuple[int, tuple[Any, ...]]]] = {task: [] for task in tasks}
+        start = 0
+        for row, length in enumerate(lengths):
+            piece = tuple(tuple(c[start : start + length]) for c in columns)
+            start += length
+            if bool(waits[row]):
+                found[tasks[group[row]]].append((index[row], piece))
+        kept = {task: tuple(piece for _, piece in sorted(pieces)) for task, pieces in found.items()}
+        merged = {**state["tasks"], **kept}  # a task of this batch has what it holds now; the others wait as before
+        return {"tasks": {task: pieces for task, pieces in merged.items() if pieces}}
+
+    def scalars(self, state: State) -> dict[str, float]:
+        return {"in_flight": float(sum(len(pieces) for pieces in state["tasks"].values()))}

@@ -1,0 +1,62 @@
+"""TODO A bonus for answers whose hidden states span more, or come to span more, than they used to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from podium.core.batch import Batch
+from podium.core.errors import within
+from podium.core.memory import Memory, State
+from podium.core.part import Columns, Need
+from podium.parts.shape.rank import REFERENCE, dynamics
+
+__all__ = ["RankBaselines"]
+
+
+class RankBaselines(Memory):
+    """μ ← (1 − rate) · μ + rate · batch mean of rank, velocity and acceleration, from 0; used before it is updated.
+
+    It exposes `rank.weight` for the bonus: 0 until a batch was seen, then 1, or by `success` 1 − (S + 1)/2 with S the
+    moving average of the mean reward.
+    """
+
+    reference = REFERENCE
+    stride: int = 40
+    window: int = 512
+    rate: float = 0.3
+    success: bool = False  # whether the weight falls as rewards rise, instead of being 1
+
+    provides = ("batch.rank.averages",)
+
+    def __post_init__(self) -> None:
+        within(self, "rate", 0, 1)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return ("rollout.reward", dynamics(self.stride, self.window))
+
+    def initial(self) -> State:
+        return {"mean": (0.0, 0.0, 0.0), "reward": 0.0, "seen": 0}
+
+    def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
+        return {"batch.rank.averages": torch.tensor([state["mean"]], dtype=torch.float64)}
+
+    def observe(self, state: State, batch: Batch) -> State:
+        rollouts = batch.by("rollout").agg
+        if not bool(rollouts.count().any()):
+            return state
+        found = rollouts.mean(batch[dynamics(self.stride, self.window)].double())[0].tolist()
+        reward = float(rollouts.mean(batch["rollout.reward"].double())[0])
+
+        def moved(old: float, new: float) -> float:
+            return (1 - self.rate) * old + self.rate * new
+
+        means = tuple(moved(old, new) for old, new in zip(state["mean"], found, strict=True))
+        return {"mean": means, "reward": moved(state["reward"], reward), "seen": state["seen"] + 1}
+
+    def scalars(self, state: State) -> dict[str, float]:
+        weight = 1 - (state["reward"] + 1) / 2 if self.success else 1.0
+        return {"rank.weight": weight if state["seen"] else 0.0}

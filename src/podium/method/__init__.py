@@ -1,0 +1,19 @@
+"""What a method is: parts, memories and roles as one value; methods in phases; and the check of either."""
+
+from podium.method.method import LISTS, STAGES, Method, Role
+from podium.method.phases import Alternate, Phase, Phases
+from podium.method.until import Iterations, Plateau, Reached, Until
+
+__all__ = [
+    "LISTS",
+    "STAGES",
+    "Alternate",
+    "Iterations",
+    "Method",
+    "Phase",
+    "Phases",
+    "Plateau",
+    "Reached",
+    "Role",
+    "Until",
+]

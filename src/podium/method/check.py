@@ -1,0 +1,275 @@
+"""What is wrong with a method before it runs: needs that nobody meets, and combinations that cancel or double."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from podium.core.columns import INHERITED
+from podium.core.errors import nearest
+from podium.core.memory import Memory
+from podium.core.normalize import Normalizer
+from podium.core.part import Need, Part, Select
+from podium.core.schedule import Follow
+from podium.core.signal import SIGNALS, Signal
+from podium.core.term import Term
+from podium.core.value import Value
+
+if TYPE_CHECKING:
+    from podium.method.method import Method
+
+__all__ = ["Finding", "check"]
+
+# What every rollout has, whatever the world.
+ALWAYS = (
+    "token.id",
+    "token.position",
+    "token.end",
+    "turn.text",
+    "rollout.domain",
+    "rollout.prompt",
+    "rollout.length",
+    "rollout.index",
+    "rollout.truncated",
+    "rollout.reward",
+    "rollout.text",
+    "turn.context",
+    "turn.train_context",
+    "group.task",
+)
+# Columns that take words to make (`podium.collect.annotations.registry`), and what the world must provide for each.
+ANNOTATIONS: dict[str, str | None] = {
+    "rollout.sibling": None,
+    "turn.sibling.context": None,
+    "rollout.points": "task.criteria",
+    "rollout.met": "task.criteria",
+    "token.reasoning": "task.solution",
+    "rollout.answer.context": "task.solution",
+    "rollout.answer.ids": "task.solution",
+    "turn.answer.context": "task.solution",
+    "turn.answer.ids": "task.solution",
+    "turn.blind.context": "turn.reward",  # a world of several turns
+    "turn.blind.ids": "turn.reward",
+    "turn.informed": "turn.reward",
+    **dict.fromkeys(("turn.switch", "turn.done"), "turn.reward"),
+    **{f"token.plan_{name}": "turn.reward" for name in ("switch", "subgoal", "action", "low")},
+}
+# What a select part can read of every task, beside what the memories recall of it.
+OF_TASKS = ("group.domain.code", "group.number", "group.random")
+# What worlds can do that is no column: what to say where one cannot.
+ABILITIES = {
+    "task.solution": "written solutions, which the world has none of: take an embedded world or a file of JSON lines",
+    "task.criteria": "a checklist for each task, which the world has none of: take an embedded puzzle, such as sums",
+    "task.steps": "a world that can say where a solution goes wrong: take an embedded puzzle, such as sums",
+}
+
+
+# What to do where one of the columns that worlds and judges write is missing, by its name at any level.
+_STEPS = "Take a world of several turns that names its states and rewards each turn: turn.{} among what it `provides`."
+_PROFILED = "Take a world that runs and profiles what is written: turn.{} among what it `provides`."
+REMEDIES = {
+    "correct": "Take a world that knows right answers: rollout.correct among what it `provides`.",
+    "answer": "Take a world that reads the answer in each text: rollout.answer among what it `provides`.",
+    "pair.difference": "Let a judge compare the rollouts of each group in pairs, and write its verdicts there.",
+    "informed": "Take a world of several turns: turn.reward among what it `provides`.",
+    **{name: _STEPS.format(name) for name in ("state", "next_state", "action", "valid", "calls")},
+    **{name: _PROFILED.format(name) for name in ("completed", "speedup", "coverage")},
+    "step.reward": _STEPS.format("reward"),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One reason: an error (it cannot work) or a warning (it may not do what it says)."""
+
+    kind: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.message}"
+
+
+def check(method: Method, columns: Iterable[str] = (), signals: Iterable[str] | None = None) -> list[Finding]:
+    """Findings for a method on a world that writes `columns`, with a policy that can compute `signals`."""
+    have = set(ALWAYS) | set(columns)
+    have |= {column for column, need in ANNOTATIONS.items() if need is None or need in have}
+    return [
+        *_unmet(method, set(have), set(_computed() if signals is None else signals)),
+        *_roles(method, have),
+        *_no_learner(method),
+        *_unfollowed(method),
+        *_normalised_twice(method),
+        *_two_anchors(method),
+        *_constant_rewards(method),
+        *_single_rollouts(method),
+        *_split_groups(method),
+    ]
+
+
+def _computed() -> Iterable[str]:
+    """The signals that a policy computes: the functionals of its head that are registered."""
+    return SIGNALS
+
+
+def _unmet(method: Method, have: set[str], signals: set[str]) -> Iterable[Finding]:
+    sources = {"sampler", "old", "now"} | {role.name for role in method.roles}
+    for memory in method.memories:
+        have |= set(memory.provides)
+    # Memories read what the iteration has left behind.
+    readers: list[Part | Memory] = [*method.parts(), *method.memories]
+    have |= set(OF_TASKS)
+    said: set[str] = set()
+    for part in readers:
+        have = have if isinstance(part, Select) else have - set(OF_TASKS)
+        probes = part.probes if isinstance(part, Part) else ()
+        have |= {column for probe in probes for column in probe.provides}
+        where = part.where if isinstance(part, Term) else None
+        asked = [signal for probe in probes for signal in probe.signals]
+        for need in (*part.needs, *asked, *([where] if where else [])):
+            passage = dict(need.settings).get("passage") if isinstance(need, Signal) else None
+            if passage and not met(f"{need.level}.{passage}.ids", have):  # type: ignore[union-attr]
+                yield Finding(
+                    "error",
+                    f"{part!r} scores the passage {passage!r} of each {need.level}, "  # type: ignore[union-attr]
+                    "which nothing writes: the world knows no right answer, or the strategy does not ask for it.",
+                )
+            elif isinstance(need, Signal):
+                if need.name not in signals:
+                    yield Finding(
+                        "error",
+                        f"{part!r} needs the signal {need.name!r}, which the policy does not compute. "
+                        + nearest(need.name, signals),
+                    )
+                elif need.of not in sources:
+                    yield Finding(
+                        "error",
+                        f"{part!r} needs {need!r}, but the method has no role {need.of!r}: add Role({need.of!r}).",
+                    )
+            elif (ability := ANNOTATIONS.get(need) or need) in ABILITIES and not {ability, need} & have:
+                if ability not in said:  # once, however many parts need it
+                    yield Finding("error", f"{part!r} needs {ABILITIES[ability]}.")
+                said.add(ability)
+            elif not met(need, have):
+                remedy = REMEDIES.get(need.partition(".")[2]) or REMEDIES.get(need) or nearest(need, have)
+                yield Finding("error", f"{part!r} needs the column {need!r}, which nothing before it writes. {remedy}")
+        have |= set(part.provides)
+
+
+def met(need: Need, have: set[str]) -> bool:
+    """Whether a column is among those that there are, or follows from one of them."""
+    assert isinstance(need, str)
+    level, _, rest = need.partition(".")
+    if rest.split(".")[0] in INHERITED:  # a finer level inherits it from any coarser one
+        return any(x.partition(".")[2] == rest and _height(x) >= _height(need) for x in have)
+    return need in have or (level == "step" and f"turn.{rest}" in have)
+
+
+def _height(column: str) -> int:
+    """How high the level of a column is; turns, segments and other steps are alike."""
+    return {"token": 0, "rollout": 2, "group": 3, "batch": 4}.get(column.partition(".")[0], 1)
+
+
+def _roles(method: Method, have: set[str]) -> Iterable[Finding]:
+    trained = {term.trains for term in method.objective}
+    named = {role.name for role in method.roles}
+    for memory in (m for m in method.memories if m.reader and m.reader not in named):
+        yield Finding("error", f"{memory!r} asks the role {memory.reader!r}, which the method does not have: add it.")
+    for name in () if method.rollout is None else method.rollout.roles_asked:
+        if name not in {"policy", *named}:
+            yield Finding(
+                "error", f"{method.rollout!r} asks {name!r}, which is no role of the method: add Role({name!r})."
+            )
+    for role in method.roles:
+        if role.source == "critic" and "critic" not in trained:
+            yield Finding("error", f"{role!r} follows the critic, which the method does not train: add Role('critic').")
+        if role.decay is not None and role.name in trained:
+            yield Finding("error", f"{role!r} is a moving average of the policy, but a term trains it as well.")
+        if role.context is not None and role.context not in have:
+            yield Finding("error", f"{role!r} reads the contexts {role.context!r}, which nothing writes.")
+
+
+def _no_learner(method: Method) -> Iterable[Finding]:
+    learners = {"policy"} | {role.name for role in method.roles}
+    for term in method.objective:
+        if term.trains not in learners:
+            yield Finding(
+                "error", f"{term!r} trains {term.trains!r}, which the method does not have: add Role({term.trains!r})."
+            )
+
+
+def _unfollowed(method: Method) -> Iterable[Finding]:
+    exposed = {name for memory in method.memories for name in memory.scalars(memory.initial())}
+    for part in method.parts():
+        for follow in _follows(part):
+            if follow.name not in exposed:
+                yield Finding(
+                    "error",
+                    f"{part!r} follows {follow.name!r}, which no memory of the method exposes. "
+                    + nearest(follow.name, exposed),
+                )
+
+
+def _follows(value: object) -> Iterable[Follow]:
+    if isinstance(value, Follow):
+        yield value
+    elif isinstance(value, Value):
+        for setting in value.settings().values():
+            yield from _follows(setting)
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _follows(item)
+
+
+def _normalised_twice(method: Method) -> Iterable[Finding]:
+    twice = [p for p in (method.advantage, *method.shape) if isinstance(p, Part) and p.normalizes]
+    if len(twice) > 1:
+        names = " and then by ".join(repr(p) for p in twice)
+        yield Finding("warning", f"advantages are divided by a spread twice: by {names}.")
+
+
+def _two_anchors(method: Method) -> Iterable[Finding]:
+    terms = [t for t in method.objective if t.holds_to_reference and t.where is None]
+    rewards = [r for r in method.reward if any(isinstance(n, Signal) and n.of == "ref" for n in r.needs)]
+    if len(terms) + len(rewards) > 1:
+        names = " and ".join(repr(p) for p in (*terms, *rewards))
+        yield Finding("warning", f"the policy is held to its reference twice: by {names}.")
+
+
+def _constant_rewards(method: Method) -> Iterable[Finding]:
+    key = getattr(method.advantage, "key", None)
+    for reward in method.reward:
+        if reward.constant_within and key == (reward.constant_within,):
+            yield Finding(
+                "warning",
+                f"{reward!r} is constant within a {reward.constant_within}, "
+                f"so the baseline of {method.advantage!r} removes it.",
+            )
+
+
+def _single_rollouts(method: Method) -> Iterable[Finding]:
+    advantage = method.advantage
+    if getattr(method.rollout, "n", None) != 1:
+        return
+    for term in (t for t in method.objective if t.couples == "group"):
+        yield Finding(
+            "warning", f"{method.rollout!r} makes groups of one, so {term!r} has nothing to compare: sample more."
+        )
+    if not isinstance(advantage, Normalizer):
+        return
+    own = getattr(advantage, "key", None) == ("group",) and getattr(advantage, "baseline", None) is None
+    if own and advantage.centre != "none":
+        yield Finding(
+            "warning",
+            f"{method.rollout!r} makes groups of one, so {advantage!r} has nothing to compare with: sample more.",
+        )
+
+
+def _split_groups(method: Method) -> Iterable[Finding]:
+    for term in method.objective:
+        if term.couples == "group" and method.updates.unit == "rollout":
+            yield Finding(
+                "error",
+                f"{term!r} compares the rollouts of a group, but {method.updates!r} splits groups: "
+                "set updates.unit='group'.",
+            )

@@ -1,0 +1,227 @@
+"""Methods: parts, memories and roles as one value that composes, prints, and checks itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from podium.core import serial
+from podium.core.errors import PodiumError, nearest, within
+from podium.core.memory import Memory, State
+from podium.core.part import Advantage, Annotate, Keep, Metric, Part, Reward, Select, Shape, Strategy
+from podium.core.term import Term
+from podium.core.updates import Updates
+from podium.core.value import Clock, Value, opening
+
+if TYPE_CHECKING:
+    from podium.method.check import Finding
+    from podium.method.phases import Phase
+    from podium.method.until import Until
+
+__all__ = ["STAGES", "Method", "Role"]
+
+# In the order of the training loop; those in LISTS hold several parts.
+STAGES = (
+    "select",
+    "rollout",
+    "annotate",
+    "reward",
+    "keep",
+    "advantage",
+    "shape",
+    "objective",
+    "updates",
+    "metric",
+)
+LISTS = ("annotate", "reward", "keep", "shape", "objective", "metric")
+
+
+class Role(Value):
+    """A model's job beside the policy: where its weights come from and how they move.
+
+    A role that a term of the objective trains (`trains="critic"`) is a learner with an optimiser of its own; it has a
+    value head if a term that trains it reads the signal `value`. The others are never trained.
+    """
+
+    name: str  # ref, critic, teacher, …
+    # initial (the policy's first weights), policy (a view of it), critic (a copy of that role), flow, quality (small
+    # networks on the policy's hidden states), or a model's path
+    source: str = "initial"
+    decay: float | None = None  # of a moving average of its source, after each update; None: frozen, or trained
+    context: str | None = None  # a column of contexts under which it sees the tokens, such as turn.sibling.context
+    heads: int = 1  # values that it says of a token: 1 is a linear head that starts at 0, more are small networks
+    lr: float | None = None  # of its own optimiser, where it is trained; None: the run's
+
+    def __post_init__(self) -> None:
+        within(self, "heads", 1)
+        within(self, "lr", 0, open_low=True, optional=True)
+        within(self, "decay", 0, 1, optional=True)
+        if self.decay is not None and self.source not in ("initial", "policy", "critic"):
+            raise PodiumError(
+                f"Role {self.name!r} is a moving average of the policy or of the critic, so its source cannot be "
+                f"{self.source!r}."
+            )
+
+
+class Method(Value):
+    """What to do at each stage of the loop."""
+
+    name: str = ""
+    summary: str = ""
+    citation: str = ""
+    select: Select | None = None
+    rollout: Strategy | None = None
+    annotate: tuple[Annotate, ...] = ()
+    reward: tuple[Reward, ...] = ()
+    keep: tuple[Keep, ...] = ()
+    advantage: Advantage | None = None
+    shape: tuple[Shape, ...] = ()
+    objective: tuple[Term, ...] = ()
+    updates: Updates = Updates()
+    metric: tuple[Metric, ...] = ()
+    memories: tuple[Memory, ...] = ()
+    roles: tuple[Role, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in (*LISTS, "memories", "roles"):
+            if not isinstance(getattr(self, name), tuple):  # a single part stands for a list of one
+                object.__setattr__(self, name, (getattr(self, name),))
+        for stage in STAGES:
+            held = getattr(self, stage)
+            for part in held if stage in LISTS else [] if held is None else [held]:
+                if not isinstance(part, Part) or part.stage != stage:
+                    raise PodiumError(f"{part!r} is not a part of the stage {stage!r}.")
+        for name, kind in (("memories", Memory), ("roles", Role)):
+            for item in getattr(self, name):
+                if not isinstance(item, kind):
+                    raise PodiumError(f"{item!r} is not one of the method's {name}: give a {kind.__name__}.")
+
+    # -- composition -----------------------------------------------------------------------------------------------
+
+    def with_(self, **stages: Any) -> Method:
+        """The method with whole stages replaced; a single part stands for a list of one."""
+        return self.replace(**stages)
+
+    def __or__(self, other: Part | Memory | Role) -> Method:
+        """Add a part: it replaces the one at its stage, or the one of its class where the stage holds a list."""
+        if isinstance(other, Role):
+            return self.replace(roles=(*(r for r in self.roles if r.name != other.name), other))
+        if isinstance(other, Memory):
+            return self.replace(memories=_replaced(self.memories, other))
+        if not isinstance(other, Part) or other.stage not in STAGES:
+            raise PodiumError(f"{other!r} is not a part, a memory or a role, so it cannot join a method.")
+        if other.stage in LISTS:
+            return self.replace(**{other.stage: _replaced(getattr(self, other.stage), other)})
+        return self.replace(**{other.stage: other})
+
+    def insert(self, part: Part, *, before: type[Part]) -> Method:
+        """Add a part to its stage's list just before the first part of class `before`."""
+        if not isinstance(part, Part) or part.stage not in LISTS:
+            raise PodiumError(f"{part!r} does not belong to a stage that holds a list: use method | part.")
+        held = getattr(self, part.stage)
+        for place, old in enumerate(held):
+            if isinstance(old, before):
+                return self.replace(**{part.stage: (*held[:place], part, *held[place:])})
+        names = ", ".join(type(p).__name__ for p in held) or "nothing"
+        raise PodiumError(f"The stage {part.stage!r} has no {before.__name__} to insert before; it holds {names}.")
+
+    def set(self, path: str, value: Any) -> Method:
+        """The method with one setting changed: `advantage.scale`, `objective.KL.coefficient`, `updates.epochs`.
+
+        Of several parts of one class all are changed, or one: `objective.PolicyGradient[1].clip` is the second's.
+        """
+        head, _, rest = path.partition(".")
+        if head not in self.field_names() or not rest:
+            raise PodiumError(
+                f"{path!r} does not name a setting. {nearest(head, STAGES)} Example: objective.KL.coefficient."
+            )
+        held = getattr(self, head)
+        if not isinstance(held, tuple):
+            return self.replace(**{head: _changed(held, rest, value, head)})
+        label, _, rest = rest.partition(".")
+        name, _, number = label.removesuffix("]").partition("[")
+        places = [i for i, part in enumerate(held) if type(part).__name__ == name]
+        if number:
+            places = places[int(number) : int(number) + 1] if number.isdigit() else []
+        if not places or not rest:
+            raise PodiumError(f"{head!r} has no part {label!r}. {nearest(name, [type(p).__name__ for p in held])}")
+        new = [_changed(p, rest, value, name) if i in places else p for i, p in enumerate(held)]
+        return self.replace(**{head: tuple(new)})
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def parts(self) -> Iterable[Part]:
+        """All parts in the order of the loop."""
+        for stage in STAGES:
+            held = getattr(self, stage)
+            yield from (held if stage in LISTS else [held] if held is not None else [])
+
+    def describe(self) -> str:
+        """Stages, parts with their formulas, and citations, as text."""
+        lines = [f"{self.name}: {self.summary}" if self.summary else self.name]
+        if self.citation:
+            lines.append(f"  {self.citation}")
+        for part in self.parts():
+            formula = opening(part)
+            lines += [f"  {part.stage:<10} {part!r}", f"  {'':<10}   {formula}" if formula else ""]
+        for memory in self.memories:
+            lines.append(f"  {'memory':<10} {memory!r}")
+        for role in self.roles:
+            lines.append(f"  {'role':<10} {role!r}")
+        return "\n".join(line for line in lines if line)
+
+    # -- in turn with others: see podium.method.phases ---------------------------------------------------------------
+
+    def until(self, *ends: int | Until) -> Phase:
+        """This method as a phase that ends after so many iterations, or when `Reached` or `Plateau` says so."""
+        from podium.method.phases import Phase
+
+        return Phase(self, ends)  # type: ignore[arg-type]
+
+    def leaves(self) -> Iterable[Method]:
+        """The plain methods that it is made of."""
+        yield self
+
+    def each(self, change: Callable[[Method], Method]) -> Method:
+        """The same with every plain method changed."""
+        return change(self)
+
+    def start(self) -> State:
+        """The progress with which a run begins: nothing has to be remembered of a plain method."""
+        return {}
+
+    def advance(self, clock: Clock, metrics: Mapping[str, Any]) -> State:
+        """The progress after an iteration with these metrics; `clock` counts that iteration as done."""
+        return dict(clock.progress)
+
+    def to_yaml(self) -> str:
+        """Complete and readable; `Method.from_yaml` gives an equal method back."""
+        return serial.to_yaml(self)
+
+    @classmethod
+    def from_yaml(cls, text: str) -> Method:
+        return serial.read(cls, text)
+
+    def check(self, columns: Iterable[str] = (), *, signals: Iterable[str] | None = None) -> list[Finding]:
+        """Reasons why the method cannot work, or may not do what it says. See `podium.method.check`."""
+        from podium.method.check import check
+
+        return check(self, columns, signals)
+
+
+def _replaced(held: tuple[Any, ...], new: Any) -> tuple[Any, ...]:
+    alike = [place for place, old in enumerate(held) if type(old) is type(new)]
+    if len(alike) > 1:
+        name = type(new).__name__
+        raise PodiumError(f"The method has {len(alike)} parts of class {name}: say which with with_(...) or set(...).")
+    return (*held[: alike[0]], new, *held[alike[0] + 1 :]) if alike else (*held, new)
+
+
+def _changed(held: Any, path: str, value: Any, owner: str) -> Any:
+    """`held` with the field at `path` changed."""
+    name, _, rest = path.partition(".")
+    if not isinstance(held, Value):
+        raise PodiumError(f"{owner} holds {held!r}, which has no setting {name!r}.")
+    if name not in held.field_names():
+        raise PodiumError(f"{type(held).__name__} has no setting {name!r}. {nearest(name, held.field_names())}")
+    return held.replace(**{name: _changed(getattr(held, name), rest, value, name) if rest else value})

@@ -1,0 +1,34 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.core.errors import PodiumError
+from podium.core.term import Aggregate
+from podium.method import Method
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import Normalize
+from podium.parts.objective import Clip, PolicyGradient
+from podium.strategies import Sample
+
+__all__ = ["dr_grpo"]
+
+
+@recipe(
+    summary="GRPO without the two divisions that bias it: no group std, a constant instead of the length.",
+    citation="Liu et al. 2025, Understanding R1-Zero-like training, https://arxiv.org/abs/2503.20783",
+)
+def dr_grpo(n: int = 8, clip: float = 0.2, max_length: int = 3000, over_rollouts: str = "mean") -> Method:
+    """A_i = r_i − mean; loss = (1/B) Σ_i (1/L) Σ_t l with a constant L (the maximum length), B counting empty answers.
+
+    `over_rollouts="sum"` is the form of older verl, which does not divide by the number of rollouts B.
+    Times G/(G − 1) it is RLOO's advantage; with `advantage.scale=std` and GRPO's aggregation it is GRPO.
+    """
+    if over_rollouts not in ("mean", "sum"):
+        raise PodiumError(f"dr-grpo: over_rollouts = {over_rollouts!r} is not 'mean' or 'sum'.")
+    over = "mean of all" if over_rollouts == "mean" else "sum"
+    aggregate = Aggregate(f"token sum / {max_length}, rollout {over}")
+    return Method(
+        rollout=Sample(n=n),
+        advantage=Normalize(scale="none"),
+        objective=(PolicyGradient(clip=Clip(clip, clip), aggregate=aggregate),),
+    )

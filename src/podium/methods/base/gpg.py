@@ -1,0 +1,32 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.method import Method
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import Normalize
+from podium.parts.objective import PolicyGradient
+from podium.parts.shape import Rescale
+from podium.strategies import Sample
+
+__all__ = ["gpg"]
+
+
+@recipe(
+    summary="Plain policy gradient with the group mean as baseline, rescaled for groups without signal.",
+    citation="Chu et al. 2025, GPG, https://arxiv.org/abs/2504.02546",
+    presets={"paper": {}, "verl": {"count": "nonzero"}},
+)
+def gpg(n: int = 8, count: str = "active") -> Method:
+    """A_i = alpha · (r_i − mean), with alpha = rollouts of the batch / rollouts of groups whose rewards differ;
+    loss = token mean of −A · log π: no ratio, no clip, no KL.
+
+    `gpg@verl` counts nonzero rewards instead, so that wrong answers with reward 0 count as missing.
+    With alpha = 1 it is Dr. GRPO's advantage under REINFORCE.
+    """
+    return Method(
+        rollout=Sample(n=n),
+        advantage=Normalize(scale="none"),
+        shape=(Rescale(count),),
+        objective=(PolicyGradient(ratio="none"),),
+    )

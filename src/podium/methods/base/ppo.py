@@ -1,0 +1,42 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.method import Method, Role
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import GAE
+from podium.parts.objective import Clip, PolicyGradient, ValueLoss
+from podium.parts.reward import TokenReward
+from podium.parts.shape import Whiten
+from podium.strategies import Sample
+
+__all__ = ["ppo"]
+
+
+@recipe(
+    summary="Per-token advantages from a learned value function, with a clipped probability ratio.",
+    citation="Schulman et al. 2017, Proximal Policy Optimization, https://arxiv.org/abs/1707.06347",
+)
+def ppo(
+    n: int = 1,
+    gamma: float = 1.0,
+    lam: float = 1.0,
+    clip: float = 0.2,
+    dual: float = 3.0,
+    value_clip: float = 0.5,
+    kl: float = 0.0,
+) -> Method:
+    """δ_t = r_t + gamma · V_{t+1} − V_t; A_t = δ_t + gamma · lam · A_{t+1}, whitened over the tokens of the batch;
+    max(−A·r, −A·clip(r, 1 ± 0.2)), at most 3·|A| where A < 0; the critic regresses on A + V with a clip of 0.5.
+
+    gamma = lam = 1 with a reward at the end gives R − V_t; with the group's statistics in place of V it is GRPO.
+    """
+    method = Method(
+        rollout=Sample(n=n),
+        reward=(TokenReward(beta=kl),),
+        advantage=GAE(gamma=gamma, lam=lam),
+        shape=(Whiten(),),
+        objective=(PolicyGradient(clip=Clip(clip, clip, dual=dual)), ValueLoss(value_clip)),
+        roles=(Role("critic"),),
+    )
+    return method if kl == 0 else method | Role("ref")

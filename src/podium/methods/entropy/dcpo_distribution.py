@@ -1,0 +1,46 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.core.schedule import Follow
+from podium.memories import EntropySetpoint
+from podium.method import Method
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import Normalize
+from podium.parts.objective import Clip, PolicyGradient
+from podium.parts.shape import VirtualTemperature
+from podium.strategies import Sample
+
+__all__ = ["dcpo_distribution"]
+
+
+@recipe(
+    summary="Credit for successes as if they had been sampled hotter or colder, as the entropy asks for.",
+    citation="DCPO: Distribution-Centric Policy Optimization, https://github.com/597358816/DCPO",
+)
+def dcpo_distribution(
+    n: int = 8,
+    target: float = 0.5,
+    hot: float = 1.2,
+    cold: float = 0.8,
+    cap: float = 0.1,
+    success: float = 0.05,
+    clip: float = 0.2,
+    dual: float = 3.0,
+) -> Method:
+    """A' = (1 − a) A + a · b · ρ with b = [reward > 0.05], ρ = π_T/π of the old policy, T = 1.2 while the entropy of
+    the last batch is at most the target, else 0.8, and a = a₀/(1 + a₀), a₀ = min(|target − H|, cap)/mean(b). GRPO's
+    advantage A, dual-clip loss, token mean, no KL.
+
+    cap = 0, or an entropy at its target, is GRPO. Without any success a is 0, where the release divides by 0.
+    """
+    shift = VirtualTemperature(
+        Follow("setpoint.temperature", initial=hot), Follow("setpoint.gap", initial=target), cap, success
+    )
+    return Method(
+        rollout=Sample(n=n),
+        advantage=Normalize(),
+        shape=(shift,),
+        objective=(PolicyGradient(clip=Clip(clip, clip, dual=dual)),),
+        memories=(EntropySetpoint(target, hot, cold),),
+    )

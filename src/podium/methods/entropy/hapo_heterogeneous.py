@@ -1,0 +1,54 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.core.schedule import Follow
+from podium.memories import EntropyScales
+from podium.method import Method
+from podium.methods.base.dapo import dapo
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import TokenWeighted
+from podium.parts.metric.report_mean import ReportMean
+from podium.parts.objective import Clip, PolicyGradient
+from podium.parts.shape import HeterogeneousTokens
+from podium.protocols.sampling import Warmth
+from podium.strategies import Sample
+
+__all__ = ["hapo_heterogeneous"]
+
+
+@recipe(
+    summary="Clip ranges, advantages and group statistics by how uncertain each token is.",
+    citation="HAPO: From Uniform to Heterogeneous, https://github.com/starriver030515/HAPO",
+    presets={"paper": {}, "release": {"sign": "released"}},
+)
+def hapo_heterogeneous(
+    n: int = 16,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    pivot: float = 0.8,
+    sign: str = "intended",
+    dual: float = 10.0,
+    warmth: float = 0.05,
+) -> Method:
+    """Advantages with mean and std over the tokens of a group; ĥ, the log-entropy about its 0.8 quantile scaled to
+    [−1, 1], opens the upper clip bound by (1 + alpha ĥ) where ĥ > 0, else the lower one by (1 − alpha ĥ), and moves A
+    to A (1 + beta ĥ) outside the middle of the range (ĥ > 0) or inside it (ĥ ≤ 0). DAPO's sampling, dual clip, token
+    mean.
+
+    Tokens are drawn at T (1 + warmth · ĥ) for the ĥ of their own step, on the scale of the batch before.
+
+    alpha = beta = warmth = 0 with equal lengths is DAPO up to the population std. In the release certain tokens have
+    the wrong sign and count as uncertain: `@release`.
+    """
+    bounds = Clip("token.clip_low", "token.clip_high", dual=dual)
+    objective = PolicyGradient(clip=bounds)
+    method = dapo(n=n).with_(advantage=TokenWeighted(), objective=objective)
+    method = method.with_(metric=ReportMean("token.clip_high"))
+    method = method | HeterogeneousTokens(clip_low, clip_high, alpha, beta, pivot, sign)
+    if warmth == 0:
+        return method
+    scale = {name: Follow(f"warmth.{name}") for name in ("pivot", "above", "below")}
+    return method | Sample(n=n, warmth=Warmth(warmth, **scale)) | EntropyScales(pivot, sign)

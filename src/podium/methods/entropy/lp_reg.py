@@ -1,0 +1,51 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.core.updates import Updates
+from podium.method import Method
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import Normalize
+from podium.parts.metric.report_mean import ReportMean
+from podium.parts.objective import KL, Clip, PolicyGradient
+from podium.parts.shape import BelowAnchor, SelectTokens
+from podium.strategies import Sample
+
+__all__ = ["lp_reg"]
+
+
+@recipe(
+    summary="Pull back up the rarest punished tokens, if they are not noise and have fallen below where they were.",
+    citation="Low-probability Tokens Sustain Exploration in RL with Verifiable Reward, https://github.com/CarlanLark/Lp-Reg-dev",
+    presets={"on-policy": {}, "off-policy": {"mini_batches": 8}},
+)
+def lp_reg(
+    n: int = 8,
+    share: float = 0.01,
+    min_p: float = 0.02,
+    beta: float = 1.0,
+    clip_low: float = 1.0,
+    clip_high: float = 9.0,
+    mini_batches: int = 1,
+) -> Method:
+    """Of the tokens with A < 0 the share with the smallest log π (if that is two or more), and of these the ones below
+    log π̃, the old policy without the tokens below min_p times its likeliest: they get −A r + beta · k3(π̃ ‖ π) without
+    clip; all others PPO's clip, which stops ratios above 10 alone. GRPO's advantage, token mean.
+
+    beta = 0 is the unclipped loss on those tokens. The release selects within each micro-batch, this within the update.
+    """
+    starved = "token.starved"
+    return Method(
+        rollout=Sample(n=n),
+        advantage=Normalize(),
+        shape=(
+            SelectTokens("surprise", share, rule="floor", sign="negative", none_below=2),
+            BelowAnchor("old", min_p, clip_low),
+        ),
+        objective=(
+            PolicyGradient(clip=Clip("token.clip_low", clip_high)),
+            KL("k3", anchor="old", min_p=min_p, limit=10.0, where=starved, over="all", coefficient=beta),
+        ),
+        updates=Updates(mini_batches=mini_batches),
+        metric=(ReportMean(starved),),
+    )

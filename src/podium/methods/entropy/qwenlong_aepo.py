@@ -1,0 +1,47 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.memories import GateState
+from podium.method import Method
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import Normalize
+from podium.parts.metric.report_mean import ReportMean
+from podium.parts.objective import Clip, PolicyGradient
+from podium.parts.select import Balanced
+from podium.parts.shape import EntropyGate
+from podium.strategies import Sample
+
+__all__ = ["qwenlong_aepo"]
+
+
+@recipe(
+    summary="Advantages on the scale of their domain; while the entropy is too high, successes alone are trained.",
+    citation="QwenLong-L1.5, https://github.com/Tongyi-Zhiwen/Qwen-Doc",
+    presets={"paper": {}, "listing": {"memory": False}},
+)
+def qwenlong_aepo(
+    n: int = 8,
+    low: float = 0.18,
+    high: float = 0.28,
+    memory: bool = True,
+    temperature: float = 0.7,
+    top_p: float = 0.95,
+    clip: float = 0.2,
+) -> Method:
+    """Every domain is drawn alike. A = (r − mean of the group) / (std over all rollouts of its domain in the batch +
+    1e-6). Above the entropy `high` rollouts without A > 0 and reward > 0 are left out, until it falls below `low`.
+    On-policy GRPO without KL.
+
+    With one domain and one group, inside the band, it is GRPO. The bounds are ours: the report prints none. The listing
+    of the release has no memory and leaves them out inside the band, against its own text: `@listing`.
+    """
+    return Method(
+        select=Balanced(),
+        rollout=Sample(n=n, temperature=temperature, top_p=top_p),
+        advantage=Normalize(scope=("rollout.domain",)),
+        shape=(EntropyGate(low, high, memory),),
+        objective=(PolicyGradient(clip=Clip(clip, clip)),),
+        metric=(ReportMean("rollout.keep.gate"),),
+        memories=(GateState(),) if memory else (),
+    )

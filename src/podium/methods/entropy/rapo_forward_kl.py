@@ -1,0 +1,38 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.method import Method
+from podium.methods._shared import anchored
+from podium.methods.catalogue import recipe
+from podium.methods.entropy._shared import SEQUENCE_MEAN
+from podium.parts.advantage import Normalize
+from podium.parts.annotate import ReferencePower
+from podium.parts.objective import KL, Clip, Entropy, PolicyGradient
+from podium.strategies import Sample
+
+__all__ = ["rapo_forward_kl"]
+
+
+@recipe(
+    summary="A forward KL to a reference that is flattened where its answers fail, so that exploration is wide there.",
+    citation="RAPO: Unlocking Reasoning Capabilities in LLMs via RL Exploration, 2025",
+)
+def rapo_forward_kl(
+    n: int = 8, low: float = 0.5, high: float = 1.0, kl: float = 0.05, entropy: float = 0.0, clip: float = 0.2
+) -> Method:
+    """PPO's clip with GRPO's advantage + kl · (w ln w − w + 1) with w = π̂/π and π̂ = softmax(φ(r) · reference logits),
+    φ linear from `low` at reward 0 to `high` at reward 1; − entropy · H; means over tokens, then over rollouts.
+
+    kl = entropy = 0 is GRPO; low = high = 1 the plain forward KL; φ = 0 pulls towards the uniform distribution.
+    The weights and the form of φ are ours: the paper's are not known.
+    """
+    method = Method(
+        rollout=Sample(n=n),
+        annotate=(ReferencePower(low, high),),
+        advantage=Normalize(),
+        objective=(PolicyGradient(clip=Clip(clip, clip), aggregate=SEQUENCE_MEAN),),
+    )
+    method = method if entropy == 0 else method | Entropy(coefficient=entropy, aggregate=SEQUENCE_MEAN)
+    anchor = KL("forward", power="rollout.power", clamp=10.0, coefficient=kl, aggregate=SEQUENCE_MEAN)
+    return anchored(method, anchor)

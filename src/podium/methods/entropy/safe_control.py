@@ -1,0 +1,67 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.core.errors import PodiumError
+from podium.core.memory import Memory
+from podium.core.schedule import Follow
+from podium.core.updates import Updates
+from podium.memories import RewardStatistics
+from podium.memories.kl_control import AsymmetricKL, EntropyGatedKL
+from podium.method import Method, Role
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import Normalize
+from podium.parts.annotate import AnswerValue
+from podium.parts.objective import KL, AnswerValueLoss, Clip, Entropy, PolicyGradient
+from podium.parts.reward import RunningNormalize
+from podium.parts.shape import Whiten
+from podium.strategies import Sample
+
+__all__ = ["safe_control"]
+
+
+@recipe(
+    summary="PPO with a pessimistic pair of critics and a KL penalty that wakes above a threshold steered by rewards.",
+    citation="SAFE: Stable Alignment Finetuning with Entropy-Aware Predictive Control, https://github.com/ryyzn9/SAFE",
+    presets={"release": {"acts": False}},
+)
+def safe_control(
+    n: int = 1,
+    softmin: float = 0.3,
+    clip: float = 0.2,
+    entropy: float = 0.01,
+    controller: str = "entropy_gated",
+    epochs: int = 2,
+    acts: bool = True,
+) -> Method:
+    """V = −α log mean e^{−v/α} of two heads before an answer's last token; A = (running-normalised reward − V) whitened
+    over the batch; PPO's clip; ½ · ½ (Huber(V) + Huber(V clipped)); − 0.01 · entropy; and a KL penalty
+    0.1 (k − θ)² · max(½, 2/(H + 0.1)) where the smoothed KL k exceeds θ, which a PID on the reward's velocity and the
+    phase of training move, once an epoch. `controller="asymmetric"` adds to 0.1 (k − 0.3)² the square of k's rise.
+
+    In the release the penalty is a constant added to the loss, so it has no gradient (`safe-control@release`: it is
+    only reported). Here its slope in k is the coefficient of a KL term, from the next iteration on.
+    """
+    controllers: dict[str, Memory] = {
+        "entropy_gated": EntropyGatedKL(times=epochs),
+        "asymmetric": AsymmetricKL(times=epochs),
+    }
+    if controller not in controllers:
+        raise PodiumError(f"safe-control: controller = {controller!r} is not one of {', '.join(controllers)}.")
+    held = KL("k2", coefficient=Follow("kl.coefficient"))  # k2, whose gradient is that of the KL itself
+    return Method(
+        rollout=Sample(n=n),
+        annotate=(AnswerValue(softmin),),
+        reward=(RunningNormalize(),),
+        advantage=Normalize(of="rollout.reward.normalized", baseline="rollout.value", scale="none"),
+        shape=(Whiten(level="rollout", epsilon_at="outside"),),
+        objective=(
+            PolicyGradient(clip=Clip(clip, clip)),
+            *((held,) if acts else ()),
+            Entropy(coefficient=entropy),
+            AnswerValueLoss(softmin=softmin, clip=clip, coefficient=0.5),
+        ),
+        updates=Updates(epochs=epochs),
+        memories=(RewardStatistics(), controllers[controller]),
+        roles=(Role("critic", heads=2), Role("ref")),
+    )

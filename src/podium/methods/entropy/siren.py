@@ -1,0 +1,58 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.core.schedule import Follow
+from podium.core.term import Aggregate
+from podium.core.updates import Updates
+from podium.memories import EntropyAnchor
+from podium.method import Method
+from podium.methods.catalogue import recipe
+from podium.methods.entropy._shared import SEQUENCE_MEAN
+from podium.parts.advantage import Normalize
+from podium.parts.objective import Clip, EntropyTarget, PolicyGradient
+from podium.parts.shape import SelectTokens
+from podium.strategies import Sample
+
+__all__ = ["siren"]
+
+
+@recipe(
+    summary="Hold the entropy at each answer's most uncertain tokens, inside the nucleus, at its first value.",
+    citation="SIREN: Rethinking Entropy Regularization in Large Reasoning Models, https://github.com/Linn3a/siren",
+)
+def siren(
+    n: int = 8,
+    top_p: float = 0.8,
+    share: float = 0.2,
+    coefficient: float = 0.005,
+    clip: float = 0.28,
+    dual: float = 3.0,
+    max_length: int = 4096,
+    mini_batches: int = 16,
+) -> Method:
+    """coefficient · (H̄ − H_ref)²: H is the entropy of the renormalised nucleus (the token at which the total reaches
+    top_p is out), H̄ its mean over the tokens strictly above the (1 − share)-quantile of their rollout, then over
+    rollouts; H_ref is H̄ of the first batch. The surrogate is Dr. GRPO's with a clip of 0.28 and a dual clip of 3.
+
+    coefficient = 0 is that surrogate. H_ref is known after the first iteration, in which there is no pull; a rollout
+    without a token above its quantile is left out, where the release gives NaN.
+    """
+    surrogate = PolicyGradient(
+        clip=Clip(clip, clip, dual=dual), aggregate=Aggregate(f"token sum / {max_length}, rollout mean of all")
+    )
+    pull = EntropyTarget(
+        Follow("anchor.level", initial=-1.0),
+        top_p=top_p,
+        where="token.peak",
+        aggregate=SEQUENCE_MEAN,
+        coefficient=coefficient,
+    )
+    return Method(
+        rollout=Sample(n=n),
+        advantage=Normalize(scale="none"),
+        shape=(SelectTokens("entropy", share, scope="rollout", rule="above_quantile", top_p=top_p, into="token.peak"),),
+        objective=(surrogate, pull),
+        updates=Updates(mini_batches=mini_batches),
+        memories=(EntropyAnchor(share, top_p),),
+    )

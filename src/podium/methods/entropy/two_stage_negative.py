@@ -1,0 +1,35 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.method import Method
+from podium.methods.base.grpo import grpo
+from podium.methods.catalogue import recipe
+from podium.parts.metric.entropies import EntropyProfile
+from podium.parts.shape import KeepSign
+
+__all__ = ["two_stage_negative"]
+
+
+@recipe(
+    summary="Punish what fails and leave what succeeds alone, so that rare good answers are not crowded out.",
+    citation="The Debate on RLVR Reasoning Capability Boundary: Shrinkage, Expansion, or Both?, 2025",
+    presets={"grpo-n": {}, "gspo-n": {"ratio": "sequence", "clip_low": 3e-4, "clip_high": 4e-4}},
+)
+def two_stage_negative(
+    sign: str = "negative",
+    ratio: str = "token",
+    n: int = 8,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    kl: float = 0.0,
+) -> Method:
+    """GRPO's advantage where it is negative, else 0; every token stays in the denominator. `@gspo-n`: with the ratio of
+    whole sequences.
+
+    The same filter with `sign="positive"` trains successes alone; its switch `shape.KeepSign.on` takes a schedule, and
+    at 0 it is GRPO. In long runs entropy grows without bound: watch length and pass@1.
+    """
+    method = grpo(n=n, clip=clip_low, kl=kl)
+    method = method.set("objective.PolicyGradient.ratio", ratio).set("objective.PolicyGradient.clip.high", clip_high)
+    return (method | KeepSign(sign)).with_(metric=(EntropyProfile(),))

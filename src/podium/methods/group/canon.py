@@ -1,0 +1,58 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from podium.core.schedule import Number, Restarts
+from podium.core.term import Aggregate
+from podium.method import Method
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import SplitHalves
+from podium.parts.objective import Clip, PolicyGradient
+from podium.strategies import Sample
+
+__all__ = ["canon"]
+
+
+# The published schedules of the weight of the other half: first the own half, later the other one, and cosines.
+MU: dict[str, Any] = {
+    "reward": "reward",
+    "1 - reward": "1 - reward",
+    "cosine": Restarts(start=1.0, peak=0.4, trough=1.0, warmup=30, period=40),
+    "reversed cosine": Restarts(start=0.0, peak=1.0, trough=0.4, warmup=30, period=40),
+}
+
+
+@recipe(
+    summary="Compare each rollout with the half of its group that has more, or less, of a metric.",
+    citation="CANON: Conditional Advantage Estimation for RL in Large Reasoning Models, https://github.com/biuboomc/CANON",
+    presets={"length": {"metric": "rollout.length"}, "dynamic": {"mu": "reward"}, "cosine": {"mu": "cosine"}},
+)
+def canon(
+    n: int = 16,
+    metric: str = "entropy",
+    mu: Number | str = 1.0,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    max_length: int = 8192,
+    clip_low: float = 0.2,
+    clip_high: float = 0.28,
+) -> Method:
+    """The group sorted by the metric, halved: inter = r − mean of the other half, intra = r − mean of the own half;
+    A = (mu · inter + (1 − mu) · intra) / max_length, summed over tokens, mean over rollouts. No std, no KL.
+
+    mu is a number, a schedule, or one of `reward` (the batch's mean reward), `1 - reward`, `cosine`, `reversed cosine`.
+    alpha discounts the rewards of long answers (metric `rollout.length`) or of low entropy in inter; beta shifts the
+    halves. With even groups and mu = 0.5 it is Dr. GRPO's advantage.
+    """
+    halves = SplitHalves(
+        metric=metric,
+        mu=MU.get(mu, mu) if isinstance(mu, str) else mu,
+        discount=alpha,
+        discounted="high" if metric == "rollout.length" else "low",
+        shift=beta,
+        divisor=float(max_length),
+    )
+    term = PolicyGradient(clip=Clip(clip_low, clip_high), aggregate=Aggregate("token sum, rollout mean"))
+    return Method(rollout=Sample(n=n), advantage=halves, objective=(term,))

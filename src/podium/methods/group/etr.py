@@ -1,0 +1,36 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.core.term import Aggregate
+from podium.method import Method
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import Normalize
+from podium.parts.objective import Clip, PolicyGradient
+from podium.parts.shape import ElasticClip
+from podium.strategies import Sample
+
+__all__ = ["etr"]
+
+
+@recipe(
+    summary="Clip bounds that stretch for large advantages and for tasks of middling difficulty.",
+    citation="ETR: Outcome-Guided Elastic Trust Regions for Policy Optimization",
+)
+def etr(
+    n: int = 8, clip: float = 0.2, clip_high: float | None = None, micro: float = 0.5, macro: float = 0.5
+) -> Method:
+    """scale_i = clip(1 + micro · (tanh|A_i| − tanh 1) + macro · (4 p (1 − p) − ½), ½, 2), p the group's pass rate;
+    GRPO with the clip bounds of rollout i times scale_i, as constants.
+
+    The rule is ours, made from the paper's abstract: the range grows with the advantage and with the variance of the
+    group's outcomes. micro = macro = 0 is GRPO without KL.
+    """
+    stretch = ElasticClip(clip, clip if clip_high is None else clip_high, micro=micro, macro=macro)
+    bounds = Clip("rollout.clip_low", "rollout.clip_high")
+    return Method(
+        rollout=Sample(n=n),
+        advantage=Normalize(),
+        shape=(stretch,),
+        objective=(PolicyGradient(clip=bounds, aggregate=Aggregate("token mean, rollout mean")),),
+    )

@@ -1,0 +1,28 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.method import Method
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import Normalize
+from podium.parts.objective import Clip, PolicyGradient
+from podium.strategies import Sample
+
+__all__ = ["lite_ppo"]
+
+
+@recipe(
+    summary="Subtract the group's mean, divide by the batch's standard deviation, average over all tokens.",
+    citation="Liu et al. 2025, Tricks or Traps? A Deep Dive into RL for LLM Reasoning, https://arxiv.org/abs/2508.08221",
+)
+def lite_ppo(n: int = 8, clip: float = 0.2, temperature: float = 0.99, top_p: float = 0.99) -> Method:
+    """A_i = (r_i − group mean) / (std of all rewards of the batch + 1e-6); clip 0.2, token mean, no KL.
+
+    With one group in the batch it is GRPO's advantage. The mean's scope is `advantage.key`, the std's
+    `advantage.scope`: the corners of the study.
+    """
+    return Method(
+        rollout=Sample(n=n, temperature=temperature, top_p=top_p),
+        advantage=Normalize(scope=(), singleton="zero"),
+        objective=(PolicyGradient(clip=Clip(clip, clip)),),
+    )

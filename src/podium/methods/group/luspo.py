@@ -1,0 +1,29 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.core.term import Aggregate
+from podium.method import Method
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import Normalize
+from podium.parts.objective import Clip, PolicyGradient
+from podium.strategies import Sample
+
+__all__ = ["luspo"]
+
+
+@recipe(
+    summary="GSPO times the length of each answer, so that a token's push does not depend on how long its answer is.",
+    citation="Length-Unbiased Sequence Policy Optimization (LUSPO); as in https://github.com/huggingface/trl",
+    presets={"normalized": {"normalized": True}},
+)
+def luspo(n: int = 8, clip_low: float = 2e-3, clip_high: float = 2.5e-3, normalized: bool = False) -> Method:
+    """s_i = exp(mean over tokens of log π − log π_old); loss = (1/B) Σ_i n_i · (−min(s_i A_i, clip(s_i) A_i)) over all
+    B rollouts, empty ones included; GRPO's advantage, no KL. A token's gradient is −A_i s_i / B, whatever n_i is.
+
+    The loss grows with the length of the answers; `normalized=True` divides it by their mean length, which is the
+    token mean. With answers of one length L it is L times GSPO. With token ratios it would be another method.
+    """
+    path = "token mean" if normalized else "token sum, rollout mean of all"
+    surrogate = PolicyGradient(ratio="sequence", clip=Clip(clip_low, clip_high), aggregate=Aggregate(path))
+    return Method(rollout=Sample(n=n), advantage=Normalize(), objective=(surrogate,))

@@ -1,0 +1,41 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.method import Method
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import Normalize
+from podium.parts.objective import Clip, PolicyGradient
+from podium.parts.shape import ConfidenceShift
+from podium.strategies import Sample
+
+__all__ = ["progrpo"]
+
+
+@recipe(
+    summary="Answers of which the policy is surer than of the question lose advantage, rarer ones gain.",
+    citation="ProGRPO: Back to Basics: Revisiting Exploration in RL for LLM Reasoning via Generative Probabilities",
+    presets={"whole-prompt": {"prompt_share": 1.0}, "mixed-only": {"off": "flat"}},
+)
+def progrpo(
+    n: int = 8,
+    alpha: float = 0.3,
+    share: float = 0.2,
+    prompt_share: float = 0.2,
+    off: str = "all wrong",
+    clip_low: float = 0.2,
+    clip_high: float = 0.28,
+) -> Method:
+    """A ← A + alpha · (c(prompt) − c(answer)) unless all rewards of the group are 0; A is GRPO's, c = exp of the mean
+    log-probability of the `share` least likely tokens, at least one. Clip 0.2/0.28, token mean, no KL.
+
+    The paper's alpha is not known; 0.3 is a guess. Readings differ on two points: whether c(prompt) takes all tokens
+    (`progrpo@whole-prompt`), and whether groups that are all right are left alone (`progrpo@mixed-only`). alpha = 0 is
+    GRPO with a token mean.
+    """
+    return Method(
+        rollout=Sample(n=n),
+        advantage=Normalize(singleton="zero"),
+        shape=(ConfidenceShift(alpha, share=share, prompt_share=prompt_share, off=off),),
+        objective=(PolicyGradient(clip=Clip(clip_low, clip_high)),),
+    )

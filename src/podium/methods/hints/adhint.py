@@ -1,0 +1,45 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.method import Method
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import Normalize
+from podium.parts.metric.report_mean import ReportMean
+from podium.parts.objective import Clip, PolicyGradient
+from podium.parts.shape import BySetting, HintConsistency
+from podium.strategies import HintPrefix
+
+__all__ = ["adhint"]
+
+
+@recipe(
+    summary="Half of a group begins with part of a solution, longer for harder tasks; credit knows which is easy.",
+    citation="ADHint: Adaptive Hints with Difficulty Priors for Reinforcement Learning",
+)
+def adhint(
+    n: int = 4,
+    hinted: int = 4,
+    least: float = 0.1,
+    most: float = 0.9,
+    noise: float = 0.05,
+    epsilon: float = 1e-6,
+    clip: float = 0.2,
+    style: str = "short",
+) -> Method:
+    """n rollouts, then `hinted` that begin with the share (most − least) · (1 − mean reward) + least + noise of a
+    solution's tokens. GRPO's advantage over both; a success counts 2 D / (D_N + D_H) times, D = 1 − mean reward of its
+    half, a failure likewise with 1 − D. A hint token weighs e^{−|H − H̄| / H̄}, H the entropy there, H̄ that of the
+    continuation, and nothing in a rollout of negative advantage. PPO's clip, against the policy's own old
+    probabilities of the hint too.
+
+    A task solved by all n is GRPO's, and so are advantages where both halves are equally hard. The forms of the weights
+    follow a description of the paper.
+    """
+    return Method(
+        rollout=HintPrefix(n=n, hinted=hinted, least=least, most=most, noise=noise, style=style),
+        advantage=Normalize(epsilon=epsilon),
+        shape=(BySetting(epsilon), HintConsistency(epsilon)),
+        objective=(PolicyGradient(clip=Clip(clip, clip)),),
+        metric=(ReportMean("rollout.hinted"),),
+    )

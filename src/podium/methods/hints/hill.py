@@ -1,0 +1,61 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.core.updates import Updates
+from podium.method import Method, Role
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import Normalize
+from podium.parts.keep import KeepMixed
+from podium.parts.metric.report_mean import ReportMean
+from podium.parts.objective import Clip, PolicyGradient
+from podium.strategies import HintWorth, LearnToHint
+
+__all__ = ["hill"]
+
+
+@recipe(
+    summary="A second model learns to write hints: good ones make failing tasks solvable and are hardly needed.",
+    citation="HiLL: Learning to Hint for Reinforcement Learning, https://github.com/Andree-9/HiLL",
+    presets={"small": {"ask": ""}},
+)
+def hill(
+    n: int = 8,
+    hints: int = 4,
+    base: str = "mixed",
+    transfer: float | None = 0.3,
+    penalty: float = -0.2,
+    ask: str = LearnToHint.ask,
+    hinter: str = "initial",
+    epsilon: float = 1e-6,
+    clip_low: float = 0.2,
+    clip_high: float = 0.28,
+    mini_batches: int = 2,
+    style: str = "short",
+) -> Method:
+    """For a task that all n rollouts fail the hinter, shown question, solution and a failed answer, writes `hints`
+    hints; n rollouts try each. A hint gets (1 − pᴺ − (1 − p)ᴺ) · e^{min(d, 0) / transfer}, p the share of successes and
+    d how much less likely they are without the hint, per token; `penalty` if it cannot be read or leaks the answer. The
+    rollouts under the best hint replace the group, with the hint in the prompt. Both models learn by GRPO, the hints of
+    a task being a group; groups without advantage are dropped.
+
+    Without a failed group it is GRPO without its flat groups. base = "variance" is p (1 − p); transfer = None leaves
+    the weight out. `hinter` is the policy's first weights, or the path of another model with the same tokens.
+    `hill@small` is for models that follow no instructions: the solution stands in place of a hint, and the first half
+    of what they then write is the hint.
+    """
+    clip = Clip(clip_low, clip_high)
+    return Method(
+        rollout=LearnToHint(
+            n=n, search="at once", hints=hints, worth=HintWorth(base, transfer, penalty), ask=ask, style=style
+        ),
+        keep=(KeepMixed(top_up=False),),
+        advantage=Normalize(epsilon=epsilon),
+        objective=(
+            PolicyGradient(clip=clip, where="rollout.solving"),
+            PolicyGradient(clip=clip, where="rollout.hinting", behaviour="hinter", trains="hinter"),
+        ),
+        updates=Updates(mini_batches=mini_batches),
+        metric=(ReportMean("rollout.guided", where="rollout.solving"),),
+        roles=(Role("hinter", source=hinter),),
+    )

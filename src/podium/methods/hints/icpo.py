@@ -1,0 +1,57 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.core.schedule import Linear
+from podium.method import Method
+from podium.methods._shared import anchored
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import Normalize
+from podium.parts.keep import RejectGuided
+from podium.parts.metric.report_mean import ReportMean
+from podium.parts.objective import KL, Clip, PolicyGradient, Shaped
+from podium.parts.reward import GuidedBonus
+from podium.strategies import Guided, WorkedExamples
+from podium.strategies.hints.help import Help
+
+__all__ = ["icpo"]
+
+
+@recipe(
+    summary="Some rollouts are written after a worked example and trained as answers to the bare question.",
+    citation="Huang et al. 2025, ICPO: In-Context Steered Policy Optimization, https://github.com/Celine-hxy/ICPO",
+    presets={"paper": {"reject": True}},
+)
+def icpo(
+    n: int = 8,
+    guided: int = 1,
+    examples: Help = WorkedExamples(),
+    bonus: float = 1.0,
+    steps: int = 400,
+    gamma: float = 0.1,
+    reject: bool = False,
+    epsilon: float = 1e-6,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    dual: float = 3.0,
+    kl: float = 0.001,
+) -> Method:
+    """The last `guided` of n rollouts see another task with its solution, which is removed for training. A right one of
+    them gets 1 + bonus · max(0, 1 − t / steps). GRPO's advantage over all; plain tokens: PPO's clip with dual clip;
+    guided ones: −A p / (p + gamma). Mean over all tokens; k3 with 0.001.
+
+    The release trains on wrong guided rollouts too; `icpo@paper` leaves them out of the loss. guided = 0 is GRPO. Notes
+    on the paper give gamma = 0.01, the release has 0.1. `examples` may be any other help.
+    """
+    method = Method(
+        rollout=Guided(n=n, help=examples, guided=guided),
+        reward=(GuidedBonus(Linear(bonus, 0.0, over=steps)),),
+        keep=(RejectGuided(),) if reject else (),
+        advantage=Normalize(epsilon=epsilon),
+        objective=(
+            PolicyGradient(clip=Clip(clip_low, clip_high, dual=dual), where="rollout.plain", over="all"),
+            Shaped(gamma, where="rollout.guided", over="all"),
+        ),
+        metric=(ReportMean("rollout.correct", where="rollout.guided"),),
+    )
+    return anchored(method, KL("k3", coefficient=kl))

@@ -1,0 +1,38 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.method import Method
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import Normalize
+from podium.parts.metric.report_mean import ReportMean
+from podium.parts.objective import Clip, PolicyGradient, Shaped
+from podium.parts.reward import Rubric
+from podium.strategies import Refine
+
+__all__ = ["rgr_grpo"]
+
+
+@recipe(
+    summary="A checklist is the reward; the best imperfect answer is rewritten from what it lacks and joins the group.",
+    citation="RGR-GRPO: Reward and Guidance through Rubrics",
+)
+def rgr_grpo(n: int = 8, rewrites: int = 1, gamma: float = 0.1, epsilon: float = 1e-6, clip: float = 0.2) -> Method:
+    """R = Σ points of the criteria met / Σ of all points. Unless some rollout meets all, the policy is shown the best
+    one with the criteria that it misses, and rewrites it; a rewrite that is better joins the group. A = (R − mean) /
+    (std + 1e-6) over all of them; own tokens: PPO's clip; those of a rewrite, as an answer to the bare question:
+    −A p / (p + gamma). Mean over all tokens.
+
+    Without a rewrite it is GRPO with rubric rewards. The formulas follow the abstract and notes on the paper. Embedded
+    worlds judge their criteria by rule.
+    """
+    return Method(
+        rollout=Refine(n=n, tries=rewrites),
+        reward=(Rubric(),),
+        advantage=Normalize(epsilon=epsilon),
+        objective=(
+            PolicyGradient(clip=Clip(clip, clip), where="rollout.plain", over="all"),
+            Shaped(gamma, where="rollout.guided", over="all"),
+        ),
+        metric=(ReportMean("rollout.guided"), ReportMean("rollout.perfect")),
+    )

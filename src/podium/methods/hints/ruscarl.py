@@ -1,0 +1,78 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.core.errors import PodiumError
+from podium.core.schedule import Power, Schedule, Sigmoid
+from podium.method import Method
+from podium.methods._shared import anchored
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import Normalize
+from podium.parts.metric.report_mean import ReportMean
+from podium.parts.objective import KL, Clip, PolicyGradient
+from podium.parts.reward import Rubric
+from podium.strategies import RubricShown
+
+__all__ = ["ruscarl"]
+
+
+@recipe(
+    summary="Members of a group see ever fewer criteria of the checklist that rewards them; trained without any.",
+    citation="Zhou et al. 2025, RuscaRL: Rubric-Scaffolded RL, https://arxiv.org/abs/2508.16949",
+)
+def ruscarl(
+    n: int = 8,
+    steps: int = 350,
+    midpoint: float = 0.2,
+    steepness: float = 125.0,
+    fade: str = "sigmoid",
+    power: float = 1.0,
+    full: int | None = None,
+    scaffold: str = "removed",
+    epsilon: float = 1e-6,
+    clip: float = 0.2,
+    kl: float = 0.001,
+    temperature: float = 0.7,
+    top_p: float = 0.8,
+    top_k: int = 20,
+) -> Method:
+    """Member i = 0 … n − 1 sees a random share (n − 1 − i)/(n − 1) · s(t) of the criteria, s(t) = 1/(1 + e^{steepness
+    (x − midpoint)}), x the share of `steps` that is over; training sees the bare question. R = Σ points of the criteria
+    met / Σ positive points; GRPO's advantage; clip 0.2; k3 with 0.001.
+
+    s = 0 is GRPO with rubric rewards. fade = "linear" is s = 1 − x, "power" (1 − x)^power, "none" 1. With `full` so
+    many members see the share s(t) and the others nothing. scaffold = "kept" trains with the criteria in the prompt.
+    `rollout.note` may stand below them: the authors forbid to mention them, which podium/tiny does not understand. The
+    midpoint and the steepness, nearly a switch, are those of the authors' script; their code's own are 0.3 and 10.
+    """
+    strategy = RubricShown(
+        n=n,
+        fade=_fade(fade, steps, midpoint, steepness, power),
+        binary=full,
+        scaffold=scaffold,
+        temperature=temperature,
+        top_p=top_p,
+        top_k=top_k,
+    )
+    method = Method(
+        rollout=strategy,
+        reward=(Rubric(),),
+        advantage=Normalize(epsilon=epsilon),
+        objective=(PolicyGradient(clip=Clip(clip, clip)),),
+        metric=(ReportMean("rollout.guided"), ReportMean("rollout.perfect")),
+    )
+    return anchored(method, KL("k3", coefficient=kl))
+
+
+def _fade(rule: str, steps: int, midpoint: float, steepness: float, power: float) -> float | Schedule:
+    """From everything at the first step to nothing at the last; a single step shows everything."""
+    over = max(steps - 1, 1)
+    rules: dict[str, float | Schedule] = {
+        "sigmoid": Sigmoid(1.0, over, midpoint, steepness),
+        "linear": Power(1.0, over),
+        "power": Power(1.0, over, power),
+        "none": 1.0,
+    }
+    if rule not in rules:
+        raise PodiumError(f"ruscarl: fade = {rule!r} is not one of {', '.join(rules)}.")
+    return rules[rule] if steps > 1 else 1.0

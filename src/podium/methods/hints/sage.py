@@ -1,0 +1,52 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.memories import HintLevels, LastHints
+from podium.method import Method
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import Normalize
+from podium.parts.metric.report_mean import ReportMean
+from podium.parts.objective import Clip, PolicyGradient
+from podium.strategies import Guided, Repair, SelfWritten
+
+__all__ = ["sage"]
+
+
+@recipe(
+    summary="The policy writes hints of rising strength for tasks that it fails, and samples them again under these.",
+    citation="SAGE: Self-Hinting Language Models Enhance Reinforcement Learning, https://github.com/BaohaoLiao/SAGE",
+    presets={"light": {"light": True}, "small": {"ask": ""}},
+)
+def sage(
+    n: int = 8,
+    ask: str = SelfWritten.ask,
+    levels: int = 3,
+    light: bool = False,
+    low: float = 0.1,
+    high: float = 0.35,
+    epsilon: float = 1e-6,
+    clip_low: float = 0.2,
+    clip_high: float = 0.28,
+    style: str = "short",
+) -> Method:
+    """Where all n rollouts fail, the policy is shown the solution and writes `levels` hints, from the idea to details;
+    the group is sampled again under the weakest, then the next, until one succeeds, and these rollouts stand for the
+    group, with the hint in the prompt. GRPO's advantage, clip 0.2 / 0.28, no KL.
+
+    A group with a success is GRPO's. Hints that cannot be read leave the group as it is. `sage@small` is for models
+    that follow no instructions: the solution stands in place of a hint, and what they write is cut into levels.
+    `sage@light` samples once, at a level that the task remembers: one more if at most `low` of its rollouts succeeded
+    the last time, one less if more than `high` did; it begins without a hint. Hints that cannot be read are replaced by
+    the last ones of the task that could (`help.earlier` in the metrics); without any the task is asked without, which
+    is then its level.
+    """
+    hints = SelfWritten(ask, levels, style=style, earlier="group.hints" if light else None)
+    remembered = Guided(n=n, help=hints, guided=None, level="group.hint.level", scaffold="kept")
+    return Method(
+        rollout=remembered if light else Repair(n=n, help=hints),
+        memories=(HintLevels(low, high, levels), LastHints()) if light else (),
+        advantage=Normalize(epsilon=epsilon),
+        objective=(PolicyGradient(clip=Clip(clip_low, clip_high)),),
+        metric=(ReportMean("rollout.guided"),),
+    )

@@ -1,0 +1,63 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.core.term import Aggregate
+from podium.method import Method
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import Normalize
+from podium.parts.annotate import MatchPatterns
+from podium.parts.keep import InjectTeachers, RouteByOrigin
+from podium.parts.metric.report_mean import ReportMean
+from podium.parts.objective import Clip, Entropy, PolicyGradient, Shaped
+from podium.parts.reward import WeightedSum
+from podium.strategies import Repair, Teachers
+
+__all__ = ["ampo"]
+
+
+@recipe(
+    summary="Where every rollout fails, some are replaced by the teachers' answers that the policy understands best.",
+    citation="Yuan et al. 2025, AMPO: Adaptive Multi-Guidance Policy Optimization, https://github.com/SII-Enigma/AMPO",
+    presets={"hybrid": {"even_solved": 0.3}, "always": {"even_solved": 1.0}},
+)
+def ampo(
+    n: int = 8,
+    teachers: str = "",
+    known: int = 4,
+    most: int = 2,
+    even_solved: float = 0.0,
+    format_share: float = 0.1,
+    layout: str = r"(?m)^answer:",
+    gamma: float = 0.1,
+    clip: float = 0.2,
+    dual: float = 10.0,
+    max_length: int = 8192,
+    entropy: float = 0.001,
+) -> Method:
+    """Reward 0.9 · accuracy + 0.1 · format. In a group without a success the `most` teachers of the highest 0.9 · (mean
+    probability of the right answer's tokens after their reasoning) + 0.1 · format replace failures at random, with
+    reward 1. A = R − mean; own tokens: PPO's clip with dual clip; a teacher's: −A p / (p + gamma). Σ over all tokens of
+    the update / max_length, which is not divided by the number of rollouts; an entropy bonus; no KL.
+
+    With one success it is GRPO without the std, unless `even_solved` lets teachers replace failures there too, with so
+    much probability (`ampo@hybrid`: 0.3; `ampo@always`: 1). `teachers` is a file of answers by task; without one the
+    world's solutions in its different styles are the teachers, at most `known` of them. As in the release a teacher's
+    answer is taken for right whatever the verdict.
+    """
+    whole = Aggregate(f"token sum / {max_length}")
+    method = Method(
+        rollout=Repair(
+            n=n, help=Teachers(teachers, known), when="some wrong" if even_solved else "all wrong", take="candidates"
+        ),
+        annotate=(MatchPatterns((("format", layout),)),),
+        reward=(WeightedSum((("rollout.correct", 1 - format_share), ("rollout.format", format_share))),),
+        keep=(InjectTeachers(most, format_share, even_solved), RouteByOrigin()),
+        advantage=Normalize(scale="none", singleton="zero"),
+        objective=(
+            PolicyGradient(clip=Clip(clip, clip, dual=dual), where="token.own", aggregate=whole),
+            Shaped(gamma, where="token.foreign", aggregate=whole),
+        ),
+        metric=(ReportMean("rollout.guided"),),
+    )
+    return method if entropy == 0 else method | Entropy(coefficient=entropy)

@@ -1,0 +1,44 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.method import Method
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import Normalize
+from podium.parts.objective import Clip, Guide, PolicyGradient
+from podium.parts.shape import AlignExpert
+from podium.strategies import Sample
+
+__all__ = ["calibrl"]
+
+
+@recipe(
+    summary="A demonstration as a yardstick: right rollouts are pushed above its likelihood, wrong ones below it.",
+    citation="CalibRL: Controllable Exploration in Hybrid-Policy RLVR, https://github.com/zhh6425/CalibRL",
+)
+def calibrl(
+    n: int = 10,
+    guide: float = 0.1,
+    leak: float = 0.5,
+    clip: float = 0.2,
+    dual: float = 3.0,
+    share: float = 1.0,
+    past_end: str = "certain",
+    style: str = "short",
+) -> Method:
+    """A = r − mean of the sampled rollouts, so |A| is how rare the outcome is; PPO's clip with dual clip 3; plus
+    `guide` · |A| · LeakyReLU(−y (log π − e)), with e the demonstration's log π_old at the same position and y = ±1 the
+    outcome. The demonstration is never trained.
+
+    guide = 0 is PPO with Dr. GRPO's advantage; leak = 1 a push by rareness whatever the demonstration, leak = 0 none
+    past it. As in the release, e is 0 past the demonstration's end; past_end = "skip" leaves those tokens out.
+    """
+    return Method(
+        rollout=Sample(n=n, demonstrations=(style,), demonstrate_as="baseline"),
+        advantage=Normalize(scale="none"),
+        shape=(AlignExpert(share=share, past_end=past_end),),
+        objective=(
+            PolicyGradient(clip=Clip(clip, clip, dual=dual)),
+            Guide(leak, where="token.guided", over="all", coefficient=guide),
+        ),
+    )

@@ -1,0 +1,52 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.core.term import Aggregate
+from podium.method import Method
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import Normalize
+from podium.parts.metric.report_mean import ReportMean
+from podium.parts.metric.wins import ReferenceWins
+from podium.parts.objective import PolicyGradient
+from podium.parts.shape import Contrast
+from podium.strategies import Sample
+
+__all__ = ["grao"]
+
+
+@recipe(
+    summary="Raise rollouts and the reference answer by advantages on one scale, and the gap between them.",
+    citation="Learning to Align, Aligning to Learn (GRAO), https://arxiv.org/abs/2508.07750",
+    presets={"one-group": {"reference_in_statistics": True}},
+)
+def grao(
+    n: int = 8,
+    beta: float = 0.5,
+    lam: float = 0.6,
+    epsilon: float = 1e-8,
+    reference_in_statistics: bool = False,
+    temperature: float = 0.7,
+    style: str = "short",
+) -> Method:
+    """J = (1/n) Σ A_i J_i + beta · A_y J_y + lam · (1/n) Σ A_i (J_i − J_y), with J the mean log-likelihood of an answer
+    and A = (R − mean) / std over the rollouts (population std), for the reference answer y too. No ratio, clip or KL.
+
+    Over the rollouts alone Σ A_i = 0, so the last part is lam times the first; with `reference_in_statistics` it acts
+    on its own. beta = lam = 0 is on-policy GRPO with a sequence mean. Where all rewards are equal they are not divided.
+    `wins` in the metrics is the share of rollouts that beat the reference answer (RAS).
+    """
+    by_answer = Aggregate("token mean, rollout mean, group mean")
+    summed = Aggregate("token mean, rollout sum, group mean")
+    demonstrate_as = "train" if reference_in_statistics else "demo"
+    return Method(
+        rollout=Sample(n=n, temperature=temperature, demonstrations=(style,), demonstrate_as=demonstrate_as),
+        advantage=Normalize(unbiased=False, epsilon=epsilon, zero_scale="skip"),
+        shape=(Contrast(),),
+        objective=(
+            PolicyGradient(ratio="none", where="rollout.sampled", aggregate=by_answer),
+            PolicyGradient(ratio="none", where="rollout.demonstration", coefficient=beta, aggregate=by_answer),
+            PolicyGradient(ratio="none", advantage="advantage.contrast", coefficient=lam, aggregate=summed),
+        ),
+        metric=(ReportMean("rollout.advantage", where="rollout.demonstration"), ReferenceWins()),
+    )

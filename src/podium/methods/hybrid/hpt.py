@@ -1,0 +1,66 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.core.part import Keep
+from podium.core.term import Aggregate, Term
+from podium.core.updates import Updates
+from podium.method import Method
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import Normalize
+from podium.parts.keep import RouteBySuccess, RouteSoftly
+from podium.parts.metric.report_mean import ReportMean
+from podium.parts.objective import Clip, Entropy, Likelihood, PolicyGradient, Shaped
+from podium.strategies import Sample
+
+__all__ = ["hpt"]
+
+
+@recipe(
+    summary="Task by task: reinforce the rollouts where enough of them are right, imitate a demonstration elsewhere.",
+    citation="Lv et al. 2025, Towards a Unified View of LLM Post-Training, https://arxiv.org/abs/2509.04419",
+    presets={"llama": {"gate": 2}, "small": {"sft": 0.3}, "soft": {"soft": True}},
+)
+def hpt(
+    n: int = 8,
+    gate: int = 0,
+    sft: float = 1.0,
+    clip: float | None = None,
+    max_length: int = 8192,
+    entropy: float = 0.001,
+    soft: bool = False,
+    gamma: float = 0.1,
+    style: str = "short",
+) -> Method:
+    """solved = rollouts with reward 1. solved > gate: Σ −A·r / max_length over the rollouts, A = r_i − mean, without
+    clip; else they are dropped for −log π on the demonstration, the mean over its tokens times `sft`. A bonus on the
+    entropy of all rows that are left.
+
+    gate = −1 is Dr. GRPO summed over rollouts, gate = n imitation alone. An update whose gradient
+    norm exceeds 80 is skipped. The release sums over the rollouts of a micro-batch, this over those of the update.
+    `hpt@soft`, in the release too, has no gate: the rollouts weigh 0, 1/8, 1/4, 1/2, 1 after 1, 2, 3, 4, 5 or more were
+    solved, −log π of the demonstration 1, 1/2, 1/4, 1/8, 0, and −A p / (p + gamma) is added for it throughout.
+    """
+    whole = Aggregate(f"token sum / {max_length}")
+    surrogate = PolicyGradient(clip=None if clip is None else Clip(clip, clip), aggregate=whole)
+    imitate = Likelihood(coefficient=sft)
+    routes: Keep
+    terms: tuple[Term, ...]
+    if soft:
+        shaped = Shaped(gamma, where="rollout.demonstration", aggregate=whole)
+        imitate = imitate.replace(where="rollout.demonstration", weight="rollout.imitation")
+        routes, terms = RouteSoftly(), (surrogate.replace(where="rollout.sampled"), shaped, imitate)
+        watched = ReportMean("rollout.imitation", where="rollout.demonstration")
+    else:
+        routes = RouteBySuccess(gate)
+        terms = (surrogate.replace(where="rollout.reinforced"), imitate.replace(where="rollout.imitated"))
+        watched = ReportMean("group.imitated")
+    method = Method(
+        rollout=Sample(n=n, demonstrations=(style,)),
+        keep=(routes,),
+        advantage=Normalize(scale="none"),
+        objective=terms,
+        updates=Updates(skip_above=80.0),
+        metric=(watched,),
+    )
+    return method if entropy == 0 else method | Entropy(coefficient=entropy)

@@ -1,0 +1,50 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.method import Method, Role
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import Normalize
+from podium.parts.keep import RouteToTeacher
+from podium.parts.metric.report_mean import ReportMean
+from podium.parts.objective import Clip, Distil, PolicyGradient
+from podium.parts.shape import SamplerCorrection, TeacherCertainty
+from podium.strategies import Sample
+
+__all__ = ["srpo"]
+
+
+@recipe(
+    summary="Right rollouts are reinforced; wrong ones are distilled towards the policy that has seen a right sibling.",
+    citation="SRPO: Unifying Group-Relative and Self-Distillation Policy Optimization via Sample Routing",
+)
+def srpo(
+    n: int = 8,
+    beta: float = 1.0,
+    rate: float = 0.05,
+    k: int = 100,
+    std: bool = False,
+    epsilon: float = 1e-6,
+    clip_low: float = 0.2,
+    clip_high: float = 0.28,
+    cap: float = 2.0,
+) -> Method:
+    """A wrong rollout of a group with another right one is distilled: w · JS(π ‖ teacher), the teacher being a moving
+    average of the policy (update rate `rate`) whose prompt also holds that right solution, and w = e^{−beta·H} by its
+    entropy, with mean 1. All others are reinforced with A = r − mean (over the std with `std`). One sum, divided by all
+    trained tokens of both branches; importance weights to the sampler, at most `cap`.
+
+    Where no group has both right and wrong rollouts it is GRPO with a token mean; beta = 0 weighs all tokens alike.
+    """
+    return Method(
+        rollout=Sample(n=n),
+        keep=(RouteToTeacher(),),
+        advantage=Normalize(scale="std" if std else "none", epsilon=epsilon, singleton="zero"),
+        shape=(TeacherCertainty(beta), SamplerCorrection(cap=cap)),
+        objective=(
+            PolicyGradient(clip=Clip(clip_low, clip_high), where="rollout.reinforced", over="all"),
+            Distil(k, where="rollout.distilled", over="all"),
+        ),
+        metric=(ReportMean("rollout.distilled"),),
+        roles=(Role("teacher", decay=1 - rate, context="turn.sibling.context"),),
+    )

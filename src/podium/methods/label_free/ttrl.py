@@ -1,0 +1,36 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.method import Method
+from podium.methods._shared import anchored
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import Normalize
+from podium.parts.metric import VoteQuality
+from podium.parts.objective import KL, Clip, PolicyGradient
+from podium.parts.reward import Majority
+from podium.strategies import Sample
+
+__all__ = ["ttrl"]
+
+
+@recipe(
+    summary="Unlabelled tasks: the most frequent answer of many rollouts is the label, and each is rewarded by it.",
+    citation="Zuo et al. 2025, TTRL: Test-Time Reinforcement Learning, https://arxiv.org/abs/2504.16084",
+)
+def ttrl(votes: int = 64, trained: int = 32, epsilon: float = 1e-6, clip: float = 0.2, kl: float = 0.001) -> Method:
+    """r_i = [answer_i = the most frequent of the `votes` answers]; of these the first `trained` rollouts are trained,
+    with GRPO's advantage over themselves alone; clip 0.2, k3 to the reference with 0.001, token mean.
+
+    The true label enters the metrics only. Where the vote is right on every task it is GRPO on the first `trained`
+    rollouts; `trained = votes` trains all. A lone trained rollout gets advantage 0 (the release: its reward); a task
+    without any answer is skipped (the release fails there).
+    """
+    method = Method(
+        rollout=Sample(n=votes, trained=trained),
+        reward=(Majority(),),
+        advantage=Normalize(epsilon=epsilon, singleton="zero", trained_only=True),
+        objective=(PolicyGradient(clip=Clip(clip, clip)),),
+        metric=(VoteQuality(), VoteQuality(trained_only=True)),
+    )
+    return anchored(method, KL("k3", coefficient=kl))

@@ -1,0 +1,45 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.core.errors import PodiumError
+from podium.core.updates import Updates
+from podium.method import Method
+from podium.methods.catalogue import recipe
+from podium.parts.objective import RolloutLogistic
+from podium.strategies import Sample
+
+__all__ = ["pacs"]
+
+
+CENTRES = {"rloo": ("leave_one_out", "none"), "grpo": ("mean", "std"), "naive": ("none", "none")}
+
+
+@recipe(
+    summary="Predict each outcome from the rollout's own log-ratio within its group: actor and critic in one.",
+    citation="PACS: Implicit Actor Critic Coupling via a Supervised Learning Framework, https://github.com/ritzz-ai/PACS",
+)
+def pacs(
+    n: int = 8,
+    beta: float = 1.0,
+    estimator: str = "rloo",
+    weights: str = "balanced",
+    score: str = "log_ratio",
+    mini_batches: int = 4,
+) -> Method:
+    """r_i = beta · Σ_t (log π − log π_old); psi_i = r_i − mean of the others' r (`rloo`), standardised in the group
+    (`grpo`, with the gradient through mean and std) or r_i itself (`naive`); the loss is the mean over all rollouts of
+    w_i · cross-entropy(sigmoid(psi_i), reward), w balancing the classes of each group that has both. No clip, no KL.
+
+    `score="logp"` takes r_i = beta · mean log π instead; `weights` may be `equal`, or `right` or `wrong` for one class.
+    At psi = 0 the gradient is that of RLOO with balanced classes; a rollout that is already predicted has none.
+    """
+    if estimator not in CENTRES or score not in ("log_ratio", "logp"):
+        raise PodiumError(
+            f"pacs: estimator = {estimator!r} is one of {', '.join(CENTRES)}; score = {score!r} is log_ratio or logp."
+        )
+    centre, scale = CENTRES[estimator]
+    term = RolloutLogistic(1 / beta, "sum", "old", centre, scale, groups="all", weights=weights)
+    if score == "logp":
+        term = term.replace(score="mean", against=None)
+    return Method(rollout=Sample(n=n), objective=(term,), updates=Updates(mini_batches=mini_batches))

@@ -1,0 +1,54 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.core.schedule import Steps
+from podium.memories import InFlight
+from podium.method import Method, Role
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import GAE
+from podium.parts.metric.report_mean import ReportMean
+from podium.parts.objective import Clip, PolicyGradient, ValueLoss
+from podium.parts.reward import TokenReward
+from podium.parts.select import ResumeFirst
+from podium.strategies import Windowed
+
+__all__ = ["tppo"]
+
+
+@recipe(
+    summary="PPO on windows: every iteration trains what was just written, finished or not; the rest goes on later.",
+    citation="Truncated Proximal Policy Optimization (T-PPO)",
+)
+def tppo(
+    n: int = 1,
+    window: int = 8192,
+    gamma: float = 1.0,
+    lam: float = 0.95,
+    clip_low: float = 0.2,
+    clip_high: float = 0.28,
+    warmup: int = 0,
+) -> Method:
+    """Each iteration writes at most `window` new tokens of every rollout; those that end, or reach the run's limit, are
+    graded and replaced by new tasks, the others go on in the next one. A_t = Σ (gamma·lam)^k δ_{t+k}, where the value
+    after the last token of an unfinished rollout is the one before it; PPO's clip on the new tokens alone, token mean.
+    The critic learns from all tokens of the rollouts that have just finished, with Monte-Carlo returns.
+
+    A window as long as the limit is PPO with GAE. While the critic says 0 everywhere, unfinished rollouts carry no
+    signal: `warmup` trains it alone for so many iterations. lam, clip and no whitening are assumptions; with n > 1 a
+    task holds its place until its last rollout has finished. Worlds of single answers only.
+    """
+    surrogate = PolicyGradient(clip=Clip(clip_low, clip_high), where="token.new")
+    return Method(
+        select=ResumeFirst(),
+        rollout=Windowed(n, window),
+        reward=(TokenReward(finished="rollout.finished"),),
+        advantage=GAE(gamma, lam, lam_return=1.0, finished="rollout.finished"),
+        objective=(
+            surrogate.replace(coefficient=Steps((0.0, 1.0), (0, warmup))) if warmup else surrogate,
+            ValueLoss(None, where="rollout.finished"),
+        ),
+        metric=(ReportMean("rollout.finished"),),
+        memories=(InFlight(),),
+        roles=(Role("critic"),),
+    )

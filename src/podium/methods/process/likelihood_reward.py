@@ -1,0 +1,41 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.core.term import Aggregate
+from podium.method import Method
+from podium.methods._shared import anchored
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import JensenGap, Normalize
+from podium.parts.metric import AnswerPerplexity
+from podium.parts.objective import KL, DirectLikelihood, PolicyGradient
+from podium.parts.reward import AnswerLikelihood
+from podium.strategies import Sample
+
+__all__ = ["likelihood_reward"]
+
+
+@recipe(
+    summary="Score the right answer after the sampled reasoning: its log-probability is the reward, with its gradient.",
+    citation="Likelihood-Based Reward Designs for General LLM Reasoning",
+    presets={"long": {"n": 4, "kl": 0.0}, "jepo": {"kind": "jepo", "n": 4}},
+)
+def likelihood_reward(kind: str = "logprob", n: int = 32, kl: float = 0.001) -> Method:
+    """R_i from log π(answer | prompt, reasoning_i), by `kind`: its sum (logprob) or mean (avg_logprob) over the
+    answer's tokens, the probability (prob, as in VeriFree), the mean token probability (avg_prob, as in RLPR), or the
+    log of the group's mean probability (jepo). Loss = −mean of [A · log π(reasoning) + R], where R carries a gradient
+    of its own; A = R − mean of the others' (leave-one-out), for jepo what a sample adds to the group's reward.
+
+    Only the tokens before the rollout's own answer are reasoning; the right answer is appended after a fixed mark. With
+    answers of one token `prob` is the expected binary reward. `@long` is the setting for free-form answers.
+    """
+    advantage = JensenGap() if kind == "jepo" else Normalize(centre="leave_one_out", scale="none")
+    whole = Aggregate("token sum, rollout mean of all")
+    method = Method(
+        rollout=Sample(n=n),
+        reward=(AnswerLikelihood(kind),),
+        advantage=advantage,
+        objective=(PolicyGradient(ratio="none", where="token.reasoning", aggregate=whole), DirectLikelihood(kind)),
+        metric=(AnswerPerplexity(),),
+    )
+    return anchored(method, KL("k3", coefficient=kl))

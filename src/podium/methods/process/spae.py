@@ -1,0 +1,56 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.method import Method
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import PotentialCredit
+from podium.parts.annotate import StepPotential
+from podium.parts.keep import KeepMixed
+from podium.parts.metric import PotentialWatch
+from podium.parts.objective import Clip, PolicyGradient
+from podium.parts.shape import Whiten
+from podium.strategies import StepProbes
+
+__all__ = ["spae"]
+
+
+@recipe(
+    summary="After each step the model must answer: steps that bring it nearer earn more, those after the goal less.",
+    citation="SPAE: Step Potential Advantage Estimation, https://github.com/cii030/SPAE-RL",
+    presets={"lines": {"after": "\n", "probe": "answer:", "answer": " {}"}},
+)
+def spae(
+    n: int = 16,
+    alpha: float = 0.5,
+    xi: float = 0.5,
+    saturation: float = 0.9,
+    epsilon: float = 1e-8,
+    probes: int = 5,
+    probe_tokens: int = 10,
+    after: str = ".\n\n",
+    probe: str = "**Final Answer**\n\\boxed{",
+    answer: str = "{}",
+    clip_low: float = 0.2,
+    clip_high: float = 0.28,
+    max_rounds: int = 10,
+) -> Method:
+    """Φ = 1.5·Acc·Conf + 0.5·Acc − Conf after each step, from `probes` sampled answers (Conf) and the right answer's
+    probability (Acc); A = (R − mean)·f + xi·g, where f falls from 1 to 1 − alpha once Φ has passed `saturation` and g
+    is the rise of Φ; then (A − mean)/(std + epsilon) over the tokens of the batch. DAPO's clip and dynamic sampling.
+
+    alpha = xi = 0 is REINFORCE++ with a group baseline. Steps end with `after`; `@lines` is for the embedded worlds,
+    where a step is a line. The released probe script takes sums of log-probabilities and entropies where the text, and
+    this, takes means; for answers of one token both agree. Entropies are those of the distribution the probes are
+    drawn from.
+    """
+    strategy = StepProbes(n=n, after=after, probe=probe, answer=answer, probe_n=probes, probe_tokens=probe_tokens)
+    return Method(
+        rollout=strategy,
+        annotate=(StepPotential(),),
+        keep=(KeepMixed(max_rounds=max_rounds),),
+        advantage=PotentialCredit(alpha, xi, saturation),
+        shape=(Whiten(epsilon=epsilon, epsilon_at="outside"),),
+        objective=(PolicyGradient(clip=Clip(clip_low, clip_high)),),
+        metric=(PotentialWatch(),),
+    )

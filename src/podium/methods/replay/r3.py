@@ -1,0 +1,51 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.memories import StoredRollouts
+from podium.method import Method
+from podium.methods._shared import anchored
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import DampReplayed
+from podium.parts.metric.report_mean import ReportMean
+from podium.parts.objective import KL, Clip, PolicyGradient
+from podium.parts.reward import BrevityBonus, RankTruncated
+from podium.strategies import ReplayAndReflect, Stored
+
+__all__ = ["r3"]
+
+
+@recipe(
+    summary="Groups without contrast get stored rollouts of the other outcome; failures are reflected on and ranked.",
+    citation="R³: Replay, Reflection and Ranking Rewards",
+)
+def r3(
+    n: int = 8,
+    replayed: int = 2,
+    alpha: float = 1.0,
+    tau: float = 0.2,
+    top: float = 0.2,
+    highest: float = 0.5,
+    max_length: int = 32768,
+    epsilon: float = 1e-6,
+    clip: float = 0.2,
+    kl: float = 0.04,
+) -> Method:
+    """A group of failures gets up to `replayed` stored successes of its task, a group of successes stored failures;
+    A = (R − mean) / (alpha · std + 1e-6) there, alpha = 1 elsewhere. A task whose mean reward so far is below `tau` is
+    also asked with an earlier wrong answer in the prompt, as a group of its own. Truncated failures of a hopeless group
+    are ranked: high peaks of entropy over a low mean get up to `highest`. Right answers get a bonus for brevity.
+
+    With nothing stored and nothing truncated it is GRPO with that bonus. Stored rollouts keep the log-probabilities of
+    their time. tau, replayed, top, highest and alpha are not in the paper's text as recovered.
+    """
+    surrogate = PolicyGradient(clip=Clip(clip, clip), where="rollout.fresh", over="all")
+    method = Method(
+        rollout=ReplayAndReflect(n=n, help=Stored(replayed), most=replayed, tau=tau),
+        reward=(RankTruncated(top, highest, without="rollout.replayed"), BrevityBonus(max_length)),
+        advantage=DampReplayed(alpha, epsilon),
+        objective=(surrogate, surrogate.replace(where="rollout.replayed", behaviour="sampler")),
+        metric=(ReportMean("rollout.replayed"), ReportMean("rollout.reflecting")),
+        memories=(StoredRollouts(),),
+    )
+    return anchored(method, KL("k3", coefficient=kl))

@@ -1,0 +1,46 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.core.term import Aggregate
+from podium.core.updates import Updates
+from podium.method import Method
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import Normalize
+from podium.parts.keep import KeepMixed
+from podium.parts.objective import Clip, PolicyGradient
+from podium.strategies import SecondWave
+
+__all__ = ["dars"]
+
+
+@recipe(
+    summary="Hard tasks get a second wave of rollouts until they weigh as much as those half of which are solved.",
+    citation="DARS: Depth-Breadth Synergy in RLVR, https://github.com/yangzhch6/DARS",
+    presets={"hardness": {"schedule": "hardness", "most": 64}, "depth": {"epochs": 1, "mini_batches": 4}},
+)
+def dars(
+    n: int = 8,
+    most: int = 32,
+    schedule: str = "equal",
+    std: bool = False,
+    epochs: int = 2,
+    mini_batches: int = 1,
+    max_length: int = 3072,
+    clip: float = 0.2,
+) -> Method:
+    """n rollouts of accuracy p; where p < 1/2, ⌈(M* − n S)/S⌉ more, up to `most` in all, with S = 2 p (1 − p) the mass
+    of advantage of a rollout and M* that of n at p = 1/2 (`hardness`: 2 (1 − p) M*). No success counts as half a one.
+    A = r − mean of the merged group; groups all right or all wrong are dropped; two epochs over the whole batch at
+    once, the sum over tokens over a constant length. No KL.
+
+    `dars@depth` trains small mini-batches once instead. std = True divides by the std, S = 2 √(p (1 − p)). most = n is
+    Dr. GRPO with groups without a signal dropped. The mean over rollouts is left out of the loss, as in the release.
+    """
+    return Method(
+        rollout=SecondWave(n=n, most=max(most, n), schedule=schedule, std=std),
+        keep=(KeepMixed(top_up=False),),
+        advantage=Normalize(scale="std" if std else "none", singleton="raw_if_all"),
+        objective=(PolicyGradient(clip=Clip(clip, clip), aggregate=Aggregate(f"token sum / {max_length}")),),
+        updates=Updates(epochs=epochs, mini_batches=mini_batches),
+    )

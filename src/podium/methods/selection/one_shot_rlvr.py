@@ -1,0 +1,61 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.core.errors import PodiumError
+from podium.memories import PassRates
+from podium.method import Method
+from podium.methods._shared import anchored
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import Normalize
+from podium.parts.annotate import MatchPatterns
+from podium.parts.metric.report_mean import ReportMean
+from podium.parts.objective import KL, Clip, Entropy, PolicyGradient
+from podium.parts.select import Ranked
+from podium.strategies import Sample
+
+__all__ = ["one_shot_rlvr"]
+
+
+SCORES = {"variance": "group.pass_rate.spread", "lim": "group.pass_rate.alignment", "random": "group.random"}
+
+
+@recipe(
+    summary="GRPO on one task, copied to fill the batch: the one whose accuracy moved most in an earlier run.",
+    citation="Wang et al. 2025, RL for Reasoning with One Training Example, https://arxiv.org/abs/2504.20571",
+    presets={"entropy-only": {"policy": False, "kl": 0.0}, "lim": {"score": "lim"}},
+)
+def one_shot_rlvr(
+    n: int = 8,
+    shots: int = 1,
+    source: str | None = None,
+    score: str = "variance",
+    policy: bool = True,
+    kl: float = 0.001,
+    entropy: float = 0.001,
+    temperature: float = 0.6,
+    clip: float = 0.2,
+) -> Method:
+    """Tasks are ranked by the standard deviation of their accuracy over the visits that the run `source` has logged
+    (`lim`: by how closely it follows the average curve); the first `shots` are copied to fill the batch, every copy a
+    group of its own. GRPO + kl · k3 − entropy · H, each term on or off: `one-shot-rlvr@entropy-only` has no reward.
+
+    Without a source the ranking is of this run's own visits, and begins with the first task. With as many shots as
+    tasks it is GRPO with an entropy bonus. `podium.analysis.saturation.post_saturation` measures what held-out
+    accuracy gains after the training task is solved.
+    """
+    if score not in SCORES:
+        raise PodiumError(f"one-shot-rlvr: score = {score!r} is not one of {', '.join(SCORES)}.")
+    method = Method(
+        select=Ranked(by=SCORES[score], shots=shots),
+        rollout=Sample(n=n, temperature=temperature),
+        annotate=(MatchPatterns((("reflection", "(?i)rethink|recheck|recalculate"),)),),
+        advantage=Normalize(),
+        objective=(
+            *((PolicyGradient(clip=Clip(clip, clip)),) if policy else ()),
+            *((Entropy(coefficient=entropy),) if entropy else ()),
+        ),
+        metric=(ReportMean("rollout.reflection"),),
+        memories=(PassRates(source=source),),
+    )
+    return anchored(method, KL("k3", coefficient=kl))

@@ -1,0 +1,51 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.memories import DomainRewards, PassRates
+from podium.method import Method
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import Normalize
+from podium.parts.objective import Clip, PolicyGradient
+from podium.parts.select import ByDomain
+from podium.strategies import Sample
+
+__all__ = ["rulereasoner"]
+
+
+@recipe(
+    summary="Domains in which the policy is weak fill more of the batch.",
+    citation="RuleReasoner: Reinforced Rule-based Reasoning via Domain-aware Dynamic Sampling",
+    presets={
+        "paper": {"variant": "ewma"},
+        "yaml": {"temperature": 0.8, "size": 8, "every": 16},
+        "release": {"forget": True, "least": 0},
+    },
+)
+def rulereasoner(
+    n: int = 64,
+    variant: str = "buffer",
+    temperature: float = 0.3,
+    size: int = 4,
+    every: int = 8,
+    least: int = 1,
+    start: str = "uniform",
+    forget: bool = False,
+    clip: float = 0.2,
+) -> Method:
+    """v_d = max(0, target − r̄_d), r̄_d the domain's mean reward over the last `size` batches, damped by their age; a
+    batch of B tasks has ⌊B · softmax(v / 0.3)_d⌋ of domain d, the rest go to the highest weights. Weights are looked at
+    every 8 iterations. GRPO, temperature 0.8, no KL.
+
+    `rulereasoner@paper` tracks a moving average instead of a buffer. The release empties its buffer after every
+    iteration, so that a domain above 52 % counts as solved, and lets domains starve: `rulereasoner@release`. The
+    constant that it adds to v cancels. At the start domains are drawn alike, or by 1/√size (`root`) or e^(1/√size)
+    (`exponential`) of their number of tasks. temperature → ∞ draws all domains alike; with a single domain it is GRPO.
+    """
+    return Method(
+        select=ByDomain(temperature=temperature, least=least, start=start),
+        rollout=Sample(n=n, temperature=0.8),
+        advantage=Normalize(),
+        objective=(PolicyGradient(clip=Clip(clip, clip)),),
+        memories=(DomainRewards(variant=variant, size=size, every=every, forget=forget), PassRates()),
+    )

@@ -1,0 +1,52 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.core.schedule import Number, Steps
+from podium.memories import ScoreBins
+from podium.method import Method, Role
+from podium.methods._shared import anchored
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import Normalize
+from podium.parts.metric import WeightedVote
+from podium.parts.metric.report_mean import ReportMean
+from podium.parts.objective import KL, Clip, PolicyGradient, QualityLoss
+from podium.strategies import Prune
+
+__all__ = ["arrol"]
+
+
+@recipe(
+    summary="Half of the rollouts are stopped early by a head that learns which beginnings end well.",
+    citation="ARRoL: Prune as You Generate, https://github.com/Hsu1023/ARRoL",
+)
+def arrol(
+    n: int = 8,
+    keep: float = 0.5,
+    target: float = 0.5,
+    detect: int = 512,
+    cold: int = 20,
+    bins: int = 10,
+    prior_weight: float = 1.0,
+    lr: float = 1e-3,
+    clip: float = 0.2,
+    kl: float = 0.001,
+) -> Method:
+    """n rollouts pause after `detect` tokens; with a chance p of ending well, a head's score corrected by how often
+    scores of its bin were right, one goes on with probability p q⁺ + (1 − p) q⁻: a share `keep` survives, and `target`
+    of these should be right. GRPO on the survivors alone; the head learns from them by cross-entropy.
+
+    No pruning in the first `cold` iterations. keep = 1 is GRPO. The survivors are a biased sample, which the method
+    accepts. `weighted_vote` is the accuracy of votes weighted by the head's scores. The paper's code is not released:
+    the survival formula is one that meets its targets, and the head's width and learning rate are assumptions.
+    """
+    early: Number = Steps((1.0, keep), (0, cold)) if cold else keep
+    method = Method(
+        rollout=Prune(n=n, keep=early, target=target, detect=detect, prior_weight=prior_weight),
+        advantage=Normalize(),
+        objective=(PolicyGradient(clip=Clip(clip, clip)), QualityLoss()),
+        metric=(ReportMean("rollout.detected"), WeightedVote()),
+        memories=(ScoreBins(bins),),
+        roles=(Role("quality", source="quality", lr=lr),),
+    )
+    return anchored(method, KL("k3", coefficient=kl))

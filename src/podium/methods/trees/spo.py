@@ -1,0 +1,73 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.core.errors import PodiumError
+from podium.core.updates import Updates
+from podium.memories import WaitingSegments
+from podium.method import Method
+from podium.methods._shared import anchored
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import BoundaryDifference, NodeDifference
+from podium.parts.metric.report_mean import ReportMean
+from podium.parts.objective import KL, Clip, PolicyGradient
+from podium.parts.shape import DropSure, DropUncredited, RejectFar, TakeSegments, TrainShared, Whiten
+from podium.strategies import Cutpoints, Fork, Tree
+
+__all__ = ["spo"]
+
+
+@recipe(
+    summary="Credit for segments without a critic: the change of the mean reward of rollouts from segment to segment.",
+    citation="Segment Policy Optimization, https://github.com/AIFrameResearch/SPO",
+    presets={"chain": {"form": "chain"}, "standardised": {"scale": "std"}},
+)
+def spo(
+    form: str = "tree",
+    n: int | None = None,
+    branches: tuple[int, ...] = (6, 6),
+    window: int = 600,
+    scale: str = "none",
+    every: int = 5,
+    probes: int = 9,
+    sure: float = 0.9,
+    temperature: float = 0.6,
+    segments: int | None = 512,
+    mini_batches: int = 1,
+    max_ratio: float = 10.0,
+    clip: float = 0.2,
+    kl: float = 1e-4,
+) -> Method:
+    """Tree: n segments of at most `window` tokens, `branches` continuations of each and so on; A = V(node) − V(parent),
+    V the mean of a node's children; every segment is trained once, those with A = 0 not at all. Chain (`spo@chain`): n
+    rollouts, and `probes` more at every `every`-th token with p < `sure`; A = V(next cut) − V(last), at the end R − V.
+    Both: tokens with p ≥ `sure` are not trained; A is whitened over the tokens that are; PPO's clip, token mean.
+
+    A tree without branches is GRPO without std, and with `scale="std"` with the population's. An iteration trains
+    `segments` of a tree's segments, drawn from its own and those that earlier ones left (None: all of its own), and
+    whitens over all of its own, so that those it leaves are on the same scale. An update whose mean ratio is above
+    `max_ratio` is left out; the only update of a batch has the ratio 1. The release takes 4 or 8 `mini_batches` of 128
+    or 64 segments. The KL's coefficient is an assumption.
+    """
+    if form not in ("tree", "chain"):
+        raise PodiumError(f"spo: form = {form!r} is not 'tree' or 'chain'.")
+    tree, updates = form == "tree", Updates(epochs=1 if form == "tree" else 2, mini_batches=mini_batches)
+    grown = Tree(n=n or 6, branches=branches, window=window, temperature=temperature)
+    cut = Fork(n=n or 1, places=Cutpoints(sure, every), branches=probes, purpose="baseline", temperature=temperature)
+    credited = (TrainShared("once"), DropUncredited()) if tree else ()
+    drawn = (TakeSegments(segments),) if tree and segments else ()
+    near = () if updates.single else (RejectFar(max_ratio),)
+    method = Method(
+        rollout=grown if tree else cut,
+        advantage=NodeDifference(scale) if tree else BoundaryDifference(sure),
+        shape=(*credited, DropSure(sure), Whiten(trained_only=True), *drawn, *near),
+        objective=(PolicyGradient(clip=Clip(clip, clip), clamp=10.0),),
+        metric=(
+            ReportMean("token.keep.unsure"),
+            *((ReportMean("node.value"),) if tree else ()),
+            *((ReportMean("batch.weight.near"),) if near else ()),
+        ),
+        updates=updates,
+        memories=(WaitingSegments(),) if drawn else (),
+    )
+    return anchored(method, KL("k3", coefficient=kl))

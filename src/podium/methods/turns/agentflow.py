@@ -1,0 +1,39 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.core.term import Aggregate
+from podium.method import Method
+from podium.methods.catalogue import recipe
+from podium.methods.turns._shared import step_credit
+from podium.parts.advantage import MixtureComponent
+from podium.parts.shape import DropLongContexts
+from podium.protocols.context import Rebuild
+from podium.strategies import Sample
+
+__all__ = ["agentflow"]
+
+
+@recipe(
+    summary="The outcome is the reward of every planner turn; each turn is trained after the memory it was written on.",
+    citation="In-the-Flow Agentic System Optimization, https://github.com/lupantech/AgentFlow",
+    presets={"release": {}, "paper": {"rows": "rollout", "aggregate": "token mean, turn mean, rollout mean"}},
+)
+def agentflow(
+    n: int = 8,
+    rows: str = "step",
+    aggregate: str = "token mean",
+    longest: int = 18_432,
+    kl: float = 0.001,
+) -> Method:
+    """A = (R − mean) / (std + 1e-6) over the rows of the task, on every turn of the rollout; clip [0.8, 1.3].
+
+    The release counts each turn as a row and averages over tokens; `agentflow@paper` counts each rollout once and
+    averages over tokens, turns, rollouts. Turns with a longer context than `longest` leave after the comparison.
+    The world plays the executor. Rollouts of one turn: GRPO.
+    """
+    comparison = MixtureComponent(of="rollout.reward", rows=rows)
+    method = step_credit(n, comparison, high=0.3, kl=kl).with_(rollout=Sample(n=n, context=Rebuild()))
+    for term in ("PolicyGradient", *(("KL",) if kl else ())):
+        method = method.set(f"objective.{term}.aggregate", Aggregate(aggregate))
+    return method | DropLongContexts(longest)

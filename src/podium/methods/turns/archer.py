@@ -1,0 +1,69 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.core.schedule import Steps
+from podium.core.term import Aggregate
+from podium.core.updates import Updates
+from podium.memories import Transitions
+from podium.method import Method, Role
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import TurnQ
+from podium.parts.annotate import TurnCritic
+from podium.parts.objective import PolicyGradient, TokenBaselineLoss, TurnCriticLoss
+from podium.parts.shape import TokenBaseline
+from podium.parts.updates import CriticFirst
+from podium.strategies import Sample
+
+__all__ = ["archer"]
+
+
+@recipe(
+    summary="A critic of whole turns learns by temporal differences; within a turn the policy follows its advantage.",
+    citation="ArCHer: Training Language Model Agents via Hierarchical Multi-Turn RL, https://arxiv.org/abs/2402.19446",
+    presets={
+        "token-baseline": {"token_baseline": True},
+        "light": {"critic_epochs": 10, "warmup": 3, "memory": None},
+    },
+)
+def archer(
+    n: int = 4,
+    gamma: float = 0.95,
+    tau: float = 0.1,
+    epochs: int = 3,
+    critic_epochs: int | None = 50,
+    critic_lr: float | None = None,
+    warmup: int = 20,
+    memory: int | None = 100_000,
+    token_baseline: bool = False,
+) -> Method:
+    """Q_j ← r + gamma · V̄_j(next turn), V_j ← Q̄_j(this turn), j = 1, 2, by squared errors; the barred ones are a copy
+    that follows by `tau` after each update. The policy's loss is −mean of A · Σ log π over the tokens of a turn, with
+    A = min Q − min V; with `token_baseline` A − b_t, b a head that learns A.
+
+    In each iteration the critic learns alone for `critic_epochs`, Q also from a `memory` of so many turns, V and the
+    policy from the policy's own actions; then the policy joins for `epochs`. In the first `warmup` iterations it rests.
+    A critic that lags behind makes the policy unlearn all it can: the authors let it learn at two to ten times the
+    policy's rate (`critic_lr`; None: the run's). `archer@light` has no memory, ten epochs of the critic and three
+    iterations of warm-up; with critic_epochs = None both learn together.
+    The release acts anew from stored states, and its critic has an encoder of its own: here it has the policy's body.
+    """
+    fresh = None if memory is None else "group.fresh"
+    actor = PolicyGradient("none", aggregate=Aggregate("token sum, turn mean"), where=fresh)
+    return Method(
+        rollout=Sample(n=n),
+        annotate=(TurnCritic(gamma),),
+        advantage=TurnQ(),
+        shape=(TokenBaseline(),) if token_baseline else (),
+        objective=(
+            actor.replace(coefficient=Steps((0.0, 1.0), (0, warmup))) if warmup else actor,
+            TurnCriticLoss(None if memory is None else gamma),
+            *((TokenBaselineLoss(where=fresh),) if token_baseline else ()),
+        ),
+        updates=Updates(epochs=epochs) if critic_epochs is None else CriticFirst(epochs, critic_epochs=critic_epochs),
+        memories=() if memory is None else (Transitions(memory),),
+        roles=(
+            Role("critic", heads=5 if token_baseline else 4, lr=critic_lr),
+            Role("target", source="critic", decay=1 - tau),
+        ),
+    )

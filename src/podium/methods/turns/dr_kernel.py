@@ -1,0 +1,36 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.core.term import Aggregate
+from podium.method import Method
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import Mixture, MixtureComponent
+from podium.parts.objective import Clip, PolicyGradient
+from podium.parts.reward import Speedup
+from podium.parts.shape import RejectLazy, RejectMismatch
+from podium.strategies import Sample
+
+__all__ = ["dr_kernel"]
+
+
+@recipe(
+    summary="Returns against the other rollouts at the same turn; kernels are paid for speed, lazy ones rejected.",
+    citation="Dr. Kernel: Reinforcement Learning Done Right for Triton, https://github.com/hkust-nlp/KernelGYM",
+)
+def dr_kernel(n: int = 16, gamma: float = 1.0, profiled: bool = True, mismatch: float | None = 1e-3) -> Method:
+    """A_t = G_t − mean of G_t over the other rollouts of the task with a turn t (TRLOO); alone: G_t. No std.
+
+    With a profiler the reward is 0.5 correct + 0.5 min(speedup, 3) + 0.5 coverage, and a correct turn of low coverage
+    is rejected by chance; rollouts whose sampler and trainer disagree by more than `mismatch` are rejected too.
+    `profiled=False` takes the world's rewards of turns. On rollouts of one turn it is RLOO.
+    """
+    comparison = MixtureComponent(gamma=gamma, key=("group", "step.index"), centre="leave_one_out", scale="none")
+    method = Method(
+        rollout=Sample(n=n),
+        reward=(Speedup(),) if profiled else (),
+        advantage=Mixture((comparison,)),
+        shape=(RejectLazy(),) if profiled else (),
+        objective=(PolicyGradient(clip=Clip(0.2, 0.28), aggregate=Aggregate("token sum / 1000, rollout mean")),),
+    )
+    return method if mismatch is None else method | RejectMismatch(mismatch)

@@ -1,0 +1,33 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.core.term import Aggregate
+from podium.method import Method
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import Mixture, MixtureComponent
+from podium.parts.objective import Clip, PolicyGradient
+from podium.parts.shape import WholeShares
+from podium.protocols.context import Rebuild
+from podium.strategies import Sample
+
+__all__ = ["iterresearch_eapo"]
+
+
+@recipe(
+    summary="Each round is a sample whose state is made anew; its reward is the outcome, discounted by rounds to go.",
+    citation="IterResearch: Rethinking Long-Horizon Agents via Markovian State Reconstruction",
+)
+def iterresearch_eapo(n: int = 8, gamma: float = 0.995, workers: int = 8, clip: float = 0.2) -> Method:
+    """r_t = gamma^(T − t) · R; A = (r_t − mean) / (std + 1e-6) over all rounds of the task; one ratio a round, mean
+    over rounds. The rounds are cut at random to a multiple of `workers`.
+
+    A context holds the task, the last report and the last observation, however many rounds there were. gamma = 1 is
+    GRPO in which a rollout counts once for each of its rounds.
+    """
+    return Method(
+        rollout=Sample(n=n, context=Rebuild(notes="report")),
+        advantage=Mixture((MixtureComponent(of="rollout.reward", gamma=gamma, singleton="zero"),)),
+        shape=(WholeShares(workers),),
+        objective=(PolicyGradient("turn", Clip(clip, clip), aggregate=Aggregate("token mean, turn mean")),),
+    )

@@ -1,0 +1,52 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from podium.core.term import Aggregate
+from podium.core.updates import Updates
+from podium.method import Method, Role
+from podium.methods.catalogue import recipe
+from podium.parts.advantage import GAE
+from podium.parts.objective import KL, Clip, PolicyGradient, ValueLoss
+from podium.parts.objective.surrogate import Bounds
+from podium.parts.reward import TokenReward
+from podium.parts.shape import DampClipped
+from podium.strategies import Sample
+
+__all__ = ["st_ppo"]
+
+
+@recipe(
+    summary="PPO with one ratio a turn, and smaller steps the more of the gradient clipping takes away.",
+    citation="ST-PPO: Stabilized Off-Policy Proximal Policy Optimization for Multi-Turn Agents Training",
+    presets={"turn-ppo": {"floor": None}, "s-ppo": {"ratio": "token"}, "literal": {"floor": 1e-8}},
+)
+def st_ppo(
+    n: int = 4,
+    ratio: str = "turn",
+    floor: float | None = 1.0,
+    gamma: float = 1.0,
+    lam: float = 1.0,
+    clip: float = 0.2,
+    kl: float = 0.001,
+    mini_batches: int = 2,
+) -> Method:
+    """−min(w·A_t, clip(w, 1 ± 0.2)·A_t) / max(c, floor), with w the geometric mean of the ratios of a turn's tokens, A
+    from GAE, and c the norm of what clipping removes: c² = Σ over clipped tokens of (w·A_t/(|y|·B))².
+
+    `st-ppo@turn-ppo` has no division, `st-ppo@s-ppo` the ratios of tokens; both together are PPO. On the first of
+    several updates nothing is clipped. The paper divides by the norm of the clipped part of the gradient; c stands for
+    it without a second backward pass. A floor of 1 never makes a step larger, `st-ppo@literal` may. gamma, lam and the
+    two mini-batches are assumptions.
+    """
+    sequence = Aggregate("token mean, rollout mean")
+    surrogate = PolicyGradient(ratio, Clip(clip, clip), shared=ratio != "token", aggregate=sequence)
+    return Method(
+        rollout=Sample(n=n),
+        reward=(TokenReward(),),
+        advantage=GAE(gamma=gamma, lam=lam),
+        shape=() if floor is None else (DampClipped(ratio, Bounds(clip, clip), floor),),
+        objective=(surrogate, KL("k3", coefficient=kl), ValueLoss()),
+        updates=Updates(mini_batches=mini_batches, unit="rollout"),
+        roles=(Role("critic"), Role("ref")),
+    )

@@ -1,0 +1,54 @@
+"""TODO parts.advantage"""
+
+from podium.parts.advantage.bundles import RiskBundles
+from podium.parts.advantage.halves import SplitHalves
+from podium.parts.advantage.hierarchical import HierarchicalGAE
+from podium.parts.advantage.information_gain import GainReturns, GatedGain
+from podium.parts.advantage.jensen import JensenGap
+from podium.parts.advantage.mixture import Mixture, MixtureComponent
+from podium.parts.advantage.normalize import Normalize
+from podium.parts.advantage.pairwise import PairwiseDifferences
+from podium.parts.advantage.potential import PotentialCredit
+from podium.parts.advantage.replayed import DampReplayed
+from podium.parts.advantage.returns import GAE, Returns
+from podium.parts.advantage.seats import SeatReturns
+from podium.parts.advantage.shrunk_baseline import ShrunkBaseline
+from podium.parts.advantage.states import GroupInGroup, NestedHistories
+from podium.parts.advantage.suffix import SuffixSums, TwoSources
+from podium.parts.advantage.token_weighted import TokenWeighted
+from podium.parts.advantage.tree_differences import (
+    BoundaryDifference,
+    FinalBaseline,
+    NodeDifference,
+    PositionDifference,
+)
+from podium.parts.advantage.turn_q import TurnQ
+
+__all__ = [
+    "BoundaryDifference",
+    "MixtureComponent",
+    "DampReplayed",
+    "FinalBaseline",
+    "GAE",
+    "GainReturns",
+    "GatedGain",
+    "GroupInGroup",
+    "SplitHalves",
+    "HierarchicalGAE",
+    "JensenGap",
+    "Mixture",
+    "NestedHistories",
+    "NodeDifference",
+    "Normalize",
+    "PairwiseDifferences",
+    "PositionDifference",
+    "PotentialCredit",
+    "Returns",
+    "RiskBundles",
+    "SeatReturns",
+    "ShrunkBaseline",
+    "SuffixSums",
+    "TokenWeighted",
+    "TurnQ",
+    "TwoSources",
+]

@@ -1,0 +1,140 @@
+"""Credit from states that several rollouts of a task visit."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import one_of, within
+from podium.core.normalize import Normalizer
+from podium.core.part import Advantage, Columns
+from podium.core.schedule import Number
+from podium.core.text_similarity import clusters
+
+__all__ = ["GroupInGroup", "NestedHistories"]
+
+
+class GroupInGroup(Advantage):
+    """A = A_episode + omega · A_step.
+
+    A_episode compares the outcomes of the rollouts of a group; A_step compares the discounted returns of all steps
+    of the group taken from the same state, or, with `similarity`, from states whose texts are so alike.
+    """
+
+    reference = "GiGPO, https://arxiv.org/abs/2505.10978"
+    gamma: Number = 0.95
+    omega: Number = 1.0
+    scale: str = "none"  # of both comparisons: none or std
+    rows: str = "step"  # who counts in the episode's mean: each step (as released) or each rollout once (as published)
+    similarity: float | None = None  # at least this ratio of matching characters, 0.95 as released; None: equal states
+    epsilon: float = 1e-6
+
+    needs = ("rollout.reward", "step.reward", "step.state")
+    provides = ("step.advantage",)
+
+    def __post_init__(self) -> None:
+        within(self, "gamma", 0, 1)
+        within(self, "similarity", 0, 1, open_low=True, optional=True)
+        one_of(self, "scale", ("none", "std"))
+        one_of(self, "rows", ("step", "rollout"))
+        within(self, "epsilon", 0)
+
+    @property
+    def normalizes(self) -> bool:
+        return self.scale != "none"
+
+    def returns(self, batch: Batch) -> Tensor:
+        """[step] discounted reward to go."""
+        return batch.scan(batch["step.reward"], "step", "rollout", decay=self.gamma)
+
+    def episode(self, batch: Batch) -> Tensor:
+        """[step] the comparison of whole rollouts."""
+        normalizer = Normalizer(scale=self.scale, epsilon=self.epsilon, singleton="raw")
+        outcome = batch.spread(batch["rollout.reward"], "rollout", self.rows)
+        advantage = normalizer.normalized(batch.by(self.rows, "group"), outcome)
+        return batch.spread(advantage, self.rows, "step")
+
+    def __call__(self, batch: Batch) -> Columns:
+        normalizer = Normalizer(scale=self.scale, epsilon=self.epsilon, singleton="zero")
+        state = "step.state" if self.similarity is None else self._similar_states(batch, self.similarity)
+        step = normalizer.normalized(batch.by("step", "group", state), self.returns(batch))
+        return {"step.advantage": self.episode(batch) + self.omega * step}
+
+    @staticmethod
+    def _similar_states(batch: Batch, similarity: float) -> Tensor:
+        """[step] a number for each cluster of states: a state joins the first whose first member is alike."""
+        texts: tuple[str, ...] = batch["step.state"]
+        # In the order of rollout and step, so that where rows stand does not show.
+        element, group, _ = batch.by("step", "group").sort(torch.zeros(len(texts), device=batch.device))
+        number = torch.zeros(len(texts), dtype=torch.long, device=batch.device)
+        for g in range(batch.size("group")):
+            own = element[group == g]
+            found = clusters([texts[i] for i in own.tolist()], similarity)
+            number[own] = torch.tensor(found, dtype=torch.long, device=batch.device)
+        return number
+
+
+class NestedHistories(Advantage):
+    """A = Σ_k w_k A_k: a step compared with those that share its last k states, k = 1 … history + 1.
+
+    A_k = (G − mean) / (std + ε) over steps of the group with the same last k states, at least two of them;
+    w_k ∝ (k + 1)^alpha over the comparisons that a step has. A return that equals its mean up to rounding gets 0.
+    """
+
+    reference = "HGPO, https://github.com/langfengQ/verl-agent"
+    gamma: Number = 0.95
+    history: int = 2
+    scale: str = "std"  # std (population) or none
+    alpha: Number = 1.0  # 0 weighs all histories alike
+    drop_zero: bool = True  # leave out comparisons that come to exactly 0
+    base_group: bool = False  # add the comparison of whole rollouts as k = 0
+    epsilon: float = 1e-6
+
+    provides = ("step.advantage",)
+
+    def __post_init__(self) -> None:
+        within(self, "gamma", 0, 1)
+        within(self, "history", 0)
+        one_of(self, "scale", ("none", "std"))
+        within(self, "epsilon", 0)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return ("step.reward", "step.state", *(("rollout.reward",) if self.base_group else ()))
+
+    @property
+    def normalizes(self) -> bool:
+        return self.scale != "none"
+
+    def returns(self, batch: Batch) -> Tensor:
+        """[step] discounted reward to go."""
+        return batch.scan(batch["step.reward"], "step", "rollout", decay=self.gamma)
+
+    def __call__(self, batch: Batch) -> Columns:
+        returns = self.returns(batch)
+        total, weights = torch.zeros_like(returns), torch.zeros_like(returns)
+        for k, advantage, available in self._comparisons(batch, returns):
+            if self.drop_zero:
+                available = available & (advantage != 0)
+            weight = (k + 1.0) ** self.alpha * available
+            total, weights = total + weight * advantage, weights + weight
+        # A step without any comparison has weight 0, and advantage 0 whatever epsilon is.
+        return {"step.advantage": total / (weights + self.epsilon).where(weights > 0, 1.0)}
+
+    def _comparisons(self, batch: Batch, returns: Tensor) -> list[tuple[int, Tensor, Tensor]]:
+        """(k, advantage, whether a step has it) for each length of history."""
+        normalizer = Normalizer(scale=self.scale, unbiased=False, epsilon=self.epsilon, singleton="zero")
+        found = []
+        if self.base_group:
+            episode = GroupInGroup(scale=self.scale, epsilon=self.epsilon).episode(batch)
+            found.append((0, episode, torch.ones_like(returns, dtype=torch.bool)))
+        for k in range(1, self.history + 2):
+            codes, enough = batch.history("step", "step.state", k)
+            same = batch.by("step", "group", codes, where=enough)
+            advantage = normalizer.normalized(same, returns)
+            # A return at the mean is 0 whatever rounding makes of it: `drop_zero` must not depend on the last bit.
+            rounding = 8 * torch.finfo(returns.dtype).eps * same.max(returns.abs())
+            advantage = advantage.masked_fill(same.centre(returns).abs() <= rounding, 0.0)
+            found.append((k, advantage, enough & (same.count() > 1)))
+        return found

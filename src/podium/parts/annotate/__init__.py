@@ -1,0 +1,32 @@
+"""TODO parts.annotate"""
+
+from podium.parts.annotate.answer_value import AnswerValue
+from podium.parts.annotate.degenerate import MarkDegenerate
+from podium.parts.annotate.feedback_gain import FeedbackGain
+from podium.parts.annotate.greedy_baseline import GreedyBaseline
+from podium.parts.annotate.marks import MarkPattern, MarkPhrases
+from podium.parts.annotate.match_patterns import MatchPatterns
+from podium.parts.annotate.plan_values import PlanValues
+from podium.parts.annotate.random_blocks import RandomBlocks
+from podium.parts.annotate.reference_power import ReferencePower
+from podium.parts.annotate.step_potential import StepPotential
+from podium.parts.annotate.tags import ReadTags
+from podium.parts.annotate.thinking_moments import ThinkingMoments
+from podium.parts.annotate.turn_critic import TurnCritic
+
+__all__ = [
+    "AnswerValue",
+    "FeedbackGain",
+    "GreedyBaseline",
+    "MarkDegenerate",
+    "MarkPattern",
+    "MarkPhrases",
+    "MatchPatterns",
+    "PlanValues",
+    "RandomBlocks",
+    "ReadTags",
+    "ReferencePower",
+    "StepPotential",
+    "ThinkingMoments",
+    "TurnCritic",
+]

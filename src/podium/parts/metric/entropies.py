@@ -1,0 +1,76 @@
+"""Metrics of how spread out a policy is, and where."""
+
+from __future__ import annotations
+
+import torch
+
+from podium.analysis.support import shannon
+from podium.core.batch import Batch
+from podium.core.part import Columns, Metric
+from podium.core.signal import Signal
+from podium.parts.annotate.marks import in_grams, words_of
+
+__all__ = ["EntropyPair", "EntropyProfile", "SemanticEntropy"]
+
+SAMPLED = Signal("entropy", of="sampler")
+
+
+class EntropyPair(Metric):
+    """Per task: the mean entropy of its tokens, and −Σ f ln f over the frequencies of its answers.
+
+    Training can raise the first while the second falls: more ways of saying it, fewer things said.
+    """
+
+    reference = "The Invisible Leash, https://arxiv.org/abs/2507.14843"
+
+    needs = (SAMPLED, "rollout.answer")
+    provides = ("group.entropy.token", "group.entropy.answer")
+
+    def __call__(self, batch: Batch) -> Columns:
+        return {
+            "group.entropy.token": batch.by("token", "group").agg.mean(batch[SAMPLED]),
+            "group.entropy.answer": batch.by("rollout", "group").agg.entropy("rollout.answer"),
+        }
+
+
+class EntropyProfile(Metric):
+    """Where the entropy is: in right and in wrong rollouts, and in the first and second half of each.
+
+    Undefined where there are no such tokens.
+    """
+
+    reference = "Decomposing the Entropy-Performance Exchange"
+
+    needs = (SAMPLED, "rollout.correct", "rollout.length")
+    provides = ("batch.profile.right", "batch.profile.wrong", "batch.profile.early", "batch.profile.late")
+
+    def __call__(self, batch: Batch) -> Columns:
+        right = batch.spread(batch["rollout.correct"].bool(), "rollout", "token")
+        place = batch.scan(batch.action.to(batch.dtype), "token", "rollout", reverse=False)
+        late = place > batch.spread(batch["rollout.length"], "rollout", "token") / 2
+        cells = batch.by("token").agg
+        found = {}
+        for name, where in zip(self.provides, (right, ~right, ~late, late), strict=True):
+            mean = cells.mean(batch[SAMPLED], where)
+            found[name] = mean.where(cells.count(where) > 0, float("nan"))
+        return found
+
+
+class SemanticEntropy(Metric):
+    """−Σ f ln f over how often each phrase is used in a batch: how many different plans the policy tries."""
+
+    reference = "HICRA, https://github.com/TIGER-AI-Lab/Hierarchical-Reasoner"
+    phrases: tuple[str, ...] = ()
+
+    needs = ("turn.text",)
+    provides = ("batch.entropy.semantic",)
+
+    def __call__(self, batch: Batch) -> Columns:
+        counted = batch.by("turn").where
+        texts = [t for i, t in enumerate(batch["turn.text"]) if counted is None or bool(counted[i])]
+        said = [(words, set(words)) for words in words_of(texts)]
+        uses = [
+            sum(known.issuperset(phrase) and any(in_grams(words, [phrase])) for words, known in said)
+            for phrase in words_of(self.phrases)
+        ]
+        return {"batch.entropy.semantic": torch.tensor([shannon(uses)], dtype=batch.dtype, device=batch.device)}

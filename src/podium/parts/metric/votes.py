@@ -1,0 +1,71 @@
+"""TODO Rewards without labels: the rollouts of a task vote on its answer."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.part import Columns, Metric, Need
+from podium.parts.reward.vote import parsed
+
+__all__ = ["VoteQuality", "WeightedVote"]
+
+
+class WeightedVote(Metric):
+    """Whether the answer with the largest sum of weights is right, in each group; a tie goes to the one given first."""
+
+    reference = "ARRoL: Prune as You Generate"
+    weight: str = "rollout.quality"
+
+    provides = ("group.weighted_vote",)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (self.weight, "rollout.answer", "rollout.correct")
+
+    def totals(self, batch: Batch) -> Tensor:
+        """[rollout] the sum of the weights of those that give the same answer."""
+        votes = batch.by("rollout", "group", where=parsed(batch))
+        return votes.refine("rollout.answer").sum(batch[self.weight].to(batch.dtype))
+
+    def winner(self, batch: Batch) -> Tensor:
+        """[rollout] True at one rollout of each group that gives the winning answer."""
+        return batch.by("rollout", "group", where=parsed(batch)).argmax(self.totals(batch))
+
+    def __call__(self, batch: Batch) -> Columns:
+        right = batch["rollout.correct"].to(batch.dtype)
+        return {"group.weighted_vote": batch.by("rollout", "group").agg.max(right, self.winner(batch)).clamp(min=0)}
+
+
+class VoteQuality(Metric):
+    """How good the vote was, by the true verdicts: of the label, of the rewards, and of the rollouts themselves.
+
+    The share of the votes divides by all rollouts, those without an answer included.
+    """
+
+    reference = "TTRL, https://arxiv.org/abs/2504.16084"
+    trained_only: bool = False  # over the rollouts that are trained instead of all that vote
+
+    needs = ("rollout.correct", "rollout.reward.majority")
+
+    @property
+    def _prefix(self) -> str:
+        return "group.vote.trained" if self.trained_only else "group.vote"
+
+    @property
+    def provides(self) -> tuple[str, ...]:
+        names = ("label_accuracy", "majority_ratio", "reward_accuracy", "ground_truth_ratio", "pass")
+        return tuple(f"{self._prefix}.{name}" for name in names)
+
+    def __call__(self, batch: Batch) -> Columns:
+        right, reward = batch["rollout.correct"].to(batch.dtype), batch["rollout.reward.majority"]
+        where = batch.trained("rollout", empty=True) if self.trained_only else None
+        groups = batch.by("rollout", "group", where=where).agg
+        values = (
+            groups.mean(right, reward == 1),  # verdicts depend on the answer alone, so this is 0 or 1
+            groups.mean(reward),
+            groups.mean((reward == right).to(batch.dtype)),
+            groups.mean(right),
+            groups.any(right > 0).to(batch.dtype),
+        )
+        return dict(zip(self.provides, values, strict=True))

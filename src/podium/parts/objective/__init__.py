@@ -1,0 +1,50 @@
+"""TODO parts.objective"""
+
+from podium.parts.objective.answer import DirectLikelihood
+from podium.parts.objective.answer_value import AnswerValueLoss
+from podium.parts.objective.band import BandPenalty
+from podium.parts.objective.bellman import BellmanRegression
+from podium.parts.objective.classify import GroupContrast, GroupSoftmax, RolloutLogistic, RolloutRegression
+from podium.parts.objective.constraint import StayWithin
+from podium.parts.objective.distil import Distil
+from podium.parts.objective.entropy import CovarianceEntropy, Entropy, EntropyTarget
+from podium.parts.objective.flow_match import FlowMatch
+from podium.parts.objective.guide import Guide
+from podium.parts.objective.plan_value import PlanValueLoss
+from podium.parts.objective.preference import Preference, Quality
+from podium.parts.objective.quality import QualityLoss
+from podium.parts.objective.regularize import KL, Likelihood, ValueLoss
+from podium.parts.objective.shaped import Shaped
+from podium.parts.objective.surrogate import Clip, PolicyGradient, Target
+from podium.parts.objective.turn_critic import TokenBaselineLoss, TurnCriticLoss
+
+__all__ = [
+    "AnswerValueLoss",
+    "BandPenalty",
+    "BellmanRegression",
+    "Clip",
+    "CovarianceEntropy",
+    "DirectLikelihood",
+    "Distil",
+    "Entropy",
+    "EntropyTarget",
+    "FlowMatch",
+    "GroupContrast",
+    "GroupSoftmax",
+    "Guide",
+    "KL",
+    "Likelihood",
+    "PlanValueLoss",
+    "PolicyGradient",
+    "Preference",
+    "Quality",
+    "QualityLoss",
+    "RolloutLogistic",
+    "RolloutRegression",
+    "Shaped",
+    "StayWithin",
+    "Target",
+    "TokenBaselineLoss",
+    "TurnCriticLoss",
+    "ValueLoss",
+]

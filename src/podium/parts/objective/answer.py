@@ -1,0 +1,43 @@
+"""Rewards that carry a gradient."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import one_of
+from podium.core.part import Need
+from podium.core.term import Aggregate, Term
+from podium.parts.reward.likelihood import KINDS, answer_likelihood, answer_signal
+
+__all__ = ["DirectLikelihood"]
+
+
+class DirectLikelihood(Term):
+    """−R of a likelihood reward, with its own gradient: for `logprob` imitation of the answer after the reasoning.
+
+    For `jepo` the answers of a group are weighed by the softmax of their log-probabilities.
+    """
+
+    reference = "Likelihood-Based Reward Designs for General LLM Reasoning"
+    level = "rollout"
+    kind: str = "logprob"  # as in AnswerLikelihood
+    aggregate: Aggregate = field(default=Aggregate("rollout mean"), kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of(self, "kind", KINDS)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (answer_signal(self.kind, "now", grad=True),)
+
+    @property
+    def couples(self) -> str:
+        return "group" if self.kind == "jepo" else "token"
+
+    def loss(self, batch: Batch) -> Tensor:
+        groups, score = batch.partition("rollout", "group"), batch[answer_signal(self.kind, "now")]
+        return -answer_likelihood(self.kind, groups, score, batch.trained("rollout"))

@@ -1,0 +1,224 @@
+"""Group classification and regression: the rollouts of a group as examples, scored by their log-probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+import torch
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits as bce
+
+from podium.core.batch import Batch
+from podium.core.errors import one_of, within
+from podium.core.normalize import Normalizer
+from podium.core.part import Need, stop_gradient
+from podium.core.schedule import Number
+from podium.core.signal import Signal
+from podium.core.term import Aggregate, Term
+from podium.parts.objective.surrogate import NOW
+
+__all__ = ["GroupContrast", "GroupSoftmax", "RolloutLogistic", "RolloutRegression", "Scored"]
+
+
+class Scored(Term):
+    """Rollout k scores s_k = mean (or sum) over its tokens of log π − log π_old (or of log π).
+
+    Its logit is s_k / τ, centred and scaled within the group by choice.
+    """
+
+    temperature: Number = 0.5  # τ
+    score: str = "mean"  # over the tokens: mean or sum
+    against: str | None = "old"  # whose log-probabilities are subtracted: old, a role, or nobody's
+    centre: str = "none"  # what is subtracted from a logit: none, mean, leave_one_out (of the group's logits)
+    scale: str = "none"  # what it is divided by: none, std (of the group's), held (the same without its gradient)
+    epsilon: float = 1e-6  # added to the std
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within(self, "temperature", 0, open_low=True)
+        one_of(self, "score", ("mean", "sum"))
+        one_of(self, "centre", ("none", "mean", "leave_one_out"))
+        one_of(self, "scale", ("none", "std", "held"))
+        within(self, "epsilon", 0, open_low=True)
+
+    @property
+    def _against(self) -> tuple[Signal, ...]:
+        return () if self.against is None else (Signal("logp", of=self.against),)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return ("rollout.reward", NOW, *self._against)
+
+    @property
+    def couples(self) -> str:
+        return "rollout" if self.centre == self.scale == "none" else "group"
+
+    def scores(self, batch: Batch) -> Tensor:
+        """[rollout] s."""
+        x = batch[NOW]
+        for other in self._against:
+            x = x - batch[other]
+        trained = batch.trained("token")
+        if self.score == "mean":
+            return batch.reduce(x, "token", "rollout", "mean", where=trained)
+        return batch.reduce(x, "token", "rollout", "sum", where=trained)
+
+    def logits(self, batch: Batch) -> Tensor:
+        """[rollout] s / τ, compared within the group. The gradient flows through the mean, and through `std`."""
+        x = self.scores(batch) / self.temperature
+        groups = batch.by("rollout", "group", where=batch.trained("rollout"))
+        # Alone in its group, a rollout is its own mean; of the others there are none.
+        singleton = "zero" if self.centre == "mean" else "raw"
+        centred = Normalizer(centre=self.centre, scale="none", singleton=singleton).normalized(groups, x)
+        if self.scale == "none":
+            return centred
+        std = groups.std(stop_gradient(x) if self.scale == "held" else x)
+        return centred / torch.where(groups.count() > 1, std, 1.0).add(self.epsilon)
+
+    def classes(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        """[rollout] right, [rollout] wrong, [group] whether a group has both. A reward other than 0 or 1 is neither."""
+        reward, trained = batch["rollout.reward"], batch.trained("rollout")
+        right, wrong = trained & (reward == 1), trained & (reward == 0)
+        groups = batch.partition("rollout", "group").agg
+        return right, wrong, groups.any(right) & groups.any(wrong)
+
+
+class GroupSoftmax(Scored):
+    """log(1 + Σ_right e^{−s/τ}) + log(1 + Σ_wrong e^{s/τ}) per group that has both; 0 for the others.
+
+    `anchor=False` is log(1 + Σ_right e^{−s/τ} · Σ_wrong e^{s/τ}), which compares the classes with each other only.
+    """
+
+    reference = "REAL: Rewards as Labels, https://github.com/Red-RL/REAL"
+    level = "group"
+    anchor: bool = True  # the fixed logit 0 that both classes are compared with
+    aggregate: Aggregate = field(default=Aggregate("group mean"), kw_only=True)
+
+    @property
+    def couples(self) -> str:
+        return "group"
+
+    def loss(self, batch: Batch) -> Tensor:
+        s = self.logits(batch)
+        right, wrong, mixed = self.classes(batch)
+        groups = batch.partition("rollout", "group").agg
+        if self.anchor:
+            value = groups.logsumexp(-s, right, anchor=0.0) + groups.logsumexp(s, wrong, anchor=0.0)
+        else:
+            value = torch.nn.functional.softplus(groups.logsumexp(-s, right) + groups.logsumexp(s, wrong))
+        return torch.where(mixed, value, torch.zeros_like(value))
+
+
+class GroupContrast(Scored):
+    """−Σ_right w_i s_i + τ log Σ_wrong e^{s_j/τ} per group that has both, 0 for the others; w ∝ e^{(1 − n_i/L)/λ}.
+
+    Length only shares out the weight among the right answers: a short one is raised more, none is pushed down.
+    """
+
+    reference = "DRPO, https://github.com/Optimization-AI/DRPO"
+    level = "group"
+    temperature: Number = 10.0  # τ
+    against: str | None = None
+    max_length: int = 8192  # L, tokens
+    length_temperature: Number = 0.1  # λ: how little the length counts
+    shown: str = "constant"  # the value of the second part: τ, as the release has it, or its true `value`
+    aggregate: Aggregate = field(default=Aggregate("group mean"), kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within(self, "max_length", 1)
+        within(self, "length_temperature", 0, open_low=True)
+        one_of(self, "shown", ("constant", "value"))
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (*super().needs, "rollout.length")
+
+    @property
+    def couples(self) -> str:
+        return "group"
+
+    def weights(self, batch: Batch) -> Tensor:
+        """[rollout] w: 0 for wrong answers, 1 in all for the right ones of a group."""
+        short = (1 - batch["rollout.length"].to(batch.dtype) / self.max_length) / self.length_temperature
+        return batch.partition("rollout", "group").softmax(short, self.classes(batch)[0])
+
+    def loss(self, batch: Batch) -> Tensor:
+        s, (right, wrong, mixed) = self.logits(batch), self.classes(batch)
+        groups = batch.partition("rollout", "group").agg
+        others = groups.logsumexp(s, wrong)
+        if self.shown == "constant":
+            others = others - stop_gradient(others) + 1
+        value = self.temperature * (others - groups.sum(self.weights(batch) * s, right))
+        return torch.where(mixed, value, torch.zeros_like(value))
+
+    def diagnostics(self, batch: Batch) -> dict[str, Tensor]:
+        s, (right, wrong, mixed) = self.scores(batch), self.classes(batch)
+        groups = batch.partition("rollout", "group").agg
+        return {"mixed_groups": mixed, "margin": (groups.mean(s, right) - groups.mean(s, wrong)).where(mixed, 0)}
+
+
+class RolloutLogistic(Scored):
+    """Binary cross-entropy of σ(logit) against the label: whether the reward is 1."""
+
+    reference = (
+        "REAL's binary cross-entropy variant, https://github.com/Red-RL/REAL; PACS, https://github.com/ritzz-ai/PACS"
+    )
+    level = "rollout"
+    groups: str = "mixed"  # who is in: the rollouts of groups that have both classes, or all
+    weights: str = "equal"  # equal; balanced: n / (2 · its class) in groups that have both; right or wrong: those alone
+    aggregate: Aggregate = field(default=Aggregate("rollout mean"), kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of(self, "groups", ("mixed", "all"))
+        one_of(self, "weights", ("equal", "balanced", "right", "wrong"))
+
+    def members(self, batch: Batch) -> Tensor:
+        right, wrong, mixed = self.classes(batch)
+        members = super().members(batch) & (right | wrong)
+        return members if self.groups == "all" else members & batch.spread(mixed, "group", "rollout")
+
+    def class_weights(self, batch: Batch) -> Tensor:
+        """[rollout] what an example counts for."""
+        right, wrong, mixed = self.classes(batch)
+        if self.weights in ("right", "wrong"):
+            return (right if self.weights == "right" else wrong).to(batch.dtype)
+        if self.weights == "equal":
+            return torch.ones_like(batch["rollout.reward"])
+        groups = batch.partition("rollout", "group")
+        own = torch.where(right, groups.count(right), groups.count(wrong)).clamp(min=1).to(batch.dtype)
+        return torch.where(groups.spread(mixed), groups.count(right | wrong) / (2 * own), 1.0)
+
+    def coefficients(self, batch: Batch) -> Tensor:
+        return super().coefficients(batch) * self.class_weights(batch)
+
+    def loss(self, batch: Batch) -> Tensor:
+        return bce(self.logits(batch), (batch["rollout.reward"] == 1).to(batch.dtype), reduction="none")
+
+    def diagnostics(self, batch: Batch) -> dict[str, Tensor]:
+        return {"predicted": ((self.logits(batch) > 0) == (batch["rollout.reward"] == 1)).to(batch.dtype)}
+
+
+class RolloutRegression(Scored):
+    """(A − logit)²: the policy's log-ratio is fitted to the advantage. Groups in which A does not vary are out."""
+
+    reference = "Reg-GRPO, https://github.com/mlvlab/DeepVideoR1"
+    level = "rollout"
+    temperature: Number = 1.0
+    aggregate: Aggregate = field(default=Aggregate("rollout mean"), kw_only=True)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return ("rollout.advantage", NOW, *self._against)
+
+    def members(self, batch: Batch) -> Tensor:
+        target, trained = batch["rollout.advantage"], super().members(batch)
+        groups = batch.partition("rollout", "group")
+        return trained & (groups.max(target, trained) > groups.min(target, trained))
+
+    def loss(self, batch: Batch) -> Tensor:
+        return (batch["rollout.advantage"] - self.logits(batch)).square()
+
+    def diagnostics(self, batch: Batch) -> dict[str, Tensor]:
+        return {"predicted": self.logits(batch)}

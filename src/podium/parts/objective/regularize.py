@@ -1,0 +1,121 @@
+"""Terms that keep the policy near something: distances to an anchor, likelihood, value regression."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import one_of, within
+from podium.core.part import Need
+from podium.core.schedule import Number
+from podium.core.signal import Signal
+from podium.core.term import Term
+from podium.parts.objective.surrogate import NOW
+
+__all__ = ["KL", "Likelihood", "ValueLoss"]
+
+
+class KL(Term):
+    """Distance to an anchor from the sampled tokens, with d = log π_anchor − log π.
+
+    k1 = −d; k2 = d²/2; k3 = e^d − d − 1 (never negative); abs = |d|. http://joschu.net/blog/kl-approx.html
+    forward = d e^d − e^d + 1 estimates KL(anchor ‖ π), which covers the anchor's mass instead of seeking its mode.
+    """
+
+    holds_to_reference = True
+    estimator: str = "k3"
+    anchor: str = "ref"  # a role, or old
+    clamp: float = 20.0  # d is held within ± this in k3 and forward, whose exponential would overflow
+    limit: float | None = None  # and the estimate within ± this
+    power: float | str = 1.0  # of the anchor: softmax(power · logits); a number, or a column of rollouts
+    min_p: float = 0.0  # of the anchor: without the tokens below this share of the likeliest one
+    weight: str | None = None  # a column that multiplies the distance
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of(self, "estimator", ("k1", "k2", "k3", "abs", "forward"))
+        within(self, "clamp", 0, open_low=True)
+        within(self, "limit", 0, open_low=True, optional=True)
+        within(self, "power", 0, column=True)
+        within(self, "min_p", 0, 1)
+
+    @property
+    def _anchor(self) -> Signal:
+        power: dict[str, Any] = {} if self.power == 1.0 else {"power": self.power}
+        min_p: dict[str, Any] = {} if self.min_p == 0.0 else {"min_p": self.min_p}
+        return Signal("logp", of=self.anchor, **power, **min_p)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        columns = [c for c in (self.power, self.weight) if isinstance(c, str)]
+        return (NOW, self._anchor, *columns)
+
+    def distance(self, batch: Batch) -> Tensor:
+        """[token] the estimate."""
+        d = batch[self._anchor] - batch[NOW]
+        if self.estimator in ("k3", "forward"):
+            d = d.clamp(-self.clamp, self.clamp)
+        if self.estimator == "k1":
+            kl = -d
+        elif self.estimator == "k2":
+            kl = d.square() / 2
+        elif self.estimator == "k3":
+            kl = d.exp() - d - 1
+        elif self.estimator == "forward":
+            kl = d * d.exp() - d.exp() + 1
+        else:
+            kl = d.abs()
+        return kl if self.limit is None else kl.clamp(-self.limit, self.limit)
+
+    def loss(self, batch: Batch) -> Tensor:
+        distance = self.distance(batch)
+        if self.weight is None:
+            return distance
+        return distance * batch.spread(batch[self.weight], batch.name(self.weight).partition(".")[0], "token")
+
+    def diagnostics(self, batch: Batch) -> dict[str, Tensor]:
+        return {f"kl.{self.anchor}": self.distance(batch)}
+
+
+class Likelihood(Term):
+    """−log π: imitation of the trained tokens."""
+
+    weight: str | None = None  # a column that multiplies it
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (NOW,) if self.weight is None else (NOW, self.weight)
+
+    def loss(self, batch: Batch) -> Tensor:
+        loss: Tensor = -batch[NOW]
+        if self.weight is None:
+            return loss
+        return loss * batch.spread(batch[self.weight], batch.name(self.weight).partition(".")[0], "token")
+
+
+class ValueLoss(Term):
+    """½ max((V − R)², (clip(V, V_old ± clip) − R)²): regression of the critic on `token.return`."""
+
+    clip: Number | None = 0.5
+    trains: str = field(default="critic", kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within(self, "clip", 0, open_low=True, optional=True)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        old = () if self.clip is None else (Signal("value", of="old"),)
+        return ("token.return", Signal("value", of="now", grad=True), *old)
+
+    def loss(self, batch: Batch) -> Tensor:
+        v, target = batch[Signal("value", of="now")], batch["token.return"]
+        square = (v - target).square()
+        if self.clip is not None:
+            old = batch[Signal("value", of="old")]
+            square = torch.maximum(square, (v.clamp(old - self.clip, old + self.clip) - target).square())
+        return square / 2

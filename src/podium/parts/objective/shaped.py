@@ -1,0 +1,48 @@
+"""Learning from tokens that somebody else wrote, or the policy under another prompt."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import within
+from podium.core.part import Need
+from podium.core.schedule import Number
+from podium.core.term import Term
+from podium.parts.objective.surrogate import NOW
+
+__all__ = ["Shaped"]
+
+CLAMP = 20.0  # no log-probability is so large: numbers that are none stay finite
+
+
+class Shaped(Term):
+    """−A · p / (p + γ), with p = π(token): neither a clip nor the probability under whoever wrote it.
+
+    A token's gradient has the weight γ p / (p + γ)², which is largest at p = γ: rare tokens learn more than likely
+    ones. γ → 0 takes all gradient away, a large γ is A · p / γ.
+    """
+
+    reference = "LUFFY: Learning to Reason under Off-Policy Guidance, https://arxiv.org/abs/2504.14945"
+    gamma: Number = 0.1  # a probability, > 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within(self, "gamma", 0, open_low=True)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return ("token.advantage", NOW)
+
+    def loss(self, batch: Batch) -> Tensor:
+        logp: Tensor = batch[NOW]
+        p = logp.clamp(max=CLAMP).exp()
+        loss: Tensor = -batch["token.advantage"] * p / (p + self.gamma)
+        return loss
+
+    def silent(self, batch: Batch) -> Tensor:
+        advantage: Tensor = batch["token.advantage"]
+        return advantage == 0
+
+    def diagnostics(self, batch: Batch) -> dict[str, Tensor]:
+        return {"foreign_probability": batch[NOW].clamp(max=0).exp()}

@@ -1,0 +1,116 @@
+"""A critic of whole turns, learned by temporal differences: two values of a state, two of a state and an action."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+import torch
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import within
+from podium.core.part import Need
+from podium.core.schedule import Number
+from podium.core.signal import Signal
+from podium.core.term import Aggregate, Term
+
+__all__ = ["TokenBaselineLoss", "TurnCriticLoss"]
+
+
+REFERENCE = "ArCHer, https://github.com/YifeiZhou02/ArCHer"
+
+
+HEADS = ("q1", "q2", "v1", "v2")
+
+
+def said(of: str, grad: bool = False) -> dict[str, Signal]:
+    """What each head says at a token."""
+    return {name: Signal("value", of=of, grad=grad, head=number) for number, name in enumerate(HEADS)}
+
+
+OLD, NOW, TARGET = said("old"), said("now", grad=True), said("target")
+
+
+BASELINE_OLD, BASELINE = Signal("value", of="old", head=4), Signal("value", of="now", grad=True, head=4)
+
+
+def read(batch: Batch, heads: dict[str, Signal], tokens: Tensor) -> dict[str, Tensor]:
+    """[turn] Q is read at the last of a turn's tokens, which has seen the action, V at the first, which has not."""
+    first, last = (f("token", "turn", where=tokens) for f in (batch.first, batch.last))
+    places = {name: last if name.startswith("q") else first for name in HEADS}
+    return {n: batch.reduce(batch[heads[n]], "token", "turn", "sum", where=places[n]) for n in HEADS}
+
+
+def bootstrapped(batch: Batch, after: Tensor, gamma: float) -> Tensor:
+    """[turn] r + (1 − done) · gamma · V̄ of what comes after."""
+    return batch["turn.reward"] + gamma * after.where(~batch["turn.done"], 0)
+
+
+def targets(batch: Batch, gamma: float) -> dict[str, Tensor]:
+    """[turn] what each head learns: y_j for Q_j, Q̄_j for V_j; the two chains never mix."""
+    slow = read(batch, TARGET, batch.action)
+    wanted = {f"q{j}": bootstrapped(batch, batch.shift(slow[f"v{j}"], "turn", by=-1), gamma) for j in (1, 2)}
+    return wanted | {f"v{j}": slow[f"q{j}"] for j in (1, 2)}
+
+
+class TurnCriticLoss(Term):
+    """Σ_j (Q_j − y_j)² + (V_j − Q̄_j)² for each turn.
+
+    With `gamma` the targets are computed before the updates of an iteration, also for rollouts that a memory brings
+    back. V learns from the policy's own actions, so only from the fresh ones.
+    """
+
+    reference = REFERENCE
+    level = "turn"
+    gamma: Number | None = None  # None: the targets are the columns of `TurnCritic`
+    aggregate: Aggregate = field(default=Aggregate("turn mean"), kw_only=True)
+    trains: str = field(default="critic", kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within(self, "gamma", 0, 1, optional=True)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        if self.gamma is None:
+            return (*NOW.values(), *(f"turn.{name}.target" for name in HEADS))
+        return (*NOW.values(), *TARGET.values(), "turn.reward", "turn.done", "group.fresh")
+
+    @property
+    def couples(self) -> str:
+        return "rollout"
+
+    def targets(self, batch: Batch) -> dict[str, Tensor]:
+        """[turn] what each head learns."""
+        if self.gamma is None:
+            return {name: batch[f"turn.{name}.target"] for name in HEADS}
+        return targets(batch, float(self.gamma))
+
+    def errors(self, batch: Batch) -> dict[str, Tensor]:
+        """[turn] the squared error of each head."""
+        wanted, values = self.targets(batch), read(batch, NOW, batch.trained("token"))
+        errors = {name: (value - wanted[name]).square() for name, value in values.items()}
+        if self.gamma is None:
+            return errors
+        fresh = batch.spread(batch["group.fresh"], "group", "turn")
+        return {name: error if name.startswith("q") else error.where(fresh, 0) for name, error in errors.items()}
+
+    def loss(self, batch: Batch) -> Tensor:
+        return torch.stack(list(self.errors(batch).values())).sum(0)
+
+    def diagnostics(self, batch: Batch) -> dict[str, Tensor]:
+        return {f"critic.{name}": error for name, error in self.errors(batch).items()}
+
+
+class TokenBaselineLoss(Term):
+    """(A − b_t)²: the baseline of a token learns the advantage of its turn."""
+
+    reference = REFERENCE
+    trains: str = field(default="critic", kw_only=True)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return ("turn.advantage", BASELINE)
+
+    def loss(self, batch: Batch) -> Tensor:
+        return (batch.spread(batch["turn.advantage"], "turn", "token") - batch[BASELINE]).square()

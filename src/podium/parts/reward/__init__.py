@@ -1,0 +1,69 @@
+"""TODO parts.reward"""
+
+from podium.parts.reward.answer_gain import AnswerGain
+from podium.parts.reward.call_bonus import CallBonus
+from podium.parts.reward.calls import MatchCalls
+from podium.parts.reward.cascade import Cascade, RandomReward
+from podium.parts.reward.continuation import ContinuationReward
+from podium.parts.reward.contrast import Bonus, ContrastiveFeature, WeightedSum
+from podium.parts.reward.difficulty_entropy import WindowReward
+from podium.parts.reward.flow import FlowReward
+from podium.parts.reward.guided import GuidedBonus
+from podium.parts.reward.hybrid import HybridReward
+from podium.parts.reward.length import LengthBonus, LengthLimit, Overlong
+from podium.parts.reward.likelihood import AnswerLikelihood
+from podium.parts.reward.log_ratio import LogRatio
+from podium.parts.reward.meta_reasoning import MetaReasoning
+from podium.parts.reward.override import Override
+from podium.parts.reward.penalty import SequenceKL, TokenReward
+from podium.parts.reward.phase import PhaseEntropy
+from podium.parts.reward.planning import PlanPenalties
+from podium.parts.reward.rank_discount import RankDiscount
+from podium.parts.reward.rubric import Rubric
+from podium.parts.reward.running import RunningNormalize
+from podium.parts.reward.scale import Signed
+from podium.parts.reward.search import SearchScore
+from podium.parts.reward.speed import Speedup
+from podium.parts.reward.stages import ProgressiveReward
+from podium.parts.reward.structure import BrevityBonus, RankTruncated
+from podium.parts.reward.tool_use import ToolUse
+from podium.parts.reward.vote import Majority, PseudoLabel
+
+__all__ = [
+    "AnswerGain",
+    "AnswerLikelihood",
+    "Bonus",
+    "BrevityBonus",
+    "CallBonus",
+    "Cascade",
+    "ContinuationReward",
+    "ContrastiveFeature",
+    "FlowReward",
+    "GuidedBonus",
+    "HybridReward",
+    "LengthBonus",
+    "LengthLimit",
+    "LogRatio",
+    "Majority",
+    "MatchCalls",
+    "MetaReasoning",
+    "Overlong",
+    "Override",
+    "PhaseEntropy",
+    "PlanPenalties",
+    "ProgressiveReward",
+    "PseudoLabel",
+    "RandomReward",
+    "RankDiscount",
+    "RankTruncated",
+    "Rubric",
+    "RunningNormalize",
+    "SearchScore",
+    "SequenceKL",
+    "Signed",
+    "Speedup",
+    "TokenReward",
+    "ToolUse",
+    "WeightedSum",
+    "WindowReward",
+]

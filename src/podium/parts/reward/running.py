@@ -1,0 +1,43 @@
+"""Rewards on the scale of all that was seen so far."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import within
+from podium.core.part import Columns, Reward
+
+__all__ = ["RunningNormalize"]
+
+
+REFERENCE = "SAFE, https://github.com/ryyzn9/SAFE"
+
+
+def merged(batch: Batch, statistics: Tensor) -> Tensor:
+    """[3] count, mean and variance after the batch's rewards have joined those of before."""
+    count, mean, variance = statistics.double().unbind(-1)
+    rewards = batch.by("rollout").agg
+    n = rewards.count().double()
+    own, spread = (f(batch["rollout.reward"].double()) for f in (rewards.mean, rewards.var))
+    total, apart = count + n, own - mean
+    joined = (variance * count + spread * n + apart.square() * count * n / total) / total
+    return torch.stack([total, mean + apart * n / total, joined], dim=-1)
+
+
+class RunningNormalize(Reward):
+    """`rollout.reward.normalized` = (r − mean) / (std + ε) over all rewards so far, this batch's included."""
+
+    reference = REFERENCE
+    epsilon: float = 1e-8
+
+    needs = ("rollout.reward", "batch.reward.statistics")
+    provides = ("rollout.reward.normalized",)
+
+    def __post_init__(self) -> None:
+        within(self, "epsilon", 0, open_low=True)
+
+    def __call__(self, batch: Batch) -> Columns:
+        _, mean, variance = merged(batch, batch["batch.reward.statistics"]).to(batch.dtype).unbind(-1)
+        return {"rollout.reward.normalized": (batch["rollout.reward"] - mean) / (variance.sqrt() + self.epsilon)}

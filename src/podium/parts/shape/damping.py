@@ -1,0 +1,63 @@
+"""Small steps where clipping takes much of the gradient away."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.errors import within
+from podium.core.part import Columns, Need, Shape
+from podium.core.schedule import Number
+from podium.core.signal import Signal
+from podium.core.term import Aggregate
+from podium.parts.objective.surrogate import Bounds, PolicyGradient
+
+__all__ = ["DampClipped"]
+
+MEAN = Aggregate("token mean, rollout mean")
+
+
+class DampClipped(Shape):
+    """A ← A / max(c, floor), where c is the norm of what clipping removes; A itself if that is nothing.
+
+    c² = Σ over the clipped tokens of (r · A / (|y| · B))², with |y| the tokens of a rollout and B the rollouts of the
+    update. Far off policy steps are small; a floor of 1 never makes one larger.
+    """
+
+    reference = "ST-PPO: Stabilized Off-Policy Proximal Policy Optimization"
+    ratio: str = "turn"  # token, turn, sequence: as in the surrogate
+    clip: Bounds = Bounds(0.2, 0.2)
+    floor: Number = 1.0
+
+    provides = ("token.advantage", "batch.clip_bias")
+
+    def __post_init__(self) -> None:
+        within(self, "floor", 0, open_low=True)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return ("token.advantage", Signal("logp", of="now"), Signal("logp", of="old"), *self.clip.needs())
+
+    def ratios(self, batch: Batch) -> Tensor:
+        """[token] r."""
+        return PolicyGradient(self.ratio).log_ratio(batch).exp().detach()
+
+    def clipped(self, batch: Batch) -> Tensor:
+        """[token] where the clipped term is strictly smaller."""
+        a, r, (low, high) = batch["token.advantage"], self.ratios(batch), self.clip.bounds(batch)
+        return (r.clamp(min=low).clamp(max=high) * a < r * a) & batch.trained("token")
+
+    def removed(self, batch: Batch) -> Tensor:
+        """[batch] c."""
+        share = MEAN.coefficients(batch, batch.trained("token"))
+        lost = share * self.ratios(batch) * batch["token.advantage"]
+        return batch.partition("token", "batch").agg.sum(lost.square(), self.clipped(batch)).sqrt()
+
+    def scale(self, batch: Batch) -> Tensor:
+        """[batch] what advantages are multiplied by."""
+        c = self.removed(batch)
+        return (1 / c.clamp(min=float(self.floor))).where(c > 0, 1)
+
+    def __call__(self, batch: Batch) -> Columns:
+        scale = batch.spread(self.scale(batch), "batch", "token")
+        return {"token.advantage": batch["token.advantage"] * scale, "batch.clip_bias": self.removed(batch)}

@@ -1,0 +1,82 @@
+"""Rollouts that begin with a hint, beside rollouts without one."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.columns import Origin
+from podium.core.errors import within
+from podium.core.part import Columns, Shape
+from podium.core.signal import Signal
+
+__all__ = ["BySetting", "HintConsistency"]
+
+ENTROPY = Signal("entropy", of="old")
+
+
+class BySetting(Shape):
+    """A ← A · w: a success counts more in the harder setting, a failure costs more in the easier one.
+
+    The settings of a group are its rollouts with a hint and those without, and D = 1 − mean reward is how hard each
+    is. A > 0: w = 2 (D_x + ε) / (D_N + D_H + 2ε) for a rollout of setting x; A < 0: the same with 1 − D. Where a group
+    has rollouts of one setting only, w = 1.
+    """
+
+    reference = "ADHint: Adaptive Hints with Difficulty Priors for Reinforcement Learning"
+    epsilon: float = 1e-6
+
+    needs = ("rollout.reward", "rollout.advantage", "rollout.hinted")
+    provides = ("rollout.advantage", "rollout.setting_factor")
+
+    def __post_init__(self) -> None:
+        within(self, "epsilon", 0, open_low=True)
+
+    def difficulty(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """[group] D of the rollouts without a hint, and of those with one."""
+        reward, hinted, groups = batch["rollout.reward"], batch["rollout.hinted"], batch.by("rollout", "group").agg
+        return 1 - groups.mean(reward, ~hinted), 1 - groups.mean(reward, hinted)
+
+    def factor(self, batch: Batch) -> Tensor:
+        """[rollout] w."""
+        hinted, groups = batch["rollout.hinted"], batch.by("rollout", "group").agg
+        plain, helped = (batch.spread(d, "group", "rollout") for d in self.difficulty(batch))
+        own, both = torch.where(hinted, helped, plain), plain + helped
+        up = 2 * (own + self.epsilon) / (both + 2 * self.epsilon)
+        down = 2 * (1 - own + self.epsilon) / (2 - both + 2 * self.epsilon)
+        advantage = batch["rollout.advantage"]
+        factor = torch.where(advantage > 0, up, torch.where(advantage < 0, down, 1))
+        two = (groups.count(hinted) > 0) & (groups.count(~hinted) > 0)
+        return factor.where(batch.spread(two, "group", "rollout"), 1)
+
+    def __call__(self, batch: Batch) -> Columns:
+        factor = self.factor(batch)
+        return {"rollout.advantage": batch["rollout.advantage"] * factor, "rollout.setting_factor": factor}
+
+
+class HintConsistency(Shape):
+    """`token.weight.hint` of hint tokens: exp(−|H − H̄| / (H̄ + ε)), and 0 in a rollout of negative advantage.
+
+    H is the policy's entropy at the hint token, H̄ its mean over the continuation, so a hint is learned where the
+    policy is about as sure as in its own words; a failure is blamed on the continuation. A hint without one is left
+    out.
+    """
+
+    reference = "ADHint: Adaptive Hints with Difficulty Priors for Reinforcement Learning"
+    epsilon: float = 1e-6
+
+    needs = ("token.origin", "rollout.advantage", ENTROPY)
+    provides = ("token.weight.hint",)
+
+    def __post_init__(self) -> None:
+        within(self, "epsilon", 0, open_low=True)
+
+    def __call__(self, batch: Batch) -> Columns:
+        entropy, hint = batch[ENTROPY], batch["token.origin"] == Origin.hint
+        own = batch.action & ~hint
+        tokens = batch.partition("token", "rollout")
+        usual = tokens.mean(entropy, own)
+        weight = (-(entropy - usual).abs() / (usual + self.epsilon)).exp()
+        blamed = batch.spread(batch["rollout.advantage"] < 0, "rollout", "token") | (tokens.count(own) == 0)
+        return {"token.weight.hint": torch.where(hint, weight.masked_fill(blamed, 0), 1)}

@@ -1,0 +1,7 @@
+"""TODO parts.updates"""
+
+from podium.parts.updates.critic_first import CriticFirst
+from podium.parts.updates.separate import SeparateUpdates
+from podium.parts.updates.turn_by_turn import TurnByTurn
+
+__all__ = ["SeparateUpdates", "CriticFirst", "TurnByTurn"]

@@ -1,0 +1,66 @@
+"""The packed way through a model: common beginnings of texts once, without padding, by the decoder's own passes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from podium.policy.cuda.head import taken
+from podium.policy.forward.decoder import Decoder
+from podium.policy.forward.pack import pack
+from podium.policy.forward.question import Question
+from podium.policy.head.functionals import HeadRows, Wanted, evaluate, level_of
+from podium.policy.model.device import put
+
+if TYPE_CHECKING:
+    from podium.policy.policy import Policy
+
+__all__ = ["answer", "states"]
+
+Ids = tuple[int, ...]
+
+
+def states(decoder: Decoder, sequences: Sequence[Ids], layers: Sequence[int] | None = None) -> list[Tensor]:
+    """Final hidden states of each sequence, or those after so many blocks as `layers` says."""
+    packed = pack(sequences, decoder.device)
+    tap = None if layers is None else dict.fromkeys(layers, torch.empty(0))
+    hidden, _ = decoder.encode(packed, tap=tap)
+    if layers is not None and tap is not None:
+        hidden = torch.stack([tap[k] for k in layers], 1)
+    return [hidden[torch.from_numpy(nodes).to(decoder.device)] for nodes in packed.nodes]
+
+
+def answer(
+    policy: Policy, decoder: Decoder, question: Question, wanted: Sequence[tuple[Wanted, bool]], temperature: float
+) -> list[Tensor]:
+    """Functionals of the question's tokens; a token that several texts share at the same node is scored once."""
+    packed = pack(question.sequences, policy.device, least=decoder.least)
+    starts = np.cumsum([0, *(len(n) for n in packed.nodes)])
+    node = np.concatenate(packed.nodes)[starts[question.owner] + question.place]
+    pair = node * policy.vocabulary + question.ids
+    if question.columns:  # texts that share a token may differ in these
+        inverse = np.arange(len(pair))
+    else:
+        pair, inverse = np.unique(pair, return_inverse=True)
+    node_of, ids = (put(x, policy.device) for x in np.divmod(pair, policy.vocabulary))
+    hidden, _ = decoder.encode(packed)
+    rows = HeadRows(
+        taken(hidden, node_of),
+        ids,
+        decoder.logits,
+        temperature,
+        policy._value_head,
+        columns=question.columns,
+        read=decoder.read if decoder.fused else None,
+    )
+    back = put(inverse, policy.device)
+    rollouts = [back[at] for at in question.places(policy.device)]
+    values = evaluate(rows, wanted, policy.vocabulary, rollouts=rollouts)
+    if len(pair) == len(question.ids) and np.array_equal(inverse, np.arange(len(pair))):
+        return values
+    single = [level_of(name) == "token" for (name, _), _ in wanted]
+    return [v.index_select(0, back) if one else v for v, one in zip(values, single, strict=True)]

@@ -1,0 +1,219 @@
+"""Loading models: the embedded one, a Hugging Face directory or hub name, or a GGUF file. Never a pickle."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext, redirect_stderr
+from importlib import import_module
+from importlib.resources import files
+from importlib.util import find_spec
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+
+from podium.core.errors import PodiumError, nearest
+from podium.policy.model import device as devices
+from podium.policy.model import lora as adapters
+from podium.policy.policy import Policy
+
+__all__ = ["load"]
+
+EMBEDDED = "podium/"
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+CONNECT_S = 5.0  # long enough for a slow network to take up a connection
+HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
+
+
+def load(
+    name: str | Path, *, dtype: str = "float32", device: str = "cpu", lora: Mapping[str, Any] | None = None
+) -> Policy:
+    """A policy from `podium/tiny`, a directory, a hub name or a GGUF file; with `lora`, only adapters are trained."""
+    if dtype not in DTYPES:
+        raise PodiumError(f"dtype = {dtype!r} is not one of {', '.join(map(repr, DTYPES))}.")
+    place = devices.find(device, DTYPES[dtype])
+    source, options, shown = _source(name)
+    devices.check_host(shown, _weights(Path(source)), DTYPES[dtype])
+    # The bar of the GGUF reader obeys no setting.
+    with _quiet(), redirect_stderr(io.StringIO()) if "gguf_file" in options else nullcontext():
+        model, tokenizer = _read(source, options, shown, DTYPES[dtype])
+    vocabulary = model.config.get_text_config().vocab_size
+    if len(tokenizer) > vocabulary:
+        raise PodiumError(
+            f"{shown}: its tokenizer has {len(tokenizer)} tokens, its model only {vocabulary}. "
+            "They do not belong together."
+        )
+    if lora is not None:
+        model = adapters.attach(model, lora)
+    devices.check_fit(shown, sum(p.numel() for p in model.parameters()), DTYPES[dtype], place, lora is not None)
+    return Policy(model.to(place), tokenizer, name=shown)
+
+
+def _source(name: str | Path) -> tuple[str, dict[str, Any], str]:
+    """Where the files are, options of the readers, and the name to show."""
+    shown = str(name)
+    if shown.startswith(EMBEDDED):
+        folder = Path(str(files("podium"))) / "models"
+        path = folder / shown.removeprefix(EMBEDDED)
+        if not (path / "config.json").is_file():
+            known = [EMBEDDED + p.parent.name for p in folder.glob("*/config.json")] if folder.is_dir() else []
+            raise PodiumError(f"There is no embedded model {shown!r}. {nearest(shown, known)}")
+        return str(path), {}, shown
+    path = Path(shown).expanduser()
+    if path.suffix == ".gguf":
+        return (*_gguf(path), shown)
+    if path.is_dir():
+        _check_directory(path)
+        return str(path), {}, shown
+    if path.exists():
+        raise PodiumError(
+            f"{shown} is a file. A model is a directory with config.json and safetensors, or a GGUF file."
+        )
+    if not HUB_NAME.fullmatch(shown) or (path.parent != Path() and path.parent.is_dir()):
+        raise PodiumError(f"There is no model directory {shown}.")
+    return shown, _from_hub(shown), shown
+
+
+def _from_hub(name: str) -> dict[str, Any]:
+    """Options for a name of the hub, which is asked once: whoever reads the files asks again and again, which takes
+    half a minute where there is no network."""
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
+    from huggingface_hub.errors import RepositoryNotFoundError
+
+    try:
+        get_hf_file_metadata(hf_hub_url(name, "config.json"), timeout=CONNECT_S)
+    except RepositoryNotFoundError as error:
+        raise PodiumError(
+            f"{name} is neither a directory here nor a model of the hub that you may read. Check the name; if it is "
+            "private or gated, log in with `hf auth login`."
+        ) from error
+    except Exception as error:
+        # Its HTTP client is one or another package. Of a hub that is slow or in trouble the reader learns more.
+        if not isinstance(error, ConnectionError) and type(error).__name__ not in ("ConnectError", "ConnectTimeout"):
+            return {}
+        if isinstance(try_to_load_from_cache(name, "config.json"), str):
+            return {"local_files_only": True}
+        raise PodiumError(
+            f"{name} is no directory here, and the hub cannot be reached to fetch a model of that name: "
+            f"{_reason(error).rstrip('.')}. Give a directory with config.json and safetensors or a GGUF file, or "
+            "connect to the network."
+        ) from error
+    return {}
+
+
+def _gguf(path: Path) -> tuple[str, dict[str, Any]]:
+    if not path.is_file():
+        raise PodiumError(f"There is no file {path}.")
+    for package in ("gguf", "accelerate"):  # transformers reads GGUF through both
+        if find_spec(package) is None:
+            raise PodiumError(f"A GGUF file needs the package {package}: pip install 'podium-rl[gguf]'.")
+    return str(path.parent), {"gguf_file": path.name}
+
+
+def _check_directory(path: Path) -> None:
+    """Refuse what cannot be loaded, before anything is loaded."""
+    config = path / "config.json"
+    if not config.is_file():
+        raise PodiumError(f"{path} is not a model: it has no config.json.")
+    try:
+        json.loads(config.read_text())
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise PodiumError(f"{config} is not valid JSON: {error}") from error
+    weights = sorted(path.glob("*.safetensors"))
+    if not weights:
+        pickles = [p.name for p in path.iterdir() if p.suffix in (".bin", ".pt", ".pth", ".pkl")]
+        if pickles:
+            raise PodiumError(
+                f"{path} has its weights as a pickle ({pickles[0]}), which can run any program when it is opened. "
+                "Podium reads safetensors only: load it where you trust it and write it again with save_pretrained."
+            )
+        raise PodiumError(f"{path} has no weights: no *.safetensors.")
+    for file in weights:
+        try:
+            with safe_open(file, framework="pt") as opened:
+                opened.keys()
+        except (SafetensorError, OSError) as error:
+            raise PodiumError(f"{file} is damaged: {error}. Copy or download it again.") from error
+
+
+def _weights(path: Path) -> int:
+    """How many weights the files of a directory hold; 0 where there are none yet. Some directories hold them twice."""
+    count = 0
+    for file in sorted(path.glob("model*.safetensors")):
+        with safe_open(file, framework="pt") as opened:
+            count += sum(prod(opened.get_slice(name).get_shape()) for name in opened.keys())  # noqa: SIM118
+    return count
+
+
+def _read(source: str, options: dict[str, Any], shown: str, dtype: torch.dtype) -> tuple[Any, Any]:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    reader: Any = AutoModelForCausalLM
+    try:
+        model, report = reader.from_pretrained(
+            source,
+            dtype=dtype,
+            trust_remote_code=False,
+            output_loading_info=True,
+            **({} if "gguf_file" in options else {"use_safetensors": True}),
+            **options,
+        )
+    except Exception as error:
+        if "for this kind of AutoModel" in str(error):
+            raise PodiumError(
+                f"{shown} is not a causal language model: use one that writes a text token by token."
+            ) from error
+        raise PodiumError(f"{_failure(shown, source)}: {_reason(error)}") from error
+    missing = sorted(report.get("missing_keys") or ()) + sorted(str(k) for k in report.get("mismatched_keys") or ())
+    if missing:
+        raise PodiumError(
+            f"{shown} is incomplete: {len(missing)} weights are missing or have another shape, such as {missing[0]}."
+        )
+    if "gguf_file" in options:
+        _plain(model)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **options)
+    except Exception as error:
+        raise PodiumError(f"The tokenizer of {shown} cannot be loaded: {_reason(error)}") from error
+    return model, tokenizer
+
+
+def _plain(model: Any) -> None:
+    """Forget that the weights were quantised in their file: they are not any more, and what is saved is plain."""
+    if hasattr(model.config, "quantization_config"):
+        del model.config.quantization_config
+    model.is_quantized, model.hf_quantizer = False, None
+
+
+def _failure(shown: str, source: str) -> str:
+    if Path(source).exists():
+        return f"The model {shown} cannot be loaded"
+    return f"{shown} is neither a directory here nor a model that could be fetched from the hub"
+
+
+def _reason(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without progress bars and reports: what a person must know is said in Podium's own words."""
+    logging: Any = import_module("transformers.utils.logging")
+    hub: Any = import_module("huggingface_hub.utils.logging")
+    level, bars, told = logging.get_verbosity(), logging.is_progress_bar_enabled(), hub.get_verbosity()
+    logging.set_verbosity_error()
+    hub.set_verbosity(50)  # its retries when there is no network
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        hub.set_verbosity(told)
+        if bars:
+            logging.enable_progress_bar()

@@ -1,0 +1,85 @@
+"""A quality head: how likely a rollout ends well, read from the hidden state of one of its tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from podium.core.batch import Batch
+from podium.core.errors import PodiumError, nearest
+from podium.core.signal import Signal
+from podium.policy.policy import Policy
+from podium.policy.roles.hidden_head import View
+
+__all__ = ["QualityHead"]
+
+WIDTH = 128  # of its inner layer, at most
+
+
+class QualityHead(View):
+    """A policy's hidden states, seen through two layers of its own."""
+
+    def __init__(self, base: Policy) -> None:
+        width = base.config.hidden_size
+        inner = min(width, WIDTH)
+        network = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, inner), nn.SiLU(), nn.Linear(inner, 1))
+        generator = torch.Generator().manual_seed(0)
+        for name, parameter in network.named_parameters():
+            if parameter.dim() == 2:  # the last layer starts at 0: before it has learned anything, it says one half
+                nn.init.normal_(parameter, std=0.0 if name.startswith("3") else width**-0.5, generator=generator)
+        nn.init.zeros_(network[1].bias)  # type: ignore[arg-type]
+        nn.init.zeros_(network[3].bias)  # type: ignore[arg-type]
+        super().__init__(base, network)
+
+    def logits(self, contexts: Sequence[Sequence[int]], texts: Sequence[Sequence[int]], grad: bool = False) -> Tensor:
+        """[text] the log-odds after the last token of each text."""
+        if not texts:
+            return torch.zeros(0, device=self.device)
+        states = Policy.states(self, [(*c, *t) for c, t in zip(contexts, texts, strict=True)])
+        last = torch.stack([x[-1] for x in states]).float()
+        with torch.set_grad_enabled(grad):
+            found: Tensor = self.network(last).squeeze(-1)
+            return found
+
+    def score(
+        self,
+        contexts: Sequence[Sequence[int]],
+        targets: Sequence[Sequence[int]],
+        *,
+        name: str = "quality",
+        temperature: float = 1.0,
+        grad: bool = False,
+        **settings: Any,
+    ) -> list[Tensor]:
+        """[1] the chance that each text ends well, after its last token."""
+        if name != "quality":
+            raise PodiumError(f"A quality head does not compute {name!r}. {nearest(name, ('quality',))}")
+        return list(self.logits(contexts, targets, grad).sigmoid()[:, None])
+
+    def signals(
+        self,
+        batch: Batch,
+        signals: Sequence[Signal],
+        *,
+        temperature: float = 1.0,
+        grad: bool = False,
+        where: Tensor | None = None,
+    ) -> dict[Signal, Tensor]:
+        """[token] the log-odds at the tokens of `token.detect`; 0 elsewhere."""
+        for name in (s.name for s in signals if s.name != "quality"):
+            raise PodiumError(f"A quality head does not compute {name!r}. {nearest(name, ('quality',))}")
+        asked = batch["token.detect"].nonzero().reshape(-1)
+        turn = batch.link("token", "turn")[asked]
+        lengths = (batch.position("token", "turn")[asked] + 1).tolist()
+        starts = (asked - torch.tensor(lengths, device=asked.device) + 1).tolist()
+        ids = batch["token.id"].tolist()
+        texts = [tuple(ids[start : start + length]) for start, length in zip(starts, lengths, strict=True)]
+        contexts = [batch["turn.train_context"][t] for t in turn.tolist()]
+        whole = torch.zeros(batch.size("token"), dtype=batch.dtype, device=batch.device)
+        wants = grad and any(s.grad for s in signals)
+        found = self.logits(contexts, texts, wants).to(batch.device, batch.dtype)
+        value = whole.index_copy(0, asked, found)
+        return {s: value if s.grad else value.detach() for s in signals}

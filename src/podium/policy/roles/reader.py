@@ -1,0 +1,45 @@
+"""Readers: critics that were saved with their head, and what they say of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
+from podium.core.signal import Signal
+from podium.policy.model import weights
+from podium.policy.model.load import load
+from podium.policy.roles.critic import Critic, critic
+
+__all__ = ["has_head", "read_critic", "values_of"]
+
+
+def has_head(path: str | Path) -> bool:
+    """Whether a directory holds a model with a value head."""
+    file = Path(path) / weights.EXTRA
+    if not file.is_file():
+        return False
+    with safe_open(file, "pt") as opened:
+        return any(name.startswith("value_head.") for name in opened.keys())  # noqa: SIM118
+
+
+def read_critic(path: str | Path, *, dtype: str = "float32", device: str = "cpu") -> Critic:
+    """A critic that was saved, with its head."""
+    made = critic(load(path, dtype=dtype, device=device))
+    made.load_weights(path)
+    return made
+
+
+def values_of(reader: Critic, texts: Sequence[str], *, grad: bool = False) -> Tensor:
+    """[text] what a critic says after each text, as a prompt."""
+    end = (reader.end_ids[0],)  # the value is that of the state before it
+    turns = [Turn(end, context=reader.encode([{"role": "user", "content": text}])) for text in texts]
+    batch = Batch.from_rollouts([Rollout(number, [turn]) for number, turn in enumerate(turns)])
+    value = Signal("value", grad=grad)
+    with torch.set_grad_enabled(grad):
+        return reader.signals(batch.to(device=reader.device), [value], grad=grad)[value]

@@ -1,0 +1,38 @@
+"""What may stand beside a question: a hint, an earlier attempt, an example. podium/tiny knows the first two forms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from podium.protocols.context import Context, Full, History, Message
+
+__all__ = ["Scaffold", "with_attempt", "with_hint"]
+
+
+def with_hint(prompt: str, hint: str) -> str:
+    """The question, and a hint: the first lines of a solution, or advice."""
+    return f"{prompt}\nhint: {hint}"
+
+
+def with_attempt(prompt: str, attempt: str) -> str:
+    """The question, and an answer to it that may be wrong, to be done better."""
+    return f"{prompt}\nattempt: {attempt}"
+
+
+class Scaffold(Context):
+    """The messages of another context with help in the first: an example above the question, others below it."""
+
+    hint: str = ""
+    attempt: str = ""
+    above: str = ""
+    below: str = ""
+    base: Context = Full()
+
+    def __call__(self, history: History) -> Sequence[Message]:
+        question, *rest = self.base(history)
+        assert isinstance(question, str)
+        if self.attempt:
+            question = with_attempt(question, self.attempt)
+        if self.hint:
+            question = with_hint(question, self.hint)
+        return ["\n".join(text for text in (self.above, question, self.below) if text), *rest]

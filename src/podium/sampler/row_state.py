@@ -1,0 +1,219 @@
+"""What the rows of a running batch are doing, and what their completions write, on the policy's device."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from podium.core import streams
+from podium.policy.policy import Policy
+from podium.protocols.sampling import Sampling
+from podium.sampler.capture import Capture, capture
+from podium.sampler.draw import Drawn, Filters, draw
+from podium.sampler.row_engine import RowEngine, Stepped
+from podium.sampler.stops import Stops
+
+if TYPE_CHECKING:
+    from podium.sampler.rows import Rows
+
+__all__ = ["Board", "Report", "Seat", "StepBoard"]
+
+TOKEN, POSITION, FLAT, LAST, ALIVE, STOPS, TOP_K = range(7)  # of a row's integers
+TEMPERATURE, TOP_P, MIN_P, WARMTH = range(4)  # and of its other numbers, of which the last are those of `Warmth`
+STEADY = (0.0, 0.0, 0.0, 0.0)  # a temperature that does not follow the entropy
+NUMBERS = WARMTH + len(STEADY)
+WAITS = 2  # of a row that is alive but has not begun
+# Rows whose completions may have ended, and how many tokens they may still write; waits until the device knows.
+Report = Callable[[], dict[int, int]]
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A completion that takes a row."""
+
+    row: int
+    slot: int  # where its tokens are written
+    token: int  # the last of its text
+    position: int  # its place in the text
+    limit: int  # tokens it may have
+    sampling: Sampling
+    key: int  # of its random stream
+    start: int  # its first number there
+
+
+class Board(ABC):
+    """State of rows [what, row] and what completions write [slot, token]. Rows without a completion write to slot 0."""
+
+    ahead = 1  # tokens of each row that are drawn before the host looks at them
+    far = 1  # the same, while the host is in no hurry
+    few: float = math.inf  # random numbers that the host makes when rows join; more are made on the device
+    seated = 1  # in what state rows are that have just been taken
+
+    def __init__(self, policy: Policy, engine: RowEngine, stops: Stops, slots: int) -> None:
+        self.policy, self.device, self.engine, self.stops = policy, policy.device, engine, stops
+        self.slots = slots  # rows that may go on at once
+        self.seats = slots  # rows that may be taken
+        new = partial(torch.zeros, device=self.device)
+        self.ints, self.numbers = new((7, 0), dtype=torch.long), new((NUMBERS, 0))
+        self.uniform = new((1, 0), dtype=torch.float64)
+        self.kept: dict[str, Tensor] = {"ids": new((1, 0), dtype=torch.long), "logp": new((1, 0))}
+        self.free: list[int] = []  # slots
+
+    def reserve(self, rows: int, tokens: int) -> None:
+        """Make room for the state of this many rows and slots, and for completions of this many tokens."""
+        slots, width = self.kept["ids"].shape
+        if rows + 1 <= slots and tokens <= width:
+            return
+        shape = (max(rows + 1, slots), max(tokens, width))
+        self.free.extend(range(max(slots, 1), shape[0]))
+        # A slot's place in the flat buffers is slot · width.
+        for place in (FLAT, LAST):
+            self.ints[place] += self.ints[place] // max(width, 1) * (shape[1] - width)
+
+        def grown(x: Tensor, *size: int) -> Tensor:
+            larger = x.new_zeros(size)
+            larger[tuple(slice(0, n) for n in x.shape)] = x
+            return larger
+
+        self.uniform = grown(self.uniform, *shape)
+        self.kept = {name: grown(x, *shape, *x.shape[2:]) for name, x in self.kept.items()}
+        had = self.ints.shape[1]
+        self.ints, self.numbers = grown(self.ints, 7, shape[0] - 1), grown(self.numbers, NUMBERS, shape[0] - 1)
+        self.numbers[:WARMTH, had:] = 1.0  # rows that nobody uses are drawn too: plainly, with steady warmth
+
+    def seat(self, seats: Sequence[Seat]) -> Tensor:
+        """Let completions take rows; which they are."""
+        width = self.kept["ids"].shape[1]
+        ints, numbers = [], []
+        for seat in seats:
+            s, flat = seat.sampling, seat.slot * width
+            greedy = s.temperature == 0.0  # the same as keeping the most likely token alone
+            stops, top_k = self.stops.row(s.stop), 1 if greedy else s.top_k
+            ints.append((seat.token, seat.position, flat, flat + seat.limit - 1, self.seated, stops, top_k))
+            warmth = s.warmth.numbers() if s.warmth is not None else STEADY
+            numbers.append((1.0 if greedy else s.temperature, s.top_p, s.min_p, *warmth))
+        count = max(seat.limit for seat in seats)
+        keys = np.array([seat.key for seat in seats], dtype=np.uint64)
+        starts = np.array([seat.start for seat in seats])
+        few = len(seats) * count <= self.few
+        rows, slots, whole, real, given = self.sent(
+            np.array([seat.row for seat in seats]),
+            np.array([seat.slot for seat in seats]),
+            np.array(ints).T,
+            np.array(numbers, dtype=np.float32).T,
+            streams.uniforms(keys, starts, count) if few else np.stack([keys.view(np.int64), starts]),
+        )
+        self.ints.index_copy_(1, rows, whole)
+        self.numbers.index_copy_(1, rows, real)
+        uniform = given if few else streams.uniforms_on(given[0], given[1], count)
+        self.uniform[:, :count].index_copy_(0, slots, uniform)
+        return rows
+
+    def clear(self, rows: Sequence[int]) -> None:
+        (gone,) = self.sent(np.array(rows))
+        self.ints.index_fill_(1, gone, 0)
+
+    @abstractmethod
+    def advance(self, n: int, length: int, marks: Mapping[str, int], count: int = 1) -> Report:
+        """Draw tokens in n rows that go on, which then have up to `length`."""
+
+    @abstractmethod
+    def width(self, rows: Rows) -> int:
+        """How many rows the next step is of."""
+
+    @abstractmethod
+    def close_up(self, rows: Rows) -> None:
+        """Move the last rows into the places of those that have ended, if a step would become smaller by it."""
+
+    def _keep(self, name: str, drawn: Drawn, flat: Tensor) -> None:
+        """Write a captured signal of the tokens just drawn."""
+        wanted: Capture = capture(name)
+        value = wanted(drawn, self._embeddings())
+        value = value.float() if value.dtype == torch.bfloat16 else value  # NumPy does not know it
+        if name not in self.kept:
+            self.kept[name] = value.new_zeros((*self.kept["ids"].shape, *value.shape[1:]))
+        self.kept[name].flatten(0, 1).index_copy_(0, flat, value)
+
+    def _embeddings(self) -> Tensor:
+        """[V, D] of the input."""
+        weight: Tensor = self.policy.model.get_input_embeddings().weight  # type: ignore[operator]
+        return weight
+
+    def written(
+        self, names: Iterable[str], slots: Sequence[int], counts: Sequence[int]
+    ) -> dict[str, list[NDArray[Any]]]:
+        """What completions have written into their slots, so many tokens each."""
+        if self.device.type == "cpu":
+            whole, rows = {name: self.kept[name].numpy() for name in names}, slots
+        else:
+            whole, rows = self._read(names, slots, max(counts)), range(len(slots))
+        return {name: [x[row, :count] for row, count in zip(rows, counts, strict=True)] for name, x in whole.items()}
+
+    def _read(self, names: Iterable[str], slots: Sequence[int], count: int) -> dict[str, NDArray[Any]]:
+        """The first numbers in slots of the device; the host waits for them once."""
+        (index,) = self.sent(np.array(slots))
+        found = {name: self.kept[name][:, :count].index_select(0, index) for name in names}
+        host = {name: torch.empty(x.shape, dtype=x.dtype, pin_memory=True) for name, x in found.items()}
+        for name, x in found.items():
+            host[name].copy_(x, non_blocking=True)
+        torch.cuda.current_stream(self.device).synchronize()
+        return {name: x.numpy() for name, x in host.items()}
+
+    def sent(self, *arrays: NDArray[Any]) -> list[Tensor]:
+        return [torch.from_numpy(x).to(self.device) for x in arrays]
+
+
+class StepBoard(Board):
+    """One token of each row at a time, drawn by torch. Rows close up."""
+
+    engine: Stepped
+
+    def width(self, rows: Rows) -> int:
+        return len(rows)
+
+    def close_up(self, rows: Rows) -> None:
+        left, total = rows.running, len(rows)
+        if left == total or self.engine.bucket(left) == self.engine.bucket(total):
+            return
+        source, target = rows.close_up(left)
+        self.engine.move(source, target, left)
+        if source:
+            a, b = self.sent(np.array(source), np.array(target))
+            self.ints[:, b] = self.ints[:, a]
+            self.numbers[:, b] = self.numbers[:, a]
+        self.ints[:, left:total] = 0
+
+    def advance(self, n: int, length: int, marks: Mapping[str, int], count: int = 1) -> Report:
+        ints, numbers = self.ints[:, :n], self.numbers[:, :n]
+        token, position, flat, last, alive, stops, top_k = ints.unbind(0)
+        logits = self.engine.step(token, position, length)
+        uniform = self.uniform.view(-1).index_select(0, flat)
+        temperature = numbers[TEMPERATURE] if marks["temperature"] else None
+        filtered = marks["filter"] or marks["greedy"]
+        filters = Filters(top_k, numbers[TOP_P], numbers[MIN_P]) if filtered else None
+        warmth = numbers[WARMTH:] if marks["warmth"] else None
+        drawn = draw(logits, uniform, temperature, filters, warmth)
+        self.kept["ids"].view(-1).index_copy_(0, flat, drawn.token)
+        self.kept["logp"].view(-1).index_copy_(0, flat, drawn.logp)
+        for mark, wanted in marks.items():
+            if wanted and mark.startswith("capture "):
+                self._keep(mark.removeprefix("capture "), drawn, flat)
+        token.copy_(drawn.token)
+        ints[POSITION : FLAT + 1] += alive
+        left = last - flat + 1
+        ends = (self.stops.table[stops, drawn.token] > 0) | (left <= 0)
+
+        def report() -> dict[int, int]:
+            rows = ends.nonzero().view(-1)
+            return dict(zip(rows.tolist(), left[rows].tolist(), strict=True))
+
+        return report

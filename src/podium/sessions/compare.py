@@ -1,0 +1,160 @@
+"""Methods against each other: the same tasks, the same sampling noise, the same number of sampled tokens."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from podium import worlds
+from podium.core.errors import PodiumError
+from podium.evaluation.resample import student
+from podium.method import Method
+from podium.methods import get
+from podium.sessions.train import Progress, Result, configure, resume, train
+from podium.strategies import Sample
+from podium.training.preflight import check_fit
+
+__all__ = ["Comparison", "ComparisonRow", "compare"]
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One method over all seeds: final held-out pass@1, and its paired difference from the first method."""
+
+    name: str
+    finals: tuple[float, ...]  # one a seed
+    differences: tuple[float, ...]
+    tokens: tuple[int, ...]
+    results: tuple[Result, ...]
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.finals))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a comparison came to; `rows` in the order in which the methods were named."""
+
+    path: Path
+    rows: tuple[ComparisonRow, ...]
+    settings: dict[str, Any]
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """95 % interval of the mean over seeds, by Student's t; the value itself where there is one seed."""
+    x = np.asarray(values, dtype=float)
+    if len(x) < 2:
+        return float(x[0]), float(x[0])
+    half = student(len(x) - 1) * x.std(ddof=1) / np.sqrt(len(x))
+    return float(x.mean() - half), float(x.mean() + half)
+
+
+def told(values: Sequence[float], sign: str = "") -> str:
+    """The interval as text; one seed has none."""
+    low, high = interval(values)
+    return f"[{low:{sign}.3f}, {high:{sign}.3f}]" if len(values) > 1 else "–"
+
+
+def compare(
+    methods: Sequence[str | Method],
+    *,
+    seeds: int = 5,
+    n: int = 8,
+    out: str | Path = "runs/compare",
+    progress: Callable[[str, int, Result], None] | None = None,
+    watch: Callable[[str, int, Path], Progress] | None = None,
+    **settings: Any,
+) -> Comparison:
+    """Train each method with each seed. The first one's sampled tokens are the budget of the others.
+
+    All methods sample `n` rollouts a task, so that iteration t of seed s has the same tasks and the same random
+    numbers in all of them until their policies differ. `progress` sees each run when it is done; what `watch` makes for
+    a method, a seed and the run's directory is called after each iteration. Called again, it goes on where it stopped.
+    """
+    if len(methods) < 2:
+        raise PodiumError("A comparison needs at least two methods.")
+    if seeds < 1:
+        raise PodiumError(f"seeds = {seeds}: a comparison needs at least one.")
+    for name in {"seed", "token_budget"} & set(settings):
+        raise PodiumError(f"A comparison sets {name!r} itself: `seeds` and the first method decide.")
+    values = [_with_n(m if isinstance(m, Method) else get(m), n) for m in methods]
+    names = [v.name for v in values]
+    if len(set(names)) < len(names):
+        raise PodiumError(
+            f"Two of the methods have the same name: {', '.join(names)}. Rename one: `name` in its YAML file, or "
+            "method.replace(name=…)."
+        )
+    _check(values, settings)
+    path = Path(out)
+    iterations = int(settings.pop("iterations", 100))
+    results: dict[str, list[Result]] = {name: [] for name in names}
+    for seed in range(seeds):
+        budget: int | None = None
+        for method in values:
+            # A method that samples shorter answers gets more iterations out of the same tokens, within reason.
+            limit = iterations if budget is None else 4 * iterations
+            config = configure(method, seed=seed, iterations=limit, token_budget=budget, **settings)
+            place = path / re.sub(r"[^\w.-]+", "-", method.name) / f"seed-{seed}"
+            started = (place / "config.yaml").is_file()
+            watcher = None if watch is None else watch(method.name, seed, place)
+            if started:
+                result = resume(place, config=config, progress=watcher)
+            else:
+                result = train(config, out=place, progress=watcher)
+            if not result.finished:
+                raise PodiumError(f"Stopped in {place}. The same command goes on from there.")
+            budget = budget or sum(line.get("tokens", 0) for line in result.metrics)
+            results[method.name].append(result)
+            if progress is not None:
+                progress(method.name, seed, result)
+    rows = tuple(_row(name, results[name], results[names[0]]) for name in names)
+    comparison = Comparison(path, rows, {"iterations": iterations, "seeds": seeds, "n": n, **settings})
+    _write_table(comparison)
+    return comparison
+
+
+def _check(methods: Sequence[Method], settings: dict[str, Any]) -> None:
+    """Refuse a method that cannot run on the world before the others are trained."""
+    config = configure(methods[0], **settings)
+    with closing(worlds.get(config.world, **(config.world_settings or {}))) as world:
+        for method in methods:
+            check_fit(method, world, str(config.world))
+
+
+def _with_n(method: Method, n: int) -> Method:
+    def changed(plain: Method) -> Method:
+        strategy = plain.rollout or Sample()
+        return plain.with_(rollout=strategy.replace(n=n)) if "n" in strategy.field_names() else plain
+
+    return method.each(changed)
+
+
+def _row(name: str, results: Sequence[Result], base: Sequence[Result]) -> ComparisonRow:
+    finals = [r.evaluations[-1]["eval.pass@1"] for r in results]
+    against = [r.evaluations[-1]["eval.pass@1"] for r in base]
+    tokens = [sum(line.get("tokens", 0) for line in r.metrics) for r in results]
+    differences = [a - b for a, b in zip(finals, against, strict=True)]
+    return ComparisonRow(name, tuple(finals), tuple(differences), tuple(tokens), tuple(results))
+
+
+def _write_table(comparison: Comparison) -> None:
+    rows = [
+        {
+            "method": r.name,
+            "pass@1": r.mean,
+            "interval": interval(r.finals) if len(r.finals) > 1 else None,
+            "difference": float(np.mean(r.differences)),
+            "difference_interval": interval(r.differences) if len(r.finals) > 1 else None,
+            "tokens": r.tokens,
+        }
+        for r in comparison.rows
+    ]
+    (comparison.path / "compare.json").write_text(json.dumps(rows, indent=1))

@@ -1,0 +1,208 @@
+"""Evaluating a run or a model from start to end."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from podium import policy as policies
+from podium import worlds
+from podium.analysis.paired_models import PairedComparison, tally
+from podium.analysis.thinking import FORCE, BudgetPoint, curve
+from podium.collect.driver import Driver
+from podium.core.build import Rollout
+from podium.core.errors import PodiumError, nearest
+from podium.evaluation.measure import failure, held_out, held_out_requests, measure
+from podium.evaluation.resample import Measure
+from podium.policy.model.device import usual_dtype
+from podium.policy.model.load import EMBEDDED
+from podium.protocols.sampling import Sampling
+from podium.protocols.world import World
+from podium.sampler.local import LocalSampler
+from podium.store.run_directory import RunDirectory
+from podium.training.config import Config
+
+__all__ = ["BASE", "contrast", "evaluate", "thinking"]
+
+BASE = "base"  # in place of a model: the one that the run started from
+
+
+def evaluate(
+    target: str | Path,
+    *,
+    world: str | World | None = None,
+    ks: Sequence[int] = (1, 8),
+    tasks: int = 128,
+    samples: int | None = None,
+    seed: int = 0,
+    temperature: float = 1.0,
+    max_tokens: int | None = None,
+    device: str = "cpu",
+    **world_settings: Any,
+) -> dict[str, Measure]:
+    """Measures of a run's last checkpoint, or of a model, on held-out tasks (a run's own world by default).
+
+    Each task gets `samples` answers, as many as the largest of `ks` by default.
+    """
+    wanted = max(ks, default=1) if samples is None else samples
+    _check_counts(ks, tasks, wanted)
+    place = _Place.of(target, world, world_settings, max_tokens)
+    groups = place.sample(target, device, tasks=tasks, samples=wanted, seed=seed, temperature=temperature)
+    return measure(groups, ks)
+
+
+def thinking(
+    target: str | Path,
+    *,
+    budgets: Sequence[int] | None = None,
+    world: str | World | None = None,
+    tasks: int = 128,
+    samples: int = 1,
+    seed: int = 0,
+    temperature: float = 1.0,
+    max_tokens: int | None = None,
+    force: str = FORCE,
+    device: str = "cpu",
+    **world_settings: Any,
+) -> list[BudgetPoint]:
+    """How often a run's last checkpoint, or a model, is right if it may think for so many tokens: see `curve`."""
+    _check_counts((), tasks, samples)
+    place = _Place.of(target, world, world_settings, max_tokens)
+    driver = place.driver(target, device)
+    sampling = Sampling(max_tokens=place.max_tokens, temperature=temperature)
+    requests = held_out_requests(place.world, tasks, sampling, seed)
+    with closing(place.world):
+        return curve(driver, requests, budgets, samples, force)
+
+
+def contrast(
+    target: str | Path,
+    base: str | Path = BASE,
+    *,
+    world: str | World | None = None,
+    ks: Sequence[int] = (1, 8, 64),
+    tasks: int = 128,
+    samples: int | None = None,
+    seed: int = 0,
+    temperature: float = 1.0,
+    max_tokens: int | None = None,
+    device: str = "cpu",
+    **world_settings: Any,
+) -> PairedComparison:
+    """A run or model beside the model that it began as, or another: the same prompts and random streams for both.
+
+    The world is the run's, or that of `base` where it is a run, unless one is named.
+    """
+    wanted = max(ks, default=1) if samples is None else samples
+    _check_counts(ks, tasks, wanted)
+    config = _config(target)
+    if base == BASE:
+        if config is None:
+            _check_there(Path(target))
+            raise PodiumError(f"{target} is a model, which did not start from another: name one with --compare MODEL.")
+        base = config.model
+    place = _Place.find(world, world_settings, config or _config(base), max_tokens)
+    if place is None:
+        _check_there(Path(target))
+        raise PodiumError(f"{target} and {base} are models and have no world of their own: name one with --world.")
+    counts = {"tasks": tasks, "samples": wanted, "seed": seed, "temperature": temperature}
+    before, after = (tally(place.sample(model, device, **counts)) for model in (base, target))
+    return PairedComparison(before, after, tuple(ks))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a model is measured."""
+
+    world: World
+    max_tokens: int
+    act_limit_s: float | None
+
+    @classmethod
+    def of(
+        cls, target: str | Path, world: str | World | None, settings: dict[str, Any], max_tokens: int | None
+    ) -> _Place:
+        """As `find`, with a word where neither is there."""
+        place = cls.find(world, settings, _config(target), max_tokens)
+        if place is None:
+            _check_there(Path(target))
+            there = Path(target).exists() or str(target).startswith(EMBEDDED)
+            kind = "is a model and" if there else "is no run here, and a model"
+            raise PodiumError(f"{target} {kind} has no world of its own: name one with --world.")
+        return place
+
+    @classmethod
+    def find(
+        cls, world: str | World | None, settings: dict[str, Any], config: Config | None, max_tokens: int | None
+    ) -> _Place | None:
+        """The world that was named, or the run's with these changes; None where neither is there."""
+        if world is None and config is None:
+            return None
+        if world is None and config is not None:
+            world, settings = config.world, {**(config.world_settings or {}), **settings}
+        made = worlds.get(world or "", **settings)
+        limit = max_tokens or (config.max_tokens if config else None) or made.max_tokens
+        return cls(made, limit, config.act_limit_s if config else None)
+
+    def sample(self, target: str | Path, device: str, **counts: Any) -> list[list[Rollout]]:
+        """Rollouts of a run's last checkpoint, or of a model, on held-out tasks."""
+        driver = self.driver(target, device)
+        with closing(self.world):
+            groups = held_out(driver, max_tokens=self.max_tokens, **counts)
+        if all(r.columns["failure"] for g in groups for r in g):
+            raise PodiumError(f"Nothing can be measured: the world failed in every rollout: {failure(groups)}.")
+        return groups
+
+    def driver(self, target: str | Path, device: str) -> Driver:
+        """Who plays with a run's last checkpoint, or with a model."""
+        _check_there(Path(target))
+        policy = policies.load(_weights(target), device=device, dtype=usual_dtype(device))
+        sampler = LocalSampler(policy)  # it may find out what else there is to say
+        for note in policy.notes:
+            warnings.warn(note, stacklevel=2)
+        return Driver(
+            sampler,
+            self.world,
+            follow_up=policy.follow_up,
+            written=policy.written,
+            ends=policy.ends,
+            act_limit_s=self.act_limit_s,
+        )
+
+
+def _config(target: str | Path) -> Config | None:
+    """How a run was made; None for a model."""
+    if not (Path(target) / "config.yaml").is_file():
+        return None
+    if not RunDirectory(target).checkpoints():
+        raise PodiumError(f"The run {target} has no checkpoint yet.")
+    return Config.of_run(RunDirectory(target))
+
+
+def _weights(target: str | Path) -> str:
+    found = RunDirectory(target).checkpoints()
+    return str(found[-1] / "policy") if found else str(target)
+
+
+def _check_counts(ks: Sequence[int], tasks: int, samples: int) -> None:
+    for name, value in (("tasks", tasks), *(("k", k) for k in ks), ("samples", samples)):
+        if value < 1:
+            raise PodiumError(f"{name} = {value} must be at least 1.")
+    for k in ks:
+        if k > samples:
+            raise PodiumError(f"pass@{k} needs at least {k} samples a task, not {samples}.")
+
+
+def _check_there(path: Path) -> None:
+    """Refuse what is plainly a place here, and not there, without asking the hub for it; and a folder of neither."""
+    if path.is_file() and path.suffix != ".gguf":
+        raise PodiumError(f"{path} is a file: name the directory of a run or of a model.")
+    if path.is_dir() and not any((path / name).is_file() for name in ("config.yaml", "config.json")):
+        raise PodiumError(f"{path} is neither a run (it has no config.yaml) nor a model (it has no config.json).")
+    if not path.exists() and path.parent != Path() and path.parent.is_dir():
+        beside = [str(p) for p in path.parent.iterdir() if p.is_dir()]
+        raise PodiumError(f"There is no run or model {path}. {nearest(str(path), beside)}")

@@ -1,0 +1,78 @@
+"""TODO strategies"""
+
+from podium.strategies.budgets.prune import Prune
+from podium.strategies.budgets.rounds import Allocated, Rounds
+from podium.strategies.budgets.sample_more import SampleMore
+from podium.strategies.budgets.second_wave import SecondWave
+from podium.strategies.budgets.turn_budget import BudgetedTurns, TurnsLeft
+from podium.strategies.hints.augment import Augmented
+from podium.strategies.hints.checklist import BestAttempt
+from podium.strategies.hints.guided import Contrasted, Guided, RubricShown
+from podium.strategies.hints.help import Help, HintTiers, SelfWritten, SolutionShares, WorkedExamples
+from podium.strategies.hints.hint_reward import HintWorth
+from podium.strategies.hints.hint_rounds import HintPrefix, HintRounds
+from podium.strategies.hints.item_response import ItemResponse
+from podium.strategies.hints.learn_to_hint import LearnToHint
+from podium.strategies.hints.repair import Refine, Repair
+from podium.strategies.sample.blueprint import SampleBlueprints
+from podium.strategies.sample.continuations import Continuations
+from podium.strategies.sample.lessons import SampleAdvised
+from podium.strategies.sample.sample import Sample
+from podium.strategies.sample.step_probes import StepProbes
+from podium.strategies.sample.windowed import Windowed
+from podium.strategies.teachers.expert_turns import NextTurn
+from podium.strategies.teachers.recorded import Recorded
+from podium.strategies.teachers.reflect import ReplayAndReflect
+from podium.strategies.teachers.teachers import Rectified, Stored, Teachers
+from podium.strategies.trees.branching import Branching
+from podium.strategies.trees.fork import Fork, Grow
+from podium.strategies.trees.fork_points import CriticalToken, Cutpoints, TopEntropy
+from podium.strategies.trees.search import Search
+from podium.strategies.trees.tree import Tree
+
+__all__ = [
+    "Allocated",
+    "Augmented",
+    "BestAttempt",
+    "Branching",
+    "BudgetedTurns",
+    "Continuations",
+    "Contrasted",
+    "CriticalToken",
+    "Cutpoints",
+    "Fork",
+    "Grow",
+    "Guided",
+    "Help",
+    "HintPrefix",
+    "HintRounds",
+    "HintTiers",
+    "HintWorth",
+    "ItemResponse",
+    "LearnToHint",
+    "NextTurn",
+    "Prune",
+    "Recorded",
+    "Rectified",
+    "Refine",
+    "Repair",
+    "ReplayAndReflect",
+    "Rounds",
+    "RubricShown",
+    "Sample",
+    "SampleAdvised",
+    "SampleBlueprints",
+    "SampleMore",
+    "Search",
+    "SecondWave",
+    "SelfWritten",
+    "SolutionShares",
+    "StepProbes",
+    "Stored",
+    "Teachers",
+    "TopEntropy",
+    "Tree",
+    "TurnsLeft",
+    "Windowed",
+    "WorkedExamples",
+]

@@ -1,0 +1,154 @@
+"""Rollouts that were made before: demonstrations from a file, or what a run has logged. Nothing is sampled."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from podium.core.build import Rollout, Turn
+from podium.core.columns import Origin, Purpose
+from podium.core.errors import PodiumError, one_of, within
+from podium.core.part import Strategy
+from podium.core.streams import key
+from podium.protocols.world import Episode, Feedback, Task
+from podium.store.json_lines import objects, text_of
+from podium.strategies.requests import Plan, Recite, Replay, Request, TaskRequest
+
+__all__ = ["Recorded"]
+
+PROMPTS = ("prompt", "question", "problem", "input", "query")
+TEXTS = ("completion", "response", "text", "solution", "answer", "output")
+# What a run writes of every rollout, and what a replayed one has again.
+COLUMNS = ("reward", "correct", "answer", "truncated", "stop", "failure", "text", "prompt", "level", "domain")
+TURN = ("reward", "state", "next_state", "action")
+MARKED = {"demonstration": True, "sampled": False}
+
+
+class Recorded(Strategy):
+    """The rollouts of a file, a group of them for each task asked for, in a new order in every pass.
+
+    `source` is a file of JSON lines (prompt, completion, and reward, task where there are), or a run's directory.
+    Rows of one task or prompt are a group; their rewards are the recorded ones, 1 where there are none. The world's
+    own tasks serve for evaluation alone.
+    """
+
+    source: str
+    n: int | None = None  # rollouts of a group at most, the first ones; None: all
+    purpose: str = "demo"  # demo: trained, in no statistics; train: in both, as if it had been sampled
+    prompt_field: str = ""  # empty: prompt, question, …
+    text_field: str = ""  # empty: completion, response, …
+    reward_field: str = "reward"
+
+    def __post_init__(self) -> None:
+        within(self, "n", 1, optional=True)
+        one_of(self, "purpose", ("demo", "train"))
+
+    @property
+    def provides(self) -> tuple[str, ...]:
+        return ("rollout.purpose", "rollout.demonstration", "rollout.sampled")
+
+    def prepare(self, world: Any = None) -> tuple[str, ...]:
+        _ = self.groups
+        return ()
+
+    def plan(self, task: TaskRequest) -> Plan:
+        epoch, place = divmod(task.number, len(self.groups))
+        order = np.random.default_rng(key(task.stream[0], (epoch,))).permutation(len(self.groups))
+        answers = yield [self._request(task, row, i) for i, row in enumerate(self.groups[order[place]])]
+        return [rollout for answer in answers for rollout in answer]  # type: ignore[misc]
+
+    @cached_property
+    def groups(self) -> list[list[Mapping[str, Any]]]:
+        """The rows of each group, in the order of the source."""
+        path, found = Path(self.source), dict[Any, list[Mapping[str, Any]]]()
+        if path.is_dir() or path.suffix == ".parquet":
+            for row in _logged(path):
+                found.setdefault((row["iteration"], row["group"]), []).append(row)
+        else:
+            for row in (self._row(data, line) for line, data in objects(self.source)):
+                found.setdefault(row["task"], []).append(row)
+        return [group[: self.n] for group in found.values()]
+
+    def _row(self, data: Mapping[str, Any], line: int) -> Mapping[str, Any]:
+        where = f"{self.source}, line {line}"
+        prompt = text_of(data, self.prompt_field, PROMPTS, "prompt_field", where)
+        text = text_of(data, self.text_field, TEXTS, "text_field", where)
+        reward = data.get(self.reward_field, 1.0)
+        if isinstance(reward, bool) or not isinstance(reward, (int, float)) or not math.isfinite(reward):
+            raise PodiumError(f"{where}: the reward is {reward!r}, not a number.")
+        return {"task": str(data.get("task", prompt)), "prompt": prompt, "text": text, "reward": float(reward)}
+
+    def _request(self, request: TaskRequest, row: Mapping[str, Any], index: int) -> Request:
+        purpose = Purpose[self.purpose]
+        if "turn.length" in row:
+            columns = {name: row[name] for name in COLUMNS} | {"purpose": int(purpose), "index": index} | MARKED
+            columns["source"] = Origin.copied.name
+            return Replay(Rollout(row["task"], _turns(row), group=request.group, columns=columns))
+        task = Task(row["task"], row["prompt"])
+        return Recite(
+            dataclasses.replace(request, task=task),
+            texts=(row["text"],),
+            purpose=purpose,
+            index=index,
+            columns=dict(MARKED),
+            episode=_Graded(row["prompt"], row["reward"]),
+        )
+
+
+class _Graded(Episode):
+    """An episode whose verdict is known."""
+
+    def __init__(self, prompt: str, reward: float) -> None:
+        super().__init__(prompt, state=prompt)
+        self.reward = reward
+
+    def act(self, text: str) -> Feedback:
+        return Feedback(self.reward, state=self.state, info={"correct": self.reward > 0, "answer": text})
+
+
+def _logged(path: Path) -> list[Mapping[str, Any]]:
+    """The rows that a run has written."""
+    import pyarrow.parquet as pq
+
+    folder = path / "rollouts" if (path / "rollouts").is_dir() else path
+    files = [path] if path.suffix == ".parquet" else sorted(folder.glob("*.parquet"))
+    rows: list[Mapping[str, Any]] = []
+    for file in files:
+        try:
+            rows += pq.read_table(file).to_pylist()
+        except (OSError, ValueError) as error:
+            raise PodiumError(f"{file} cannot be read: {' '.join(str(error).split())}") from error
+    if not rows:
+        raise PodiumError(f"{path} has no rollouts: give a run's directory, a parquet file or a file of JSON lines.")
+    turns = {f"turn.{name}" for name in TURN}
+    missing = {*COLUMNS, *turns, "turn.length", "turn.context", "token.id", "token.sampler.logp"} - set(rows[0])
+    if missing:
+        raise PodiumError(f"{path} was not written by a run: its rollouts have no {', '.join(sorted(missing))}.")
+    return rows
+
+
+def _turns(row: Mapping[str, Any]) -> list[Turn]:
+    """The turns of a logged rollout, with the tokens and probabilities of their time."""
+    turns, start = [], 0
+    trained = row.get("turn.train_context") or row["turn.context"]
+    answers = row.get("turn.observation") or [""] * len(trained)  # older runs have not kept them
+    for number, length in enumerate(row["turn.length"]):
+        span = slice(start, start + length)
+        turns.append(
+            Turn(
+                ids=row["token.id"][span],
+                context=row["turn.context"][number],
+                train_context=trained[number],
+                origin=[Origin.copied.name] * length,
+                columns={name: row[f"turn.{name}"][number] for name in TURN} | {"observation": answers[number]},
+                tokens={k.removeprefix("token."): row[k][span] for k in row if k.startswith("token.sampler.")},
+            )
+        )
+        start += length
+    return turns
