@@ -141,7 +141,7 @@ class Bench:
 def shaped(launch: Any, kernel: str, numbers: tuple[int, ...] | None) -> Iterator[None]:
     before = launch.SHAPES[kernel]
     if numbers is not None:
-        launch.SHAPES[kernel] = launch.Shape(*numbers)
+        launch.SHAPES[kernel] = launch.LaunchShape(*numbers)
     try:
         yield
     finally:
@@ -167,7 +167,7 @@ def tune(benches: list[Bench], log: dict[str, Any]) -> list[str]:
         if numbers is None or not users:
             continue
         before = launch.SHAPES[kernel]
-        launch.SHAPES[kernel] = launch.Shape(*numbers)
+        launch.SHAPES[kernel] = launch.LaunchShape(*numbers)
         try:
             found = {bench.name: whole(bench) for bench in users}
         except Exception as error:

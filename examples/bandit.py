@@ -17,12 +17,8 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from podium import methods
-from podium.core.batch import Batch
-from podium.core.errors import PodiumError
+from podium import Batch, Method, PodiumError, Signal, methods
 from podium.core.gradient import backward
-from podium.core.signal import Signal
-from podium.method.method import Method
 
 LETTERS = "abcd"
 WORDS = ("bad", "cab", "dad", "add")

@@ -18,8 +18,8 @@ from podium.sessions.train import resume, train
 from podium.training.config import Config
 from podium.training.run import Run
 from tests.policy import tiny
-from tests.training.test_room import Card, starve
-from tests.training.test_session import numbers, small
+from tests.sessions.test_train import numbers, small
+from tests.training.test_memory_plan import Card, starve
 
 Capture = pytest.CaptureFixture[str]
 

@@ -10,7 +10,7 @@ import pytest
 from podium.cli import main
 from podium.cli.train import spread
 from podium.sessions.train import train
-from tests.training.test_session import small
+from tests.sessions.test_train import small
 
 Capture = pytest.CaptureFixture[str]
 MODEL = "podium/tiny --world echo --tasks 4"

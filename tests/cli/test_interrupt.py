@@ -12,7 +12,7 @@ import pytest
 from podium.cli import main
 from podium.sessions import train as session
 from podium.sessions.train import resume, train
-from tests.training.test_session import numbers, small
+from tests.sessions.test_train import numbers, small
 
 CONFIG = small(iterations=3)
 

@@ -25,7 +25,7 @@ from podium.parts.keep import KeepMixed
 from podium.parts.objective import Clip, Entropy, GroupSoftmax, PolicyGradient
 from podium.parts.reward import Overlong, TokenReward
 from podium.parts.shape import DropCovariant, Rescale, SelectTokens, SharedEdges, Whiten
-from tests.objective.model import Policy, update
+from tests.core.model import Policy, update
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 

@@ -20,7 +20,7 @@ from podium.policy.head.effective_rank import effective_rank
 from tests.conformance.helpers import credited
 from tests.methods.support import short_run
 from tests.policy import tiny
-from tests.policy.test_signals import rollouts
+from tests.policy.head.test_functionals import rollouts
 
 LENGTHS = torch.tensor([2, 1, 2])
 MASK = (torch.arange(2) < LENGTHS[:, None]).double()

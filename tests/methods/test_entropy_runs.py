@@ -19,7 +19,7 @@ from podium.sampler.capture import capture
 from podium.sampler.draw import draw
 from podium.training.trainer import Trainer
 from tests.policy import tiny
-from tests.policy.test_signals import rollouts
+from tests.policy.head.test_functionals import rollouts
 
 SMALL: dict[str, Any] = {"world": "echo", "iterations": 2, "tasks": 2, "eval_tasks": 1, "eval_samples": 1}
 

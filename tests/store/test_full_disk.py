@@ -17,7 +17,7 @@ from podium.core.errors import PodiumError
 from podium.sessions.train import resume, train
 from podium.store import run_directory as store
 from podium.store.run_directory import RunDirectory
-from tests.training.test_session import numbers, small, weights
+from tests.sessions.test_train import numbers, small, weights
 
 CONFIG = small(iterations=3, checkpoint_every=1, keep_checkpoints=9)
 

@@ -14,7 +14,7 @@ from podium.policy import Policy
 from podium.sampler.local import LocalSampler
 from podium.training.loop import iterate
 from podium.training.run import Run
-from tests.training.test_session import small
+from tests.sessions.test_train import small
 
 
 def stale(run: Run) -> None:

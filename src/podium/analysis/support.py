@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Support", "answer_entropy", "detectability", "shannon", "support_change"]
+from podium.parts.metric.entropies import shannon
+
+__all__ = ["Support", "answer_entropy", "detectability", "support_change"]
 
 
 @dataclass(frozen=True)
@@ -50,13 +52,6 @@ def support_change(base_correct: Sequence[int], trained_correct: Sequence[int]) 
 def detectability(samples: int, zeta: float = 0.05) -> float:
     """1 − zeta^(1/samples): a solution rarer than this is missed with probability zeta or more."""
     return -math.expm1(math.log(zeta) / samples)
-
-
-def shannon(counts: Iterable[float]) -> float:
-    """−Σ f ln f over the shares of the counts; 0 without any."""
-    present = [c for c in counts if c > 0]
-    total = sum(present)
-    return -sum(c / total * math.log(c / total) for c in present)
 
 
 def answer_entropy(answers: Sequence[Hashable]) -> float:

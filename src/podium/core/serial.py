@@ -17,10 +17,11 @@ from typing import Any, TypeVar
 import yaml
 
 from podium.core.errors import PodiumError, nearest
+from podium.core.migrations import FORMAT, migrate
 from podium.core.signal import Signal
 from podium.core.value import REGISTRY, Value
 
-__all__ = ["decode", "dump", "encode", "from_yaml", "load_class", "read", "to_yaml"]
+__all__ = ["FORMAT", "decode", "dump", "encode", "from_yaml", "load_class", "read", "to_yaml"]
 
 V = TypeVar("V", bound=Value)
 
@@ -48,7 +49,7 @@ def from_yaml(text: str) -> Any:
 def to_yaml(value: Value) -> str:
     """The settings of a value as YAML, without its class; `read` is the inverse."""
     (settings,) = encode(value).values()
-    return dump(settings)
+    return dump({"format": FORMAT, **settings})
 
 
 def dump(data: Any) -> str:
@@ -62,12 +63,15 @@ def read(cls: type[V], text: str) -> V:
     data = from_yaml(text)
     if not isinstance(data, dict):
         raise PodiumError(f"A {cls.__name__.lower()} in YAML is a mapping from settings to values.")
+    version = data.pop("format", 1)
+    if not isinstance(version, int):
+        raise PodiumError(f"format: {version!r} is not the number of a version.")
     name = next(iter(data), None)
-    if len(data) == 1 and named(name) and issubclass(load_class(str(name)), cls):  # a kind of it, named
-        value = decode(data)
-    else:
-        value = build(cls.__name__, data)
-    assert isinstance(value, cls)
+    single = len(data) == 1 and isinstance(name, str) and name[:1].isupper()  # a kind of it, named
+    data = migrate(data if single else {cls.__name__: data}, version)
+    value = decode(data)
+    if not isinstance(value, cls):
+        raise PodiumError(f"This is YAML of a {type(value).__name__}, not of a {cls.__name__}.")
     return value
 
 

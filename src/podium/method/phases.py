@@ -146,7 +146,7 @@ class _InTurn(Method):
         raise NotImplementedError
 
     def to_yaml(self) -> str:
-        return serial.dump(serial.encode(self))
+        return serial.dump({"format": serial.FORMAT, **serial.encode(self)})
 
 
 class Phases(_InTurn):

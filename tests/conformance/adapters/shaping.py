@@ -8,9 +8,9 @@ import torch
 
 from podium import methods
 from podium.analysis.dynamics import bandit, expected_update
-from podium.analysis.support import shannon
 from podium.core.batch import Batch
 from podium.parts.annotate.marks import in_grams
+from podium.parts.metric.entropies import shannon
 from tests.conformance.case import Case
 from tests.conformance.helpers import padded
 from tests.conformance.registry import adapter

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+
 import torch
 
-from podium.analysis.support import shannon
 from podium.core.batch import Batch
 from podium.core.part import Columns, Metric
 from podium.core.signal import Signal
 from podium.parts.annotate.marks import in_grams, words_of
 
-__all__ = ["EntropyPair", "EntropyProfile", "SemanticEntropy"]
+__all__ = ["EntropyPair", "EntropyProfile", "SemanticEntropy", "shannon"]
 
 SAMPLED = Signal("entropy", of="sampler")
+
+
+def shannon(counts: Iterable[float]) -> float:
+    """−Σ f ln f over the shares of the counts; 0 without any."""
+    present = [c for c in counts if c > 0]
+    total = sum(present)
+    return -sum(c / total * math.log(c / total) for c in present)
 
 
 class EntropyPair(Metric):

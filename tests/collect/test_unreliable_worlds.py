@@ -16,7 +16,7 @@ from podium.cli import main
 from podium.evaluation.measure import failure, held_out, measure
 from podium.report.run_page import write_report
 from podium.worlds import Episode, Feedback, Task, World, play
-from tests.training.test_many_turns import collect, driver, line
+from tests.collect.test_many_turns import collect, driver, line
 
 
 class Mine(World):

@@ -29,7 +29,7 @@ from podium.parts.objective import (
     ValueLoss,
 )
 from podium.parts.shape import DropCovariant, SelectTokens
-from tests.objective.model import NOW, OLD, Policy, update
+from tests.core.model import NOW, OLD, Policy, update
 
 ENTROPY = Signal("entropy", of="now")
 

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from podium.core import Batch, PodiumError, Signal
 from podium.policy import Policy, critic, load
 from tests.policy import tiny
-from tests.policy.test_signals import LOGP, rollouts
+from tests.policy.head.test_functionals import LOGP, rollouts
 
 VALUE = Signal("value", of="now", grad=True)
 

@@ -17,7 +17,7 @@ from podium.policy.cuda.attention import attend, attention
 from podium.policy.forward.decoder import Decoder
 from podium.policy.forward.pack import Packed, pack
 from tests.policy import tiny
-from tests.policy.test_decoder import texts
+from tests.policy.forward.test_decoder import texts
 
 SEQUENCES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=12).map(tuple), min_size=1, max_size=12)
 LEAST = st.sampled_from([1, 2, 3, 5])

@@ -15,7 +15,7 @@ from podium.sessions.train import resume, train
 from podium.store.run_directory import RunDirectory
 from podium.training import trackers as track
 from podium.training.trackers import flat
-from tests.training.test_session import numbers, small
+from tests.sessions.test_train import numbers, small
 
 
 class Remembers:

@@ -21,7 +21,7 @@ from podium.sessions.value_model import contexts, fit
 from podium.store.run_directory import RunDirectory
 from tests.methods.catalogue import lines
 from tests.methods.support import short_run
-from tests.training.test_session import numbers
+from tests.sessions.test_train import numbers
 
 # Tasks of one kind are solved, those of the other are not: what a small model can tell from the prompt.
 EASY, HARD = "echo: {}", "multiply: {} by {}"

@@ -20,7 +20,7 @@ from podium.store.run_directory import RunDirectory
 from podium.strategies.requests import Ends, Plan, Play, Recite, TaskRequest, Written
 from podium.worlds import Jsonl
 from tests.methods.catalogue import small, tiny
-from tests.training.test_session import numbers, weights
+from tests.sessions.test_train import numbers, weights
 
 WORLD = worlds.get("sums", level=3)
 

@@ -19,7 +19,7 @@ from podium.strategies import Sample
 from podium.strategies.requests import TaskRequest
 from podium.training.run import Run
 from tests.policy import tiny
-from tests.training.test_session import numbers, small
+from tests.sessions.test_train import numbers, small
 
 
 class Slippery(World):
@@ -138,7 +138,7 @@ def test_a_world_that_does_not_open_is_a_failed_episode() -> None:
     ],
 )
 def test_an_answer_that_is_none_is_a_failure(answer: Any, words: str) -> None:
-    from tests.training.test_acting import Actor
+    from tests.collect.test_acting import Actor
 
     class Odd(Episode):
         def act(self, text: str) -> Feedback:

@@ -15,7 +15,7 @@ from podium.sessions.train import configure, resume, train
 from podium.store.run_directory import RunDirectory
 from podium.worlds import World
 from tests.methods.catalogue import NAMES, errors, fitting, small
-from tests.training.test_session import numbers, weights
+from tests.sessions.test_train import numbers, weights
 
 
 def remembers(method: Method) -> bool:

@@ -22,7 +22,7 @@ from podium.sessions.train import configure, resume, train
 from podium.strategies import Recorded
 from podium.training.loop import iterate
 from podium.training.run import Run
-from tests.training.test_session import numbers, small
+from tests.sessions.test_train import numbers, small
 
 
 def demonstrations(path: Path, count: int = 32, **more: Any) -> Path:

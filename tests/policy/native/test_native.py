@@ -17,7 +17,7 @@ from podium.protocols.sampling import Generate, Sampling
 from podium.sampler.draw import Filters, draw
 from podium.sampler.local import LocalSampler
 from tests.policy import tiny
-from tests.policy.test_decoder import texts
+from tests.policy.forward.test_decoder import texts
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the kernels were not built: there is no C compiler")
 MODELS = pytest.mark.parametrize("family", ["llama", "llama-grouped", "qwen2"])

@@ -17,7 +17,7 @@ from podium.parts.objective import Entropy
 from podium.sessions.train import resume, train
 from podium.store.run_directory import RunDirectory
 from podium.training.config import Config
-from tests.training.test_session import numbers, small, weights
+from tests.sessions.test_train import numbers, small, weights
 
 GRPO = methods.get("grpo", n=4)
 RLOO = methods.get("rloo", n=4) | Entropy(coefficient=Linear(0.0, 0.01, over=4))

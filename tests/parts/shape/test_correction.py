@@ -18,7 +18,7 @@ from podium.parts.shape import SamplerCorrection
 from podium.sessions.train import train
 from podium.strategies import Sample
 from podium.training.run import Run
-from tests.training.test_session import small
+from tests.sessions.test_train import small
 
 W = "token.weight.importance"
 
