@@ -29,9 +29,9 @@ from methods import apart, sized
 from torch import Tensor
 
 from podium import methods, policy
-from podium.core import build
+from podium.core import build_value
 from podium.policy import Policy
-from podium.policy.head.functionals import HeadRows, evaluate
+from podium.policy.head.functionals import HeadRows, evaluate_functionals
 from podium.protocols.sampling import Completion, Generate, Stop
 from podium.sampler.row_engine import Stats
 from podium.sessions.train import configure
@@ -86,7 +86,7 @@ class StandIn:
             read=lambda *_: (self.logp[ids], self.entropy[ids]),
         )
         with torch.no_grad():
-            found = evaluate(rows, wanted, NARROW, rollouts=question.places(model.device))
+            found = evaluate_functionals(rows, wanted, NARROW, rollouts=question.places(model.device))
         with torch.set_grad_enabled(grad):
             weight = next(p for p in model.parameters() if p.requires_grad or not grad).reshape(-1)[0]
             one = 1 + weight - weight.detach()
@@ -191,7 +191,7 @@ def timed() -> Clock:
         (Drawer, "poll", "model"),
         (runs.Driver, "collect", "collect"),
         (runs.Run, "collect", "annotate"),
-        (build, "from_rollouts", "batch"),
+        (build_value, "from_rollouts", "batch"),
         (runs.Run, "apply", lambda _, parts, batch: parts[0].stage if parts else "other"),
         (Policy, "signals", "ask"),
         (trainer, "backward", "objective"),

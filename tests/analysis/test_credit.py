@@ -15,7 +15,7 @@ from podium.analysis.credit import (
     CreditScore,
     Estimator,
     _gradients,
-    compare,
+    compare_estimators,
     credit,
     fitting,
     oracles,
@@ -36,7 +36,7 @@ ASKED = oracles(Lookup(level=2, cost=0.05), 3, strength=1.5)
 def scores(names: list[str], *, slip: float = 0.0, seeds: int = 12) -> dict[str, CreditScore]:
     estimators = [Estimator(name, methods.get(name)) for name in names] + references()
     world = KeyDoor(level=2, slip=slip)
-    return {s.name: s for s in compare(estimators, world, strength=0.5, rollouts=8, tasks=4, seeds=seeds)}
+    return {s.name: s for s in compare_estimators(estimators, world, strength=0.5, rollouts=8, tasks=4, seeds=seeds)}
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +192,10 @@ def test_the_variance_is_that_between_batches_beside_the_mean_squared() -> None:
 def test_more_rollouts_have_less_variance_and_exact_values_the_least() -> None:
     estimators = [Estimator(name, methods.get(name)) for name in ("grpo", "gigpo")] + references()[:1]
     few, many = (
-        {s.name: s.measures["variance"].mean for s in compare(estimators, Lookup(level=2), strength=1.5, rollouts=n)}
+        {
+            s.name: s.measures["variance"].mean
+            for s in compare_estimators(estimators, Lookup(level=2), strength=1.5, rollouts=n)
+        }
         for n in (4, 16)
     )
     assert all(many[name] < few[name] / 2 for name in few)

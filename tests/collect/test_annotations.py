@@ -127,8 +127,8 @@ def test_an_annotation_of_ones_own_runs_only_where_a_method_asks_for_it(monkeypa
         return [annotate.annotated(r, {"shouts": r.columns["text"].isupper()}) for r in rollouts]
 
     mine = methods.grpo().with_(reward=Shouted())
-    assert shouts in annotate.asked(mine)
-    assert shouts not in annotate.asked(methods.grpo())
+    assert shouts in annotate.annotations_of(mine)
+    assert shouts not in annotate.annotations_of(methods.grpo())
     assert not [f for f in mine.check() if f.kind == "error"]
     (found,) = shouts(None, None, [Rollout("t", [], columns={"text": "YES"})])  # type: ignore[arg-type]
     assert found.columns["shouts"] is True

@@ -13,7 +13,7 @@ import pytest
 
 import podium
 from podium.cli import main
-from podium.evaluation.measure import failure, held_out, measure
+from podium.evaluation.measure import failure_note, held_out, measure
 from podium.report.run_page import write_report
 from podium.worlds import Episode, Feedback, Task, World, play
 from tests.collect.test_many_turns import collect, driver, line
@@ -182,7 +182,7 @@ def test_held_out_rollouts_say_that_the_world_failed() -> None:
     groups = held_out(failing, tasks=2, samples=2, max_tokens=4)
     found = measure(groups)
     assert (found["pass@1"].mean, found["failed"].mean) == (0.0, 1.0)
-    assert failure(groups) == "the world raised ValueError: boom"
+    assert failure_note(groups) == "the world raised ValueError: boom"
     assert "failed" not in measure(held_out(driver(Mine()), tasks=2, samples=2, max_tokens=4))
 
 

@@ -17,10 +17,10 @@ ENTERS = torch.tensor([False, True, True, True, True])
 
 def test_an_empty_cell_has_no_elements_no_sum_and_the_fill() -> None:
     assert cellwise.lengths(INDEX, 3, ordered=False).tolist() == [3, 0, 2]
-    assert cellwise.total(X, INDEX, 3).tolist() == [10, 0, 2]
+    assert cellwise.total_of_cells(X, INDEX, 3).tolist() == [10, 0, 2]
     assert cellwise.extreme(X, INDEX, 3, "amax", -1).tolist() == [5, -1, 1]
-    assert cellwise.first(INDEX, 3, None).tolist() == [0, 5, 1]
-    assert cellwise.first(INDEX, 3, ENTERS).tolist() == [2, 5, 1]
+    assert cellwise.first_of_cells(INDEX, 3, None).tolist() == [0, 5, 1]
+    assert cellwise.first_of_cells(INDEX, 3, ENTERS).tolist() == [2, 5, 1]
 
 
 def test_the_borders_of_ordered_cells_give_their_lengths() -> None:
@@ -61,7 +61,7 @@ def test_one_cell_is_one_of_several() -> None:
     one, two = torch.zeros(5, dtype=torch.long), torch.tensor([0] * 5 + [1])
     y = torch.cat([X, torch.tensor([7.0])])
     assert torch.equal(cellwise.lengths(one, 1, True), cellwise.lengths(two, 2, True)[:1])
-    assert torch.equal(cellwise.total(X, one, 1), cellwise.total(y, two, 2)[:1])
+    assert torch.equal(cellwise.total_of_cells(X, one, 1), cellwise.total_of_cells(y, two, 2)[:1])
     for how, fill in (("amin", math.inf), ("amax", -math.inf)):
         assert torch.equal(cellwise.extreme(X, one, 1, how, fill), cellwise.extreme(y, two, 2, how, fill)[:1])
     assert torch.equal(cellwise.quantile(X, 0.4, one, 1, None), cellwise.quantile(y, 0.4, two, 2, None)[:1])

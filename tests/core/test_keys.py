@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from podium.core.errors import PodiumError
-from podium.core.keys import combine, compact, factorize, numbered
+from podium.core.keys import combine_keys, compact, factorize, number_values
 
 CPU = torch.device("cpu")
 
 
 def test_values_are_numbered_in_the_order_in_which_they_first_appear() -> None:
-    assert numbered(["b", "a", "b", None]) == ([0, 1, 0, 2], ["b", "a", None])
+    assert number_values(["b", "a", "b", None]) == ([0, 1, 0, 2], ["b", "a", None])
 
 
 def test_numbers_are_coded_in_their_own_order_and_objects_as_they_appear() -> None:
@@ -40,11 +40,11 @@ def test_codes_without_holes_keep_their_order(bound: int | None) -> None:
 
 def test_keys_together_have_a_cell_for_each_combination_that_occurs() -> None:
     first, second = torch.tensor([0, 0, 1, 1]), torch.tensor([5, 5, 5, 2])
-    codes, cells = combine([(first, 2), (second, 6)], 4, CPU)
+    codes, cells = combine_keys([(first, 2), (second, 6)], 4, CPU)
     assert (codes.tolist(), cells) == ([0, 0, 2, 1], 3)
 
 
 @pytest.mark.parametrize("size", [0, 3])
 def test_without_a_key_all_share_one_cell(size: int) -> None:
-    codes, cells = combine([], size, CPU)
+    codes, cells = combine_keys([], size, CPU)
     assert (codes.tolist(), cells) == ([0] * size, min(size, 1))

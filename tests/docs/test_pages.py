@@ -9,7 +9,7 @@ import pytest
 from podium import advantage, methods, objective
 from podium.core.schedule import Linear
 from podium.core.signal import Signal
-from podium.docs import differences, needs, page, pages, settings
+from podium.docs import differences, method_page, needs, pages, settings_of
 from podium.docs.__main__ import main
 from podium.docs.comments import field_comments
 from podium.docs.reading import held
@@ -30,7 +30,7 @@ def test_no_page_is_left_of_an_entry_that_is_gone() -> None:
 @pytest.mark.parametrize("slug", list(methods.CATALOGUE))
 def test_every_page_has_formula_citation_settings_and_needs(slug: str) -> None:
     entry = methods.CATALOGUE[slug]
-    text = page(entry)
+    text = method_page(entry)
     assert entry.summary in text
     assert entry.citation in text
     assert entry.notes.split("\n\n")[0] in text
@@ -42,7 +42,7 @@ def test_every_page_has_formula_citation_settings_and_needs(slug: str) -> None:
 def test_every_setting_on_a_page_can_be_set_by_its_path(slug: str) -> None:
     method = methods.get(slug)
     for path, value in held(method):
-        for setting in settings(value, path):
+        for setting in settings_of(value, path):
             assert method.set(setting.path, setting.value) == method
 
 
@@ -60,14 +60,14 @@ def test_class_without_source_has_no_comments() -> None:
 
 def test_settings_of_values_inside_a_part_have_their_own_paths() -> None:
     term = objective.PolicyGradient(clip=objective.Clip(high=0.3))
-    found = {s.path: s for s in settings(term, "objective.PolicyGradient")}
+    found = {s.path: s for s in settings_of(term, "objective.PolicyGradient")}
     assert found["objective.PolicyGradient.clip.high"].value == 0.3
     assert found["objective.PolicyGradient.clip.high"].changed
     assert not found["objective.PolicyGradient.aggregate.path"].changed
 
 
 def test_schedule_is_one_setting() -> None:
-    [found] = [s for s in settings(objective.KL(coefficient=Linear(1.0, 0.0, 10)), "x") if s.path == "x.coefficient"]
+    [found] = [s for s in settings_of(objective.KL(coefficient=Linear(1.0, 0.0, 10)), "x") if s.path == "x.coefficient"]
     assert found.value == Linear(1.0, 0.0, 10)
 
 

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from podium.evaluation.passk import confidence, majority_at_k, pass_at_k
+from podium.evaluation.passk import bootstrap_interval, majority_at_k, pass_at_k
 
 
 @pytest.mark.parametrize(("n", "correct", "k"), [(5, 2, 1), (5, 2, 3), (6, 1, 6), (6, 0, 3), (4, 4, 2), (7, 3, 5)])
@@ -32,7 +32,7 @@ def test_a_tied_vote_counts_its_share() -> None:
 
 def test_the_interval_holds_the_mean_and_shrinks_with_more_tasks() -> None:
     few, many = [0.0, 1.0] * 10, [0.0, 1.0] * 1000
-    low, high = confidence(few)
+    low, high = bootstrap_interval(few)
     assert low < 0.5 < high
-    narrow = confidence(many)
+    narrow = bootstrap_interval(many)
     assert narrow[1] - narrow[0] < (high - low) / 3

@@ -14,7 +14,7 @@ import pytest
 import podium
 from podium.cli import main
 from podium.labs import LABS, Findings
-from podium.labs.lab import BASE
+from podium.labs.lab import BASE_LABEL
 
 Capture = pytest.CaptureFixture[str]
 TINY = {"iterations": 2, "tasks": 2, "n": 4, "seeds": 2, "points": 1, "eval_tasks": 3, "samples": 4}
@@ -50,7 +50,7 @@ def assert_complete(found: Findings) -> None:
     assert "src=" not in page
     assert "<link" not in page
     table = json.loads((found.path / "lab.json").read_text())["table"]
-    assert list(table) == [BASE, *found.lab.arms]
+    assert list(table) == [BASE_LABEL, *found.lab.arms]
     for arm in found.lab.arms:
         for measured in table[arm].values():
             assert measured["low"] <= measured["mean"] <= measured["high"]

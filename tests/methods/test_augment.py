@@ -15,7 +15,7 @@ from podium.core.columns import Purpose
 from podium.core.errors import PodiumError
 from podium.memories import TaskDifficulty
 from podium.parts.keep import RouteSoftly
-from podium.parts.metric.wins import ReferenceWins, gain
+from podium.parts.metric.wins import ReferenceWins, win_rate_gain
 from podium.protocols.context import History
 from podium.strategies.hints.augment import Blurred
 from podium.strategies.hints.guided import Contrasted
@@ -152,5 +152,5 @@ def test_gain_counts_the_tasks_that_training_has_improved() -> None:
     def measured(values: Sequence[float]) -> list[list[Rollout]]:
         return [[Rollout(f"t{i}", [], columns={"reward": x})] for i, x in enumerate(values)]
 
-    assert gain(measured([1, 0, 1]), measured([0, 0, 1])) == pytest.approx(1 / 3)
-    assert gain([], []) != gain([], [])  # not a number
+    assert win_rate_gain(measured([1, 0, 1]), measured([0, 0, 1])) == pytest.approx(1 / 3)
+    assert win_rate_gain([], []) != win_rate_gain([], [])  # not a number

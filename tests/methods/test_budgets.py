@@ -18,7 +18,7 @@ from podium.core.build import Rollout, Turn
 from podium.core.errors import PodiumError
 from podium.memories import SolvedTasks
 from podium.memories.score_history import routing_score
-from podium.memories.solved_tasks import neighbours, similarity
+from podium.memories.solved_tasks import neighbours, prompt_similarity
 from podium.policy import embed
 from podium.protocols.sampling import Sampling
 from podium.sessions.value_pairs import success_pairs
@@ -283,9 +283,9 @@ def test_solved_tasks_keeps_the_newest_one_solution_each_cut_to_length() -> None
 
 
 def test_similar_questions_are_those_that_share_words() -> None:
-    assert similarity("abc", "abc") == pytest.approx(1.0)
-    assert similarity("abc", "xyz") == 0.0
-    assert similarity("", "") == pytest.approx(1.0)
+    assert prompt_similarity("abc", "abc") == pytest.approx(1.0)
+    assert prompt_similarity("abc", "xyz") == 0.0
+    assert prompt_similarity("", "") == pytest.approx(1.0)
     corpus = (("add 3 and 4", "7"), ("name a city", "Rome"))
     assert neighbours("add 5 and 6", corpus, 1) == (("add 3 and 4", "7"),)
     assert neighbours("name a city", corpus, 5) == (("add 3 and 4", "7"),)

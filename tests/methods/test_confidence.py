@@ -13,7 +13,7 @@ from torch.testing import assert_close
 from podium import methods
 from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
-from podium.parts.shape.confidence import OverconfidentErrors, PromptConfidence, confidence
+from podium.parts.shape.confidence import OverconfidentErrors, PromptConfidence, least_likely_confidence
 from tests.conformance.helpers import credited
 from tests.methods.support import credit, short_run
 
@@ -42,7 +42,7 @@ def answers(*lowest: float, reward: list[float], prompt: float = math.exp(-1)) -
 
 def test_progrpo_worked_example() -> None:
     prompt = texts([0], [-1, -0.2, -0.5, -0.1, -0.05])
-    assert float(confidence(prompt, 0.2)) == pytest.approx(0.36788, abs=1e-5)
+    assert float(least_likely_confidence(prompt, 0.2)) == pytest.approx(0.36788, abs=1e-5)
     batch = answers(-2, -0.3, -1, reward=[1, 1, 0])
     assert credited(methods.progrpo(), batch)["rollout.confidence"].tolist() == pytest.approx(
         [0.13534, 0.74082, 0.36788], abs=1e-5

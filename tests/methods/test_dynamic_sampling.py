@@ -17,7 +17,7 @@ from podium.core.memory import decode_state, encode_state
 from podium.parts.keep import DropTruncated
 from podium.sessions.train import resume
 from podium.store.run_directory import RunDirectory
-from podium.training.queue import first
+from podium.training.queue import take_oldest
 from tests.conformance.helpers import differentiate
 from tests.methods.support import rewards, short_run
 
@@ -73,9 +73,9 @@ def test_dapo_can_leave_answers_that_were_cut_off_out_of_the_loss() -> None:
 
 
 def test_the_oldest_come_first_and_the_rest_waits() -> None:
-    assert first([1, 2, 3], 2) == ([1, 2], [3])
-    assert first([1], 2) == (None, [1])
-    assert first([1], 2, fewer=True) == ([1], [])
+    assert take_oldest([1, 2, 3], 2) == ([1, 2], [3])
+    assert take_oldest([1], 2) == (None, [1])
+    assert take_oldest([1], 2, fewer=True) == ([1], [])
 
 
 def test_surplus_groups_train_in_the_next_batch_and_no_task_trains_twice(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_a_saved_flow_comes_back(flow: Flow, tmp_path: Path) -> None:
     with torch.no_grad():
         for p in other.parameters():
             p.add_(1.0)
-    other.load_weights(tmp_path)
+    other.load(tmp_path)
     assert all(torch.equal(a, b) for a, b in zip(flow.parameters(), other.parameters(), strict=True))
 
 

@@ -16,7 +16,7 @@ from podium.collect.annotations import registry as annotate
 from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
 from podium.core.signal import Signal
-from podium.parts.reward.likelihood import KINDS, answer_signal
+from podium.parts.reward.likelihood import LIKELIHOODS, answer_signal
 from podium.policy.head.passage import reduced
 from podium.training.config import Optimizer
 from podium.training.trainer import Learner, Trainer
@@ -28,7 +28,7 @@ L = [[-0.1, -0.2], [-1.0, -0.5], [-0.3, -0.3], [-2.0, -1.0]]
 def rewarded(kind: str, answers: list[list[float]], groups: list[int] | None = None) -> Batch:
     """Rewards and advantages of rollouts whose right answers' tokens have these log-probabilities."""
     method = methods.likelihood_reward(kind)
-    score = reduced([torch.tensor(a, dtype=torch.float64) for a in answers], KINDS[kind])
+    score = reduced([torch.tensor(a, dtype=torch.float64) for a in answers], LIKELIHOODS[kind])
     batch = Batch.from_rewards(torch.zeros_like(score), groups or [0] * len(answers), {})
     batch = batch.with_columns({answer_signal(kind, "old"): score})
     for part in (*method.reward, method.advantage):

@@ -25,7 +25,7 @@ from podium.method import Phases
 from podium.parts.keep import DuplicateHard
 from podium.parts.select import ByDomain, HardFocus, InformationGain, Ranked, Thompson, Uncertain
 from podium.parts.select.belief import information_gain
-from podium.parts.select.domains import places
+from podium.parts.select.domains import domain_shares
 from podium.parts.select.history import hardest
 from podium.protocols.sampling import Sampling
 from podium.sessions.train import resume
@@ -292,11 +292,11 @@ def test_rulereasoner_a_high_temperature_draws_domains_alike_and_a_low_one_the_w
 def test_rulereasoner_places_add_up_and_starve_nobody_if_asked(weights: list[float]) -> None:
     for count in (3, 7, 64):
         w = torch.tensor(weights, dtype=torch.float64)
-        assert int(places(w, count).sum()) == count
-        kept = places(w, count, least=1)
+        assert int(domain_shares(w, count).sum()) == count
+        kept = domain_shares(w, count, least=1)
         assert int(kept.sum()) == count
         assert int(kept.min()) >= 1
-    assert places(torch.tensor([0.1, 0.2, 0.7]).double(), 2, least=1).tolist() == [0, 1, 1]  # no room for all
+    assert domain_shares(torch.tensor([0.1, 0.2, 0.7]).double(), 2, least=1).tolist() == [0, 1, 1]  # no room for all
 
 
 def test_rulereasoner_the_release_counts_a_domain_above_52_percent_as_solved() -> None:
@@ -324,7 +324,7 @@ def test_rulereasoner_of_equal_domains_the_first_met_from_the_newest_batch_back_
     for decay, first in (("harmonic", "b"), ("geometric", "b"), ("none", "a")):
         deficit, _ = DomainRewards(size=2, decay=decay).deficits(buffer, {})
         weights = ByDomain().weights(torch.tensor(list(deficit.values()), dtype=torch.float64))
-        assert dict(zip(deficit, places(weights, 3).tolist(), strict=True))[first] == 2
+        assert dict(zip(deficit, domain_shares(weights, 3).tolist(), strict=True))[first] == 2
 
 
 def test_rulereasoner_a_domain_with_too_few_tasks_repeats_them_and_the_metrics_count_it(

@@ -11,7 +11,7 @@ from podium.memories import Trajectories
 from podium.parts.reward import PseudoLabel
 from podium.parts.reward.vote import labelled
 from podium.parts.shape import MatchTrajectories
-from podium.parts.shape.trajectories import similarity
+from podium.parts.shape.trajectories import trajectory_similarity
 from podium.worlds import Sums
 from tests.methods.catalogue import finite, lines, small
 from tests.methods.support import credit, rewards
@@ -21,15 +21,15 @@ RISING = torch.tensor([[0.0, 0.1, 0.4, 0.5, 0.9]], dtype=torch.float64)
 
 def test_similarity_does_not_depend_on_the_scale_of_a_curve() -> None:
     other = torch.tensor([[0.1, 0.3, 0.2, 0.6, 0.7]], dtype=torch.float64)
-    assert_close(similarity(3 * other + 0.2, RISING), similarity(other, RISING))
-    assert_close(similarity(RISING, RISING), torch.ones(1, dtype=torch.float64))
+    assert_close(trajectory_similarity(3 * other + 0.2, RISING), trajectory_similarity(other, RISING))
+    assert_close(trajectory_similarity(RISING, RISING), torch.ones(1, dtype=torch.float64))
 
 
 def test_a_curve_that_never_moves_is_like_no_other() -> None:
     flat = torch.full((1, 5), 0.3, dtype=torch.float64)
-    assert float(similarity(flat, RISING)) == 0
-    assert float(similarity(RISING, flat)) == 0
-    assert float(similarity(RISING, RISING[:0])) == 0
+    assert float(trajectory_similarity(flat, RISING)) == 0
+    assert float(trajectory_similarity(RISING, flat)) == 0
+    assert float(trajectory_similarity(RISING, RISING[:0])) == 0
 
 
 def groups(known: list[tuple[float, ...]], now: list[float], given: list[bool]) -> Batch:

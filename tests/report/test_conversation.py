@@ -11,7 +11,7 @@ import pytest
 
 import podium
 from podium.cli import main
-from podium.report.conversation import conversation, page, read, told
+from podium.report.conversation import conversation, conversation_page, conversation_text, read_rollouts
 from podium.report.run_page import write_report
 
 SMALL = {"tasks": 2, "eval_tasks": 2, "eval_samples": 1, "eval_every": 0}
@@ -63,10 +63,10 @@ def test_the_answers_are_a_small_part_of_what_is_kept(run: Path) -> None:
 
 
 def test_the_terminal_shows_the_same(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = read(run / "rollouts" / "iteration-000001.parquet")
+    rows = read_rollouts(run / "rollouts" / "iteration-000001.parquet")
     assert main(["rollouts", str(run), "--count", "1"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith(told(conversation(rows[0])))
+    assert out.startswith(conversation_text(conversation(rows[0])))
     assert f"({len(rows) - 1} more: --count {len(rows)})" in out
     assert main(["rollouts", str(run), "--task", rows[-1]["task"], "--count", "9"]) == 0
     assert capsys.readouterr().out.count(rows[-1]["task"]) == 3
@@ -139,12 +139,12 @@ def test_an_action_that_was_refused_is_marked_unless_it_was_the_world_that_faile
 
 def test_who_acted_is_said_where_there_are_several() -> None:
     talk = conversation(row(**{"turn.agent": ["alice", "bob"]}))
-    assert "alice, turn 1" in told(talk)
-    assert "turn 2 · bob" in page(talk)
+    assert "alice, turn 1" in conversation_text(talk)
+    assert "turn 2 · bob" in conversation_page(talk)
 
 
 def test_the_middle_of_a_long_episode_is_folded_and_nothing_is_left_out() -> None:
-    short, long = page(conversation(row(6))), page(conversation(row(40)))
+    short, long = conversation_page(conversation(row(6))), conversation_page(conversation(row(40)))
     assert "<details>" not in short
     assert "<summary>turns 3 to 38</summary>" in long
     for i in range(40):
@@ -160,9 +160,9 @@ def test_what_the_model_and_the_world_wrote_cannot_break_the_page_or_the_termina
     for turns in (1, 2):
         said = {f"turn.{name}": [evil] * turns for name in ("action", "observation", "agent")}
         talk = conversation(row(turns, **dict.fromkeys(names, evil), text=evil, task=evil, **said))
-        assert page(talk).count("&lt;script&gt;") == 3 + 3 * turns
-        assert "<script>" not in page(talk)
-        assert "\x1b" not in told(talk)
+        assert conversation_page(talk).count("&lt;script&gt;") == 3 + 3 * turns
+        assert "<script>" not in conversation_page(talk)
+        assert "\x1b" not in conversation_text(talk)
 
 
 def test_runs_that_have_not_kept_the_answers_are_shown_without_them() -> None:

@@ -13,7 +13,7 @@ from podium.report.chart import Series, chart, picture
 from podium.report.comparison import write_comparison
 from podium.report.rollout_tree import forest
 from podium.report.run_page import write_report
-from podium.sessions.compare import interval, told
+from podium.sessions.compare import comparison_text, interval
 
 SMALL = {"world": "echo", "level": 2, "tasks": 2, "eval_tasks": 8, "eval_every": 0, "lr": 3e-4}
 
@@ -112,5 +112,5 @@ def test_a_tree_has_a_line_for_each_distinct_segment_and_says_what_it_is_worth()
 
 
 def test_one_seed_has_no_interval() -> None:
-    assert told([0.5]) == "–"
-    assert told([0.0, 0.0], "+") == "[+0.000, +0.000]"
+    assert comparison_text([0.5]) == "–"
+    assert comparison_text([0.0, 0.0], "+") == "[+0.000, +0.000]"

@@ -15,7 +15,7 @@ from podium.core.memory import Memory, State, Table
 from podium.core.part import Advantage, Shape
 from podium.core.signal import Signal
 from podium.core.term import Aggregate, Term
-from podium.core.updates import Score, Updates
+from podium.core.updates import PolicyScore, Updates
 
 NOW, OLD = Signal("logp", of="now", grad=True), Signal("logp", of="old")
 REWARD = "rollout.reward"
@@ -73,7 +73,7 @@ class PerMicroBatch(_Weighted):
 class LosesRollouts(Updates):
     """Trains the first groups only."""
 
-    def __call__(self, batch: Batch, score: Score | None = None) -> Any:
+    def __call__(self, batch: Batch, score: PolicyScore | None = None) -> Any:
         return itertools.islice(super().__call__(batch, score), 2)
 
 

@@ -10,9 +10,9 @@ from podium.core import Batch, Origin, Purpose, stop_gradient
 from podium.core.part import constants
 from podium.core.signal import Signal
 from podium.testing.finite import DEGENERATE
-from podium.testing.padding import padded
+from podium.testing.padding import with_padding
 from podium.testing.recorder import recording
-from podium.testing.subject import difference, numbered
+from podium.testing.subject import difference, with_row_numbers
 from podium.testing.synthetic import ORDINARY, Scene, synthetic
 
 WANTED = ("rollout.reward", "step.state", "token.old.logp", "pair.difference", "segment.score", "rollout.length")
@@ -98,8 +98,8 @@ def test_a_degenerate_scene_is_what_its_name_says(scene: Scene) -> None:
 
 
 def test_padding_adds_tokens_of_the_world_and_nothing_else() -> None:
-    batch = numbered(synthetic(ORDINARY[2], WANTED))
-    wide = padded(batch, 3)
+    batch = with_row_numbers(synthetic(ORDINARY[2], WANTED))
+    wide = with_padding(batch, 3)
     longest = int(batch.partition("token", "rollout").lengths().max())
     assert wide.size("token") == len(batch) * (longest + 3)
     own = wide["token.row"] >= 0

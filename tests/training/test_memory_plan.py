@@ -231,7 +231,7 @@ def test_weights_that_are_too_many_in_float32_are_rounded_beside_adapters(monkey
 @pytest.mark.parametrize("name", ["gpu", "cuda:x", "mps", "meta"])
 def test_a_device_that_is_neither_a_cpu_nor_a_gpu_is_refused(name: str) -> None:
     with pytest.raises(PodiumError, match="use cpu, cuda or cuda:N"):
-        device.find(name)
+        device.find_device(name)
 
 
 def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,11 +239,11 @@ def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) 
     for built, reason in ((None, "built for CPUs alone"), ("13.0", "There is no CUDA device here")):
         monkeypatch.setattr(torch.version, "cuda", built)
         with pytest.raises(PodiumError, match=f"{reason}.* use device='cpu'"):
-            device.find("cuda")
+            device.find_device("cuda")
     Card(monkeypatch, free=10)
     with pytest.raises(PodiumError, match="only cuda:0"):
-        device.find("cuda:3")
-    assert device.find("cuda:0").index == 0
+        device.find_device("cuda:3")
+    assert device.find_device("cuda:0").index == 0
 
 
 def test_a_gpu_that_others_have_filled_or_have_for_themselves_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,7 +254,7 @@ def test_a_gpu_that_others_have_filled_or_have_for_themselves_is_refused(monkeyp
 
     monkeypatch.setattr(torch.cuda, "mem_get_info", full)
     with pytest.raises(PodiumError, match=r"takes no more work \(CUDA error: out of memory\): wait until .* ended"):
-        device.find("cuda")
+        device.find_device("cuda")
 
 
 def test_a_gpu_that_this_torch_is_not_built_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,14 +262,14 @@ def test_a_gpu_that_this_torch_is_not_built_for_is_refused(monkeypatch: pytest.M
     with pytest.raises(
         PodiumError, match=r"Old Card is too old for this torch .* capability 6\.0, or use device='cpu'"
     ):
-        device.find("cuda", torch.float32)
+        device.find_device("cuda", torch.float32)
 
 
 def test_an_old_gpu_without_bfloat16_is_refused_with_what_works(monkeypatch: pytest.MonkeyPatch) -> None:
     Card(monkeypatch, free=10, capability=7)
     with pytest.raises(PodiumError, match="Old Card does not compute in bfloat16: use dtype='float32'"):
-        device.find("cuda", torch.bfloat16)
-    assert device.find("cuda", torch.float32).type == "cuda"
+        device.find_device("cuda", torch.bfloat16)
+    assert device.find_device("cuda", torch.float32).type == "cuda"
 
 
 def test_a_gpu_computes_in_bfloat16_if_it_can_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -300,8 +300,8 @@ def test_a_model_whose_weights_do_not_fit_is_refused(
 ) -> None:
     Card(monkeypatch, **card)  # type: ignore[arg-type]
     with pytest.raises(PodiumError, match=re.escape(advice)):
-        device.check_fit("a/model", 10_000_000_000, torch.float32, torch.device("cuda"), adapters)
-    device.check_fit("a/model", 1_000_000, torch.float32, torch.device("cuda"))
+        device.check_model_fits("a/model", 10_000_000_000, torch.float32, torch.device("cuda"), adapters)
+    device.check_model_fits("a/model", 1_000_000, torch.float32, torch.device("cuda"))
 
 
 def small() -> Run:

@@ -180,7 +180,7 @@ def test_a_copy_goes_its_own_way() -> None:
 
 def test_the_checker_finds_nothing_but_the_equal_prompts() -> None:
     world = Corridor()
-    assert [f for f in worlds.check(world, tasks=2, turns=10) if "occur in training" not in f] == []
+    assert [f for f in worlds.check_world(world, tasks=2, turns=10) if "occur in training" not in f] == []
     world.close()
 
 

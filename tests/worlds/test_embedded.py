@@ -26,7 +26,7 @@ def puzzle(name: str, **settings: object) -> Puzzle:
 
 @each_level
 def test_the_checker_finds_nothing(name: str, level: int) -> None:
-    assert worlds.check(puzzle(name, level=level), tasks=10) == []
+    assert worlds.check_world(puzzle(name, level=level), tasks=10) == []
 
 
 @each_level

@@ -19,7 +19,7 @@ def get(name: str, **settings: object) -> Gym:
 
 @pytest.mark.parametrize("name", ["chain_sum", "word_sorting", "spell_backward", "propositional_logic"])
 def test_the_checker_finds_nothing(name: str) -> None:
-    assert worlds.check(get(f"gym:{name}"), tasks=5) == []
+    assert worlds.check_world(get(f"gym:{name}"), tasks=5) == []
 
 
 def test_settings_of_the_task_are_passed_on() -> None:

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from podium import worlds
-from podium.worlds.expression import Number, Product, Sum, parse, reachable
+from podium.worlds.expression import Constant, Product, Sum, parse, reachable
 
 HOSTILE = [
     "(" * 100_000 + "1" + ")" * 100_000,
@@ -107,9 +107,9 @@ def test_everything_reachable_agrees_with_brute_force() -> None:
     assert usable == {f for forms in reachable(numbers).values() for f in forms}
 
 
-def _fits_convention(form: Number | Product | Sum) -> bool:
+def _fits_convention(form: Constant | Product | Sum) -> bool:
     """Leaves out a factor that is zero: nothing above zero comes from it."""
-    if isinstance(form, Number):
+    if isinstance(form, Constant):
         return True
     if isinstance(form, Product):
         return all(f.value != 0 and _fits_convention(f) for f in form.factors)

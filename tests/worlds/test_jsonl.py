@@ -52,7 +52,7 @@ def test_a_share_of_the_rows_is_held_out_by_its_question(tmp_path: Path) -> None
     assert not splits["train"] & splits["test"]
     assert len(splits["train"] | splits["test"]) == 400
     assert len(splits["test"]) == pytest.approx(100, abs=27)
-    assert worlds.check(world) == []
+    assert worlds.check_world(world) == []
 
 
 def test_held_out_tasks_can_come_from_a_second_file(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from podium.core.build import Rollout, Turn
 from podium.core.errors import PodiumError
 from podium.core.serial import decode, encode
 from podium.worlds.house import GOLD, TRINKETS, Place
-from podium.worlds.keydoor import SIZES, KeyDoor, action_of, dynamics, oracle
+from podium.worlds.keydoor import SIZES, KeyDoor, action_of, house_dynamics, oracle
 
 each_level = pytest.mark.parametrize("level", KeyDoor.levels)
 
@@ -28,7 +28,7 @@ def play(world: KeyDoor, texts: list[str], number: int = 0, seed: int = 0) -> li
 
 @each_level
 def test_the_checker_finds_nothing(level: int) -> None:
-    assert worlds.check(worlds.get("keydoor", level=level), tasks=3) == []
+    assert worlds.check_world(worlds.get("keydoor", level=level), tasks=3) == []
 
 
 @each_level
@@ -190,7 +190,7 @@ TASK = KeyDoor(level=2, slip=0.25).task(3)
 
 
 def softmax(strength: float, task: worlds.Task = TASK) -> dict[str, dict[str, float]]:
-    process = dynamics(task)
+    process = house_dynamics(task)
     table = process.softmax(strength)
     return {
         state: {action: table[i, j] for j, action in enumerate(process.actions) if table[i, j]}
@@ -256,13 +256,13 @@ def test_a_perfect_policy_without_slips_has_value_one() -> None:
     world = KeyDoor(level=3)
     for number in range(5):
         task = world.task(number)
-        exact = oracle(task, dynamics(task).softmax(1000.0))
+        exact = oracle(task, house_dynamics(task).softmax(1000.0))
         assert exact.value(world.reset(task).state) == pytest.approx(1.0)
         assert exact.dynamics.distances()[0] == len(world.demonstrate(task))
 
 
 def test_the_gradient_is_that_of_the_value_of_the_start() -> None:
-    process = dynamics(TASK)
+    process = house_dynamics(TASK)
     logits = np.where(process.softmax(0.0) > 0, 0.3 * np.random.default_rng(1).standard_normal((1,)), -np.inf)
 
     def policy(logits: np.ndarray) -> np.ndarray:
@@ -282,7 +282,7 @@ def test_the_gradient_is_that_of_the_value_of_the_start() -> None:
 def test_discounting_counts_the_turns() -> None:
     task = KeyDoor(level=2).task(0)
     length = len(KeyDoor(level=2).demonstrate(task))
-    exact = oracle(task, dynamics(task).softmax(1000.0), gamma=0.9)
+    exact = oracle(task, house_dynamics(task).softmax(1000.0), gamma=0.9)
     assert exact.values[0, 0] == pytest.approx(0.9 ** (length - 1))
 
 

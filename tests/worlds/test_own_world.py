@@ -46,7 +46,7 @@ def mine(tmp_path: Path) -> Path:
 
 def test_a_world_from_a_file_is_found_and_clean(mine: Path) -> None:
     world = worlds.get(f"{mine}:Double", largest=3)
-    assert worlds.check(world) == []
+    assert worlds.check_world(world) == []
     assert worlds.get(world) is world
     assert worlds.get(world, largest=4).settings()["largest"] == 4
 
@@ -89,7 +89,7 @@ class Walk(Episode):
 
 
 def test_a_world_of_several_turns_is_clean() -> None:
-    assert worlds.check(Corridor()) == []
+    assert worlds.check_world(Corridor()) == []
 
 
 class Moody(Corridor):
@@ -191,7 +191,7 @@ class Silent(Corridor):
     ],
 )
 def test_the_checker_names_what_is_wrong(world: World, finding: str) -> None:
-    found = worlds.check(world, tasks=3, turns=20)
+    found = worlds.check_world(world, tasks=3, turns=20)
     assert any(finding in f for f in found), found
 
 

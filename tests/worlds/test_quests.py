@@ -39,7 +39,7 @@ def test_there_are_three() -> None:
 
 @each_level
 def test_the_checker_finds_nothing(name: str, level: int) -> None:
-    assert worlds.check(quest(name, level=level), tasks=10) == []
+    assert worlds.check_world(quest(name, level=level), tasks=10) == []
 
 
 @each_level

@@ -30,7 +30,17 @@ from podium.protocols.world import World
 from podium.worlds.oracle import END, Array, Index, Oracle
 
 __all__ = [
-    *("STRENGTHS", "Estimator", "Sampled", "CreditScore", "compare", "credit", "fitting", "oracles", "references"),
+    *(
+        "STRENGTHS",
+        "Estimator",
+        "Sampled",
+        "CreditScore",
+        "compare_estimators",
+        "credit",
+        "fitting",
+        "oracles",
+        "references",
+    ),
     "walked",
 ]
 
@@ -199,7 +209,7 @@ def oracles(world: World, tasks: int, strength: float) -> list[Oracle]:
     return [process.oracle(process.softmax(strength)) for process in processes]
 
 
-def compare(
+def compare_estimators(
     estimators: Sequence[Estimator],
     world: World,
     *,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from podium.collect.driver import Driver
 from podium.core.build import Rollout, Turn
 from podium.core.errors import PodiumError
-from podium.evaluation.passk import confidence
+from podium.evaluation.passk import bootstrap_interval
 from podium.evaluation.resample import Measure
 from podium.protocols.answer_text import answer_place
 from podium.protocols.world import Answer as OneTurn
@@ -91,7 +91,7 @@ def curve(
         points.append(
             BudgetPoint(
                 budget,
-                Measure(sum(rates) / len(rates), *confidence(rates)),
+                Measure(sum(rates) / len(rates), *bootstrap_interval(rates)),
                 sum(n > budget for n in lengths) / len(lengths),
                 sum(min(n, budget) for n in lengths) / len(lengths),
             )

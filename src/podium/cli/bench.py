@@ -54,7 +54,7 @@ def credit(
     Policies of several strengths, as tables, walk through houses of keys and doors, and search for the answers of
     questions; every method credits the same rollouts.
     """
-    from podium.analysis.credit import STRENGTHS, CreditScore, Estimator, compare, fitting, references
+    from podium.analysis.credit import STRENGTHS, CreditScore, Estimator, compare_estimators, fitting, references
     from podium.methods.catalogue import CATALOGUE
     from podium.report.credit_page import HEADER, NOTE, cells, heading, write_credit, write_figure
 
@@ -74,7 +74,7 @@ def credit(
     for one, estimators in zip(known, fit, strict=True):
         for value in given or STRENGTHS.get(one.name, STRENGTHS["keydoor"]):
             for count in counts:
-                found = compare(estimators, one, strength=value, rollouts=count, tasks=tasks, seeds=seeds)
+                found = compare_estimators(estimators, one, strength=value, rollouts=count, tasks=tasks, seeds=seeds)
                 scores.setdefault(one.name, []).extend(found)
                 line(heading(found[0]))
                 table(HEADER, [cells(score) for score in found])

@@ -44,7 +44,7 @@ def join(method: Method, parts: Sequence[str]) -> Method:
     `SamplerCorrection: {cap: 3}`."""
     for text in parts:
         data = serial.from_yaml(text)
-        method = method | (serial.build(data, {}) if isinstance(data, str) else serial.decode(data))
+        method = method | (serial.build_value(data, {}) if isinstance(data, str) else serial.decode(data))
     return method
 
 

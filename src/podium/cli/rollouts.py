@@ -21,7 +21,7 @@ def rollouts(
     count: Annotated[int, typer.Option(help="How many at most.")] = 3,
 ) -> None:
     """Read what a run has written: each turn, what the world answered, its reward and credit, and why it ended."""
-    from podium.report.conversation import conversation, read, told
+    from podium.report.conversation import conversation, conversation_text, read_rollouts
     from podium.store.run_directory import RunDirectory
 
     directory = RunDirectory(run)
@@ -33,7 +33,7 @@ def rollouts(
     if file not in files:
         first, last = (int(f.stem.partition("-")[2]) for f in (files[0], files[-1]))
         raise PodiumError(f"{run} has no rollouts of iteration {iteration}: it has those from {first} to {last}.")
-    rows = read(file)
+    rows = read_rollouts(file)
     if task is not None:
         known = list(dict.fromkeys(str(row["task"]) for row in rows))
         if task not in known:
@@ -44,7 +44,7 @@ def rollouts(
     for number, row in enumerate(rows[:count]):
         if number:
             line()
-        line(told(conversation(row)))
+        line(conversation_text(conversation(row)))
     if len(rows) > count:
         line(f"({len(rows) - count} more: --count {len(rows)})", style="dim")
     if not rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podium.cli.console import line
 from podium.core.value import opening
-from podium.docs import differences, needs, settings
+from podium.docs import differences, needs, settings_of
 from podium.docs.reading import held
 from podium.method import Method
 from podium.methods.catalogue import Entry, get
@@ -41,7 +41,7 @@ def _stages(method: Method) -> None:
     for path, value in held(method):
         line(f"  {path.partition('.')[0]}: {type(value).__name__}", style="cyan")
         line(f"    {opening(value)}")
-        found = settings(value, path)
+        found = settings_of(value, path)
         width = max((len(s.path) for s in found), default=0)
         span = max((len(repr(s.value)) for s in found), default=0)
         for s in found:

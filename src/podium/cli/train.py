@@ -242,7 +242,7 @@ def compare(
     """Train methods on the same tasks, random numbers and token budget, and report paired differences."""
     from podium.report.comparison import write_comparison
     from podium.sessions.compare import compare as train_all
-    from podium.sessions.compare import told
+    from podium.sessions.compare import comparison_text
     from podium.sessions.train import Result
     from podium.training.config import Optimizer
 
@@ -266,7 +266,7 @@ def compare(
     rows = []
     for row in found.rows:
         mean = sum(row.differences) / len(row.differences)
-        against = ["", ""] if row is found.rows[0] else [f"{mean:+.3f}", told(row.differences, "+")]
-        rows.append([row.name, f"{row.mean:.3f}", told(row.finals), *against])
+        against = ["", ""] if row is found.rows[0] else [f"{mean:+.3f}", comparison_text(row.differences, "+")]
+        rows.append([row.name, f"{row.mean:.3f}", comparison_text(row.finals), *against])
     table(["method", "pass@1", "95 %", "difference", "95 % (paired)"], rows)
     line(f"Report: {write_comparison(found)}")

@@ -51,7 +51,7 @@ def check(name: Name) -> None:
     from podium import worlds
 
     with closing(worlds.get(name)) as world:
-        findings = worlds.check(world)
+        findings = worlds.check_world(world)
     for finding in findings:
         line(f"- {finding}")
     if findings:

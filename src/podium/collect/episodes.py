@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from podium.collect.acting import stranger
 from podium.collect.episode_state import EpisodeState
-from podium.collect.prefix import NOTHING, beginning, joined
+from podium.collect.prefix import NOTHING, beginning, join_prefix
 from podium.core.build import Rollout, Turn
 from podium.core.columns import Origin
 from podium.core.errors import PodiumError
@@ -109,7 +109,7 @@ class Episodes:
 
         def written(completions: list[Completion]) -> None:
             for row, new in zip(rows, completions, strict=True):
-                whole = joined(begun, new)
+                whole = join_prefix(begun, new)
                 row.finished = new.stop is not Stop.length or len(whole.ids) >= sampling.max_tokens
                 if row.finished:
                     self._act(row, whole, turn)

@@ -11,7 +11,7 @@ from podium.strategies.requests import Score, Written
 if TYPE_CHECKING:
     from podium.collect.driver import Driver
 
-__all__ = ["NOTHING", "beginning", "joined"]
+__all__ = ["NOTHING", "beginning", "join_prefix"]
 
 NOTHING = Completion((), (), Stop.length)
 
@@ -39,7 +39,7 @@ def beginning(driver: Driver, begun: Written, context: tuple[int, ...], task: st
     return Completion(ids, numbers("logp", begun.logp), stop, captured)
 
 
-def joined(begun: Completion, new: Completion) -> Completion:
+def join_prefix(begun: Completion, new: Completion) -> Completion:
     """A completion with what stood before it."""
     if not begun.ids:
         return new

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from podium.collect.episode_state import EpisodeState
 from podium.collect.episodes import Episodes
-from podium.collect.prefix import joined
+from podium.collect.prefix import join_prefix
 from podium.core.build import Rollout
 from podium.core.errors import PodiumError
 from podium.protocols.sampling import Completion, Stop
@@ -59,7 +59,7 @@ class Recital(Episodes):
         completion = Completion(ids, nothing, Stop.end, dict.fromkeys(self.driver.capture, nothing))
         for row in rows:
             row.begun = len(begun.ids)
-            self._act(row, joined(begun, completion), turn)
+            self._act(row, join_prefix(begun, completion), turn)
 
     def origins(self, row: EpisodeState, completion: Completion) -> list[str]:
         before = [] if self.play.begun is None else [self.play.begun.origin.name] * row.begun

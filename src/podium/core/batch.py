@@ -17,7 +17,7 @@ from podium.core.columns import COUNTS, TRAINS, Column, Origin, Purpose
 from podium.core.errors import PodiumError, nearest
 from podium.core.frame import Frame
 from podium.core.identity import hashed, mixed, uniform
-from podium.core.keys import combine
+from podium.core.keys import combine_keys
 from podium.core.partition import Partition
 from podium.core.relation import Relation, pairs
 from podium.core.signal import Signal
@@ -194,7 +194,7 @@ class Batch(Frame):
         if len(keys) == 1 and isinstance(keys[0], str) and (keys[0] == "step" or keys[0] in self._sizes):
             base = self.partition(level, keys[0])  # the cells are the parent's elements, empty ones included
         else:
-            index, cells = combine(self.codes(level, *keys), self._sizes[level], self.device)
+            index, cells = combine_keys(self.codes(level, *keys), self._sizes[level], self.device)
             base = Partition(index, cells, level=level, ordered=not keys)
         return base.entered_by(self, where)
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from podium.core.batch import Batch
 from podium.core.columns import Origin
 from podium.core.errors import PodiumError
-from podium.core.keys import compact, numbered
+from podium.core.keys import compact, number_values
 
 __all__ = ["Rollout", "Turn", "from_padded", "from_rewards", "from_rollouts", "to_padded"]
 
@@ -60,7 +60,7 @@ def from_rollouts(rollouts: Iterable[Rollout], *, seed: int = 0, dtype: torch.dt
     rows = list(rollouts)
     if not rows:
         raise PodiumError("The batch is empty: it has no rollouts.")
-    group, instances = numbered((r.task, r.group) for r in rows)
+    group, instances = number_values((r.task, r.group) for r in rows)
     turns = [turn for r in rows for turn in r.turns]
     columns: dict[str, Any] = {
         "group.task": [task for task, _ in instances],
@@ -260,5 +260,5 @@ def _group_numbers(group: Any, device: torch.device) -> tuple[Tensor, Any]:
     if isinstance(group, Tensor):
         names, codes = torch.unique(group.to(device), return_inverse=True)
         return codes, names
-    numbers, names = numbered(group.tolist() if hasattr(group, "tolist") else group)
+    numbers, names = number_values(group.tolist() if hasattr(group, "tolist") else group)
     return torch.tensor(numbers, dtype=torch.long, device=device), names

@@ -13,7 +13,7 @@ from podium.core.errors import PodiumError
 if TYPE_CHECKING:
     from podium.core.partition import Partition
 
-__all__ = ["Cells", "extreme", "first", "lengths", "occurrence", "quantile", "root", "sort", "total"]
+__all__ = ["Cells", "extreme", "first_of_cells", "lengths", "occurrence", "quantile", "root", "sort", "total_of_cells"]
 
 
 class Cells:
@@ -144,7 +144,7 @@ def lengths(index: Tensor, cells: int, ordered: bool) -> Tensor:
     return torch.bincount(index, minlength=cells)
 
 
-def total(x: Tensor, index: Tensor, cells: int) -> Tensor:
+def total_of_cells(x: Tensor, index: Tensor, cells: int) -> Tensor:
     """[cell] the sum of x."""
     if cells == 1:
         return x.sum(0, keepdim=True)
@@ -158,7 +158,7 @@ def extreme(x: Tensor, index: Tensor, cells: int, how: str, fill: float | int) -
     return x.new_full((cells,), fill).scatter_reduce(0, index, x, how)
 
 
-def first(index: Tensor, cells: int, enters: Tensor | None) -> Tensor:
+def first_of_cells(index: Tensor, cells: int, enters: Tensor | None) -> Tensor:
     """[cell] its first element that enters; the number of elements where there is none."""
     n = len(index)
     place = torch.arange(n, device=index.device)

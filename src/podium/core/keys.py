@@ -11,10 +11,10 @@ from torch import Tensor
 from podium.core.columns import Column
 from podium.core.errors import PodiumError
 
-__all__ = ["combine", "compact", "factorize", "numbered"]
+__all__ = ["combine_keys", "compact", "factorize", "number_values"]
 
 
-def numbered(values: Iterable[Any]) -> tuple[list[int], list[Any]]:
+def number_values(values: Iterable[Any]) -> tuple[list[int], list[Any]]:
     """A number for each value, from 0 in the order in which they first appear, and the distinct values."""
     table: dict[Any, int] = {}
     return [table.setdefault(value, len(table)) for value in values], list(table)
@@ -26,7 +26,7 @@ def factorize(column: Column, name: str, device: torch.device) -> tuple[Tensor, 
         values, codes = torch.unique(column, return_inverse=True, dim=None if column.dim() == 1 else 0)
         return codes, len(values)
     try:
-        numbers, distinct = numbered(column)
+        numbers, distinct = number_values(column)
     except TypeError as error:
         raise PodiumError(f"{name!r} cannot be a key, since its values cannot be compared: {error}.") from error
     return torch.tensor(numbers, dtype=torch.long, device=device), len(distinct)
@@ -47,7 +47,7 @@ def compact(codes: Tensor, bound: int | None = None) -> tuple[Tensor, int]:
     return number.index_select(0, codes), int(used.sum())
 
 
-def combine(keys: list[tuple[Tensor, int]], size: int, device: torch.device) -> tuple[Tensor, int]:
+def combine_keys(keys: list[tuple[Tensor, int]], size: int, device: torch.device) -> tuple[Tensor, int]:
     """The cells of several keys taken together; each key is (codes, bound). No cell is empty."""
     if not keys:
         return torch.zeros(1, dtype=torch.long, device=device).expand(size), min(size, 1)

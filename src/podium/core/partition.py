@@ -19,7 +19,7 @@ from torch import Tensor
 from podium.core import cells as cellwise
 from podium.core.cells import Cells, root
 from podium.core.errors import PodiumError
-from podium.core.keys import combine, compact
+from podium.core.keys import combine_keys, compact
 
 if TYPE_CHECKING:
     from podium.core.batch import Batch
@@ -84,7 +84,7 @@ class Partition:
 
     def refine(self, key: str | Tensor) -> Partition:
         """The partition by this one's cells and `key` (a column, or codes) together."""
-        index, cells = combine([(self.index, self.cells), self._codes(key)], len(self), self.index.device)
+        index, cells = combine_keys([(self.index, self.cells), self._codes(key)], len(self), self.index.device)
         return Partition(index, cells, where=self.where, batch=self.batch, level=self.level, ties=self.ties)
 
     def by(self, *keys: str) -> Partition:
@@ -95,7 +95,7 @@ class Partition:
         if self.batch is None:
             raise PodiumError("Only a partition made by batch.by(...) can be partitioned by name.")
         coded = self.batch.codes(self.of, *keys) if self.of else [self._code_of_cells(key) for key in keys]
-        index, cells = combine(coded, self.cells, self.index.device)
+        index, cells = combine_keys(coded, self.cells, self.index.device)
         entered = self.agg.count() > 0
         return Partition(
             index,
@@ -174,7 +174,7 @@ class Partition:
         """[cell] its first element that enters; the number of elements where there is none."""
         if enters is None and self.ordered:
             return self._starts.where(self._lengths > 0, len(self))
-        return cellwise.first(self.index, self.cells, enters)
+        return cellwise.first_of_cells(self.index, self.cells, enters)
 
     def _check(self, x: Tensor, name: str = "A column") -> None:
         if len(x) != len(self):
@@ -186,7 +186,7 @@ class Partition:
         x = x.long() if x.dtype == torch.bool else x
         if self.ordered and self.cells > 1 and x.dim() == 1 and x.is_floating_point() and len(x):
             return torch.segment_reduce(x, "sum", lengths=self._lengths, unsafe=True)
-        return cellwise.total(x, self.index, self.cells)
+        return cellwise.total_of_cells(x, self.index, self.cells)
 
     def sort(self, x: Tensor, where: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Elements that enter, sorted by (cell, value, ties): (element, cell, place within the cell)."""

@@ -21,7 +21,7 @@ from podium.core.migrations import FORMAT, migrate
 from podium.core.signal import Signal
 from podium.core.value import REGISTRY, Value
 
-__all__ = ["FORMAT", "decode", "dump", "encode", "from_yaml", "load_class", "read", "to_yaml"]
+__all__ = ["FORMAT", "decode", "dump", "encode", "from_yaml", "load_class", "read_value", "to_yaml"]
 
 V = TypeVar("V", bound=Value)
 
@@ -47,7 +47,7 @@ def from_yaml(text: str) -> Any:
 
 
 def to_yaml(value: Value) -> str:
-    """The settings of a value as YAML, without its class; `read` is the inverse."""
+    """The settings of a value as YAML, without its class; `read_value` is the inverse."""
     (settings,) = encode(value).values()
     return dump({"format": FORMAT, **settings})
 
@@ -58,7 +58,7 @@ def dump(data: Any) -> str:
     return text
 
 
-def read(cls: type[V], text: str) -> V:
+def read_value(cls: type[V], text: str) -> V:
     """A value of this class from the YAML of its settings, or of a class derived from it by name."""
     data = from_yaml(text)
     if not isinstance(data, dict):
@@ -107,14 +107,14 @@ def decode(data: Any) -> Any:
     if isinstance(data, dict):
         name = next(iter(data), None)
         if len(data) == 1 and isinstance(name, str) and (named(name) or name == "Signal" or ":" in name):
-            return build(name, data[name] or {})
+            return build_value(name, data[name] or {})
         if len(data) == 1 and isinstance(name, str) and name[:1].isupper():
             load_class(name)  # raises with the nearest names
         return {k: decode(v) for k, v in data.items()}
     return data
 
 
-def build(name: str, settings: dict[str, Any]) -> Any:
+def build_value(name: str, settings: dict[str, Any]) -> Any:
     """The value of class `name` with these settings."""
     if not isinstance(settings, dict):
         raise PodiumError(f"{name} holds {settings!r}: give its settings by name, such as {name}: {{field: value}}.")

@@ -12,10 +12,10 @@ from podium.core.errors import one_of, within
 from podium.core.part import Part
 from podium.core.schedule import Number
 
-__all__ = ["Score", "Updates"]
+__all__ = ["PolicyScore", "Updates"]
 
 
-Score = Callable[[Batch], Tensor]  # [token] the log-probabilities under the policy as it is when asked
+PolicyScore = Callable[[Batch], Tensor]  # [token] the log-probabilities under the policy as it is when asked
 
 
 class Updates(Part):
@@ -46,7 +46,7 @@ class Updates(Part):
         """Whether a batch is trained in one optimiser step, at which the old policy is still the current one."""
         return self.epochs * self.mini_batches == 1
 
-    def __call__(self, batch: Batch, score: Score | None = None) -> Iterator[Batch]:
+    def __call__(self, batch: Batch, score: PolicyScore | None = None) -> Iterator[Batch]:
         """The batches of the successive optimiser steps: units that are not to be trained are in none.
 
         A plan may ask `score` between two steps what the policy has become.

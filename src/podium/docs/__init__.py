@@ -3,7 +3,17 @@
 python -m podium.docs docs/methods
 """
 
-from podium.docs.method_page import index, page, pages
-from podium.docs.reading import Difference, MethodNeeds, Setting, differences, needs, settings
+from podium.docs.method_page import index, method_page, pages
+from podium.docs.reading import Difference, MethodNeeds, Setting, differences, needs, settings_of
 
-__all__ = ["Difference", "MethodNeeds", "Setting", "differences", "index", "needs", "page", "pages", "settings"]
+__all__ = [
+    "Difference",
+    "MethodNeeds",
+    "Setting",
+    "differences",
+    "index",
+    "needs",
+    "method_page",
+    "pages",
+    "settings_of",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from podium.docs.method_page import MARK, pages
+from podium.docs.method_page import PAGE_MARK, pages
 
 
 def main(arguments: list[str]) -> int:
@@ -16,7 +16,7 @@ def main(arguments: list[str]) -> int:
     out.mkdir(parents=True, exist_ok=True)
     texts = pages()
     for old in out.glob("*.md"):
-        if old.name not in texts and old.read_text(encoding="utf-8").startswith(MARK):  # of an entry that is gone
+        if old.name not in texts and old.read_text(encoding="utf-8").startswith(PAGE_MARK):  # of an entry that is gone
             old.unlink()
     for name, text in texts.items():
         (out / name).write_text(text, encoding="utf-8")

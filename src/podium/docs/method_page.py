@@ -8,18 +8,20 @@ from typing import Any
 
 from podium.core.part import Part, Shape
 from podium.core.term import Term
-from podium.docs.reading import differences, held, needs, nested, settings
+from podium.docs.reading import differences, held, needs, nested, settings_of
 from podium.method import Method
 from podium.methods.catalogue import CATALOGUE, Entry, get
 
-__all__ = ["MARK", "index", "page", "pages"]
+__all__ = ["PAGE_MARK", "index", "method_page", "pages"]
 
-MARK = "<!-- Written by `python -m podium.docs` from docstrings and fields: change those, then run `make docs`. -->"
+PAGE_MARK = (
+    "<!-- Written by `python -m podium.docs` from docstrings and fields: change those, then run `make docs`. -->"
+)
 
 
 def pages() -> dict[str, str]:
     """File name → text, for the whole catalogue."""
-    return {"index.md": index()} | {f"{slug}.md": page(entry) for slug, entry in CATALOGUE.items()}
+    return {"index.md": index()} | {f"{slug}.md": method_page(entry) for slug, entry in CATALOGUE.items()}
 
 
 def index() -> str:
@@ -28,7 +30,7 @@ def index() -> str:
     for entry in CATALOGUE.values():
         families.setdefault(entry.family, []).append(entry)
     sections = [
-        f"{MARK}\n\n# The catalogue\n\n{len(CATALOGUE)} entries. `podium methods` lists them too, with filters. "
+        f"{PAGE_MARK}\n\n# The catalogue\n\n{len(CATALOGUE)} entries. `podium methods` lists them too, with filters. "
         "Every page says what the method reads, what each part does, and where it differs from GRPO."
     ]
     for family, entries in families.items():
@@ -37,12 +39,12 @@ def index() -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def page(entry: Entry) -> str:
+def method_page(entry: Entry) -> str:
     """The page of one catalogue entry."""
     method = get(entry.slug)
     formula, notes = _split(entry.notes)
     sections = [
-        f"{MARK}\n\n# {entry.slug}\n\n{entry.summary}\n\n"
+        f"{PAGE_MARK}\n\n# {entry.slug}\n\n{entry.summary}\n\n"
         f"{entry.kind.capitalize()} · family {entry.family} · {entry.citation}",
         f"## Formula\n\n{formula}",
         _relation(entry, method, notes),
@@ -123,7 +125,7 @@ def _stages(method: Method) -> str:
             for name, inner in value.settings().items()
             if nested(inner)
         ]
-        rows = [(f"`{s.path}`", _code(s.value), _escaped(s.comment)) for s in settings(value, path)]
+        rows = [(f"`{s.path}`", _code(s.value), _escaped(s.comment)) for s in settings_of(value, path)]
         if rows:
             lines.append(_table(("setting", "value", "meaning"), rows))
         if isinstance(value, Part):

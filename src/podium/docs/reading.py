@@ -16,7 +16,7 @@ from podium.docs.comments import field_comments
 from podium.method import LISTS, STAGES, Method
 from podium.method.check import ALWAYS, met
 
-__all__ = ["Difference", "MethodNeeds", "Setting", "differences", "held", "needs", "nested", "settings"]
+__all__ = ["Difference", "MethodNeeds", "Setting", "differences", "held", "needs", "nested", "settings_of"]
 
 
 PLACES = (*STAGES, "memories", "roles")
@@ -63,7 +63,7 @@ def held(method: Method) -> Iterator[tuple[str, Value]]:
             yield stage, values
 
 
-def settings(value: Value, path: str, default: Any = None) -> list[Setting]:
+def settings_of(value: Value, path: str, default: Any = None) -> list[Setting]:
     """The settings of a part, its own before those of its base classes, and those of the values inside it."""
     found = []
     comments = field_comments(type(value))
@@ -73,7 +73,7 @@ def settings(value: Value, path: str, default: Any = None) -> list[Setting]:
         inner, where = getattr(value, field.name), f"{path}.{field.name}"
         usual = field.default if type(default) is not type(value) else getattr(default, field.name)
         if nested(inner):
-            found += settings(inner, where, usual)
+            found += settings_of(inner, where, usual)
         else:
             found.append(Setting(where, inner, inner != usual, comments.get(field.name, "")))
     return found

@@ -10,13 +10,13 @@ import numpy as np
 from podium.collect.driver import Driver
 from podium.core.build import Rollout
 from podium.core.errors import PodiumError
-from podium.evaluation.passk import confidence, majority_at_k, pass_at_k
+from podium.evaluation.passk import bootstrap_interval, majority_at_k, pass_at_k
 from podium.evaluation.resample import Measure
 from podium.protocols.sampling import Sampling
 from podium.protocols.world import World, task_of
 from podium.strategies.requests import Plan, Play, TaskRequest
 
-__all__ = ["Measure", "failure", "held_out", "measure", "held_out_requests"]
+__all__ = ["Measure", "failure_note", "held_out", "measure", "held_out_requests"]
 
 # Evaluation draws from streams that training never uses.
 EVALUATION = 1 << 40
@@ -71,10 +71,10 @@ def measure(groups: Sequence[Sequence[Rollout]], ks: Sequence[int] = (1,)) -> di
     failed = [_mean([bool(r.columns.get("failure")) for r in g]) for g in groups]
     if any(failed):
         per_task["failed"] = failed
-    return {name: Measure(_mean(values), *confidence(values)) for name, values in per_task.items()}
+    return {name: Measure(_mean(values), *bootstrap_interval(values)) for name, values in per_task.items()}
 
 
-def failure(groups: Sequence[Sequence[Rollout]]) -> str:
+def failure_note(groups: Sequence[Sequence[Rollout]]) -> str:
     """Why the world failed, of the first rollout in which it did; empty where it never did."""
     return next((str(r.columns["failure"]) for g in groups for r in g if r.columns.get("failure")), "")
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["confidence", "majority_at_k", "pass_at_k", "pass_curve"]
+__all__ = ["bootstrap_interval", "majority_at_k", "pass_at_k", "pass_curve"]
 
 
 def pass_at_k(n: int, correct: int, k: int) -> float:
@@ -37,7 +37,9 @@ def majority_at_k(answers: Sequence[str], correct: Sequence[bool], k: int) -> fl
     return sum(bool(right[a]) for a in winners) / len(winners)
 
 
-def confidence(values: Sequence[float], level: float = 0.95, draws: int = 2000, seed: int = 0) -> tuple[float, float]:
+def bootstrap_interval(
+    values: Sequence[float], level: float = 0.95, draws: int = 2000, seed: int = 0
+) -> tuple[float, float]:
     """A bootstrap interval of the mean over tasks."""
     x = np.asarray(values, dtype=float)
     rng = np.random.default_rng(seed)

@@ -10,7 +10,7 @@ import torch
 from podium.analysis import paired_models as contrast
 from podium.analysis.dynamics import bandit
 from podium.evaluation.resample import Measure
-from podium.labs.lab import BASE, Findings
+from podium.labs.lab import BASE_LABEL, Findings
 from podium.labs.notes import Fit
 from podium.labs.reading import PassAt, Reading
 from podium.report.chart import BLUE, GREEN, GREY, RED, Series, bars, chart
@@ -38,9 +38,9 @@ def pass_curves(found: Findings) -> str:
     """pass@k of the base and of each arm at the end, over k."""
     ks = sorted({2**e for e in range(found.size.samples.bit_length())} | {found.size.samples})
     series = []
-    for arm in (*found.points, BASE):
+    for arm in (*found.points, BASE_LABEL):
         measured = [m for k in ks if (m := found.measure(PassAt(k), arm)) is not None]
-        series.append(_curve(arm, ks, measured, "dashed" if arm == BASE else "line"))
+        series.append(_curve(arm, ks, measured, "dashed" if arm == BASE_LABEL else "line"))
     return chart("pass@k after training", series, x_label="k, tries", log_x=True)
 
 

@@ -15,9 +15,9 @@ from podium.evaluation.resample import Array, Measure, estimate
 from podium.labs.reading import Reading, Snapshot
 from podium.method import Method
 
-__all__ = ["BASE", "QUICK", "Claim", "Findings", "Lab", "LabSize", "ClaimVerdict"]
+__all__ = ["BASE_LABEL", "QUICK", "Claim", "Findings", "Lab", "LabSize", "ClaimVerdict"]
 
-BASE = "base"  # the model before training
+BASE_LABEL = "base"  # the model before training
 
 
 class LabSize(Value):
@@ -95,7 +95,7 @@ class Findings:
 
     def columns(self, reading: Reading, arm: str, place: int = -1) -> Array | None:
         """[seed, task, column] of an arm, or of the base."""
-        runs, place = (next(iter(self.points.values())), 0) if arm == BASE else (self.points[arm], place)
+        runs, place = (next(iter(self.points.values())), 0) if arm == BASE_LABEL else (self.points[arm], place)
         found = [reading.columns(run[0], run[place]) for run in runs]
         return None if any(x is None for x in found) else np.stack([x for x in found if x is not None])
 
@@ -124,7 +124,7 @@ class Findings:
 
     def table(self) -> list[tuple[str, list[Measure | None]]]:
         """A row for the base and for each arm, a column for each reading."""
-        return [(arm, [self.measure(r, arm) for r in self.lab.readings]) for arm in (BASE, *self.points)]
+        return [(arm, [self.measure(r, arm) for r in self.lab.readings]) for arm in (BASE_LABEL, *self.points)]
 
     def notes(self) -> list[str]:
         return [note(self) for note in self.lab.notes]

@@ -12,7 +12,7 @@ from podium.analysis.paired_models import crossings
 from podium.labs.lab import Findings
 from podium.labs.reading import Reading, Snapshot
 
-__all__ = ["Fit", "Note", "crossing", "laws", "ratio"]
+__all__ = ["Fit", "Note", "crossing", "laws", "ratio_note"]
 
 Note = Callable[[Findings], str]
 
@@ -63,7 +63,7 @@ def crossing(found: Findings) -> str:
     return f"against the base's pass@k, {'; '.join(told)}"
 
 
-def ratio(arm: str, large: Reading, small: Reading, paper: str) -> Note:
+def ratio_note(arm: str, large: Reading, small: Reading, paper: str) -> Note:
     """How many times the one is the other, in magnitude, in an arm, beside the paper's number."""
 
     def tell(found: Findings) -> str:

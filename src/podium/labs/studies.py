@@ -6,8 +6,8 @@ from functools import partial
 
 from podium.core.term import Aggregate
 from podium.labs.charts import along, exact_bandit, exchange, pass_curves, support
-from podium.labs.lab import BASE, QUICK, Claim, Lab, LabSize
-from podium.labs.notes import crossing, laws, ratio
+from podium.labs.lab import BASE_LABEL, QUICK, Claim, Lab, LabSize
+from podium.labs.notes import crossing, laws, ratio_note
 from podium.labs.reading import Logged, Mean, PassAt, Share
 from podium.method import Method
 from podium.methods import get
@@ -43,7 +43,7 @@ TWO_STAGE = Lab(
         "failures only": partial(get, "two-stage-negative"),
     },
     claims=(
-        Claim("training on both signs lowers pass@k at large k below the base's", TOP, BASE, "both signs"),
+        Claim("training on both signs lowers pass@k at large k below the base's", TOP, BASE_LABEL, "both signs"),
         Claim("failures alone keep it higher than both signs do", TOP, "failures only", "both signs"),
         Claim("failures alone reach a lower pass@1", PassAt(1), "both signs", "failures only"),
     ),
@@ -63,11 +63,11 @@ SPURIOUS = Lab(
     },
     claims=(
         Claim("under random rewards clipping lowers the entropy", TOKEN_ENTROPY, "no clip", "clip 0.2"),
-        Claim("without clipping they can raise it", TOKEN_ENTROPY, "no clip", BASE),
+        Claim("without clipping they can raise it", TOKEN_ENTROPY, "no clip", BASE_LABEL),
     ),
     readings=(PassAt(1), TOKEN_ENTROPY, CLIPPED, RAW, CLIP_BIAS),
     charts=(along(TOKEN_ENTROPY), along(PassAt(1)), along(CLIP_BIAS), along(CLIPPED)),
-    notes=(ratio("clip 0.2", RAW, CLIP_BIAS, "about 17"),),
+    notes=(ratio_note("clip 0.2", RAW, CLIP_BIAS, "about 17"),),
     size=LabSize(iterations=12, points=3, eval_tasks=32, samples=16),
     quick=QUICK.replace(iterations=4, samples=16),
     settings={"world": "echo", "level": 3, "lr": 1e-4},
@@ -81,8 +81,8 @@ LEASH = Lab(
         "with solutions": partial(get, "grao"),
     },
     claims=(
-        Claim("on-policy training loses more tasks than it wins", Share("net_change"), BASE, "on-policy"),
-        Claim("its answers become less varied", ANSWER_ENTROPY, BASE, "on-policy"),
+        Claim("on-policy training loses more tasks than it wins", Share("net_change"), BASE_LABEL, "on-policy"),
+        Claim("its answers become less varied", ANSWER_ENTROPY, BASE_LABEL, "on-policy"),
         Claim("solutions from outside break the leash", Share("discovery"), "with solutions", "on-policy"),
     ),
     readings=(

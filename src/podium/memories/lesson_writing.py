@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from podium.core.text_similarity import ratio
+from podium.core.text_similarity import similarity_ratio
 
 __all__ = ["GOLDEN", "WARNING", "Cluster", "Lesson", "Library", "admit", "duplicate"]
 
@@ -51,7 +51,7 @@ def duplicate(lessons: Sequence[Lesson], text: str, threshold: float = 0.85, cha
         stored = lesson.text.lower().strip()
         other = set(stored.split())
         union = len(words | other)
-        alike = ratio(said[:characters], stored[:characters], threshold)
+        alike = similarity_ratio(said[:characters], stored[:characters], threshold)
         if alike > threshold or (union and len(words & other) / union > threshold):
             return place
     return None
@@ -88,7 +88,7 @@ class Library:
     def cluster(self, observation: str, threshold: float = 0.85, characters: int = 500) -> int | None:
         """The first cluster that the observation belongs to; None: it has not been seen."""
         for place, cluster in enumerate(self.clusters):
-            if ratio(cluster.observation[:characters], observation[:characters], threshold) >= threshold:
+            if similarity_ratio(cluster.observation[:characters], observation[:characters], threshold) >= threshold:
                 return place
         return None
 

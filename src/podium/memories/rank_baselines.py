@@ -11,7 +11,7 @@ from podium.core.batch import Batch
 from podium.core.errors import within
 from podium.core.memory import Memory, State
 from podium.core.part import Columns, Need
-from podium.parts.shape.rank import REFERENCE, dynamics
+from podium.parts.shape.rank import REFERENCE, rank_dynamics_of
 
 __all__ = ["RankBaselines"]
 
@@ -36,7 +36,7 @@ class RankBaselines(Memory):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return ("rollout.reward", dynamics(self.stride, self.window))
+        return ("rollout.reward", rank_dynamics_of(self.stride, self.window))
 
     def initial(self) -> State:
         return {"mean": (0.0, 0.0, 0.0), "reward": 0.0, "seen": 0}
@@ -48,7 +48,7 @@ class RankBaselines(Memory):
         rollouts = batch.by("rollout").agg
         if not bool(rollouts.count().any()):
             return state
-        found = rollouts.mean(batch[dynamics(self.stride, self.window)].double())[0].tolist()
+        found = rollouts.mean(batch[rank_dynamics_of(self.stride, self.window)].double())[0].tolist()
         reward = float(rollouts.mean(batch["rollout.reward"].double())[0])
 
         def moved(old: float, new: float) -> float:

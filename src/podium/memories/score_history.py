@@ -14,12 +14,12 @@ from podium.core.memory import Memory, State, keys
 from podium.core.part import Columns
 from podium.memories.pass_rates import observed_rates
 
-__all__ = ["Score", "ScoreHistory", "question", "routing_score"]
+__all__ = ["TaskScore", "ScoreHistory", "question", "routing_score"]
 
-Score = tuple[str, float]  # a prompt, and the share of right answers to it
+TaskScore = tuple[str, float]  # a prompt, and the share of right answers to it
 
 
-def question(scores: Sequence[Score], prompt: str, support: int, longest: int = 160) -> str:
+def question(scores: Sequence[TaskScore], prompt: str, support: int, longest: int = 160) -> str:
     """What a value model reads: the last `support` prompts with 1 or 0 for solved or not, then the prompt in question.
 
     Of each prompt the last `longest` characters are shown.

@@ -11,12 +11,12 @@ from podium.core.errors import within
 from podium.core.memory import Memory, State
 from podium.core.part import Columns
 
-__all__ = ["Example", "SolvedTasks", "neighbours", "shown", "similarity"]
+__all__ = ["Example", "SolvedTasks", "neighbours", "show_examples", "prompt_similarity"]
 
 Example = tuple[str, str]  # a question and its solution
 
 
-def similarity(first: str, second: str, length: int = 3) -> float:
+def prompt_similarity(first: str, second: str, length: int = 3) -> float:
     """The cosine of the counts of sequences of `length` characters in two texts."""
     a, b = (Counter(t[i : i + length] for i in range(max(len(t) - length + 1, 1))) for t in (first, second))
     norm = (sum(x * x for x in a.values()) * sum(x * x for x in b.values())) ** 0.5
@@ -24,7 +24,7 @@ def similarity(first: str, second: str, length: int = 3) -> float:
 
 
 def neighbours(
-    question: str, corpus: Sequence[Example], count: int, alike: Callable[[str, str], float] = similarity
+    question: str, corpus: Sequence[Example], count: int, alike: Callable[[str, str], float] = prompt_similarity
 ) -> tuple[Example, ...]:
     """The examples whose questions resemble this one most, but for the question itself; `alike` compares two."""
     others = [example for example in corpus if example[0] != question]
@@ -32,7 +32,7 @@ def neighbours(
     return tuple(ranked[:count])
 
 
-def shown(examples: Sequence[Example]) -> str:
+def show_examples(examples: Sequence[Example]) -> str:
     """Solved examples as they stand above a question."""
     return "\n".join(f"{question}\n{solution}\n" for question, solution in examples)
 

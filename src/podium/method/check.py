@@ -19,7 +19,7 @@ from podium.core.value import Value
 if TYPE_CHECKING:
     from podium.method.method import Method
 
-__all__ = ["Finding", "check"]
+__all__ = ["Finding", "check_method"]
 
 # What every rollout has, whatever the world.
 ALWAYS = (
@@ -90,7 +90,7 @@ class Finding:
         return f"{self.kind}: {self.message}"
 
 
-def check(method: Method, columns: Iterable[str] = (), signals: Iterable[str] | None = None) -> list[Finding]:
+def check_method(method: Method, columns: Iterable[str] = (), signals: Iterable[str] | None = None) -> list[Finding]:
     """Findings for a method on a world that writes `columns`, with a policy that can compute `signals`."""
     have = set(ALWAYS) | set(columns)
     have |= {column for column, need in ANNOTATIONS.items() if need is None or need in have}

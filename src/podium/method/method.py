@@ -200,13 +200,13 @@ class Method(Value):
 
     @classmethod
     def from_yaml(cls, text: str) -> Method:
-        return serial.read(cls, text)
+        return serial.read_value(cls, text)
 
     def check(self, columns: Iterable[str] = (), *, signals: Iterable[str] | None = None) -> list[Finding]:
         """Reasons why the method cannot work, or may not do what it says. See `podium.method.check`."""
-        from podium.method.check import check
+        from podium.method.check import check_method
 
-        return check(self, columns, signals)
+        return check_method(self, columns, signals)
 
 
 def _replaced(held: tuple[Any, ...], new: Any) -> tuple[Any, ...]:

@@ -123,9 +123,9 @@ def recipe(
 def get(name: str, **settings: Any) -> Method:
     """A method by its slug, `slug@preset`, or several joined (`dapo+steer`); settings are the recipe's arguments."""
     if "+" in name:
-        from podium.methods.combination import joined  # which reads the catalogue
+        from podium.methods.combination import combine_all  # which reads the catalogue
 
-        return joined([get(part.strip()) for part in name.split("+")], settings)
+        return combine_all([get(part.strip()) for part in name.split("+")], settings)
     slug, _, preset = name.partition("@")
     if slug not in CATALOGUE:
         raise PodiumError(f"There is no method {slug!r}. {nearest(slug, CATALOGUE)}")

@@ -32,7 +32,7 @@ from podium.method import LISTS, STAGES, Method, Role
 from podium.method.check import met
 from podium.methods.catalogue import get
 
-__all__ = ["VERDICTS", "Combination", "changed_stages", "combine", "joined"]
+__all__ = ["VERDICTS", "Combination", "changed_stages", "combine", "combine_all"]
 
 SIZES = ("rollout.n", "rollout.trained", "rollout.most", "updates.epochs", "updates.mini_batches")
 VERDICTS = ("yes", "care", "no")
@@ -63,7 +63,7 @@ class Combination:
         return {"combines": self.verdict, **named}
 
 
-def joined(methods: Sequence[Method], settings: Mapping[str, Any] | None = None) -> Method:
+def combine_all(methods: Sequence[Method], settings: Mapping[str, Any] | None = None) -> Method:
     """Several methods as one, the first with what each of the others changes."""
     if settings:
         names = ", ".join(settings)

@@ -20,7 +20,7 @@ from podium.policy.forward import padded as plain
 from podium.policy.forward.decoder import Decoder, unsupported
 from podium.policy.forward.kernel_check import trial
 from podium.policy.forward.question import Question, by_rollout, by_token, question_of
-from podium.policy.head.functionals import HeadRows, Wanted, evaluate, level_of
+from podium.policy.head.functionals import HeadRows, Wanted, evaluate_functionals, level_of
 from podium.policy.model import weights
 from podium.policy.model.chat import Chat
 
@@ -130,12 +130,12 @@ class Policy:
         self.bump()
 
     def save(self, path: str | Path) -> None:
-        """Write a Hugging Face directory that `load` reads, with all that `load_weights` needs."""
-        weights.save(self, Path(path))
+        """Write a Hugging Face directory that `load` reads, with all that `load` needs."""
+        weights.save_weights(self, Path(path))
 
-    def load_weights(self, path: str | Path) -> None:
+    def load(self, path: str | Path) -> None:
         """Take the weights of a directory that `save` wrote, in place."""
-        weights.load(self, Path(path))
+        weights.load_weights(self, Path(path))
         self.bump()
 
     # -- text ------------------------------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ class Policy:
         none = torch.zeros(0, self.config.hidden_size, device=self.device, dtype=self.dtype)
         head = torch.zeros(0, self.vocabulary, device=self.device)
         empty = HeadRows(none, none[:, 0].long(), lambda _: head, temperature, self._value_head)
-        return evaluate(empty, [wanted], self.vocabulary, rollouts=[none[:, 0].long()])[0]
+        return evaluate_functionals(empty, [wanted], self.vocabulary, rollouts=[none[:, 0].long()])[0]
 
     def score(
         self,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["MARK", "answer_place", "boxed", "final_answer", "plain", "stated_answer"]
+__all__ = ["ANSWER_MARK", "answer_place", "boxed", "final_answer", "plain", "stated_answer"]
 
-MARK = "answer:"
+ANSWER_MARK = "answer:"
 LONGEST, LONGEST_BLOCK = 1_000, 20_000  # characters of an answer, of a line or of several, that are looked at
 OPEN, CLOSE = "<answer>", "</answer>"
 STATED = re.compile(r"\banswer\b[^.=:]*?(?:\bis\b:?|:)(?!.*\banswer\b)", re.IGNORECASE)  # "The final answer to it is"
@@ -20,8 +20,8 @@ def final_answer(text: str, *, lines: bool = False) -> str | None:
     rows = text.splitlines()
     for i in range(len(rows) - 1, -1, -1):
         head = rows[i].lstrip(" \t*#>`")
-        if head[: len(MARK)].casefold() == MARK:
-            rest = head[len(MARK) :]
+        if head[: len(ANSWER_MARK)].casefold() == ANSWER_MARK:
+            rest = head[len(ANSWER_MARK) :]
             if lines:
                 return "\n".join([rest, *rows[i + 1 :]]).strip("*` \t\n")[:LONGEST_BLOCK]
             return rest.strip("*` \t")[:LONGEST]
@@ -68,7 +68,7 @@ def answer_place(text: str) -> int | None:
     """Where the last line that begins with `answer:` begins, with the line break before it; None without one."""
     lines = text.splitlines(keepends=True)
     for i in range(len(lines) - 1, -1, -1):
-        if lines[i].lstrip(" \t*#>`")[: len(MARK)].casefold() == MARK:
+        if lines[i].lstrip(" \t*#>`")[: len(ANSWER_MARK)].casefold() == ANSWER_MARK:
             return len("".join(lines[:i]).removesuffix("\n"))
     return None
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from podium.report.chart import Series, chart
 from podium.report.run_page import document
-from podium.sessions.compare import Comparison, ComparisonRow, interval, told
+from podium.sessions.compare import Comparison, ComparisonRow, comparison_text, interval
 from podium.store.files import atomic_text
 
 __all__ = ["write_comparison"]
@@ -37,8 +37,8 @@ def write_comparison(comparison: Comparison) -> Path:
 
 
 def _row(row: ComparisonRow, first: bool) -> str:
-    cells = [html.escape(row.name), f"{row.mean:.3f}", told(row.finals)]
-    cells += ["", ""] if first else [f"{float(np.mean(row.differences)):+.3f}", told(row.differences, "+")]
+    cells = [html.escape(row.name), f"{row.mean:.3f}", comparison_text(row.finals)]
+    cells += ["", ""] if first else [f"{float(np.mean(row.differences)):+.3f}", comparison_text(row.differences, "+")]
     cells.append(f"{int(np.mean(row.tokens)):,}")
     return "<tr>" + "".join(f"<td>{c}</td>" for c in cells) + "</tr>"
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from podium.core.columns import TRAINS, Purpose
 
-__all__ = ["Conversation", "ShownTurn", "conversation", "page", "read", "told"]
+__all__ = ["Conversation", "ShownTurn", "conversation", "conversation_page", "read_rollouts", "conversation_text"]
 
 # What is read of a run's files, where they have it; and how its columns begin that say what is not trained.
 COLUMNS = (
@@ -63,7 +63,7 @@ class Conversation:
         return (f"reward {self.reward:g}", *length, *((self.ending,) if self.ending else ()), *self.notes)
 
 
-def read(file: Path) -> list[Mapping[str, Any]]:
+def read_rollouts(file: Path) -> list[Mapping[str, Any]]:
     """The rows of a file of rollouts, with the columns that conversations are made of."""
     known = pq.read_schema(file).names
     chosen = [name for name in known if name in COLUMNS or any(name == k or name.startswith(f"{k}.") for k in KEEP)]
@@ -128,7 +128,7 @@ def _credits(row: Mapping[str, Any], lengths: Sequence[int]) -> list[str]:
     return told
 
 
-def told(talk: Conversation) -> str:
+def conversation_text(talk: Conversation) -> str:
     """The conversation as plain text."""
     lines = [f"{talk.task}: {' · '.join((talk.verdict, *talk.summary))}", _shifted(talk.prompt)]
     for number, turn in enumerate(talk.exchanges, 1):
@@ -147,7 +147,7 @@ def _plain(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def page(talk: Conversation) -> str:
+def conversation_page(talk: Conversation) -> str:
     """The conversation as a piece of HTML; of a long one the middle is folded."""
     mark = f'<span class="{"yes" if talk.verdict == "right" else "no"}">{talk.verdict}</span>'
     turns = [_turn(turn, number, len(talk.exchanges)) for number, turn in enumerate(talk.exchanges, 1)]

@@ -14,7 +14,7 @@ from podium.report.chart import Series, chart, picture
 from podium.report.run_page import document
 from podium.store.files import atomic_text
 
-__all__ = ["HEADER", "NOTE", "cells", "heading", "settings", "write_credit", "write_figure"]
+__all__ = ["HEADER", "NOTE", "cells", "heading", "credit_settings", "write_credit", "write_figure"]
 
 HEADER = ("estimator", "correlation", "sign errors", "error", "gradient", "ahead", "expected", "variance")
 DRAWN = ("correlation", "sign errors", "gradient", "variance")
@@ -27,7 +27,7 @@ NOTE = (
 )
 
 
-def settings(scores: Sequence[CreditScore]) -> list[list[CreditScore]]:
+def credit_settings(scores: Sequence[CreditScore]) -> list[list[CreditScore]]:
     """The scores, those of one world, policy and number of rollouts together."""
     return [list(rows) for _, rows in groupby(scores, lambda s: (s.world, s.strength, s.rollouts))]
 
@@ -39,10 +39,10 @@ def heading(score: CreditScore) -> str:
 
 def cells(score: CreditScore) -> list[str]:
     """A row of the table."""
-    return [score.name, *(shown(score.measures[name]) for name in HEADER[1:])]
+    return [score.name, *(format_measure(score.measures[name]) for name in HEADER[1:])]
 
 
-def shown(measure: Measure) -> str:
+def format_measure(measure: Measure) -> str:
     """A measure for a table; a dash where it is not defined."""
     return "–" if math.isnan(measure.mean) else f"{measure.mean:.2f} [{measure.low:.2f}, {measure.high:.2f}]"
 
@@ -51,7 +51,7 @@ def write_credit(scores: Sequence[CreditScore], target: Path, title: str) -> Pat
     """Write the report; returns its path."""
     drawn = "".join(f"<div>{shown}</div>" for shown, _ in _charts(scores))
     body = [f"<h1>{html.escape(title)}</h1><p>{html.escape(NOTE)}</p>", f'<div class="charts">{drawn}</div>']
-    for rows in settings(scores):
+    for rows in credit_settings(scores):
         lines = [HEADER, *map(cells, rows)]
         marked = [
             "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in line)

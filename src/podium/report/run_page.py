@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from podium.report.chart import Series, chart
-from podium.report.conversation import conversation, page, read
+from podium.report.conversation import conversation, conversation_page, read_rollouts
 from podium.report.outcomes import section
 from podium.report.rollout_tree import forest
 from podium.store.files import atomic_text
@@ -111,9 +111,9 @@ def _rollouts(directory: RunDirectory, *, first: bool, count: int = 6) -> str:
     if not files:
         return "<p>None.</p>"
     chosen: dict[Any, Mapping[str, Any]] = {}
-    for row in read(files[0 if first else -1]):
+    for row in read_rollouts(files[0 if first else -1]):
         chosen.setdefault(row["task"], row)
-    return "".join(page(conversation(row)) for row in list(chosen.values())[:count])
+    return "".join(conversation_page(conversation(row)) for row in list(chosen.values())[:count])
 
 
 def _trees(directory: RunDirectory) -> str:

@@ -11,7 +11,7 @@ from podium.policy.policy import Policy
 from podium.protocols.sampling import Completion, Generate
 from podium.sampler.capture import capture
 from podium.sampler.row_engine import Prompt
-from podium.sampler.row_state import Report, Seat
+from podium.sampler.row_state import RowReport, Seat
 
 __all__ = ["Burst", "Job", "Ticket"]
 
@@ -98,4 +98,4 @@ class Burst:
 
     count: int  # of each row
     jobs: list[Job | None]  # by row
-    report: Report
+    report: RowReport

@@ -35,7 +35,7 @@ from podium.sampler.row_state import (
     WAITS,
     WARMTH,
     Board,
-    Report,
+    RowReport,
     Seat,
 )
 from podium.sampler.stops import Stops
@@ -139,7 +139,7 @@ class PagedBoard(Board):
         self.here[:, lanes:].zero_()
         self.engine.pages.front[lanes:].zero_()
 
-    def advance(self, n: int, length: int, marks: Mapping[str, int], count: int = 1) -> Report:
+    def advance(self, n: int, length: int, marks: Mapping[str, int], count: int = 1) -> RowReport:
         if self._left:
             super().clear(list(self._left))
             self._left.clear()
@@ -217,7 +217,7 @@ class PagedBoard(Board):
         given = self.uniform.view(-1), here, self.stops.table, written
         do.choose(*scores, *given, self.ints, (self.lane, self.ends, self.seen), cuts)
 
-    def _report(self) -> Report:
+    def _report(self) -> RowReport:
         """What the device says when it has come so far; the host may go on meanwhile."""
 
         def found(seen: NDArray[np.int64]) -> dict[int, int]:

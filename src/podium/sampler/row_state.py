@@ -25,7 +25,7 @@ from podium.sampler.stops import Stops
 if TYPE_CHECKING:
     from podium.sampler.rows import Rows
 
-__all__ = ["Board", "Report", "Seat", "StepBoard"]
+__all__ = ["Board", "RowReport", "Seat", "StepBoard"]
 
 TOKEN, POSITION, FLAT, LAST, ALIVE, STOPS, TOP_K = range(7)  # of a row's integers
 TEMPERATURE, TOP_P, MIN_P, WARMTH = range(4)  # and of its other numbers, of which the last are those of `Warmth`
@@ -33,7 +33,7 @@ STEADY = (0.0, 0.0, 0.0, 0.0)  # a temperature that does not follow the entropy
 NUMBERS = WARMTH + len(STEADY)
 WAITS = 2  # of a row that is alive but has not begun
 # Rows whose completions may have ended, and how many tokens they may still write; waits until the device knows.
-Report = Callable[[], dict[int, int]]
+RowReport = Callable[[], dict[int, int]]
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Board(ABC):
         self.ints.index_fill_(1, gone, 0)
 
     @abstractmethod
-    def advance(self, n: int, length: int, marks: Mapping[str, int], count: int = 1) -> Report:
+    def advance(self, n: int, length: int, marks: Mapping[str, int], count: int = 1) -> RowReport:
         """Draw tokens in n rows that go on, which then have up to `length`."""
 
     @abstractmethod
@@ -192,7 +192,7 @@ class StepBoard(Board):
             self.numbers[:, b] = self.numbers[:, a]
         self.ints[:, left:total] = 0
 
-    def advance(self, n: int, length: int, marks: Mapping[str, int], count: int = 1) -> Report:
+    def advance(self, n: int, length: int, marks: Mapping[str, int], count: int = 1) -> RowReport:
         ints, numbers = self.ints[:, :n], self.numbers[:, :n]
         token, position, flat, last, alive, stops, top_k = ints.unbind(0)
         logits = self.engine.step(token, position, length)

@@ -57,7 +57,7 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
     return float(x.mean() - half), float(x.mean() + half)
 
 
-def told(values: Sequence[float], sign: str = "") -> str:
+def comparison_text(values: Sequence[float], sign: str = "") -> str:
     """The interval as text; one seed has none."""
     low, high = interval(values)
     return f"[{low:{sign}.3f}, {high:{sign}.3f}]" if len(values) > 1 else "–"

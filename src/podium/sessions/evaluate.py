@@ -16,7 +16,7 @@ from podium.analysis.thinking import FORCE, BudgetPoint, curve
 from podium.collect.driver import Driver
 from podium.core.build import Rollout
 from podium.core.errors import PodiumError, nearest
-from podium.evaluation.measure import failure, held_out, held_out_requests, measure
+from podium.evaluation.measure import failure_note, held_out, held_out_requests, measure
 from podium.evaluation.resample import Measure
 from podium.policy.model.device import usual_dtype
 from podium.policy.model.load import EMBEDDED
@@ -26,9 +26,9 @@ from podium.sampler.local import LocalSampler
 from podium.store.run_directory import RunDirectory
 from podium.training.config import Config
 
-__all__ = ["BASE", "contrast", "evaluate", "thinking"]
+__all__ = ["BASE_MODEL", "contrast", "evaluate", "thinking"]
 
-BASE = "base"  # in place of a model: the one that the run started from
+BASE_MODEL = "base"  # in place of a model: the one that the run started from
 
 
 def evaluate(
@@ -81,7 +81,7 @@ def thinking(
 
 def contrast(
     target: str | Path,
-    base: str | Path = BASE,
+    base: str | Path = BASE_MODEL,
     *,
     world: str | World | None = None,
     ks: Sequence[int] = (1, 8, 64),
@@ -100,7 +100,7 @@ def contrast(
     wanted = max(ks, default=1) if samples is None else samples
     _check_counts(ks, tasks, wanted)
     config = _config(target)
-    if base == BASE:
+    if base == BASE_MODEL:
         if config is None:
             _check_there(Path(target))
             raise PodiumError(f"{target} is a model, which did not start from another: name one with --compare MODEL.")
@@ -154,7 +154,7 @@ class _Place:
         with closing(self.world):
             groups = held_out(driver, max_tokens=self.max_tokens, **counts)
         if all(r.columns["failure"] for g in groups for r in g):
-            raise PodiumError(f"Nothing can be measured: the world failed in every rollout: {failure(groups)}.")
+            raise PodiumError(f"Nothing can be measured: the world failed in every rollout: {failure_note(groups)}.")
         return groups
 
     def driver(self, target: str | Path, device: str) -> Driver:

@@ -16,7 +16,7 @@ import torch
 
 from podium import worlds
 from podium.core.errors import PodiumError, nearest
-from podium.evaluation.measure import failure, held_out, measure
+from podium.evaluation.measure import failure_note, held_out, measure
 from podium.method import Method
 from podium.methods import get
 from podium.store.run_directory import RunDirectory
@@ -212,7 +212,7 @@ def _evaluation(run: Run) -> dict[str, Any]:
     found = measure(groups, ks=(1,))
     line: dict[str, Any] = {f"eval.{name}": m.mean for name, m in found.items()}
     if "failed" in found:
-        line["eval.failure"] = failure(groups)
+        line["eval.failure"] = failure_note(groups)
     return line | {"eval.pass@1.low": found["pass@1"].low, "eval.pass@1.high": found["pass@1"].high}
 
 

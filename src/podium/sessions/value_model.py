@@ -18,7 +18,7 @@ from podium import policy as policies
 from podium.analysis.ranking import auc
 from podium.core.errors import PodiumError
 from podium.core.streams import key
-from podium.memories.score_history import Score, question
+from podium.memories.score_history import TaskScore, question
 from podium.sessions.value_pairs import soft_cross_entropy, success_pairs
 
 __all__ = ["SolvedExamples", "Fitted", "contexts", "fit"]
@@ -30,8 +30,8 @@ Progress = Callable[[int, float], None]
 class SolvedExamples:
     """The tasks of an iteration of a run with their scores, and the scores of the iterations before."""
 
-    known: tuple[Score, ...]
-    asked: tuple[Score, ...]
+    known: tuple[TaskScore, ...]
+    asked: tuple[TaskScore, ...]
 
     def rows(self, support: int) -> tuple[list[str], Tensor]:
         """What the model reads of each task, and the scores: successes and failures in pairs, then the rest."""
@@ -67,7 +67,7 @@ def contexts(run: str | Path, support: int) -> list[SolvedExamples]:
     files = sorted((Path(run) / "rollouts").glob("*.parquet"))
     if not files:
         raise PodiumError(f"{run} has no logged rollouts: give the directory of a run.")
-    known: tuple[Score, ...] = ()
+    known: tuple[TaskScore, ...] = ()
     found = []
     for file in files:
         seen: dict[str, list[bool]] = {}

@@ -14,7 +14,7 @@ from podium.core.signal import Signal
 from podium.core.term import Term
 from podium.testing.bench import Bench
 from podium.testing.padding import garbage
-from podium.testing.subject import COLUMN_PARTS, attempt, difference, leaves, numbered, outcome, rows
+from podium.testing.subject import COLUMN_PARTS, attempt, difference, leaves, outcome, rows, with_row_numbers
 from podium.testing.synthetic import names
 
 __all__ = [
@@ -75,7 +75,7 @@ def recorded_rollouts_leave_no_trace(part: Any, bench: Bench) -> str | None:
     for place, batch in bench.accepted(part):
         if not place[0].purposes:
             continue
-        rest = numbered(batch).take("rollout", batch["rollout.purpose"] != Purpose.probe)
+        rest = with_row_numbers(batch).take("rollout", batch["rollout.purpose"] != Purpose.probe)
         found = difference(bench.attempt(part, place), attempt(part, rest), rows(rest))
         if found:
             return f"a rollout that is only recorded has an influence: without those {found}"

@@ -18,8 +18,8 @@ from podium.core.updates import Updates
 from podium.parts.objective.surrogate import PolicyGradient
 from podium.testing.bench import Bench
 from podium.testing.model import Bigram
-from podium.testing.padding import padded
-from podium.testing.subject import attempt, difference, numbered, rows
+from podium.testing.padding import with_padding
+from podium.testing.subject import attempt, difference, rows, with_row_numbers
 from podium.testing.synthetic import Scene, names, synthetic
 
 __all__ = [
@@ -46,18 +46,18 @@ def _batches(part: Any, bench: Bench) -> list[tuple[Batch, Columns]]:
 @functools.lru_cache(maxsize=256)
 def _shuffled(batch: Batch) -> Batch:
     order = torch.randperm(len(batch), generator=torch.Generator().manual_seed(1))
-    return numbered(batch).take("rollout", order)
+    return with_row_numbers(batch).take("rollout", order)
 
 
 @functools.lru_cache(maxsize=256)
 def _renumbered(batch: Batch) -> Batch:
-    moved = numbered(batch).take("group", torch.arange(batch.size("group")).flip(0))
+    moved = with_row_numbers(batch).take("group", torch.arange(batch.size("group")).flip(0))
     return moved.take("rollout", torch.argsort(moved["rollout.row"]))  # the rows stand where they stood
 
 
 @functools.lru_cache(maxsize=256)
 def _padded(batch: Batch) -> Batch:
-    return padded(numbered(batch), 3)
+    return with_padding(with_row_numbers(batch), 3)
 
 
 def _follows_the_batch(part: Any) -> bool:

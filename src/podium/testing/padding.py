@@ -11,7 +11,7 @@ from torch import Tensor
 from podium.core.batch import Batch
 from podium.core.columns import Origin
 
-__all__ = ["garbage", "padded"]
+__all__ = ["garbage", "with_padding"]
 
 
 def garbage(name: str) -> float:
@@ -19,7 +19,7 @@ def garbage(name: str) -> float:
     return 20.0 + zlib.crc32(name.encode()) % 2000 / 100
 
 
-def padded(batch: Batch, extra: int) -> Batch:
+def with_padding(batch: Batch, extra: int) -> Batch:
     """The batch by way of [B, T] tensors with `extra` columns of padding, which become tokens of the world."""
     row, place = batch.link("token", "rollout"), batch.position("token")
     width = int(batch.partition("token", "rollout").lengths().max()) + extra

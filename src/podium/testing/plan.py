@@ -6,7 +6,7 @@ import torch
 
 from podium.core.updates import Updates
 from podium.testing.bench import Bench
-from podium.testing.subject import numbered
+from podium.testing.subject import with_row_numbers
 
 __all__ = ["updates_see_every_trained_rollout"]
 
@@ -17,7 +17,7 @@ def updates_see_every_trained_rollout(part: Updates, bench: Bench) -> str | None
         batch = batch.with_columns({"token.number": torch.arange(batch.size("token"))})
         trained, rollouts = batch.trained("token"), batch.trained("rollout", empty=True)
         times = torch.zeros(batch.size("token"), dtype=torch.long)
-        for step in part(numbered(batch)):
+        for step in part(with_row_numbers(batch)):
             times += torch.bincount(step["token.number"][step.trained("token")], minlength=len(times))
             present = torch.zeros(len(batch), dtype=torch.bool).index_fill(0, step["rollout.row"], True)
             touched = batch.spread(batch.partition("rollout", part.unit).agg.any(present), part.unit, "rollout")

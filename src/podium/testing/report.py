@@ -17,11 +17,11 @@ from podium.core.value import REGISTRY, Clock
 from podium.testing import contract, finite, mask, order, plan, slope, values
 from podium.testing.bench import Bench
 from podium.testing.examples import examples_of
-from podium.testing.settings import Exploration, explore, failure
+from podium.testing.settings import Exploration, explore, failure_of
 from podium.testing.subject import COLUMN_PARTS
-from podium.testing.synthetic import Rules, names
+from podium.testing.synthetic import SceneRules, names
 
-__all__ = ["GROUPS", "BatteryFailed", "Report", "check", "examine", "registered_parts"]
+__all__ = ["GROUPS", "BatteryFailed", "Report", "check_part", "examine", "registered_parts"]
 
 Claim = Callable[[Any, Bench], str | None]
 ANY = (object,)
@@ -88,12 +88,12 @@ def _mark(group: str, passed: bool | None) -> str:
     return "·" * len(group) if passed is None else group if passed else group.upper() + "!"
 
 
-def check(
+def check_part(
     part: Any,
     *,
     examples: Sequence[Any] = (),
     alternatives: Mapping[str, Sequence[Any]] | None = None,
-    columns: Rules | None = None,
+    columns: SceneRules | None = None,
 ) -> Report:
     """Put a part (or its class) through the battery; raises `BatteryFailed` with the reasons.
 
@@ -111,9 +111,9 @@ def examine(
     *,
     examples: Sequence[Any] = (),
     alternatives: Mapping[str, Sequence[Any]] | None = None,
-    columns: Rules | None = None,
+    columns: SceneRules | None = None,
 ) -> Report:
-    """Like `check`, but returns the failures instead of raising."""
+    """Like `check_part`, but returns the failures instead of raising."""
     start = time.process_time()
     cls = part if isinstance(part, type) else type(part)
     report = Report(cls.__name__)
@@ -160,7 +160,10 @@ def _does_not_run(part: Any, bench: Bench) -> tuple[str, str | None]:
         results = [bench.attempt(part, place) for place in bench.places()]
     except Exception as error:
         drawn = ", ".join(sorted(names(part)))
-        return "finite", f"{failure(error)} on an ordinary batch ({drawn} were drawn by name: see `columns` of check)"
+        return (
+            "finite",
+            f"{failure_of(error)} on an ordinary batch ({drawn} were drawn by name: see `columns` of check)",
+        )
     if not all(isinstance(result, PodiumError) for result in results):
         return "", None
     undeclared = contract.needs_are_what_is_read(part, bench)
@@ -181,7 +184,7 @@ def _first(claim: Claim, settings: Sequence[Any], bench: Bench) -> str | None:
         try:
             failed = claim(part, bench)
         except Exception as error:
-            failed = f"{claim.__name__} {failure(error)}"
+            failed = f"{claim.__name__} {failure_of(error)}"
         if failed:
             return f"{part!r}: {failed}"
     return None

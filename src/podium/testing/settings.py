@@ -22,7 +22,7 @@ from podium.parts.objective.surrogate import Clip, Target
 from podium.testing.bench import Bench
 from podium.testing.subject import difference
 
-__all__ = ["ALTERNATIVES", "Exploration", "explore", "failure"]
+__all__ = ["ALTERNATIVES", "Exploration", "explore", "failure_of"]
 
 Path = tuple[str, ...]  # of a field, or of a field of a field
 
@@ -136,7 +136,7 @@ class _Found:
                 break
 
 
-def failure(error: Exception) -> str:
+def failure_of(error: Exception) -> str:
     """How a part broke, in words."""
     return f"fails with {type(error).__name__}: {error}"
 
@@ -149,7 +149,7 @@ def _effect(base: Any, other: Any, bench: Bench) -> bool | str:
         try:
             new = bench.attempt(other, place)
         except Exception as error:
-            return failure(error)
+            return failure_of(error)
         accepted += not isinstance(new, PodiumError)
         changed = changed or difference(bench.attempt(base, place), new, tolerance=1e-12) is not None
         if changed and accepted:

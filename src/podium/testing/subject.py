@@ -18,7 +18,7 @@ from podium.core.signal import Signal
 from podium.core.term import Term
 from podium.core.updates import Updates
 
-__all__ = ["COLUMN_PARTS", "attempt", "difference", "leaves", "numbered", "outcome", "rows"]
+__all__ = ["COLUMN_PARTS", "attempt", "difference", "leaves", "with_row_numbers", "outcome", "rows"]
 
 COLUMN_PARTS = (Reward, Keep, Advantage, Shape, Metric)
 
@@ -99,7 +99,7 @@ def _of_updates(updates: Updates, batch: Batch) -> Columns:
         """A policy that has moved a little further each time it is asked."""
         return 0.3 * next(asked) * rows.position("token").to(rows.dtype).cos()
 
-    for number, mini_batch in enumerate(updates(numbered(batch), score)):
+    for number, mini_batch in enumerate(updates(with_row_numbers(batch), score)):
         for row in mini_batch["rollout.row"].tolist():
             seen[row].append(number)
         if "token.advantage" in updates.needs:
@@ -112,13 +112,13 @@ def _of_updates(updates: Updates, batch: Batch) -> Columns:
     return {f"rollout.appearance.{time}": padded[:, time] for time in range(times)} | credit
 
 
-def numbered(batch: Batch) -> Batch:
+def with_row_numbers(batch: Batch) -> Batch:
     """The batch with the number of each element as a column, so that elements can be followed."""
     return batch.with_columns({f"{x}.row": torch.arange(batch.size(x), device=batch.device) for x in batch.levels})
 
 
 def rows(batch: Batch) -> dict[str, Tensor]:
-    """For each level the numbers that `numbered` gave to the elements; −1 at elements that are new."""
+    """For each level the numbers that `with_row_numbers` gave to the elements; −1 at elements that are new."""
     return {level: batch[f"{level}.row"] for level in batch.levels}
 
 

@@ -22,7 +22,7 @@ from podium.core.partition import Partition
 from podium.core.relation import Relation
 from podium.core.signal import Signal
 
-__all__ = ["ORDINARY", "Draw", "Rules", "Scene", "names", "synthetic"]
+__all__ = ["ORDINARY", "SceneDraw", "SceneRules", "Scene", "names", "synthetic"]
 
 VOCABULARY = 11
 RELATIONS = ("pair",)
@@ -67,7 +67,7 @@ def names(*parts: Any) -> frozenset[str]:
     return frozenset(found)
 
 
-class Draw:
+class SceneDraw:
     """Draws the columns of one batch: a stream of random numbers for each name."""
 
     def __init__(self, scene: Scene, seed: int) -> None:
@@ -123,26 +123,26 @@ class Draw:
         return self.uniform("logp", n).clamp(min=1e-3).log() - 0.1 + self.scene.log_ratio * self.normal(name, n)
 
 
-Rules = Mapping[str, Callable[[Draw, str, int], Any]]  # how to draw a column of n values, by name
+SceneRules = Mapping[str, Callable[[SceneDraw, str, int], Any]]  # how to draw a column of n values, by name
 
 # By the last word of the column's name; anything else is standard normal.
-KINDS: Rules = {
-    "reward": Draw.reward,
-    "difference": Draw.reward,
-    "advantage": Draw.advantage,
-    "return": Draw.reward,
-    "logp": Draw.logp,
+KINDS: SceneRules = {
+    "reward": SceneDraw.reward,
+    "difference": SceneDraw.reward,
+    "advantage": SceneDraw.advantage,
+    "return": SceneDraw.reward,
+    "logp": SceneDraw.logp,
     "entropy": lambda d, name, n: d.uniform(name, n, 0.1, 2.0),
     "value": lambda d, name, n: d.uniform(name, n) if name.startswith("group.") else d.normal(name, n),
     "state": lambda d, name, n: d.text(name, n, 3),
-    "action": Draw.text,
-    "next_state": Draw.text,
-    "agent": Draw.text,
-    "domain": Draw.text,
+    "action": SceneDraw.text,
+    "next_state": SceneDraw.text,
+    "agent": SceneDraw.text,
+    "domain": SceneDraw.text,
     "code": lambda d, name, n: d.integers(name, n, 2),
-    **dict.fromkeys(("detect", "detected", "pruned", "replayed", "waiting"), Draw.coin),
+    **dict.fromkeys(("detect", "detected", "pruned", "replayed", "waiting"), SceneDraw.coin),
     "missing": lambda d, name, n: d.integers(name, n, 6),
-    "quality": Draw.uniform,
+    "quality": SceneDraw.uniform,
     "parent": lambda d, name, n: d.integers(name, n, 3) - 1,  # perhaps of a rollout that is not there, or a later one
     "fork": lambda d, name, n: d.integers(name, n, 5) - 1,
     "key": lambda d, name, n: d.integers(name, n, 2),
@@ -150,62 +150,62 @@ KINDS: Rules = {
         text if read else ""
         for text, read in zip(d.text(name, n), d.coin(f"{name} read", n, 0.8).tolist(), strict=True)
     ),
-    "reference_answer": Draw.text,
+    "reference_answer": SceneDraw.text,
     "calls": lambda d, name, n: d.calls(name, n),
     "reference_calls": lambda d, name, n: d.calls(name, n),
     "tag": lambda d, name, n: tuple(TAGS[k] for k in d.integers(name, n, len(TAGS)).tolist()),
     "valid": lambda d, name, n: d.coin(name, n, 0.7),
-    "available": Draw.coin,
+    "available": SceneDraw.coin,
     "completed": lambda d, name, n: d.coin(name, n, 0.8),
-    "coverage": Draw.uniform,
-    "text": Draw.text,
+    "coverage": SceneDraw.uniform,
+    "text": SceneDraw.text,
     "hints": lambda d, name, n: tuple((f"hint {k}",) * k for k in d.integers(name, n, 3).tolist()),
-    "prompt": Draw.text,
+    "prompt": SceneDraw.text,
     "train_context": lambda d, name, n: tuple((k, 1) for k in d.integers(name, n, VOCABULARY).tolist()),
     "prior": lambda d, name, n: d.uniform(name, n, -1.0, 1.0),
-    "confidence": Draw.uniform,
-    "selected": Draw.coin,
-    "informed": Draw.coin,
-    **dict.fromkeys(("plan_action", "plan_subgoal", "plan_switch", "plan_low"), Draw.coin),
-    "well_formed": Draw.coin,
-    "all_tools": Draw.coin,
-    "switch": Draw.coin,
-    "done": Draw.coin,
+    "confidence": SceneDraw.uniform,
+    "selected": SceneDraw.coin,
+    "informed": SceneDraw.coin,
+    **dict.fromkeys(("plan_action", "plan_subgoal", "plan_switch", "plan_low"), SceneDraw.coin),
+    "well_formed": SceneDraw.coin,
+    "all_tools": SceneDraw.coin,
+    "switch": SceneDraw.coin,
+    "done": SceneDraw.coin,
     "turn_entropy": lambda d, name, n: d.uniform(name, 3, 0.5, 1.5).expand(n, -1),
     "low": lambda d, name, n: d.uniform(name, n, 0.2, 0.8),
     "high": lambda d, name, n: d.uniform(name, n, 1.0, 1.8),
     "centre": lambda d, name, n: d.uniform(name, n, 0.8, 1.0),
-    "planning": Draw.coin,
-    "trigger": Draw.coin,
+    "planning": SceneDraw.coin,
+    "trigger": SceneDraw.coin,
     "difficulty": lambda d, name, n: d.integers(name, n, 3),
     "alpha": lambda d, name, n: d.uniform(name, 3, 0.1, 1.0).expand(n, -1),
     "beta": lambda d, name, n: d.uniform(name, 3, 0.5, 2.0).expand(n, -1),
     "end": lambda d, name, n: d.integers(name, n, 9),
     "end_of_thinking": lambda d, name, n: d.coin(name, n, 0.2),
-    "sibling": Draw.coin,
+    "sibling": SceneDraw.coin,
     "ids": lambda d, name, n: tuple((1,) * (1 + k) for k in d.integers(name, n, 3).tolist()),
     "truth": lambda d, name, n: d.integers(name, n, VOCABULARY).double(),
-    "distilled": Draw.coin,
+    "distilled": SceneDraw.coin,
     "top": lambda d, name, n: d.wide(name, n, 3),
     "logp_of": lambda d, name, n: d.wide(name, n, 3)[..., 1],
     "demonstration": lambda d, name, n: d.coin(name, n, 0.3),
-    "correct": Draw.coin,
-    "truncated": Draw.coin,
-    "finished": Draw.coin,
-    "new": Draw.coin,
+    "correct": SceneDraw.coin,
+    "truncated": SceneDraw.coin,
+    "finished": SceneDraw.coin,
+    "new": SceneDraw.coin,
     "keep": lambda d, name, n: d.coin(name, n, 0.8) & (not d.scene.nothing_kept),
     "weight": lambda d, name, n: d.uniform(name, n, 0.5, 1.5),
     "bundle": lambda d, name, n: torch.arange(n) % 2,
     **dict.fromkeys(("successes", "failures"), lambda d, name, n: d.uniform(name, n, 0.5, 5.0)),
     "random": lambda d, name, n: d.uniform(name, n, 0.01, 0.99),
-    "deficit": Draw.uniform,
+    "deficit": SceneDraw.uniform,
     "seen": lambda d, name, n: d.coin(name, 1).expand(n),  # all or none
     "visits": lambda d, name, n: d.integers(name, n, 3),
     "number": lambda d, name, n: torch.argsort(d.uniform(name, n)),
     "rates": lambda d, name, n: d.integers(name, 3 * n, 4).double().reshape(n, 3) - 1,  # with some unknown
     "phase": lambda d, name, n: d.integers(name, n, 3),
-    "spread": Draw.uniform,
-    **dict.fromkeys(("guided", "plain", "hinted", "replayed", "fresh"), Draw.coin),
+    "spread": SceneDraw.uniform,
+    **dict.fromkeys(("guided", "plain", "hinted", "replayed", "fresh"), SceneDraw.coin),
     "labelled": lambda d, name, n: torch.arange(n) == n - 1,  # few tasks have a label
     "points": lambda d, name, n: tuple((1.0, 2.0, -1.0)[: 1 + k] for k in d.integers("criteria", n, 3).tolist()),
     "met": lambda d, name, n: tuple(
@@ -233,11 +233,11 @@ def _drawn(scene: Scene, wanted: frozenset[str], seed: int) -> Batch:
     return synthetic(scene, wanted, seed, {})
 
 
-def synthetic(scene: Scene, wanted: Iterable[str] = (), seed: int = 0, columns: Rules | None = None) -> Batch:
+def synthetic(scene: Scene, wanted: Iterable[str] = (), seed: int = 0, columns: SceneRules | None = None) -> Batch:
     """A batch of this kind with the columns `wanted`; `columns` says how to draw those that need care."""
     if columns is None:
         return _drawn(scene, frozenset(wanted), seed)
-    draw = Draw(scene, seed)
+    draw = SceneDraw(scene, seed)
     batch = _structure(scene, seed, "rollout.purpose" in wanted, "token.origin" in wanted)
     for level in sorted({name.partition(".")[0] for name in wanted} - {*LEVELS, *RELATIONS, "step"}):
         # A further segmentation: turns cut in two.
@@ -251,7 +251,7 @@ def synthetic(scene: Scene, wanted: Iterable[str] = (), seed: int = 0, columns: 
         level = full.partition(".")[0]
         if full in batch or full == "rollout.length":
             continue
-        rule = columns.get(name) or KINDS.get(full.split("[")[0].rpartition(".")[2], Draw.normal)
+        rule = columns.get(name) or KINDS.get(full.split("[")[0].rpartition(".")[2], SceneDraw.normal)
         if level in RELATIONS:
             pairs[full.partition(".")[2]] = rule(draw, full, relation.left.numel())
         else:
@@ -263,7 +263,7 @@ def synthetic(scene: Scene, wanted: Iterable[str] = (), seed: int = 0, columns: 
 @functools.lru_cache(maxsize=1024)
 def _structure(scene: Scene, seed: int, baseline: bool, hints: bool) -> Batch:
     """The links, and the columns that every batch has."""
-    draw, groups = Draw(scene, seed), scene.groups
+    draw, groups = SceneDraw(scene, seed), scene.groups
     group = torch.arange(len(groups)).repeat_interleave(torch.tensor(groups))
     n = group.numel()
     group = group[torch.randperm(n, generator=draw.generator("order"))]
@@ -310,7 +310,7 @@ def _structure(scene: Scene, seed: int, baseline: bool, hints: bool) -> Batch:
     return Batch(links, columns, sizes=sizes, seed=draw.seed)
 
 
-def _purposes(draw: Draw, group: Tensor, index: Tensor) -> Tensor:
+def _purposes(draw: SceneDraw, group: Tensor, index: Tensor) -> Tensor:
     """In each group one rollout is a baseline, at least one is trained, the others are anything."""
     kinds = [Purpose.train, Purpose.train, Purpose.vote, Purpose.demo, Purpose.probe]
     purpose = torch.tensor([int(k) for k in kinds], dtype=torch.int8)[draw.integers("purpose", group.numel(), 5)]
@@ -319,7 +319,7 @@ def _purposes(draw: Draw, group: Tensor, index: Tensor) -> Tensor:
     return torch.where(index == 0, int(Purpose.train), purpose).to(torch.int8)
 
 
-def _pairs(draw: Draw, batch: Batch) -> Relation:
+def _pairs(draw: SceneDraw, batch: Batch) -> Relation:
     """Each unordered pair of rollouts of a group once, in a random order."""
     every = batch.pairs("rollout", "group")
     once = every.left < every.right

@@ -18,10 +18,10 @@ from podium.core.errors import PodiumError
 from podium.core.memory import State, decode_state, encode_state
 from podium.training.trainer import Learner, Trainer
 
-__all__ = ["check_memories", "load", "save"]
+__all__ = ["check_memories", "load_checkpoint", "save_checkpoint"]
 
 
-def save(
+def save_checkpoint(
     directory: Path, iteration: int, trainer: Trainer, memories: Mapping[str, State], progress: State | None = None
 ) -> None:
     """Fill `directory`; the caller makes it appear at once. `progress` is how far a method in phases has come."""
@@ -43,16 +43,16 @@ def save(
     (directory / "state.json").write_text(json.dumps(state))
 
 
-def load(directory: Path, trainer: Trainer) -> tuple[int, dict[str, State], State]:
+def load_checkpoint(directory: Path, trainer: Trainer) -> tuple[int, dict[str, State], State]:
     """Put a checkpoint's weights and optimiser state into the trainer; returns iteration, memories and progress."""
     try:
         state = json.loads((directory / "state.json").read_text())
         for name, learner in trainer.learners.items():
-            learner.policy.load_weights(directory / name)
+            learner.policy.load(directory / name)
             _load_optimizer(learner, load_file(directory / f"{name}.optimizer.safetensors"))
             learner.updates = state["learners"][name]["updates"]
         for name in trainer.decays:
-            trainer.roles[name].load_weights(directory / name)
+            trainer.roles[name].load(directory / name)
         file = directory / "memories.safetensors"
         tensors = load_file(file) if file.exists() else {}
     except (OSError, KeyError, json.JSONDecodeError, SafetensorError, PodiumError) as error:

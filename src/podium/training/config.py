@@ -89,7 +89,7 @@ class Config(Value):
 
     @classmethod
     def from_yaml(cls, text: str) -> Config:
-        return serial.read(cls, text)
+        return serial.read_value(cls, text)
 
     @classmethod
     def of_run(cls, directory: RunDirectory) -> Config:

@@ -15,7 +15,7 @@ from podium.core.part import Metric, Shape
 from podium.core.signal import Signal
 from podium.method import Method
 from podium.training.metrics import Metrics
-from podium.training.queue import first
+from podium.training.queue import take_oldest
 from podium.training.run import Run
 from podium.training.sentinel import Sentinel
 
@@ -117,7 +117,7 @@ def _gather(run: Run, method: Method, metrics: Metrics) -> Batch:
     joined = Batch.concat(kept)
     if top_up is None:
         return joined  # a strategy may make several groups of a task
-    taken, left = first(range(joined.size("group")), wanted, fewer=True)
+    taken, left = take_oldest(range(joined.size("group")), wanted, fewer=True)
     if carry:
         metrics.put("groups.waiting", len(left))
         over = joined.take("group", torch.tensor(left, device=joined.device)) if left else None

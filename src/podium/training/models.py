@@ -25,7 +25,7 @@ def cast(config: Config) -> dict[str, Policy]:
     """The model of every role, the policy first."""
     method, dtype = config.method, config.precision
     lora = None if config.lora is None else {"r": config.lora}
-    devices.find(config.device, DTYPES[dtype])  # refuses now what cannot compute so
+    devices.find_device(config.device, DTYPES[dtype])  # refuses now what cannot compute so
     # What is trained keeps the precision of its file. Rounded first, every weight would stand in the middle between
     # two others of the lower precision, and nothing would be seen of small updates for a long time.
     exact = "float32" if lora is None else dtype

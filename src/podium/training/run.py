@@ -170,11 +170,11 @@ class Run:
 
     def save(self, directory: Path) -> None:
         """Write a checkpoint."""
-        checkpoint.save(directory, self.iteration, self.trainer, self.memories.states, self.progress)
+        checkpoint.save_checkpoint(directory, self.iteration, self.trainer, self.memories.states, self.progress)
 
     def restore(self, directory: Path) -> None:
         """Go back to where a checkpoint was written."""
-        self.iteration, states, self.progress = checkpoint.load(directory, self.trainer)
+        self.iteration, states, self.progress = checkpoint.load_checkpoint(directory, self.trainer)
         checkpoint.check_memories(directory, states, self.memories.states, self.config.method.name)
         self.memories.states = states
 
@@ -214,7 +214,7 @@ class Run:
             rollouts = groups[0]
             groups = [[r for r in rollouts if r.group == request.group] for request in requests]
         desk = annotate.AnnotationContext(self.policy, self.world)
-        for function in annotate.asked(method):
+        for function in annotate.annotations_of(method):
             pairs = zip(requests, groups, strict=True)
             groups = [function(desk, request.task, group) for request, group in pairs]
         return [rollout for group in groups for rollout in group]

@@ -2,7 +2,7 @@
 
 from podium.protocols.context import Context, Full, History, Rebuild, Window
 from podium.protocols.world import Answer, Episode, Feedback, Task, World
-from podium.worlds.checker import check
+from podium.worlds.checker import check_world
 from podium.worlds.clarify import Clarify
 from podium.worlds.countdown import Countdown
 from podium.worlds.echo import Echo
@@ -54,7 +54,7 @@ __all__ = [
     "Verdict",
     "Window",
     "World",
-    "check",
+    "check_world",
     "get",
     "play",
 ]

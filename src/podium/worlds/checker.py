@@ -9,7 +9,7 @@ from typing import Any
 from podium.core.errors import PodiumError
 from podium.protocols.world import Episode, Feedback, Task, World
 
-__all__ = ["check"]
+__all__ = ["check_world"]
 
 Say = Callable[[str], None]
 
@@ -18,7 +18,7 @@ TEXTS = ("", "answer: 0", "an answer that nobody expects")  # what a model may s
 KNOWN = ("correct", "answer", "reward", "valid", "state", "next_state", "action", "agent", "observation")
 
 
-def check(world: World, *, tasks: int = 20, turns: int = 200) -> list[str]:
+def check_world(world: World, *, tasks: int = 20, turns: int = 200) -> list[str]:
     """What is wrong with the world, in words; empty where nothing was found.
 
     Looks at the first `tasks` tasks of each split: that they are stable, that episodes repeat and copies go their own

@@ -6,9 +6,9 @@ from random import Random
 from typing import Any
 
 from podium.core.errors import within
-from podium.protocols.answer_text import MARK
+from podium.protocols.answer_text import ANSWER_MARK
 from podium.protocols.world import Episode, Feedback, Task
-from podium.worlds.graded import draw
+from podium.worlds.graded import hashed_uniform
 from podium.worlds.puzzle import Draft, Slip
 from podium.worlds.quest import Quest, QuestStep
 
@@ -51,7 +51,7 @@ class Clarify(Quest):
     def explain(self) -> str:
         return (
             f"The user wants more than they say. Ask by `ask: size` ({', '.join(SLOTS)}), one thing a turn. Then write "
-            f"`{MARK}` and the whole wish: all that you were told and the thing itself."
+            f"`{ANSWER_MARK}` and the whole wish: all that you were told and the thing itself."
         )
 
     def draft(self, rng: Random) -> Draft:
@@ -68,7 +68,7 @@ class Clarify(Quest):
         return _Talk(self, task)
 
     def unsure_of(self, task: Task, slot: str) -> bool:
-        return draw("unsure", task.key, slot) < self.unsure
+        return hashed_uniform("unsure", task.key, slot) < self.unsure
 
     def write(self, task: Task, style: str, rng: Random, slip: Slip) -> tuple[str, ...]:
         wish, hidden, thing = task.data["wish"], task.data["hidden"], task.data["thing"]
@@ -84,7 +84,7 @@ class Clarify(Quest):
             line = f"which {slot} for the {thing}\nask: {slot}" if style == "long" else f"ask: {slot}"
             turns += [line] * (2 if slot in wish and self.unsure_of(task, slot) else 1)
         told = " ".join([*(known[slot] for slot in SLOTS if slot in known), thing])
-        return *turns, f"{MARK} {told}"
+        return *turns, f"{ANSWER_MARK} {told}"
 
 
 class _Talk(QuestStep):

@@ -10,7 +10,7 @@ from random import Random
 from podium.core.errors import PodiumError
 from podium.protocols.answer_text import plain
 from podium.protocols.world import Task
-from podium.worlds.expression import Form, Number, Product, parse, reachable
+from podium.worlds.expression import Constant, Form, Product, parse, reachable
 from podium.worlds.graded import Verdict
 from podium.worlds.puzzle import Draft, Puzzle, Slip, answered
 
@@ -155,7 +155,7 @@ def _steps(form: Form, rng: Random) -> list[_Step]:
     steps: list[_Step] = []
 
     def work(form: Form) -> _Item:
-        if isinstance(form, Number):
+        if isinstance(form, Constant):
             return _Item(form.value, str(form))
         if isinstance(form, Product):
             parts = [("*", f) for f in rng.sample(form.factors, len(form.factors))]
@@ -173,7 +173,7 @@ def _steps(form: Form, rng: Random) -> list[_Step]:
 
 
 def _item(form: Form) -> _Item:
-    return _Item(form.value, str(form), not isinstance(form, (Number, Product)))
+    return _Item(form.value, str(form), not isinstance(form, (Constant, Product)))
 
 
 def _random_step(pool: list[_Item], rng: Random) -> _Step | None:

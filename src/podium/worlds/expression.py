@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import product
 from math import prod
 
-__all__ = ["Form", "Number", "Product", "Sum", "parse", "reachable"]
+__all__ = ["Form", "Constant", "Product", "Sum", "parse", "reachable"]
 
 LONGEST = 200  # characters
 DEEPEST = 20  # parentheses inside one another
@@ -22,7 +22,7 @@ _SIGNS = str.maketrans({"×": "*", "·": "*", "−": "-", "–": "-"})
 
 
 @dataclass(frozen=True)
-class Number:
+class Constant:
     value: int
 
     @property
@@ -62,7 +62,7 @@ class Sum:
         return ("+".join(map(str, self.added)) + "".join(f"-{f}" for f in self.taken)) or "0"
 
 
-Form = Number | Product | Sum
+Form = Constant | Product | Sum
 
 
 def total(added: Sequence[Form], taken: Sequence[Form] = ()) -> Form:
@@ -163,7 +163,7 @@ def _atom(tokens: list[str], at: int, depth: int) -> tuple[Form, int]:
     if at == len(tokens) or depth > DEEPEST:
         raise _NotAnExpression
     if tokens[at].isdigit():
-        return Number(int(tokens[at])), at + 1
+        return Constant(int(tokens[at])), at + 1
     if tokens[at] != "(":
         raise _NotAnExpression
     form, at = _sum(tokens, at + 1, depth + 1)
@@ -192,7 +192,7 @@ class _Made:
         self.known: dict[tuple[str, int], list[Form]] = {}
 
     def single(self, subset: int) -> list[Form]:
-        return [Number(self.numbers[subset.bit_length() - 1])] if subset & (subset - 1) == 0 else []
+        return [Constant(self.numbers[subset.bit_length() - 1])] if subset & (subset - 1) == 0 else []
 
     def sums(self, subset: int) -> list[Form]:
         if ("+", subset) not in self.known:

@@ -6,12 +6,12 @@ import hashlib
 from dataclasses import dataclass
 
 from podium.core.errors import one_of, within
-from podium.protocols.answer_text import MARK, final_answer
+from podium.protocols.answer_text import ANSWER_MARK, final_answer
 from podium.protocols.world import Answer, Episode, Feedback, Task
 
-__all__ = ["Graded", "Verdict", "draw"]
+__all__ = ["Graded", "Verdict", "hashed_uniform"]
 
-FORMAT = f"Reason step by step. Write the answer alone on the last line, after `{MARK}`."
+FORMAT = f"Reason step by step. Write the answer alone on the last line, after `{ANSWER_MARK}`."
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,14 @@ class Graded(Answer):
 
     def _reward(self, task: Task, verdict: Verdict, answered: bool, text: str, seed: int) -> float:
         if self.spurious == "random":
-            reward = float(draw("random", task.key, seed, text) < 0.5)
+            reward = float(hashed_uniform("random", task.key, seed, text) < 0.5)
         elif self.spurious == "format":
             reward = float(answered)
         elif self.spurious == "wrong":
             reward = float(answered and not verdict.correct)
         else:
             reward = float(verdict.correct) if verdict.score is None else verdict.score
-        if self.noise and draw("noise", task.key, verdict.answer) < self.noise:
+        if self.noise and hashed_uniform("noise", task.key, verdict.answer) < self.noise:
             return 1.0 - reward
         return reward
 
@@ -75,7 +75,7 @@ class _Question(Episode):
         return self.world.grade(self.task, text, self.seed)
 
 
-def draw(*key: object) -> float:
+def hashed_uniform(*key: object) -> float:
     """A number in [0, 1) that the key determines."""
     digest = hashlib.blake2b(repr(key).encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest) / 2**64

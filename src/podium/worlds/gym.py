@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import Any
 
 from podium.core.errors import PodiumError, nearest
-from podium.protocols.answer_text import MARK, final_answer, stated_answer
+from podium.protocols.answer_text import ANSWER_MARK, final_answer, stated_answer
 from podium.protocols.world import Task
-from podium.worlds.graded import FORMAT, Graded, Verdict, draw
-from podium.worlds.puzzle import HELD_OUT, numbered
+from podium.worlds.graded import FORMAT, Graded, Verdict, hashed_uniform
+from podium.worlds.puzzle import HELD_OUT, task_key
 
 __all__ = ["Gym"]
 
@@ -64,10 +64,10 @@ class Gym(Graded):
 
     def task(self, index: int, split: str = "train") -> Task:
         dials = "".join(f"-{k}-{v}" for k, v in sorted(self.config.items()))
-        key = numbered(f"gym-{self.task_name}{dials}", split, index)
+        key = task_key(f"gym-{self.task_name}{dials}", split, index)
         for attempt in range(ATTEMPTS):
-            entry = self.dataset[int(draw(key, attempt) * POSITIONS)]
-            if (draw("gym", entry["question"]) < HELD_OUT) == (split == "test"):
+            entry = self.dataset[int(hashed_uniform(key, attempt) * POSITIONS)]
+            if (hashed_uniform("gym", entry["question"]) < HELD_OUT) == (split == "test"):
                 prompt = f"{entry['question']}\n{FORMAT}" if self.instructions else entry["question"]
                 return Task(key, prompt, domain=self.task_name, data={"entry": entry})
         raise PodiumError(f"gym:{self.task_name} has too few different questions to hold some out for {split}.")
@@ -90,7 +90,7 @@ class Gym(Graded):
         if answer is None:
             raise PodiumError(f"gym:{self.task_name} does not tell its answers.")
         equations = _equations(str(entry.get("metadata", {}).get("expression", "")))
-        return "\n".join([*equations, f"{MARK} {answer}"])
+        return "\n".join([*equations, f"{ANSWER_MARK} {answer}"])
 
 
 def _equations(expression: str) -> list[str]:

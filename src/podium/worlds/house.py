@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from podium.core.errors import PodiumError
 
-__all__ = ["COLOURS", "GOLD", "TRINKETS", "WAIT", "Exit", "House", "Place", "build"]
+__all__ = ["COLOURS", "GOLD", "TRINKETS", "WAIT", "Exit", "House", "Place", "build_house"]
 
 COLOURS = ("red", "blue", "green", "pink", "grey", "black", "white", "brown")
 TRINKETS = ("coin", "lamp", "rope", "cup", "book", "map")  # worth nothing
@@ -121,7 +121,7 @@ def _walked(before: dict[Place, tuple[Place, str] | None], place: Place) -> list
     return actions[::-1]
 
 
-def build(rng: Random, *, rooms: int, keys: int, distractors: int, horizon: int) -> House:
+def build_house(rng: Random, *, rooms: int, keys: int, distractors: int, horizon: int) -> House:
     """A random house whose gold can be had in time. Each lock on the way has its key somewhere before it."""
     for _ in range(ATTEMPTS):
         house = _draw(rng, rooms, keys, distractors)

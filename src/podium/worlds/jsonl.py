@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from podium.core.errors import PodiumError, one_of, within
-from podium.protocols.answer_text import MARK, boxed, final_answer, plain
+from podium.protocols.answer_text import ANSWER_MARK, boxed, final_answer, plain
 from podium.protocols.world import Task
 from podium.store.json_lines import objects, text_of
-from podium.worlds.graded import FORMAT, Graded, Verdict, draw
-from podium.worlds.puzzle import numbered
+from podium.worlds.graded import FORMAT, Graded, Verdict, hashed_uniform
+from podium.worlds.puzzle import task_key
 
 __all__ = ["Jsonl"]
 
@@ -77,15 +77,15 @@ class Jsonl(Graded):
             return {"train": rows, "test": self._read(self.test_file)}
         split: dict[str, list[JsonlRow]] = {"train": [], "test": []}
         for row in rows:
-            split["test" if draw("jsonl", row.prompt) < self.held_out else "train"].append(row)
+            split["test" if hashed_uniform("jsonl", row.prompt) < self.held_out else "train"].append(row)
         return split
 
     def size(self, split: str = "train") -> int:
-        numbered(self.name, split, 0)
+        task_key(self.name, split, 0)
         return len(self.rows[split])
 
     def task(self, index: int, split: str = "train") -> Task:
-        key = numbered(f"{self.name}-{Path(self.file).stem}", split, index)
+        key = task_key(f"{self.name}-{Path(self.file).stem}", split, index)
         rows = self.rows[split]
         if not rows:
             kind, remedy = ("held-out", "test_file, or a larger") if split == "test" else ("training", "a smaller")
@@ -113,7 +113,7 @@ class Jsonl(Graded):
 
     def solve(self, task: Task, style: str = "short", seed: int = 0) -> str:
         """The solution of the row, in the one style it is written in."""
-        return f"{task.data['solution']}\n{MARK} {task.data['answer']}".lstrip()
+        return f"{task.data['solution']}\n{ANSWER_MARK} {task.data['answer']}".lstrip()
 
     def _read(self, file: str) -> list[JsonlRow]:
         return [self._row(data, f"{file}, line {line}", line) for line, data in objects(file)]

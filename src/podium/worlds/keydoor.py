@@ -12,12 +12,12 @@ from typing import ClassVar, NamedTuple
 from podium.core.errors import PodiumError, nearest, within
 from podium.protocols.context import Window
 from podium.protocols.world import Episode, Feedback, Task, World
-from podium.worlds.graded import draw
-from podium.worlds.house import COLOURS, DIRECTIONS, GOLD, TRINKETS, WAIT, House, Place, build, listed
+from podium.worlds.graded import hashed_uniform
+from podium.worlds.house import COLOURS, DIRECTIONS, GOLD, TRINKETS, WAIT, House, Place, build_house, listed
 from podium.worlds.oracle import Array, Dynamics, Oracle, Outcome
-from podium.worlds.puzzle import ATTEMPTS, HELD_OUT, numbered
+from podium.worlds.puzzle import ATTEMPTS, HELD_OUT, task_key
 
-__all__ = ["KeyDoor", "action_of", "dynamics", "oracle"]
+__all__ = ["KeyDoor", "action_of", "house_dynamics", "oracle"]
 
 
 class HouseSize(NamedTuple):
@@ -88,11 +88,11 @@ class KeyDoor(World):
 
     def task(self, index: int, split: str = "train") -> Task:
         """Houses whose first room belongs to the split: no test task begins as one of training does."""
-        key = numbered(self.family, split, index)
+        key = task_key(self.family, split, index)
         for attempt in range(ATTEMPTS):
-            house = build(Random(f"{key}/{attempt}"), **self.dials._asdict())
+            house = build_house(Random(f"{key}/{attempt}"), **self.dials._asdict())
             first = described(house, Place(house.start))
-            if (draw(self.name, first) < HELD_OUT) == (split == "test"):
+            if (hashed_uniform(self.name, first) < HELD_OUT) == (split == "test"):
                 data = {"house": house, "horizon": self.dials.horizon, "slip": float(self.slip)}
                 prompt = f"{_rules(self.dials.horizon)}\n{first}" if self.instructions else first
                 return Task(key, prompt, self.level, data=data)
@@ -125,7 +125,7 @@ class KeyDoor(World):
         return GOLD
 
     def dynamics(self, task: Task) -> Dynamics:
-        return dynamics(task)
+        return house_dynamics(task)
 
 
 class _Walk(Episode):
@@ -150,12 +150,12 @@ class _Walk(Episode):
         return Feedback(float(found), done, f"{remark} {seen}".strip(), self.state, info)
 
     def _move(self, action: str) -> str:
-        slips = action.startswith("go ") and draw("slip", *self.key, self.turn) < self.slip
+        slips = action.startswith("go ") and hashed_uniform("slip", *self.key, self.turn) < self.slip
         if not slips:
             self.place = self.house.after(self.place, action)
             return ""
         ends = self.house.slipped(self.place, action)
-        self.place = ends[int(draw("end", *self.key, self.turn) * len(ends))]
+        self.place = ends[int(hashed_uniform("end", *self.key, self.turn) * len(ends))]
         return "you slip."
 
 
@@ -184,7 +184,7 @@ def _rules(horizon: int) -> str:
     )
 
 
-def dynamics(task: Task) -> Dynamics:
+def house_dynamics(task: Task) -> Dynamics:
     """A task as a finite decision process: all states that can be reached, and what each action does in them."""
     house, slip = task.data["house"], task.data["slip"]
     things = [item for items in house.items.values() for item in items]
@@ -211,4 +211,4 @@ def oracle(task: Task, policy: Mapping[str, Mapping[str, float]] | Array, gamma:
 
     `policy` gives the probability of each action in each state, by their names or as an array [state, action].
     """
-    return dynamics(task).oracle(policy, gamma)
+    return house_dynamics(task).oracle(policy, gamma)

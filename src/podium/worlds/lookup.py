@@ -11,9 +11,9 @@ from random import Random
 from typing import Any
 
 from podium.core.errors import PodiumError, within
-from podium.protocols.answer_text import MARK, plain
+from podium.protocols.answer_text import ANSWER_MARK, plain
 from podium.protocols.world import Feedback, Task
-from podium.worlds.graded import draw
+from podium.worlds.graded import hashed_uniform
 from podium.worlds.oracle import Dynamics, Outcome
 from podium.worlds.puzzle import Draft, Slip
 from podium.worlds.quest import Quest, QuestStep, action
@@ -35,7 +35,7 @@ KNOWN = {
     "cuba": "havana",
 }
 CIRCLE = 5  # people in a task
-WAIT, ELSEWHERE, GIVE_UP = "wait", "search: weather", f"{MARK} unknown"  # of no use
+WAIT, ELSEWHERE, GIVE_UP = "wait", "search: weather", f"{ANSWER_MARK} unknown"  # of no use
 
 
 class Lookup(Quest):
@@ -70,7 +70,9 @@ class Lookup(Quest):
     def explain(self) -> str:
         judged = " After a search, `judge: yes` or `judge: no` says whether it helped." if self.judge else ""
         return (
-            "Find out by `search: boss of ann`, one search a turn." + judged + f" At the end write `{MARK}` and the "
+            "Find out by `search: boss of ann`, one search a turn."
+            + judged
+            + f" At the end write `{ANSWER_MARK}` and the "
             "answer; a line `cite: 3 7` before it may name the snippets that say so."
         )
 
@@ -102,7 +104,7 @@ class Lookup(Quest):
         """
         answers = _alike(task, task.data["answer"])
         actions = [WAIT, ELSEWHERE, *(f"search: {fact}" for fact in task.data["facts"])]
-        actions += [*(f"{MARK} {answer}" for answer in answers), GIVE_UP]
+        actions += [*(f"{ANSWER_MARK} {answer}" for answer in answers), GIVE_UP]
         actions += ["judge: yes", "judge: no"] if self.judge else []
 
         def moves(episode: _Search) -> dict[str, list[Outcome[_Search]]]:
@@ -118,13 +120,13 @@ class Lookup(Quest):
 
     def missed(self, task: Task, query: str) -> bool:
         """Whether the first search for this fails."""
-        return draw("miss", task.key, query) < self.miss
+        return hashed_uniform("miss", task.key, query) < self.miss
 
     def snippets(self, task: Task, query: str, found: bool) -> list[str]:
         """The facts that a search shows: the one that is looked for, and others that look like it."""
         order, words = task.data["order"], set(query.split())
         near = [fact for fact in order if fact != query and words & set(fact.split()) - {"of"}]
-        near.sort(key=lambda fact: draw("near", task.key, query, fact))
+        near.sort(key=lambda fact: hashed_uniform("near", task.key, query, fact))
         shown = near[: self.distractors] + ([query] if found and query in task.data["facts"] else [])
         return sorted(shown, key=order.index)
 
@@ -142,7 +144,7 @@ class Lookup(Quest):
         if slipped and at == task.data["answer"]:  # right by chance
             at = _other(task, at, rng)
         cite = [f"cite: {' '.join(cited)}"] if style == "cited" and cited else []
-        return *turns, "\n".join([*cite, f"{MARK} {at}"])
+        return *turns, "\n".join([*cite, f"{ANSWER_MARK} {at}"])
 
     @staticmethod
     def _say(query: str, style: str) -> str:
@@ -198,7 +200,7 @@ class _Search(QuestStep):
         met = {self.task.data["start"], *(facts[hop] for hop in takewhile(self.seen.__contains__, hops))}
         verb, _, rest = text.partition(": ")
         turns = len(missing) + 1
-        if verb == MARK[:-1]:
+        if verb == ANSWER_MARK[:-1]:
             return 0 if not missing and self.right(rest) else turns + 1
         if (verb == "judge" and self.helped is None) or (rest in facts and rest.rpartition(" ")[2] not in met):
             return math.inf
@@ -206,11 +208,11 @@ class _Search(QuestStep):
 
     def meant(self, text: str, actions: list[str]) -> str:
         """Which of these actions a text comes to."""
-        verb, rest = action(text, (*self.verbs, MARK[:-1])) or ("", "")
-        said = f"{verb}: {plain(rest) if verb == MARK[:-1] else ' '.join(rest.casefold().split())}"
+        verb, rest = action(text, (*self.verbs, ANSWER_MARK[:-1])) or ("", "")
+        said = f"{verb}: {plain(rest) if verb == ANSWER_MARK[:-1] else ' '.join(rest.casefold().split())}"
         if verb == "search" and said not in actions:
             raise PodiumError(f"{said!r} is no search for a fact: what it is worth is not known.")
-        return said if said in actions else GIVE_UP if verb == MARK[:-1] else WAIT
+        return said if said in actions else GIVE_UP if verb == ANSWER_MARK[:-1] else WAIT
 
     def answer(self, answer: str, text: str) -> Feedback:
         cited = action(text, ("cite",))

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from podium.core.errors import PodiumError
-from podium.protocols.answer_text import MARK, final_answer
+from podium.protocols.answer_text import ANSWER_MARK, final_answer
 from podium.protocols.world import Answer, Feedback, World, task_of
 
 __all__ = ["play"]
@@ -38,7 +38,7 @@ def play(
         except (EOFError, KeyboardInterrupt):
             return None
         if isinstance(world, Answer) and final_answer(text) is None:
-            text = f"{MARK} {text}"  # a person need not write the word
+            text = f"{ANSWER_MARK} {text}"  # a person need not write the word
         feedback = _tried(world, partial(episode.act, text))
         total += feedback.reward
         if feedback.observation:

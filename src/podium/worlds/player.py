@@ -35,7 +35,7 @@ def digest(*values: object) -> str:
     return hashlib.blake2b(repr(values).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-def drawn(*values: object) -> int:
+def hashed_int(*values: object) -> int:
     return int(digest(*values), 16)
 
 
@@ -57,13 +57,18 @@ class TextWorldPlayer:
         """The first game of this name whose first scene belongs to the split."""
         failed: type[Exception] = importlib.import_module("textworld.generator").QuestGenerationError
         for attempt in range(ATTEMPTS):
-            spec = {"challenge": challenge, "settings": settings, "goal": goal, "seed": drawn(key, attempt) % 2**31}
+            spec = {
+                "challenge": challenge,
+                "settings": settings,
+                "goal": goal,
+                "seed": hashed_int(key, attempt) % 2**31,
+            }
             try:
                 game, _ = self._generate(spec)
             except failed:  # the map of this seed has no such quest
                 continue
             start = game.infos[game.world.player_room.id]
-            if (drawn(game.objective, start.name, start.desc) < held_out * 2**64) == (split == "test"):
+            if (hashed_int(game.objective, start.name, start.desc) < held_out * 2**64) == (split == "test"):
                 scene = self.open(spec)
                 told = {"prompt": scene["text"], "commands": scene["commands"]}
                 return {"spec": spec, "solution": list(game.walkthrough), **told}

@@ -8,11 +8,11 @@ from random import Random
 from typing import Any, ClassVar, TypeVar
 
 from podium.core.errors import PodiumError, nearest
-from podium.protocols.answer_text import MARK
+from podium.protocols.answer_text import ANSWER_MARK
 from podium.protocols.world import Criterion, Task, World
-from podium.worlds.graded import FORMAT, Graded, draw
+from podium.worlds.graded import FORMAT, Graded, hashed_uniform
 
-__all__ = ["Draft", "Procedural", "Puzzle", "Slip", "numbered"]
+__all__ = ["Draft", "Procedural", "Puzzle", "Slip", "task_key"]
 
 HELD_OUT = 1 / 8  # share of all questions that belong to the test split
 ATTEMPTS = 10_000  # draws before a split counts as empty
@@ -67,10 +67,10 @@ class Procedural(World):
         return f"{self.name}-{self.level}"
 
     def task(self, index: int, split: str = "train") -> Task:
-        key = numbered(self.family, split, index)
+        key = task_key(self.family, split, index)
         for attempt in range(ATTEMPTS):
             draft = self.draft(Random(f"{key}/{attempt}"))
-            if (draw(self.name, draft.identity) < HELD_OUT) == (split == "test"):
+            if (hashed_uniform(self.name, draft.identity) < HELD_OUT) == (split == "test"):
                 return Task(key, self.prompt(draft), self.level, draft.domain, draft.data)
         raise PodiumError(f"{self!r} has no {split} questions: its settings leave too few different ones.")
 
@@ -81,9 +81,9 @@ class Procedural(World):
         key = f"{task.key}/{style}/{seed}"
         slip = Slip()
         made = write(task, style, Random(key), slip)
-        if right >= 1 or draw("attempt", key) < right:
+        if right >= 1 or hashed_uniform("attempt", key) < right:
             return made
-        return write(task, style, Random(key), Slip(_first_failure(slip.steps, right, draw("slip", key))))
+        return write(task, style, Random(key), Slip(_first_failure(slip.steps, right, hashed_uniform("slip", key))))
 
 
 class Puzzle(Procedural, Graded):
@@ -115,7 +115,7 @@ class Puzzle(Procedural, Graded):
     def criteria(self, task: Task) -> tuple[Criterion, ...]:
         """Each line of the short solution, an answer at the end, and that it is right, which counts double."""
         *steps, answer = self.solve(task).splitlines()
-        return *(Criterion(line) for line in steps), Criterion(f"end with `{MARK}`"), Criterion(answer, 2.0)
+        return *(Criterion(line) for line in steps), Criterion(f"end with `{ANSWER_MARK}`"), Criterion(answer, 2.0)
 
     def met(self, task: Task, text: str) -> tuple[bool, ...]:
         """A step is met where so large a share of a solution in some style has been written without a fault."""
@@ -161,7 +161,7 @@ def _first_failure(steps: int, right: float, u: float) -> int:
     return steps - 1
 
 
-def numbered(family: str, split: str, index: int) -> str:
+def task_key(family: str, split: str, index: int) -> str:
     """The key of a task."""
     if split not in ("train", "test"):
         raise PodiumError(f"There is no split {split!r}. {nearest(split, ('train', 'test'))}")
@@ -172,4 +172,4 @@ def numbered(family: str, split: str, index: int) -> str:
 
 def answered(steps: list[str], answer: object) -> str:
     """The lines of a solution."""
-    return "\n".join([*steps, f"{MARK} {answer}"])
+    return "\n".join([*steps, f"{ANSWER_MARK} {answer}"])

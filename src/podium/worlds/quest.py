@@ -7,7 +7,7 @@ from random import Random
 from typing import Any, ClassVar
 
 from podium.core.errors import within
-from podium.protocols.answer_text import LONGEST, MARK, plain
+from podium.protocols.answer_text import ANSWER_MARK, LONGEST, plain
 from podium.protocols.world import Episode, Feedback, Task
 from podium.worlds.puzzle import Draft, Procedural, Slip
 
@@ -88,14 +88,14 @@ class QuestStep(Episode):
         self.world, self.task = world, task
 
     def act(self, text: str) -> Feedback:
-        told = action(text, (*self.verbs, MARK[:-1]))
+        told = action(text, (*self.verbs, ANSWER_MARK[:-1]))
         if self.ended:
             return self.say("over", done=True, valid=False)
         if told is None:
-            verbs = " or ".join(f"{verb}:" for verb in (*self.verbs, MARK[:-1]))
+            verbs = " or ".join(f"{verb}:" for verb in (*self.verbs, ANSWER_MARK[:-1]))
             return self.say(f"error: say {verbs}", valid=False)
         verb, rest = told
-        return self.answer(plain(rest), text) if verb == MARK[:-1] else self.do(verb, rest, text)
+        return self.answer(plain(rest), text) if verb == ANSWER_MARK[:-1] else self.do(verb, rest, text)
 
     def do(self, verb: str, rest: str, text: str) -> Feedback:
         """What comes of an action that is not the answer."""

@@ -12,7 +12,7 @@ from typing import Any
 from podium.core.errors import PodiumError, nearest, within
 from podium.protocols.world import Task
 from podium.worlds.adventure import Adventure
-from podium.worlds.puzzle import numbered
+from podium.worlds.puzzle import task_key
 
 __all__ = ["ScienceWorld"]
 
@@ -60,12 +60,12 @@ class ScienceWorld(Adventure):
         return self.ask("variations", task=self.task_name)
 
     def size(self, split: str = "train") -> int:
-        numbered(self.name, split, 0)
+        task_key(self.name, split, 0)
         return len(self.variations[split])
 
     def make(self, index: int, split: str) -> Task:
         told = f"-{self.simplifications}" if self.simplifications else ""
-        key = numbered(f"scienceworld-{self.task_name}{told}", split, index)
+        key = task_key(f"scienceworld-{self.task_name}{told}", split, index)
         if index >= self.size(split):
             name, known = f"scienceworld:{self.task_name}", self.size(split)
             raise PodiumError(f"{name} has {known} {split} tasks; number {index} was asked for (from 0).")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from podium.core.errors import PodiumError, nearest, one_of
 from podium.protocols.world import Task
 from podium.worlds.adventure import Adventure
-from podium.worlds.puzzle import numbered
+from podium.worlds.puzzle import task_key
 
 __all__ = ["TextWorld"]
 
@@ -85,7 +85,7 @@ class TextWorld(Adventure):
 
     def make(self, index: int, split: str) -> Task:
         told = "".join(f"-{name}={value}" for name, value in {**self.dials, "goal": self.goal}.items())
-        key = numbered(f"textworld-{self.task_name}-{self.level}{told}", split, index)
+        key = task_key(f"textworld-{self.task_name}-{self.level}{told}", split, index)
         # Where TextWorld keeps recipes and foods apart, they are; and no test game begins as one of training does.
         settings = {**self.dials, "level": self.level, "split": split, "test": split == "test"}
         request = {"challenge": self.challenge.name, "settings": settings, "goal": self.goal}

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from podium.core.errors import within
-from podium.protocols.answer_text import MARK
+from podium.protocols.answer_text import ANSWER_MARK
 from podium.protocols.world import Episode, Feedback, Task
 from podium.worlds.puzzle import Draft, Slip
 from podium.worlds.quest import Quest, QuestStep
@@ -87,7 +87,7 @@ class Tools(Quest):
         return (
             'Read the table by `call: {"name": "look", "arguments": {"row": "apple", "column": "price"}}`, compute by '
             '`call: {"name": "add", "arguments": {"a": 3, "b": 4}}` (or subtract, multiply), from left to right. '
-            f"At the end write `{MARK}` and the number."
+            f"At the end write `{ANSWER_MARK}` and the number."
         )
 
     def draft(self, rng: Random) -> Draft:
@@ -129,7 +129,7 @@ class Tools(Quest):
         if style == "parallel":
             looks = sum(call["name"] == LOOK for call in calls)
             lines = ["\n".join(lines[:looks]), *lines[looks:]]
-        return *lines, f"{MARK} {total}"
+        return *lines, f"{ANSWER_MARK} {total}"
 
 
 class _Desk(QuestStep):

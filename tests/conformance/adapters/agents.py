@@ -15,7 +15,7 @@ from podium.memories.lesson_writing import Lesson, Library, admit, duplicate
 from podium.parts.reward import ProgressiveReward, Speedup
 from podium.parts.reward.stages import length_aware_bleu
 from podium.parts.shape import RejectLazy
-from podium.strategies.sample.blueprint import SampleBlueprints, confidence
+from podium.strategies.sample.blueprint import SampleBlueprints, mean_log_probability
 from tests.conformance.adapters.states import COLUMNS, OUTCOME, SCALES
 from tests.conformance.case import Case
 from tests.conformance.helpers import configured, credited, episodes, in_row_order
@@ -154,7 +154,7 @@ def himac(case: Case) -> dict[str, Any]:
         logp = case["blueprint_token_logp"]
         choice = "first" if case.hyper.get("selection") == "first" else "confident"
         chosen = SampleBlueprints(n=max(len(logp), 1), choice=choice).chosen(logp)
-        return {"confidence": [confidence(row) for row in logp], "chosen": chosen}
+        return {"confidence": [mean_log_probability(row) for row in logp], "chosen": chosen}
     macro, micro = methods.himac().leaves()
     method = configured(case, macro, {"epsilon": "advantage.epsilon"})
     if case.hyper["phase"] == "micro":

@@ -10,7 +10,7 @@ from podium import methods
 from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
 from podium.parts.shape import ConfidenceShift, OverconfidentErrors
-from podium.parts.shape.confidence import confidence
+from podium.parts.shape.confidence import least_likely_confidence
 from tests.conformance.case import Case
 from tests.conformance.helpers import configured, credited, padded
 from tests.conformance.registry import adapter
@@ -28,7 +28,7 @@ def progrpo(case: Case) -> dict[str, Any]:
     return {
         "advantage_grpo": credited(method.with_(shape=()), batch)["rollout.advantage"],
         "prompt_confidence": batch["group.prompt.confidence"][0],
-        "answer_confidence": confidence(batch, shift.share),
+        "answer_confidence": least_likely_confidence(batch, shift.share),
         "advantage": credited(method, batch)["rollout.advantage"],
     }
 

@@ -8,7 +8,7 @@ import torch
 
 from podium import methods
 from podium.core.batch import Batch
-from podium.training.queue import first
+from podium.training.queue import take_oldest
 from tests.conformance.case import Case
 from tests.conformance.helpers import configured, credited
 from tests.conformance.registry import adapter
@@ -75,7 +75,7 @@ def _targeted_entropy(case: Case) -> dict[str, Any]:
 def _recovered(case: Case) -> list[dict[str, Any]]:
     steps, waiting, seen = [], [], 0
     for kept in case["kept_prompts_per_generation"]:
-        taken, left = first([*waiting, *range(seen, seen + kept)], case.hyper["batch_size"])
+        taken, left = take_oldest([*waiting, *range(seen, seen + kept)], case.hyper["batch_size"])
         waiting, seen = list(left), seen + kept
         steps.append({"train": taken, "carried": waiting})
     return steps

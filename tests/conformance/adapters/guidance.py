@@ -17,7 +17,7 @@ from podium.parts.advantage import DampReplayed
 from podium.parts.keep import InjectTeachers
 from podium.parts.reward import PseudoLabel, RankTruncated, Rubric
 from podium.parts.shape import MatchTrajectories
-from podium.parts.shape.trajectories import similarity
+from podium.parts.shape.trajectories import trajectory_similarity
 from podium.protocols.world import Criterion
 from podium.strategies import Rectified, Refine, RubricShown
 from podium.strategies.requests import Play, Request
@@ -277,6 +277,6 @@ def trapo(case: Case) -> dict[str, Any]:
     match = methods.trapo(**case.given(tau="tau", top="top_fraction")).shape[0]
     assert isinstance(match, MatchTrajectories)
     curves, references = case.tensor("unlabeled_pass_rates"), case.tensor("labeled_pass_rates")
-    alike = similarity(curves, references)
+    alike = trajectory_similarity(curves, references)
     top, selected = match.chosen(alike)
     return {"similarity": alike, "top": top, "selected": selected}

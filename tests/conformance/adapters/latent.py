@@ -9,7 +9,7 @@ import torch
 from podium import methods
 from podium.core.batch import Batch
 from podium.parts.reward import TokenReward
-from podium.policy.roles.flow import deviation, flow_score, interpolated
+from podium.policy.roles.flow import deviation, flow_velocity_score, interpolated
 from tests.conformance.case import Case
 from tests.conformance.helpers import mask
 from tests.conformance.registry import adapter
@@ -20,7 +20,7 @@ def rlfr(case: Case) -> dict[str, Any]:
     if "target_hidden" in case:
         x1, x0, tau = case.tensor("target_hidden"), case.tensor("noise"), case.hyper["timestep"]
         error = deviation(case.tensor("predicted_velocity"), x1, x0)
-        return {"x_t": interpolated(x1, x0, tau), "deviation": error, "flow_score": flow_score(error, tau)}
+        return {"x_t": interpolated(x1, x0, tau), "deviation": error, "flow_score": flow_velocity_score(error, tau)}
     method = methods.rlfr(**case.given(coefficient="flow_coef", threshold="threshold", top_k="top_k"))
     (reward,) = method.reward
     rows, action = len(case["rewards"]), mask(case)

@@ -10,7 +10,7 @@ from torch.nn.functional import pad
 from podium import methods
 from podium.core.batch import Batch
 from podium.method import Method
-from podium.parts.reward.likelihood import KINDS, answer_signal
+from podium.parts.reward.likelihood import LIKELIHOODS, answer_signal
 from podium.policy.head.passage import reduced
 from tests.conformance.case import Case
 from tests.conformance.registry import adapter
@@ -18,7 +18,7 @@ from tests.conformance.registry import adapter
 
 @adapter("likelihood-reward")
 def likelihood_reward(case: Case) -> dict[str, Any]:
-    found = {kind: _one(case, kind) for kind in KINDS}
+    found = {kind: _one(case, kind) for kind in LIKELIHOODS}
     jepo = found["jepo"]
     return {
         "rewards": {kind: batch["rollout.reward"] for kind, (_, batch, _) in found.items()},
@@ -39,7 +39,7 @@ def _one(case: Case, kind: str) -> tuple[Method, Batch, torch.Tensor]:
     columns = {name: pad(x, (0, 1)) for name, x in columns.items()}
     batch = Batch.from_padded(torch.cat([reasoning, mark], dim=1), group, columns)
     answers = [x[m.bool()] for x, m in zip(case.tensor("answer_logp"), case.tensor("answer_mask"), strict=True)]
-    scores = {name: reduced(answers, KINDS[name]) for name in KINDS}
+    scores = {name: reduced(answers, LIKELIHOODS[name]) for name in LIKELIHOODS}
     now = scores[kind].requires_grad_()
     batch = batch.with_columns({answer_signal(name, "old"): x.detach() for name, x in scores.items()})
     batch = batch.with_columns({answer_signal(kind, "now"): now})

@@ -15,7 +15,7 @@ from podium.parts.objective import KL, Entropy, PolicyGradient
 from podium.parts.select import InformationGain, Ranked, Thompson
 from podium.parts.select.belief import information_gain
 from podium.parts.select.best import ordered
-from podium.parts.select.domains import places
+from podium.parts.select.domains import domain_shares
 from podium.parts.select.history import hardest
 from tests.conformance.case import Case
 from tests.conformance.registry import adapter
@@ -94,7 +94,7 @@ def rulereasoner(case: Case) -> dict[str, Any]:
     history = case.inputs.get("history", {})
     deficit, means = memory.deficits(buffer[-memory.size :], history)
     weights = method.select.weights(torch.tensor(list(deficit.values()), dtype=torch.float64))  # type: ignore[union-attr]
-    counts = places(weights, case.hyper["batch_size"])
+    counts = domain_shares(weights, case.hyper["batch_size"])
     return {
         "weights": dict(zip(deficit, weights.tolist(), strict=True)),
         "batch_counts": dict(zip(deficit, counts.tolist(), strict=True)),

@@ -12,7 +12,7 @@ from torch import Tensor
 from podium.core import Batch, PodiumError, Rollout, Signal, Turn
 from podium.policy import FUNCTIONALS, HeadRows, Policy, functional
 from podium.policy.forward import packed
-from podium.policy.head.functionals import LEVELS, evaluate
+from podium.policy.head.functionals import LEVELS, evaluate_functionals
 from tests.policy import tiny
 
 LOGP = Signal("logp", of="now", grad=True)
@@ -185,7 +185,7 @@ def test_a_chunked_head_gives_the_values_and_gradients_of_a_whole_one(wanted: li
     for chunk in (1 << 20, 7 * 30):
         h, w = hidden.clone().requires_grad_(), weight.clone().requires_grad_()
         rows = HeadRows(h, ids, lambda x, w=w: x @ w.t(), temperature=0.8)
-        values = evaluate(rows, [(name, True) for name in wanted], 30, chunk=chunk)
+        values = evaluate_functionals(rows, [(name, True) for name in wanted], 30, chunk=chunk)
         sum((v * torch.linspace(-1, 1, 50)).sum() for v in values).backward()
         results.append([*values, h.grad, w.grad])
     for a, b in zip(*results, strict=True):
@@ -204,7 +204,7 @@ def test_memory_of_the_head_does_not_grow_with_the_vocabulary_times_the_tokens()
             lambda x: x @ weight.t(),
         )
         with torch.autograd.graph.saved_tensors_hooks(lambda t: sizes.append(t.numel()) or t, lambda t: t):
-            evaluate(rows, [(("logp", ()), True)], vocabulary, chunk=16 * vocabulary)
+            evaluate_functionals(rows, [(("logp", ()), True)], vocabulary, chunk=16 * vocabulary)
         return sum(sizes)
 
     assert saved(256) < 256 * vocabulary / 8

@@ -92,7 +92,7 @@ def test_saved_weights_come_back_to_the_bit(family: str, tmp_path: Path) -> None
     assert torch.equal(logp(again), logp(policy))
     assert again.end_ids == policy.end_ids
     other = tiny.policy(family, seed=5)
-    other.load_weights(tmp_path / "model")
+    other.load(tmp_path / "model")
     assert all(torch.equal(a, b) for a, b in zip(other.parameters(), policy.parameters(), strict=True))
     assert other.version == 1
 
@@ -102,7 +102,7 @@ def test_a_critic_comes_back_with_its_head(tmp_path: Path) -> None:
     torch.nn.init.normal_(judge.value_head.weight)
     judge.save(tmp_path)
     other = critic(tiny.policy(seed=3))
-    other.load_weights(tmp_path)
+    other.load(tmp_path)
     batch = Batch.from_rollouts(rollouts())
     assert torch.equal(judge.signals(batch, [VALUE])[VALUE], other.signals(batch, [VALUE])[VALUE])
     assert torch.equal(judge.frozen_copy().signals(batch, [VALUE])[VALUE], judge.signals(batch, [VALUE])[VALUE])
@@ -113,9 +113,9 @@ def test_weights_that_do_not_fit_are_refused_before_anything_changes(tmp_path: P
     policy = tiny.policy()
     before = [p.clone() for p in policy.parameters()]
     with pytest.raises(PodiumError, match="does not fit the model"):
-        policy.load_weights(tmp_path / "narrow")
+        policy.load(tmp_path / "narrow")
     with pytest.raises(PodiumError, match=r"no model\.safetensors"):
-        policy.load_weights(tmp_path)
+        policy.load(tmp_path)
     assert all(torch.equal(a, b) for a, b in zip(before, policy.parameters(), strict=True))
 
 
@@ -166,7 +166,7 @@ def test_a_model_with_adapters_is_saved_merged_and_comes_back_exactly(tmp_path: 
     assert not any("lora" in name for name in load_file(tmp_path / "out" / "model.safetensors"))
     torch.testing.assert_close(logp(load(tmp_path / "out")), logp(policy), atol=1e-5, rtol=1e-5)
     other = load(tmp_path / "base", lora={"r": 4})
-    other.load_weights(tmp_path / "out")
+    other.load(tmp_path / "out")
     assert torch.equal(logp(other), logp(policy))
 
 

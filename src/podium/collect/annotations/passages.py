@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from podium.collect.annotations.registry import AnnotationContext, annotated, annotation
 from podium.core.build import Rollout
-from podium.protocols.answer_text import MARK
+from podium.protocols.answer_text import ANSWER_MARK
 from podium.protocols.world import Task
 
 __all__ = ["PLACEHOLDER", "answer_after_turns", "blind"]
@@ -18,7 +18,7 @@ PLACEHOLDER = "No information found."
 @annotation("turn.answer.context", "turn.answer.ids", world="task.solution")
 def answer_after_turns(desk: AnnotationContext, task: Task, rollouts: list[Rollout]) -> list[Rollout]:
     """The right answer as a passage in place of each turn: what the model would make of what it has seen so far."""
-    boundary = desk.policy.written(MARK, ended=False)
+    boundary = desk.policy.written(ANSWER_MARK, ended=False)
     answer = desk.policy.written(f" {desk.world.reference(task)}")
     room = max(desk.policy.context_length - len(boundary) - len(answer), 0)
     found = []

@@ -26,10 +26,10 @@ from podium.method import Method
 from podium.method.check import ANNOTATIONS
 from podium.policy import Policy
 from podium.policy.head.passage import passage_of
-from podium.protocols.answer_text import MARK, answer_place
+from podium.protocols.answer_text import ANSWER_MARK, answer_place
 from podium.protocols.world import Task, World
 
-__all__ = ["Annotation", "AnnotationContext", "annotated", "annotation", "asked"]
+__all__ = ["Annotation", "AnnotationContext", "annotated", "annotation", "annotations_of"]
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def annotation(*columns: str, world: str | None = None) -> Callable[[Annotation]
     return register
 
 
-def asked(method: Method) -> list[Annotation]:
+def annotations_of(method: Method) -> list[Annotation]:
     """The annotations that a method relies on."""
     wanted = {role.context for role in method.roles}
     for leaf in method.leaves():
@@ -115,7 +115,7 @@ def right_answer(desk: AnnotationContext, task: Task, rollouts: list[Rollout]) -
         reasoning = [end <= cut and i not in end_ids for end, i in zip(ends, last.ids, strict=True)]
         kept = tuple(last.ids)[: sum(reasoning)]
         written = text[: ends[len(kept) - 1]] if kept else ""
-        boundary = marked(f"\n{MARK}" if written and not written.endswith("\n") else MARK)
+        boundary = marked(f"\n{ANSWER_MARK}" if written and not written.endswith("\n") else ANSWER_MARK)
         earlier = sum(len(turn.ids) for turn in rollout.turns[:-1])
         found.append(
             annotated(

@@ -8,7 +8,7 @@ from podium.core.batch import Batch
 from podium.core.errors import one_of
 from podium.core.part import Advantage, Columns
 
-__all__ = ["ShrunkBaseline", "gain", "prior_bias", "squared_error"]
+__all__ = ["ShrunkBaseline", "error_reduction", "prior_bias", "squared_error"]
 
 
 def prior_bias(mean: Tensor, prior: Tensor, noise: Tensor) -> Tensor:
@@ -21,7 +21,7 @@ def squared_error(bias: Tensor, noise: Tensor) -> Tensor:
     return bias * noise / (bias + noise)
 
 
-def gain(bias: Tensor, rollouts: Tensor) -> Tensor:
+def error_reduction(bias: Tensor, rollouts: Tensor) -> Tensor:
     """How much one more rollout of variance 1 would take off the squared error, D² being held."""
     return squared_error(bias, 1 / rollouts) - squared_error(bias, 1 / (rollouts + 1))
 

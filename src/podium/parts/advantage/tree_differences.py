@@ -212,7 +212,7 @@ class FinalBaseline(Advantage):
     """
 
     reference = "DeepSearch, https://github.com/smiles724/DeepSearch"
-    of: str = "node.score"  # x, of nodes or tokens
+    of: str = "node.reward"  # x, of nodes or tokens
     scale: str = "none"  # none or std (of the population)
     epsilon: float = 1e-6
 

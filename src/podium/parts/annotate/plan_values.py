@@ -5,7 +5,7 @@ from __future__ import annotations
 from podium.core.batch import Batch
 from podium.core.part import Annotate, Columns
 from podium.core.signal import Signal
-from podium.parts.objective.plan_value import HEADS, REFERENCE, places
+from podium.parts.objective.plan_value import HEADS, REFERENCE, head_positions
 
 __all__ = ["PlanValues"]
 
@@ -24,5 +24,5 @@ class PlanValues(Annotate):
     def __call__(self, batch: Batch) -> Columns:
         return {
             f"turn.{name}.value": batch.reduce(batch[OLD[name]], "token", "turn", "sum", where=at)
-            for name, at in places(batch).items()
+            for name, at in head_positions(batch).items()
         }

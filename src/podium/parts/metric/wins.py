@@ -8,7 +8,7 @@ from podium.core.batch import Batch
 from podium.core.build import Rollout
 from podium.core.part import Columns, Metric
 
-__all__ = ["ReferenceWins", "gain"]
+__all__ = ["ReferenceWins", "win_rate_gain"]
 
 
 class ReferenceWins(Metric):
@@ -32,7 +32,7 @@ class ReferenceWins(Metric):
         return {"batch.wins": batch.partition("rollout", "batch").agg.mean(won, beside)}
 
 
-def gain(trained: Sequence[Sequence[Rollout]], base: Sequence[Sequence[Rollout]]) -> float:
+def win_rate_gain(trained: Sequence[Sequence[Rollout]], base: Sequence[Sequence[Rollout]]) -> float:
     """The share of tasks that the trained model answers with a higher mean reward than the base model (NAG).
 
     Both are rollouts of the same tasks, as `held_out` returns them.

@@ -10,7 +10,7 @@ from podium.core.batch import Batch
 from podium.core.errors import one_of
 from podium.core.part import Need
 from podium.core.term import Aggregate, Term
-from podium.parts.reward.likelihood import KINDS, answer_likelihood, answer_signal
+from podium.parts.reward.likelihood import LIKELIHOODS, answer_likelihood, answer_signal
 
 __all__ = ["DirectLikelihood"]
 
@@ -28,7 +28,7 @@ class DirectLikelihood(Term):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of(self, "kind", KINDS)
+        one_of(self, "kind", LIKELIHOODS)
 
     @property
     def needs(self) -> tuple[Need, ...]:

@@ -23,7 +23,7 @@ HEADS = ("low", "high", "switch")
 NOW = {name: Signal("value", of="now", grad=True, head=number) for number, name in enumerate(HEADS)}
 
 
-def places(batch: Batch) -> dict[str, Tensor]:
+def head_positions(batch: Batch) -> dict[str, Tensor]:
     """[token] where each head is read: after the subgoal, and at the first token of a turn."""
     first = batch.first("token", "turn", where=batch.action)
     return {"low": batch["token.plan_low"], "high": first, "switch": first}
@@ -40,7 +40,7 @@ class PlanValueLoss(Term):
     def loss(self, batch: Batch) -> Tensor:
         begins = batch.spread(batch["turn.switch"] | batch.first("turn"), "turn", "token")
         errors = []
-        for name, at in places(batch).items():
+        for name, at in head_positions(batch).items():
             error = batch[NOW[name]] - batch.spread(batch[f"turn.{name}.return"], "turn", "token")
             errors.append(error.square().where(at & begins if name == "high" else at, 0) / 2)
         return torch.stack(errors).sum(0)

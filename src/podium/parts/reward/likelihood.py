@@ -11,11 +11,11 @@ from podium.core.part import Columns, Need, Reward
 from podium.core.partition import Partition
 from podium.core.signal import Signal
 
-__all__ = ["AnswerLikelihood", "KINDS", "answer_likelihood", "log_mean_exp"]
+__all__ = ["AnswerLikelihood", "LIKELIHOODS", "answer_likelihood", "log_mean_exp"]
 
 
 # How the log-probabilities l of the answer's tokens become one number.
-KINDS = {
+LIKELIHOODS = {
     "logprob": "sum",  # Σ l
     "avg_logprob": "mean",  # mean of l
     "prob": "sum",  # exp(Σ l)
@@ -26,7 +26,7 @@ KINDS = {
 
 def answer_signal(kind: str, of: str, grad: bool = False) -> Signal:
     """What is computed of the right answer for a reward of this kind."""
-    return Signal("logp", of=of, level="rollout", grad=grad, passage="answer", reduce=KINDS[kind])
+    return Signal("logp", of=of, level="rollout", grad=grad, passage="answer", reduce=LIKELIHOODS[kind])
 
 
 def log_mean_exp(cells: Partition, x: Tensor, where: Tensor | None = None) -> Tensor:
@@ -54,7 +54,7 @@ class AnswerLikelihood(Reward):
     provides = ("rollout.reward", "rollout.reward.likelihood", "rollout.answer.score")
 
     def __post_init__(self) -> None:
-        one_of(self, "kind", KINDS)
+        one_of(self, "kind", LIKELIHOODS)
 
     @property
     def needs(self) -> tuple[Need, ...]:

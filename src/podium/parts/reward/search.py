@@ -19,7 +19,7 @@ class SearchScore(Reward):
     scale: Number = 1.0
 
     needs = ("node.worth", "rollout.reward.overlong")
-    provides = ("node.score",)
+    provides = ("node.reward",)
 
     def __post_init__(self) -> None:
         within(self, "scale", 0, open_low=True)
@@ -28,4 +28,4 @@ class SearchScore(Reward):
         worth, scale = batch["node.worth"].to(batch.dtype), float(self.scale)
         last = batch.last("node", "rollout")
         squashed = torch.where(last, worth, scale * torch.tanh(worth / scale))
-        return {"node.score": squashed + batch.spread(batch["rollout.reward.overlong"], "rollout", "node")}
+        return {"node.reward": squashed + batch.spread(batch["rollout.reward.overlong"], "rollout", "node")}

@@ -11,13 +11,13 @@ from podium.core.errors import one_of, within
 from podium.core.part import Select, repeated
 from podium.core.schedule import Number
 
-__all__ = ["ByDomain", "places"]
+__all__ = ["ByDomain", "domain_shares"]
 
 
 REFERENCE = "RuleReasoner, https://github.com/bigai-nlco/RuleReasoner"
 
 
-def places(weight: Tensor, count: int, least: int = 0) -> Tensor:
+def domain_shares(weight: Tensor, count: int, least: int = 0) -> Tensor:
     """[domain] ⌊count · w⌋ places of a batch, those left over one each to the highest weights, at least `least`.
 
     The least is taken from whoever has most; in a batch that is too small for it, the lowest weights get nothing.
@@ -36,7 +36,7 @@ def places(weight: Tensor, count: int, least: int = 0) -> Tensor:
 class ByDomain(Select):
     """Domains by softmax(deficit / temperature), tasks inside a domain in turn, in a random order.
 
-    The number of tasks of a domain is fixed by its weight (`places`). A domain whose tasks have all been sampled begins
+    The number of tasks of a domain is fixed by its weight (`domain_shares`). A domain whose tasks have all been sampled begins
     again. Before the rewards are first looked at, domains are drawn alike, or by their number of tasks: 1/√size, or
     e^(1/√size), over its sum.
     """
@@ -84,6 +84,6 @@ class ByDomain(Select):
         domain, weight = self._domains(columns)
         order = torch.argsort(columns["group.random"], stable=True)
         order = order[torch.argsort(columns["group.visits"][order], stable=True)]
-        wanted = places(weight, count, self.least).tolist()
+        wanted = domain_shares(weight, count, self.least).tolist()
         parts = [repeated(order[domain[order] == d], n) for d, n in enumerate(wanted) if n]
         return torch.cat(parts)

@@ -13,12 +13,12 @@ from podium.core.part import Columns, Probe, Shape
 from podium.core.schedule import Number
 from podium.core.signal import Signal
 
-__all__ = ["ConfidenceShift", "OverconfidentErrors", "PromptConfidence", "confidence"]
+__all__ = ["ConfidenceShift", "OverconfidentErrors", "PromptConfidence", "least_likely_confidence"]
 
 OLD, REF = Signal("logp", of="old"), Signal("logp", of="ref")
 
 
-def confidence(batch: Batch, share: float) -> Tensor:
+def least_likely_confidence(batch: Batch, share: float) -> Tensor:
     """[rollout] exp of the mean log-probability of the ⌈share · n⌉ least likely tokens of each rollout; 1 for none."""
     rollouts, logp = batch.by("token", "rollout"), batch[OLD]
     rank = rollouts.rank(logp)
@@ -43,7 +43,7 @@ class PromptConfidence(Probe):
         return Batch.from_rollouts(rollouts, dtype=batch.dtype).to(device=batch.device)
 
     def columns(self, batch: Batch, scored: Batch) -> Columns:
-        return {"group.prompt.confidence": confidence(scored, float(self.share))}
+        return {"group.prompt.confidence": least_likely_confidence(scored, float(self.share))}
 
 
 class ConfidenceShift(Shape):
@@ -74,7 +74,7 @@ class ConfidenceShift(Shape):
 
     def __call__(self, batch: Batch) -> Columns:
         a, reward, groups = batch["rollout.advantage"], batch["rollout.reward"], batch.by("rollout", "group")
-        answer = confidence(batch, float(self.share))
+        answer = least_likely_confidence(batch, float(self.share))
         shift = self.alpha * (groups.spread(batch["group.prompt.confidence"]) - answer)
         off = groups.sum(reward) == 0
         if self.off == "flat":

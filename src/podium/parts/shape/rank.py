@@ -17,7 +17,7 @@ __all__ = ["RankBonus"]
 REFERENCE = "VERL: a hidden state approach, https://github.com/hf618/VERL"
 
 
-def dynamics(stride: int, window: int) -> Signal:
+def rank_dynamics_of(stride: int, window: int) -> Signal:
     """[rollout, 3] effective rank, velocity and acceleration of the old policy's hidden states."""
     return Signal("rank_dynamics", of="old", level="rollout", stride=stride, window=window)
 
@@ -51,11 +51,11 @@ class RankBonus(Shape):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return ("rollout.advantage", "batch.rank.averages", dynamics(self.stride, self.window))
+        return ("rollout.advantage", "batch.rank.averages", rank_dynamics_of(self.stride, self.window))
 
     def deviations(self, batch: Batch) -> Tensor:
         """[rollout, 3] D of rank, velocity and acceleration."""
-        x, mean = batch[dynamics(self.stride, self.window)], batch["batch.rank.averages"]
+        x, mean = batch[rank_dynamics_of(self.stride, self.window)], batch["batch.rank.averages"]
         return ((x - mean) / (mean.abs() + self.epsilon)).clamp(-5, 5)
 
     def explore(self, batch: Batch) -> Tensor:
@@ -75,7 +75,7 @@ class RankBonus(Shape):
             bonus = bonus.where(batch.last("token", "rollout", where=batch.action), 0)
         return {
             "token.advantage": batch.spread(batch["rollout.advantage"], "rollout", "token") + bonus,
-            "rollout.rank": batch[dynamics(self.stride, self.window)][:, 0],
+            "rollout.rank": batch[rank_dynamics_of(self.stride, self.window)][:, 0],
             "rollout.rank.explore": self.explore(batch),
             "rollout.rank.bonus": self.bonus(batch),
         }

@@ -62,7 +62,7 @@ def discriminator(t: Tokens) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Score:
+class TokenScore:
     """A score and what it reads."""
 
     value: Callable[[Tokens], Tensor]
@@ -75,10 +75,12 @@ class Score:
 
 
 SCORES = {
-    "entropy": Score(lambda t: t.entropy, ("entropy",)),
-    "surprise": Score(lambda t: -t.logp, ("logp",)),  # low probability first
-    "surplus": Score(lambda t: -t.logp - t.trade * t.entropy, ("logp", "entropy")),  # more surprising than expected
-    "stake": Score(lambda t: t.advantage.abs() * t.entropy, ("entropy",), advantage=True),
-    "discriminator": Score(discriminator, ("logp", "entropy")),
-    "covariance": Score(covariance, ("logp",), advantage=True),
+    "entropy": TokenScore(lambda t: t.entropy, ("entropy",)),
+    "surprise": TokenScore(lambda t: -t.logp, ("logp",)),  # low probability first
+    "surplus": TokenScore(
+        lambda t: -t.logp - t.trade * t.entropy, ("logp", "entropy")
+    ),  # more surprising than expected
+    "stake": TokenScore(lambda t: t.advantage.abs() * t.entropy, ("entropy",), advantage=True),
+    "discriminator": TokenScore(discriminator, ("logp", "entropy")),
+    "covariance": TokenScore(covariance, ("logp",), advantage=True),
 }

@@ -11,13 +11,13 @@ from podium.core.batch import Batch
 from podium.core.errors import within
 from podium.core.part import Columns, Shape
 
-__all__ = ["MatchTrajectories", "similarity"]
+__all__ = ["MatchTrajectories", "trajectory_similarity"]
 
 
 FLAT = 1e-8  # a curve that moves by less does so by rounding alone
 
 
-def similarity(curves: Tensor, references: Tensor) -> Tensor:
+def trajectory_similarity(curves: Tensor, references: Tensor) -> Tensor:
     """[curve] the mean over the references of the correlation of two curves over time, each [curve, epoch].
 
     It is the cosine of the standardised curves. A curve that never moves is like no other: 0.
@@ -71,7 +71,7 @@ class MatchTrajectories(Shape):
             curve = curves[number]
             same = [r for r in references if len(r) == len(curve)]  # others were visited less often
             both = (torch.tensor(x, dtype=torch.float64).reshape(-1, len(curve)) for x in ([curve], same))
-            alike[number] = similarity(*both)[0]
+            alike[number] = trajectory_similarity(*both)[0]
         free = (~given).nonzero().reshape(-1)
         weight, top = given.to(batch.dtype), torch.zeros_like(given)
         warm = max((len(curve) for curve in curves), default=0) >= self.warmup

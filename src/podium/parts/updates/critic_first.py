@@ -8,7 +8,7 @@ import torch
 
 from podium.core.batch import Batch
 from podium.core.errors import within
-from podium.core.updates import Score, Updates
+from podium.core.updates import PolicyScore, Updates
 
 __all__ = ["CriticFirst"]
 
@@ -31,7 +31,7 @@ class CriticFirst(Updates):
     def single(self) -> bool:
         return False
 
-    def __call__(self, batch: Batch, score: Score | None = None) -> Iterator[Batch]:
+    def __call__(self, batch: Batch, score: PolicyScore | None = None) -> Iterator[Batch]:
         for epochs, policy in ((self.critic_epochs, False), (self.epochs, True)):
             for update in Updates.__call__(self.replace(epochs=epochs), batch, score):
                 yield update.with_columns({"batch.update.policy": torch.tensor([policy], device=batch.device)})

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from podium.core.batch import Batch
 from podium.core.part import Need
-from podium.core.updates import Score, Updates
+from podium.core.updates import PolicyScore, Updates
 
 __all__ = ["SeparateUpdates"]
 
@@ -24,7 +24,7 @@ class SeparateUpdates(Updates):
     def single(self) -> bool:
         return False
 
-    def __call__(self, batch: Batch, score: Score | None = None) -> Iterator[Batch]:
+    def __call__(self, batch: Batch, score: PolicyScore | None = None) -> Iterator[Batch]:
         first = batch[self.by]
         for kind in (first, ~first):
             if bool(kind.any()):

@@ -10,7 +10,7 @@ from torch import Tensor
 from podium.core.batch import Batch
 from podium.core.errors import one_of, within
 from podium.core.signal import Signal
-from podium.core.updates import Score, Updates
+from podium.core.updates import PolicyScore, Updates
 
 __all__ = ["TurnByTurn"]
 
@@ -37,7 +37,7 @@ class TurnByTurn(Updates):
         one_of(self, "order", ("reverse", "sequential"))
         within(self, "ratio_clip", 0)
 
-    def __call__(self, batch: Batch, score: Score | None = None) -> Iterator[Batch]:
+    def __call__(self, batch: Batch, score: PolicyScore | None = None) -> Iterator[Batch]:
         """The optimiser steps, turn by turn; `score` gives the current log-probabilities, 0 change without it."""
         place = batch.position("turn")
         turns = list(range(int(place.max()) + 1)) if len(place) else []

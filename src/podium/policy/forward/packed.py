@@ -13,7 +13,7 @@ from podium.policy.cuda.head import taken
 from podium.policy.forward.decoder import Decoder
 from podium.policy.forward.pack import pack
 from podium.policy.forward.question import Question
-from podium.policy.head.functionals import HeadRows, Wanted, evaluate, level_of
+from podium.policy.head.functionals import HeadRows, Wanted, evaluate_functionals, level_of
 from podium.policy.model.device import put
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def answer(
     )
     back = put(inverse, policy.device)
     rollouts = [back[at] for at in question.places(policy.device)]
-    values = evaluate(rows, wanted, policy.vocabulary, rollouts=rollouts)
+    values = evaluate_functionals(rows, wanted, policy.vocabulary, rollouts=rollouts)
     if len(pair) == len(question.ids) and np.array_equal(inverse, np.arange(len(pair))):
         return values
     single = [level_of(name) == "token" for (name, _), _ in wanted]

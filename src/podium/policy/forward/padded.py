@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from podium.policy.forward.question import Question
-from podium.policy.head.functionals import CHUNK, HeadRows, Wanted, evaluate, level_of
+from podium.policy.head.functionals import CHUNK, HeadRows, Wanted, evaluate_functionals, level_of
 
 if TYPE_CHECKING:
     from podium.policy.policy import Policy
@@ -95,7 +95,7 @@ def answer(
             logits, hidden = _forward(policy, ids, mask)
             at = logits[row, place]
             rows = HeadRows(hidden[row, place], target, lambda _: at, temperature, policy._value_head, at, columns)
-            return tuple(evaluate(rows, wanted, policy.vocabulary, chunk=at.numel() + 1, rollouts=written))
+            return tuple(evaluate_functionals(rows, wanted, policy.vocabulary, chunk=at.numel() + 1, rollouts=written))
 
         inputs = (ids, mask, row, place, target)
         recompute = graph and (len(parts) > 1 or policy.checkpointing)

@@ -36,7 +36,7 @@ from podium.core.signal import SIGNALS
 from podium.policy.native import library
 from podium.policy.native.ops import chosen
 
-__all__ = ["FUNCTIONALS", "Functional", "HeadRows", "Wanted", "evaluate", "functional", "level_of"]
+__all__ = ["FUNCTIONALS", "Functional", "HeadRows", "Wanted", "evaluate_functionals", "functional", "level_of"]
 
 Functional = Callable[..., Tensor]
 FUNCTIONALS: dict[str, Functional] = {}
@@ -66,7 +66,7 @@ def functional(name: str, level: str = "token") -> Callable[[Functional], Functi
 
 def level_of(name: str) -> str:
     """What a functional is of: single tokens, or whole rollouts."""
-    find(name)
+    find_functional(name)
     return LEVELS.get(name, "token")
 
 
@@ -260,13 +260,13 @@ def flow_error(rows: HeadRows, **settings: Any) -> Tensor:
     raise PodiumError("The signal 'flow_error' needs a flow: add Role('flow', source='flow').")
 
 
-def find(name: str) -> Functional:
+def find_functional(name: str) -> Functional:
     if name not in FUNCTIONALS:
         raise PodiumError(f"There is no signal {name!r}. {nearest(name, FUNCTIONALS)}")
     return FUNCTIONALS[name]
 
 
-def evaluate(
+def evaluate_functionals(
     rows: HeadRows,
     wanted: Sequence[tuple[Wanted, bool]],
     width: int,
@@ -339,7 +339,7 @@ def _values(rows: HeadRows, wanted: Sequence[tuple[Wanted, bool]]) -> list[Tenso
             source = source.at(options.pop("temperature"))
         with torch.set_grad_enabled(graph and grad):
             try:
-                results.append(find(name)(source, **options))
+                results.append(find_functional(name)(source, **options))
             except TypeError as error:
                 if "unexpected keyword" not in str(error):
                     raise

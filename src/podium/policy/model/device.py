@@ -12,7 +12,16 @@ from torch import Tensor
 from podium.core.errors import PodiumError
 
 __all__ = [
-    *("GIB", "check_fit", "check_host", "elsewhere", "find", "free_bytes", "held_by_others", "host_bytes"),
+    *(
+        "GIB",
+        "check_model_fits",
+        "check_host",
+        "elsewhere",
+        "find_device",
+        "free_bytes",
+        "held_by_others",
+        "host_bytes",
+    ),
     *("out_of_memory", "put", "usual_dtype"),
 ]
 
@@ -20,7 +29,7 @@ GIB = 1 << 30
 CPU = "device='cpu'"
 
 
-def find(device: str, dtype: torch.dtype = torch.float32) -> torch.device:
+def find_device(device: str, dtype: torch.dtype = torch.float32) -> torch.device:
     """The device of this name, if it is there and can compute in this precision."""
     try:
         place = torch.device(device)
@@ -55,7 +64,7 @@ def find(device: str, dtype: torch.dtype = torch.float32) -> torch.device:
 
 def usual_dtype(device: str) -> str:
     """The precision to compute in where nobody says: bfloat16 on a GPU that can, float32 elsewhere."""
-    place = find(device)
+    place = find_device(device)
     return "bfloat16" if place.type == "cuda" and torch.cuda.get_device_capability(place)[0] >= 8 else "float32"
 
 
@@ -131,7 +140,7 @@ def elsewhere(place: torch.device, needed: int) -> str | None:
     return f"use device='cuda:{most}', where {free[most] / GIB:.1f} GiB are free"
 
 
-def check_fit(name: str, weights: int, dtype: torch.dtype, place: torch.device, adapters: bool = False) -> None:
+def check_model_fits(name: str, weights: int, dtype: torch.dtype, place: torch.device, adapters: bool = False) -> None:
     """Refuse a model whose weights alone do not fit on the GPU, with the nearest thing that fits."""
     if place.type != "cuda":
         return

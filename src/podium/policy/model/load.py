@@ -36,7 +36,7 @@ def load(
     """A policy from `podium/tiny`, a directory, a hub name or a GGUF file; with `lora`, only adapters are trained."""
     if dtype not in DTYPES:
         raise PodiumError(f"dtype = {dtype!r} is not one of {', '.join(map(repr, DTYPES))}.")
-    place = devices.find(device, DTYPES[dtype])
+    place = devices.find_device(device, DTYPES[dtype])
     source, options, shown = _source(name)
     devices.check_host(shown, _weights(Path(source)), DTYPES[dtype])
     # The bar of the GGUF reader obeys no setting.
@@ -50,7 +50,7 @@ def load(
         )
     if lora is not None:
         model = adapters.attach(model, lora)
-    devices.check_fit(shown, sum(p.numel() for p in model.parameters()), DTYPES[dtype], place, lora is not None)
+    devices.check_model_fits(shown, sum(p.numel() for p in model.parameters()), DTYPES[dtype], place, lora is not None)
     return Policy(model.to(place), tokenizer, name=shown)
 
 

@@ -16,12 +16,12 @@ from podium.policy.model import lora
 if TYPE_CHECKING:
     from podium.policy.policy import Policy
 
-__all__ = ["load", "save"]
+__all__ = ["load_weights", "save_weights"]
 
 MODEL, EXTRA = "model.safetensors", "podium.safetensors"
 
 
-def save(policy: Policy, path: Path) -> None:
+def save_weights(policy: Policy, path: Path) -> None:
     """The model as others load it (adapters merged), and in EXTRA what only Podium knows: adapters, a value head."""
     path.mkdir(parents=True, exist_ok=True)
     model: Any = policy.model
@@ -36,7 +36,7 @@ def save(policy: Policy, path: Path) -> None:
     policy.tokenizer.save_pretrained(path)
 
 
-def load(policy: Policy, path: Path) -> None:
+def load_weights(policy: Policy, path: Path) -> None:
     """Copy the weights of a directory into the policy's own tensors."""
     tensors: dict[str, Tensor] = {}
     for name in (MODEL, EXTRA):

@@ -18,7 +18,7 @@ from podium.core.signal import Signal
 from podium.policy.policy import Policy
 from podium.policy.roles.hidden_head import View
 
-__all__ = ["Flow", "deviation", "flow_score", "interpolated"]
+__all__ = ["Flow", "deviation", "flow_velocity_score", "interpolated"]
 
 DEPTHS = (0.25, 0.5, 0.75)  # of the policy's blocks: the layers that are looked at
 
@@ -33,7 +33,7 @@ def deviation(velocity: Tensor, x1: Tensor, x0: Tensor) -> Tensor:
     return (velocity - (x1 - x0)).square().mean(-1)
 
 
-def flow_score(deviation: Tensor, tau: float) -> Tensor:
+def flow_velocity_score(deviation: Tensor, tau: float) -> Tensor:
     """τ / (1 − τ) · deviation."""
     return tau / (1 - tau) * deviation
 
@@ -91,7 +91,7 @@ class Flow(View):
         grad: bool = False,
         where: Tensor | None = None,
     ) -> dict[Signal, Tensor]:
-        """[token] `flow_score` at a fixed time, and `flow_error` at a random one, averaged over the layers."""
+        """[token] `flow_velocity_score` at a fixed time, and `flow_error` at a random one, averaged over the layers."""
         names = ("flow_score", "flow_error")
         for name in (s.name for s in signals if s.name not in names):
             raise PodiumError(f"A flow does not compute {name!r}. {nearest(name, names)}")
@@ -113,7 +113,7 @@ class Flow(View):
         with torch.set_grad_enabled(grad and signal.grad):
             velocity = self.network(interpolated(x1, x0, time), time, neighbour, depth)
             error = deviation(velocity, x1, x0).mean(1)
-            return flow_score(error, tau) if signal.name == "flow_score" else error
+            return flow_velocity_score(error, tau) if signal.name == "flow_score" else error
 
     def _normal(self, batch: Batch, name: str, width: int) -> Tensor:
         """[token, width] normal numbers, the same for a token however the batch is split."""

@@ -31,6 +31,6 @@ class View(Policy):
         Path(path).mkdir(parents=True, exist_ok=True)
         save_file({name: p.detach() for name, p in self.named_parameters()}, Path(path) / FILE)
 
-    def load_weights(self, path: str | Path) -> None:
+    def load(self, path: str | Path) -> None:
         self.network.load_state_dict(load_file(Path(path) / FILE))
         self.bump()

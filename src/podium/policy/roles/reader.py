@@ -31,7 +31,7 @@ def has_head(path: str | Path) -> bool:
 def read_critic(path: str | Path, *, dtype: str = "float32", device: str = "cpu") -> Critic:
     """A critic that was saved, with its head."""
     made = critic(load(path, dtype=dtype, device=device))
-    made.load_weights(path)
+    made.load(path)
     return made
 
 

@@ -13,7 +13,7 @@ from podium.core.build import Rollout
 from podium.core.errors import PodiumError, one_of, within
 from podium.core.part import Need, Strategy
 from podium.core.schedule import Number
-from podium.memories.solved_tasks import neighbours, shown, similarity
+from podium.memories.solved_tasks import neighbours, prompt_similarity, show_examples
 from podium.protocols.context import Full
 from podium.protocols.scaffold import Scaffold
 from podium.strategies.budgets.allocation import allocate, exploration_bonus, half_width
@@ -152,7 +152,7 @@ class Rounds(_Shared):
         """How alike two questions are, of these tasks and of the solved ones."""
         solved = [question for question, _ in (tasks[0].known.get("batch.solved", ()) if tasks else ())]
         if not (self.roles_asked and solved):
-            return similarity
+            return prompt_similarity
         questions = list(dict.fromkeys([*(task.task.prompt for task in tasks), *solved]))
         vectors = torch.tensor((yield [Embed(question, self.embedder, self.pool) for question in questions]))
         place = dict(zip(questions, vectors, strict=True))
@@ -165,7 +165,10 @@ class Rounds(_Shared):
         if not found:
             return {"columns": {"budget": 0.0, "seeded": 0.0}}
         plain = Full() if task.world is None else task.world.context
-        settings = {"context": Scaffold(above=shown(found), base=plain), "columns": {"budget": 0.0, "seeded": 1.0}}
+        settings = {
+            "context": Scaffold(above=show_examples(found), base=plain),
+            "columns": {"budget": 0.0, "seeded": 1.0},
+        }
         return settings if self.trained == "sampled" else {**settings, "train_context": plain}
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from podium.core.errors import PodiumError, within
 from podium.core.part import Strategy
 from podium.core.schedule import Number
-from podium.parts.advantage.shrunk_baseline import gain, prior_bias
+from podium.parts.advantage.shrunk_baseline import error_reduction, prior_bias
 from podium.strategies.requests import Plan, Play, TaskRequest
 from podium.strategies.sample.sample import Sample
 
@@ -46,7 +46,7 @@ class SampleMore(Strategy):
     def worth(self, rewards: Tensor, prior: Tensor) -> Tensor:
         """What one more rollout would take off the squared error, beside rewards in [−1, 1]."""
         k = torch.tensor(float(len(rewards)), dtype=rewards.dtype)
-        return gain(prior_bias(rewards.mean(), prior, 1 / k), k)
+        return error_reduction(prior_bias(rewards.mean(), prior, 1 / k), k)
 
     def goes_on(self, rewards: Tensor, prior: Tensor) -> bool:
         return len(rewards) < self.most and bool(self.worth(rewards, prior) > self.cost)

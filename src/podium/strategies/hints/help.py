@@ -201,7 +201,7 @@ class SelfWritten(Help):
         within(self, "levels", 1)
         within(self, "retries", 0)
         within(self, "tokens", 1, optional=True)
-        asked(self.ask, "", "")
+        ask_for_help(self.ask, "", "")
 
     def prepare(self, world: World | None) -> tuple[str, ...]:
         return without_reasoning(world, self.style)
@@ -210,7 +210,7 @@ class SelfWritten(Help):
         text = yield from solution(task, self.style)
         side: list[Rollout] = []
         for attempt in range(self.retries + 1 if text else 0):
-            (written,) = yield [wording(task, asked(self.ask, task.task.prompt, text), self.tokens, attempt)]
+            (written,) = yield [wording(task, ask_for_help(self.ask, task.task.prompt, text), self.tokens, attempt)]
             side += written
             hints = self.read(str(written[0].columns["text"])) if written else []
             if hints:
@@ -233,7 +233,7 @@ class SelfWritten(Help):
         return ["\n".join(lines[:cut]) for cut in cuts] if lines else []
 
 
-def asked(form: str, question: str, text: str, attempt: str = "") -> str:
+def ask_for_help(form: str, question: str, text: str, attempt: str = "") -> str:
     """What stands in the prompt of someone who writes hints."""
     try:
         return form.format(question=question, solution=text, attempt=attempt) if form else with_hint(question, text)

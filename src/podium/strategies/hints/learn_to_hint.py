@@ -12,7 +12,7 @@ from podium.core.columns import Purpose
 from podium.core.errors import within
 from podium.core.part import Need
 from podium.protocols.scaffold import Scaffold
-from podium.strategies.hints.help import asked, reasoning, solution, wording
+from podium.strategies.hints.help import ask_for_help, reasoning, solution, wording
 from podium.strategies.hints.hint_reward import HintWorth
 from podium.strategies.hints.repair import Repair, counted, marked
 from podium.strategies.requests import Plan, Score, TaskRequest, Wave
@@ -62,7 +62,7 @@ class LearnToHint(Repair):
         super().__post_init__()
         within(self, "hints", 1)
         within(self, "tokens", 1, optional=True)
-        asked(self.ask, "", "")
+        ask_for_help(self.ask, "", "")
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -78,7 +78,7 @@ class LearnToHint(Repair):
         text = (yield from solution(task, self.style)) if self.active and self.asks(before) else ""
         if not text:
             return [_told(marked(r, missing=bool(self.active) and self.asks(before))) for r in group]
-        prompt = asked(self.ask, task.task.prompt, text, str(group[0].columns["text"]))
+        prompt = ask_for_help(self.ask, task.task.prompt, text, str(group[0].columns["text"]))
         (written,) = yield [wording(task, prompt, self.tokens, 0, self.hints, self.writer)]
         read = [self.read(str(r.columns["text"])) for r in written]  # type: ignore[union-attr]
         gold = "" if task.world is None else task.world.reference(task.task)

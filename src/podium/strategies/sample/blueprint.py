@@ -13,7 +13,7 @@ from podium.protocols.world import Episode, Feedback
 from podium.strategies.requests import Plan, Play, TaskRequest
 from podium.strategies.sample.sample import Sample
 
-__all__ = ["SampleBlueprints", "confidence", "subgoals"]
+__all__ = ["SampleBlueprints", "mean_log_probability", "subgoals"]
 
 
 def subgoals(blueprint: str) -> list[str]:
@@ -21,7 +21,7 @@ def subgoals(blueprint: str) -> list[str]:
     return [line.strip() for line in blueprint.splitlines() if line.strip()]
 
 
-def confidence(logp: list[float]) -> float:
+def mean_log_probability(logp: list[float]) -> float:
     """How sure the model was of a text: the mean log-probability of its tokens; of an empty one −∞."""
     return sum(logp) / len(logp) if logp else float("-inf")
 
@@ -66,7 +66,7 @@ class SampleBlueprints(Sample):
 
     def chosen(self, logp: list[list[float]]) -> int:
         """The number of the blueprint to follow, by the log-probabilities of their tokens; the first among equals."""
-        return 0 if self.choice == "first" else max(range(len(logp)), key=lambda i: confidence(logp[i]))
+        return 0 if self.choice == "first" else max(range(len(logp)), key=lambda i: mean_log_probability(logp[i]))
 
 
 class _Draft(Episode):

@@ -12,7 +12,7 @@ from podium.protocols.scaffold import Scaffold
 from podium.strategies.hints.help import Help
 from podium.strategies.hints.repair import Repair, marked
 from podium.strategies.requests import Plan, TaskRequest
-from podium.strategies.teachers.teachers import Stored, drawn
+from podium.strategies.teachers.teachers import Stored, draw_at_most
 
 __all__ = ["ReplayAndReflect"]
 
@@ -52,7 +52,7 @@ class ReplayAndReflect(Repair):
         wrong = [kept for kept in task.known.get("group.stored", ()) if not kept["correct"]]
         if mean >= self.tau or not wrong:
             return made
-        (kept,) = drawn(wrong, task, 1)
+        (kept,) = draw_at_most(wrong, task, 1)
         scaffold = Scaffold(attempt=kept["text"], below=self.ask)
         first = 1 + max(r.columns["index"] for r in group)
         (again,) = yield [self.under(task, scaffold, self.n, first, wave=1)]

@@ -172,12 +172,14 @@ class Stored(Help):
         solved = any(r.columns["reward"] > 0 for r in group)
         opposite = [kept for kept in task.known.get("group.stored", ()) if kept["correct"] != solved]
         first = 1 + max(r.columns["index"] for r in group)
-        asked = [Replay(again(kept, group[0], first + i)) for i, kept in enumerate(drawn(opposite, task, self.most))]
+        asked = [
+            Replay(again(kept, group[0], first + i)) for i, kept in enumerate(draw_at_most(opposite, task, self.most))
+        ]
         answers = (yield list(asked)) if asked else []
         return Offer(answers=[r for made in answers for r in made])
 
 
-def drawn(kept: Sequence[Any], task: TaskRequest, most: int) -> list[Any]:
+def draw_at_most(kept: Sequence[Any], task: TaskRequest, most: int) -> list[Any]:
     """At most so many of them, at random for this group."""
     order = np.random.default_rng(key(1, task.stream)).permutation(len(kept))
     return [kept[i] for i in order[:most]]
