@@ -122,7 +122,7 @@ def method_of(case: Case) -> Method:
 
 def credit(method: Method, batch: Batch) -> Tensor:
     """[token] advantages after the method's reward, advantage and shape stages."""
-    for part in (*method.reward, method.advantage, *method.shape):
+    for part in (*method.annotate, *method.reward, method.advantage, *method.shape):
         assert part is not None
         batch = batch.with_columns(part(batch))
     advantage: Tensor = batch["token.advantage"]

@@ -89,7 +89,7 @@ def padded(case: Case, columns: Mapping[str, str], group: Sequence[Any] | None =
 def credited(method: Method, batch: Batch) -> Batch:
     """The batch after the method's reward, advantage and shape stages."""
     assert method.advantage is not None
-    for part in (*method.reward, method.advantage, *method.shape):
+    for part in (*method.annotate, *method.reward, method.advantage, *method.shape):
         batch = batch.with_columns(part(batch))
     return batch
 

@@ -81,7 +81,7 @@ def test_roles_and_memories_come_along() -> None:
 
 def test_metrics_of_both_are_reported() -> None:
     method = both("steer", "earl-rtl")
-    assert len(method.evaluate) == 2
+    assert len(method.metric) == 2
 
 
 def test_what_comes_of_two_methods_is_a_method_like_any_other() -> None:

@@ -33,7 +33,7 @@ def question(accuracy: list[float], length: int = 512) -> Batch:
 
 def gcpo(**settings: Any) -> Any:
     method = methods.gcpo_geometryzero(**settings)
-    return method.with_(reward=method.reward[1:])  # the marks are given here
+    return method.with_(annotate=())  # the marks are given here
 
 
 def test_gcpo_worked_example() -> None:
@@ -61,7 +61,7 @@ def test_gcpo_with_a_margin_of_one_is_grpo_with_format_and_length_rewards() -> N
 
 def test_gcpo_rewards_the_tool_as_an_unconditional_bonus_does_only_where_it_helps() -> None:
     always = methods.gcpo_geometryzero()
-    always = always.with_(reward=(Bonus("rollout.feature", 0.5), *always.reward[2:]))
+    always = always.with_(reward=(Bonus("rollout.feature", 0.5), *always.reward[1:]))
     for accuracy, same in ((WITH + WITHOUT, True), (WITHOUT + WITH, False), (WITH + WITH, False)):
         found, bonus = (credited(method, question(accuracy))["rollout.reward"] for method in (gcpo(), always))
         assert torch.allclose(found, bonus) == same

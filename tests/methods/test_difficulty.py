@@ -129,7 +129,7 @@ def test_confucius_worked_example() -> None:
 def test_confucius_hardness_falls_with_success_and_advantages_sum_to_nothing() -> None:
     method = methods.confucius3_math()
     batch = rewards(*[[1.0] * k + [0.0] * (8 - k) for k in range(9)])
-    for part in (*method.reward, method.advantage, *method.shape):
+    for part in (*method.annotate, *method.reward, method.advantage, *method.shape):
         batch = batch.with_columns(part(batch))
     hardness = batch["group.hardness"]
     assert_close(hardness.diff(), hardness.diff().mean().expand(8))

@@ -288,7 +288,7 @@ def test_a_token_that_the_reference_likes_is_pulled_harder_forward_than_backward
 
 def test_without_its_weights_rapo_is_grpo_and_without_flattening_the_plain_forward_kl() -> None:
     assert methods.rapo_forward_kl(kl=0.0).objective == methods.grpo(kl=0.0).objective
-    part = methods.rapo_forward_kl(low=1.0, high=1.0).reward[0]
+    part = methods.rapo_forward_kl(low=1.0, high=1.0).annotate[0]
     batch = random_update()
     assert bool((part(batch)["rollout.power"] == 1).all())
 

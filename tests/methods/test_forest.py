@@ -371,7 +371,7 @@ def test_beyond_twice_the_mean_entropy_the_weight_stops_at_0_where_the_paper_tur
 def voted(method: Method, answers: list[list[str]], advantage: Any = None) -> torch.Tensor:
     batch = rewards(*[[0.0] * len(a) for a in answers], rollout__answer=tuple(x for a in answers for x in a))
     batch = batch.with_columns({"rollout.purpose": ["train"] * len(batch)})
-    for part in (*method.reward, advantage or method.advantage):
+    for part in (*method.annotate, *method.reward, advantage or method.advantage):
         batch = batch.with_columns(part(batch))
     found: torch.Tensor = batch["rollout.advantage"]
     return found

@@ -31,7 +31,7 @@ def rewarded(kind: str, answers: list[list[float]], groups: list[int] | None = N
     score = reduced([torch.tensor(a, dtype=torch.float64) for a in answers], LIKELIHOODS[kind])
     batch = Batch.from_rewards(torch.zeros_like(score), groups or [0] * len(answers), {})
     batch = batch.with_columns({answer_signal(kind, "old"): score})
-    for part in (*method.reward, method.advantage):
+    for part in (*method.annotate, *method.reward, method.advantage):
         batch = batch.with_columns(part(batch))
     return batch
 

@@ -265,7 +265,7 @@ def test_a_budget_gives_what_is_needed_up_to_its_cap() -> None:
 
 
 def test_half_the_turns_cost_about_a_quarter_to_read() -> None:
-    cost = methods.turn_control().evaluate[0].replace(output=0.0)
+    cost = methods.turn_control().metric[0].replace(output=0.0)
 
     def price(turns: int) -> float:
         rollout = Rollout(0, [Turn((0,) * 5, (0,) * (10 * t)) for t in range(turns)], columns={"correct": True})
@@ -313,7 +313,7 @@ def test_a_later_stretch_s_values_of_actions_do_not_show_in_an_earlier_one() -> 
 
 def test_the_critic_s_value_of_a_first_turn_goes_to_gamma_times_that_of_the_second() -> None:
     method = methods.get("archer@light")
-    (critic,), loss = method.reward, method.objective[1]
+    (critic,), loss = method.annotate, method.objective[1]
     batch = played((1.0, [{"reward": 0.0, "done": False}, {"reward": 1.0, "done": True}]))
     batch = batch.with_columns({f"token.old.value[head={h}]": torch.zeros(4).double() for h in range(4)})
     values = {h: torch.zeros(4, dtype=torch.float64, requires_grad=True) for h in range(4)}
@@ -366,4 +366,4 @@ def test_transitions_come_back_until_there_are_too_many() -> None:
 
 
 def test_the_critic_of_turns_reads_signals_of_its_heads() -> None:
-    assert Signal("value", of="target", head=0) in methods.archer().reward[0].needs
+    assert Signal("value", of="target", head=0) in methods.archer().annotate[0].needs

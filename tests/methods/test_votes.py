@@ -27,7 +27,7 @@ def voted(answers: list[str], truth: str = "12", trained: int | None = None) -> 
         "rollout.purpose": [Purpose.train if i < trained else Purpose.vote for i in range(len(answers))],
     }
     batch = Batch.from_rewards(torch.zeros(len(answers), dtype=torch.float64), [0] * len(answers), columns)
-    for part in (*method.reward, method.advantage, *method.evaluate):
+    for part in (*method.annotate, *method.reward, method.advantage, *method.metric):
         batch = batch.with_columns(part(batch))
     return batch
 

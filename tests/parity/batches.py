@@ -96,7 +96,7 @@ def random_padded(seed: int, layout: str, groups: Sequence[int] = (1, 2, 3, 4, 6
 def credited(method: Method, batch: Batch) -> Tensor:
     """[B, T] advantages after the reward, advantage and shape stages of a method."""
     batch = batch.without(["token.advantage"])
-    for part in (*method.reward, method.advantage, *method.shape):
+    for part in (*method.annotate, *method.reward, method.advantage, *method.shape):
         assert part is not None
         batch = batch.with_columns(part(batch))
     return batch.to_padded(batch["token.advantage"])

@@ -48,10 +48,13 @@ ANNOTATE_1 = {
 }
 
 
+RENAMED_COLUMNS_1 = {"node.score": "node.reward"}
+
+
 def _from_1(name: str, settings: Settings) -> tuple[str, Settings]:
     name = RENAMED_1.get(name, name)
     if name != "Method":
-        return name, settings
+        return name, {key: _renamed_column(value) for key, value in settings.items()}
     settings = {"metric" if key == "evaluate" else key: value for key, value in settings.items()}
     rewards = settings.get("reward")
     rewards = rewards if isinstance(rewards, list) else [] if rewards is None else [rewards]
@@ -60,6 +63,10 @@ def _from_1(name: str, settings: Settings) -> tuple[str, Settings]:
         settings["annotate"] = [*settings.get("annotate", []), *moved]
         settings["reward"] = [part for part in rewards if part not in moved]
     return name, settings
+
+
+def _renamed_column(value: Any) -> Any:
+    return RENAMED_COLUMNS_1.get(value, value) if isinstance(value, str) else value
 
 
 STEPS: dict[int, Step] = {1: _from_1}

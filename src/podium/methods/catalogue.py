@@ -1,7 +1,7 @@
 """The catalogue: recipes by slug, their presets, and how to find them.
 
-A recipe lives in `methods/FAMILY/SLUG.py` (with underscores for the dashes of the slug), so its file name is its slug and
-its folder is its family; neither is written a second time.
+A recipe lives in `methods/FAMILY/SLUG.py` (with underscores for the dashes of the slug): its file name is its slug and its
+folder is its family, and neither is written a second time.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ class Entry:
     build: Callable[..., Method]
     kind: str = "method"
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()  # words of the field by which people look for it, such as "curriculum"
 
     @property
     def notes(self) -> str:
@@ -98,6 +99,7 @@ def recipe(
     citation: str,
     kind: str = "method",
     presets: Mapping[str, Mapping[str, Any]] | None = None,
+    tags: tuple[str, ...] = (),
 ) -> Callable[[Callable[P, Method]], Callable[P, Method]]:
     """Enter a function that returns a `Method` into the catalogue, under its own name. Its defaults are the paper's."""
     if kind not in KINDS:
@@ -114,7 +116,7 @@ def recipe(
         def named(*args: P.args, **kwargs: P.kwargs) -> Method:
             return build(*args, **kwargs).replace(name=slug, summary=summary, citation=citation)
 
-        CATALOGUE.enter(Entry(slug, summary, citation, family, named, kind, presets or {}))
+        CATALOGUE.enter(Entry(slug, summary, citation, family, named, kind, presets or {}, tags))
         return named
 
     return enter

@@ -22,7 +22,7 @@ def gcpo_geometryzero(case: Case) -> dict[str, Any]:
         length_reference="length_ref",
     )
     method = configured(case, methods.gcpo_geometryzero(**settings), {"epsilon": "advantage.epsilon"})
-    method = method.with_(reward=method.reward[1:])  # the marks come with the case
+    method = method.with_(annotate=())  # the marks come with the case
     accuracy = case.tensor("accuracy")
     columns = {
         "rollout.correct": accuracy,

@@ -149,7 +149,7 @@ def rapo_forward_kl(case: Case) -> dict[str, Any]:
     distance = methods.rapo_forward_kl().objective[-1]
     (anchor,) = (need for need in distance.needs if isinstance(need, Signal) and need.of == "ref")
     batch = padded(case, COLUMNS | {"token.now.entropy": "entropy", "rollout.reward": "rewards"})
-    for part in method.reward:
+    for part in (*method.annotate, *method.reward):
         batch = batch.with_columns(part(batch))
     logits, tokens = case.tensor("ref_logits"), case.tensor("tokens")
     power = batch["rollout.power"].tolist()

@@ -196,7 +196,7 @@ def arrol(case: Case) -> dict[str, Any]:
     answers, scores = case["answers"], case.tensor("head_scores")
     columns = {"rollout.answer": answers, "rollout.quality": scores}
     batch = Batch.from_rewards(torch.zeros(len(answers), dtype=torch.float64), [0] * len(answers), columns)
-    part = methods.arrol().evaluate[-1]
+    part = methods.arrol().metric[-1]
     totals, winner = part.totals(batch).tolist(), part.winner(batch).tolist()  # type: ignore[attr-defined]
     return {"totals": dict(zip(answers, totals, strict=True)), "winner": answers[winner.index(True)]}
 

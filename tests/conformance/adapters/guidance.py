@@ -223,7 +223,7 @@ def icpo(case: Case) -> dict[str, Any]:
     def trained(reject: bool) -> tuple[Batch, float]:
         method = methods.icpo(n=len(correct), guided=0, reject=reject, kl=0.0, **settings).at(Clock(case["step"]))
         after = batch
-        for part in (*method.reward, *method.keep):
+        for part in (*method.annotate, *method.reward, *method.keep):
             after = after.with_columns(part(after))
         after = after.with_columns(method.advantage(after))
         return after, differentiate(method.objective, after).step.loss

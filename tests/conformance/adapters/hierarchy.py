@@ -61,7 +61,7 @@ def archer(case: Case) -> dict[str, Any]:
         return {"new_target": target.weights}
     settings = case.given(gamma="gamma", token_baseline="token_baseline")
     method = methods.get("archer@light", warmup=0, **settings)  # the losses without a schedule
-    (critic,), advantage = method.reward, method.advantage
+    (critic,), advantage = method.annotate, method.advantage
     turns = Batch.from_rollouts([Rollout(i, [Turn((0,))]) for i in range(len(case["q1"]))], dtype=torch.float64)
     turns = turns.with_columns({"turn.reward": case.tensor("reward"), "turn.done": case.tensor("done").bool()})
     targets = {f"q{j}": critic.targets(turns, case.tensor(f"target_v{j}_next")) for j in (1, 2)}

@@ -42,7 +42,7 @@ def ghpo(case: Case) -> dict[str, Any]:
         return made(request, accuracy[stage], format=[float(x) for x in case["format_by_stage"][stage]])
 
     group = rows(collected(method.rollout, answers))
-    batch = credited(method.with_(reward=method.reward[1:]), group)  # the format comes with the case
+    batch = credited(method.with_(annotate=()), group)  # the format comes with the case
     stage = int(group["rollout.help.level"][0])
     return {
         "stage_used": stage,

@@ -44,7 +44,7 @@ def _one(case: Case, kind: str) -> tuple[Method, Batch, torch.Tensor]:
     batch = batch.with_columns({answer_signal(name, "old"): x.detach() for name, x in scores.items()})
     batch = batch.with_columns({answer_signal(kind, "now"): now})
     batch = batch.with_columns({"rollout.answer.ids": tuple(tuple(range(len(answer))) for answer in answers)})
-    for part in (*method.reward, method.advantage, *method.evaluate):
+    for part in (*method.annotate, *method.reward, method.advantage, *method.metric):
         batch = batch.with_columns(part(batch))
     (slope,) = torch.autograd.grad(method.objective[1](batch), now)
     return method, batch, slope

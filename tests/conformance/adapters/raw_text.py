@@ -31,7 +31,7 @@ def refine(case: Case) -> dict[str, Any]:
     }
     batch = Batch.from_padded(torch.ones(tokens.shape), [0] * len(tokens), columns)
     batch = batch.with_columns({SIMILARITY: torch.stack([mean_cosine(*pair) for pair in states])})
-    for part in (*method.reward, method.advantage):
+    for part in (*method.annotate, *method.reward, method.advantage):
         batch = batch.with_columns(part(batch))
     return {"reward": batch["rollout.reward"], "advantages": batch["rollout.advantage"]}
 

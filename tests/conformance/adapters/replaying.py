@@ -108,7 +108,7 @@ def t1(case: Case) -> dict[str, Any]:
     columns = {"token.old.logp": "logp", "token.anchor.logp": "ref_logp", "rollout.reward": "correct"}
     batch = padded(case, columns, group=[0] * len(case["correct"]))
     batch = batch.with_columns({"rollout.degenerate": torch.tensor(case["bad_pattern"])})
-    method = method.with_(reward=method.reward[1:])  # what is degenerate comes with the case
+    method = method.with_(annotate=())  # what is degenerate comes with the case
     plain, shaped = credited(method.with_(shape=()), batch), credited(method, batch)
     return {
         "rewards": shaped["rollout.reward"],

@@ -36,7 +36,7 @@ def clip_bias_spurious(case: Case) -> dict[str, Any]:
     if case.hyper["kind"] == "misalignment":
         rows = dict(zip(case.hyper["columns"], case.tensor("rows").unbind(1), strict=True))
         return {"expected_advantage_loss": advantage_lost_to_noise(rows["group_size"], rows["correct_rollouts"])}
-    (metric,) = methods.clip_bias_spurious().evaluate
+    (metric,) = methods.clip_bias_spurious().metric
     metric = metric.replace(**case.given(low="clip_low", high="clip_high"))
     batch = padded(case, COLUMNS)
     up, down = metric.clipped(batch)

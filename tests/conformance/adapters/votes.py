@@ -28,7 +28,7 @@ def ttrl(case: Case) -> dict[str, Any]:
             "rollout.purpose": [Purpose.train if i < trained else Purpose.vote for i in range(len(answers))],
         },
     )
-    for part in (*method.reward, method.advantage, method.evaluate[0]):
+    for part in (*method.annotate, *method.reward, method.advantage, method.metric[0]):
         batch = batch.with_columns(part(batch))
     reward = batch["rollout.reward"]
     return {
@@ -57,7 +57,7 @@ def ttrv(case: Case) -> dict[str, Any]:
         "rollout.purpose": [Purpose.train if i < trained else Purpose.vote for i in range(len(answers))],
     }
     batch = Batch.from_rewards(torch.zeros(len(answers), dtype=torch.float64), [0] * len(answers), columns)
-    for part in (*method.reward, method.advantage):
+    for part in (*method.annotate, *method.reward, method.advantage):
         batch = batch.with_columns(part(batch))
     return {
         "frequencies": batch["rollout.share"],
