@@ -200,7 +200,7 @@ def test_a_part_of_a_user_s_file_works_like_ours(user_file: str) -> None:
         ("{name: x, advantage: {'nowhere.py:Part': {}}}", "There is no file 'nowhere.py'"),
         ("{name: x, advantage: {'no.such.module:Part': {}}}", "Cannot import 'no.such.module'"),
         (
-            "{name: x, advantage: {'podium.advantage:Normalise': {}}}",
+            "{name: x, advantage: {'podium.parts.advantage:Normalise': {}}}",
             "no part or world named 'Normalise'. Did you mean 'Normalize'",
         ),
     ],

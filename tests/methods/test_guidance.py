@@ -133,7 +133,7 @@ def test_ampo_hybrid_asks_for_teachers_wherever_something_failed() -> None:
 
 
 def test_a_single_rollout_has_no_advantage_in_ampo() -> None:
-    assert credit(methods.ampo().with_(reward=()), rewards([1.0])).tolist() == [0.0]
+    assert credit(methods.ampo().with_(annotate=(), reward=()), rewards([1.0])).tolist() == [0.0]
 
 
 def test_no_teacher_leaves_a_group_as_it_is() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.testing import BatteryFailed, check_part, examine, registered_parts
+from podium.testing import BatteryFailed, check, examine, registered_parts
 from podium.testing.__main__ import main
 from podium.testing.report import GROUPS
 from tests.testing import planted
@@ -16,7 +16,7 @@ from tests.testing import planted
 
 @pytest.mark.parametrize("part", registered_parts(), ids=lambda part: part.__name__)
 def test_part_passes_the_battery(part: type) -> None:
-    check_part(part)
+    check(part)
 
 
 def test_bases_are_not_parts_and_memories_are() -> None:
@@ -78,28 +78,28 @@ def test_a_fault_in_one_group_does_not_spill_into_the_others() -> None:
 
 
 def test_a_sound_term_passes() -> None:
-    check_part(planted.Sequence_())
+    check(planted.Sequence_())
 
 
 def test_a_part_with_required_settings_starts_from_its_examples() -> None:
-    check_part(planted.Needy)
-    check_part(planted.NeedyWithoutExamples(scale=2.0))
+    check(planted.Needy)
+    check(planted.NeedyWithoutExamples(scale=2.0))
     assert "examples()" in examine(planted.NeedyWithoutExamples).failures[0]
 
 
 def test_check_raises_with_the_reasons() -> None:
     with pytest.raises(BatteryFailed, match="inert setting 'bonus'"):
-        check_part(planted.InertKnob())
+        check(planted.InertKnob())
 
 
 def test_an_inert_setting_can_be_given_values_that_matter() -> None:
     assert not examine(planted.Picky).ok
-    check_part(planted.Picky, alternatives={"word": ["magic"]})
+    check(planted.Picky, alternatives={"word": ["magic"]})
 
 
 def test_columns_that_need_care_can_be_drawn_by_hand() -> None:
     assert "rollout.style" in examine(planted.ByStyle).failures[0]
-    check_part(planted.ByStyle, columns={"rollout.style": lambda draw, name, n: draw.text(name, n, 2)})
+    check(planted.ByStyle, columns={"rollout.style": lambda draw, name, n: draw.text(name, n, 2)})
 
 
 USERS_FILE = '''

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from podium import advantage, select
+from podium import advantage, memories, select
 from podium.core import Relation
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
@@ -21,21 +21,21 @@ def rewards(values: list[float], group: list[str], **columns: object) -> Batch:
 def test_two_groups_of_a_task_are_one_observation_of_it() -> None:
     # rho = 1 at no shift is clipped to 0.96; success 3/4 over both groups.
     batch = rewards([1, 1, 1, 0], ["a", "a", "b", "b"], group__task=["t", "t"], group__policy_shift=torch.zeros(2))
-    tracker = advantage.SuccessTracker()
+    tracker = memories.SuccessTracker()
     alpha = tracker.recall(tracker.observe(tracker.initial(), batch), ["t"])["group.tracker.alpha"]
     torch.testing.assert_close(alpha, torch.tensor([0.96 * 0.5 + 0.75], dtype=F))
 
 
 def test_a_task_whose_rollouts_do_not_count_was_not_observed() -> None:
     batch = rewards([1, 0], ["a", "b"], rollout__purpose=["train", "probe"], group__policy_shift=torch.zeros(2))
-    tracker = advantage.SuccessTracker()
+    tracker = memories.SuccessTracker()
     recalled = tracker.recall(tracker.observe(tracker.initial(), batch), ["a", "b"])
     torch.testing.assert_close(recalled["group.tracker.beta"], torch.tensor([0.48, 0.5], dtype=F))
 
 
 def test_quantiles_stay_unknown_where_nobody_counts() -> None:
     batch = rewards([1, 0], ["a", "b"], rollout__purpose=["probe", "probe"], group__bundle=[0, 0])
-    tracker = advantage.QuantileTracker()
+    tracker = memories.QuantileTracker()
     assert tracker.observe(tracker.initial(), batch)["quantiles"].isnan().all()
 
 

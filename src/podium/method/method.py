@@ -200,7 +200,10 @@ class Method(Value):
 
     @classmethod
     def from_yaml(cls, text: str) -> Method:
-        return serial.read_value(cls, text)
+        method = serial.read_value(cls, text)
+        if not method.name:
+            raise PodiumError("Method needs the setting 'name'.")
+        return method
 
     def check(self, columns: Iterable[str] = (), *, signals: Iterable[str] | None = None) -> list[Finding]:
         """Reasons why the method cannot work, or may not do what it says. See `podium.method.check`."""

@@ -56,9 +56,9 @@ EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
     # Thresholds below the distances of synthetic batches, and windows that these few batches fill.
     "EntropyGatedKL": ({"base": -2.0, "lowest": -9.0, "window": 2},),
     "AsymmetricKL": ({"threshold": -1.0, "window": 2},),
-    "Watch": ({"column": "rollout.correct", "where": "rollout.selected"},),
+    "ReportMean": ({"column": "rollout.correct", "where": "rollout.selected"},),
     "Recorded": ({"source": "demonstrations.jsonl"},),
-    "Beside": ({"part": Normalize(centre="median", scale="none"), "name": "median"},),
+    "AlternativeAdvantage": ({"part": Normalize(centre="median", scale="none"), "name": "median"},),
     "DampClipped": ({"ratio": "token", "floor": 0.01},),  # so that what is clipped shows
     # What a few observations of a few tasks show.
     "DomainRewards": ({"every": 1, "variant": "ewma"}, {"every": 1, "size": 2}),

@@ -21,7 +21,7 @@ from podium.testing.settings import Exploration, explore, failure_of
 from podium.testing.subject import COLUMN_PARTS
 from podium.testing.synthetic import SceneRules, names
 
-__all__ = ["GROUPS", "BatteryFailed", "Report", "check_part", "examine", "registered_parts"]
+__all__ = ["GROUPS", "BatteryFailed", "Report", "check", "examine", "registered_parts"]
 
 Claim = Callable[[Any, Bench], str | None]
 ANY = (object,)
@@ -88,7 +88,7 @@ def _mark(group: str, passed: bool | None) -> str:
     return "·" * len(group) if passed is None else group if passed else group.upper() + "!"
 
 
-def check_part(
+def check(
     part: Any,
     *,
     examples: Sequence[Any] = (),
@@ -113,7 +113,7 @@ def examine(
     alternatives: Mapping[str, Sequence[Any]] | None = None,
     columns: SceneRules | None = None,
 ) -> Report:
-    """Like `check_part`, but returns the failures instead of raising."""
+    """Like `check`, but returns the failures instead of raising."""
     start = time.process_time()
     cls = part if isinstance(part, type) else type(part)
     report = Report(cls.__name__)

@@ -43,7 +43,7 @@ ALTERNATIVES: dict[str, dict[str, tuple[Any, ...]]] = {
         )
     },
     "Cascade": {"checks": (("rollout.interface_matches", "rollout.parses"),)},
-    "Beside": {"part": (Normalize(), Returns())},
+    "AlternativeAdvantage": {"part": (Normalize(), Returns())},
     "Clip": {"dual": (1.01, 1.5)},
     "GainReturns": {"outcome": ("turn.selected",)},
     "HardFocus": {"keep": ((3, 2, 2),)},
