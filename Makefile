@@ -5,15 +5,21 @@ STAMP := .venv/.installed
 # Pinned: a range would let pip take another build of torch, which may be gigabytes.
 TORCH := torch==2.13.0
 
-.PHONY: help demo test lint bench docs parity
+.PHONY: help demo test test-fast check format slow gpu bench docs parity dist lock
 
 help:
-	@echo "make demo     a small language model learns to add, in about a minute"
-	@echo "make test     all tests"
-	@echo "make lint     ruff and mypy"
-	@echo "make bench    time against verl's own functions, once make parity has installed it"
-	@echo "make docs     write the page of each method"
-	@echo "make parity   compare numbers with trl and verl, in environments of their own"
+	@echo "make demo       a small language model learns to add, in about a minute"
+	@echo "make test       all tests"
+	@echo "make test-fast  the tests that take under three minutes on two cores"
+	@echo "make check      format, lint, types, import contracts, dead code, spelling"
+	@echo "make format     format the code and sort imports"
+	@echo "make slow       what is too long for every change; writes checks/slow.md"
+	@echo "make gpu        what needs a GPU; writes checks/gpu.md"
+	@echo "make docs       write the index and the page of each method"
+	@echo "make parity     compare numbers with trl and verl, in environments of their own"
+	@echo "make bench      time against verl's own functions, once make parity has installed it"
+	@echo "make dist       build the wheel and the sdist, and try them outside the checkout"
+	@echo "make lock       write requirements-dev.lock from what is installed"
 
 demo: $(STAMP)
 	@.venv/bin/podium train --out runs/demo-$$(date +%Y%m%d-%H%M%S)
@@ -21,10 +27,26 @@ demo: $(STAMP)
 test: $(STAMP)
 	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n 2
 
-lint: $(STAMP)
-	.venv/bin/ruff check .
+test-fast: $(STAMP)
+	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n 2 -m "not long"
+
+check: $(STAMP)
 	.venv/bin/ruff format --check .
+	.venv/bin/ruff check .
 	.venv/bin/mypy
+	.venv/bin/lint-imports
+	.venv/bin/vulture
+	.venv/bin/codespell
+
+format: $(STAMP)
+	.venv/bin/ruff check --fix .
+	.venv/bin/ruff format .
+
+slow: $(STAMP)
+	OMP_NUM_THREADS=1 $(PYTHON) -m tools.checks slow
+
+gpu:
+	$(shell ls $(PYTHON) 2>/dev/null || echo python3) -m tools.checks gpu
 
 # verl lives in the environment that `make parity` makes; without it the benchmark prints our times alone.
 bench: $(STAMP)
@@ -35,6 +57,12 @@ docs: $(STAMP)
 
 parity: $(STAMP)
 	$(PYTHON) tests/parity/run.py
+
+dist: $(STAMP)
+	$(PYTHON) -m tools.dist
+
+lock: $(STAMP)
+	$(PYTHON) -m pip freeze --exclude-editable --local | sed 's/+cpu//' > requirements-dev.lock
 
 $(STAMP): pyproject.toml src/podium/policy/native/kernels.c src/podium/policy/native/kernels.h
 	@if [ ! -x $(PYTHON) ]; then \
