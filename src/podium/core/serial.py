@@ -137,7 +137,10 @@ def class_name(cls: type[Value]) -> str:
     """The name under which `load_class` finds the class again."""
     if REGISTRY.get(cls.__name__) is cls:
         return cls.__name__
-    source = getattr(sys.modules.get(cls.__module__), "__podium_file__", None)
+    module = sys.modules.get(cls.__module__)
+    source = getattr(module, "__podium_file__", None)
+    if cls.__module__ == "__main__":  # a script that is being run: another process finds it by its file
+        source = getattr(module, "__file__", None)
     return f"{source or cls.__module__}:{cls.__qualname__}"
 
 
@@ -183,6 +186,9 @@ def _load_file(source: str) -> ModuleType:
     path = Path(source)
     if not path.is_file():
         raise PodiumError(f"There is no file {source!r} (looked in {Path.cwd()}).")
+    script = getattr(sys.modules["__main__"], "__file__", None)
+    if script is not None and path.resolve() == Path(script).resolve():
+        return sys.modules["__main__"]  # the script that is being run: its classes are there already
     name = f"podium_user_{hashlib.blake2b(str(path.resolve()).encode(), digest_size=6).hexdigest()}"
     if name in sys.modules:
         return sys.modules[name]
