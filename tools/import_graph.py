@@ -122,7 +122,8 @@ def draw(edges: Edges, title: str) -> str:
             f'stroke="#8795a3"/><text x="{x:.0f}" y="{y + 5:.0f}" text-anchor="middle">{html.escape(node)}</text>'
         )
     markers = "".join(
-        f'<marker id="{name}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9" markerUnits="userSpaceOnUse" orient="auto">'
+        f'<marker id="{name}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9" '
+        'markerUnits="userSpaceOnUse" orient="auto">'
         f'<path d="M0 0L8 4L0 8z" fill="{colour}"/></marker>'
         for name, colour in (("grey", "#5b6b7b"), ("red", "#c0392b"))
     )
@@ -137,7 +138,7 @@ def draw(edges: Edges, title: str) -> str:
 
 
 def report(source: Path, edges: Edges) -> str:
-    files = [path for path in source.rglob("*.py")]
+    files = list(source.rglob("*.py"))
     lengths = sorted(((len(p.read_text("utf-8").splitlines()), p.relative_to(source)) for p in files), reverse=True)
     packages = {path.parent for path in files if path.name == "__init__.py"}
     largest = max((len(component) for component in knots(edges)), default=0)

@@ -1,0 +1,161 @@
+"""`python -m tools.checks slow|gpu [NAME …]` runs the checks and writes `checks/slow.md` or `checks/gpu.md`.
+
+Each check is a command. It passes if it exits with 0; the last line that it prints is its figure in the table. A check
+that was not run this time keeps its row, so the table says when each last passed and at which commit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+PYTHON = sys.executable
+GPU_TESTS = (
+    "tests/policy/cuda",
+    "tests/policy/native",
+    "tests/sampler/test_paged.py",
+    "tests/sampler/test_paged_draws.py",
+    "tests/sampler/test_paged_prompts.py",
+    "tests/sampler/test_out_of_memory.py",
+    "tests/sampler/test_local.py",
+    "tests/policy/model/test_load.py",
+    "tests/training/test_copies.py",
+    "tests/core/test_cuda.py",
+)
+Command = tuple[str, ...]
+CHECKS: dict[str, dict[str, Command]] = {
+    "slow": {
+        "conformance": (PYTHON, "-m", "tests.conformance"),
+        "battery": (PYTHON, "-m", "podium.testing"),
+        "mutants": (PYTHON, "-m", "tools.checks.mutants"),
+        "probes": (PYTHON, "-m", "tools.checks.probes"),
+        "soak": (PYTHON, "-m", "tools.checks.soak"),
+        "kills": (PYTHON, "benchmarks/kill_resume.py", "--kills", "20"),
+        "distribution": (PYTHON, "-m", "tools.dist"),
+        "parity": (PYTHON, "tests/parity/run.py"),
+    },
+    "gpu": {
+        "tests": (PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", *GPU_TESTS),
+        "demo": (
+            PYTHON,
+            "-m",
+            "podium.cli",
+            "train",
+            "--device",
+            "cuda",
+            "--iterations",
+            "10",
+            "--out",
+            "runs/gpu-check",
+        ),
+        "decode": (PYTHON, "benchmarks/gpu.py", "decode"),
+        "methods": (PYTHON, "benchmarks/gpu_step.py", "--sides", "methods", "--steps", "2"),
+    },
+}
+ABOUT = {
+    "conformance": "every method reproduces its reference vectors",
+    "battery": "every part passes the battery",
+    "mutants": "formulas with one operator changed are caught by the tests",
+    "probes": "every part of every preset changes the weights that a run ends with",
+    "soak": "memory and time per iteration stay flat over a long run",
+    "kills": "runs killed at random moments resume to the bit",
+    "distribution": "wheel and sdist install outside the checkout without a compiler and train",
+    "parity": "advantages and losses equal those of trl and verl",
+    "tests": "the tests that need a GPU",
+    "demo": "the demonstration on a GPU",
+    "decode": "tokens per second, floors, and agreement of sampler and trainer",
+    "methods": "time per step of methods beside GRPO",
+}
+
+
+def run(name: str, command: Command) -> dict[str, Any]:
+    """The result of a check as it stands in the table."""
+    print(f"== {name}: {ABOUT[name]}", flush=True)
+    start, lines = time.monotonic(), []
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            lines += [line.strip()] if line.strip() else []
+    return {
+        "passed": process.returncode == 0,
+        "figure": lines[-1] if lines else "",
+        "date": datetime.date.today().isoformat(),
+        "commit": _commit(),
+        "minutes": round((time.monotonic() - start) / 60, 1),
+        "machine": _machine(),
+    }
+
+
+def table(kind: str, results: dict[str, Any]) -> str:
+    lines = [
+        f"# Results of `make {kind}`",
+        "",
+        f"Written by `python -m tools.checks {kind}`. A row says when the check last ran, at which commit, and how it "
+        "ended.",
+        "",
+        "| check | what it shows | result | figure | date | commit | minutes | machine |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for name in CHECKS[kind]:
+        row = results.get(name)
+        if row is None:
+            lines.append(f"| {name} | {ABOUT[name]} | not run yet | | | | | |")
+            continue
+        outcome = "passed" if row["passed"] else "**failed**"
+        figure = row["figure"].replace("|", "/")
+        cells = (name, ABOUT[name], outcome, figure, row["date"], row["commit"], row["minutes"], row["machine"])
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _commit() -> str:
+    described = subprocess.run(
+        ("git", "describe", "--always", "--dirty"), cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return described.stdout.strip() or "unknown"
+
+
+def _machine() -> str:
+    import torch
+
+    if torch.cuda.is_available():
+        return str(torch.cuda.get_device_name())
+    info = Path("/proc/cpuinfo")
+    names = [line.partition(":")[2].strip() for line in info.read_text("utf-8").splitlines() if "model name" in line]
+    return f"{names[0] if names else platform.machine()}, {os.cpu_count()} cores"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kind", choices=CHECKS)
+    parser.add_argument("names", nargs="*", help="some of the checks (all)")
+    given = parser.parse_args()
+    unknown = set(given.names) - set(CHECKS[given.kind])
+    if unknown:
+        parser.error(f"there is no check {', '.join(sorted(unknown))}; there are {', '.join(CHECKS[given.kind])}")
+    data = ROOT / "checks" / f"{given.kind}.json"
+    results = json.loads(data.read_text("utf-8")) if data.exists() else {}
+    for name in given.names or CHECKS[given.kind]:
+        results[name] = run(name, CHECKS[given.kind][name])
+        data.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        (ROOT / "checks" / f"{given.kind}.md").write_text(table(given.kind, results), "utf-8")
+    failed = [name for name in given.names or CHECKS[given.kind] if not results[name]["passed"]]
+    print(f"failed: {', '.join(failed)}" if failed else "all passed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
