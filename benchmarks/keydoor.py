@@ -5,7 +5,7 @@
 keydoor at level 3: four rooms, two locked doors, 20 turns. Every method trains with every seed until as many tokens
 were sampled or encoded, on the same tasks with the same random numbers; success is measured on held-out houses, with
 95 % intervals over seeds and of the paired differences from GRPO. How it is done is in `hard.py`; the same command goes
-on where it was stopped. DIR gets a file a run, `table.md` and `keydoor.svg`.
+on where it was stopped. DIR gets one file per run, `table.md` and `keydoor.svg`.
 """
 
 from __future__ import annotations

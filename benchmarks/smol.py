@@ -6,7 +6,7 @@ MODEL is a GGUF file, which is read once for all, or a directory. Each variant t
 same device and is measured on held-out tasks at temperature 1, before the first iteration and after every `--every`
 seconds of training; seconds of training (sampling and updates) and of evaluation are counted apart. A variant stops
 when `--minutes` since the start of the command are nearly over, after `--iterations`, or when pass@1 has come to
-`--enough`; then it is measured once more on more tasks, and by its most likely answers. DIR gets a file a variant,
+`--enough`; then it is measured once more on more tasks, and by its most likely answers. DIR gets one file per variant,
 renewed after every evaluation, and `table.md` and `smol.svg`, renewed as long as anything runs.
 
 On a CPU, to see that it works: `--model podium/tiny --minutes 1 --tasks 4 --n 4 --test-tasks 8 --last-tasks 8`.

@@ -1,4 +1,4 @@
-"""`python -m tests.conformance [DIR] [--only SLUG …] [--json FILE]`: a line a slug, a total; 1 on any failure."""
+"""`python -m tests.conformance [DIR] [--only SLUG …] [--json FILE]`: one line per slug and a total; exit code 1 on any failure."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""TODO analysis"""
+"""Analysis of trained models and estimators: credit against exact values, support, entropy laws, models compared in pairs."""

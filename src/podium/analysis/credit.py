@@ -81,7 +81,7 @@ class Sampled:
 
 
 def walked(oracles: Sequence[Oracle], rollouts: int, seed: int, noise: float = 0.0) -> Sampled:
-    """`rollouts` rollouts of each task, a group a task, as a batch with the columns that training would have."""
+    """`rollouts` rollouts of each task, one group per task, as a batch with the columns that training would have."""
     rng = np.random.default_rng([seed, rollouts])
     columns: dict[str, list[Any]] = {}
     names: dict[str, list[str]] = {"turn.state": [], "turn.next_state": [], "turn.action": []}
@@ -218,7 +218,7 @@ def compare_estimators(
     tasks: int = 8,
     seeds: int = 20,
 ) -> list[CreditScore]:
-    """All estimators on the same rollouts of one policy. Each seed is a batch of its own, with a group a task.
+    """All estimators on the same rollouts of one policy. Each seed is a batch of its own, with one group per task.
 
     `ahead` is how much higher `gradient` is than that of the first estimator, paired.
     """

@@ -23,7 +23,7 @@ SHARES = ("retention", "discovery", "dynamic_score", "net_change")
 
 @dataclass(frozen=True)
 class Tally:
-    """What a model did with some tasks; every list has an entry a task."""
+    """What a model did on some tasks; every list has one entry per task."""
 
     tasks: Sequence[str]
     samples: int  # answers to each task

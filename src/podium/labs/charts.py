@@ -21,7 +21,7 @@ Chart = Callable[[Findings], str]
 
 
 def along(reading: Reading) -> Chart:
-    """A reading at the points of training, a curve an arm."""
+    """A reading at the points of training, one curve per arm."""
 
     def draw(found: Findings) -> str:
         series = []
@@ -45,7 +45,7 @@ def pass_curves(found: Findings) -> str:
 
 
 def support(found: Findings) -> str:
-    """What became of the held-out tasks of all seeds, an arm a bar."""
+    """What became of the held-out tasks of all seeds, one bar per arm."""
     rows = []
     for arm, runs in found.points.items():
         counts = np.sum([contrast.kinds(run[0].tally, run[-1].tally).sum(0) for run in runs], axis=0)

@@ -1,0 +1,1 @@
+"""What people see of a run: HTML reports, charts, conversations, and progress at the terminal."""

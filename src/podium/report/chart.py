@@ -33,7 +33,7 @@ class Series:
 def chart(
     title: str, series: Sequence[Series], *, x_label: str = "iteration", log_x: bool = False, log_y: bool = False
 ) -> str:
-    """One chart with a curve a series; values that are not finite are left out."""
+    """One chart with one curve per series; values that are not finite are left out."""
     drawn = [s for s in series if any(math.isfinite(v) for v in s.y)]
     if not drawn:
         return ""
@@ -110,7 +110,7 @@ def picture(charts: Sequence[str], series: Sequence[Series], *, columns: int = 2
 def bars(
     title: str, rows: Sequence[tuple[str, Sequence[float]]], parts: Sequence[tuple[str, str]], *, x_label: str
 ) -> str:
-    """A bar a row, stacked from what its parts count; the number is written where there is room.
+    """One bar per row, stacked from the counts of its parts; the number is written where there is room.
 
     Each part has a name and a colour.
     """

@@ -88,7 +88,7 @@ def _charts(scores: Sequence[CreditScore]) -> list[tuple[str, list[Series]]]:
 
 
 def _curves(scores: Sequence[CreditScore], name: str, many: bool) -> list[Series]:
-    """A curve an estimator: methods in colours, references dashed."""
+    """One curve per estimator: methods in colours, references dashed."""
     curves, placed = [], {"line": 0, "dashed": 0}
     for estimator in dict.fromkeys(s.name for s in scores):
         own = [s for s in scores if s.name == estimator and not math.isnan(s.measures[name].low)]

@@ -41,7 +41,7 @@ def forest(rows: Sequence[Row], count: int = 2) -> str:
 
 
 def tree(rows: Sequence[Row]) -> str:
-    """A tree from left to right: a line a segment, as long as its text, green where it is worth much and red where
+    """A tree from left to right: one line per segment, as long as its text, green where it is worth much and red where
     little; a dot where rollouts part, the larger the less certain the token there."""
     root = _planted(rows)
     height = TOP + _place(root, 0.0) * ROW + BOTTOM

@@ -64,7 +64,7 @@ def _body(directory: RunDirectory, config: Config) -> str:
         f'<h2>Curves</h2><div class="charts">{_charts(metrics)}</div>',
         section(directory, metrics),
         "<h2>Rollouts before and after</h2>",
-        '<p>The first and the last iteration of training, one answer a task.</p><div class="columns">',
+        '<p>The first and the last iteration of training, one answer per task.</p><div class="columns">',
         f"<div><h3>before</h3>{_rollouts(directory, first=True)}</div>",
         f"<div><h3>after</h3>{_rollouts(directory, first=False)}</div></div>",
         _trees(directory),

@@ -10,7 +10,7 @@ from podium.testing import examine, registered_parts
 
 
 def main(targets: list[str]) -> int:
-    """Prints a line a part and returns the exit code."""
+    """Print one line per part and return the exit code."""
     try:
         parts = [load_class(target) for target in targets] if targets else registered_parts()
     except PodiumError as error:
