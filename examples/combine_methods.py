@@ -1,6 +1,6 @@
 """Which methods combine? DAPO with STEER's token weights, and two methods that cannot be joined.
 
-    python examples/combine_methods.py
+python examples/combine_methods.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Two methods against each other: the same tasks, the same sampling noise, the same number of sampled tokens.
 
-    python examples/compare_methods.py
+python examples/compare_methods.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What four estimators make of the same rewards, without any model: one group solves a task once, another three times.
 
-    python examples/estimators_by_hand.py
+python examples/estimators_by_hand.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """An advantage of your own in GRPO: leave-one-out, shrunk towards zero in small groups. The battery checks it first.
 
-    python examples/own_part.py
+python examples/own_part.py
 """
 
 from __future__ import annotations

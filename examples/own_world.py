@@ -1,8 +1,8 @@
 """A world of your own with one answer per task: say whether a number is even or odd.
 
-    python examples/own_world.py
-    podium worlds check examples/own_world.py:Parity
-    podium train --world examples/own_world.py:Parity
+python examples/own_world.py
+podium worlds check examples/own_world.py:Parity
+podium train --world examples/own_world.py:Parity
 """
 
 from __future__ import annotations

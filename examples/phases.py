@@ -1,6 +1,6 @@
 """Imitate solutions first, then reinforce: two methods in phases, the first until it is right half of the time.
 
-    python examples/phases.py
+python examples/phases.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Train the embedded model with GRPO on sums of three numbers, and measure it on held-out tasks before and after.
 
-    python examples/quickstart.py
+python examples/quickstart.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Read a finished run with plain tools: metrics.jsonl line by line, rollouts with pyarrow.
 
-    python examples/read_a_run.py runs/x
+python examples/read_a_run.py runs/x
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ def main(run: str) -> None:
     *_, last = sorted((Path(run) / "rollouts").glob("*.parquet"))
     table = pq.read_table(last, columns=["prompt", "text", "reward"])
     best = table.sort_by([("reward", "descending")]).slice(0, 1).to_pylist()[0]
-    print(f"{table.num_rows} rollouts in {last.name}, mean reward {pc.mean(table['reward']).as_py():.3f}; the best one:")
+    print(
+        f"{table.num_rows} rollouts in {last.name}, mean reward {pc.mean(table['reward']).as_py():.3f}; the best one:"
+    )
     print(best["prompt"], best["text"], sep="\n")
 
 

@@ -1,1 +1,1 @@
-"""Analysis of trained models and estimators: credit against exact values, support, entropy laws, models compared in pairs."""
+"""Analysis of models and estimators: credit against exact values, support, entropy laws, models compared in pairs."""

@@ -81,8 +81,8 @@ def expected(gradients: Array, exact: Array) -> Measure:
     def cosine(chosen: Array, squared: Array, own: Array) -> Array:
         return _ratio(chosen @ along / chosen.sum(1), np.sqrt(np.maximum(squared, 0.0) * (exact @ exact)))
 
-    found = _over_seeds(gradients, cosine)
-    low, mean, high = np.clip([found.low, found.mean, found.high], -1.0, 1.0)
+    cosines = _over_seeds(gradients, cosine)
+    low, mean, high = np.clip([cosines.low, cosines.mean, cosines.high], -1.0, 1.0)
     return Measure(float(mean), float(low), float(high))
 
 
@@ -97,8 +97,8 @@ def variance(gradients: Array) -> Measure:
         noise = _ratio(own - squared, np.maximum(squared, 0.0))
         return np.log(noise, out=np.full(len(noise), np.nan), where=noise > 0)
 
-    found = _over_seeds(gradients, ratio)
-    return Measure(*(float(np.exp(x)) for x in (found.mean, found.low, found.high)))
+    ratios = _over_seeds(gradients, ratio)
+    return Measure(*(float(np.exp(x)) for x in (ratios.mean, ratios.low, ratios.high)))
 
 
 def _over_seeds(gradients: Array, value: Callable[[Array, Array, Array], Array]) -> Measure:
@@ -111,9 +111,9 @@ def _over_seeds(gradients: Array, value: Callable[[Array, Array, Array], Array])
         return Measure(np.nan, np.nan, np.nan)
     chosen = np.vstack([np.ones(seeds), 1 - np.eye(seeds)])  # all, then all but one
     count, products = chosen.sum(1), gradients @ gradients.T
-    own = chosen @ np.diag(products)
+    squares = chosen @ np.diag(products)
     both = np.einsum("ds,st,dt->d", chosen, products, chosen, optimize=True)
-    point, *rest = value(chosen, (both - own) / (count * (count - 1)), own / count)
+    point, *rest = value(chosen, (both - squares) / (count * (count - 1)), squares / count)
     without = np.array(rest)
     reach = student(seeds - 1) * np.sqrt((seeds - 1) * ((without - without.mean()) ** 2).mean())
     if np.isnan(reach):  # what hangs on one seed is not known

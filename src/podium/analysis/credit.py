@@ -91,7 +91,7 @@ def walked(oracles: Sequence[Oracle], rollouts: int, seed: int, noise: float = 0
         with np.errstate(divide="ignore"):
             logp = np.log(known.policy)
         entropy = -(known.policy * np.where(known.policy > 0, logp, 0.0)).sum(1)
-        found = {
+        per_step = {
             "rollout": walks.rollout + number * rollouts,
             "task": np.full(len(walks.turn), number),
             "state": walks.state,
@@ -103,7 +103,7 @@ def walked(oracles: Sequence[Oracle], rollouts: int, seed: int, noise: float = 0
             "value": (known.values + error)[walks.turn, walks.state],
             "exact": known.advantages(walks.turn, walks.state, walks.action),
         }
-        for name, values in found.items():
+        for name, values in per_step.items():
             columns.setdefault(name, []).append(values)
         labels = (*world.states, "end")  # END is the last
         names["turn.state"] += [labels[i] for i in walks.state]
@@ -167,14 +167,14 @@ def credit(method: Method, batch: Batch) -> Tensor:
         batch = batch.with_columns(part(batch))
     if "token.advantage" not in batch:
         raise PodiumError(f"{method.name} writes no advantage.")
-    found: Tensor = batch["token.advantage"].to(torch.float64)
+    advantage: Tensor = batch["token.advantage"].to(torch.float64)
     weight = batch.weight("token")
-    return (found if weight is None else found * weight).where(batch.trained("token"), 0.0)
+    return (advantage if weight is None else advantage * weight).where(batch.trained("token"), 0.0)
 
 
 def _stages(method: Method) -> list[Reward | Keep | Advantage | Shape]:
-    own = [] if method.advantage is None else [method.advantage]
-    return [*method.reward, *method.keep, *own, *method.shape]
+    estimator = [] if method.advantage is None else [method.advantage]
+    return [*method.reward, *method.keep, *estimator, *method.shape]
 
 
 @dataclass(frozen=True)
@@ -222,20 +222,20 @@ def compare_estimators(
 
     `ahead` is how much higher `gradient` is than that of the first estimator, paired.
     """
-    known = oracles(world, tasks, strength)
+    exact_values = oracles(world, tasks, strength)
     columns: dict[str, list[Array]] = {e.name: [] for e in estimators}
     gradients: dict[str, list[Array]] = {e.name: [] for e in estimators}
-    exact = [o.gradient.reshape(-1) for o in known]
+    exact = [o.gradient.reshape(-1) for o in exact_values]
     for seed in range(seeds):
-        seen = {noise: walked(known, rollouts, seed, noise) for noise in {e.noise for e in estimators}}
+        seen = {noise: walked(exact_values, rollouts, seed, noise) for noise in {e.noise for e in estimators}}
         for estimator in estimators:
             sample = seen[estimator.noise]
             x = credit(estimator.method, sample.batch).numpy()
-            made = _gradients(known, sample, x, rollouts)
-            products = [[g @ g, h @ h, g @ h] for g, h in zip(made, exact, strict=True)]
+            estimated = _gradients(exact_values, sample, x, rollouts)
+            products = [[g @ g, h @ h, g @ h] for g, h in zip(estimated, exact, strict=True)]
             columns[estimator.name].append(np.hstack([sums(x, sample.exact, sample.task, tasks), products]))
-            gradients[estimator.name].append(np.concatenate(made))
-    reward = float(np.mean([o.values[0, 0] for o in known]))
+            gradients[estimator.name].append(np.concatenate(estimated))
+    reward = float(np.mean([o.values[0, 0] for o in exact_values]))
     where = f"{world.name}, level {world.level}"
     scores = []
     for estimator in estimators:
@@ -250,12 +250,12 @@ def compare_estimators(
 
 def _gradients(known: Sequence[Oracle], sample: Sampled, x: Array, rollouts: int) -> list[Array]:
     """[task] Σ x · ∇ log π(a | s) over the steps, a rollout, with respect to the logits of the policy's table."""
-    made = []
+    gradients = []
     for number, o in enumerate(known):
-        own = sample.task == number
-        state, action, weight = sample.state[own], sample.action[own], x[own] / rollouts
+        of_task = sample.task == number
+        state, action, weight = sample.state[of_task], sample.action[of_task], x[of_task] / rollouts
         table = np.zeros_like(o.policy)
         np.add.at(table, (state, action), weight)
         table -= np.bincount(state, weights=weight, minlength=len(table))[:, None] * o.policy
-        made.append(table.reshape(-1))
-    return made
+        gradients.append(table.reshape(-1))
+    return gradients

@@ -30,14 +30,14 @@ def bandit(
     initial: Tensor, rewards: Tensor, learning_rate: float, report: Sequence[int], negative_only: bool = False
 ) -> Tensor:
     """[report, arm] the arms' probabilities after so many exact expected steps, with the mean reward as baseline."""
-    z, found = initial.log(), {}
+    z, probabilities = initial.log(), {}
     for step in range(1, max(report, default=0) + 1):
         p = z.softmax(-1)
         a = rewards - (p * rewards).sum(-1, keepdim=True)
         z = z + learning_rate * expected_update(p, a.clamp(max=0) if negative_only else a)
         if step in report:
-            found[step] = z.softmax(-1)
-    return torch.stack([initial if step == 0 else found[step] for step in report])
+            probabilities[step] = z.softmax(-1)
+    return torch.stack([initial if step == 0 else probabilities[step] for step in report])
 
 
 def _entropy(z: Tensor) -> Tensor:

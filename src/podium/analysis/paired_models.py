@@ -69,8 +69,8 @@ def kinds(base: Tally, trained: Tally, *, solutions: bool = False) -> Array:
     for number in range(len(base.tasks)):
         before, after = [base.correct[number]], [trained.correct[number]]
         if solutions:
-            found = sorted({*base.solutions[number], *trained.solutions[number]})
-            before, after = ([m.solutions[number].get(a, 0) for a in found] for m in (base, trained))
+            answers = sorted({*base.solutions[number], *trained.solutions[number]})
+            before, after = ([m.solutions[number].get(a, 0) for a in answers] for m in (base, trained))
         change = support_change(before, after)
         rows.append([change.preserved, change.expanded, change.shrunk, change.out_of_support])
     return np.array(rows, dtype=float)
@@ -83,13 +83,13 @@ def shares(name: str, sums: Array) -> Array:
 
 def crossings(base: Array, trained: Array) -> list[tuple[int, str]]:
     """Where two curves [k − 1] change places: each k from which on the other is the higher one, and which that is."""
-    found: list[tuple[int, str]] = []
+    crossings_by_k: list[tuple[int, str]] = []
     before = 0.0
     for k, side in enumerate(np.sign((trained - base).round(12)), start=1):
         if side not in (0.0, before):
-            found.append((k, "trained" if side > 0 else "base"))
+            crossings_by_k.append((k, "trained" if side > 0 else "base"))
             before = side
-    return found
+    return crossings_by_k
 
 
 @dataclass(frozen=True)
@@ -120,12 +120,12 @@ class PairedComparison:
         for name in ("token_entropy", "answer_entropy", "length"):
             per_task[name.replace("_", " ")] = [np.array(getattr(side, name)) for side in sides]
         per_task["distinct"] = [np.array([float(len(s)) for s in side.solutions]) for side in sides]
-        found = {}
+        by_name = {}
         for name, (base, trained) in per_task.items():
             values = [np.stack([x, np.ones(len(x))], axis=-1)[None] for x in (base, trained, trained - base)]
             bounds = (0.0, 1.0 if name.startswith("pass@") else np.inf)
-            found[name] = estimate(values[0], bounds=bounds), estimate(values[1], bounds=bounds), estimate(values[2])
-        return found
+            by_name[name] = estimate(values[0], bounds=bounds), estimate(values[1], bounds=bounds), estimate(values[2])
+        return by_name
 
     @property
     def crossings(self) -> list[tuple[int, str]]:
@@ -141,10 +141,10 @@ class PairedComparison:
         """For each task what became of it, and the right answers of either model with how often each was found."""
         names = ("preserved", "expanded", "shrunk", "out of support")
         change = kinds(self.base, self.trained).argmax(1)
-        found = zip(self.base.tasks, change, self.base.solutions, self.trained.solutions, strict=True)
+        rows = zip(self.base.tasks, change, self.base.solutions, self.trained.solutions, strict=True)
         return [
             {"task": key, "change": names[kind], "base": dict(before), "trained": dict(after)}
-            for key, kind, before, after in found
+            for key, kind, before, after in rows
         ]
 
     def as_dict(self) -> dict[str, Any]:

@@ -51,10 +51,10 @@ def thought(text: str, ends: Sequence[int]) -> int:
 
 def doublings(longest: int) -> list[int]:
     """0, 1, 2, 4, … up to the first that no thought exceeds."""
-    found = [0, 1]
-    while found[-1] < longest:
-        found.append(2 * found[-1])
-    return found
+    powers = [0, 1]
+    while powers[-1] < longest:
+        powers.append(2 * powers[-1])
+    return powers
 
 
 def curve(
@@ -82,10 +82,10 @@ def curve(
         for wave, budget in enumerate(steps, 1)
         for task in zip(requests, whole, used, strict=True)
     ]
-    made = iter(driver.collect(plans))
+    collected = iter(driver.collect(plans))
     points = []
     for budget in steps:
-        right = [[float(bool(r.columns["correct"])) for r in next(made)] for _ in requests]
+        right = [[float(bool(r.columns["correct"])) for r in next(collected)] for _ in requests]
         rates = [sum(row) / len(row) for row in right]
         lengths = [n for row in used for n in row]
         points.append(

@@ -66,8 +66,8 @@ def estimate(
     runs, tasks = (rng.multinomial(max(m - 1, 1), np.full(m, 1 / m), size=draws).astype(float) for m in counts)
 
     def drawn(runs: Array, tasks: Array) -> Array:
-        found = value(np.einsum("ds,dt,stc->dc", runs, tasks, x, optimize=True))
-        return found[~np.isnan(found)]  # a draw in which it is undefined says nothing
+        estimates = value(np.einsum("ds,dt,stc->dc", runs, tasks, x, optimize=True))
+        return estimates[~np.isnan(estimates)]  # a draw in which it is undefined says nothing
 
     point = float(value(x.sum((0, 1))[None])[0])
     if np.isnan(point):

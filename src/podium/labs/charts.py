@@ -23,53 +23,53 @@ Chart = Callable[[Findings], str]
 def along(reading: Reading) -> Chart:
     """A reading at the points of training, one curve per arm."""
 
-    def draw(found: Findings) -> str:
+    def draw(findings: Findings) -> str:
         series = []
-        for arm, runs in found.points.items():
-            places = [p for p in range(len(runs[0])) if found.columns(reading, arm, p) is not None]
-            measured = [m for p in places if (m := found.measure(reading, arm, p)) is not None]
-            series.append(_curve(arm, [found.tokens(arm, p) for p in places], measured))
-        return chart(found.label(reading), series, x_label="sampled tokens")
+        for arm, runs in findings.points.items():
+            places = [p for p in range(len(runs[0])) if findings.columns(reading, arm, p) is not None]
+            measured = [m for p in places if (m := findings.measure(reading, arm, p)) is not None]
+            series.append(_curve(arm, [findings.tokens(arm, p) for p in places], measured))
+        return chart(findings.label(reading), series, x_label="sampled tokens")
 
     return draw
 
 
-def pass_curves(found: Findings) -> str:
+def pass_curves(findings: Findings) -> str:
     """pass@k of the base and of each arm at the end, over k."""
-    ks = sorted({2**e for e in range(found.size.samples.bit_length())} | {found.size.samples})
+    ks = sorted({2**e for e in range(findings.size.samples.bit_length())} | {findings.size.samples})
     series = []
-    for arm in (*found.points, BASE_LABEL):
-        measured = [m for k in ks if (m := found.measure(PassAt(k), arm)) is not None]
+    for arm in (*findings.points, BASE_LABEL):
+        measured = [m for k in ks if (m := findings.measure(PassAt(k), arm)) is not None]
         series.append(_curve(arm, ks, measured, "dashed" if arm == BASE_LABEL else "line"))
     return chart("pass@k after training", series, x_label="k, tries", log_x=True)
 
 
-def support(found: Findings) -> str:
+def support(findings: Findings) -> str:
     """What became of the held-out tasks of all seeds, one bar per arm."""
     rows = []
-    for arm, runs in found.points.items():
+    for arm, runs in findings.points.items():
         counts = np.sum([contrast.kinds(run[0].tally, run[-1].tally).sum(0) for run in runs], axis=0)
         rows.append((arm, counts.tolist()))
     parts = (("preserved", BLUE), ("expanded", GREEN), ("shrunk", RED), ("out of support", GREY))
-    return bars(f"support at k = {found.size.samples}", rows, parts, x_label="held-out tasks, all seeds")
+    return bars(f"support at k = {findings.size.samples}", rows, parts, x_label="held-out tasks, all seeds")
 
 
 def exchange(entropy: Reading, score: Reading) -> Chart:
     """Score over entropy at all points of training, with the law R = −a · exp(H) + b fitted to each arm."""
 
-    def draw(found: Findings) -> str:
+    def draw(findings: Findings) -> str:
         dots, laws = [], []
-        for number, arm in enumerate(found.points):
-            fit = Fit.of(found, arm, entropy, score)
+        for number, arm in enumerate(findings.points):
+            fit = Fit.of(findings, arm, entropy, score)
             dots.append(Series(f"{arm}: {fit}", fit.entropy, fit.score, style="dots", colour=number))
             grid = np.linspace(fit.entropy[0], fit.entropy[-1], 24).tolist()
             laws.append(Series("", grid, [fit.law(x) for x in grid], style="thin", colour=number))
-        return chart(f"{found.label(score)} over entropy", [*dots, *laws], x_label=f"H: {found.label(entropy)}")
+        return chart(f"{findings.label(score)} over entropy", [*dots, *laws], x_label=f"H: {findings.label(entropy)}")
 
     return draw
 
 
-def exact_bandit(found: Findings) -> str:
+def exact_bandit(findings: Findings) -> str:
     """The paper's toy: three arms worth 0.8, 0.1 and 1, the best one rare; exact expected steps."""
     initial = torch.tensor([0.55, 0.40, 0.05], dtype=torch.float64)
     rewards = torch.tensor([0.8, 0.1, 1.0], dtype=torch.float64)

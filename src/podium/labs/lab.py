@@ -96,8 +96,8 @@ class Findings:
     def columns(self, reading: Reading, arm: str, place: int = -1) -> Array | None:
         """[seed, task, column] of an arm, or of the base."""
         runs, place = (next(iter(self.points.values())), 0) if arm == BASE_LABEL else (self.points[arm], place)
-        found = [reading.columns(run[0], run[place]) for run in runs]
-        return None if any(x is None for x in found) else np.stack([x for x in found if x is not None])
+        by_seed = [reading.columns(run[0], run[place]) for run in runs]
+        return None if any(x is None for x in by_seed) else np.stack([x for x in by_seed if x is not None])
 
     def measure(self, reading: Reading, arm: str, place: int = -1) -> Measure | None:
         """A reading of an arm at the end, or at another point."""

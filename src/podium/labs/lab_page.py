@@ -13,16 +13,16 @@ from podium.store.files import atomic_text
 __all__ = ["write_page"]
 
 
-def write_page(found: Findings) -> Path:
+def write_page(findings: Findings) -> Path:
     """Write `lab.html`; returns its path."""
-    target = found.path / "lab.html"
-    atomic_text(target, document(f"lab: {found.lab.slug}", _body(found)))
+    target = findings.path / "lab.html"
+    atomic_text(target, document(f"lab: {findings.lab.slug}", _body(findings)))
     return target
 
 
-def _body(found: Findings) -> str:
-    lab, settings = found.lab, {**found.lab.settings, **found.size.settings()}
-    charts = [svg for draw in lab.charts if (svg := draw(found))]
+def _body(findings: Findings) -> str:
+    lab, settings = findings.lab, {**findings.lab.settings, **findings.size.settings()}
+    charts = [svg for draw in lab.charts if (svg := draw(findings))]
     arms = "".join(
         f'<details><summary>{html.escape(name)}</summary><pre class="code">{html.escape(text)}</pre></details>'
         for name, text in ((name, build().describe()) for name, build in lab.arms.items())
@@ -31,8 +31,8 @@ def _body(found: Findings) -> str:
         (
             f"<h1>{html.escape(lab.slug)}</h1><p>{html.escape(lab.question)}</p>",
             f"<p>{html.escape(CATALOGUE[lab.slug].citation)}</p>" if lab.slug in CATALOGUE else "",
-            f"<h2>What the paper says, and what was found</h2>{_claims(found)}",
-            f"<h2>After training</h2>{_table(found)}",
+            f"<h2>What the paper says, and what was found</h2>{_claims(findings)}",
+            f"<h2>After training</h2>{_table(findings)}",
             "<p>The same tasks and random numbers in all arms, the same budget of sampled tokens. Brackets and bands "
             "are 95 % intervals over held-out tasks and seeds, resampled together; differences are paired.</p>",
             f'<h2>Figures</h2><div class="charts">{"".join(f"<div>{svg}</div>" for svg in charts)}</div>',
@@ -41,19 +41,19 @@ def _body(found: Findings) -> str:
     )
 
 
-def _claims(found: Findings) -> str:
+def _claims(findings: Findings) -> str:
     rows = "".join(
         f"<tr><td>{html.escape(v.claim.text)}</td><td>{html.escape(v.found)}</td><td><b>{v.word}</b></td></tr>"
-        for v in found.verdicts()
+        for v in findings.verdicts()
     )
-    notes = "".join(f"<p>Also: {html.escape(note)}.</p>" for note in found.notes())
+    notes = "".join(f"<p>Also: {html.escape(note)}.</p>" for note in findings.notes())
     return f'<table class="text"><tr><th>the paper says that</th><th>here</th><th></th></tr>{rows}</table>{notes}'
 
 
-def _table(found: Findings) -> str:
-    header = "".join(f"<th>{html.escape(found.label(r))}</th>" for r in found.lab.readings)
+def _table(findings: Findings) -> str:
+    header = "".join(f"<th>{html.escape(findings.label(r))}</th>" for r in findings.lab.readings)
     rows = []
-    for arm, measures in found.table():
+    for arm, measures in findings.table():
         cells = "".join("<td></td>" if m is None else f"<td>{_cell(m.mean, m.low, m.high)}</td>" for m in measures)
         rows.append(f"<tr><td>{html.escape(arm)}</td>{cells}</tr>")
     return f"<table><tr><th>arm</th>{header}</tr>{''.join(rows)}</table>"

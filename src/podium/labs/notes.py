@@ -26,8 +26,10 @@ class Fit:
     law: EntropyLaw
 
     @classmethod
-    def of(cls, found: Findings, arm: str, entropy: Reading, score: Reading) -> Fit:
-        pairs = sorted((_at(entropy, run, p), _at(score, run, p)) for run in found.points[arm] for p in range(len(run)))
+    def of(cls, findings: Findings, arm: str, entropy: Reading, score: Reading) -> Fit:
+        pairs = sorted(
+            (_at(entropy, run, p), _at(score, run, p)) for run in findings.points[arm] for p in range(len(run))
+        )
         h, r = zip(*pairs, strict=True)
         return cls(h, r, fit_entropy_law(h, r))
 
@@ -46,32 +48,32 @@ class Fit:
 def laws(entropy: Reading, score: Reading) -> Note:
     """How well the law of exchange fits each arm."""
 
-    def tell(found: Findings) -> str:
-        fits = [f"{Fit.of(found, arm, entropy, score)} for {arm}" for arm in found.points]
+    def tell(findings: Findings) -> str:
+        fits = [f"{Fit.of(findings, arm, entropy, score)} for {arm}" for arm in findings.points]
         return f"fitted to the points, R is {'; '.join(fits)}"
 
     return tell
 
 
-def crossing(found: Findings) -> str:
+def crossing(findings: Findings) -> str:
     """Where the pass@k curve of each arm crosses the base's."""
-    told = []
-    for arm, runs in found.points.items():
+    sentences = []
+    for arm, runs in findings.points.items():
         before, after = (np.mean([run[place].tally.curves.mean(0) for run in runs], axis=0) for place in (0, -1))
         turns = [f"{'above' if side == 'trained' else 'below'} from k = {k}" for k, side in crossings(before, after)]
-        told.append(f"{arm} is {', '.join(turns) or 'equal'}")
-    return f"against the base's pass@k, {'; '.join(told)}"
+        sentences.append(f"{arm} is {', '.join(turns) or 'equal'}")
+    return f"against the base's pass@k, {'; '.join(sentences)}"
 
 
 def ratio_note(arm: str, large: Reading, small: Reading, paper: str) -> Note:
     """How many times the one is the other, in magnitude, in an arm, beside the paper's number."""
 
-    def tell(found: Findings) -> str:
-        top, bottom = (found.measure(reading, arm) for reading in (large, small))
+    def tell(findings: Findings) -> str:
+        top, bottom = (findings.measure(reading, arm) for reading in (large, small))
         if top is None or bottom is None or bottom.mean == 0:
-            return f"{found.label(small)} is 0 for {arm}"
+            return f"{findings.label(small)} is 0 for {arm}"
         times = abs(top.mean / bottom.mean)
-        return f"{found.label(large)} is {times:.3g} times {found.label(small)} for {arm} (the paper: {paper})"
+        return f"{findings.label(large)} is {times:.3g} times {findings.label(small)} for {arm} (the paper: {paper})"
 
     return tell
 

@@ -65,8 +65,8 @@ class Conversation:
 
 def read_rollouts(file: Path) -> list[Mapping[str, Any]]:
     """The rows of a file of rollouts, with the columns that conversations are made of."""
-    known = pq.read_schema(file).names
-    chosen = [name for name in known if name in COLUMNS or any(name == k or name.startswith(f"{k}.") for k in KEEP)]
+    columns = pq.read_schema(file).names
+    chosen = [name for name in columns if name in COLUMNS or any(name == k or name.startswith(f"{k}.") for k in KEEP)]
     return list(pq.read_table(file, columns=chosen).to_pylist())
 
 
@@ -121,11 +121,13 @@ def _credits(row: Mapping[str, Any], lengths: Sequence[int]) -> list[str]:
             if level == "turn.keep":
                 spread[level] = [mark for mark, n in zip(kept, lengths, strict=True) for _ in range(n)]
             trained = [a and bool(b) for a, b in zip(trained, spread[level], strict=True)]
-    told = []
+    labels = []
     for end, length in zip(accumulate(lengths), lengths, strict=True):
-        own = [advantage[i] for i in range(end - length, end) if trained[i]]
-        told.append(f"credit {sum(own) / len(own):+.2f}" if own else "not trained" if length else "")
-    return told
+        advantages = [advantage[i] for i in range(end - length, end) if trained[i]]
+        labels.append(
+            f"credit {sum(advantages) / len(advantages):+.2f}" if advantages else "not trained" if length else ""
+        )
+    return labels
 
 
 def conversation_text(talk: Conversation) -> str:

@@ -91,11 +91,11 @@ def _curves(scores: Sequence[CreditScore], name: str, many: bool) -> list[Series
     """One curve per estimator: methods in colours, references dashed."""
     curves, placed = [], {"line": 0, "dashed": 0}
     for estimator in dict.fromkeys(s.name for s in scores):
-        own = [s for s in scores if s.name == estimator and not math.isnan(s.measures[name].low)]
-        own.sort(key=lambda s: (s.rollouts, s.strength))
-        x, found = [float(s.rollouts if many else s.strength) for s in own], [s.measures[name] for s in own]
+        defined = [s for s in scores if s.name == estimator and not math.isnan(s.measures[name].low)]
+        defined.sort(key=lambda s: (s.rollouts, s.strength))
+        x, measures = [float(s.rollouts if many else s.strength) for s in defined], [s.measures[name] for s in defined]
         style = "dashed" if estimator.startswith("gae") else "line"
-        bands = [m.low for m in found], [m.high for m in found]
-        curves.append(Series(estimator, x, [m.mean for m in found], *bands, style, placed[style]))
+        bands = [m.low for m in measures], [m.high for m in measures]
+        curves.append(Series(estimator, x, [m.mean for m in measures], *bands, style, placed[style]))
         placed[style] += 1
     return curves

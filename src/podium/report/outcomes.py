@@ -22,21 +22,21 @@ SHOWN = 2  # rollouts in which the world failed
 
 def troubles(line: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What went wrong in an iteration, by its reason, in a sentence each."""
-    found, rollouts = [], line.get("rollouts", 0)
+    sentences, rollouts = [], line.get("rollouts", 0)
     if line.get("eval.failure"):
         share = 100 * line["eval.failed"]
         note = f"The world failed in {share:.0f} % of the held-out rollouts: {line['eval.failure']}."
-        found.append((line["eval.failure"], note))
+        sentences.append((line["eval.failure"], note))
     if line.get("failure"):
         note = f"The world failed in {line['failures']:.0f} of {rollouts:.0f} rollouts: {line['failure']}."
-        found.append((line["failure"], note))
+        sentences.append((line["failure"], note))
     if line.get("contradictions"):
         count = line["contradictions"]
         note = f"{count:.0f} of {rollouts:.0f} rollouts are right and earned nothing: verdict and rewards disagree."
-        found.append(("contradictions", note))
+        sentences.append(("contradictions", note))
     if line.get("idle"):
-        found.append(("idle", f"An agent never acted in {100 * line['idle']:.0f} % of the rollouts."))
-    return found
+        sentences.append(("idle", f"An agent never acted in {100 * line['idle']:.0f} % of the rollouts."))
+    return sentences
 
 
 def section(directory: RunDirectory, metrics: Sequence[Mapping[str, Any]]) -> str:

@@ -63,14 +63,14 @@ def tree(rows: Sequence[Row]) -> str:
             parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{y:.1f}" y2="{below:.1f}" stroke="{GREY}"/>')
         if vertex is root:
             continue
-        told = f"<title>{html.escape(_told(vertex))}</title>"
+        tooltip = f"<title>{html.escape(_told(vertex))}</title>"
         colour = _colour(vertex.value, low, high)
         ends = f'x1="{px(vertex.start):.1f}" x2="{px(vertex.end):.1f}" y1="{y:.1f}" y2="{y:.1f}"'
-        parts.append(f'<line {ends} stroke="{colour}" stroke-width="4" stroke-linecap="round">{told}</line>')
+        parts.append(f'<line {ends} stroke="{colour}" stroke-width="4" stroke-linecap="round">{tooltip}</line>')
         if vertex.children:
             radius = 3 + 2.5 * min(vertex.entropy or 0.0, 2.0)
             parts.append(
-                f'<circle cx="{px(vertex.end):.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{colour}">{told}</circle>'
+                f'<circle cx="{px(vertex.end):.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{colour}">{tooltip}</circle>'
             )
         else:
             parts.append(f'<text x="{px(vertex.end) + 8:.1f}" y="{y + 4:.1f}" class="tick">{_label(vertex)}</text>')
@@ -82,20 +82,20 @@ def tree(rows: Sequence[Row]) -> str:
 
 def _planted(rows: Sequence[Row]) -> _Vertex:
     """The vertices of a group, from the keys and lengths of its rollouts' nodes."""
-    root, found = _Vertex(0, 0), dict[tuple[Any, ...], _Vertex]()
+    root, vertices = _Vertex(0, 0), dict[tuple[Any, ...], _Vertex]()
     for row in sorted(rows, key=lambda row: row["index"]):
         above, start = root, 0
         worth = next((row[name] for name in VALUES if name in row), None)
         for number, size in enumerate(row["node.length"]):
             way = tuple(row["node.key"][: number + 1])
-            if way not in found:
-                found[way] = _Vertex(start, start + size)
-                above.children.append(found[way])
-                found[way].value = None if worth is None else worth[number]
+            if way not in vertices:
+                vertices[way] = _Vertex(start, start + size)
+                above.children.append(vertices[way])
+                vertices[way].value = None if worth is None else worth[number]
                 credit = row.get("token.advantage")
                 kept = all(row[name][number] for name in row if name.startswith("node.keep."))
-                found[way].advantage = credit[start] if credit is not None and size and kept else None
-            vertex = found[way]
+                vertices[way].advantage = credit[start] if credit is not None and size and kept else None
+            vertex = vertices[way]
             entropy = row.get("token.sampler.entropy")
             if entropy is not None and start + size < len(entropy):  # of the token at which it parts
                 vertex.entropy = max(vertex.entropy or 0.0, entropy[start + size])

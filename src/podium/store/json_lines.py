@@ -14,7 +14,7 @@ __all__ = ["objects", "text_of"]
 
 def objects(file: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """(line, object) for each line that is not empty; a file without any is refused."""
-    path, found = Path(file), False
+    path, any_row = Path(file), False
     if path.is_dir():
         raise PodiumError(f"{file} is a directory: name a file of JSON lines.")
     if not path.is_file():
@@ -22,9 +22,9 @@ def objects(file: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     with path.open("rb") as lines:
         for number, raw in enumerate(lines, 1):
             if raw.strip():
-                found = True
+                any_row = True
                 yield number, _object(raw, f"{file}, line {number}")
-    if not found:
+    if not any_row:
         raise PodiumError(f"{file} has no rows: write one JSON object a line.")
 
 

@@ -91,15 +91,15 @@ def provides_are_what_is_returned(part: Any, bench: Bench) -> str | None:
 def couples_what_it_says(part: Term, bench: Bench) -> str | None:
     if part.couples not in COUPLINGS:
         return f"couples {part.couples!r}, which is not one of {', '.join(COUPLINGS)}"
-    found: list[str] = []
+    couplings: list[str] = []
     for scene in SMALL:
         try:
-            found += _felt(part, bench.batch(part, scene))
+            couplings += _felt(part, bench.batch(part, scene))
         except PodiumError:
             continue
-    if not found:  # a coefficient of 0, say
+    if not couplings:  # a coefficient of 0, say
         return None
-    widest = max(found, key=COUPLINGS.index)
+    widest = max(couplings, key=COUPLINGS.index)
     if COUPLINGS.index(widest) > COUPLINGS.index(part.couples):
         return f"declares that it couples {part.couples!r}, but a change shows across the {widest}"
     if COUPLINGS.index(widest) < COUPLINGS.index(part.couples):
@@ -109,7 +109,7 @@ def couples_what_it_says(part: Term, bench: Bench) -> str | None:
 
 def _felt(part: Term, batch: Batch) -> list[str]:
     """How far each change of one token's, one rollout's or one group's columns is felt, where it is felt at all."""
-    found = []
+    coupled = []
     with torch.no_grad():
         members = part.members(batch)
         base = part.loss(batch)
@@ -123,14 +123,14 @@ def _felt(part: Term, batch: Batch) -> list[str]:
                 }
                 felt = members & (part.loss(batch.with_columns(changed)) != base)
                 if bool(felt.any()):
-                    found.append(_reach(part, batch, level, element, felt))
-    return found
+                    coupled.append(_reach(part, batch, level, element, felt))
+    return coupled
 
 
 def _numbers(part: Term, batch: Batch, level: str) -> dict[str, Tensor]:
     full = [batch.name(need) for need in part.needs]
-    found = {name: batch[name] for name in full if name.startswith(f"{level}.")}
-    return {name: x for name, x in found.items() if isinstance(x, Tensor) and x.is_floating_point()}
+    columns = {name: batch[name] for name in full if name.startswith(f"{level}.")}
+    return {name: x for name, x in columns.items() if isinstance(x, Tensor) and x.is_floating_point()}
 
 
 def _other(name: str, x: Tensor) -> Tensor:

@@ -80,12 +80,12 @@ EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
 def examples_of(cls: type) -> list[Any]:
     """The defaults, where there are defaults for everything, and the known examples of a part's class."""
     own = getattr(cls, "examples", None)
-    found = list(own()) if callable(own) else []
+    instances = list(own()) if callable(own) else []
     required = [
         f.name
         for f in dataclasses.fields(cls)
         if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
     ]
     if not required:
-        found.insert(0, cls())
-    return [*found, *(cls(**settings) for settings in EXAMPLES.get(cls.__name__, ()))]
+        instances.insert(0, cls())
+    return [*instances, *(cls(**settings) for settings in EXAMPLES.get(cls.__name__, ()))]

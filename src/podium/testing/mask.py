@@ -39,20 +39,20 @@ def untrained_tokens_get_no_gradient(part: Term, bench: Bench) -> str | None:
                 if bool((steep[outside] != 0).any()):
                     place = int((outside & (steep != 0)).nonzero()[0])
                     return f"gradient {float(steep[place]):.3g} at token {place}, which is not trained"
-        found = difference(outcome(part, batch), result)
-        if found:
-            return f"what stands at tokens that are not trained changes the result: {found}"
+        gap = difference(outcome(part, batch), result)
+        if gap:
+            return f"what stands at tokens that are not trained changes the result: {gap}"
     return None
 
 
 def _spoilt(part: Any, batch: Batch, trained: Tensor) -> dict[str, Tensor]:
     """The columns that the part reads, with garbage at tokens that are not trained."""
-    found = {}
+    spoiled = {}
     for name in names(part):
         x = batch.get(name)
         if name.startswith("token.") and isinstance(x, Tensor) and x.is_floating_point():
-            found[name] = torch.where(trained.view(-1, *[1] * (x.dim() - 1)), x, torch.full_like(x, garbage(name)))
-    return found
+            spoiled[name] = torch.where(trained.view(-1, *[1] * (x.dim() - 1)), x, torch.full_like(x, garbage(name)))
+    return spoiled
 
 
 def dropped_rollouts_leave_no_trace(part: Term, bench: Bench) -> str | None:
@@ -62,9 +62,9 @@ def dropped_rollouts_leave_no_trace(part: Term, bench: Bench) -> str | None:
         dropped, gone = batch.with_columns({"rollout.keep.test": keep}), batch.take("rollout", keep)
         results = [attempt(part, b) for b in (gone, dropped)]
         totals = [r if isinstance(r, PodiumError) else {"batch.total": r["batch.total"]} for r in results]
-        found = difference(totals[0], totals[1])
-        if found:
-            return f"a rollout that is not kept still counts: {found}"
+        gap = difference(totals[0], totals[1])
+        if gap:
+            return f"a rollout that is not kept still counts: {gap}"
     return None
 
 
@@ -76,9 +76,9 @@ def recorded_rollouts_leave_no_trace(part: Any, bench: Bench) -> str | None:
         if not place[0].purposes:
             continue
         rest = with_row_numbers(batch).take("rollout", batch["rollout.purpose"] != Purpose.probe)
-        found = difference(bench.attempt(part, place), attempt(part, rest), rows(rest))
-        if found:
-            return f"a rollout that is only recorded has an influence: without those {found}"
+        gap = difference(bench.attempt(part, place), attempt(part, rest), rows(rest))
+        if gap:
+            return f"a rollout that is only recorded has an influence: without those {gap}"
     return None
 
 

@@ -34,12 +34,12 @@ REPEATED = Scene("two groups of one task", groups=(4, 3, 5, 2), rewards="binary"
 
 
 def _batches(part: Any, bench: Bench) -> list[tuple[Batch, Columns]]:
-    found = [(batch, bench.attempt(part, place)) for place, batch in bench.accepted(part)]
+    results = [(batch, bench.attempt(part, place)) for place, batch in bench.accepted(part)]
     # Only to a memory does it matter that a task can be there twice.
     for scene in (TIES, REPEATED) if isinstance(part, Memory) else (TIES,):
         batch = bench.batch(part, scene)
-        found.append((batch, attempt(part, batch)))
-    return [(batch, result) for batch, result in found if not isinstance(result, PodiumError)]
+        results.append((batch, attempt(part, batch)))
+    return [(batch, result) for batch, result in results if not isinstance(result, PodiumError)]
 
 
 # The settings of a part mostly share their batches, so that each change of a batch is made once.
@@ -70,9 +70,9 @@ def rows_may_stand_in_any_order(part: Any, bench: Bench) -> str | None:
         return None
     for batch, result in _batches(part, bench):
         moved = _shuffled(batch)
-        found = difference(result, attempt(part, moved), rows(moved))
-        if found:
-            return f"depends on the order of the rows: {found} (ties must break by rollout.index)"
+        gap = difference(result, attempt(part, moved), rows(moved))
+        if gap:
+            return f"depends on the order of the rows: {gap} (ties must break by rollout.index)"
     return None
 
 
@@ -81,18 +81,18 @@ def groups_may_have_any_numbers(part: Any, bench: Bench) -> str | None:
         return None
     for batch, result in _batches(part, bench):
         moved = _renumbered(batch)
-        found = difference(result, attempt(part, moved), rows(moved))
-        if found:
-            return f"depends on how the groups are numbered: {found}"
+        gap = difference(result, attempt(part, moved), rows(moved))
+        if gap:
+            return f"depends on how the groups are numbered: {gap}"
     return None
 
 
 def padding_changes_nothing(part: Any, bench: Bench) -> str | None:
     for batch, result in _batches(part, bench):
         moved = _padded(batch)
-        found = difference(result, attempt(part, moved), rows(moved))
-        if found:
-            return f"padding changes the result: {found}"
+        gap = difference(result, attempt(part, moved), rows(moved))
+        if gap:
+            return f"padding changes the result: {gap}"
     return None
 
 
@@ -110,9 +110,9 @@ def micro_batches_do_not_show(part: Any, bench: Bench) -> str | None:
         whole, gradient = _step(terms, live, batch, None)
         for name, split in _splits(batch).items():
             step, other = _step(terms, live, batch, split)
-            found = _gap(whole, gradient, step, other)
-            if found:
-                return f"shows how an update is split ({name}): {found}"
+            gap = _gap(whole, gradient, step, other)
+            if gap:
+                return f"shows how an update is split ({name}): {gap}"
     return None
 
 

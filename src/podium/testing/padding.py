@@ -40,17 +40,17 @@ def with_padding(batch: Batch, extra: int) -> Batch:
     turn = batch.spread(batch.position("turn"), "turn", "token")
     last = batch.partition("turn", "rollout").lengths() - 1
     turns = torch.where(pad(torch.ones_like(turn), 0).bool(), pad(turn, 0), last[:, None])
-    found = Batch.from_padded(
+    padded = Batch.from_padded(
         pad(batch.action.long(), 0), batch.link("rollout", "group"), columns, given=True, turn=turns, seed=batch.seed
     )
     for name, relation in batch._relations.items():
-        found = found.with_relation(name, relation)
-    for level in set(batch.levels) - set(found.levels):
+        padded = padded.with_relation(name, relation)
+    for level in set(batch.levels) - set(padded.levels):
         own = batch.link("token", level)
         final = batch.partition("token", "rollout").agg.max(own.double()).long()
         index = torch.where(pad(torch.ones_like(own), 0).bool(), pad(own, 0), final[:, None]).reshape(-1)
-        found = found.with_level(level, index)
-    return found.with_columns(segments)
+        padded = padded.with_level(level, index)
+    return padded.with_columns(segments)
 
 
 def _fill(name: str, x: Tensor) -> Any:

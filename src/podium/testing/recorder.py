@@ -59,8 +59,10 @@ class Recorder(Batch):
         return owner, column
 
     def relation(self, name: str) -> Relation:
-        found = super().relation(name)
-        return Relation(found.level, found.left, found.right, RecordingDict(found.columns, self.log, f"{name}."))
+        original = super().relation(name)
+        return Relation(
+            original.level, original.left, original.right, RecordingDict(original.columns, self.log, f"{name}.")
+        )
 
     def identity(self, level: str) -> Tensor:
         return _plain(self).identity(level)
@@ -90,10 +92,10 @@ class Recorder(Batch):
 def recording(batch: Batch, log: set[str], own: frozenset[str] = frozenset()) -> Recorder:
     """The same batch, which adds the full name of every column read from it to `log`."""
     parts = (batch._links, batch._sizes, batch._columns, batch._relations, batch.seed, batch._step)
-    found = Recorder._trusted(*parts)
-    assert isinstance(found, Recorder)
-    found.log, found.own = log, own
-    return found
+    recorder = Recorder._trusted(*parts)
+    assert isinstance(recorder, Recorder)
+    recorder.log, recorder.own = log, own
+    return recorder
 
 
 def _plain(batch: Batch) -> Batch:

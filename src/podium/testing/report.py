@@ -141,9 +141,9 @@ def _run(report: Report, bases: list[Any], bench: Bench, alternatives: Mapping[s
                 report.passed[group] = False
                 report.failures.append(f"{part!r}: {reason}")
                 return
-        found = explore(bases, bench, alternatives)
-        settings = [*found.settings]
-        _judge_settings(report, found)
+        exploration = explore(bases, bench, alternatives)
+        settings = [*exploration.settings]
+        _judge_settings(report, exploration)
     report.settings = len(settings)
     for group, claim, kinds in CLAIMS:
         if not isinstance(bases[0], kinds):
@@ -170,12 +170,12 @@ def _does_not_run(part: Any, bench: Bench) -> tuple[str, str | None]:
     return "contract" if undeclared else "finite", undeclared or f"refuses every ordinary batch: {results[0]}"
 
 
-def _judge_settings(report: Report, found: Exploration) -> None:
-    report.passed["settings"] = not found.inert and not found.broken
-    for name, tried in found.inert.items():
+def _judge_settings(report: Report, exploration: Exploration) -> None:
+    report.passed["settings"] = not exploration.inert and not exploration.broken
+    for name, tried in exploration.inert.items():
         values = ", ".join(map(repr, tried[:6])) or "no other valid value was found"
         report.failures.append(f"{report.name}: inert setting {name!r} (tried {values})")
-    report.failures += found.broken[:3]
+    report.failures += exploration.broken[:3]
 
 
 def _first(claim: Claim, settings: Sequence[Any], bench: Bench) -> str | None:

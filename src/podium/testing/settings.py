@@ -92,17 +92,17 @@ class Exploration:
 
 def explore(bases: Sequence[Any], bench: Bench, alternatives: Mapping[str, Sequence[Any]]) -> Exploration:
     """Try every field of the parts `bases`, which are settings of one class."""
-    found = _Found(bench, alternatives)
+    search = _Found(bench, alternatives)
     for base in bases:
         for path in _paths(base):
-            found.vary(base, path)
-    for base in list(found.settings):
+            search.vary(base, path)
+    for base in list(search.settings):
         for path in _paths(base):
-            if ".".join(path) not in found.active:
-                found.vary(base, path)
-    whole = {path.rpartition(".")[0] for path in found.tried}  # a value inside a part: its own fields speak for it
-    inert = {name: values for name, values in found.tried.items() if name not in found.active | whole}
-    return Exploration([*bases, *found.settings], inert, found.broken)
+            if ".".join(path) not in search.active:
+                search.vary(base, path)
+    whole = {path.rpartition(".")[0] for path in search.tried}  # a value inside a part: its own fields speak for it
+    inert = {name: values for name, values in search.tried.items() if name not in search.active | whole}
+    return Exploration([*bases, *search.settings], inert, search.broken)
 
 
 class _Found:
@@ -188,9 +188,9 @@ def _alternatives(base: Any, path: Path, given: Mapping[str, Sequence[Any]]) -> 
     """(value, kind) for the field at `path`; a kind of `ENOUGH`."""
     owner, name = _owner(base, path), path[-1]
     old = getattr(owner, name)
-    known = [*given.get(".".join(path), ()), *_registered(type(owner), name)]
-    found = [(value, "option") for value in known] + _by_type(owner, name, old)
-    return [(value, kind) for value, kind in found if type(value) is not type(old) or value != old]
+    options = [*given.get(".".join(path), ()), *_registered(type(owner), name)]
+    alternatives = [(value, "option") for value in options] + _by_type(owner, name, old)
+    return [(value, kind) for value, kind in alternatives if type(value) is not type(old) or value != old]
 
 
 def _registered(cls: type, name: str) -> tuple[Any, ...]:

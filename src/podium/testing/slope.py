@@ -48,9 +48,9 @@ def gradient_matches_finite_differences(part: Term, bench: Bench) -> str | None:
                 point = SlopePoint(part, bench.batch(part, scene, seed))
             except PodiumError:
                 continue
-            found = None if point.agrees() else point.worst()
-            if found:
-                return found
+            worst = None if point.agrees() else point.worst()
+            if worst:
+                return worst
     return None
 
 

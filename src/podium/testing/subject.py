@@ -56,18 +56,18 @@ def _of_term(term: Term, batch: Batch) -> Columns:
     with torch.no_grad():
         c = term.coefficients(live)
         loss = torch.where(c != 0, term.loss(live), torch.zeros_like(c))
-    found: Columns = {f"{term.level}.coefficient": c, f"{term.level}.loss": loss, "batch.total": value.detach()[None]}
+    columns: Columns = {f"{term.level}.coefficient": c, f"{term.level}.loss": loss, "batch.total": value.detach()[None]}
     slopes: tuple[Tensor | None, ...] = (None,) * len(variables)
     if value.requires_grad:
         slopes = torch.autograd.grad(value, list(variables.values()), allow_unused=True)
     for (signal, x), slope in zip(variables.items(), slopes, strict=True):
-        found[f"{signal.column}.slope"] = torch.zeros_like(x) if slope is None else slope
-    return found
+        columns[f"{signal.column}.slope"] = torch.zeros_like(x) if slope is None else slope
+    return columns
 
 
 def _of_memory(memory: Memory, batch: Batch) -> Columns:
     tasks = batch["group.task"]
-    found: Columns = {}
+    columns: Columns = {}
     state = memory.initial()
     signals = [need for need in memory.needs if isinstance(need, Signal)]
     halved = batch.with_columns({s: batch[s] / 2 for s in signals})  # a policy that has moved
@@ -75,15 +75,17 @@ def _of_memory(memory: Memory, batch: Batch) -> Columns:
     some = batch if len(identity) == 1 else batch.take("group", identity != identity.max())  # some tasks are not seen
     for time, seen in (("once", batch), ("twice", batch), ("moved", halved), ("fewer", some)):
         state = memory.observe(state, seen)
-        found |= {f"{name}.{time}": x for name, x in memory.recall(state, tasks).items()}
+        columns |= {f"{name}.{time}": x for name, x in memory.recall(state, tasks).items()}
         scalars = memory.scalars(state)
-        found |= {f"batch.{name}.{time}": torch.tensor([x]) for name, x in scalars.items()}
+        columns |= {f"batch.{name}.{time}": torch.tensor([x]) for name, x in scalars.items()}
         again = memory.replay(state, seen)
         if again is not None:  # how many come back, with what credit and weight
             credit = again["rollout.weight.replay"]
             credit = credit * again["rollout.advantage"] if "rollout.advantage" in again else credit
-            found[f"batch.replayed.{time}"] = torch.tensor([len(again), float(credit.sum())], dtype=torch.float64)[None]
-    return found
+            columns[f"batch.replayed.{time}"] = torch.tensor([len(again), float(credit.sum())], dtype=torch.float64)[
+                None
+            ]
+    return columns
 
 
 def _of_updates(updates: Updates, batch: Batch) -> Columns:
@@ -103,9 +105,9 @@ def _of_updates(updates: Updates, batch: Batch) -> Columns:
         for row in mini_batch["rollout.row"].tolist():
             seen[row].append(number)
         if "token.advantage" in updates.needs:
-            own = mini_batch.reduce(mini_batch["token.advantage"], "token", "rollout", "sum")
+            advantage = mini_batch.reduce(mini_batch["token.advantage"], "token", "rollout", "sum")
             credit[f"rollout.credit.{number}"] = (
-                batch.length().new_zeros(len(batch)).index_copy(0, mini_batch["rollout.row"], own)
+                batch.length().new_zeros(len(batch)).index_copy(0, mini_batch["rollout.row"], advantage)
             )
     times = max(map(len, seen))
     padded = torch.tensor([steps + [-1] * (times - len(steps)) for steps in seen])
@@ -136,22 +138,22 @@ def difference(
     if set(old) != set(new):
         return f"columns {', '.join(sorted(set(old) ^ set(new)))} are in one result only"
     for name, x in old.items():
-        found = _column_difference(name, x, new[name], None if moved is None else moved[name.partition(".")[0]])
-        if found is not None and found[1] > tolerance:
-            return found[0]
+        gap = _column_difference(name, x, new[name], None if moved is None else moved[name.partition(".")[0]])
+        if gap is not None and gap[1] > tolerance:
+            return gap[0]
     return None
 
 
 def _column_difference(name: str, x: Any, y: Any, moved: Tensor | None) -> tuple[str, float] | None:
     """The largest difference in words, and its size relative to the values."""
     level = name.partition(".")[0]
-    known = None if moved is None else (moved >= 0).nonzero().reshape(-1)
+    present = None if moved is None else (moved >= 0).nonzero().reshape(-1)
     if not isinstance(x, Tensor) or not isinstance(y, Tensor):
-        pairs = zip(x, y, strict=False) if known is None else ((x[int(moved[i])], y[i]) for i in known)  # type: ignore[index]
+        pairs = zip(x, y, strict=False) if present is None else ((x[int(moved[i])], y[i]) for i in present)  # type: ignore[index]
         unequal = [(a, b) for a, b in pairs if a != b]
         return (f"{name!r} is {unequal[0][1]!r} instead of {unequal[0][0]!r}", float("inf")) if unequal else None
-    if moved is not None and known is not None:
-        x, y = x[moved[known]], y[known]
+    if moved is not None and present is not None:
+        x, y = x[moved[present]], y[present]
     if x.shape != y.shape:
         return f"{name!r} has shape {tuple(y.shape)} instead of {tuple(x.shape)}", float("inf")
     if x.numel() == 0:
@@ -163,5 +165,5 @@ def _column_difference(name: str, x: Any, y: Any, moved: Tensor | None) -> tuple
     worst = int(gap.argmax())
     if float(gap[worst]) == 0:
         return None
-    element = worst if known is None or moved is None else int(moved[known[worst]])
+    element = worst if present is None or moved is None else int(moved[present[worst]])
     return f"{name!r} at {level} {element} is {y[worst].tolist()} instead of {x[worst].tolist()}", float(gap[worst])

@@ -60,11 +60,11 @@ ORDINARY = (
 
 def names(*parts: Any) -> frozenset[str]:
     """The columns that these parts declare to need."""
-    found = set()
+    columns = set()
     for part in parts:
         needs = (*part.needs, *filter(None, [getattr(part, "where", None)]))
-        found |= {need.column if isinstance(need, Signal) else need for need in needs}
-    return frozenset(found)
+        columns |= {need.column if isinstance(need, Signal) else need for need in needs}
+    return frozenset(columns)
 
 
 class SceneDraw:

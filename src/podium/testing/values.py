@@ -59,9 +59,9 @@ def state_survives_saving(part: Memory, bench: Bench) -> str | None:
         again = _saved(state)
         if again[0] != saved[0] or difference(saved[1], again[1], tolerance=0.0):
             return "changes its state in place: `observe` must return a new one"
-        found = difference(expected, _next(part, decode_state(json.loads(saved[0]), saved[1]), after), tolerance=0.0)
-        if found:
-            return f"goes on differently after its state was saved and loaded: {found}"
+        gap = difference(expected, _next(part, decode_state(json.loads(saved[0]), saved[1]), after), tolerance=0.0)
+        if gap:
+            return f"goes on differently after its state was saved and loaded: {gap}"
     return None
 
 
