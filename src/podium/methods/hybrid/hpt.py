@@ -39,8 +39,8 @@ def hpt(
 
     gate = −1 is Dr. GRPO summed over rollouts, gate = n is imitation alone. An update whose gradient norm exceeds 80 is
     skipped. The release sums over the rollouts of a micro-batch, this over those of the update. `hpt@soft`, in the
-    release too, has no gate: with 1, 2, 3, 4, 5 or more solved, the rollouts weigh 0, 1/8, 1/4, 1/2, 1 and −log π of
-    the demonstration 1, 1/2, 1/4, 1/8, 0; −A p / (p + gamma) is added for it throughout.
+    release too, has no gate: with at most 1, 2, 3, 4, and 5 or more solved, the rollouts weigh 0, 1/8, 1/4, 1/2, 1 and
+    −log π of the demonstration 1, 1/2, 1/4, 1/8, 0; −A p / (p + gamma) is added for it throughout.
 
     Args:
         n: Rollouts per task (the group size).
