@@ -16,7 +16,7 @@ __all__ = ["slea_rl"]
 @recipe(
     summary="Retrieves lessons from past rollouts at each step (experience library); GiGPO's credit assignment.",
     citation="SLEA-RL: Step-Level Experience Augmented RL, https://github.com/kingofspace0wzz/slea-rl",
-    tags=("experience library", "memory", "agents", "multi-turn", "step-level", "credit assignment"),
+    tags=("experience library", "agents", "multi-turn", "step-level", "credit assignment"),
 )
 def slea_rl(
     n: int = 8,
