@@ -14,7 +14,8 @@ from podium.methods.catalogue import CATALOGUE
 def test_a_recipe_has_a_summary_tags_and_a_meaning_for_each_argument(slug: str) -> None:
     entry = CATALOGUE[slug]
     assert len(entry.summary) <= 110
-    assert 2 <= len(entry.tags) <= 6 and list(entry.tags) == [tag.lower() for tag in entry.tags]
+    assert 2 <= len(entry.tags) <= 6
+    assert list(entry.tags) == [tag.lower() for tag in entry.tags]
     formula, _, arguments = entry.notes.partition("\n\nArgs:\n")
     assert formula
     assert re.findall(r"(?m)^    (\w+): \S.*", arguments) == list(inspect.signature(entry.build).parameters)

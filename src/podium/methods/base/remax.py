@@ -26,7 +26,7 @@ def remax(n: int = 1, kl: float = 0.0) -> Method:
     advantage.
 
     Args:
-        n: Sampled rollouts per task, beside the greedy one.
+        n: Sampled rollouts per task, in addition to the greedy one.
         kl: Coefficient of the KL penalty in the token rewards; 0 loads no reference model.
     """
     method = Method(

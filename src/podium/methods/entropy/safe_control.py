@@ -59,7 +59,7 @@ def safe_control(
     }
     if controller not in controllers:
         raise PodiumError(f"safe-control: controller = {controller!r} is not one of {', '.join(controllers)}.")
-    held = KL("k2", coefficient=Follow("kl.coefficient"))  # k2, whose gradient is that of the KL itself
+    penalty = KL("k2", coefficient=Follow("kl.coefficient"))  # k2, whose gradient is that of the KL itself
     return Method(
         rollout=Sample(n=n),
         annotate=(AnswerValue(softmin),),
@@ -68,7 +68,7 @@ def safe_control(
         shape=(Whiten(level="rollout", epsilon_at="outside"),),
         objective=(
             PolicyGradient(clip=Clip(clip, clip)),
-            *((held,) if acts else ()),
+            *((penalty,) if acts else ()),
             Entropy(coefficient=entropy),
             AnswerValueLoss(softmin=softmin, clip=clip, coefficient=0.5),
         ),

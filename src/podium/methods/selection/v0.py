@@ -28,8 +28,8 @@ def v0(
     clip: float = 0.2,
 ) -> Method:
     """Σ_j U(B_j, p_j) is maximised greedily, one rollout at a time, with n rollouts per task on average and least ≤ B ≤
-    most; U = B (1 − p)(1 − (1 − p)^{B−1}), the expected failures beside a success, or `mixed`: 1 − p^B − (1 − p)^B.
-    Then GRPO.
+    most; U = B (1 − p)(1 − (1 − p)^{B−1}), the expected failures in a group with a success, or `mixed`: 1 − p^B − (1 −
+    p)^B. Then GRPO.
 
     With least = most = n it is GRPO. `podium values RUN --out DIR` trains a value model on logged runs. The authors'
     model is an embedder with a table transformer and 256 scores in its context; ours is a small language model with a
@@ -39,7 +39,7 @@ def v0(
         n: Rollouts per task on average.
         least: Rollouts per task at least.
         most: Rollouts per task at most.
-        utility: `failures` (expected failures beside a success) or `mixed` (probability of a mixed group).
+        utility: `failures` (expected failures in a group with a success) or `mixed` (probability of a mixed group).
         value: Directory of a value model, which reads the last `support` tasks with their scores and the task; None: p
             is the mean of a Beta belief from the task's own history.
         support: Scored tasks that the value model reads.
