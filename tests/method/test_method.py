@@ -231,7 +231,7 @@ def test_a_setting_that_yaml_cannot_hold_is_refused() -> None:
 
 def test_a_description_names_stages_formulas_and_citation() -> None:
     text = methods.get("ppo").describe()
-    assert text.startswith("ppo: Per-token advantages from a learned value function")
+    assert text.startswith("ppo: Actor-critic: per-token advantages (GAE) from a learned value function")
     assert "https://arxiv.org/abs/1707.06347" in text
     assert "advantage  GAE()" in text
     assert "A_t = δ_t + gamma·lam·A_{t+1}" in text

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from podium.core.part import Part, Shape
@@ -42,14 +43,15 @@ def index() -> str:
 def method_page(entry: Entry) -> str:
     """The page of one catalogue entry."""
     method = get(entry.slug)
-    formula, notes = _split(entry.notes)
+    text, meanings = _split_arguments(entry.notes)
+    formula, notes = _split(text)
     sections = [
         f"{PAGE_MARK}\n\n# {entry.slug}\n\n{entry.summary}\n\n"
         f"{entry.kind.capitalize()} · family {entry.family} · {entry.citation}",
         f"## Formula\n\n{formula}",
         _relation(entry, method, notes),
         _use(entry),
-        _arguments(entry),
+        _arguments(entry, meanings),
         _presets(entry, method),
         _needs(method),
         _stages(method),
@@ -64,6 +66,13 @@ def _split(notes: str) -> tuple[str, str]:
     while end < len(paragraphs) and paragraphs[end].startswith("- "):  # variants belong to the formula
         end += 1
     return "\n\n".join(paragraphs[:end]), "\n\n".join(paragraphs[end:])
+
+
+def _split_arguments(notes: str) -> tuple[str, dict[str, str]]:
+    """The docstring without its `Args:` block, and the meaning of each argument."""
+    text, _, block = notes.partition("\n\nArgs:\n")
+    entries = textwrap.dedent(block).replace("\n    ", " ").splitlines()
+    return text, {name: meaning for name, _, meaning in (entry.partition(": ") for entry in entries)}
 
 
 def _relation(entry: Entry, method: Method, notes: str) -> str:
@@ -84,12 +93,15 @@ def _use(entry: Entry) -> str:
     )
 
 
-def _arguments(entry: Entry) -> str:
+def _arguments(entry: Entry, meanings: Mapping[str, str]) -> str:
     parameters = inspect.signature(entry.build).parameters.values()
     if not parameters:
         return ""
-    rows = [(f"`{p.name}`", f"`{_escaped(str(p.annotation))}`", _code(p.default)) for p in parameters]
-    return f"## Settings of the recipe\n\n{_table(('argument', 'type', 'default'), rows)}"
+    rows = [
+        (f"`{p.name}`", f"`{_escaped(str(p.annotation))}`", _code(p.default), _escaped(meanings.get(p.name, "")))
+        for p in parameters
+    ]
+    return f"## Settings of the recipe\n\n{_table(('argument', 'type', 'default', 'meaning'), rows)}"
 
 
 def _presets(entry: Entry, method: Method) -> str:

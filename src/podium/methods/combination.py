@@ -1,17 +1,18 @@
-"""Combining methods: what each of them changes, joined.
+"""Combining methods: a three-way merge of what each of them changes.
 
-Two methods are read as two sets of changes of a common base, plain GRPO without its penalty, as two versions of a text
-are read as changes of an earlier one. At each place (a stage of one part, the parts of one class in a stage of several,
-a memory, a role):
+Both methods are read as sets of changes to a common base, plain GRPO without its KL penalty, as two versions of a text
+are read as changes of their common ancestor. At each place (a stage that holds one part, the parts of one class in a
+stage that holds several, a memory, a role):
 
 - what only one of the methods changes is taken from it; parts that only the second has come after those of the first;
-- where both have changed the same part, the changes are joined setting by setting: of a number or an aggregation that
-  both give, the first's is kept and named as a choice; where they give two formulas (words, parts), they conflict;
-- a part that one replaces and the other changes is a conflict, and so are two different parts in a stage of one;
-- metrics stand beside each other.
+- where both change the same part, the changes are merged setting by setting: if both set a number or an aggregation,
+  the first method's is kept and reported as a choice; if both set a formula (a word, a part), they conflict;
+- a part that one method replaces and the other changes is a conflict, and so are two different parts in a stage that
+  holds one;
+- metrics are collected.
 
-How much is sampled and how often a batch is used (`SIZES`) belong to a run: the first's are kept without a word. What
-comes out is checked like any method: a need that is no longer met is a conflict, a new warning a remark.
+How much is sampled and how often a batch is used (`SIZES`) belong to a run: the first method's are kept without a
+report. The result is checked like any method: a need that is no longer met is a conflict, a new warning is reported.
 """
 
 from __future__ import annotations
@@ -36,35 +37,36 @@ __all__ = ["VERDICTS", "Combination", "changed_stages", "combine", "combine_all"
 
 SIZES = ("rollout.n", "rollout.trained", "rollout.most", "updates.epochs", "updates.mini_batches")
 VERDICTS = ("yes", "care", "no")
-Place = tuple[str, str]  # a stage, memories or roles; and the class of its parts, the role's name, or nothing
+Place = tuple[str, str]  # a stage, "memories" or "roles"; and a class of parts, the name of a role, or ""
 
 
 @dataclass(frozen=True)
 class Combination:
-    """Two methods as one, or why not."""
+    """Two methods merged into one, or the reasons why they cannot be."""
 
     method: Method | None  # None: they conflict
     conflicts: tuple[str, ...] = ()
-    choices: tuple[str, ...] = ()  # numbers that both set: the first's are kept
-    warnings: tuple[str, ...] = ()  # of the check, that neither method had alone
+    choices: tuple[str, ...] = ()  # numbers and aggregations that both set: the first method's are kept
+    warnings: tuple[str, ...] = ()  # of the check, which neither method has on its own
 
     @property
     def verdict(self) -> str:
-        """yes, care (there is something to decide or to look at) or no."""
+        """`yes`, `care` (there are choices or warnings to look at) or `no`."""
         return "no" if self.method is None else "care" if self.choices or self.warnings else "yes"
 
     @property
     def reasons(self) -> tuple[str, ...]:
+        """Everything there is to report: conflicts, choices and warnings."""
         return (*self.conflicts, *self.choices, *self.warnings)
 
     def data(self) -> dict[str, Any]:
         """All but the method, as plain data."""
-        named = {name: list(getattr(self, name)) for name in ("conflicts", "choices", "warnings")}
-        return {"combines": self.verdict, **named}
+        reasons = {name: list(getattr(self, name)) for name in ("conflicts", "choices", "warnings")}
+        return {"combines": self.verdict, **reasons}
 
 
 def combine_all(methods: Sequence[Method], settings: Mapping[str, Any] | None = None) -> Method:
-    """Several methods as one, the first with what each of the others changes."""
+    """The first method with what each of the others changes; an error where they conflict."""
     if settings:
         names = ", ".join(settings)
         raise PodiumError(f"{names}: several methods have no recipe in common; name a part's setting instead.")
@@ -84,27 +86,28 @@ def combine(first: Method, second: Method) -> Combination:
     conflicts: list[str] = []
     choices: list[str] = []
     try:
-        both = first.each(lambda leaf: _both(leaf, second, conflicts, choices))
+        both = first.each(lambda leaf: _merge(leaf, second, conflicts, choices))
     except PodiumError as problem:
         conflicts.append(str(problem))
     if conflicts:
         return Combination(None, tuple(dict.fromkeys(conflicts)))
-    known = {*_read(first), *_read(second)}
-    found = both.check(known)
-    if found:
-        alone = {f.message for method in (first, second) for f in method.check(known)}
-        found = [f for f in found if f.message not in alone]
-    if any(f.kind == "error" for f in found):
-        return Combination(None, tuple(f.message for f in found if f.kind == "error"))
-    return Combination(both, (), tuple(dict.fromkeys(choices)), tuple(f.message for f in found))
+    world = {*_columns_from_world(first), *_columns_from_world(second)}
+    findings = both.check(world)
+    if findings:
+        expected = {finding.message for method in (first, second) for finding in method.check(world)}
+        findings = [finding for finding in findings if finding.message not in expected]
+    errors = tuple(finding.message for finding in findings if finding.kind == "error")
+    if errors:
+        return Combination(None, errors)
+    return Combination(both, (), tuple(dict.fromkeys(choices)), tuple(finding.message for finding in findings))
 
 
 def changed_stages(method: Method) -> tuple[str, ...]:
     """The stages, in the order of the loop, at which a method differs from the base in more than sizes."""
-    base = _places(_base())
+    base = _parts_by_place(_base())
     changed = set()
     for leaf in method.leaves():
-        places = _places(leaf)
+        places = _parts_by_place(leaf)
         for place in {*base, *places}:
             if not _same(place[0], places.get(place, ()), base.get(place, ())):
                 changed.add(place[0])
@@ -119,15 +122,16 @@ def _base() -> Method:
     return get("grpo", kl=0.0)
 
 
-def _both(first: Method, second: Method, conflicts: list[str], choices: list[str]) -> Method:
-    base, a, b = (_places(method) for method in (_base(), first, second))
+def _merge(first: Method, second: Method, conflicts: list[str], choices: list[str]) -> Method:
+    """`first` with the changes of `second`; conflicts and choices are appended to the lists."""
+    base, ours, theirs = (_parts_by_place(method) for method in (_base(), first, second))
     merged = {}
-    for place in dict.fromkeys((*a, *b, *base)):
-        olds, mine, theirs = (x.get(place, ()) for x in (base, a, b))
-        merged[place] = _merged(place, olds, mine, theirs, (first.name, second.name), conflicts, choices)
+    for place in dict.fromkeys((*ours, *theirs, *base)):
+        old, mine, other = (parts.get(place, ()) for parts in (base, ours, theirs))
+        merged[place] = _merge_place(place, old, mine, other, (first.name, second.name), conflicts, choices)
     stages: dict[str, Any] = {}
     for stage in (*STAGES, "memories", "roles"):
-        values = tuple(value for place, held in merged.items() if place[0] == stage for value in held)
+        values = tuple(value for place, parts in merged.items() if place[0] == stage for value in parts)
         stages[stage] = values if stage not in STAGES or stage in LISTS else values[0] if values else None
     return first.replace(
         **stages if not conflicts else {},
@@ -137,74 +141,75 @@ def _both(first: Method, second: Method, conflicts: list[str], choices: list[str
     )
 
 
-def _places(method: Method) -> dict[Place, tuple[Value, ...]]:
-    """What the method holds, by place, in the order of the loop."""
-    found: dict[Place, tuple[Value, ...]] = {}
+def _parts_by_place(method: Method) -> dict[Place, tuple[Value, ...]]:
+    """The method's parts, memories and roles, by place and in the order of the loop."""
+    parts: dict[Place, tuple[Value, ...]] = {}
     for stage in (*STAGES, "memories", "roles"):
-        held = getattr(method, stage)
-        for value in held if isinstance(held, tuple) else [] if held is None else [held]:
+        content = getattr(method, stage)
+        for value in content if isinstance(content, tuple) else [] if content is None else [content]:
             single = stage in STAGES and stage not in LISTS
             name = "" if single else value.name if isinstance(value, Role) else type(value).__name__
-            name = repr(value) if stage == "metric" else name
-            found[stage, name] = (*found.get((stage, name), ()), value)
-    return found
+            name = repr(value) if stage == "metric" else name  # so that no two metrics are the same place
+            parts[stage, name] = (*parts.get((stage, name), ()), value)
+    return parts
 
 
-def _merged(
+def _merge_place(
     place: Place,
-    old: tuple[Value, ...],
-    mine: tuple[Value, ...],
+    base: tuple[Value, ...],
+    ours: tuple[Value, ...],
     theirs: tuple[Value, ...],
     names: tuple[str, str],
     conflicts: list[str],
     choices: list[str],
 ) -> tuple[Value, ...]:
-    stage = place[0]
-    path = f"{stage}.{place[1]}" if place[1] else stage
-    if _same(stage, theirs, old) or _same(stage, theirs, mine):
-        return mine
-    if _same(stage, mine, old):
-        return tuple(_sized(stage, new, mine) for new in theirs)
-    if len(mine) == len(theirs) == 1 and type(mine[0]) is type(theirs[0]):
-        before = old[0] if old and type(old[0]) is type(mine[0]) else None
-        return (_settings(path, before, mine[0], theirs[0], names, conflicts, choices),)
-    said = [", ".join(type(value).__name__ for value in held) or "none" for held in (mine, theirs)]
-    what = f"{place[1]} at the stage {stage!r}" if place[1] else f"the stage {stage!r}"
-    conflicts.append(f"Both decide {what}: {names[0]} has {said[0]}, {names[1]} has {said[1]}.")
-    return mine
+    """The parts at one place, from those of the base, of the first method and of the second."""
+    stage, name = place
+    path = f"{stage}.{name}" if name else stage
+    if _same(stage, theirs, base) or _same(stage, theirs, ours):
+        return ours
+    if _same(stage, ours, base):
+        return tuple(_with_sizes_of(stage, part, ours) for part in theirs)
+    if len(ours) == len(theirs) == 1 and type(ours[0]) is type(theirs[0]):
+        before = base[0] if base and type(base[0]) is type(ours[0]) else None
+        return (_merge_settings(path, before, ours[0], theirs[0], names, conflicts, choices),)
+    classes = [", ".join(type(value).__name__ for value in parts) or "none" for parts in (ours, theirs)]
+    what = f"{name} at the stage {stage!r}" if name else f"the stage {stage!r}"
+    conflicts.append(f"Both decide {what}: {names[0]} has {classes[0]}, {names[1]} has {classes[1]}.")
+    return ours
 
 
-def _settings(
-    path: str, old: Any, mine: Any, theirs: Any, names: tuple[str, str], conflicts: list[str], choices: list[str]
+def _merge_settings(
+    path: str, base: Any, ours: Any, theirs: Any, names: tuple[str, str], conflicts: list[str], choices: list[str]
 ) -> Any:
-    """One value in which the changes of two are joined field by field."""
+    """`ours` with the fields that only `theirs` changes."""
     changes = {}
-    for field in mine.field_names():
-        x, y = getattr(mine, field), getattr(theirs, field)
-        before = getattr(old, field) if old is not None else _default(mine, field)
+    for field in ours.field_names():
+        x, y = getattr(ours, field), getattr(theirs, field)
+        before = getattr(base, field) if base is not None else _default(ours, field)
         where = f"{path}.{field}"
         if y in (before, x) or where in SIZES:
             continue
         if x == before:
             changes[field] = y
-        elif _open(x, y):
+        elif _interchangeable(x, y):
             choices.append(f"Both set {where}: {names[0]}'s {_shown(x)} is kept, {names[1]} has {_shown(y)}.")
         elif isinstance(x, Value) and type(x) is type(y) and not isinstance(x, Schedule):
             inner = before if type(before) is type(x) else None
-            changes[field] = _settings(where, inner, x, y, names, conflicts, choices)
+            changes[field] = _merge_settings(where, inner, x, y, names, conflicts, choices)
         else:
             conflicts.append(f"Both set {where}: {names[0]} to {_shown(x)}, {names[1]} to {_shown(y)}.")
-    return mine.replace(**changes)
+    return ours.replace(**changes)
 
 
-def _open(x: Any, y: Any) -> bool:
-    """Whether a method works with either: numbers, and aggregations, which stand outside of the loss."""
-    free = all(isinstance(v, (int, float, Schedule)) and not isinstance(v, bool) for v in (x, y))
-    return free or (isinstance(x, Aggregate) and isinstance(y, Aggregate))
+def _interchangeable(x: Any, y: Any) -> bool:
+    """Whether a method works with either value: two numbers, or two aggregations, which are outside the formula."""
+    numbers = all(isinstance(v, (int, float, Schedule)) and not isinstance(v, bool) for v in (x, y))
+    return numbers or (isinstance(x, Aggregate) and isinstance(y, Aggregate))
 
 
 def _default(value: Value, field: str) -> Any:
-    """A field's default; the value's own where it has none, so that it counts as unchanged."""
+    """A field's default; dataclasses' `MISSING`, which no value equals, where it has none."""
     return type(value).__dataclass_fields__[field].default
 
 
@@ -213,12 +218,14 @@ def _shown(value: Any) -> str:
 
 
 def _same(stage: str, one: tuple[Value, ...], other: tuple[Value, ...]) -> bool:
-    """Whether parts are equal but for their sizes."""
-    return len(one) == len(other) and all(_sized(stage, x, other[i : i + 1]) == other[i] for i, x in enumerate(one))
+    """Whether the parts are equal except for their `SIZES`."""
+    return len(one) == len(other) and all(
+        _with_sizes_of(stage, x, other[i : i + 1]) == other[i] for i, x in enumerate(one)
+    )
 
 
-def _sized(stage: str, value: Value, like: tuple[Value, ...]) -> Value:
-    """The value with the sizes of another of its class."""
+def _with_sizes_of(stage: str, value: Value, like: tuple[Value, ...]) -> Value:
+    """The value with the `SIZES` of the only part in `like`, if that is of the same class."""
     if len(like) != 1 or type(like[0]) is not type(value):
         return value
     names = [size.partition(".")[2] for size in SIZES if size.partition(".")[0] == stage]
@@ -229,8 +236,8 @@ def _sized(stage: str, value: Value, like: tuple[Value, ...]) -> Value:
 # -- the check ---------------------------------------------------------------------------------------------------------
 
 
-def _read(method: Method) -> Iterable[str]:
-    """The columns that the method asks of a world: what it reads and none of its own parts has written."""
+def _columns_from_world(method: Method) -> Iterable[str]:
+    """The columns that the world must provide: those that are read before any part of the method writes them."""
     written = {column for memory in method.memories for column in memory.provides}
     readers: list[Part | Memory] = [*method.parts(), *method.memories]
     for part in readers:

@@ -1,4 +1,4 @@
-"""Which methods of the catalogue combine: all pairs, one method with all others, and what stands in the way."""
+"""Which methods of the catalogue combine: all pairs, one method with all others, and which conflicts prevent it."""
 
 from __future__ import annotations
 
@@ -17,51 +17,51 @@ __all__ = ["Matrix", "matrix", "row"]
 
 @dataclass(frozen=True)
 class Matrix:
-    """What comes of every ordered pair of methods."""
+    """The combination of every ordered pair of methods."""
 
-    stages: Mapping[str, tuple[str, ...]]  # by method: where it changes something
+    stages: Mapping[str, tuple[str, ...]]  # by method: the stages at which it differs from plain GRPO
     pairs: Mapping[tuple[str, str], Combination]
 
     def counts(self) -> Counter[str]:
-        """How many pairs combine: yes, care, no."""
+        """How many pairs have each verdict: yes, care, no."""
         return Counter(pair.verdict for pair in self.pairs.values())
 
     def shares(self) -> dict[tuple[str, str], float]:
-        """Of the pairs in which one method acts at a stage and the other at another: the share that combines."""
+        """For each pair of stages: of the pairs whose methods change these stages, the share that combines."""
         tried: Counter[tuple[str, str]] = Counter()
-        works: Counter[tuple[str, str]] = Counter()
+        combined: Counter[tuple[str, str]] = Counter()
         for (first, second), pair in self.pairs.items():
             for cell in ((x, y) for x in self.stages[first] for y in self.stages[second]):
                 tried[cell] += 1
-                works[cell] += pair.method is not None
-        return {(x, y): works[x, y] / tried[x, y] for x in STAGES for y in STAGES if tried[x, y]}
+                combined[cell] += pair.method is not None
+        return {(x, y): combined[x, y] / tried[x, y] for x in STAGES for y in STAGES if tried[x, y]}
 
     def obstacles(self) -> Counter[str]:
-        """How many pairs each kind of conflict keeps apart, by the first conflict of each."""
+        """How many pairs each kind of conflict prevents; a pair counts by its first conflict."""
         return Counter(_kind(pair.conflicts[0]) for pair in self.pairs.values() if pair.conflicts)
 
     def data(self) -> dict[str, Any]:
-        """Everything as plain data, by first and then by second method."""
-        found: dict[str, Any] = {slug: {"stages": list(stages), "with": {}} for slug, stages in self.stages.items()}
+        """Everything as plain data, keyed by the first and then by the second method."""
+        data: dict[str, Any] = {slug: {"stages": list(stages), "with": {}} for slug, stages in self.stages.items()}
         for (first, second), pair in self.pairs.items():
-            found[first]["with"][second] = pair.data()
-        return found
+            data[first]["with"][second] = pair.data()
+        return data
 
 
 def matrix(slugs: Sequence[str] | None = None) -> Matrix:
-    """All pairs of these methods, by default of the whole catalogue."""
-    held = {slug: get(slug) for slug in (CATALOGUE if slugs is None else slugs)}
-    pairs = {(a, b): combine(held[a], held[b]) for a in held for b in held if a != b}
-    return Matrix({slug: changed_stages(method) for slug, method in held.items()}, pairs)
+    """All ordered pairs of these methods; by default of the whole catalogue."""
+    methods = {slug: get(slug) for slug in (CATALOGUE if slugs is None else slugs)}
+    pairs = {(a, b): combine(methods[a], methods[b]) for a in methods for b in methods if a != b}
+    return Matrix({slug: changed_stages(method) for slug, method in methods.items()}, pairs)
 
 
 def row(method: Method) -> dict[str, Combination]:
-    """One method with every other of the catalogue."""
+    """The method combined with every other one of the catalogue."""
     return {slug: combine(method, get(slug)) for slug in CATALOGUE if slug != method.name}
 
 
 def _kind(conflict: str) -> str:
-    """A conflict without the names of those who have it."""
+    """The kind of a conflict: its message without the names of the methods."""
     if conflict.startswith("Both "):
         return conflict.partition(":")[0]
     need = re.search(r"needs the column '([^']+)'", conflict)

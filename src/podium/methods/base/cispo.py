@@ -1,4 +1,4 @@
-"""TODO"""
+"""CISPO (MiniMax-M1): clip the importance weight instead of the update."""
 
 from __future__ import annotations
 
@@ -12,16 +12,22 @@ __all__ = ["cispo"]
 
 
 @recipe(
-    summary="Clip the importance weight instead of the update, so that no token loses its gradient.",
+    summary="Clips and detaches the importance weight instead of the update, so every token keeps its gradient.",
     citation="MiniMax 2025, MiniMax-M1, https://arxiv.org/abs/2506.13585",
+    tags=("importance sampling", "clipping", "off-policy", "token-level"),
     presets={"paper": {}, "verl": {"clip_low": 0.2, "clip_high": 0.2}, "trl": {"clip_high": 4.0}},
 )
 def cispo(n: int = 8, clip_low: float = 1.0, clip_high: float = 0.28) -> Method:
-    """w = clip(ratio, 1 − clip_low, 1 + clip_high) as a constant; loss = −w · A · log π, mean over all tokens;
-    GRPO's advantage, no KL. clip_low = 1 is no lower bound, as in the paper, which tunes the upper one.
+    """w = clip(ratio, 1 − clip_low, 1 + clip_high), detached; loss = −w · A · log π, averaged over all tokens; GRPO's
+    advantage, no KL penalty.
 
-    TRL names the largest weight itself: its `epsilon_high=5` is `clip_high=4` here (`Clip.capped(5)`).
-    On-policy it is REINFORCE with GRPO's advantage.
+    On-policy it is REINFORCE with GRPO's advantage. The paper tunes the upper bound and sets no lower one, which is
+    clip_low = 1. TRL names the largest weight itself: its `epsilon_high=5` is `clip_high=4` here (`Clip.capped(5)`).
+
+    Args:
+        n: Rollouts per task (the group size).
+        clip_low: The weight is at least 1 − clip_low; 1: no lower bound.
+        clip_high: The weight is at most 1 + clip_high.
     """
     return Method(
         rollout=Sample(n=n),

@@ -1,4 +1,4 @@
-"""TODO"""
+"""DAPO: decoupled clip and dynamic sampling policy optimisation."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ __all__ = ["dapo"]
 
 
 @recipe(
-    summary="GRPO with a higher upper clip, groups without signal replaced, token mean, a soft length penalty.",
+    summary="GRPO with clip-higher, dynamic sampling, a token-level loss and a soft overlong penalty; no KL.",
     citation="Yu et al. 2025, DAPO, https://arxiv.org/abs/2503.14476",
+    tags=("clipping", "dynamic sampling", "zero-variance groups", "overlong", "length penalty", "token-level"),
 )
 def dapo(
     n: int = 16,
@@ -30,11 +31,22 @@ def dapo(
     truncated: str = "train",
 ) -> Method:
     """GRPO's advantage; clip to [1 − 0.2, 1 + 0.28] and dual clip 10; the mean over all tokens of the update; groups
-    whose rewards are all equal are dropped and made up for by sampling more; reward falls by up to `penalty` over
-    the last `buffer` tokens before `max_length`. No KL. `truncated="drop"` leaves answers that were cut off out of the
-    loss (overlong filtering).
+    whose rewards are all equal are dropped and replaced by sampling more; the reward falls by up to `penalty` over the
+    last `buffer` tokens before `max_length`. No KL penalty.
 
-    With clip_high = 0.2, no dual clip, penalty = 0 and without KeepMixed it is GRPO with a token mean.
+    With clip_high = 0.2, no dual clip, penalty = 0 and without `KeepMixed` it is GRPO with a token mean.
+
+    Args:
+        n: Rollouts per task (the group size).
+        clip_low: Lower end of the importance ratio's clip range, 1 − clip_low.
+        clip_high: Upper end of the importance ratio's clip range, 1 + clip_high.
+        dual: Dual clip: where the advantage is negative, the loss is at most dual · |A|.
+        max_length: Length limit of an answer in tokens, where the overlong penalty is full.
+        buffer: Tokens before the limit over which the penalty grows from 0.
+        penalty: Reward subtracted at the limit; 0: no overlong penalty.
+        max_rounds: Sampling rounds that may be spent on filling one batch; 0: no limit.
+        truncated: What happens to truncated answers: `train` keeps them, `drop` leaves them out of the loss (overlong
+            filtering).
     """
     if truncated not in ("train", "drop"):
         raise PodiumError(f"dapo: truncated = {truncated!r} is not 'train' or 'drop'.")

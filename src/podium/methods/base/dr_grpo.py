@@ -1,4 +1,4 @@
-"""TODO"""
+"""Dr. GRPO: GRPO without its length and difficulty biases."""
 
 from __future__ import annotations
 
@@ -14,14 +14,21 @@ __all__ = ["dr_grpo"]
 
 
 @recipe(
-    summary="GRPO without the two divisions that bias it: no group std, a constant instead of the length.",
+    summary="GRPO without its two biases: no division by the group's std (difficulty) or answer length (length bias).",
     citation="Liu et al. 2025, Understanding R1-Zero-like training, https://arxiv.org/abs/2503.20783",
+    tags=("length bias", "difficulty", "group-relative", "baseline"),
 )
 def dr_grpo(n: int = 8, clip: float = 0.2, max_length: int = 3000, over_rollouts: str = "mean") -> Method:
-    """A_i = r_i − mean; loss = (1/B) Σ_i (1/L) Σ_t l with a constant L (the maximum length), B counting empty answers.
+    """A_i = r_i − mean; loss = (1/B) Σ_i (1/L) Σ_t l with a constant L (the maximum length), where B counts empty
+    answers too.
 
-    `over_rollouts="sum"` is the form of older verl, which does not divide by the number of rollouts B.
     Times G/(G − 1) it is RLOO's advantage; with `advantage.scale=std` and GRPO's aggregation it is GRPO.
+
+    Args:
+        n: Rollouts per task (the group size).
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        max_length: The constant L by which the token sum of a rollout is divided.
+        over_rollouts: `mean` divides by the number of rollouts B; `sum` does not, as in older versions of verl.
     """
     if over_rollouts not in ("mean", "sum"):
         raise PodiumError(f"dr-grpo: over_rollouts = {over_rollouts!r} is not 'mean' or 'sum'.")

@@ -1,4 +1,4 @@
-"""TODO"""
+"""GPG: group policy gradient without a surrogate."""
 
 from __future__ import annotations
 
@@ -13,16 +13,21 @@ __all__ = ["gpg"]
 
 
 @recipe(
-    summary="Plain policy gradient with the group mean as baseline, rescaled for groups without signal.",
+    summary="Plain policy gradient with a group-mean baseline, rescaled to make up for groups without signal.",
     citation="Chu et al. 2025, GPG, https://arxiv.org/abs/2504.02546",
+    tags=("policy gradient", "baseline", "zero-variance groups", "group-relative"),
     presets={"paper": {}, "verl": {"count": "nonzero"}},
 )
 def gpg(n: int = 8, count: str = "active") -> Method:
-    """A_i = alpha · (r_i − mean), with alpha = rollouts of the batch / rollouts of groups whose rewards differ;
-    loss = token mean of −A · log π: no ratio, no clip, no KL.
+    """A_i = alpha · (r_i − mean), with alpha = rollouts of the batch / rollouts of groups whose rewards differ; loss =
+    token mean of −A · log π: no importance ratio, no clip, no KL penalty.
 
-    `gpg@verl` counts nonzero rewards instead, so that wrong answers with reward 0 count as missing.
-    With alpha = 1 it is Dr. GRPO's advantage under REINFORCE.
+    With alpha = 1 it is Dr. GRPO's advantage under REINFORCE. `gpg@verl` counts nonzero rewards instead, so that wrong
+    answers with reward 0 count as missing.
+
+    Args:
+        n: Rollouts per task (the group size).
+        count: What alpha counts: `active` rollouts (of groups whose rewards differ) or `nonzero` rewards.
     """
     return Method(
         rollout=Sample(n=n),

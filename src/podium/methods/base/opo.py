@@ -1,4 +1,4 @@
-"""TODO"""
+"""OPO: on-policy reinforcement learning with the optimal reward baseline."""
 
 from __future__ import annotations
 
@@ -13,14 +13,18 @@ __all__ = ["opo"]
 
 
 @recipe(
-    summary="The variance-minimising baseline: the length-weighted mean reward of the group, exactly on-policy.",
+    summary="Variance-minimising baseline: the length-weighted mean reward of the group, trained exactly on-policy.",
     citation="Hao et al. 2025, On-Policy RL with Optimal reward baseline, https://arxiv.org/abs/2505.23585",
+    tags=("variance reduction", "baseline", "on-policy", "group-relative"),
 )
 def opo(n: int = 8) -> Method:
-    """A_i = r_i − Σ_j n_j r_j / Σ_j n_j over the group, n the number of action tokens; no KL, no entropy bonus, one
-    optimiser step a batch.
+    """A_i = r_i − Σ_j n_j r_j / Σ_j n_j over the group, n the number of action tokens; no KL penalty, no entropy bonus,
+    one optimiser step per batch.
 
     Equal lengths give Dr. GRPO's advantage.
+
+    Args:
+        n: Rollouts per task (the group size).
     """
     return Method(
         rollout=Sample(n=n),

@@ -1,4 +1,4 @@
-"""TODO"""
+"""PPO: proximal policy optimisation with GAE and a critic."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ __all__ = ["ppo"]
 
 
 @recipe(
-    summary="Per-token advantages from a learned value function, with a clipped probability ratio.",
+    summary="Actor-critic: per-token advantages (GAE) from a learned value function, with a clipped ratio.",
     citation="Schulman et al. 2017, Proximal Policy Optimization, https://arxiv.org/abs/1707.06347",
+    tags=("critic", "value function", "clipping", "trust region", "credit assignment", "kl penalty"),
 )
 def ppo(
     n: int = 1,
@@ -30,6 +31,15 @@ def ppo(
     max(−A·r, −A·clip(r, 1 ± 0.2)), at most 3·|A| where A < 0; the critic regresses on A + V with a clip of 0.5.
 
     gamma = lam = 1 with a reward at the end gives R − V_t; with the group's statistics in place of V it is GRPO.
+
+    Args:
+        n: Rollouts per task; a critic needs no group.
+        gamma: Discount factor per token.
+        lam: GAE's λ: 1 is the Monte-Carlo return, 0 the one-step temporal difference.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        dual: Dual clip: where the advantage is negative, the loss is at most dual · |A|.
+        value_clip: The critic's values may move by this much per batch, as PPO clips ratios.
+        kl: Coefficient of the KL penalty in the token rewards; 0 loads no reference model.
     """
     method = Method(
         rollout=Sample(n=n),

@@ -1,4 +1,4 @@
-"""TODO"""
+"""REINFORCE++: returns normalised over the whole batch, without groups."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ __all__ = ["reinforce_plus_plus"]
 
 
 @recipe(
-    summary="Returns with a token-level KL penalty, standardised over all tokens of the batch instead of by group.",
+    summary="Critic-free returns with a token-level KL penalty, normalised over the batch instead of by group.",
     citation="Hu et al. 2025, REINFORCE++, https://arxiv.org/abs/2501.03262",
+    tags=("policy gradient", "kl penalty", "clipping", "advantage estimation"),
     presets={"baseline": {"baseline": True, "n": 8}, "verl": {"given": "pass"}},
 )
 def reinforce_plus_plus(
@@ -26,12 +27,20 @@ def reinforce_plus_plus(
     given: str = "stop",
     clip: float = 0.2,
 ) -> Method:
-    """r_t = [t last] · R − kl · (log π_old − log π_ref); G_t = r_t + gamma · G_{t+1}, which a token given by the world
-    stops; A = (G − mean) / sqrt(var + 1e-8) over the tokens of the batch; PPO's clip.
+    """r_t = [t last] · R − kl · (log π_old − log π_ref); G_t = r_t + gamma · G_{t+1}, stopped at tokens that the world
+    wrote; A = (G − mean) / sqrt(var + 1e-8) over the tokens of the batch; PPO's clip.
 
-    `reinforce-plus-plus@verl` lets returns pass over the world's tokens instead, as verl does since 0.9.
-    `reinforce-plus-plus@baseline` subtracts the group's mean reward first and whitens that over the tokens. With one
-    group and equal lengths it is proportional to GRPO.
+    With one group and equal lengths it is proportional to GRPO. `reinforce-plus-plus@verl` lets returns pass over the
+    world's tokens instead, as verl does since 0.9. `reinforce-plus-plus@baseline` subtracts the group's mean reward
+    first and whitens the difference over tokens.
+
+    Args:
+        n: Rollouts per task; 8 for the preset `baseline`, which needs groups.
+        baseline: Subtract the group's mean reward first; the KL penalty is then left out.
+        kl: Coefficient of the KL penalty in the token rewards; 0 loads no reference model.
+        gamma: Discount factor per token.
+        given: What tokens of the world do to the return: `stop` it or `pass` it on.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
     """
     advantage = Normalize(scale="none") if baseline else Returns(gamma=gamma, given=given)
     method = Method(

@@ -1,4 +1,4 @@
-"""TODO"""
+"""RLOO: REINFORCE leave-one-out."""
 
 from __future__ import annotations
 
@@ -14,14 +14,19 @@ __all__ = ["rloo"]
 
 
 @recipe(
-    summary="The baseline of a rollout is the mean reward of the others of its group.",
+    summary="Leave-one-out baseline: each rollout is compared with the mean reward of the others in its group.",
     citation="Ahmadian et al. 2024, Back to Basics, https://arxiv.org/abs/2402.14740",
+    tags=("policy gradient", "baseline", "variance reduction", "kl penalty", "sequence-level"),
 )
 def rloo(n: int = 4, kl: float = 0.05) -> Method:
     """A_i = r_i − mean of the other rollouts' rewards = G/(G − 1) · (r_i − mean); REINFORCE on whole answers; the
-    distance to the reference, summed over the answer, is subtracted from the reward.
+    log-ratio to the reference, summed over the answer and times `kl`, is subtracted from the reward.
 
     Without the factor G/(G − 1) it is Dr. GRPO's advantage.
+
+    Args:
+        n: Rollouts per task (the group size).
+        kl: Coefficient of the sequence-level KL penalty in the reward; 0 loads no reference model.
     """
     method = Method(
         rollout=Sample(n=n),

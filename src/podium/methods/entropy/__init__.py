@@ -1,1 +1,1 @@
-"""TODO family entropy"""
+"""Entropy, exploration and token-level shaping of advantages, clip ranges and losses."""

@@ -1,4 +1,4 @@
-"""TODO shared"""
+"""What the recipes of this family share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO"""
+"""ARES (AEPO): difficulty-aware entropy shaping for adaptive reasoning."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ TRIGGERS = r"(?i)\b(wait|but|however|alternatively|maybe|perhaps|hmm|check|verif
 
 
 @recipe(
-    summary="Reward fewer moments of uncertain thought on easy tasks and more on hard ones; a KL weight a difficulty.",
+    summary="Difficulty-aware entropy shaping: less exploratory reasoning on easy tasks, more on hard ones.",
     citation="ARES: Multimodal Adaptive Reasoning via Difficulty-Aware Entropy Shaping, https://github.com/shawn0728/ARES",
+    tags=("entropy", "difficulty", "overthinking", "reward shaping", "kl penalty", "multimodal"),
 )
 def ares_aepo(
     n: int = 8,
@@ -34,14 +35,25 @@ def ares_aepo(
     clip: float = 0.2,
     max_rounds: int = 10,
 ) -> Method:
-    """R = [right] + a bounded reward for n − n*, with n the trigger words after which the mean entropy of `window`
-    tokens reaches a tracked threshold, and n* its mean over the tasks of the same difficulty: a penalty above n* on
-    easy tasks, for both sides on medium ones, a reward for more on hard ones. k3 to the reference, its weight by
-    difficulty driven to a target KL and cut for wrong rollouts on easy tasks that have searched. GRPO's advantage;
-    groups whose mean reward lies outside (0.01, 0.99) are replaced.
+    """R = [right] + a bounded reward for n − n*, with n the number of trigger words after which the mean entropy of
+    `window` tokens reaches a tracked threshold, and n* its mean over the tasks of the same difficulty: easy tasks are
+    penalised above n*, medium ones on both sides, and hard ones are rewarded for more. k3 to the reference, with a
+    weight per difficulty that is driven to a target KL and cut for wrong rollouts on easy tasks that have searched.
+    GRPO's advantage; groups whose mean reward lies outside (0.01, 0.99) are replaced.
 
-    With alpha = 0 in the memory it is GRPO on the verdict. The release reads entropies off the k most likely tokens
-    (`top_k`; 0 is the whole distribution) and looks for triggers in the likeliest token, here in what was written.
+    With alpha = 0 in the memory it is GRPO on the verdict. The release takes entropies over the k most likely tokens
+    (`top_k`) and looks for triggers in the likeliest token; here they are looked for in the text written.
+
+    Args:
+        n: Rollouts per task (the group size).
+        window: Tokens after a trigger over which entropy is averaged.
+        triggers: Pattern (regular expression) of the words at which reasoning turns.
+        top_k: Entropies that tell only this many likeliest tokens apart; 0: the whole distribution.
+        kl: Coefficient of the KL penalty (k3), times the difficulty's weight.
+        interval: Iterations between two updates of the KL weights.
+        target_kl: KL to which each difficulty's weight is driven.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        max_rounds: Sampling rounds that may be spent on filling one batch; 0: no limit.
     """
     method = Method(
         rollout=Sample(n=n),

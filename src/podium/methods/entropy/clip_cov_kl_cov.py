@@ -1,4 +1,4 @@
-"""TODO"""
+"""Clip-Cov and KL-Cov: entropy control by the covariance of log-probability and advantage."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ __all__ = ["clip_cov_kl_cov"]
 
 
 @recipe(
-    summary="Hold back the tokens whose log-probability and advantage rise together, before entropy collapses.",
+    summary="Prevents entropy collapse by restraining tokens with high log-probability–advantage covariance.",
     citation="Cui et al. 2025, The Entropy Mechanism of RL, https://arxiv.org/abs/2505.22617",
+    tags=("entropy collapse", "entropy", "token-level", "clipping", "kl penalty"),
     presets={"kl-cov": {}, "clip-cov": {"variant": "clip_cov"}, "verl": {"share": 0.0002}},
 )
 def clip_cov_kl_cov(
@@ -29,10 +30,19 @@ def clip_cov_kl_cov(
 ) -> Method:
     """c_t = (A_t − mean A)(log π_t − mean log π) over the trained tokens, with the current policy.
 
-    - `kl_cov`: −A·r without any clip, plus kl · |log π − log π_old| on the share (0.002; verl 0.0002) with the
-      largest c. With kl = 0 it is the unclipped policy gradient.
-    - `clip_cov`: PPO's clip (authors' scripts: 1 on both sides); a random share (0.0002) of the tokens with
-      low < c < high loses its loss but stays in the denominator. With an empty band it is PPO with GRPO's advantage.
+    - `kl_cov`: −A·r without any clip, plus kl · |log π − log π_old| on the share (0.002; verl 0.0002) with the largest
+      c. With kl = 0 it is the unclipped policy gradient.
+    - `clip_cov`: PPO's clip (authors' scripts: 1 on both sides); a random share (0.0002) of the tokens with low < c <
+      high loses its loss but stays in the denominator. With an empty band it is PPO with GRPO's advantage.
+
+    Args:
+        n: Rollouts per task (the group size).
+        variant: `kl_cov` or `clip_cov`.
+        share: Share of the tokens that is restrained; None: the authors' value for the variant.
+        kl: Coefficient of the KL term to the old policy (`kl_cov`).
+        low: Lower end of the covariance band (`clip_cov`).
+        high: Upper end of the covariance band (`clip_cov`).
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip] (`clip_cov`).
     """
     method = Method(rollout=Sample(n=n), advantage=Normalize())
     if variant == "kl_cov":

@@ -1,4 +1,4 @@
-"""TODO"""
+"""DCPO: distribution-centric policy optimisation."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ __all__ = ["dcpo_distribution"]
 
 
 @recipe(
-    summary="Credit for successes as if they had been sampled hotter or colder, as the entropy asks for.",
+    summary="Controls entropy by reweighting successes as if sampled hotter or colder (virtual importance sampling).",
     citation="DCPO: Distribution-Centric Policy Optimization, https://github.com/597358816/DCPO",
+    tags=("entropy", "exploration", "importance sampling", "entropy collapse"),
 )
 def dcpo_distribution(
     n: int = 8,
@@ -30,9 +31,19 @@ def dcpo_distribution(
 ) -> Method:
     """A' = (1 − a) A + a · b · ρ with b = [reward > 0.05], ρ = π_T/π of the old policy, T = 1.2 while the entropy of
     the last batch is at most the target, else 0.8, and a = a₀/(1 + a₀), a₀ = min(|target − H|, cap)/mean(b). GRPO's
-    advantage A, dual-clip loss, token mean, no KL.
+    advantage A, dual-clip loss, token mean, no KL penalty.
 
     cap = 0, or an entropy at its target, is GRPO. Without any success a is 0, where the release divides by 0.
+
+    Args:
+        n: Rollouts per task (the group size).
+        target: Target entropy in nats.
+        hot: Virtual temperature while the entropy is below its target.
+        cold: Virtual temperature while it is above.
+        cap: Largest entropy gap that counts, in nats.
+        success: Reward above which a rollout is a success.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        dual: Dual clip: where the advantage is negative, the loss is at most dual · |A|.
     """
     shift = VirtualTemperature(
         Follow("setpoint.temperature", initial=hot), Follow("setpoint.gap", initial=target), cap, success

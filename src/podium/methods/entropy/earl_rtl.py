@@ -1,4 +1,4 @@
-"""TODO"""
+"""EARL: entropy-aware reinforcement learning for RTL code generation."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ __all__ = ["earl_rtl"]
 
 
 @recipe(
-    summary="The uncertain fifth of each answer gets the policy gradient, every token the pull to the reference.",
+    summary="Gates the policy gradient to high-entropy tokens for RTL (Verilog) code; KL penalty on every token.",
     citation="EARL: Entropy-Aware RL Alignment of LLMs for Reliable RTL Code Generation, 2025",
+    tags=("entropy", "token-level", "code", "kl penalty"),
 )
 def earl_rtl(
     n: int = 8,
@@ -30,8 +31,16 @@ def earl_rtl(
     """g_t · max(−A r, −A clip(r)) + kl · k3 with g_t = [H_t ≥ the (1 − share)-quantile of its rollout], H of the
     behaviour policy; both divide by all tokens. GRPO's advantage.
 
-    share = 1 and kl = 0 is PPO's clip with GRPO's advantage. `cascade=True` takes the reward from ordered checks of the
-    world: parses, interface, share of tests passed, equivalence. The numbers are choices: no release was found.
+    share = 1 and kl = 0 is PPO's clip with GRPO's advantage. The defaults are assumptions: no release was found.
+
+    Args:
+        n: Rollouts per task (the group size).
+        share: Share of each rollout's tokens, those of highest entropy, that get the policy gradient.
+        clip_low: Lower end of the importance ratio's clip range, 1 − clip_low.
+        clip_high: Upper end of the importance ratio's clip range, 1 + clip_high.
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
+        cascade: Take the reward from ordered checks of the world: parses, interface, share of tests passed,
+            equivalence.
     """
     method = Method(
         rollout=Sample(n=n),

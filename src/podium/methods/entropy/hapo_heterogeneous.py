@@ -1,4 +1,4 @@
-"""TODO"""
+"""HAPO: heterogeneous adaptive policy optimisation by token entropy."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ __all__ = ["hapo_heterogeneous"]
 
 
 @recipe(
-    summary="Clip ranges, advantages and group statistics by how uncertain each token is.",
+    summary="Token-level treatment by entropy: adaptive temperature, clip range, advantages and group statistics.",
     citation="HAPO: From Uniform to Heterogeneous, https://github.com/starriver030515/HAPO",
+    tags=("entropy", "token-level", "clipping", "exploration", "dynamic sampling"),
     presets={"paper": {}, "release": {"sign": "released"}},
 )
 def hapo_heterogeneous(
@@ -33,15 +34,26 @@ def hapo_heterogeneous(
     dual: float = 10.0,
     warmth: float = 0.05,
 ) -> Method:
-    """Advantages with mean and std over the tokens of a group; ĥ, the log-entropy about its 0.8 quantile scaled to
-    [−1, 1], opens the upper clip bound by (1 + alpha ĥ) where ĥ > 0, else the lower one by (1 − alpha ĥ), and moves A
-    to A (1 + beta ĥ) outside the middle of the range (ĥ > 0) or inside it (ĥ ≤ 0). DAPO's sampling, dual clip, token
-    mean.
+    """Advantages with mean and std over the tokens of a group; ĥ, the log-entropy about its 0.8 quantile scaled to [−1,
+    1], opens the upper clip bound by (1 + alpha ĥ) where ĥ > 0, else the lower one by (1 − alpha ĥ), and changes A to A
+    (1 + beta ĥ) outside the middle of the range (ĥ > 0) or inside it (ĥ ≤ 0). DAPO's sampling, dual clip, token mean.
 
-    Tokens are drawn at T (1 + warmth · ĥ) for the ĥ of their own step, on the scale of the batch before.
+    Tokens are sampled at temperature T (1 + warmth · ĥ) with the ĥ of their own position, on the scale of the previous
+    batch.
 
     alpha = beta = warmth = 0 with equal lengths is DAPO up to the population std. In the release certain tokens have
     the wrong sign and count as uncertain: `@release`.
+
+    Args:
+        n: Rollouts per task (the group size).
+        clip_low: Lower clip before it is opened, 1 − clip_low.
+        clip_high: Upper clip before it is opened, 1 + clip_high.
+        alpha: How far the clip bounds open with entropy.
+        beta: How much the advantage changes with entropy.
+        pivot: Quantile of the log-entropy that counts as neither certain nor uncertain.
+        sign: `intended`, or `released` with the release's sign error.
+        dual: Dual clip: where the advantage is negative, the loss is at most dual · |A|.
+        warmth: How much the sampling temperature follows entropy; 0: a constant temperature.
     """
     bounds = Clip("token.clip_low", "token.clip_high", dual=dual)
     objective = PolicyGradient(clip=bounds)

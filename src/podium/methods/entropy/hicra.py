@@ -1,4 +1,4 @@
-"""TODO"""
+"""HICRA: hierarchy-aware credit assignment to planning tokens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from podium.parts.shape import Tilt
 __all__ = ["hicra"]
 
 
-# Phrases by which a writer announces a plan; a list mined from one's own right solutions serves better.
+# Phrases that announce a plan; a list mined from correct solutions of the policy serves better.
 PLANS = (
     "let's try another",
     "try a different approach",
@@ -27,8 +27,9 @@ PLANS = (
 
 
 @recipe(
-    summary="More credit and less blame for the tokens by which a solution plans.",
+    summary="Hierarchy-aware credit assignment: more credit and less blame for planning tokens (strategic grams).",
     citation="HICRA: Emergent Hierarchical Reasoning in LLMs, https://github.com/TIGER-AI-Lab/Hierarchical-Reasoner",
+    tags=("credit assignment", "planning", "token-level", "exploration"),
 )
 def hicra(
     phrases: tuple[str, ...] = PLANS, alpha: float = 0.2, n: int = 8, clip: float = 0.2, kl: float = 0.0
@@ -37,6 +38,13 @@ def hicra(
     wrong. A is GRPO's. The paper's phrases are the most frequent clusters of 3 to 5 words in right solutions.
 
     alpha = 0, or a text without any phrase, is GRPO. For alpha < 1 no sign changes.
+
+    Args:
+        phrases: Phrases that mark planning.
+        alpha: How much planning tokens are favoured.
+        n: Rollouts per task (the group size).
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
     """
     method = grpo(n=n, clip=clip, kl=kl)
     method = method | MarkPhrases(tuple(phrases)) | Tilt(alpha)

@@ -1,4 +1,4 @@
-"""TODO"""
+"""Forking tokens: beyond the 80/20 rule."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ __all__ = ["high_entropy_tokens"]
 
 
 @recipe(
-    summary="Only the fifth of the tokens at which the policy is least certain gets a policy gradient.",
+    summary="Trains only on forking tokens, the 20% with the highest entropy (80/20 rule).",
     citation="Wang et al. 2025, Beyond the 80/20 Rule, https://arxiv.org/abs/2506.01939",
+    tags=("entropy", "token-level", "exploration", "efficiency"),
     presets={
         "trl": {},
         "lp-reg": {"rule": "floor", "over": "where"},
@@ -34,10 +35,21 @@ def high_entropy_tokens(
     dual: float | None = 10.0,
 ) -> Method:
     """DAPO's loss where H_t ≥ the (1 − share)-quantile of the entropies of all trained tokens of the update; the mean
-    still divides by all of them. No KL, no entropy bonus.
+    still divides by all of them. No KL penalty, no entropy bonus.
 
-    share = 1 is DAPO. `over="where"` divides by the selected tokens, which makes steps 1/share times larger, as two
-    later code bases do (`@lp-reg`: the ⌊share · n⌋ largest; `@siren`: strictly above the quantile of each rollout).
+    share = 1 is DAPO. Dividing by the selected tokens makes steps 1/share times larger, as two later code bases do
+    (`@lp-reg`: the ⌊share · n⌋ largest; `@siren`: strictly above the quantile of each rollout).
+
+    Args:
+        share: Share of the tokens that is trained.
+        rule: How they are selected: `quantile`, `above_quantile`, `floor` or `ceil`.
+        scope: Where the share is taken: the `batch` (each update) or each `rollout`.
+        over: What the mean divides by: `all` trained tokens, or those selected (`where`).
+        of: Whose entropy: the policy's `now`, the `old` policy's or the `sampler`'s.
+        n: Rollouts per task (the group size).
+        clip_low: Lower end of the importance ratio's clip range, 1 − clip_low.
+        clip_high: Upper end of the importance ratio's clip range, 1 + clip_high.
+        dual: Dual clip: where the advantage is negative, the loss is at most dual · |A|; None: no dual clip.
     """
     method = dapo(n=n, clip_low=clip_low, clip_high=clip_high).with_(
         objective=PolicyGradient(clip=Clip(clip_low, clip_high, dual=dual), where=SELECTED, over=over),

@@ -1,4 +1,4 @@
-"""TODO"""
+"""Light-IF: entropy-preserving SFT and token-wise entropy-adaptive RL."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ __all__ = ["light_if"]
 
 
 @recipe(
-    summary="An entropy bonus where log-probability and advantage rise together; a cold start that spares entropy.",
+    summary="Entropy-preserving SFT and RL with a token-wise adaptive entropy bonus, for instruction following.",
     citation="Light-IF: Preview and Self-Checking for Complex Instruction Following, https://github.com/Qihoo360/Light-IF",
+    tags=("entropy", "entropy collapse", "sft", "token-level", "instruction following"),
     presets={"rl": {}, "sft": {"phase": "sft"}, "release": {"scale": 0.0}},
 )
 def light_if(
@@ -34,12 +35,24 @@ def light_if(
     style: str = "short",
 ) -> Method:
     """`rl`: GRPO's advantage, a clip of 1 on both sides, dual clip 10, k3 to the reference, and the bonus κ_t H_t with
-    κ = clamp(scale · softmax of the covariance over a rollout, 0, cap), whose gradient also flows through κ.
-    `sft`: −log π on demonstrations, over the ⌊share⌋ of their tokens with the largest −log π − trade · H.
+    κ = clamp(scale · softmax of the covariance over a rollout, 0, cap), whose gradient also flows through κ. `sft`:
+    −log π on demonstrations, over the ⌊share⌋ of their tokens with the largest −log π − trade · H.
 
     scale = 0 has no bonus, as the release runs: its branch is never reached (`@release`). share = 1 is plain imitation.
-    The softmax shares `scale` out over a rollout, so the bonus is as much stronger as answers are shorter: 10 is meant
-    for thousands of tokens, and drowns the reward where an answer has twenty.
+    The softmax distributes `scale` over a rollout, so the bonus is stronger for shorter answers: 10 is meant for
+    thousands of tokens and drowns the reward where an answer has twenty.
+
+    Args:
+        phase: `rl`, or the cold start `sft`.
+        n: Rollouts per task (the group size).
+        scale: Total of κ over a rollout (`rl`).
+        cap: Largest κ of a token (`rl`).
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        dual: Dual clip: where the advantage is negative, the loss is at most dual · |A|.
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
+        share: Share of the demonstrations' tokens that is trained (`sft`).
+        trade: Weight of the entropy in choosing them (`sft`).
+        style: Which of the world's solutions to take, by its style (`short`, …).
     """
     if phase == "sft":
         return Method(

@@ -1,4 +1,4 @@
-"""TODO"""
+"""Lp-Reg: low-probability regularisation."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ __all__ = ["lp_reg"]
 
 
 @recipe(
-    summary="Pull back up the rarest punished tokens, if they are not noise and have fallen below where they were.",
+    summary="Protects low-probability exploratory tokens (reasoning sparks) by a KL to a noise-filtered policy.",
     citation="Low-probability Tokens Sustain Exploration in RL with Verifiable Reward, https://github.com/CarlanLark/Lp-Reg-dev",
+    tags=("exploration", "entropy collapse", "token-level", "kl penalty", "negative samples"),
     presets={"on-policy": {}, "off-policy": {"mini_batches": 8}},
 )
 def lp_reg(
@@ -28,11 +29,20 @@ def lp_reg(
     clip_high: float = 9.0,
     mini_batches: int = 1,
 ) -> Method:
-    """Of the tokens with A < 0 the share with the smallest log π (if that is two or more), and of these the ones below
-    log π̃, the old policy without the tokens below min_p times its likeliest: they get −A r + beta · k3(π̃ ‖ π) without
-    clip; all others PPO's clip, which stops ratios above 10 alone. GRPO's advantage, token mean.
+    """Of the tokens with A < 0 take the share with the smallest log π (if that is two or more), and of these the ones
+    below log π̃, the old policy without the tokens below min_p times its likeliest: they get −A r + beta · k3(π̃ ‖ π)
+    without clip; all others get PPO's clip, which only stops ratios above 10. GRPO's advantage, token mean.
 
     beta = 0 is the unclipped loss on those tokens. The release selects within each micro-batch, this within the update.
+
+    Args:
+        n: Rollouts per task (the group size).
+        share: Share of the negative-advantage tokens that may be protected, the least likely.
+        min_p: Noise threshold: probability relative to the likeliest token.
+        beta: Coefficient of the KL term on the protected tokens.
+        clip_low: Lower end of the importance ratio's clip range, 1 − clip_low.
+        clip_high: Upper end of the importance ratio's clip range, 1 + clip_high.
+        mini_batches: Optimiser steps per batch.
     """
     starved = "token.starved"
     return Method(

@@ -1,4 +1,4 @@
-"""TODO"""
+"""PEAR: phase entropy aware reward for efficient reasoning."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ __all__ = ["pear"]
 
 
 @recipe(
-    summary="Right answers lose reward for thinking that is more uncertain than the answer; length shrinks by itself.",
+    summary="Efficient reasoning: correct answers lose reward for uncertain thinking, which shortens it.",
     citation="PEAR: Phase Entropy Aware Reward for Efficient Reasoning, https://github.com/iNLP-Lab/PEAR",
+    tags=("overthinking", "short reasoning", "entropy", "reward shaping", "efficiency"),
 )
 def pear(
     alpha: float = 1.0,
@@ -25,9 +26,19 @@ def pear(
     kl: float = 0.04,
 ) -> Method:
     """R = min(1, score − max(0, H_think − alpha · H_answer)) if right, else `otherwise`, with the mean entropies before
-    and after the marker (a regular expression); then GRPO.
+    and after the marker; then GRPO.
 
-    Where both parts are equally uncertain and alpha ≥ 1 it is GRPO on the verdict. Without a marker all is thinking.
+    Where both parts are equally uncertain and alpha ≥ 1 it is GRPO on the verdict. Without a marker the whole text is
+    thinking.
+
+    Args:
+        alpha: Weight of the answer's entropy, which offsets that of the thinking.
+        score: Reward of a right answer before the deduction.
+        otherwise: Reward of a wrong answer.
+        marker: Pattern (regular expression) that ends the thinking part.
+        n: Rollouts per task (the group size).
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
     """
     method = grpo(n=n, clip=clip, kl=kl)
     return method | MarkPattern(marker) | PhaseEntropy(alpha, score, otherwise)

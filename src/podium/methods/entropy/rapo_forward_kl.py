@@ -1,4 +1,4 @@
-"""TODO"""
+"""RAPO: forward KL to a reward-aware reference."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ __all__ = ["rapo_forward_kl"]
 
 
 @recipe(
-    summary="A forward KL to a reference that is flattened where its answers fail, so that exploration is wide there.",
+    summary="Forward-KL penalty to a reference that is flattened where rewards are low, to widen exploration.",
     citation="RAPO: Unlocking Reasoning Capabilities in LLMs via RL Exploration, 2025",
+    tags=("exploration", "kl penalty", "entropy", "pass@k"),
 )
 def rapo_forward_kl(
     n: int = 8, low: float = 0.5, high: float = 1.0, kl: float = 0.05, entropy: float = 0.0, clip: float = 0.2
@@ -24,8 +25,16 @@ def rapo_forward_kl(
     """PPO's clip with GRPO's advantage + kl · (w ln w − w + 1) with w = π̂/π and π̂ = softmax(φ(r) · reference logits),
     φ linear from `low` at reward 0 to `high` at reward 1; − entropy · H; means over tokens, then over rollouts.
 
-    kl = entropy = 0 is GRPO; low = high = 1 the plain forward KL; φ = 0 pulls towards the uniform distribution.
-    The weights and the form of φ are ours: the paper's are not known.
+    kl = entropy = 0 is GRPO; low = high = 1 the plain forward KL; φ = 0 pulls towards the uniform distribution. The
+    weights and the form of φ are assumptions: the paper's are not known.
+
+    Args:
+        n: Rollouts per task (the group size).
+        low: Power φ of the reference at reward 0.
+        high: Power φ of the reference at reward 1.
+        kl: Coefficient of the forward KL penalty; 0 loads no reference model.
+        entropy: Coefficient of the entropy bonus.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
     """
     method = Method(
         rollout=Sample(n=n),

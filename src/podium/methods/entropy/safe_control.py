@@ -1,4 +1,4 @@
-"""TODO"""
+"""SAFE: stable alignment fine-tuning with entropy-aware predictive control."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ __all__ = ["safe_control"]
 
 
 @recipe(
-    summary="PPO with a pessimistic pair of critics and a KL penalty that wakes above a threshold steered by rewards.",
+    summary="Stable RLHF: PPO with pessimistic double critics and an entropy-gated, PID-controlled KL penalty.",
     citation="SAFE: Stable Alignment Finetuning with Entropy-Aware Predictive Control, https://github.com/ryyzn9/SAFE",
+    tags=("kl penalty", "critic", "entropy", "stability", "safety"),
     presets={"release": {"acts": False}},
 )
 def safe_control(
@@ -35,12 +36,22 @@ def safe_control(
     acts: bool = True,
 ) -> Method:
     """V = −α log mean e^{−v/α} of two heads before an answer's last token; A = (running-normalised reward − V) whitened
-    over the batch; PPO's clip; ½ · ½ (Huber(V) + Huber(V clipped)); − 0.01 · entropy; and a KL penalty
-    0.1 (k − θ)² · max(½, 2/(H + 0.1)) where the smoothed KL k exceeds θ, which a PID on the reward's velocity and the
-    phase of training move, once an epoch. `controller="asymmetric"` adds to 0.1 (k − 0.3)² the square of k's rise.
+    over the batch; PPO's clip; ½ · ½ (Huber(V) + Huber(V clipped)); − 0.01 · entropy; and a KL penalty 0.1 (k − θ)² ·
+    max(½, 2/(H + 0.1)) where the smoothed KL k exceeds the threshold θ, which is moved once per epoch by a PID
+    controller on the reward's velocity and by the phase of training. `controller="asymmetric"` adds to 0.1 (k − 0.3)²
+    the square of k's rise.
 
     In the release the penalty is a constant added to the loss, so it has no gradient (`safe-control@release`: it is
     only reported). Here its slope in k is the coefficient of a KL term, from the next iteration on.
+
+    Args:
+        n: Rollouts per task; a critic needs no group.
+        softmin: Temperature α of the soft minimum over the two critics.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        entropy: Coefficient of the entropy bonus.
+        controller: `entropy_gated` or `asymmetric`.
+        epochs: Passes over each batch.
+        acts: Whether the KL penalty has a gradient; False: it is only reported, as in the release.
     """
     controllers: dict[str, Memory] = {
         "entropy_gated": EntropyGatedKL(times=epochs),
@@ -48,7 +59,7 @@ def safe_control(
     }
     if controller not in controllers:
         raise PodiumError(f"safe-control: controller = {controller!r} is not one of {', '.join(controllers)}.")
-    held = KL("k2", coefficient=Follow("kl.coefficient"))  # k2, whose gradient is that of the KL itself
+    penalty = KL("k2", coefficient=Follow("kl.coefficient"))  # k2, whose gradient is that of the KL itself
     return Method(
         rollout=Sample(n=n),
         annotate=(AnswerValue(softmin),),
@@ -57,7 +68,7 @@ def safe_control(
         shape=(Whiten(level="rollout", epsilon_at="outside"),),
         objective=(
             PolicyGradient(clip=Clip(clip, clip)),
-            *((held,) if acts else ()),
+            *((penalty,) if acts else ()),
             Entropy(coefficient=entropy),
             AnswerValueLoss(softmin=softmin, clip=clip, coefficient=0.5),
         ),

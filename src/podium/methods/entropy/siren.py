@@ -1,4 +1,4 @@
-"""TODO"""
+"""SIREN: selective entropy regularisation."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ __all__ = ["siren"]
 
 
 @recipe(
-    summary="Hold the entropy at each answer's most uncertain tokens, inside the nucleus, at its first value.",
+    summary="Selective entropy regularisation: nucleus entropy of peak tokens, anchored to its initial value.",
     citation="SIREN: Rethinking Entropy Regularization in Large Reasoning Models, https://github.com/Linn3a/siren",
+    tags=("entropy", "entropy collapse", "exploration", "token-level"),
 )
 def siren(
     n: int = 8,
@@ -32,11 +33,21 @@ def siren(
     mini_batches: int = 16,
 ) -> Method:
     """coefficient · (H̄ − H_ref)²: H is the entropy of the renormalised nucleus (the token at which the total reaches
-    top_p is out), H̄ its mean over the tokens strictly above the (1 − share)-quantile of their rollout, then over
+    top_p is excluded), H̄ its mean over the tokens strictly above the (1 − share)-quantile of their rollout, then over
     rollouts; H_ref is H̄ of the first batch. The surrogate is Dr. GRPO's with a clip of 0.28 and a dual clip of 3.
 
-    coefficient = 0 is that surrogate. H_ref is known after the first iteration, in which there is no pull; a rollout
-    without a token above its quantile is left out, where the release gives NaN.
+    coefficient = 0 is that surrogate. H_ref is known after the first iteration, in which there is no regularisation; a
+    rollout without a token above its quantile is left out, where the release gives NaN.
+
+    Args:
+        n: Rollouts per task (the group size).
+        top_p: Probability mass of the nucleus in which entropy is taken.
+        share: Share of each rollout's tokens, the most uncertain, that is regularised.
+        coefficient: Weight of the squared distance to the initial entropy.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        dual: Dual clip: where the advantage is negative, the loss is at most dual · |A|.
+        max_length: The constant by which the token sum of a rollout is divided.
+        mini_batches: Optimiser steps per batch.
     """
     surrogate = PolicyGradient(
         clip=Clip(clip, clip, dual=dual), aggregate=Aggregate(f"token sum / {max_length}, rollout mean of all")

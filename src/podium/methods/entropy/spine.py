@@ -1,4 +1,4 @@
-"""TODO"""
+"""SPINE: token-selective test-time reinforcement learning with an entropy band."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ __all__ = ["spine"]
 
 
 @recipe(
-    summary="Without labels: update the uncertain fifth of each answer, and keep its entropy inside a band.",
+    summary="Test-time RL by majority vote on high-entropy tokens only, with their entropy kept inside a band.",
     citation="SPINE: Token-Selective Test-Time RL with Entropy-Band Regularization, https://github.com/JianghaoWu/SPINE",
+    tags=("test-time training", "label-free", "majority vote", "entropy", "token-level"),
 )
 def spine(
     n: int = 8,
@@ -28,11 +29,21 @@ def spine(
     kl: float = 0.0,
     clip: float = 0.2,
 ) -> Method:
-    """r = [answer = the most frequent one]; GRPO's advantage; PPO's clip, k3 to the reference and
-    band · ((H − H_high)⁺ + (H_low − H)⁺), all over the ⌈share⌉ of each rollout's tokens with the largest entropy, whose
-    own 10 % and 50 % quantiles are H_low and H_high.
+    """r = [answer = the most frequent one]; GRPO's advantage; PPO's clip, k3 to the reference and band · ((H − H_high)⁺
+    + (H_low − H)⁺), all over the ⌈share⌉ of each rollout's tokens with the largest entropy, whose 10 % and 50 %
+    quantiles are H_low and H_high.
 
-    share = 1 and band = 0 is TTRL with every rollout trained. The weight of the band is ours: the paper's is not known.
+    share = 1 and band = 0 is TTRL with every rollout trained. The weight of the band is an assumption: the paper's is
+    not known.
+
+    Args:
+        n: Rollouts per task (the group size).
+        share: Share of each rollout's tokens, the most uncertain, that is trained.
+        low: Quantile of the selected tokens' entropy that is the lower end of the band.
+        high: Quantile that is the upper end of the band.
+        band: Coefficient of the band penalty.
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
     """
     method = Method(
         rollout=Sample(n=n),

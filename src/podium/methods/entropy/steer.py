@@ -1,4 +1,4 @@
-"""TODO"""
+"""STEER: stabilising token-level entropy change via reweighting."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ __all__ = ["steer"]
 
 
 @recipe(
-    summary="A smaller weight for tokens whose update would change the entropy much, in either direction.",
+    summary="Down-weights tokens whose update would change the entropy most, in either direction.",
     citation="STEER: Rethinking Entropy Interventions in RLVR, https://github.com/zz-haooo/STEER",
+    tags=("entropy", "entropy collapse", "token-level", "exploration"),
     presets={"exponential": {"mapping": "exponential"}, "extreme": {"clip_low": 0.99, "clip_high": 5.0}},
 )
 def steer(
@@ -28,11 +29,20 @@ def steer(
     clip_high: float = 0.28,
     dual: float = 10.0,
 ) -> Method:
-    """w_t falls from `high` to `low` as |A/q · p(1 − p)(log p + H)| rises from its least to its largest value over the
-    update; it multiplies a dual-clip loss with GRPO's advantage, token mean, no KL.
+    """w_t falls from `high` to `low` as |A/q · p(1 − p)(log p + H)| rises from its smallest to its largest value over
+    the update; it multiplies a dual-clip loss with GRPO's advantage, token mean, no KL penalty.
 
-    low = high = 1 is dual-clip PPO with GRPO's advantage. The release takes the extremes over each micro-batch, so
-    that its size shows; here they are the update's.
+    low = high = 1 is dual-clip PPO with GRPO's advantage. The release takes the extremes over each micro-batch, so that
+    its results depend on the micro-batch size; here they are the update's.
+
+    Args:
+        n: Rollouts per task (the group size).
+        low: Weight of the token with the largest predicted entropy change.
+        high: Weight of the token with the smallest.
+        mapping: How the weight falls: `linear` or `exponential`.
+        clip_low: Lower end of the importance ratio's clip range, 1 − clip_low.
+        clip_high: Upper end of the importance ratio's clip range, 1 + clip_high.
+        dual: Dual clip: where the advantage is negative, the loss is at most dual · |A|.
     """
     return Method(
         rollout=Sample(n=n),

@@ -1,4 +1,4 @@
-"""TODO"""
+"""GRPO-N and GSPO-N: training on negative advantages alone."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ __all__ = ["two_stage_negative"]
 
 
 @recipe(
-    summary="Punish what fails and leave what succeeds alone, so that rare good answers are not crowded out.",
+    summary="Negative-only training: penalises failures, leaves successes alone, and so preserves exploration.",
     citation="The Debate on RLVR Reasoning Capability Boundary: Shrinkage, Expansion, or Both?, 2025",
+    tags=("negative samples", "exploration", "entropy collapse", "pass@k"),
     presets={"grpo-n": {}, "gspo-n": {"ratio": "sequence", "clip_low": 3e-4, "clip_high": 4e-4}},
 )
 def two_stage_negative(
@@ -24,11 +25,19 @@ def two_stage_negative(
     clip_high: float = 0.2,
     kl: float = 0.0,
 ) -> Method:
-    """GRPO's advantage where it is negative, else 0; every token stays in the denominator. `@gspo-n`: with the ratio of
-    whole sequences.
+    """GRPO's advantage where it is negative, else 0; every token stays in the denominator. `@gspo-n`: with
+    sequence-level ratios.
 
-    The same filter with `sign="positive"` trains successes alone; its switch `shape.KeepSign.on` takes a schedule, and
-    at 0 it is GRPO. In long runs entropy grows without bound: watch length and pass@1.
+    The filter's switch `shape.KeepSign.on` takes a schedule, and at 0 it is GRPO. In long runs entropy grows without
+    bound: watch length and pass@1.
+
+    Args:
+        sign: Which advantages are kept: `negative` or `positive` (successes alone).
+        ratio: Level of the importance ratio: `token` or `sequence`.
+        n: Rollouts per task (the group size).
+        clip_low: Lower end of the importance ratio's clip range, 1 − clip_low.
+        clip_high: Upper end of the importance ratio's clip range, 1 + clip_high.
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
     """
     method = grpo(n=n, clip=clip_low, kl=kl)
     method = method.set("objective.PolicyGradient.ratio", ratio).set("objective.PolicyGradient.clip.high", clip_high)

@@ -1,4 +1,4 @@
-"""TODO"""
+"""UCAS: uncertainty-aware advantage shaping."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ __all__ = ["ucas"]
 
 
 @recipe(
-    summary="More credit to right answers that were unsure, more blame to sure wrong ones, a deduction on sure tokens.",
+    summary="Uncertainty-aware advantages: more credit for unsure correct answers, more blame for confident errors.",
     citation="Uncertainty-aware Advantage Shaping (UCAS), https://github.com/xvolcano02/UCAS",
+    tags=("uncertainty", "self-certainty", "overconfidence", "exploration", "token-level", "advantage estimation"),
     presets={"mean": {"over": "mean"}},
 )
 def ucas(
@@ -29,11 +30,20 @@ def ucas(
 ) -> Method:
     """C = Σ_t (logsumexp − mean of the logits); A ← A · e^{−0.25 z(C)} where A > 0, A · e^{0.35 z(C)} elsewhere, z over
     the group; then A_t ← A − 0.05 · (min-max of the tokens' raw logits in the batch), at least 0 where A > 0. PPO's
-    clip, token mean, no KL. All of it is constant: nothing flows back.
+    clip, token mean, no KL penalty. All of it is detached.
 
-    The release sums C, so that length counts as certainty; `ucas@mean` averages it. `scale="none"` drops both stds.
-    A group of one keeps its raw C in the release; `singleton="zero"` leaves its advantage as it is.
-    positive = negative = penalty = 0 is GRPO with a token mean. Groups of equal rewards get the deduction alone.
+    positive = negative = penalty = 0 is GRPO with a token mean. The release sums C, so that length counts as certainty;
+    `ucas@mean` averages it. Groups of equal rewards get the deduction alone.
+
+    Args:
+        n: Rollouts per task (the group size).
+        positive: Strength of the factor on positive advantages.
+        negative: Strength of the factor on the others.
+        penalty: Largest deduction for a confident token.
+        over: How certainty is taken over tokens: `sum` or `mean`.
+        scale: `std`, or `none` to divide neither the advantage nor the certainty by its std.
+        singleton: Certainty of a group of one: `raw` as released, or `zero`, which leaves its advantage unchanged.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
     """
     return Method(
         rollout=Sample(n=n),

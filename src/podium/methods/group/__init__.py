@@ -1,1 +1,1 @@
-"""TODO family group"""
+"""Group-relative advantages, baselines, trust regions, difficulty and length bias."""

@@ -1,4 +1,4 @@
-"""TODO"""
+"""A-GRAE: asymmetric group-relative advantage estimation."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ __all__ = ["a_grae"]
 
 
 @recipe(
-    summary="Easy tasks first and hard ones as rewards rise; rewarded answers are damped while the policy is weak.",
+    summary="Breaks GRPO's advantage symmetry: an implicit easy-to-hard curriculum, positives damped early on.",
     citation="A-GRAE: Unveiling Implicit Advantage Symmetry, https://github.com/Yu7-code/A-GRAE",
+    tags=("curriculum", "difficulty", "exploration", "advantage estimation", "negative samples"),
     presets={
         "geometry": {"alpha": 0.5},
         "dr-grpo": {"scale": "none"},
@@ -31,17 +32,27 @@ def a_grae(
     clip: float = 0.2,
     dual: float = 3.0,
 ) -> Method:
-    """With p the mean reward of a group and P the mean of p over groups: A = GRPO's;
-    A ← (1 − P) · A/(2(1 − √p + ε)) + P · A/(2(√p + ε)); A ← A · min(1, P/alpha) where A > 0.
+    """With p the mean reward of a group and P the mean of p over groups: A = GRPO's; A ← (1 − P) · A/(2(1 − √p + ε)) +
+    P · A/(2(√p + ε)); A ← A · min(1, P/alpha) where A > 0.
 
-    Rewards lie in [0, 1]. The released easy focus divides by 1 − √p; `a-grae@symmetric` by √(1 − p), which the paper's
-    analysis suggests. The release takes 0 for the mean of a group of one, whose advantage becomes huge
-    (`a-grae@release`); here it gets none. With `shape.ProgressFocus.focus=false` and alpha = 0 it is GRPO.
+    Rewards lie in [0, 1]. With `shape.ProgressFocus.focus=false` and alpha = 0 it is GRPO. The released focus on easy
+    tasks divides by 1 − √p; `a-grae@symmetric` by √(1 − p), which the paper's analysis suggests. The release takes 0
+    for the mean of a group of one, whose advantage becomes huge (`a-grae@release`); here such a group gets no
+    advantage.
+
+    Args:
+        n: Rollouts per task (the group size).
+        alpha: Batch mean reward from which positive advantages are no longer damped; 0: never damped.
+        easy: What the focus on easy tasks divides by: `1 - sqrt p` or `sqrt(1 - p)`.
+        scale: `std` divides the advantage by the group's std, `none` does not.
+        singleton: Advantage of a group of one: `zero`, or `raw` as released.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        dual: Dual clip: where the advantage is negative, the loss is at most dual · |A|.
     """
-    lonely = "zero" if singleton == "raw" else "mean"
+    mean_of_singleton = "zero" if singleton == "raw" else "mean"
     return Method(
         rollout=Sample(n=n),
         advantage=Normalize(scale=scale, singleton=singleton),
-        shape=(ProgressFocus(alpha=alpha, easy=easy, singleton=lonely),),
+        shape=(ProgressFocus(alpha=alpha, easy=easy, singleton=mean_of_singleton),),
         objective=(PolicyGradient(clip=Clip(clip, clip, dual=dual)),),
     )

@@ -1,4 +1,4 @@
-"""TODO"""
+"""ACE: asymmetric confidence penalties for overconfident errors."""
 
 from __future__ import annotations
 
@@ -13,15 +13,22 @@ __all__ = ["ace"]
 
 
 @recipe(
-    summary="Wrong answers that training has made likelier than they were are pushed down harder.",
+    summary="Penalises overconfident errors: wrong answers that RL has made likelier get larger negative advantages.",
     citation="ACE: Overconfident Errors Need Stronger Correction: Asymmetric Confidence Penalties for RL",
+    tags=("overconfidence", "negative samples", "reward shaping", "pass@k"),
 )
 def ace(n: int = 8, alpha: float = 1.0, normalized: bool = False, link: str = "softplus", clip: float = 0.2) -> Method:
     """A ← A · (1 + alpha · softplus(c)) where A < 0, with c = Σ_t (log π_old − log π_ref) over the answer; A is GRPO's.
 
-    At the first step c = 0, so that errors weigh 1 + alpha · ln 2. link = "relu" is the paper's ablation, `normalized`
-    takes the mean over tokens. It can follow any advantage of rollouts: `methods.dapo() | OverconfidentErrors() |
-    Role("ref")`. The paper's alpha is not known; alpha = 0 is GRPO.
+    alpha = 0 is GRPO. At the first step c = 0, so that errors weigh 1 + alpha · ln 2. It can follow any rollout-level
+    advantage: `methods.dapo() | OverconfidentErrors() | Role("ref")`. The paper's alpha is not known.
+
+    Args:
+        n: Rollouts per task (the group size).
+        alpha: Strength of the penalty.
+        normalized: Take the mean of the log-ratio over tokens instead of its sum.
+        link: `softplus`, or `relu` as in the paper's ablation.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
     """
     return Method(
         rollout=Sample(n=n),

@@ -1,4 +1,4 @@
-"""TODO"""
+"""ADORA: dynamic advantage estimation by the length of right and wrong answers."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ ADORA = {
 
 
 @recipe(
-    summary="A group whose longest right answer is no longer than its average wrong one hardly counts.",
+    summary="Down-weights groups whose longest correct answer is no longer than the average wrong one.",
     citation="ADORA, https://github.com/ShadeCloak/ADORA",
+    tags=("length bias", "advantage estimation", "data selection", "group-relative"),
     presets={"vlm": {"variant": "vlm", "max_length": 4094}, "logic-rl": {"correct_above": 1.01}},
 )
 def adora(
@@ -30,8 +31,16 @@ def adora(
     """GRPO's advantage × 1 if the longest correct rollout is longer than the mean of the wrong ones (those shorter than
     `max_length`), else × damp.
 
-    The forks differ where one side is missing: `llm` damps groups without correct rollouts, `vlm` those without wrong
-    ones. The release calls a reward above 1.01 correct, since its rewards reach 3: `adora@logic-rl`. damp = 1 is GRPO.
+    damp = 1 is GRPO. The forks differ where one side is missing: `llm` damps groups without correct rollouts, `vlm`
+    those without wrong ones. The release calls a reward above 1.01 correct, since its rewards reach 3:
+    `adora@logic-rl`.
+
+    Args:
+        n: Rollouts per task (the group size).
+        variant: Which fork's rule: `llm` or `vlm`.
+        damp: Factor on the advantages of groups that fail the test.
+        correct_above: Reward above which a rollout is correct.
+        max_length: Wrong answers of at least this many tokens are left out of their mean length.
     """
     if variant not in ADORA:
         raise PodiumError(f"adora: variant = {variant!r} is not one of {', '.join(ADORA)}.")

@@ -1,4 +1,4 @@
-"""TODO"""
+"""CANON: conditional advantage estimation between the halves of a group."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from podium.strategies import Sample
 __all__ = ["canon"]
 
 
-# The published schedules of the weight of the other half: first the own half, later the other one, and cosines.
+# The published schedules of mu, the weight of the comparison with the other half.
 MU: dict[str, Any] = {
     "reward": "reward",
     "1 - reward": "1 - reward",
@@ -25,8 +25,9 @@ MU: dict[str, Any] = {
 
 
 @recipe(
-    summary="Compare each rollout with the half of its group that has more, or less, of a metric.",
+    summary="Splits each group by a metric (entropy, length) and compares rollouts across and within the halves.",
     citation="CANON: Conditional Advantage Estimation for RL in Large Reasoning Models, https://github.com/biuboomc/CANON",
+    tags=("advantage estimation", "entropy", "length bias", "exploration", "short reasoning"),
     presets={"length": {"metric": "rollout.length"}, "dynamic": {"mu": "reward"}, "cosine": {"mu": "cosine"}},
 )
 def canon(
@@ -39,12 +40,22 @@ def canon(
     clip_low: float = 0.2,
     clip_high: float = 0.28,
 ) -> Method:
-    """The group sorted by the metric, halved: inter = r − mean of the other half, intra = r − mean of the own half;
-    A = (mu · inter + (1 − mu) · intra) / max_length, summed over tokens, mean over rollouts. No std, no KL.
+    """The group is sorted by the metric and halved: inter = r − mean of the other half, intra = r − mean of its own
+    half; A = (mu · inter + (1 − mu) · intra) / max_length, summed over tokens, mean over rollouts. No std, no KL
+    penalty.
 
-    mu is a number, a schedule, or one of `reward` (the batch's mean reward), `1 - reward`, `cosine`, `reversed cosine`.
-    alpha discounts the rewards of long answers (metric `rollout.length`) or of low entropy in inter; beta shifts the
-    halves. With even groups and mu = 0.5 it is Dr. GRPO's advantage.
+    With even groups and mu = 0.5 it is Dr. GRPO's advantage.
+
+    Args:
+        n: Rollouts per task (the group size).
+        metric: What the group is sorted by: `entropy`, `random` or a rollout column such as `rollout.length`.
+        mu: Weight of the inter-half comparison: a number, a schedule, or one of `reward` (the batch's mean reward), `1
+            - reward`, `cosine`, `reversed cosine`.
+        alpha: Factor on the rewards of the long half (metric `rollout.length`) or the low half (any other) in inter.
+        beta: Added to inter in the high half and subtracted in the low one.
+        max_length: The constant by which advantages are divided, the longest answer in tokens.
+        clip_low: Lower end of the importance ratio's clip range, 1 − clip_low.
+        clip_high: Upper end of the importance ratio's clip range, 1 + clip_high.
     """
     halves = SplitHalves(
         metric=metric,

@@ -1,4 +1,4 @@
-"""TODO"""
+"""Confucius3-Math: hardness-weighted advantages and targeted entropy regularisation."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ __all__ = ["confucius3_math"]
 
 
 @recipe(
-    summary="Hard tasks weigh more, entropy is held at a target, and surplus groups wait for the next batch.",
+    summary="Weights advantages by difficulty, holds entropy at a target, and carries surplus groups over.",
     citation="Confucius3-Math, https://github.com/netease-youdao/Confucius3-Math",
+    tags=("difficulty", "entropy", "dynamic sampling", "math", "replay"),
     presets={"stage-1": {"stage": 1}},
 )
 def confucius3_math(
@@ -32,11 +33,21 @@ def confucius3_math(
     clip_high: float = 0.28,
 ) -> Method:
     """Stage 2 (contexts of 8K and 16K): rewards ±1, A = (r − mean) · (offset + slope · mean), DAPO's clip, the sum over
-    all tokens; groups without signal are dropped and sampled for again, surplus groups train in the next batch with the
+    all tokens; groups without signal are dropped and resampled, and surplus groups train in the next batch with the
     log-probabilities they were sampled with. Stage 1 (4K): GRPO + coefficient · |H − target|, H the mean entropy.
 
-    `Phases(get("confucius3-math@stage-1").until(300), get("confucius3-math"))` trains one stage after the other. With
-    slope = 0 and offset = 1 the advantage is Dr. GRPO's on rewards of ±1.
+    With slope = 0 and offset = 1 the advantage is Dr. GRPO's on rewards of ±1.
+    `Phases(get("confucius3-math@stage-1").until(300), get("confucius3-math"))` trains one stage after the other.
+
+    Args:
+        n: Rollouts per task (the group size).
+        stage: Stage of the training recipe, 1 or 2.
+        slope: Change of the advantage's weight with the group's mean reward (stage 2).
+        offset: Weight at a mean reward of 0 (stage 2).
+        target: Target entropy in nats (stage 1).
+        coefficient: Weight of the entropy's distance to its target (stage 1).
+        clip_low: Lower end of the importance ratio's clip range, 1 − clip_low; in stage 1 both ends.
+        clip_high: Upper end of the importance ratio's clip range, 1 + clip_high (stage 2).
     """
     if stage not in (1, 2):
         raise PodiumError(f"confucius3-math: stage = {stage!r} is not 1 or 2.")

@@ -1,4 +1,4 @@
-"""TODO"""
+"""D3S: dynamic dual-level down-sampling of rollouts and tokens."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ __all__ = ["d3s"]
 
 
 @recipe(
-    summary="Train on the rollouts whose advantages vary most and on their uncertain tokens; relax over training.",
+    summary="Down-samples to high-variance rollouts and their uncertain, high-advantage tokens; relaxes over training.",
     citation="D3S: A Dynamic Dual-Level Down-Sampling Framework for Efficient Policy Optimization, 2025",
+    tags=("data selection", "efficiency", "token-level", "entropy", "curriculum"),
 )
 def d3s(
     n: int = 8,
@@ -29,12 +30,21 @@ def d3s(
     ratio: str = "token",
     clip: float = 0.2,
 ) -> Method:
-    """Of the batch's rollouts the share with the largest variance of A (the k lowest and the rest highest ones), not
-    normalised again; of their tokens the ⌈share⌉ with the largest |A| · H; PPO's clip, the mean over what is left.
-    Both shares grow linearly over `over` iterations, from the first to the second number.
+    """Of the batch's rollouts, the subset of the given share whose advantages have the largest variance (the k lowest
+    and the rest highest), not normalised again; of their tokens, the ⌈share⌉ with the largest |A| · H; PPO's clip, the
+    mean over what is left. Both shares grow linearly over `over` iterations, from the first to the second number.
 
-    rollouts = tokens = (1, 1) is the host: GRPO, or GSPO with `ratio="sequence"`. `within="group"` selects rollouts
-    inside each group. The paper's shares are not known: these are ours.
+    rollouts = tokens = (1, 1) is the method it is applied to: GRPO, or GSPO with `ratio="sequence"`. The paper's shares
+    are not known; the defaults are assumptions.
+
+    Args:
+        n: Rollouts per task (the group size).
+        rollouts: Share of the rollouts that is trained, at the start and at the end.
+        tokens: Share of their tokens that is trained, at the start and at the end.
+        over: Iterations over which both shares grow.
+        within: Whether rollouts are selected over the whole `batch` or inside each `group`.
+        ratio: The importance ratio: `token` or `sequence`.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
     """
     if within not in ("batch", "group"):
         raise PodiumError(f"d3s: within = {within!r} is not 'batch' or 'group'.")

@@ -1,4 +1,4 @@
-"""TODO"""
+"""DLER: doing the length penalty right, by truncation and batch-wise normalisation."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ __all__ = ["dler"]
 
 
 @recipe(
-    summary="Nothing for an answer that is cut off at a short limit, and an optimisation that can bear it.",
+    summary="Hard truncation as length penalty, made stable by batch-wise normalisation, clip-higher and filtering.",
     citation="DLER: Doing Length Penalty Right, https://github.com/NVlabs/DLER",
+    tags=("length penalty", "overthinking", "short reasoning", "dynamic sampling", "efficiency"),
     presets={
         "difficulty-aware": {"limits": (4000, 2000), "thresholds": (0.5,)},
         "strong-model": {"limits": (6000,), "clip_high": 0.36},
@@ -33,12 +34,22 @@ def dler(
     kl: float = 0.0005,
     max_rounds: int = 10,
 ) -> Method:
-    """Rewards of answers that were cut off or exceed the limit are 0; groups whose rewards are all equal are replaced;
-    A = r − group mean, whitened over the tokens of the batch; clip 0.2/0.28, dual clip 10, token mean, k3.
+    """Rewards of answers that were truncated or exceed the limit are 0; groups whose rewards are all equal are
+    replaced; A = r − group mean, whitened over the tokens of the batch; clip 0.2/0.28, dual clip 10, token mean, k3.
 
-    `dler@difficulty-aware` limits easy tasks (pass rate ≥ 0.5) to 2000 tokens. Merging the result back into its base,
-    `podium.policy.model.merge.merge_weights`, needs no training. Without limit and KL it is REINFORCE++-baseline under DAPO's
-    clip and sampling.
+    Without limit and KL penalty it is REINFORCE++-baseline under DAPO's clip and sampling. `dler@difficulty-aware`
+    limits easy tasks (pass rate ≥ 0.5) to 2000 tokens. Merging the result back into its base model needs no training:
+    `podium.policy.model.merge.merge_weights`.
+
+    Args:
+        n: Rollouts per task (the group size).
+        limits: Longest rewarded answer in tokens; one more than thresholds, from the hardest tasks to the easiest.
+        thresholds: Pass rates of the group at which the next limit begins, increasing.
+        clip_low: Lower end of the importance ratio's clip range, 1 − clip_low.
+        clip_high: Upper end of the importance ratio's clip range, 1 + clip_high.
+        dual: Dual clip: where the advantage is negative, the loss is at most dual · |A|.
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
+        max_rounds: Sampling rounds that may be spent on filling one batch; 0: no limit.
     """
     method = Method(
         rollout=Sample(n=n),

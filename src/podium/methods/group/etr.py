@@ -1,4 +1,4 @@
-"""TODO"""
+"""ETR: outcome-guided elastic trust regions."""
 
 from __future__ import annotations
 
@@ -14,17 +14,25 @@ __all__ = ["etr"]
 
 
 @recipe(
-    summary="Clip bounds that stretch for large advantages and for tasks of middling difficulty.",
+    summary="Elastic clip range: wider for large advantages and for tasks of intermediate difficulty.",
     citation="ETR: Outcome-Guided Elastic Trust Regions for Policy Optimization",
+    tags=("trust region", "clipping", "difficulty"),
 )
 def etr(
     n: int = 8, clip: float = 0.2, clip_high: float | None = None, micro: float = 0.5, macro: float = 0.5
 ) -> Method:
-    """scale_i = clip(1 + micro · (tanh|A_i| − tanh 1) + macro · (4 p (1 − p) − ½), ½, 2), p the group's pass rate;
-    GRPO with the clip bounds of rollout i times scale_i, as constants.
+    """scale_i = clip(1 + micro · (tanh|A_i| − tanh 1) + macro · (4 p (1 − p) − ½), ½, 2), p the group's pass rate; GRPO
+    with the clip bounds of rollout i times scale_i, detached.
 
-    The rule is ours, made from the paper's abstract: the range grows with the advantage and with the variance of the
-    group's outcomes. micro = macro = 0 is GRPO without KL.
+    micro = macro = 0 is GRPO without KL penalty. The rule is our reconstruction from the paper's abstract: the range
+    grows with the advantage and with the variance of the group's outcomes.
+
+    Args:
+        n: Rollouts per task (the group size).
+        clip: Clip range before scaling, [1 − clip, 1 + clip].
+        clip_high: Upper clip before scaling; None: the same as `clip`.
+        micro: How much the size of the rollout's advantage stretches the range.
+        macro: How much the variance of the group's outcomes stretches the range.
     """
     stretch = ElasticClip(clip, clip if clip_high is None else clip_high, micro=micro, macro=macro)
     bounds = Clip("rollout.clip_low", "rollout.clip_high")

@@ -1,4 +1,4 @@
-"""TODO"""
+"""GCPO (GeometryZero): group contrastive policy optimisation of tool use."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ ASKS = ("Use an auxiliary construction, between <aux> and </aux>.", "Do not use 
 
 
 @recipe(
-    summary="Using a tool is rewarded where the answers that use it are right more often, and penalised where less.",
+    summary="Rewards tool use only where rollouts with it are right more often than those without; else penalises it.",
     citation="GeometryZero: Group Contrastive Policy Optimization, https://github.com/ekonwang/GeometryZero",
+    tags=("tool use", "reward shaping", "math", "group-relative"),
 )
 def gcpo_geometryzero(
     n: int = 8,
@@ -35,12 +36,26 @@ def gcpo_geometryzero(
     kl: float = 0.04,
 ) -> Method:
     """reward = accuracy + 0.5 · [right format] + 0.5 · m · [uses the feature] + 0.1 · min(length / 1024, 1), with m the
-    sign of the accuracy with the feature − without, in each group, where it exceeds `margin`; then GRPO with k3.
+    sign of (accuracy with the feature − accuracy without) in each group where the gap exceeds `margin`, else 0; then
+    GRPO with k3.
 
-    `feature` and `layout` are patterns looked for in the answer. A group in which all use the feature, or none does,
-    has m = 0: so that both occur, half of the group is asked to use it and half not to (`asks`; None: nobody is asked),
-    and trained as asked. The paper's weights and margin are not known. margin ≥ 1 is GRPO with format and length
-    rewards; m = 1 throughout would be an unconditional reward for the tool.
+    A group in which all rollouts use the feature, or none does, has m = 0. So that both occur, half of the group is
+    asked to use it and half not to, and each is trained under the prompt it was given. margin ≥ 1 is GRPO with format
+    and length rewards; m = 1 throughout would reward the tool unconditionally. The paper's weights and margin are not
+    known.
+
+    Args:
+        n: Rollouts per task (the group size).
+        asks: The instruction for each half of the group; None: no instruction.
+        feature: Pattern (regular expression) of the feature in an answer.
+        layout: Pattern of the right format.
+        margin: Least gap in accuracy at which using the feature is rewarded or penalised.
+        format_weight: Reward for the right format.
+        feature_weight: Reward or penalty for using the feature.
+        length_weight: Reward of an answer of `length_reference` tokens or more.
+        length_reference: Tokens at which the length reward stops growing.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
     """
     method = Method(
         rollout=Sample(n=n) if asks is None else Contrasted(n=n, asks=asks),

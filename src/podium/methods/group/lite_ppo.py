@@ -1,4 +1,4 @@
-"""TODO"""
+"""Lite PPO: two tricks that suffice for critic-free PPO."""
 
 from __future__ import annotations
 
@@ -12,14 +12,21 @@ __all__ = ["lite_ppo"]
 
 
 @recipe(
-    summary="Subtract the group's mean, divide by the batch's standard deviation, average over all tokens.",
+    summary="Minimal critic-free PPO: group-mean baseline, batch-level std, token-level loss.",
     citation="Liu et al. 2025, Tricks or Traps? A Deep Dive into RL for LLM Reasoning, https://arxiv.org/abs/2508.08221",
+    tags=("advantage estimation", "token-level", "baseline", "clipping"),
 )
 def lite_ppo(n: int = 8, clip: float = 0.2, temperature: float = 0.99, top_p: float = 0.99) -> Method:
-    """A_i = (r_i − group mean) / (std of all rewards of the batch + 1e-6); clip 0.2, token mean, no KL.
+    """A_i = (r_i − group mean) / (std of all rewards of the batch + 1e-6); clip 0.2, token mean, no KL penalty.
 
-    With one group in the batch it is GRPO's advantage. The mean's scope is `advantage.key`, the std's
-    `advantage.scope`: the corners of the study.
+    With one group in the batch it is GRPO's advantage. The study varies the scope of the mean (`advantage.key`) and of
+    the std (`advantage.scope`).
+
+    Args:
+        n: Rollouts per task (the group size).
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        temperature: Sampling temperature.
+        top_p: Nucleus sampling: the probability mass that is sampled from.
     """
     return Method(
         rollout=Sample(n=n, temperature=temperature, top_p=top_p),

@@ -1,4 +1,4 @@
-"""TODO"""
+"""LUSPO: length-unbiased sequence policy optimisation."""
 
 from __future__ import annotations
 
@@ -13,16 +13,24 @@ __all__ = ["luspo"]
 
 
 @recipe(
-    summary="GSPO times the length of each answer, so that a token's push does not depend on how long its answer is.",
+    summary="GSPO with each sequence's loss times its length, which removes GSPO's length bias.",
     citation="Length-Unbiased Sequence Policy Optimization (LUSPO); as in https://github.com/huggingface/trl",
+    tags=("length bias", "sequence-level", "importance sampling"),
     presets={"normalized": {"normalized": True}},
 )
 def luspo(n: int = 8, clip_low: float = 2e-3, clip_high: float = 2.5e-3, normalized: bool = False) -> Method:
     """s_i = exp(mean over tokens of log π − log π_old); loss = (1/B) Σ_i n_i · (−min(s_i A_i, clip(s_i) A_i)) over all
-    B rollouts, empty ones included; GRPO's advantage, no KL. A token's gradient is −A_i s_i / B, whatever n_i is.
+    B rollouts, empty ones included; GRPO's advantage, no KL penalty. A token's gradient is −A_i s_i / B, whatever n_i
+    is.
 
-    The loss grows with the length of the answers; `normalized=True` divides it by their mean length, which is the
-    token mean. With answers of one length L it is L times GSPO. With token ratios it would be another method.
+    With answers of one length L it is L times GSPO. The loss grows with the length of the answers. With token-level
+    ratios it would be a different method.
+
+    Args:
+        n: Rollouts per task (the group size).
+        clip_low: Lower clip of the sequence ratio, 1 − clip_low.
+        clip_high: Upper clip of the sequence ratio, 1 + clip_high.
+        normalized: Divide the loss by the mean length of the answers, which is the token mean.
     """
     path = "token mean" if normalized else "token sum, rollout mean of all"
     surrogate = PolicyGradient(ratio="sequence", clip=Clip(clip_low, clip_high), aggregate=Aggregate(path))

@@ -1,4 +1,4 @@
-"""TODO"""
+"""MC-GRPO: median-centred group relative policy optimisation."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ __all__ = ["mc_grpo"]
 
 
 @recipe(
-    summary="The median of one rollout more is the baseline; the median rollout itself is not trained.",
+    summary="Median baseline for small rollout budgets: robust to outliers; the median rollout is not trained.",
     citation="MC-GRPO, https://github.com/lotusroot-kim/MC-GRPO",
+    tags=("baseline", "variance reduction", "rollout budget", "group-relative"),
     presets={"gsm8k": {"compensate": True}, "std": {"scale": "std", "epsilon": 1e-6}},
 )
 def mc_grpo(
@@ -30,11 +31,19 @@ def mc_grpo(
     clip: float = 0.2,
 ) -> Method:
     """n + 1 rollouts; A_i = (r_i − median) / (MAD + 1e-3), MAD the median of |r − median|; one rollout at the median is
-    left out of the update. Two epochs a batch, k3 to the reference.
+    left out of the update. Two epochs per batch, k3 to the reference.
 
-    On binary rewards MAD is 0 wherever most rollouts agree, so the others get ±1000, which clipping the gradient
-    absorbs; `mc-grpo@std` divides by the group's std instead, and scale = "none" not at all. `mc-grpo@gsm8k` multiplies
-    advantages that are not 0 by (n + 1) / their number, as one of the two released trainers does.
+    On binary rewards MAD is 0 wherever most rollouts agree, so the others get ±1000, which gradient clipping absorbs;
+    `mc-grpo@std` divides by the group's std instead. `mc-grpo@gsm8k` follows one of the two released trainers, which
+    rescales the advantages (`compensate`).
+
+    Args:
+        n: Rollouts per task that are trained; one more is sampled.
+        scale: What advantages are divided by: `lower_mad`, `std` or `none`.
+        epsilon: Added to the scale.
+        compensate: Multiply nonzero advantages by (n + 1) / their number in the group.
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
     """
     method = Method(
         rollout=Sample(n=n + 1),

@@ -1,4 +1,4 @@
-"""TODO"""
+"""NGRPO: negative-enhanced group relative policy optimisation."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ __all__ = ["ngrpo"]
 
 
 @recipe(
-    summary="Each group is compared with a virtual success, so that groups of failures still teach.",
+    summary="Adds a virtual success to each group's statistics, so that all-wrong groups still give a signal.",
     citation="NGRPO: Negative-enhanced Group Relative Policy Optimization, https://github.com/nangongrui-ngr/NGRPO",
+    tags=("zero-variance groups", "negative samples", "clipping", "exploration"),
 )
 def ngrpo(
     n: int = 8,
@@ -24,11 +25,19 @@ def ngrpo(
     clip_high: float = 0.24,
     max_rounds: int = 10,
 ) -> Method:
-    """GRPO's advantage with mean and std over the group and `virtual` rollouts of the highest reward; groups all of
-    whose rollouts have it are dropped and sampled for again, surplus groups train in the next batch; clip 0.16/0.24,
-    token mean, no KL.
+    """GRPO's advantage with mean and std over the group and `virtual` rollouts of the highest reward; groups in which
+    every rollout has that reward are dropped and resampled, and surplus groups train in the next batch; clip 0.16/0.24,
+    token mean, no KL penalty.
 
     A group of n failures gets −1/√(n + 1) each. virtual = 0 is GRPO's advantage.
+
+    Args:
+        n: Rollouts per task (the group size).
+        virtual: Virtual successes that join each group's statistics.
+        max_reward: The highest reward, which the virtual rollouts have.
+        clip_low: Lower end of the importance ratio's clip range, 1 − clip_low.
+        clip_high: Upper end of the importance ratio's clip range, 1 + clip_high.
+        max_rounds: Sampling rounds that may be spent on filling one batch; 0: no limit.
     """
     return Method(
         rollout=Sample(n=n),

@@ -1,4 +1,4 @@
-"""TODO"""
+"""ProGRPO: advantage re-weighting by generative probabilities."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ __all__ = ["progrpo"]
 
 
 @recipe(
-    summary="Answers of which the policy is surer than of the question lose advantage, rarer ones gain.",
+    summary="Shifts advantage from answers the policy is overconfident in to rarer ones, for exploration.",
     citation="ProGRPO: Back to Basics: Revisiting Exploration in RL for LLM Reasoning via Generative Probabilities",
+    tags=("exploration", "overconfidence", "entropy collapse", "advantage estimation"),
     presets={"whole-prompt": {"prompt_share": 1.0}, "mixed-only": {"off": "flat"}},
 )
 def progrpo(
@@ -27,11 +28,20 @@ def progrpo(
     clip_high: float = 0.28,
 ) -> Method:
     """A ← A + alpha · (c(prompt) − c(answer)) unless all rewards of the group are 0; A is GRPO's, c = exp of the mean
-    log-probability of the `share` least likely tokens, at least one. Clip 0.2/0.28, token mean, no KL.
+    log-probability of the `share` least likely tokens, at least one. Clip 0.2/0.28, token mean, no KL penalty.
 
-    The paper's alpha is not known; 0.3 is a guess. Readings differ on two points: whether c(prompt) takes all tokens
-    (`progrpo@whole-prompt`), and whether groups that are all right are left alone (`progrpo@mixed-only`). alpha = 0 is
-    GRPO with a token mean.
+    alpha = 0 is GRPO with a token mean. The paper's alpha is not known; 0.3 is a guess. Readings differ on two points:
+    whether c(prompt) takes all tokens (`progrpo@whole-prompt`), and whether all-correct groups are left unchanged too
+    (`progrpo@mixed-only`).
+
+    Args:
+        n: Rollouts per task (the group size).
+        alpha: Weight of the confidence difference.
+        share: Share of an answer's tokens, the least likely ones, that its confidence is taken over.
+        prompt_share: The same for the prompt; 1: all tokens.
+        off: Groups without the shift: `all wrong` (rewards of 0) or `flat` (all correct, too).
+        clip_low: Lower end of the importance ratio's clip range, 1 − clip_low.
+        clip_high: Upper end of the importance ratio's clip range, 1 + clip_high.
     """
     return Method(
         rollout=Sample(n=n),

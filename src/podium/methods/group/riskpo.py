@@ -1,4 +1,4 @@
-"""TODO"""
+"""RiskPO: risk-based policy optimisation with a mixed value-at-risk."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ __all__ = ["riskpo"]
 
 
 @recipe(
-    summary="A mixed value-at-risk of bundled questions: learn from the lower tail and the middle of the scores.",
+    summary="Risk-averse objective: mixed value-at-risk of bundled questions, stressing the lower tail of scores.",
     citation="RiskPO, https://github.com/RTkenny/RiskPO",
+    tags=("risk", "difficulty", "exploration", "advantage estimation"),
     presets={
         "math": {"high": 0.9, "credit": "std", "natural_baseline": True},
         "dapo-math": {"high": 0.8, "credit": "sum-mean", "natural_baseline": False},
@@ -33,14 +34,26 @@ def riskpo(
     lr: float = 0.1,
     clip: float = 0.2,
 ) -> Method:
-    """`bundle` questions of the batch make a bundle, drawn at random. Paper k of a bundle is the k-th rollout of each
-    of its questions, its score S their summed reward; with tracked quantiles a and b,
-    value = (w · −(a − S)⁺/low + ((S − a)⁺ − (S − b)⁺ + a − b)/(high − low)) / (w + 1), over the std of the bundle's
-    scores, credited to the rollouts of the paper. PPO's clip, no KL.
+    """`bundle` questions of the batch form a bundle, drawn at random. Paper k of a bundle consists of the k-th rollout
+    of each of its questions, and its score S is their summed reward; with tracked quantiles a and b, value = (w · −(a −
+    S)⁺/low + ((S − a)⁺ − (S − b)⁺ + a − b)/(high − low)) / (w + 1), over the std of the bundle's scores, credited to
+    the rollouts of the paper. PPO's clip, no KL penalty.
 
-    The quantiles are those of the iteration before, as published; the released trainer never feeds them back, which
-    is `quantiles="batch"`. With bundles of one question, w = 0, low = 0, high = 1 and no natural baseline the value
-    is S − min: GRPO's centred reward up to a constant.
+    With bundles of one question, w = 0, low = 0, high = 1 and no natural baseline the value is S − min: GRPO's centred
+    reward up to a constant. The quantiles are those of the previous iteration, as published; the released trainer never
+    feeds them back, which is `quantiles="batch"`.
+
+    Args:
+        n: Rollouts per task (the group size).
+        bundle: Questions per bundle.
+        low: Level of the lower quantile a.
+        high: Level of the upper quantile b.
+        weight: Weight w of the lower tail.
+        quantiles: `track` them over training, take the `batch`'s own, or `mix` both.
+        credit: How a value is shared among the rollouts: `uniform`, `std`, `score` or `sum-mean`.
+        natural_baseline: Add a − b to the middle part, so that no value is positive.
+        lr: Step size of the quantile tracker.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
     """
     risk = RiskBundles(
         low=low, high=high, quantiles=quantiles, tail_weight=weight, credit=credit, natural_baseline=natural_baseline

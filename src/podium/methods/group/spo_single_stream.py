@@ -1,4 +1,4 @@
-"""TODO"""
+"""SPO (single-stream): one rollout per task and a tracked success rate as baseline."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ __all__ = ["spo_single_stream"]
 
 
 @recipe(
-    summary="One rollout a task: the baseline is a success rate tracked over training, the scale that of the batch.",
+    summary="Group-free: one rollout per prompt, a persistent success-rate baseline, batch-level normalisation.",
     citation="Xu & Ding 2025, Single-stream Policy Optimization, https://arxiv.org/abs/2509.13232",
+    tags=("single rollout", "baseline", "curriculum", "variance reduction", "data selection"),
 )
 def spo_single_stream(
     half_life: float = 0.06,
@@ -29,12 +30,21 @@ def spo_single_stream(
     dual: float = 10.0,
 ) -> Method:
     """A_i = r_i − v(task), standardised over the rollouts of the batch; v = alpha/(alpha + beta) of Beta counts that
-    forget by rho = clip(2^(−D/0.06), 0.875, 0.96) as the policy moves by D; tasks are drawn by sqrt(v(1 − v)) + 0.05.
-    PPO's clip 0.2/0.28, dual clip 10, token mean, no KL.
+    forget by rho = clip(2^(−D/0.06), 0.875, 0.96) as the policy moves by D; tasks are drawn with weights sqrt(v(1 − v))
+    + 0.05. PPO's clip 0.2/0.28, dual clip 10, token mean, no KL penalty.
 
     D is the mean |log-ratio| on the task's last response, from right after it was trained on to now. Counts start at
-    1/2 each; `SuccessTracker.prior` makes them from offline samples, as the authors do. rho_min = rho_max forgets at a
+    1/2 each; `SuccessTracker.prior` sets them from offline samples, as the authors do. rho_min = rho_max forgets at a
     constant rate. With the group mean in place of v and the group's std it is GRPO.
+
+    Args:
+        half_life: Policy change D after which half of the counts is forgotten.
+        rho_min: Least share of the counts that is kept.
+        rho_max: Largest share of the counts that is kept.
+        explore: Added to every task's sampling weight.
+        clip_low: Lower end of the importance ratio's clip range, 1 − clip_low.
+        clip_high: Upper end of the importance ratio's clip range, 1 + clip_high.
+        dual: Dual clip: where the advantage is negative, the loss is at most dual · |A|.
     """
     return Method(
         select=Uncertain(explore),

@@ -1,4 +1,4 @@
-"""TODO"""
+"""T1: scaling exploration in reinforcement learning for reasoning."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ __all__ = ["t1"]
 
 
 @recipe(
-    summary="64 warm samples a task, an entropy bonus, a penalty for broken text, an anchor that follows the policy.",
+    summary="Scales exploration: 64 high-temperature samples, an entropy bonus and a moving (EMA) KL anchor.",
     citation="Hou et al. 2025, T1: RL and Inference Scaling, https://arxiv.org/abs/2501.11651",
+    tags=("exploration", "entropy", "rollout budget", "kl penalty", "negative samples"),
 )
 def t1(
     n: int = 64,
@@ -26,13 +27,21 @@ def t1(
     entropy: float = 1e-3,
     decay: float = 0.995,
 ) -> Method:
-    """r = −1 for an answer that was cut off, repeats itself or is garbled, else 1 or 0; A_i = r_i − mean of the others;
-    A_t = A_i − kl · (d_t − d̄), d = log π − log π_anchor; plain policy gradient on A_t and a bonus on the entropy. The
-    anchor is a moving average of the policy.
+    """r = −1 for an answer that was truncated, repeats itself or is garbled, else 1 or 0; A_i = r_i − mean of the
+    others; A_t = A_i − kl · (d_t − d̄), d = log π − log π_anchor; plain policy gradient on A_t and an entropy bonus.
+    The anchor is a moving average of the policy.
 
-    The paper's weight of the entropy, decay of the anchor and temperature are not known: these are guesses. decay = 1
-    is a fixed reference. kl = entropy = 0 is RLOO with the penalty; adding a constant to all d changes nothing. How
-    accuracy grows with the tokens that a thought may have is what `podium eval RUN --thinking` measures.
+    kl = entropy = 0 is RLOO with the penalty; adding a constant to all d changes nothing. The paper's entropy weight,
+    decay of the anchor and temperature are not known: the defaults are guesses. `podium eval RUN --thinking` measures
+    how accuracy grows with the thinking budget.
+
+    Args:
+        n: Rollouts per task (the group size).
+        temperature: Sampling temperature.
+        penalty: Reward of a degenerate answer.
+        kl: Coefficient of the centred KL penalty in the advantages; 0: no anchor.
+        entropy: Coefficient of the entropy bonus.
+        decay: Decay of the anchor's moving average per iteration; 1: a fixed reference.
     """
     return Method(
         rollout=Sample(n=n, temperature=temperature),

@@ -1,4 +1,4 @@
-"""TODO"""
+"""Unlikeliness reward: beyond distribution sharpening."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ __all__ = ["unlikeliness_reward"]
 
 
 @recipe(
-    summary="A right answer earns less the likelier it was among the answers of its group.",
+    summary="Counters rank bias (distribution sharpening): correct answers earn less the likelier they were.",
     citation="He et al. 2025, Rewarding the Unlikely: Lifting GRPO Beyond Distribution Sharpening, "
     "https://github.com/AndreHe02/rewarding-unlikely-release",
+    tags=("rank bias", "pass@k", "reward shaping", "exploration", "kl penalty"),
 )
 def unlikeliness_reward(
     n: int = 32,
@@ -29,9 +30,18 @@ def unlikeliness_reward(
     skip_above: float | None = 20.0,
 ) -> Method:
     """r ← r · (1 − beta · rank / n), rank 0 for the rollout with the smallest mean log-probability; then GRPO with two
-    epochs a batch, k3 to the reference, groups without signal dropped, steps with a gradient norm above 20 skipped.
+    epochs per batch, k3 to the reference, groups without signal dropped, and steps with a gradient norm above 20
+    skipped.
 
-    Groups that are all right keep a signal: likely answers are pushed down, rare ones up. beta = 0 is GRPO.
+    beta = 0 is GRPO. All-correct groups keep a signal: likely answers are pushed down, rare ones up.
+
+    Args:
+        n: Rollouts per task (the group size).
+        beta: Share of the reward that the likeliest correct answer loses, up to (n − 1)/n of it.
+        epochs: Passes over each batch.
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        skip_above: Gradient norm above which an optimiser step is skipped; None: never.
     """
     method = Method(
         rollout=Sample(n=n),

@@ -1,4 +1,4 @@
-"""TODO"""
+"""V0.5: a generalist value model as a prior for sparse rollouts."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ __all__ = ["v0_5"]
 
 
 @recipe(
-    summary="Few rollouts: the baseline shrinks to a prior value as far as the data allow, or more are sampled.",
+    summary="Few rollouts: shrinks the group baseline to a prior value, or samples more where they disagree.",
     citation="V0.5: Generalist Value Model as a Prior for Sparse RL Rollouts, https://now-join-us.github.io/V0_5",
+    tags=("baseline", "rollout budget", "value function", "variance reduction", "efficiency"),
 )
 def v0_5(
     n: int = 4,
@@ -28,19 +29,28 @@ def v0_5(
     clip_low: float = 0.2,
     clip_high: float = 0.28,
 ) -> Method:
-    """Rewards ±1, k rollouts with mean v, prior V: D² = max(0, (v − V)² − 1/k), w = D²/(D² + 1/k), A = r − (w·v +
-    (1 − w)·V). One more rollout is sampled while that takes more than `cost` off D²·(1/k)/(D² + 1/k), up to `most`.
+    """Rewards ±1, k rollouts with mean v, prior V: D² = max(0, (v − V)² − 1/k), w = D²/(D² + 1/k), A = r − (w·v + (1 −
+    w)·V). One more rollout is sampled while that takes more than `cost` off D²·(1/k)/(D² + 1/k), up to `most`.
 
-    The paper's prior is a frozen generalist value model: `value` is the directory of one, which reads the scores of
-    the last `support` tasks and the task (`podium values RUN --out DIR` trains it). Without one `group.prior` comes
-    from the task's own history of success (`prior="history"`), or from a memory of yours that writes it
-    (`prior="own"`). With V = v it is Dr. GRPO's advantage on rewards of ±1; a std of the batch is
-    `| shape.Whiten(level="rollout")`.
+    With V = v it is Dr. GRPO's advantage on rewards of ±1; `| shape.Whiten(level="rollout")` adds division by the
+    batch's std. The paper's prior is a frozen generalist value model, which `podium values RUN --out DIR` trains.
+
+    Args:
+        n: Rollouts per task at first.
+        most: Rollouts per task at most.
+        cost: Price of one more rollout, in units of squared reward.
+        prior: Where `group.prior` comes from without `value`: `history`, the task's past success rate, or `own`, a
+            memory that you add.
+        value: Directory of a value model, which reads the scores of the last `support` tasks and the task; None: no
+            model.
+        support: Scored tasks that the value model reads.
+        clip_low: Lower end of the importance ratio's clip range, 1 − clip_low.
+        clip_high: Upper end of the importance ratio's clip range, 1 + clip_high.
     """
     if prior not in ("history", "own"):
         raise PodiumError(f"v0-5: prior = {prior!r} is not 'history' or 'own'.")
-    guessed = (ScoreHistory(reader="value", support=support),) if value else (SuccessPrior(),)
-    memories = guessed if prior == "history" else ()
+    prior_memory = (ScoreHistory(reader="value", support=support),) if value else (SuccessPrior(),)
+    memories = prior_memory if prior == "history" else ()
     return Method(
         rollout=SampleMore(n=n, most=most, cost=cost),
         reward=(Signed(),),

@@ -1,1 +1,1 @@
-"""TODO family hints"""
+"""Hints, rubrics and other guidance while sampling, mostly for tasks that the policy cannot solve yet."""

@@ -1,4 +1,4 @@
-"""TODO shared"""
+"""What the recipes of this family share."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ __all__ = ["_from"]
 
 
 def _from(iteration: int) -> float | Steps:
-    """On from an iteration."""
+    """1 from the given iteration on and 0 before it."""
     return Steps((0.0, 1.0), (0, iteration)) if iteration else 1.0

@@ -1,4 +1,4 @@
-"""TODO"""
+"""ADHint: adaptive hints with difficulty priors."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ __all__ = ["adhint"]
 
 
 @recipe(
-    summary="Half of a group begins with part of a solution, longer for harder tasks; credit knows which is easy.",
+    summary="Adaptive hints: solution prefixes as long as the task is hard, with difficulty-aware credit.",
     citation="ADHint: Adaptive Hints with Difficulty Priors for Reinforcement Learning",
+    tags=("hints", "difficulty", "demonstrations", "entropy", "credit assignment", "off-policy"),
 )
 def adhint(
     n: int = 4,
@@ -27,14 +28,24 @@ def adhint(
     clip: float = 0.2,
     style: str = "short",
 ) -> Method:
-    """n rollouts, then `hinted` that begin with the share (most − least) · (1 − mean reward) + least + noise of a
-    solution's tokens. GRPO's advantage over both; a success counts 2 D / (D_N + D_H) times, D = 1 − mean reward of its
-    half, a failure likewise with 1 − D. A hint token weighs e^{−|H − H̄| / H̄}, H the entropy there, H̄ that of the
-    continuation, and nothing in a rollout of negative advantage. PPO's clip, against the policy's own old
-    probabilities of the hint too.
+    """n rollouts, then `hinted` rollouts that begin with the share (most − least) · (1 − mean reward) + least + noise
+    of a solution's tokens. GRPO's advantage over both; a success counts 2 D / (D_N + D_H) times, D = 1 − mean reward of
+    its half, a failure likewise with 1 − D. A hint token weighs e^{−|H − H̄| / H̄}, H the entropy there, H̄ that of the
+    continuation, and nothing in a rollout of negative advantage. PPO's clip, with the policy's old probabilities for
+    hint tokens too.
 
-    A task solved by all n is GRPO's, and so are advantages where both halves are equally hard. The forms of the weights
-    follow a description of the paper.
+    A task solved by all n is trained as in GRPO, and so are advantages where both halves are equally hard. The forms of
+    the weights follow a description of the paper.
+
+    Args:
+        n: Rollouts per task without a hint.
+        hinted: Rollouts per task that begin with a hint.
+        least: Share of the solution shown for the easiest tasks.
+        most: Share of the solution shown for the hardest tasks.
+        noise: Standard deviation of the noise on that share.
+        epsilon: Added to every divisor.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        style: Which of the world's solutions to take, by its style (`short`, …).
     """
     return Method(
         rollout=HintPrefix(n=n, hinted=hinted, least=least, most=most, noise=noise, style=style),

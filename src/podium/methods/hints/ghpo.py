@@ -1,4 +1,4 @@
-"""TODO"""
+"""GHPO: guided hybrid policy optimisation."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ __all__ = ["ghpo"]
 
 
 @recipe(
-    summary="A group without a success is sampled again after the first quarter, half, three quarters of a solution.",
+    summary="Adaptive guidance: groups without a success are resampled with 25, 50, 75% of the solution in the prompt.",
     citation="Liu et al. 2025, GHPO: Adaptive Guidance for Stable and Efficient LLM RL, https://github.com/hkgc-1/GHPO",
+    tags=("hints", "difficulty", "zero-variance groups", "curriculum"),
 )
 def ghpo(
     n: int = 8,
@@ -30,11 +31,21 @@ def ghpo(
     style: str = "short",
 ) -> Method:
     """Where all n rollouts are wrong, the question gets the first 25 % of the characters of a solution, then 50 %, then
-    75 %, until some rollout is right; those rollouts stand for the group, and are trained with the hint in the prompt.
-    R = accuracy + 0.5 · [right format], A = (R − mean) / (std + 1e-4), token mean, no KL.
+    75 %, until some rollout is right; those rollouts replace the group, and are trained with the hint in the prompt. R
+    = accuracy + 0.5 · [right format], A = (R − mean) / (std + 1e-4), token mean, no KL penalty.
 
-    A group with a success is never hinted. Never solved: the last rollouts stay, and only their format differs. Hints
-    begin after `after` iterations; with none ever it is GRPO.
+    A group with a success is never hinted. If a task is never solved, the last rollouts stay, and only their format
+    differs. If hints never begin, it is GRPO.
+
+    Args:
+        n: Rollouts per task (the group size).
+        shares: Shares of the solution's characters that are shown, one after the other.
+        after: Iterations before hints begin.
+        format_weight: Reward for the right format.
+        layout: Pattern (regular expression) of the right format.
+        epsilon: Added to the standard deviation.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        style: Which of the world's solutions to take, by its style (`short`, …).
     """
     return Method(
         rollout=Repair(n=n, help=SolutionShares(shares, style=style), active=_from(after)),

@@ -1,4 +1,4 @@
-"""TODO"""
+"""HiLL: learning to hint."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ __all__ = ["hill"]
 
 
 @recipe(
-    summary="A second model learns to write hints: good ones make failing tasks solvable and are hardly needed.",
+    summary="Co-trains a hinter: hints that make failing tasks solvable and whose effect transfers hint-free.",
     citation="HiLL: Learning to Hint for Reinforcement Learning, https://github.com/Andree-9/HiLL",
+    tags=("hints", "difficulty", "zero-variance groups", "multi-agent"),
     presets={"small": {"ask": ""}},
 )
 def hill(
@@ -33,16 +34,28 @@ def hill(
     mini_batches: int = 2,
     style: str = "short",
 ) -> Method:
-    """For a task that all n rollouts fail the hinter, shown question, solution and a failed answer, writes `hints`
+    """For a task that all n rollouts fail the hinter, which sees question, solution and a failed answer, writes `hints`
     hints; n rollouts try each. A hint gets (1 − pᴺ − (1 − p)ᴺ) · e^{min(d, 0) / transfer}, p the share of successes and
-    d how much less likely they are without the hint, per token; `penalty` if it cannot be read or leaks the answer. The
-    rollouts under the best hint replace the group, with the hint in the prompt. Both models learn by GRPO, the hints of
-    a task being a group; groups without advantage are dropped.
+    d how much less likely they are without the hint, per token; `penalty` if it cannot be parsed or leaks the answer.
+    The rollouts under the best hint replace the group, with the hint in the prompt. Both models learn by GRPO, the
+    hints of a task being a group; groups without advantage are dropped.
 
-    Without a failed group it is GRPO without its flat groups. base = "variance" is p (1 − p); transfer = None leaves
-    the weight out. `hinter` is the policy's first weights, or the path of another model with the same tokens.
-    `hill@small` is for models that follow no instructions: the solution stands in place of a hint, and the first half
-    of what they then write is the hint.
+    Without a failed group it is GRPO without zero-variance groups. `hill@small` is for models that follow no
+    instructions: the solution stands in place of a hint, and the first half of what they then write is the hint.
+
+    Args:
+        n: Rollouts per task (the group size).
+        hints: Hints per failed task.
+        base: Reward of a hinted group: `mixed` (chance of a mixed group) or `variance`, p (1 − p).
+        transfer: Scale in nats per token of the transfer factor; None: no such factor.
+        penalty: Reward of a hint that cannot be parsed or leaks the answer.
+        ask: Prompt of the hinter, with {question}, {attempt} and {solution}.
+        hinter: Weights of the hinter: `initial` (the policy's first), or a path to a model with the same tokenizer.
+        epsilon: Added to the standard deviation.
+        clip_low: Lower end of the importance ratio's clip range, 1 − clip_low.
+        clip_high: Upper end of the importance ratio's clip range, 1 + clip_high.
+        mini_batches: Optimiser steps per batch.
+        style: Which of the world's solutions to take, by its style (`short`, …).
     """
     clip = Clip(clip_low, clip_high)
     return Method(

@@ -1,4 +1,4 @@
-"""TODO"""
+"""ICPO: in-context steered policy optimisation."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ __all__ = ["icpo"]
 
 
 @recipe(
-    summary="Some rollouts are written after a worked example and trained as answers to the bare question.",
+    summary="In-context guidance: some rollouts see a worked example, removed for training (off-policy, shaped).",
     citation="Huang et al. 2025, ICPO: In-Context Steered Policy Optimization, https://github.com/Celine-hxy/ICPO",
+    tags=("hints", "demonstrations", "off-policy", "exploration", "importance sampling"),
     presets={"paper": {"reject": True}},
 )
 def icpo(
@@ -37,11 +38,25 @@ def icpo(
     kl: float = 0.001,
 ) -> Method:
     """The last `guided` of n rollouts see another task with its solution, which is removed for training. A right one of
-    them gets 1 + bonus · max(0, 1 − t / steps). GRPO's advantage over all; plain tokens: PPO's clip with dual clip;
+    them gets 1 + bonus · max(0, 1 − t / steps). GRPO's advantage over all; plain rollouts: PPO's clip with dual clip;
     guided ones: −A p / (p + gamma). Mean over all tokens; k3 with 0.001.
 
-    The release trains on wrong guided rollouts too; `icpo@paper` leaves them out of the loss. guided = 0 is GRPO. Notes
-    on the paper give gamma = 0.01, the release has 0.1. `examples` may be any other help.
+    guided = 0 is GRPO. The release trains on wrong guided rollouts too; `icpo@paper` leaves them out of the loss. Notes
+    on the paper give gamma = 0.01, the release has 0.1.
+
+    Args:
+        n: Rollouts per task (the group size).
+        guided: Rollouts of each group that see an example.
+        examples: What they are shown: worked examples, or any other kind of help.
+        bonus: Extra reward of a right guided rollout at the start.
+        steps: Iterations over which the bonus falls to 0.
+        gamma: Shaping constant of the off-policy term, a probability.
+        reject: Leave wrong guided rollouts out of the loss.
+        epsilon: Added to the standard deviation.
+        clip_low: Lower end of the importance ratio's clip range, 1 − clip_low.
+        clip_high: Upper end of the importance ratio's clip range, 1 + clip_high.
+        dual: Dual clip: where the advantage is negative, the loss is at most dual · |A|.
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
     """
     method = Method(
         rollout=Guided(n=n, help=examples, guided=guided),

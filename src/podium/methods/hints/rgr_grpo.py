@@ -1,4 +1,4 @@
-"""TODO"""
+"""RGR-GRPO: reward and guidance through rubrics."""
 
 from __future__ import annotations
 
@@ -14,17 +14,25 @@ __all__ = ["rgr_grpo"]
 
 
 @recipe(
-    summary="A checklist is the reward; the best imperfect answer is rewritten from what it lacks and joins the group.",
+    summary="Rubrics as dense reward and as guidance: the best imperfect answer is refined and joins the group.",
     citation="RGR-GRPO: Reward and Guidance through Rubrics",
+    tags=("rubric", "reflection", "hints", "off-policy", "reward shaping"),
 )
 def rgr_grpo(n: int = 8, rewrites: int = 1, gamma: float = 0.1, epsilon: float = 1e-6, clip: float = 0.2) -> Method:
     """R = Σ points of the criteria met / Σ of all points. Unless some rollout meets all, the policy is shown the best
     one with the criteria that it misses, and rewrites it; a rewrite that is better joins the group. A = (R − mean) /
-    (std + 1e-6) over all of them; own tokens: PPO's clip; those of a rewrite, as an answer to the bare question:
+    (std + 1e-6) over all of them; the policy's own rollouts: PPO's clip; a rewrite, as an answer to the bare question:
     −A p / (p + gamma). Mean over all tokens.
 
     Without a rewrite it is GRPO with rubric rewards. The formulas follow the abstract and notes on the paper. Embedded
     worlds judge their criteria by rule.
+
+    Args:
+        n: Rollouts per task (the group size).
+        rewrites: Rewrites sampled per imperfect group.
+        gamma: Shaping constant of the off-policy term, a probability.
+        epsilon: Added to the standard deviation.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
     """
     return Method(
         rollout=Refine(n=n, tries=rewrites),

@@ -1,4 +1,4 @@
-"""TODO"""
+"""RuscaRL: rubric-scaffolded reinforcement learning."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ __all__ = ["ruscarl"]
 
 
 @recipe(
-    summary="Members of a group see ever fewer criteria of the checklist that rewards them; trained without any.",
+    summary="Rubric scaffolding: rollouts see a decaying share of the rubric that rewards them; trained without it.",
     citation="Zhou et al. 2025, RuscaRL: Rubric-Scaffolded RL, https://arxiv.org/abs/2508.16949",
+    tags=("rubric", "hints", "curriculum", "exploration", "off-policy"),
 )
 def ruscarl(
     n: int = 8,
@@ -36,14 +37,29 @@ def ruscarl(
     top_p: float = 0.8,
     top_k: int = 20,
 ) -> Method:
-    """Member i = 0 … n − 1 sees a random share (n − 1 − i)/(n − 1) · s(t) of the criteria, s(t) = 1/(1 + e^{steepness
-    (x − midpoint)}), x the share of `steps` that is over; training sees the bare question. R = Σ points of the criteria
-    met / Σ positive points; GRPO's advantage; clip 0.2; k3 with 0.001.
+    """Member i = 0 … n − 1 of a group sees a random share (n − 1 − i)/(n − 1) · s(t) of the criteria, s(t) = 1/(1 +
+    e^{steepness (x − midpoint)}), x the share of `steps` that is over; training sees the bare question. R = Σ points of
+    the criteria met / Σ positive points; GRPO's advantage; clip 0.2; k3 with 0.001.
 
-    s = 0 is GRPO with rubric rewards. fade = "linear" is s = 1 − x, "power" (1 − x)^power, "none" 1. With `full` so
-    many members see the share s(t) and the others nothing. scaffold = "kept" trains with the criteria in the prompt.
-    `rollout.note` may stand below them: the authors forbid to mention them, which podium/tiny does not understand. The
-    midpoint and the steepness, nearly a switch, are those of the authors' script; their code's own are 0.3 and 10.
+    s = 0 is GRPO with rubric rewards. `rollout.note` adds a note below the criteria: the authors forbid mentioning
+    them, an instruction that podium/tiny does not understand. The midpoint and the steepness, nearly a switch, are
+    those of the authors' script; their code's own are 0.3 and 10.
+
+    Args:
+        n: Rollouts per task (the group size).
+        steps: Iterations over which the scaffold fades.
+        midpoint: Share of `steps` at which half of the scaffold is left (`sigmoid`).
+        steepness: Steepness of that fall (`sigmoid`).
+        fade: Form of s: `sigmoid`, `linear` (1 − x), `power` ((1 − x)^power) or `none` (1).
+        power: Exponent of `power`.
+        full: This many members see the share s(t) and the others nothing; None: shares fall over the group.
+        scaffold: The prompt that rollouts are trained under: criteria `removed` or `kept`.
+        epsilon: Added to the standard deviation.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
+        temperature: Sampling temperature.
+        top_p: Nucleus sampling: the probability mass that is sampled from.
+        top_k: Sample from this many likeliest tokens.
     """
     strategy = RubricShown(
         n=n,

@@ -1,4 +1,4 @@
-"""TODO"""
+"""SAGE: self-hint aligned GRPO with privileged supervision."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ __all__ = ["sage"]
 
 
 @recipe(
-    summary="The policy writes hints of rising strength for tasks that it fails, and samples them again under these.",
+    summary="Self-hinting: for failed tasks the policy writes hints of rising strength and retries, on-policy.",
     citation="SAGE: Self-Hinting Language Models Enhance Reinforcement Learning, https://github.com/BaohaoLiao/SAGE",
+    tags=("self-hinting", "hints", "zero-variance groups", "on-policy", "difficulty", "curriculum"),
     presets={"light": {"light": True}, "small": {"ask": ""}},
 )
 def sage(
@@ -31,15 +32,27 @@ def sage(
     style: str = "short",
 ) -> Method:
     """Where all n rollouts fail, the policy is shown the solution and writes `levels` hints, from the idea to details;
-    the group is sampled again under the weakest, then the next, until one succeeds, and these rollouts stand for the
-    group, with the hint in the prompt. GRPO's advantage, clip 0.2 / 0.28, no KL.
+    the group is resampled under the weakest, then the next, until one succeeds, and these rollouts replace the group,
+    with the hint in the prompt. GRPO's advantage, clip 0.2 / 0.28, no KL penalty.
 
-    A group with a success is GRPO's. Hints that cannot be read leave the group as it is. `sage@small` is for models
+    A group with a success is GRPO's. Hints that cannot be parsed leave the group as it is. `sage@small` is for models
     that follow no instructions: the solution stands in place of a hint, and what they write is cut into levels.
-    `sage@light` samples once, at a level that the task remembers: one more if at most `low` of its rollouts succeeded
-    the last time, one less if more than `high` did; it begins without a hint. Hints that cannot be read are replaced by
-    the last ones of the task that could (`help.earlier` in the metrics); without any the task is asked without, which
-    is then its level.
+    `sage@light` samples once, at a hint level remembered per task: one more if at most `low` of its rollouts succeeded
+    the last time, one less if more than `high` did; it begins without a hint. There, hints that cannot be parsed are
+    replaced by the last ones of the task that could be (`help.earlier` in the metrics); without any, the task is
+    sampled without a hint, and its level is set accordingly.
+
+    Args:
+        n: Rollouts per task (the group size).
+        ask: Prompt that asks for hints.
+        levels: Hints per task, from weak to strong.
+        light: Sample once, at a remembered level.
+        low: Success rate up to which the level rises (`light`).
+        high: Success rate above which the level falls (`light`).
+        epsilon: Added to the standard deviation.
+        clip_low: Lower end of the importance ratio's clip range, 1 − clip_low.
+        clip_high: Upper end of the importance ratio's clip range, 1 + clip_high.
+        style: Which of the world's solutions to take, by its style (`short`, …).
     """
     hints = SelfWritten(ask, levels, style=style, earlier="group.hints" if light else None)
     remembered = Guided(n=n, help=hints, guided=None, level="group.hint.level", scaffold="kept")

@@ -1,4 +1,4 @@
-"""TODO"""
+"""Scaf-GRPO: scaffolded group relative policy optimisation."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ __all__ = ["scaf_grpo"]
 
 
 @recipe(
-    summary="One rollout of a hopeless group is replaced by the one that succeeds with the least of tiered hints.",
+    summary="Scaffolding: one rollout of a failed group is replaced by the success with the least tiered hints.",
     citation="Scaf-GRPO: Scaffolded Group Relative Policy Optimization, https://github.com/dvlab-research/Scaf-GRPO",
+    tags=("hints", "zero-variance groups", "curriculum", "difficulty"),
     presets={"paper": {"tiers": ("knowledge", "planning", "solution")}},
 )
 def scaf_grpo(
@@ -30,11 +31,21 @@ def scaf_grpo(
 ) -> Method:
     """After `after` iterations: where all rewards are 0, one rollout is sampled for each level of help (the first piece
     of a tier, its first two, …, tier after tier), and the success at the lowest level replaces the first rollout.
-    GRPO's advantage on the new group, no KL. If no level succeeds nothing changes.
+    GRPO's advantage on the new group, no KL penalty. If no level succeeds nothing changes.
 
-    Before, and in a group with a success, it is GRPO. The release leaves the tier `planning` out (`scaf-grpo@paper` has
-    it). `scaffold`: trained with the hint in the prompt (`kept`), behind the bare question (`removed`), or both, which
-    replaces two. Tasks without stored hints get the lines of a solution as pieces of its tier.
+    Before that, and in a group with a success, it is GRPO. The release leaves the tier `planning` out
+    (`scaf-grpo@paper` has it). Tasks without stored hints get the lines of a solution as pieces of its tier.
+
+    Args:
+        n: Rollouts per task (the group size).
+        after: Iterations without guidance at the start.
+        tiers: Kinds of hints, from abstract to concrete.
+        pieces: Pieces into which the hints of a tier are cut.
+        scaffold: The prompt the success is trained under: hint `kept`, `removed`, or `both`, which replaces two
+            rollouts.
+        epsilon: Added to the standard deviation.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        style: Which of the world's solutions to take, by its style (`short`, …).
     """
     repair = Repair(
         n=n,

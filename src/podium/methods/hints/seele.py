@@ -1,4 +1,4 @@
-"""TODO"""
+"""SEELE: capability-adaptive hint scaffolding."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ __all__ = ["seele"]
 
 
 @recipe(
-    summary="Rounds of rollouts after so much of a solution that about half of them should succeed.",
+    summary="Capability-adaptive hints: shows as much of the solution as should give a 50% success rate.",
     citation="Li et al. 2025, SEELE: Staying in the Sweet Spot, https://arxiv.org/abs/2509.06923",
+    tags=("hints", "difficulty", "curriculum", "imitation", "rollout budget"),
 )
 def seele(
     n: int = 8,
@@ -28,11 +29,20 @@ def seele(
     style: str = "short",
 ) -> Method:
     """After each round f(p) = b + (1 − b)/(1 + e^{−k (p + mu)}) is fitted to how often the task was solved after the
-    share p of its solution, and the next round shows f⁻¹(target) of it; the last prediction starts the next visit.
-    A = r − mean over all rounds; PPO's clip on what was written; −imitation · log π of the longest hint; k3 with 0.001.
+    share p of its solution, and the next round shows f⁻¹(target) of it; the last prediction starts the next visit. A =
+    r − mean over all rounds; PPO's clip on the sampled tokens; −imitation · log π of the longest hint; k3 with 0.001.
 
-    A task solved without a hint is asked without one. rounds = 1 with nothing shown is Dr. GRPO. Where the paper writes
-    the hint's probability, this has its logarithm, a mean over tokens.
+    A task solved without a hint gets none. rounds = 1 with nothing shown is Dr. GRPO. Where the paper writes the hint's
+    probability, this takes its logarithm, a mean over tokens.
+
+    Args:
+        n: Rollouts per task and round.
+        rounds: Rounds per visit of a task.
+        target: Success rate that the next hint should give.
+        imitation: Coefficient of the likelihood of the longest hint.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
+        style: Which of the world's solutions to take, by its style (`short`, …).
     """
     method = Method(
         rollout=HintRounds(n=n, rounds=rounds, response=ItemResponse(target), style=style),

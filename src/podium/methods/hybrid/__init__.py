@@ -1,1 +1,1 @@
-"""TODO family hybrid"""
+"""Demonstrations, teachers and distillation combined with reinforcement learning."""

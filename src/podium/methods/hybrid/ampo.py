@@ -1,4 +1,4 @@
-"""TODO"""
+"""AMPO: adaptive multi-guidance policy optimisation with several teachers."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ __all__ = ["ampo"]
 
 
 @recipe(
-    summary="Where every rollout fails, some are replaced by the teachers' answers that the policy understands best.",
+    summary="Guidance on demand: in failed groups, answers of the best-understood teachers replace some failures.",
     citation="Yuan et al. 2025, AMPO: Adaptive Multi-Guidance Policy Optimization, https://github.com/SII-Enigma/AMPO",
+    tags=("teacher", "distillation", "off-policy", "demonstrations", "zero-variance groups"),
     presets={"hybrid": {"even_solved": 0.3}, "always": {"even_solved": 1.0}},
 )
 def ampo(
@@ -37,13 +38,26 @@ def ampo(
 ) -> Method:
     """Reward 0.9 · accuracy + 0.1 · format. In a group without a success the `most` teachers of the highest 0.9 · (mean
     probability of the right answer's tokens after their reasoning) + 0.1 · format replace failures at random, with
-    reward 1. A = R − mean; own tokens: PPO's clip with dual clip; a teacher's: −A p / (p + gamma). Σ over all tokens of
-    the update / max_length, which is not divided by the number of rollouts; an entropy bonus; no KL.
+    reward 1. A = R − mean; the policy's tokens: PPO's clip with dual clip; a teacher's: −A p / (p + gamma). Σ over all
+    tokens of the update / max_length, which is not divided by the number of rollouts; an entropy bonus; no KL penalty.
 
-    With one success it is GRPO without the std, unless `even_solved` lets teachers replace failures there too, with so
-    much probability (`ampo@hybrid`: 0.3; `ampo@always`: 1). `teachers` is a file of answers by task; without one the
-    world's solutions in its different styles are the teachers, at most `known` of them. As in the release a teacher's
-    answer is taken for right whatever the verdict.
+    Where a group has a success it is GRPO without the std, unless `even_solved` lets teachers replace failures there
+    too (`ampo@hybrid`: 0.3; `ampo@always`: 1). As in the release a teacher's answer counts as right whatever the
+    verdict.
+
+    Args:
+        n: Rollouts per task (the group size).
+        teachers: File of answers by task; empty: the world's solutions in its different styles are the teachers.
+        known: Teachers per task at most.
+        most: Failures per group that are replaced at most.
+        even_solved: Probability of replacing failures in a group that has successes.
+        format_share: Share of the format in the reward.
+        layout: Pattern (regular expression) of the right format.
+        gamma: Shaping constant of the off-policy term, a probability.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        dual: Dual clip: where the advantage is negative, the loss is at most dual · |A|.
+        max_length: The constant by which the token sum is divided.
+        entropy: Coefficient of the entropy bonus.
     """
     whole = Aggregate(f"token sum / {max_length}")
     method = Method(

@@ -1,4 +1,4 @@
-"""TODO"""
+"""CalibRL: controllable exploration with expert calibration."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ __all__ = ["calibrl"]
 
 
 @recipe(
-    summary="A demonstration as a yardstick: right rollouts are pushed above its likelihood, wrong ones below it.",
+    summary="Expert as a baseline, not a target: correct rollouts are pushed above its likelihood, wrong ones below.",
     citation="CalibRL: Controllable Exploration in Hybrid-Policy RLVR, https://github.com/zhh6425/CalibRL",
+    tags=("demonstrations", "exploration", "calibration", "multimodal", "off-policy"),
 )
 def calibrl(
     n: int = 10,
@@ -30,8 +31,18 @@ def calibrl(
     `guide` · |A| · LeakyReLU(−y (log π − e)), with e the demonstration's log π_old at the same position and y = ±1 the
     outcome. The demonstration is never trained.
 
-    guide = 0 is PPO with Dr. GRPO's advantage; leak = 1 a push by rareness whatever the demonstration, leak = 0 none
-    past it. As in the release, e is 0 past the demonstration's end; past_end = "skip" leaves those tokens out.
+    guide = 0 is PPO with Dr. GRPO's advantage; leak = 1 pushes by rarity whatever the demonstration, leak = 0 not at
+    all past it.
+
+    Args:
+        n: Rollouts per task (the group size).
+        guide: Coefficient of the calibration term.
+        leak: Slope of the LeakyReLU past the expert.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        dual: Dual clip: where the advantage is negative, the loss is at most dual · |A|.
+        share: Share of the groups whose demonstration is used.
+        past_end: Positions past the demonstration's end: `certain` (e = 0, as released) or `skip` (left out).
+        style: Which of the world's solutions to take, by its style (`short`, …).
     """
     return Method(
         rollout=Sample(n=n, demonstrations=(style,), demonstrate_as="baseline"),

@@ -1,4 +1,4 @@
-"""TODO"""
+"""GRAO: group relative alignment optimisation."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ __all__ = ["grao"]
 
 
 @recipe(
-    summary="Raise rollouts and the reference answer by advantages on one scale, and the gap between them.",
+    summary="Unifies SFT and RL: rollouts and the reference answer share one advantage scale, plus a contrast term.",
     citation="Learning to Align, Aligning to Learn (GRAO), https://arxiv.org/abs/2508.07750",
+    tags=("imitation", "sft", "demonstrations", "group-relative"),
     presets={"one-group": {"reference_in_statistics": True}},
 )
 def grao(
@@ -30,11 +31,21 @@ def grao(
     style: str = "short",
 ) -> Method:
     """J = (1/n) Σ A_i J_i + beta · A_y J_y + lam · (1/n) Σ A_i (J_i − J_y), with J the mean log-likelihood of an answer
-    and A = (R − mean) / std over the rollouts (population std), for the reference answer y too. No ratio, clip or KL.
+    and A = (R − mean) / std over the rollouts (population std), for the reference answer y too. No importance ratio,
+    clip or KL penalty.
 
-    Over the rollouts alone Σ A_i = 0, so the last part is lam times the first; with `reference_in_statistics` it acts
-    on its own. beta = lam = 0 is on-policy GRPO with a sequence mean. Where all rewards are equal they are not divided.
-    `wins` in the metrics is the share of rollouts that beat the reference answer (RAS).
+    beta = lam = 0 is on-policy GRPO with a sequence mean. Over the rollouts alone Σ A_i = 0, so the last part is lam
+    times the first; with `reference_in_statistics` it contributes in its own right. Where all rewards are equal they
+    are not divided. `wins` in the metrics is the share of rollouts that beat the reference answer (RAS).
+
+    Args:
+        n: Rollouts per task (the group size).
+        beta: Weight of imitating the reference answer.
+        lam: Weight of the likelihood gap between rollouts and the reference answer.
+        epsilon: Added to the std.
+        reference_in_statistics: Let the reference answer enter the group's mean and std.
+        temperature: Sampling temperature.
+        style: Which of the world's solutions to take, by its style (`short`, …).
     """
     by_answer = Aggregate("token mean, rollout mean, group mean")
     summed = Aggregate("token mean, rollout sum, group mean")

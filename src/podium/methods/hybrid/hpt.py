@@ -1,4 +1,4 @@
-"""TODO"""
+"""HPT: hybrid post-training, a unified view of SFT and RL."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ __all__ = ["hpt"]
 
 
 @recipe(
-    summary="Task by task: reinforce the rollouts where enough of them are right, imitate a demonstration elsewhere.",
+    summary="Switches per task between RL on rollouts (solved often enough) and SFT on a demonstration.",
     citation="Lv et al. 2025, Towards a Unified View of LLM Post-Training, https://arxiv.org/abs/2509.04419",
+    tags=("sft", "demonstrations", "imitation", "difficulty", "off-policy"),
     presets={"llama": {"gate": 2}, "small": {"sft": 0.3}, "soft": {"soft": True}},
 )
 def hpt(
@@ -33,13 +34,24 @@ def hpt(
     style: str = "short",
 ) -> Method:
     """solved = rollouts with reward 1. solved > gate: Σ −A·r / max_length over the rollouts, A = r_i − mean, without
-    clip; else they are dropped for −log π on the demonstration, the mean over its tokens times `sft`. A bonus on the
-    entropy of all rows that are left.
+    clip; else they are dropped for −log π on the demonstration, the mean over its tokens times `sft`. An entropy bonus
+    on all rows that are left.
 
-    gate = −1 is Dr. GRPO summed over rollouts, gate = n imitation alone. An update whose gradient
-    norm exceeds 80 is skipped. The release sums over the rollouts of a micro-batch, this over those of the update.
-    `hpt@soft`, in the release too, has no gate: the rollouts weigh 0, 1/8, 1/4, 1/2, 1 after 1, 2, 3, 4, 5 or more were
-    solved, −log π of the demonstration 1, 1/2, 1/4, 1/8, 0, and −A p / (p + gamma) is added for it throughout.
+    gate = −1 is Dr. GRPO summed over rollouts, gate = n is imitation alone. An update whose gradient norm exceeds 80 is
+    skipped. The release sums over the rollouts of a micro-batch, this over those of the update. `hpt@soft`, in the
+    release too, has no gate: with at most 1, 2, 3, 4, and 5 or more solved, the rollouts weigh 0, 1/8, 1/4, 1/2, 1 and
+    −log π of the demonstration 1, 1/2, 1/4, 1/8, 0; −A p / (p + gamma) is added for it throughout.
+
+    Args:
+        n: Rollouts per task (the group size).
+        gate: Successes up to which a task is imitated instead; −1: always RL.
+        sft: Coefficient of the imitation loss.
+        clip: Clip range of the importance ratio; None: no clip.
+        max_length: The constant by which the token sum is divided.
+        entropy: Coefficient of the entropy bonus.
+        soft: Blend both losses by the number of successes instead of switching.
+        gamma: Shaping constant of the off-policy term (`soft`), a probability.
+        style: Which of the world's solutions to take, by its style (`short`, …).
     """
     whole = Aggregate(f"token sum / {max_length}")
     surrogate = PolicyGradient(clip=None if clip is None else Clip(clip, clip), aggregate=whole)

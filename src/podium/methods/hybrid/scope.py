@@ -1,4 +1,4 @@
-"""TODO"""
+"""SCOPE: step-wise correction for on-policy exploration."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ __all__ = ["scope"]
 
 
 @recipe(
-    summary="A wrong answer that began well keeps its right steps, and a guide's end; it replaces the failure.",
+    summary="Recycles failures: keeps the correct prefix of a wrong answer and rectifies the rest off-policy.",
     citation="SCOPE: Step-wise Correction for On-Policy Exploration",
+    tags=("rectification", "process reward", "off-policy", "exploration", "teacher"),
 )
 def scope(
     n: int = 8,
@@ -32,8 +33,17 @@ def scope(
     the new group; tokens before the cut: PPO's clip; the guide's: −A p / (p + gamma). Mean over all tokens.
 
     prefix > 1 is GRPO; prefix = 0 also replaces whole rollouts. The formulas follow the abstract. Steps are lines,
-    scored by the world, whose solutions are the guide. `diversity` in the metrics is 1 − the mean overlap of the sets
-    of tokens of two rollouts of a task, which the paper reports to grow.
+    scored by the world, whose solutions are the guide. `diversity` in the metrics is 1 − the mean overlap of the token
+    sets of two rollouts of a task, which the paper reports to grow.
+
+    Args:
+        n: Rollouts per task (the group size).
+        threshold: Step score below which a step is wrong.
+        prefix: Least share of right steps before the first wrong one.
+        most: Rollouts per group that are rectified at most.
+        gamma: Shaping constant of the off-policy term, a probability.
+        epsilon: Added to the standard deviation.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
     """
     return Method(
         rollout=Repair(n=n, help=Rectified(threshold, prefix, most), when="some wrong", take="rows", most=most),

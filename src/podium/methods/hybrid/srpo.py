@@ -1,4 +1,4 @@
-"""TODO"""
+"""SRPO: sample routing between group-relative and self-distillation policy optimisation."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ __all__ = ["srpo"]
 
 
 @recipe(
-    summary="Right rollouts are reinforced; wrong ones are distilled towards the policy that has seen a right sibling.",
+    summary="Routes rollouts: RL on correct ones, self-distillation of wrong ones to a teacher shown a right sibling.",
     citation="SRPO: Unifying Group-Relative and Self-Distillation Policy Optimization via Sample Routing",
+    tags=("self-distillation", "distillation", "teacher", "entropy", "importance sampling"),
 )
 def srpo(
     n: int = 8,
@@ -29,12 +30,23 @@ def srpo(
     clip_high: float = 0.28,
     cap: float = 2.0,
 ) -> Method:
-    """A wrong rollout of a group with another right one is distilled: w · JS(π ‖ teacher), the teacher being a moving
-    average of the policy (update rate `rate`) whose prompt also holds that right solution, and w = e^{−beta·H} by its
-    entropy, with mean 1. All others are reinforced with A = r − mean (over the std with `std`). One sum, divided by all
-    trained tokens of both branches; importance weights to the sampler, at most `cap`.
+    """A wrong rollout of a group with a right one is distilled: w · JS(π ‖ teacher), the teacher being a moving average
+    of the policy whose prompt also holds that right solution, and w = e^{−beta·H} by its entropy, with mean 1. All
+    others are reinforced with A = r − mean (over the std with `std`). One sum, divided by all trained tokens of both
+    branches; importance weights to the sampler, at most `cap`.
 
-    Where no group has both right and wrong rollouts it is GRPO with a token mean; beta = 0 weighs all tokens alike.
+    Where no group has both right and wrong rollouts it is GRPO with a token mean; beta = 0 weighs all tokens the same.
+
+    Args:
+        n: Rollouts per task (the group size).
+        beta: How steeply a token's distillation weight falls with the teacher's entropy.
+        rate: Update rate of the teacher's moving average.
+        k: Likeliest tokens of the teacher that are distilled one by one; the rest is one bucket.
+        std: Divide advantages by the group's std.
+        epsilon: Added to the standard deviation.
+        clip_low: Lower end of the importance ratio's clip range, 1 − clip_low.
+        clip_high: Upper end of the importance ratio's clip range, 1 + clip_high.
+        cap: Largest importance weight between sampler and trainer.
     """
     return Method(
         rollout=Sample(n=n),

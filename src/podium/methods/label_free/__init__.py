@@ -1,1 +1,1 @@
-"""TODO family label_free"""
+"""Rewards without labels: majority votes, self-consistency and pseudo-labels."""

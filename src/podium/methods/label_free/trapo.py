@@ -1,4 +1,4 @@
-"""TODO"""
+"""TraPO: semi-supervised RLVR by matching learning trajectories."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ __all__ = ["trapo"]
 
 
 @recipe(
-    summary="Tasks without labels learn from votes if their rate of success has grown like that of tasks with labels.",
+    summary="Semi-supervised RLVR: pseudo-labelled tasks train only if they learn like labelled ones do.",
     citation="TraPO: Semi-Supervised RLVR, https://github.com/ShenzhiYang2000/TRAPO",
+    tags=("semi-supervised", "label-free", "majority vote", "data selection", "entropy"),
 )
 def trapo(
     n: int = 8,
@@ -34,10 +35,20 @@ def trapo(
     """A share `labelled` of the tasks keeps its rewards; the others reward the clear favourite among their answers.
     Once a task has been visited `warmup` times, unlabelled ones train whose curve of success rates is similar to those
     of labelled ones (mean cosine of the standardised curves above tau, or among the `top` share). A = R − mean, −A · r
-    without clip, Σ over tokens / max_length, labelled and unlabelled tasks in updates of their own; an entropy bonus.
+    without clip, Σ over tokens / max_length, labelled and unlabelled tasks in separate updates; an entropy bonus.
 
-    labelled = 1 is Dr. GRPO without clip; tau < −1 trains on all unlabelled tasks after the warm-up, match = False from
-    the start. Tasks must come again: take a world with a fixed number of them.
+    labelled = 1 is Dr. GRPO without clip; tau < −1 trains on all unlabelled tasks after the warm-up. Tasks must be
+    visited repeatedly: take a world with a fixed number of them.
+
+    Args:
+        n: Rollouts per task (the group size).
+        labelled: Share of the tasks that keep their labels.
+        tau: Least similarity of an unlabelled task's learning curve.
+        top: Share of the unlabelled tasks, the most similar, that is trained in any case.
+        warmup: Visits of a task before it can be matched.
+        match: Match learning curves; False: all unlabelled tasks train from the start.
+        max_length: The constant by which the token sum is divided.
+        entropy: Coefficient of the entropy bonus.
     """
     method = Method(
         rollout=Sample(n=n),

@@ -1,4 +1,4 @@
-"""TODO"""
+"""TTRL: test-time reinforcement learning."""
 
 from __future__ import annotations
 
@@ -15,16 +15,24 @@ __all__ = ["ttrl"]
 
 
 @recipe(
-    summary="Unlabelled tasks: the most frequent answer of many rollouts is the label, and each is rewarded by it.",
+    summary="Test-time RL on unlabelled tasks: the majority vote of many rollouts is the pseudo-label.",
     citation="Zuo et al. 2025, TTRL: Test-Time Reinforcement Learning, https://arxiv.org/abs/2504.16084",
+    tags=("test-time training", "label-free", "majority vote", "self-consistency"),
 )
 def ttrl(votes: int = 64, trained: int = 32, epsilon: float = 1e-6, clip: float = 0.2, kl: float = 0.001) -> Method:
     """r_i = [answer_i = the most frequent of the `votes` answers]; of these the first `trained` rollouts are trained,
     with GRPO's advantage over themselves alone; clip 0.2, k3 to the reference with 0.001, token mean.
 
     The true label enters the metrics only. Where the vote is right on every task it is GRPO on the first `trained`
-    rollouts; `trained = votes` trains all. A lone trained rollout gets advantage 0 (the release: its reward); a task
-    without any answer is skipped (the release fails there).
+    rollouts. A single trained rollout gets advantage 0 (the release: its reward); a task without any answer is skipped
+    (the release fails there).
+
+    Args:
+        votes: Rollouts per task that vote.
+        trained: How many of them are trained; the rest only vote.
+        epsilon: Added to the standard deviation.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
     """
     method = Method(
         rollout=Sample(n=votes, trained=trained),

@@ -1,4 +1,4 @@
-"""TODO"""
+"""TTRV: test-time reinforcement learning for vision-language models."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ __all__ = ["ttrv"]
 
 
 @recipe(
-    summary="Unlabelled tasks: each rollout is rewarded by the share of the group that gives its answer.",
+    summary="Test-time RL with soft votes: reward is the answer's frequency in the group, minus answer entropy.",
     citation="TTRV: Test-Time Reinforcement Learning for Vision Language Models, https://github.com/Akshit21112002/TTRV",
+    tags=("test-time training", "label-free", "self-consistency", "entropy", "multimodal"),
     presets={"own": {"entropy_of": "own"}},
 )
 def ttrv(
@@ -25,12 +26,22 @@ def ttrv(
     clip: float = 0.2,
     kl: float = 0.001,
 ) -> Method:
-    """r_i = w_f · p(answer_i) − w_e · H/ln K over the `votes` answers of a task, of which K are different; one without
-    an answer votes for having none. GRPO over the first `trained` rollouts, as in TTRL.
+    """r_i = w_f · p(answer_i) − w_e · H/ln K over the `votes` answers of a task, of which K are different; a rollout
+    without an answer votes for having none. GRPO over the first `trained` rollouts, as in TTRL.
 
-    The entropy is one number a group and cancels in GRPO's advantage, so w_e moves the logged rewards alone; it acts
-    with a baseline of the whole batch, or as `ttrv@own`, by how much each answer raises it. With the indicator of the
-    most frequent answer instead of p it is TTRL where there is no tie.
+    With the indicator of the most frequent answer instead of p it is TTRL where there is no tie. The entropy is one
+    number per group and cancels in GRPO's advantage, so w_e changes the logged rewards alone; it acts with a baseline
+    over the whole batch, or as `ttrv@own`, by how much each answer raises it.
+
+    Args:
+        votes: Rollouts per task that vote.
+        trained: How many of them are trained; the rest only vote.
+        entropy_weight: Weight w_e of the answer entropy.
+        frequency_weight: Weight w_f of the answer's frequency.
+        entropy_of: Which entropy is subtracted: the `group`'s, or each answer's `own` part of it.
+        epsilon: Added to the standard deviation.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
     """
     reward = Majority(True, frequency_weight, entropy_weight, entropy_of, empty="votes")
     return ttrl(votes, trained, epsilon, clip, kl).with_(reward=(reward,))

@@ -1,1 +1,1 @@
-"""TODO family objective"""
+"""Losses other than a clipped policy gradient: classification, regression and value functions."""

@@ -1,4 +1,4 @@
-"""TODO"""
+"""DRPO: decoupled reward policy optimisation for efficient reasoning."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ __all__ = ["drpo"]
 
 
 @recipe(
-    summary="Raise right answers against wrong ones; length only decides which right answer is raised most.",
+    summary="Efficient reasoning: contrasts right with wrong answers; length only reweights the right ones.",
     citation="DRPO: Efficient Reasoning via Decoupled Reward Policy Optimization, https://github.com/Optimization-AI/DRPO",
+    tags=("short reasoning", "overthinking", "length penalty", "classification", "efficiency"),
 )
 def drpo(
     n: int = 8,
@@ -27,12 +28,23 @@ def drpo(
     mini_batches: int = 4,
     shown: str = "constant",
 ) -> Method:
-    """s_i = mean log π of rollout i; per group with both classes −Σ_right w_i s_i + τ log Σ_wrong e^{s_j/τ}, with
-    w ∝ exp((1 − n_i/max_length)/length_temperature) summing to 1, over the number of all groups; plus a constraint with
-    the gradient of beta/2 · max(K − delta, 0)², K the mean distance to the old policy. No advantage, clip or reference.
+    """s_i = mean log π of rollout i; per group with both classes −Σ_right w_i s_i + τ log Σ_wrong e^{s_j/τ}, with w ∝
+    exp((1 − n_i/max_length)/length_temperature) summing to 1, over the number of all groups; plus a constraint with the
+    gradient of beta/2 · max(K − delta, 0)², K the mean distance to the old policy. No advantage, clip or reference.
 
-    The release shows τ in place of the log-sum-exp, whose gradient is the same; `shown="value"` shows its value.
-    length_temperature → ∞ weighs all right answers alike. Groups of one class only have a part in the divisor.
+    length_temperature → ∞ weighs all right answers the same. Groups of one class only count in the divisor.
+
+    Args:
+        n: Rollouts per task (the group size).
+        length_temperature: How little length counts among right answers.
+        tau: Temperature τ of the log-sum-exp over wrong answers.
+        max_length: Length limit in tokens.
+        delta: Distance to the old policy that is free.
+        beta: Strength of the constraint beyond it.
+        estimator: Estimator of the distance to the old policy: `k1` or `k3`.
+        temperature: Sampling temperature.
+        mini_batches: Optimiser steps per batch.
+        shown: Reported value of the wrong answers' part: `constant` (τ, as released; same gradient) or `value`.
     """
     contrast = GroupContrast(tau, max_length=max_length, length_temperature=length_temperature, shown=shown)
     return Method(

@@ -1,4 +1,4 @@
-"""TODO"""
+"""PACS: implicit actor-critic coupling by supervised learning."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ CENTRES = {"rloo": ("leave_one_out", "none"), "grpo": ("mean", "std"), "naive": 
 
 
 @recipe(
-    summary="Predict each outcome from the rollout's own log-ratio within its group: actor and critic in one.",
+    summary="RLVR as supervised learning: predicts the outcome from the log-ratio, actor and critic in one.",
     citation="PACS: Implicit Actor Critic Coupling via a Supervised Learning Framework, https://github.com/ritzz-ai/PACS",
+    tags=("classification", "critic", "group-relative", "sequence-level"),
 )
 def pacs(
     n: int = 8,
@@ -29,10 +30,18 @@ def pacs(
 ) -> Method:
     """r_i = beta · Σ_t (log π − log π_old); psi_i = r_i − mean of the others' r (`rloo`), standardised in the group
     (`grpo`, with the gradient through mean and std) or r_i itself (`naive`); the loss is the mean over all rollouts of
-    w_i · cross-entropy(sigmoid(psi_i), reward), w balancing the classes of each group that has both. No clip, no KL.
+    w_i · cross-entropy(sigmoid(psi_i), reward), w balancing the classes of each group that has both. No clip, no KL
+    penalty.
 
-    `score="logp"` takes r_i = beta · mean log π instead; `weights` may be `equal`, or `right` or `wrong` for one class.
     At psi = 0 the gradient is that of RLOO with balanced classes; a rollout that is already predicted has none.
+
+    Args:
+        n: Rollouts per task (the group size).
+        beta: Scale of the log-ratio.
+        estimator: How r is centred in the group: `rloo`, `grpo` or `naive`.
+        weights: Class weights: `balanced`, `equal`, or `right` or `wrong` for one class alone.
+        score: `log_ratio`, or `logp` for r_i = beta · mean log π.
+        mini_batches: Optimiser steps per batch.
     """
     if estimator not in CENTRES or score not in ("log_ratio", "logp"):
         raise PodiumError(

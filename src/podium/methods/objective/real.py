@@ -1,4 +1,4 @@
-"""TODO"""
+"""REAL: rewards as labels."""
 
 from __future__ import annotations
 
@@ -14,17 +14,25 @@ __all__ = ["real"]
 
 
 @recipe(
-    summary="Rewards as labels: each group is a classification of its rollouts by their mean log-ratio.",
+    summary="Rewards as labels: a group softmax classification of rollouts with bounded gradient weights.",
     citation="REAL: Rewards as Labels, https://github.com/Red-RL/REAL",
+    tags=("classification", "group-relative", "sequence-level", "stability"),
 )
 def real(
     n: int = 8, tau: float = 0.5, variant: str = "softmax", temperature: float = 0.6, mini_batches: int = 4
 ) -> Method:
-    """s_k = mean token log-ratio of rollout k; per group with both classes
-    log(1 + Σ_right e^{−s/τ}) + log(1 + Σ_wrong e^{s/τ}), over the number of all groups. No advantage, clip or KL.
+    """s_k = mean token log-ratio of rollout k; per group with both classes log(1 + Σ_right e^{−s/τ}) + log(1 + Σ_wrong
+    e^{s/τ}), over the number of all groups. No advantage, clip or KL penalty.
 
-    Variants: `bce` (cross-entropy of each rollout of such groups), `product` (the classes against each other only).
     The gradient in s is bounded by 1/τ and largest where a rollout is still on the wrong side; GRPO's grows like e^s.
+
+    Args:
+        n: Rollouts per task (the group size).
+        tau: Temperature τ of the logits.
+        variant: `softmax`, `bce` (cross-entropy of each rollout of such groups) or `product` (the classes against each
+            other only).
+        temperature: Sampling temperature.
+        mini_batches: Optimiser steps per batch.
     """
     terms: dict[str, Term] = {
         "softmax": GroupSoftmax(tau),

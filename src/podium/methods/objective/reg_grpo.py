@@ -1,4 +1,4 @@
-"""TODO"""
+"""Reg-GRPO (DeepVideo-R1): difficulty-aware regressive GRPO."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ __all__ = ["reg_grpo"]
 
 
 @recipe(
-    summary="Regress the standardised log-ratio of each rollout on its standardised reward: no clip, no minimum.",
+    summary="Regresses the log-ratio on the advantage instead of clipping; hints or perturbs by difficulty.",
     citation="DeepVideo-R1: Difficulty-aware Regressive GRPO, https://github.com/mlvlab/DeepVideoR1",
+    tags=("regression", "difficulty", "hints", "multimodal", "zero-variance groups"),
     presets={"plain": {"augment": False}},
 )
 def reg_grpo(
@@ -30,16 +31,26 @@ def reg_grpo(
     mini_batches: int = 1,
 ) -> Method:
     """rho_i = Σ_t (log π − log π_old); (A_i − (rho_i − mean rho)/(std rho + epsilon))², A_i the standardised reward of
-    the group; mean over rollouts; k3 to the reference is added. The std of rho is held fixed: on-policy it is 0 and has
+    the group; mean over rollouts; k3 to the reference is added. The std of rho is detached: on-policy it is 0 and has
     no gradient. Groups in which all rewards are equal are left out.
 
-    On-policy the first gradient is divided by epsilon alone: it is large, and rests on the clipped gradient norm; a
-    number as `scale` stands in for std rho + epsilon instead. The loss is 0 for rho any increasing affine function of
-    the rewards, so nothing but the KL and the few updates bound a step.
+    On-policy the first gradient is divided by epsilon alone: it is large, and relies on gradient clipping. The loss is
+    0 for rho any increasing affine function of the rewards, so only the KL penalty and the small number of updates
+    bound a step.
 
     With `augment`, a task whose mean reward at its last visit was d below that of the last `window` iterations is shown
-    the first share d of a solution's lines, one that was above it a question with that share of its words masked.
+    the first share d of a solution's lines; one that was above it gets a question with that share of its words masked.
     `reg-grpo@plain` does without.
+
+    Args:
+        n: Rollouts per task (the group size).
+        augment: Hint hard tasks and perturb easy ones.
+        window: Iterations over which the usual reward is averaged.
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
+        epsilon: Added to the standard deviation.
+        scale: A number in place of std rho + epsilon; None: the std.
+        epochs: Passes over each batch.
+        mini_batches: Optimiser steps per batch.
     """
     term = RolloutRegression(
         1.0 if scale is None else scale,

@@ -1,4 +1,4 @@
-"""TODO"""
+"""ROVER: random policy valuation for reasoning."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ __all__ = ["rover"]
 
 
 @recipe(
-    summary="The policy's log-ratio is the Q function of acting at random, fitted with one Bellman regression.",
+    summary="Fits the Q-function of the uniform random policy in one Bellman regression, the log-ratio as Q.",
     citation="ROVER: Random Policy Valuation is Enough for LLM Reasoning, https://github.com/tinnerhrhe/ROVER",
+    tags=("regression", "value function", "exploration"),
     presets={"countdown": {"n": 5, "temperature": 1.0}, "math": {"scale": "std"}},
 )
 def rover(
@@ -27,11 +28,19 @@ def rover(
     mini_batches: int = 4,
 ) -> Method:
     """q_t = rho · (log π − log π_old); the target r − mean of the group + beta · rho · (mu − mu_old) of the next state,
-    mu the mean of log π over the vocabulary; token mean of (q − target)². No clip, KL, critic or reference.
+    mu the mean of log π over the vocabulary; token mean of (q − target)². No clip, KL penalty, critic or reference.
 
-    `scale="std"` divides the centred reward by the group's std, as the released math script does (`rover@math`).
     At the first mini-batch q and mu − mu_old are 0 and the gradient is twice REINFORCE's with the centred reward: Dr.
     GRPO's direction. Equal rewards leave a pull towards the old policy.
+
+    Args:
+        n: Rollouts per task (the group size).
+        rho: Temperature of the Q-function.
+        beta: Weight of the next state's value.
+        clip: Log-ratios are clipped to log(1 ± clip) in the target; None: no clip.
+        scale: `std` divides the centred reward by the group's std, as the released math script does; `none` does not.
+        temperature: Sampling temperature.
+        mini_batches: Optimiser steps per batch.
     """
     return Method(
         rollout=Sample(n=n, temperature=temperature),

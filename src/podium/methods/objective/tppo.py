@@ -1,4 +1,4 @@
-"""TODO"""
+"""T-PPO: truncated proximal policy optimisation."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ __all__ = ["tppo"]
 
 
 @recipe(
-    summary="PPO on windows: every iteration trains what was just written, finished or not; the rest goes on later.",
+    summary="PPO on generation windows: trains unfinished rollouts with bootstrapped advantages, resumes them later.",
     citation="Truncated Proximal Policy Optimization (T-PPO)",
+    tags=("critic", "value function", "efficiency", "long context", "clipping"),
 )
 def tppo(
     n: int = 1,
@@ -29,14 +30,23 @@ def tppo(
     clip_high: float = 0.28,
     warmup: int = 0,
 ) -> Method:
-    """Each iteration writes at most `window` new tokens of every rollout; those that end, or reach the run's limit, are
-    graded and replaced by new tasks, the others go on in the next one. A_t = Σ (gamma·lam)^k δ_{t+k}, where the value
-    after the last token of an unfinished rollout is the one before it; PPO's clip on the new tokens alone, token mean.
-    The critic learns from all tokens of the rollouts that have just finished, with Monte-Carlo returns.
+    """Each iteration generates at most `window` new tokens of every rollout; those that end, or reach the run's limit,
+    are graded and replaced by new tasks, the others are resumed in the next one. A_t = Σ (gamma·lam)^k δ_{t+k}, where
+    the value after the last token of an unfinished rollout is the one before it; PPO's clip on the new tokens alone,
+    token mean. The critic learns from all tokens of the rollouts that have just finished, with Monte-Carlo returns.
 
     A window as long as the limit is PPO with GAE. While the critic says 0 everywhere, unfinished rollouts carry no
-    signal: `warmup` trains it alone for so many iterations. lam, clip and no whitening are assumptions; with n > 1 a
-    task holds its place until its last rollout has finished. Worlds of single answers only.
+    signal. lam, clip and no whitening are assumptions; with n > 1 a task holds its place until its last rollout has
+    finished. Worlds of single answers only.
+
+    Args:
+        n: Rollouts per task; a critic needs no group.
+        window: New tokens per rollout and iteration.
+        gamma: Discount factor per token.
+        lam: GAE's λ.
+        clip_low: Lower end of the importance ratio's clip range, 1 − clip_low.
+        clip_high: Upper end of the importance ratio's clip range, 1 + clip_high.
+        warmup: Iterations in which only the critic is trained.
     """
     surrogate = PolicyGradient(clip=Clip(clip_low, clip_high), where="token.new")
     return Method(

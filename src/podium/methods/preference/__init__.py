@@ -1,1 +1,1 @@
-"""TODO family preference"""
+"""Preferences and generative reward models."""

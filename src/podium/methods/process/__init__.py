@@ -1,1 +1,1 @@
-"""TODO family process"""
+"""Process rewards and rewards from likelihoods, without a verifier of every step."""

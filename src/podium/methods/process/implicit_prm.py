@@ -1,4 +1,4 @@
-"""TODO"""
+"""Implicit PRM (PRIME): free process rewards without process labels."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ __all__ = ["implicit_prm"]
 
 
 @recipe(
-    summary="A reward model that is a log-ratio, trained on outcomes as the policy goes, rewards every token for free.",
+    summary="Implicit process reward model: a log-ratio trained online on outcomes gives dense token rewards.",
     citation="Free Process Rewards without Process Labels, https://github.com/PRIME-RL/ImplicitPRM; PRIME",
+    tags=("process reward", "reward model", "credit assignment", "token-level", "baseline"),
 )
 def implicit_prm(
     n: int = 4,
@@ -30,13 +31,23 @@ def implicit_prm(
     high: float = 0.8,
     clip: float = 0.2,
 ) -> Method:
-    """q_t = log π_model − log π_ref; token rewards coefficient · q_t and the outcome at the last token, each less the
+    """q_t = log π_model − log π_ref; token rewards coefficient · q_t and the outcome at the last token, each minus the
     group's mean (leave-one-out), summed over what is still to come and whitened over the batch's tokens; PPO's clip.
 
-    The reward model starts as the policy, scores the batch, and is then trained on it: cross-entropy of
-    sigmoid(beta · Σ q) against the outcome. Groups with a mean reward outside [low, high] are sampled again.
-    coefficient = 0 is RLOO on outcomes, whitened. Q values are partial sums of q, so the rewards of steps add up to the
-    reward of the answer however it is cut.
+    coefficient = 0 is RLOO on outcomes, whitened. The reward model starts as the policy, scores the batch, and is then
+    trained on it: cross-entropy of sigmoid(beta · Σ q) against the outcome. Groups with a mean reward outside [low,
+    high] are resampled. Q values are partial sums of q, so the rewards of steps add up to the reward of the answer
+    however it is split.
+
+    Args:
+        n: Rollouts per task (the group size).
+        beta: Scale of the log-ratio in the reward model's loss.
+        coefficient: Weight of the process rewards.
+        gamma_process: Discount factor per token of the process rewards.
+        gamma_outcome: Discount factor per token of the outcome.
+        low: Least mean reward of a group that is trained.
+        high: Largest mean reward of a group that is trained.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
     """
     if n < 2:
         raise PodiumError(

@@ -1,4 +1,4 @@
-"""TODO"""
+"""Likelihood rewards: the log-probability of the reference answer as reward."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ __all__ = ["likelihood_reward"]
 
 
 @recipe(
-    summary="Score the right answer after the sampled reasoning: its log-probability is the reward, with its gradient.",
+    summary="Verifier-free: the reward is the log-probability of the reference answer after the sampled reasoning.",
     citation="Likelihood-Based Reward Designs for General LLM Reasoning",
+    tags=("likelihood reward", "verifier-free", "baseline", "policy gradient"),
     presets={"long": {"n": 4, "kl": 0.0}, "jepo": {"kind": "jepo", "n": 4}},
 )
 def likelihood_reward(kind: str = "logprob", n: int = 32, kl: float = 0.001) -> Method:
@@ -28,6 +29,11 @@ def likelihood_reward(kind: str = "logprob", n: int = 32, kl: float = 0.001) -> 
 
     Only the tokens before the rollout's own answer are reasoning; the right answer is appended after a fixed mark. With
     answers of one token `prob` is the expected binary reward. `@long` is the setting for free-form answers.
+
+    Args:
+        kind: `logprob`, `avg_logprob`, `prob`, `avg_prob` or `jepo`.
+        n: Rollouts per task (the group size).
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
     """
     advantage = JensenGap() if kind == "jepo" else Normalize(centre="leave_one_out", scale="none")
     whole = Aggregate("token sum, rollout mean of all")

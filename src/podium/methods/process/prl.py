@@ -1,4 +1,4 @@
-"""TODO"""
+"""PRL: process reward learning from the KL-regularised objective."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ __all__ = ["prl"]
 
 
 @recipe(
-    summary="The KL penalty as process reward: from each step on, what the policy still departs from its reference.",
+    summary="Dense process reward from the KL-regularised objective: the remaining log-ratio to the reference.",
     citation="Process Reward Learning, https://github.com/MaxwellJryao/Process-Reward-Learning",
+    tags=("process reward", "kl penalty", "credit assignment", "step-level"),
     presets={"llama": {"eta": 200.0, "step": 256}, "prm": {"outcome": "raw", "step": 1}},
 )
 def prl(
@@ -28,11 +29,18 @@ def prl(
     skip_zero: bool = True,
 ) -> Method:
     """rho_t = (R − mean)/(std + 1e-6) − (1/eta) Σ_{s ≥ t} (log π_old − log π_ref)_s, taken at the last token of each
-    step and credited to all its tokens; PPO's clip 0.2, token mean, no KL beside it.
+    step and credited to all its tokens; PPO's clip 0.2, token mean, no other KL penalty.
 
-    A step has `step` tokens, or ends at each match of a pattern, such as `step="\\n"`. The release fills a step whose
-    rho is exactly 0 from the next one (`skip_zero`). `prl@prm` takes the raw outcome, token by token.
-    eta → ∞ is GRPO with a token mean, and so is a policy that has not left its reference.
+    eta → ∞ is GRPO with a token mean, and so is a policy that equals its reference. `prl@prm` takes the raw outcome,
+    token by token.
+
+    Args:
+        n: Rollouts per task (the group size).
+        eta: Inverse weight of the KL term.
+        step: Tokens of a step, or a pattern that ends one, such as `step="\\n"`.
+        outcome: `group` standardises the outcome in its group, `raw` does not.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        skip_zero: A step whose rho is exactly 0 takes that of the next one, as in the release.
     """
     if outcome not in ("group", "raw"):
         raise PodiumError(f"prl: outcome = {outcome!r} is not 'group' or 'raw'.")

@@ -1,4 +1,4 @@
-"""TODO"""
+"""RLFR: flow rewards from the latent space of good trajectories."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ __all__ = ["rlfr"]
 
 
 @recipe(
-    summary="A flow fitted to the hidden states of right rollouts: tokens that stray far from them lose a little.",
+    summary="Flow-matching reward on hidden states: tokens that deviate from correct rollouts are penalised.",
     citation="RLFR: Extending RL for LLMs with Flow Environment, https://github.com/Jinghaoleven/RLFR",
+    tags=("hidden states", "process reward", "reward shaping", "token-level"),
     presets={"token-pre": {"neighbour": "after"}},
 )
 def rlfr(
@@ -31,10 +32,21 @@ def rlfr(
     scaled to [0, 1] over the rollout, where it exceeds `threshold` and is one of the `top_k` largest. The flow is
     fitted to the tokens of right rollouts in the same updates. PPO's clip.
 
-    coefficient = 0 is GRPO without KL. The paper first fits the flow to expert texts: so do the first `pretrain`
-    iterations, on the world's solutions, with the policy held still; with 0 it starts from nothing and follows the
-    right rollouts. The release scores some models beside the token before and others beside the one after
-    (`@token-pre`), having fitted the flow on the latter: here both are one setting.
+    coefficient = 0 is GRPO without KL penalty. The paper first fits the flow to expert texts: so do the first
+    `pretrain` iterations, on the world's solutions, with the policy frozen. The release scores some models with the
+    state of the token before and others with that of the one after (`@token-pre`), having fitted the flow on the
+    latter: here both are one setting.
+
+    Args:
+        n: Rollouts per task (the group size).
+        coefficient: Weight of the flow reward.
+        threshold: Least normalised deviation that is penalised.
+        top_k: Tokens per rollout that are penalised at most; 0: all.
+        timestep: Time in [0, 1] at which the flow is evaluated.
+        neighbour: Which token's state the flow is conditioned on: the one `before` or `after`.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        pretrain: Iterations that fit the flow to the world's solutions first; 0: it follows the right rollouts from the
+            start.
     """
     flow = Role("flow", source="flow")
     method = Method(

@@ -1,4 +1,4 @@
-"""TODO"""
+"""SPAE: step potential advantage estimation."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ __all__ = ["spae"]
 
 
 @recipe(
-    summary="After each step the model must answer: steps that bring it nearer earn more, those after the goal less.",
+    summary="Step potentials from forced answers: credits progress, penalises over-checking after the solution.",
     citation="SPAE: Step Potential Advantage Estimation, https://github.com/cii030/SPAE-RL",
+    tags=("process reward", "step-level", "credit assignment", "overthinking", "dynamic sampling"),
     presets={"lines": {"after": "\n", "probe": "answer:", "answer": " {}"}},
 )
 def spae(
@@ -39,10 +40,24 @@ def spae(
     probability (Acc); A = (R − mean)·f + xi·g, where f falls from 1 to 1 − alpha once Φ has passed `saturation` and g
     is the rise of Φ; then (A − mean)/(std + epsilon) over the tokens of the batch. DAPO's clip and dynamic sampling.
 
-    alpha = xi = 0 is REINFORCE++ with a group baseline. Steps end with `after`; `@lines` is for the embedded worlds,
-    where a step is a line. The released probe script takes sums of log-probabilities and entropies where the text, and
-    this, takes means; for answers of one token both agree. Entropies are those of the distribution the probes are
-    drawn from.
+    alpha = xi = 0 is REINFORCE++ with a group baseline. `@lines` is for the embedded worlds, where a step is a line.
+    The released probe script takes sums of log-probabilities and entropies where the text, and this, takes means; for
+    answers of one token both agree. Entropies are those of the distribution the probes are sampled from.
+
+    Args:
+        n: Rollouts per task (the group size).
+        alpha: Credit that steps lose after the solution.
+        xi: Weight of the rise in potential.
+        saturation: Potential from which on a task counts as solved.
+        epsilon: Added to the standard deviation.
+        probes: Answers sampled after each step.
+        probe_tokens: Tokens of such an answer at most.
+        after: Text that ends a step.
+        probe: Text that is appended to force an answer.
+        answer: How the right answer is written after it.
+        clip_low: Lower end of the importance ratio's clip range, 1 − clip_low.
+        clip_high: Upper end of the importance ratio's clip range, 1 + clip_high.
+        max_rounds: Sampling rounds that may be spent on filling one batch; 0: no limit.
     """
     strategy = StepProbes(n=n, after=after, probe=probe, answer=answer, probe_n=probes, probe_tokens=probe_tokens)
     return Method(

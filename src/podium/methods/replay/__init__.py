@@ -1,1 +1,1 @@
-"""TODO family replay"""
+"""Replay of earlier rollouts, off-policy, to keep groups informative."""

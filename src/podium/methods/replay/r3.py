@@ -1,4 +1,4 @@
-"""TODO"""
+"""R³: replay, reflection and ranking rewards."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ __all__ = ["r3"]
 
 
 @recipe(
-    summary="Groups without contrast get stored rollouts of the other outcome; failures are reflected on and ranked.",
+    summary="Keeps groups informative: replay of opposite outcomes, reflection on failures, ranked truncations.",
     citation="R³: Replay, Reflection and Ranking Rewards",
+    tags=("replay", "reflection", "zero-variance groups", "off-policy", "reward shaping", "overlong"),
 )
 def r3(
     n: int = 8,
@@ -31,13 +32,25 @@ def r3(
     clip: float = 0.2,
     kl: float = 0.04,
 ) -> Method:
-    """A group of failures gets up to `replayed` stored successes of its task, a group of successes stored failures;
-    A = (R − mean) / (alpha · std + 1e-6) there, alpha = 1 elsewhere. A task whose mean reward so far is below `tau` is
-    also asked with an earlier wrong answer in the prompt, as a group of its own. Truncated failures of a hopeless group
+    """A group of failures gets up to `replayed` stored successes of its task, a group of successes stored failures; A =
+    (R − mean) / (alpha · std + 1e-6) there, alpha = 1 elsewhere. A task whose mean reward so far is below `tau` is also
+    sampled with an earlier wrong answer in the prompt, as a group of its own. Truncated failures of an all-wrong group
     are ranked: high peaks of entropy over a low mean get up to `highest`. Right answers get a bonus for brevity.
 
-    With nothing stored and nothing truncated it is GRPO with that bonus. Stored rollouts keep the log-probabilities of
-    their time. tau, replayed, top, highest and alpha are not in the paper's text as recovered.
+    With nothing stored and nothing truncated it is GRPO with that bonus. Stored rollouts keep the log-probabilities
+    they were sampled with. tau, replayed, top, highest and alpha are not in the paper's text as recovered.
+
+    Args:
+        n: Rollouts per task (the group size).
+        replayed: Stored rollouts that join a group at most.
+        alpha: Factor on the std of groups with replayed rollouts; larger: smaller steps.
+        tau: Mean reward below which a task is reflected on; 0: no reflection.
+        top: Share of the tokens that make the entropy peak.
+        highest: Largest reward of a truncated failure.
+        max_length: Length in tokens at which the brevity bonus is 0.
+        epsilon: Added to the standard deviation.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
     """
     surrogate = PolicyGradient(clip=Clip(clip, clip), where="rollout.fresh", over="all")
     method = Method(

@@ -1,4 +1,4 @@
-"""TODO"""
+"""Skywork R1V2: hybrid reinforcement learning with a selective sample buffer."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ __all__ = ["skywork_r1v2"]
 
 
 @recipe(
-    summary="Preferences, then GRPO on mixed rewards with stored rollouts in place of those without an advantage.",
+    summary="Mixed preference optimisation, then GRPO with a selective sample buffer (replay by advantage).",
     citation="Skywork R1V2: Multimodal Hybrid Reinforcement Learning for Reasoning, https://arxiv.org/abs/2504.16656",
+    tags=("replay", "preference", "reward model", "multimodal", "zero-variance groups", "off-policy"),
     presets={"stage-1": {"stage": 1}},
 )
 def skywork_r1v2(
@@ -44,17 +45,34 @@ def skywork_r1v2(
     kl: float = 0.0,
 ) -> Method:
     """Stage 1, on pairs of rollouts of a group with unequal rewards: 0.8 · (−log σ(D⁺ − D⁻)) + 0.2 · (−log σ(D⁺ − δ) −
-    log σ(δ − D⁻)) + 1.0 · (−log π⁺ / |y⁺|), D = beta · (log π − log π_ref), δ a moving average of D.
-    Stage 2: R = rule · correct + format · [the layout is there] + model · σ(score); GRPO; every rollout with an
-    advantage is kept for `max_age` iterations, and as many as today's have none are drawn with p ∝ |A|^alpha.
+    log σ(δ − D⁻)) + 1.0 · (−log π⁺ / |y⁺|), D = beta · (log π − log π_ref), δ a moving average of D. Stage 2: R = rule
+    · correct + format · [the layout is there] + model · σ(score); GRPO; every rollout with an advantage is kept for
+    `max_age` iterations, and as many as today's have none are drawn with p ∝ |A|^alpha.
 
-    `Phases(get("skywork-r1v2@stage-1").until(100), get("skywork-r1v2"))` trains one after the other. `score` names the
-    column of a reward model's scores, where there is one. `monitor` names a number of the run that tells of harm (the
-    paper's is the rate of hallucination on held-out pictures; `eval.pass@1` with worse = "falls" on other worlds): then
-    a score counts as 1 above a threshold, else 0, and the threshold rises by `step` when that number gets worse. With
-    `source`, the directory of an earlier run, only tasks with right and wrong answers there are sampled. The paper
-    gives no age, no weights of the rewards and no step. weights = (1, 0, 0) is DPO, (0, 0, 1) imitation of the right
-    answers.
+    weights = (1, 0, 0) is DPO, (0, 0, 1) imitation of the right answers.
+    `Phases(get("skywork-r1v2@stage-1").until(100), get("skywork-r1v2"))` trains one stage after the other. With a
+    `monitor`, a score counts as 1 above a threshold, else 0, and the threshold rises by `step` when the monitored
+    number gets worse. The paper gives no age, no reward weights and no step.
+
+    Args:
+        n: Rollouts per task (the group size).
+        stage: 1 (preferences) or 2 (GRPO with replay).
+        weights: Weights of the preference, quality and likelihood losses (stage 1).
+        beta: Scale of the implicit reward D (stage 1).
+        rule: Weight of correctness in the reward.
+        format: Weight of the format in the reward.
+        model: Weight of the reward model's score in the reward.
+        layout: Pattern (regular expression) of the right format.
+        score: Column of a reward model's scores; None: no reward model.
+        monitor: A number of the run that tells of harm, such as `eval.pass@1` (the paper's: hallucination rate on
+            held-out pictures); None: no threshold.
+        worse: Direction in which that number gets worse: `rises` or `falls`.
+        step: How much the threshold rises each time.
+        source: Directory of an earlier run: only tasks with right and wrong answers there are sampled; None: all tasks.
+        alpha: Exponent of |A| in the replay's priorities.
+        max_age: Iterations that a rollout stays in the buffer.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
     """
     if stage not in (1, 2):
         raise PodiumError(f"skywork-r1v2: stage = {stage!r} is not 1 or 2.")

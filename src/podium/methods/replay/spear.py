@@ -1,4 +1,4 @@
-"""TODO"""
+"""SPEAR: self-imitation with progressive exploration for agents."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ __all__ = ["spear"]
 
 
 @recipe(
-    summary="A fading bonus for tool calls; successes are trained again once enough of them still are successes.",
+    summary="Self-imitation replay with recalibrated advantages, and a fading tool-call bonus as a curriculum.",
     citation="SPEAR: Self-imitation with Progressive Exploration, https://github.com/TencentYoutuResearch/SPEAR",
+    tags=("self-imitation", "replay", "tool use", "agents", "exploration", "curriculum"),
     presets={"scripts": {"count": 32, "baselines": 32}, "alfworld": {"replay_over": 100}},
 )
 def spear(
@@ -40,14 +41,29 @@ def spear(
     clip_high: float = 0.28,
 ) -> Method:
     """R = outcome + mu(t) · min(0.1 · turns with a call, 1); A = R − group mean. Rollouts with A > 0 and a call are
-    kept with their log-probabilities; once more than 1.5 · count of them beat the median of the recent group means,
-    2^k ≤ count of those are trained after the batch with A = R − median, their loss times gamma(t), and the buffer is
+    kept with their log-probabilities; once more than 1.5 · count of them beat the median of the recent group means, 2^k
+    ≤ count of those are trained after the batch with A = R − median, their loss times gamma(t), and the buffer is
     emptied. mu falls along a cosine over `tool_over` iterations, gamma rises over `replay_over`. Clip-Cov drops 2 % of
     the tokens of high covariance; degenerate answers are not trained; the 75 % of groups with the most varied rewards
     are.
 
-    `calls` names the column that says which turns call a tool. The readme's horizons are 100 and 200 iterations; the
-    maths script's sizes are `spear@scripts`. replay = tool = 0 is Dr. GRPO with Clip-Cov and these filters.
+    replay = tool = 0 is Dr. GRPO with Clip-Cov and these filters. The readme's horizons are 100 and 200 iterations; the
+    maths script's sizes are `spear@scripts`.
+
+    Args:
+        n: Rollouts per task (the group size).
+        count: Rollouts that are replayed at most.
+        max_age: Iterations that a rollout stays in the buffer.
+        baselines: Group means that are remembered at most.
+        tool_over: Iterations over which the tool bonus fades.
+        replay_over: Iterations over which the replay's weight rises.
+        replay: Final weight of the replayed loss.
+        tool: Initial weight of the tool bonus.
+        groups: Share of the groups, those with the most varied rewards, that is trained.
+        calls: Column that says which turns call a tool.
+        max_length: The constant by which the token sum of a rollout is divided.
+        clip_low: Lower end of the importance ratio's clip range, 1 − clip_low.
+        clip_high: Upper end of the importance ratio's clip range, 1 + clip_high.
     """
     bounds = Clip(clip_low, clip_high)
     weight = Cosine(0.0, replay, over=replay_over)

@@ -1,1 +1,1 @@
-"""TODO family selection"""
+"""Data selection, curricula and rollout budgets: which tasks to sample, and how often."""

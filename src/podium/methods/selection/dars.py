@@ -1,4 +1,4 @@
-"""TODO"""
+"""DARS: difficulty-adaptive rollout sampling, depth and breadth."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ __all__ = ["dars"]
 
 
 @recipe(
-    summary="Hard tasks get a second wave of rollouts until they weigh as much as those half of which are solved.",
+    summary="Difficulty-adaptive rollouts: hard tasks get more until their advantage mass matches medium ones.",
     citation="DARS: Depth-Breadth Synergy in RLVR, https://github.com/yangzhch6/DARS",
+    tags=("rollout budget", "difficulty", "exploration", "pass@k"),
     presets={"hardness": {"schedule": "hardness", "most": 64}, "depth": {"epochs": 1, "mini_batches": 4}},
 )
 def dars(
@@ -29,13 +30,23 @@ def dars(
     max_length: int = 3072,
     clip: float = 0.2,
 ) -> Method:
-    """n rollouts of accuracy p; where p < 1/2, ⌈(M* − n S)/S⌉ more, up to `most` in all, with S = 2 p (1 − p) the mass
-    of advantage of a rollout and M* that of n at p = 1/2 (`hardness`: 2 (1 − p) M*). No success counts as half a one.
+    """n rollouts of accuracy p; where p < 1/2, ⌈(M* − n S)/S⌉ more, up to `most` in all, with S = 2 p (1 − p) the
+    advantage mass of a rollout and M* that of n at p = 1/2 (`hardness`: 2 (1 − p) M*). No success counts as half a one.
     A = r − mean of the merged group; groups all right or all wrong are dropped; two epochs over the whole batch at
-    once, the sum over tokens over a constant length. No KL.
+    once, the sum over tokens over a constant length. No KL penalty.
 
-    `dars@depth` trains small mini-batches once instead. std = True divides by the std, S = 2 √(p (1 − p)). most = n is
-    Dr. GRPO with groups without a signal dropped. The mean over rollouts is left out of the loss, as in the release.
+    most = n is Dr. GRPO with zero-variance groups dropped. `dars@depth` trains small mini-batches once instead. The
+    mean over rollouts is left out of the loss, as in the release.
+
+    Args:
+        n: Rollouts per task in the first wave.
+        most: Rollouts per task in both waves at most.
+        schedule: `equal` (hard tasks get the same mass as medium ones) or `hardness` (harder ones get more).
+        std: Divide advantages by the group's std; then S = 2 √(p (1 − p)).
+        epochs: Passes over each batch.
+        mini_batches: Optimiser steps per batch.
+        max_length: The constant by which the token sum is divided.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
     """
     return Method(
         rollout=SecondWave(n=n, most=max(most, n), schedule=schedule, std=std),

@@ -1,4 +1,4 @@
-"""TODO"""
+"""DRIVE: data curation for competitive programming, broad first and then hard."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ __all__ = ["drive"]
 
 
 @recipe(
-    summary="First many tasks with few rollouts, then ever fewer of the hardest with very many.",
+    summary="Two-phase curriculum: many tasks with few rollouts, then ever fewer of the hardest with very many.",
     citation="DRIVE: Data Curation Best Practices for RLVR in Competitive Code Generation",
+    tags=("curriculum", "difficulty", "rollout budget", "data selection", "code", "sft"),
     presets={"method-section": {"n": 80}, "supervised": {"supervised": 2750}},
 )
 def drive(
@@ -32,15 +33,27 @@ def drive(
     style: str = "short",
     clip: float = 0.2,
 ) -> Method:
-    """`first` iterations of GRPO with 8 rollouts, which may be three quarters as long as later ones. Then before each
-    phase the tasks of the one before are measured, n rollouts each, which are not trained; the `keep` with the lowest
-    pass rates are trained for so many iterations. No task comes back.
+    """`first` iterations of GRPO with 8 rollouts and three quarters of the later length limit. Then, before each phase,
+    the tasks of the previous phase are measured with n rollouts each, which are not trained; the `keep` tasks with the
+    lowest pass rates are trained for the phase's number of iterations. A dropped task does not return.
 
-    Tasks that are never solved stay in: of 64 rollouts at a rate of 2 % some succeed with probability 0.73, of 8 with
-    0.15. The paper says 64 rollouts in one section and 80 in another. It begins with a distilled model: so many
-    iterations `supervised` imitate the world's solutions first (`drive@supervised`: three passes over 470 000 tasks,
-    512 at once), twice where none of 8 rollouts is right and not at all where all are, in place of its classifier of
-    difficulty and its filter in five folds. One phase that keeps everything, with 8 rollouts and short = 1, is GRPO.
+    One phase that keeps everything, with 8 rollouts and short = 1, is GRPO. Tasks that are never solved stay in: of 64
+    rollouts at a rate of 2 % some succeed with probability 0.73, of 8 with 0.15. The paper says 64 rollouts in one
+    section and 80 in another (`drive@method-section`). It begins with a distilled model: `drive@supervised` imitates
+    the world's solutions first (three passes over 470 000 tasks, 512 at once), twice where none of 8 rollouts is right
+    and not at all where all are, in place of its difficulty classifier and its five-fold filter.
+
+    Args:
+        n: Rollouts per task in the later phases.
+        first_n: Rollouts per task in the first phase.
+        first: Iterations of the first phase.
+        short: Length limit of the first phase, as a share of the run's.
+        keep: Tasks trained in each later phase.
+        iterations: Iterations of each later phase; the last one goes on.
+        pool: Tasks measured before the first of them.
+        supervised: Iterations of imitation before everything else; 0: none.
+        style: Which of the world's solutions are imitated, by their style.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
     """
     if len(keep) != len(iterations):
         raise PodiumError(f"drive: {len(keep)} sizes in keep for {len(iterations)} phases in iterations.")

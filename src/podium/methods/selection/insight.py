@@ -1,4 +1,4 @@
-"""TODO"""
+"""INSIGHT: data selection by weighted mutual information."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ __all__ = ["insight"]
 
 
 @recipe(
-    summary="Tasks are chosen by what their rollouts would say about them, times a weight for difficulty.",
+    summary="Data selection by mutual information: tasks whose rewards tell most about their success rate.",
     citation="INSIGHT: Efficient RLVR Training via Weighted Mutual Information Data Selection",
+    tags=("data selection", "curriculum", "difficulty", "uncertainty", "information gain", "efficiency"),
     presets={
         "mopps": {"score": "thompson"},
         "difficulty": {"score": "difficulty"},
@@ -34,12 +35,21 @@ def insight(
     clip: float = 0.2,
 ) -> Method:
     """With a Beta(a, b) belief of mean p: p (1 − p) e^{−eta (p − mu)²} · I_n, where I_n is the mutual information
-    between n coming outcomes and the rate of success. Of `pool` random candidates for every place of the batch the best
-    are sampled, n rollouts each; a and b count successes and failures. Then GRPO, without KL.
+    between the next n outcomes and the success rate. Of `pool` random candidates for every place in the batch the best
+    are sampled, n rollouts each; a and b count successes and failures. Then GRPO, without KL penalty.
 
-    The paper prints mu = 3.0 in one place; its ablation means 0.3. discount < 1 draws old counts back to the prior.
-    Presets are what it is compared with: success rates drawn from the belief closest to ½ (`mopps`), its means closest
-    to ½ (`difficulty`), the fewest outcomes seen (`evidence`), and no choice (`random`), which is GRPO.
+    `insight@random` selects nothing, which is GRPO. The other presets are what the paper compares with: Thompson
+    sampling of success rates closest to ½ (`mopps`), belief means closest to ½ (`difficulty`), and the fewest outcomes
+    seen (`evidence`). The paper prints mu = 3.0 in one place; its ablation means 0.3.
+
+    Args:
+        n: Rollouts per task (the group size).
+        pool: Random candidates per place in the batch.
+        score: What tasks are ranked by: `information`, `thompson`, `difficulty` or `evidence`.
+        eta: How sharply the difficulty weight falls around mu.
+        mu: Success rate around which tasks count most.
+        discount: Decay of a task's counts per visit; below 1, old counts return to the prior.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
     """
     scores = {
         "information": InformationGain(rollouts=n, eta=eta, mu=mu),

@@ -1,4 +1,4 @@
-"""TODO"""
+"""One-shot RLVR: reinforcement learning with one training example."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ SCORES = {"variance": "group.pass_rate.spread", "lim": "group.pass_rate.alignmen
 
 
 @recipe(
-    summary="GRPO on one task, copied to fill the batch: the one whose accuracy moved most in an earlier run.",
+    summary="GRPO on one example copied to fill the batch, the task whose accuracy varied most in an earlier run.",
     citation="Wang et al. 2025, RL for Reasoning with One Training Example, https://arxiv.org/abs/2504.20571",
+    tags=("data selection", "entropy", "efficiency", "math"),
     presets={"entropy-only": {"policy": False, "kl": 0.0}, "lim": {"score": "lim"}},
 )
 def one_shot_rlvr(
@@ -40,9 +41,20 @@ def one_shot_rlvr(
     (`lim`: by how closely it follows the average curve); the first `shots` are copied to fill the batch, every copy a
     group of its own. GRPO + kl · k3 − entropy · H, each term on or off: `one-shot-rlvr@entropy-only` has no reward.
 
-    Without a source the ranking is of this run's own visits, and begins with the first task. With as many shots as
-    tasks it is GRPO with an entropy bonus. `podium.analysis.saturation.post_saturation` measures what held-out
-    accuracy gains after the training task is solved.
+    With as many shots as tasks it is GRPO with an entropy bonus. `podium.analysis.saturation.post_saturation` measures
+    what held-out accuracy gains after the training task is solved.
+
+    Args:
+        n: Rollouts per task (the group size).
+        shots: Tasks that are trained on.
+        source: Directory of an earlier run; None: the ranking uses this run's own visits, and begins with the first
+            task.
+        score: Ranking: `variance`, `lim` or `random`.
+        policy: Whether the policy-gradient loss is on.
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
+        entropy: Coefficient of the entropy bonus.
+        temperature: Sampling temperature.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
     """
     if score not in SCORES:
         raise PodiumError(f"one-shot-rlvr: score = {score!r} is not one of {', '.join(SCORES)}.")

@@ -1,4 +1,4 @@
-"""TODO"""
+"""RuleReasoner (DADS): domain-aware dynamic sampling."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ __all__ = ["rulereasoner"]
 
 
 @recipe(
-    summary="Domains in which the policy is weak fill more of the batch.",
+    summary="Domain-aware dynamic sampling: domains far below their target reward fill more of the batch.",
     citation="RuleReasoner: Reinforced Rule-based Reasoning via Domain-aware Dynamic Sampling",
+    tags=("curriculum", "data selection", "dynamic sampling"),
     presets={
         "paper": {"variant": "ewma"},
         "yaml": {"temperature": 0.8, "size": 8, "every": 16},
@@ -33,14 +34,25 @@ def rulereasoner(
     forget: bool = False,
     clip: float = 0.2,
 ) -> Method:
-    """v_d = max(0, target − r̄_d), r̄_d the domain's mean reward over the last `size` batches, damped by their age; a
-    batch of B tasks has ⌊B · softmax(v / 0.3)_d⌋ of domain d, the rest go to the highest weights. Weights are looked at
-    every 8 iterations. GRPO, temperature 0.8, no KL.
+    """v_d = max(0, target − r̄_d), r̄_d the domain's mean reward over the last `size` batches, discounted by their age;
+    a batch of B tasks has ⌊B · softmax(v / 0.3)_d⌋ of domain d, the rest go to the highest weights. Weights are updated
+    every 8 iterations. GRPO, sampling temperature 0.8, no KL penalty.
 
-    `rulereasoner@paper` tracks a moving average instead of a buffer. The release empties its buffer after every
-    iteration, so that a domain above 52 % counts as solved, and lets domains starve: `rulereasoner@release`. The
-    constant that it adds to v cancels. At the start domains are drawn alike, or by 1/√size (`root`) or e^(1/√size)
-    (`exponential`) of their number of tasks. temperature → ∞ draws all domains alike; with a single domain it is GRPO.
+    temperature → ∞ samples all domains equally; with a single domain it is GRPO. `rulereasoner@paper` tracks a moving
+    average instead of a buffer. The release empties its buffer after every iteration, so that a domain above 52 %
+    counts as solved, and lets domains starve: `rulereasoner@release`. The constant that it adds to v cancels.
+
+    Args:
+        n: Rollouts per task (the group size).
+        variant: How rewards are tracked: `buffer` or `ewma`.
+        temperature: Temperature of the softmax over domains.
+        size: Batches in the buffer.
+        every: Iterations between two updates of the weights.
+        least: Tasks that every domain has in each batch.
+        start: Weights at the start: `uniform`, or by the domain's number of tasks `root` (1/√size) or `exponential`
+            (e^(1/√size)).
+        forget: Empty the buffer after every iteration, as in the release.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
     """
     return Method(
         select=ByDomain(temperature=temperature, least=least, start=start),

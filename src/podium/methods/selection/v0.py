@@ -1,4 +1,4 @@
-"""TODO"""
+"""V0: a generalist value model that allocates rollouts."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ __all__ = ["v0"]
 
 
 @recipe(
-    summary="The number of rollouts of a task follows from its expected rate of success.",
+    summary="Allocates the rollout budget by predicted success rates from a generalist value model.",
     citation="V0: A Generalist Value Model for Any Policy at State Zero, https://github.com/Now-Join-Us/V0",
+    tags=("rollout budget", "value function", "difficulty", "efficiency"),
     presets={"mixed": {"utility": "mixed"}},
 )
 def v0(
@@ -26,14 +27,23 @@ def v0(
     support: int = 8,
     clip: float = 0.2,
 ) -> Method:
-    """Σ_j U(B_j, p_j) is raised greedily, one rollout at a time, under Σ B = n a task and least ≤ B ≤ most;
-    U = B (1 − p)(1 − (1 − p)^{B−1}), the failures beside a success, or `mixed`: 1 − p^B − (1 − p)^B. Then GRPO.
+    """Σ_j U(B_j, p_j) is maximised greedily, one rollout at a time, with n rollouts per task on average and least ≤ B ≤
+    most; U = B (1 − p)(1 − (1 − p)^{B−1}), the expected failures in a group with a success, or `mixed`: 1 − p^B − (1 −
+    p)^B. Then GRPO.
 
-    p is what the value model in the directory `value` says, which reads the last `support` tasks with their scores and
-    the task; `podium values RUN --out DIR` trains one on logged runs. Without one p is the mean of a Beta belief of the
-    task's own history. The authors' model is an embedder with a table transformer and 256 scores in its context; ours
-    is a small language model with a head. The first U is not concave and grows with B without end, so `most` matters.
-    With least = most = n it is GRPO.
+    With least = most = n it is GRPO. `podium values RUN --out DIR` trains a value model on logged runs. The authors'
+    model is an embedder with a table transformer and 256 scores in its context; ours is a small language model with a
+    head. The first U is not concave and grows with B without bound, so `most` matters.
+
+    Args:
+        n: Rollouts per task on average.
+        least: Rollouts per task at least.
+        most: Rollouts per task at most.
+        utility: `failures` (expected failures in a group with a success) or `mixed` (probability of a mixed group).
+        value: Directory of a value model, which reads the last `support` tasks with their scores and the task; None: p
+            is the mean of a Beta belief from the task's own history.
+        support: Scored tasks that the value model reads.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
     """
     memory = ScoreHistory(reader="value", support=support) if value else BetaBeliefs(decay=0.5, decay_rest=1.0)
     rate = "group.value" if value else "group.belief.mean"

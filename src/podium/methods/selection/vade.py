@@ -1,4 +1,4 @@
-"""TODO"""
+"""VADE: variance-aware dynamic sampling."""
 
 from __future__ import annotations
 
@@ -14,16 +14,24 @@ __all__ = ["vade"]
 
 
 @recipe(
-    summary="Tasks are chosen by a draw from what is believed of their success: most variance first.",
+    summary="Variance-aware sampling: Thompson draws from success-rate beliefs pick tasks of highest reward variance.",
     citation="VADE: Variance-Aware Dynamic Sampling via Online Sample-Level Difficulty Estimation",
+    tags=("data selection", "curriculum", "difficulty", "uncertainty", "multimodal"),
 )
 def vade(n: int = 8, decay: float = 0.5, decay_rest: float = 0.99, uniform: float = 0.0, clip: float = 0.2) -> Method:
-    """Each task has a Beta(a, b) belief; θ is drawn from it and the tasks of the highest θ (1 − θ) are sampled. Then
-    a ← 1 + 0.5 (a − 1) + successes where a task was sampled, a ← 1 + 0.99 (a − 1) elsewhere; b likewise with failures.
-    The update is GRPO's, without KL.
+    """Each task has a Beta(a, b) belief; θ is drawn from it and the tasks of the highest θ (1 − θ) are sampled. Then a
+    ← 1 + 0.5 (a − 1) + successes where a task was sampled, a ← 1 + 0.99 (a − 1) elsewhere; b likewise with failures.
+    The update is GRPO's, without KL penalty.
 
-    Score and decay are this reading of the abstract; the authors' code has not been seen. With both decays 1 it is
-    Thompson sampling of a policy that does not move; uniform = 1 draws tasks at random.
+    With both decays 1 it is Thompson sampling for a policy that does not change. Score and decay are our reading of the
+    abstract; the authors' code has not been seen.
+
+    Args:
+        n: Rollouts per task (the group size).
+        decay: Decay of the counts of tasks that were sampled.
+        decay_rest: Decay of the counts of all others.
+        uniform: Share of the tasks that are drawn at random; 1: all.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
     """
     return Method(
         select=Thompson(uniform=uniform),

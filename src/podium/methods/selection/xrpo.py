@@ -1,4 +1,4 @@
-"""TODO"""
+"""XRPO: targeted exploration and exploitation."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ __all__ = ["xrpo"]
 
 
 @recipe(
-    summary="Rollouts go where they tell most; tasks that only fail see examples; rare right answers gain.",
+    summary="Adaptive rollout allocation by uncertainty, in-context examples for unsolved tasks, novelty bonus.",
     citation="XRPO: Pushing the Limits of GRPO with Targeted Exploration and Exploitation",
+    tags=("rollout budget", "exploration", "uncertainty", "hints", "reward shaping"),
     presets={"plain": {"trained": "plain"}, "embedding": {"embedder": "policy"}},
 )
 def xrpo(
@@ -31,15 +32,28 @@ def xrpo(
     cap: float = 0.5,
     clip: float = 0.2,
 ) -> Method:
-    """`first` rollouts of each task, then rounds: one after another goes where h(m) − h(m + 1) + √(log(1 + T)/m) is
-    highest, h the half-width of the 95 % interval of the task's mean reward; n a task on average. Tasks that only
-    failed are sampled after `examples` solved ones that resemble them. A right answer gets A + min(2.5 (1 − eta)⁺,
-    A/2), eta = its mean token probability over the group's (geometric means).
+    """`first` rollouts of each task, then rounds: each further rollout goes to the task where h(m) − h(m + 1) + √(log(1
+    + T)/m) is highest, h the half-width of the 95 % interval of the task's mean reward; n per task on average. Tasks
+    without a success are sampled after `examples` solved ones that resemble them. A right answer gets A + min(2.5 (1 −
+    eta)⁺, A/2), eta = its mean token probability over the group's (geometric means).
 
-    Questions resemble each other by the cosine of what `embedder` makes of them: the path of a model (the paper's is
-    Qwen3-Embedding-8B, which pool = "last" reads as it was trained), or `policy`, whose hidden states cost no second
-    model (`xrpo@embedding`); without one, by the sequences of characters that they share. The paper does not say
-    whether answers after examples are trained without them: `xrpo@plain`. first = n, novelty = 0 is GRPO without KL.
+    first = n, novelty = 0 is GRPO without KL penalty. The paper's embedder is Qwen3-Embedding-8B, which pool = "last"
+    reads as it was trained. The paper does not say whether answers after examples are trained without them:
+    `xrpo@plain`.
+
+    Args:
+        n: Rollouts per task on average.
+        first: Rollouts of every task before the first round.
+        rounds: Rounds in which the rest is allocated.
+        bonus: Weight of the exploration term √(log(1 + T)/m).
+        examples: Solved tasks shown where nothing succeeds; 0: none.
+        trained: Prompt that such rollouts are trained under: as `sampled`, or `plain`.
+        embedder: What compares questions: a model's path or `policy` (its hidden states); None: shared character
+            sequences.
+        pool: How the embedder reads a question: the `mean` of its tokens' states or the `last` one.
+        novelty: Weight of the novelty bonus.
+        cap: Largest bonus, as a share of the advantage.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
     """
     role = embedder if embedder in (None, "policy") else "embedder"
     seeded = Rounds(n=n, first=min(first, n), rounds=rounds, bonus=bonus, examples=examples, trained=trained)

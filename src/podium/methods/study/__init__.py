@@ -1,1 +1,1 @@
-"""TODO family study"""
+"""Studies: experiments and metrics rather than methods."""

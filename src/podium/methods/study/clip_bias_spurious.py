@@ -1,4 +1,4 @@
-"""TODO"""
+"""Clipping bias under spurious rewards: a control experiment."""
 
 from __future__ import annotations
 
@@ -15,14 +15,23 @@ __all__ = ["clip_bias_spurious"]
 
 
 @recipe(
-    summary="A control run: rewards from a coin, and what clipping alone does to the objective and the entropy.",
+    summary="Control experiment with spurious (random) rewards: measures the bias and entropy effect of clipping.",
     citation="Exploration v.s. Exploitation: Rethinking RLVR through Clipping, Entropy, and Spurious Reward, 2025",
+    tags=("spurious rewards", "clipping", "entropy"),
 )
 def clip_bias_spurious(probability: float = 0.5, n: int = 8, clip: float = 0.2, mini_batches: int = 4) -> Method:
-    """r ~ Bernoulli(probability) whatever the answer; GRPO's advantage with the population std; PPO's clip; no KL.
-    Each update reports the share of tokens clipped from above and below, and the bias that this gives the surrogate.
+    """r ~ Bernoulli(probability) whatever the answer; GRPO's advantage with the population std; PPO's clip; no KL
+    penalty. Each update reports the share of tokens clipped from above and below, and the bias that this gives the
+    surrogate.
 
-    What is learnt here is not learnt from rewards. A wide clip has no bias: with clip = 0.99 it is hardly ever reached.
+    What is learned here is not learned from rewards. A wide clip has no bias: with clip = 0.99 it is hardly ever
+    reached.
+
+    Args:
+        probability: Probability of reward 1.
+        n: Rollouts per task (the group size).
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        mini_batches: Optimiser steps per batch.
     """
     return Method(
         rollout=Sample(n=n),

@@ -1,4 +1,4 @@
-"""TODO"""
+"""The invisible leash: whether training reaches new answers or only sharpens old ones."""
 
 from __future__ import annotations
 
@@ -11,15 +11,22 @@ __all__ = ["invisible_leash"]
 
 
 @recipe(
-    summary="Does training reach new answers, or only sharpen old ones? Token entropy against answer entropy.",
+    summary="Does RLVR expand or shrink the support? Reports token entropy against answer entropy.",
     citation="Wu et al. 2025, The Invisible Leash: Why RLVR May Not Escape Its Origin, https://arxiv.org/abs/2507.14843",
+    tags=("entropy", "exploration", "pass@k"),
     kind="metric",
 )
 def invisible_leash(n: int = 8, clip: float = 0.2, kl: float = 0.0) -> Method:
     """GRPO that reports, for each task, the entropy of its tokens and of its answers: the first may rise while the
-    second falls. `podium.evaluation.support_change` compares what a trained model solves with what it did before:
-    tasks preserved, expanded, shrunk; retention P/(P + S), discovery E/(P + E), net change (E − S)/(P + E + S).
+    second falls. `podium.analysis.support.support_change` compares what a trained model solves with what it did before:
+    tasks preserved (P), expanded (E), shrunk (S); retention P/(P + S), discovery E/(P + E), net change (E − S)/(P + E +
+    S).
 
     On-policy steps never give probability to an answer that had none.
+
+    Args:
+        n: Rollouts per task (the group size).
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
     """
     return grpo(n=n, clip=clip, kl=kl).with_(metric=(EntropyPair(),))

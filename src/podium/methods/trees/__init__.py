@@ -1,1 +1,1 @@
-"""TODO family trees"""
+"""Tree-structured rollouts: forks at chosen tokens, search, and pruning."""

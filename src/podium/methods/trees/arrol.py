@@ -1,4 +1,4 @@
-"""TODO"""
+"""ARRoL: online rollout pruning."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ __all__ = ["arrol"]
 
 
 @recipe(
-    summary="Half of the rollouts are stopped early by a head that learns which beginnings end well.",
+    summary="Online rollout pruning: a learned quality head stops about half of the rollouts early, keeping balance.",
     citation="ARRoL: Prune as You Generate, https://github.com/Hsu1023/ARRoL",
+    tags=("pruning", "efficiency", "rollout budget", "value function"),
 )
 def arrol(
     n: int = 8,
@@ -32,13 +33,25 @@ def arrol(
     clip: float = 0.2,
     kl: float = 0.001,
 ) -> Method:
-    """n rollouts pause after `detect` tokens; with a chance p of ending well, a head's score corrected by how often
-    scores of its bin were right, one goes on with probability p q⁺ + (1 − p) q⁻: a share `keep` survives, and `target`
-    of these should be right. GRPO on the survivors alone; the head learns from them by cross-entropy.
+    """n rollouts pause after `detect` tokens; with a probability p of ending well, a head's score corrected by how
+    often scores of its bin were right, a rollout goes on with probability p q⁺ + (1 − p) q⁻: a share `keep` survives,
+    and `target` of these should be right. GRPO on the survivors alone; the head learns from them by cross-entropy.
 
-    No pruning in the first `cold` iterations. keep = 1 is GRPO. The survivors are a biased sample, which the method
-    accepts. `weighted_vote` is the accuracy of votes weighted by the head's scores. The paper's code is not released:
-    the survival formula is one that meets its targets, and the head's width and learning rate are assumptions.
+    keep = 1 is GRPO. The survivors are a biased sample, which the method accepts. `weighted_vote` is the accuracy of
+    votes weighted by the head's scores. The paper's code is not released: the survival formula is one that meets its
+    targets, and the head's width and learning rate are assumptions.
+
+    Args:
+        n: Rollouts per task that are started.
+        keep: Share of the rollouts that survives.
+        target: Share of right answers aimed at among the survivors.
+        detect: Tokens after which rollouts are judged.
+        cold: Iterations without pruning at the start.
+        bins: Bins of scores in which the head is calibrated.
+        prior_weight: Weight of the head's own score against the counts of its bin.
+        lr: Learning rate of the head.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
     """
     early: Number = Steps((1.0, keep), (0, cold)) if cold else keep
     method = Method(

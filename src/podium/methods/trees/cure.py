@@ -1,4 +1,4 @@
-"""TODO"""
+"""CURE: critical-token-guided re-concatenation against entropy collapse."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ __all__ = ["cure"]
 
 
 @recipe(
-    summary="Further rollouts from a random high-entropy token of the first ones, all in one group; then DAPO.",
+    summary="Prevents entropy collapse: branches from random high-entropy tokens in one group, then plain DAPO.",
     citation="CURE, https://github.com/bytedance/CURE",
+    tags=("entropy collapse", "exploration", "entropy", "dynamic sampling"),
     presets={"stage-2": {"stage": 2}},
 )
 def cure(
@@ -35,10 +36,23 @@ def cure(
     """Each of n rollouts is cut at one of its `candidates` tokens of highest entropy and continued `branches` times:
     the copied part carries no loss. DAPO's advantage over all n (1 + branches), its clip, filter and overlong reward.
 
-    `cure@stage-2` is DAPO with as many ordinary rollouts: `Phases(get("cure").until(300), get("cure@stage-2"))`
-    trains one after the other. branches = 0 is DAPO with n. A candidate is not the first token and has at least
-    `characters` characters; without any the whole is sampled anew. Of a question and a copied part with more than
-    `max_prompt` tokens together the first are kept.
+    branches = 0 is DAPO with n. `cure@stage-2` is DAPO with as many ordinary rollouts: `Phases(get("cure").until(300),
+    get("cure@stage-2"))` trains one after the other. If a rollout has no candidate, its branches are sampled from the
+    prompt.
+
+    Args:
+        n: Rollouts per task before branching.
+        branches: Continuations of each.
+        candidates: Tokens of highest entropy among which the cut is drawn.
+        order: `entropy` cuts among the tokens of highest entropy, `random` among all eligible ones.
+        characters: Characters that a candidate has at least; the first token is never one.
+        stage: 1 (branching) or 2 (plain DAPO).
+        max_prompt: Tokens of question and copied part together at most; longer ones are cut earlier.
+        max_length: Length limit of an answer in tokens, where the overlong penalty is full.
+        buffer: Tokens before the limit over which the penalty grows from 0.
+        clip_low: Lower end of the importance ratio's clip range, 1 − clip_low.
+        clip_high: Upper end of the importance ratio's clip range, 1 + clip_high.
+        max_rounds: Sampling rounds that may be spent on filling one batch; 0: no limit.
     """
     if stage not in (1, 2):
         raise PodiumError(f"cure: stage = {stage!r} is not 1 or 2.")

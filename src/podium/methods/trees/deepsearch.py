@@ -1,4 +1,4 @@
-"""TODO"""
+"""DeepSearch: Monte Carlo tree search inside RLVR training."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ __all__ = ["deepsearch"]
 
 
 @recipe(
-    summary="Each task is searched as a tree of chunks; what the search found a chunk to be worth is its score.",
+    summary="MCTS rollouts with global frontier selection; backed-up node values give chunk-level credit.",
     citation="DeepSearch: Monte Carlo Tree Search inside RLVR training, https://github.com/smiles724/DeepSearch",
+    tags=("tree search", "search", "credit assignment", "exploration", "replay", "difficulty"),
     presets={"uncertain": {"uncertainty": 0.4}, "rounds": {"pool": 256}},
 )
 def deepsearch(
@@ -40,16 +41,33 @@ def deepsearch(
     dual: float = 10.0,
 ) -> Method:
     """Monte Carlo tree search until n ends are recorded: verdicts ±1 are backed up with the weight (depth + 1)/T, never
-    below a positive node. A = score − mean of the group's final scores, the score of a chunk tanh of its value and of
-    the last one its verdict, plus the reward for length. DAPO's clip, token mean, no KL.
+    below a positive node. A = score − mean of the group's final scores, where the score of a chunk is tanh of its value
+    and that of the last one its verdict, plus the length reward. DAPO's clip, token mean, no KL penalty.
 
     width = n with max_depth = 1 is Dr. GRPO's advantage with rewards ±1. Right answers to tasks that a round of
     `round_length` iterations solved at a rate in (0, `rare`] are reused in the next one instead of a search. With a
-    `pool` of tasks (`deepsearch@rounds`) four samples measure each before it is trained, and before the next round
-    those still in: a round has the tasks of rates up to `rare`, measured by the policy of the time where the paper
-    takes its best checkpoint. Without one all tasks are trained. `scale="std"` divides by the std, which the release
-    has switched off. A rollout that is alone keeps its score as advantage. Inner chunks differ from the last one, so a
-    group of equal verdicts is trained too.
+    `pool` (`deepsearch@rounds`) four samples measure each task before it is trained, and those still in before the next
+    round: a round has the tasks of rates up to `rare`, measured by the current policy where the paper takes its best
+    checkpoint. A rollout without others keeps its score as advantage. Inner chunks differ from the last one, so a group
+    of equal verdicts is trained too.
+
+    Args:
+        n: Finished answers per task.
+        width: Children of a node.
+        max_depth: Chunks of a whole answer.
+        c: Exploration constant of the upper-confidence rule.
+        uncertainty: Weight of a node's uncertainty in the frontier score; 0.4 where it is switched on.
+        budget: Tokens per task at most; None: no limit.
+        round_length: Iterations of a round.
+        rare: Success rate up to which a task counts as hard.
+        pool: Tasks measured before each round; None: all tasks are trained.
+        rounds: Rounds, with a `pool`.
+        max_length: Length limit of an answer in tokens, where the overlong penalty is full.
+        buffer: Tokens before the limit over which the penalty grows from 0.
+        scale: `std` divides the advantage by the std (switched off in the release), `none` does not.
+        clip_low: Lower end of the importance ratio's clip range, 1 − clip_low.
+        clip_high: Upper end of the importance ratio's clip range, 1 + clip_high.
+        dual: Dual clip: where the advantage is negative, the loss is at most dual · |A|.
     """
     search = Search(n=n, width=width, max_depth=max_depth, c=c, uncertainty=uncertainty, budget=budget)
     return Method(

@@ -1,4 +1,4 @@
-"""TODO"""
+"""ROSE: efficient reasoning by semantically diverse exploration."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ __all__ = ["rose"]
 
 
 @recipe(
-    summary="Rollouts fork where likely next tokens mean different things; credit from fork to fork, less for length.",
+    summary="Semantic-entropy branching for diverse rollouts, segment-level credit and a length-aware advantage.",
     citation="ROSE: Reinforced Efficient Reasoning via Semantically Diverse Exploration, "
     "https://github.com/ZiqiZhao1/ROSE-rl",
+    tags=("exploration", "entropy", "credit assignment", "length penalty", "short reasoning"),
     presets={"tree": {"credit": "prefix"}},
 )
 def rose(
@@ -35,12 +36,26 @@ def rose(
     kl: float = 0.001,
     max_rounds: int = 8,
 ) -> Method:
-    """Each rollout begins anew with probability `restart`, or forks from the place with the largest −F · H among all so
-    far; A = V(next fork) − V(last fork), V(k) the mean reward of the group's rollouts with a fork at k, at the end
-    R − V. Right answers longer than the shortest lose |A| · (1 − ((L_s − k*)/(L − k*))^λ) after what they share.
+    """Each rollout starts from the prompt with probability `restart`, or forks from the place with the largest −F · H
+    among all so far; A = V(next fork) − V(last fork), V(k) the mean reward of the group's rollouts with a fork at k, at
+    the end R − V. Right answers longer than the shortest lose |A| · (1 − ((L_s − k*)/(L − k*))^λ) after what they
+    share.
 
-    restart = 1 with λ = 0 is Dr. GRPO. As in the release V is keyed by the position alone: forks at one place of
-    different texts are mixed; `rose@tree` keys it by the text, and so what two answers share. λ is 0 in the release.
+    restart = 1 with λ = 0 is Dr. GRPO. As in the release V is keyed by the position alone, so forks at the same
+    position of different texts are mixed; `rose@tree` keys V, and what two answers share, by the text. λ is 0 in the
+    release.
+
+    Args:
+        n: Rollouts per task (the group size).
+        restart: Probability of a new rollout from the prompt.
+        metric: What picks the fork: `cosine-entropy`, `entropy` or `cosine` alone.
+        candidates: Likeliest next tokens whose embeddings are compared.
+        length_exponent: λ of the length-aware advantage; 0: length does not count.
+        credit: What V is keyed by: `position` as released, or `prefix` (the text).
+        max_length: The constant by which the token sum of a rollout is divided.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
+        max_rounds: Sampling rounds that may be spent on filling one batch; 0: no limit.
     """
     if credit not in ("position", "prefix"):
         raise PodiumError(f"rose: credit = {credit!r} is not 'position' or 'prefix'.")

@@ -1,4 +1,4 @@
-"""TODO"""
+"""SPO: segment policy optimisation."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ __all__ = ["spo"]
 
 
 @recipe(
-    summary="Credit for segments without a critic: the change of the mean reward of rollouts from segment to segment.",
+    summary="Segment-level credit without a critic: Monte-Carlo value differences between segment boundaries.",
     citation="Segment Policy Optimization, https://github.com/AIFrameResearch/SPO",
+    tags=("credit assignment", "tree search", "process reward", "value function", "rollout budget"),
     presets={"chain": {"form": "chain"}, "standardised": {"scale": "std"}},
 )
 def spo(
@@ -43,11 +44,26 @@ def spo(
     rollouts, and `probes` more at every `every`-th token with p < `sure`; A = V(next cut) − V(last), at the end R − V.
     Both: tokens with p ≥ `sure` are not trained; A is whitened over the tokens that are; PPO's clip, token mean.
 
-    A tree without branches is GRPO without std, and with `scale="std"` with the population's. An iteration trains
-    `segments` of a tree's segments, drawn from its own and those that earlier ones left (None: all of its own), and
-    whitens over all of its own, so that those it leaves are on the same scale. An update whose mean ratio is above
-    `max_ratio` is left out; the only update of a batch has the ratio 1. The release takes 4 or 8 `mini_batches` of 128
-    or 64 segments. The KL's coefficient is an assumption.
+    A tree without branches is GRPO without std, and with `scale="std"` GRPO with the population std. An iteration
+    trains `segments` of a tree's segments, drawn from its own and those that earlier iterations left, and whitens over
+    all of its own, so that those it leaves are on the same scale. The only update of a batch has the ratio 1. The
+    release takes 4 or 8 `mini_batches` of 128 or 64 segments. The KL coefficient is an assumption.
+
+    Args:
+        form: `tree` (long answers) or `chain` (short ones).
+        n: Segments below the task (default 6) or rollouts of the chain (default 1).
+        branches: Children of each node, level by level (`tree`).
+        window: Tokens of a segment (`tree`).
+        scale: `std` divides the advantage by the std, `none` does not (`tree`).
+        every: Uncertain tokens between two cuts (`chain`).
+        probes: Rollouts that estimate the value of a cut (`chain`).
+        sure: Probability from which on a token is certain.
+        temperature: Sampling temperature.
+        segments: Segments trained per iteration; None: all of its own (`tree`).
+        mini_batches: Optimiser steps per batch.
+        max_ratio: An update whose mean importance ratio is above this is skipped.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
     """
     if form not in ("tree", "chain"):
         raise PodiumError(f"spo: form = {form!r} is not 'tree' or 'chain'.")

@@ -1,1 +1,1 @@
-"""TODO family turns"""
+"""Credit assignment over several turns, for agents that use tools or play games."""

@@ -1,4 +1,4 @@
-"""TODO shared"""
+"""What the recipes of this family share."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["verl_agent", "step_credit"]
 
 
 def verl_agent(advantage: Advantage, n: int, clip: float, kl: float) -> Method:
-    """A clipped surrogate with an anchor, as in the verl-agent recipes."""
+    """PPO's clipped surrogate with a KL penalty to the reference, as in the verl-agent recipes."""
     method = Method(rollout=Sample(n=n), advantage=advantage, objective=(PolicyGradient(clip=Clip(clip, clip)),))
     return anchored(method, KL("k3", coefficient=kl))
 
 
 def step_credit(n: int, *comparisons: MixtureComponent, high: float = 0.2, kl: float = 0.0) -> Method:
-    """A clipped surrogate on the tokens of each step, with an anchor where `kl` is above 0."""
+    """PPO's clipped surrogate on the sum of step-level `comparisons`; a KL penalty to the reference where `kl` > 0."""
     method = Method(
         rollout=Sample(n=n),
         advantage=Mixture(comparisons),

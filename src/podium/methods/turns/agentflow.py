@@ -1,4 +1,4 @@
-"""TODO"""
+"""Flow-GRPO (AgentFlow): in-the-flow optimisation of a planner."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ __all__ = ["agentflow"]
 
 
 @recipe(
-    summary="The outcome is the reward of every planner turn; each turn is trained after the memory it was written on.",
+    summary="Flow-GRPO: broadcasts the outcome to every planner turn, each trained on its memory-based prompt.",
     citation="In-the-Flow Agentic System Optimization, https://github.com/lupantech/AgentFlow",
+    tags=("agents", "tool use", "multi-turn", "planning", "context management"),
     presets={"release": {}, "paper": {"rows": "rollout", "aggregate": "token mean, turn mean, rollout mean"}},
 )
 def agentflow(
@@ -28,9 +29,15 @@ def agentflow(
 ) -> Method:
     """A = (R − mean) / (std + 1e-6) over the rows of the task, on every turn of the rollout; clip [0.8, 1.3].
 
-    The release counts each turn as a row and averages over tokens; `agentflow@paper` counts each rollout once and
-    averages over tokens, turns, rollouts. Turns with a longer context than `longest` leave after the comparison.
-    The world plays the executor. Rollouts of one turn: GRPO.
+    With rollouts of one turn it is GRPO. The release counts each turn as a row and averages over tokens;
+    `agentflow@paper` counts each rollout once and averages over tokens, turns, rollouts. The world plays the executor.
+
+    Args:
+        n: Rollouts per task (the group size).
+        rows: What counts once in the group's statistics: each `step` (turn) or each `rollout`.
+        aggregate: How the losses of tokens become one number, as the path of an `Aggregate`.
+        longest: Turns with a longer context than this many tokens are dropped after the comparison.
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
     """
     comparison = MixtureComponent(of="rollout.reward", rows=rows)
     method = step_credit(n, comparison, high=0.3, kl=kl).with_(rollout=Sample(n=n, context=Rebuild()))

@@ -1,4 +1,4 @@
-"""TODO"""
+"""ArCHer: hierarchical multi-turn reinforcement learning with an utterance-level critic."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ __all__ = ["archer"]
 
 
 @recipe(
-    summary="A critic of whole turns learns by temporal differences; within a turn the policy follows its advantage.",
+    summary="Hierarchical actor-critic: an off-policy turn-level critic (double Q and V), token policy gradient.",
     citation="ArCHer: Training Language Model Agents via Hierarchical Multi-Turn RL, https://arxiv.org/abs/2402.19446",
+    tags=("hierarchical rl", "critic", "off-policy", "multi-turn", "agents", "credit assignment"),
     presets={
         "token-baseline": {"token_baseline": True},
         "light": {"critic_epochs": 10, "warmup": 3, "memory": None},
@@ -37,16 +38,27 @@ def archer(
     memory: int | None = 100_000,
     token_baseline: bool = False,
 ) -> Method:
-    """Q_j ← r + gamma · V̄_j(next turn), V_j ← Q̄_j(this turn), j = 1, 2, by squared errors; the barred ones are a copy
-    that follows by `tau` after each update. The policy's loss is −mean of A · Σ log π over the tokens of a turn, with
-    A = min Q − min V; with `token_baseline` A − b_t, b a head that learns A.
+    """Q_j ← r + gamma · V̄_j(next turn), V_j ← Q̄_j(this turn), j = 1, 2, by squared errors; the barred networks are a
+    target copy that follows by `tau` after each update. The policy's loss is −mean of A · Σ log π over the tokens of a
+    turn, with A = min Q − min V; with `token_baseline` A − b_t, b a head that learns A.
 
-    In each iteration the critic learns alone for `critic_epochs`, Q also from a `memory` of so many turns, V and the
-    policy from the policy's own actions; then the policy joins for `epochs`. In the first `warmup` iterations it rests.
-    A critic that lags behind makes the policy unlearn all it can: the authors let it learn at two to ten times the
-    policy's rate (`critic_lr`; None: the run's). `archer@light` has no memory, ten epochs of the critic and three
-    iterations of warm-up; with critic_epochs = None both learn together.
-    The release acts anew from stored states, and its critic has an encoder of its own: here it has the policy's body.
+    In each iteration the critic learns alone for `critic_epochs`, Q also from the replay memory, V and the policy from
+    the policy's own actions; then the policy joins for `epochs`. It is not trained in the first `warmup` iterations. A
+    critic that lags behind makes the policy unlearn what it can do: the authors train the critic at two to ten times
+    the policy's learning rate (`critic_lr`). `archer@light` has no replay memory, ten epochs of the critic and three
+    iterations of warm-up. The release samples new actions at stored states, and its critic has an encoder of its own;
+    here the critic has the policy's architecture.
+
+    Args:
+        n: Rollouts per task (the group size).
+        gamma: Discount factor per turn.
+        tau: Rate at which the target critic follows, per update.
+        epochs: Passes over each batch in which the policy is trained.
+        critic_epochs: Passes in which the critic alone is trained first; None: critic and policy are trained together.
+        critic_lr: Learning rate of the critic; None: the run's.
+        warmup: Iterations in which only the critic is trained.
+        memory: Turns in the replay memory of the critic; None: no replay.
+        token_baseline: Subtract a learned token-level baseline within a turn.
     """
     fresh = None if memory is None else "group.fresh"
     actor = PolicyGradient("none", aggregate=Aggregate("token sum, turn mean"), where=fresh)

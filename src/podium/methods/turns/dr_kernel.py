@@ -1,4 +1,4 @@
-"""TODO"""
+"""TRLOO (Dr. Kernel): turn-level leave-one-out for multi-turn kernel generation."""
 
 from __future__ import annotations
 
@@ -15,15 +15,23 @@ __all__ = ["dr_kernel"]
 
 
 @recipe(
-    summary="Returns against the other rollouts at the same turn; kernels are paid for speed, lazy ones rejected.",
+    summary="Turn-level leave-one-out returns for multi-turn kernel generation; rewards profiled speed, rejects hacks.",
     citation="Dr. Kernel: Reinforcement Learning Done Right for Triton, https://github.com/hkust-nlp/KernelGYM",
+    tags=("multi-turn", "code", "baseline", "turn-level", "reward shaping", "importance sampling"),
 )
 def dr_kernel(n: int = 16, gamma: float = 1.0, profiled: bool = True, mismatch: float | None = 1e-3) -> Method:
-    """A_t = G_t − mean of G_t over the other rollouts of the task with a turn t (TRLOO); alone: G_t. No std.
+    """A_t = G_t − mean of G_t over the other rollouts of the task that have a turn t (TRLOO); a turn that no other
+    rollout has keeps G_t. No std.
 
-    With a profiler the reward is 0.5 correct + 0.5 min(speedup, 3) + 0.5 coverage, and a correct turn of low coverage
-    is rejected by chance; rollouts whose sampler and trainer disagree by more than `mismatch` are rejected too.
-    `profiled=False` takes the world's rewards of turns. On rollouts of one turn it is RLOO.
+    On rollouts of one turn it is RLOO. With a profiler the reward is 0.5 correct + 0.5 min(speedup, 3) + 0.5 coverage,
+    and a correct turn of low coverage (a lazy kernel) is rejected at random; rollouts whose sampler and trainer
+    disagree too much are rejected too.
+
+    Args:
+        n: Rollouts per task (the group size).
+        gamma: Discount factor per turn.
+        profiled: Take rewards from a profiler's columns; False: the world's turn rewards.
+        mismatch: Largest discrepancy between the sampler's and the trainer's probabilities; None: no rejection.
     """
     comparison = MixtureComponent(gamma=gamma, key=("group", "step.index"), centre="leave_one_out", scale="none")
     method = Method(

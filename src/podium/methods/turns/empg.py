@@ -1,4 +1,4 @@
-"""TODO"""
+"""EMPG: entropy-modulated policy gradients for long-horizon agents."""
 
 from __future__ import annotations
 
@@ -14,15 +14,23 @@ __all__ = ["empg"]
 
 
 @recipe(
-    summary="Sure turns learn more and unsure ones less, with a bonus for turns that lead to a sure one.",
+    summary="Entropy-modulated credit: confident turns get larger updates, uncertain ones smaller; clarity bonus.",
     citation="Entropy-Modulated Policy Gradients (Harnessing Uncertainty), https://empgseed-seed.github.io",
+    tags=("entropy", "credit assignment", "multi-turn", "agents", "uncertainty"),
 )
 def empg(n: int = 8, k: float = 1.0, k_future: float = 1.0, zeta: float = 0.1, clip: float = 0.2) -> Method:
     """A_t = A · g(H_t) + zeta · f(H_{t+1}), minus its mean over all turns: A is GRPO's, H_t the mean entropy of the
     turn scaled to [0, 1] over the batch, g = e^{−kH} over its mean, f = e^{−k'H}.
 
-    k = zeta = 0 is GRPO minus the mean over turns. A group whose outcomes are alike still has the bonus, as in the
-    reference. zeta is 0.1 on the project page; the paper also uses 0.05.
+    k = zeta = 0 is GRPO minus the mean over turns. A group with equal outcomes still has the bonus, as in the reference
+    implementation. zeta is 0.1 on the project page; the paper also uses 0.05.
+
+    Args:
+        n: Rollouts per task (the group size).
+        k: How steeply the gradient's weight falls with the turn's entropy.
+        k_future: The same in the bonus for the next turn, k'.
+        zeta: Weight of the bonus for turns that lead to a confident one.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
     """
     return Method(
         rollout=Sample(n=n),

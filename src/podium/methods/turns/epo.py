@@ -1,4 +1,4 @@
-"""TODO"""
+"""EPO: entropy-regularised policy optimisation for agents."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ __all__ = ["epo"]
 
 
 @recipe(
-    summary="An entropy bonus with a price on tokens whose entropy leaves a band around that turn's own history.",
+    summary="Entropy bonus for multi-turn agents, smoothed to a band around each turn's historical entropy.",
     citation="Entropy-regularized Policy Optimization for LLM Agents, https://github.com/WujiangXu/EPO",
+    tags=("entropy", "entropy collapse", "multi-turn", "agents", "exploration"),
     presets={"hinge": {"kind": "hinge"}, "alfworld": {"penalty": 0.1}, "config": {"low": 0.8, "high": 1.2}},
 )
 def epo(
@@ -34,11 +35,24 @@ def epo(
 ) -> Method:
     """loss = L_pg − bonus · (mean H − smooth · mean P), with P = penalty · phase where the entropy of a token at turn k
     is outside (low · H̄_k, high · H̄_k): H̄_k is the mean over iterations of the entropy at turn k, and the phase falls
-    from 1 over `over` iterations. P acts once a rollout of the batch gets to the second half of the `turns`.
+    from 1 over `over` iterations. P acts once a rollout of the batch reaches the second half of the `turns`.
 
-    P is constant around every policy: as published and released it moves the reported loss and not the policy.
-    `epo@hinge` prices the distance to the band instead, whose gradient leads back. penalty = 0 is GRPO with an entropy
-    bonus. The README's runs, taken here, have the band (0, 2); the configuration's default is `epo@config`.
+    penalty = 0 is GRPO with an entropy bonus. P is locally constant in the policy: as published and released it changes
+    the reported loss but not the policy. `epo@hinge` penalises the distance to the band instead, whose gradient leads
+    back. The defaults are the README's runs, with the band (0, 2); the configuration's default band is `epo@config`.
+
+    Args:
+        n: Rollouts per task (the group size).
+        turns: Turns of an episode for which history is kept, K.
+        low: Lower end of the band, as a multiple of the historical entropy.
+        high: Upper end of the band, as a multiple of the historical entropy.
+        penalty: Size of the penalty outside the band.
+        kind: `step` (a constant outside the band, as published) or `hinge` (the distance to it).
+        test: Whose entropy is tested: that of each `token`, or the mean of its `turn`.
+        bonus: Coefficient of the entropy bonus.
+        smooth: Weight of the penalty relative to the bonus.
+        over: Iterations over which the penalty's phase falls.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
     """
     return Method(
         rollout=Sample(n=n),

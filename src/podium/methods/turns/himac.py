@@ -1,4 +1,4 @@
-"""TODO"""
+"""HiMAC: hierarchical macro-micro learning for long-horizon agents."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ __all__ = ["himac"]
 
 
 @recipe(
-    summary="One model writes a blueprint and follows it; the two are trained in alternating phases.",
+    summary="Hierarchical agent: one model writes a blueprint and executes it; the two roles train in alternation.",
     citation="HiMAC: Hierarchical Macro-Micro Learning for Long-Horizon LLM Agents",
+    tags=("hierarchical rl", "planning", "agents", "multi-turn", "group-relative"),
 )
 def himac(
     n: int = 8,
@@ -26,9 +27,18 @@ def himac(
     kl: float = 0.01,
 ) -> Method:
     """Macro: n blueprints, each followed once; A = (R − mean) / (std + 1e-6) over them, on blueprint tokens alone.
-    Micro: n rollouts that follow the blueprint the model is surest of; the same over them, on action tokens alone.
+    Micro: n rollouts that follow the blueprint the model is most confident in; the same over them, on action tokens
+    alone.
 
     A group of one gets 0. Micro phases alone, with an empty blueprint, are GRPO.
+
+    Args:
+        n: Blueprints per task in a macro phase, rollouts per task in a micro phase.
+        choice: Which blueprint the micro phase follows: `confident` or `first`.
+        ask: Instruction below the task that asks for a blueprint.
+        show: Template of what a turn sees, with {plan}, {subgoal} and {observation}.
+        context: How much of the history each turn sees; None: the world's default.
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
     """
 
     def phase(name: str) -> Method:

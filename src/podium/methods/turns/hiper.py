@@ -1,4 +1,4 @@
-"""TODO"""
+"""HiPER: hierarchical reinforcement learning with explicit credit assignment."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ __all__ = ["hiper"]
 
 
 @recipe(
-    summary="Each turn keeps or switches its subgoal; actions are credited inside a subgoal, subgoals over them.",
+    summary="Hierarchical credit assignment: GAE inside a subgoal for actions and over subgoals for plans.",
     citation="HiPER: Hierarchical RL with Explicit Credit Assignment, https://github.com/JonP07/HiPER-agent",
+    tags=("hierarchical rl", "credit assignment", "critic", "planning", "agents", "multi-turn"),
 )
 def hiper(
     n: int = 8,
@@ -31,13 +32,26 @@ def hiper(
     clip: float = 0.2,
     kl: float = 0.01,
 ) -> Method:
-    """Turns write `<switch>KEEP</switch><subgoal>…</subgoal><action>…</action>`. GAE inside a subgoal's stretch for
-    the action's tokens, GAE over stretches for a new subgoal's, and the return of the stretch minus a value for the
-    decision's; each z-scored over the batch. A critic with three heads regresses on the three returns.
+    """Turns write `<switch>KEEP</switch><subgoal>…</subgoal><action>…</action>`. GAE inside a subgoal's segment for the
+    action's tokens, GAE over segments for a new subgoal's tokens, and the return of the segment minus a value for the
+    decision's tokens; each z-scored over the batch. A critic with three heads regresses on the three returns.
 
     Without a switch after the first turn the action's credit is GAE over turns. A turn without tags keeps its subgoal
-    and is all action. The price of a kept subgoal whose words change is left out. The release compares switching and
+    and is all action. The penalty for a kept subgoal whose words change is left out. The release compares switching and
     keeping by the simpler return used here, not by the paper's two values.
+
+    Args:
+        n: Rollouts per task (the group size).
+        gamma: Discount factor per turn.
+        lam_turn: GAE's λ between the turns of a segment.
+        lam_stretch: GAE's λ between segments.
+        keep: Reward added where a turn keeps its subgoal; negative: a penalty.
+        mode: `normalized` spreads that reward over the turns of a rollout, `fixed` gives it in full at each.
+        invalid: Penalty for a turn without a valid action.
+        bootstrap: Whether a truncated rollout continues with its last value.
+        normalize: Whether each of the three advantages is z-scored over the batch.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        kl: Coefficient of the KL penalty (k3) to the reference.
     """
     credited = "token.credited"
     return Method(

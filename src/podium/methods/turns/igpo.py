@@ -1,4 +1,4 @@
-"""TODO"""
+"""IGPO: information gain-based policy optimisation for search agents."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ __all__ = ["igpo"]
 
 
 @recipe(
-    summary="A turn earns what its observation adds to the probability of the right answer; the last one the outcome.",
+    summary="Turn-level information-gain reward: how much a turn raises the probability of the correct answer.",
     citation="Information Gain-based Policy Optimization, https://github.com/GuoqingWang1/IGPO",
+    tags=("information gain", "turn-level", "process reward", "multi-turn", "agents", "search"),
     presets={"separate": {"over": "apart"}, "centred": {"scale": "none"}},
 )
 def igpo(
@@ -29,11 +30,21 @@ def igpo(
 ) -> Method:
     """r_t = p_{t+1} − p_t for turns before the last, p the probability of the right answer in place of a turn (the
     geometric mean over its tokens); r_T the outcome; A_t = Σ gamma^k r'_{t+k}, with r' = (r − mean)/(std + 1e-6) over
-    all turns of the group, or over outcomes and gains `apart`. PPO's clip and a KL of 0.001.
+    all turns of the group, or over outcomes and gains separately. PPO's clip and a KL penalty of 0.001.
 
     Rollouts of one turn have no gain: it is GRPO with the population std. The release finds the ends of turns where a
-    reward is not 0, so that a gain of exactly 0 merges two turns; here turns are turns. Its first revision cut rewards
-    to go at every observation, without std: the formula here is the paper's.
+    reward is not 0, so that a gain of exactly 0 merges two turns; here turns are the world's. Its first revision cut
+    rewards-to-go at every observation, without std: the formula here is the paper's.
+
+    Args:
+        n: Rollouts per task (the group size).
+        gamma: Discount factor per turn.
+        over: Normalise outcomes and gains together (`joint`) or separately (`apart`).
+        scale: `std` or `none`.
+        gain: Weight of the information gains.
+        outcome: Weight of the outcome.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        kl: Coefficient of the KL penalty (k3) to the reference.
     """
     return Method(
         rollout=Sample(n=n),

@@ -1,4 +1,4 @@
-"""TODO"""
+"""InfoPO: information-driven policy optimisation for user-centric agents."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ __all__ = ["infopo"]
 
 
 @recipe(
-    summary="Where outcomes are alike, a turn earns how much its feedback changed what the agent did next.",
+    summary="Intrinsic information-gain reward for feedback that changes the next action, gated by outcome variance.",
     citation="Information-Driven Policy Optimization for User-Centric Agents, https://github.com/kfq20/InfoPO",
+    tags=("information gain", "turn-level", "agents", "multi-turn", "zero-variance groups"),
     presets={"raw": {"gains": "raw"}, "intrinsic": {"outcome": False}},
 )
 def infopo(
@@ -28,11 +29,22 @@ def infopo(
     outcome: bool = True,
     clip: float = 0.2,
 ) -> Method:
-    """A = A_out + weight · e^{−decay · iteration} · g · m · A_int: the z-score of the outcome, and that of the gains a
-    token, gated by g = sigmoid(−std/tau) with the std of the group's outcomes, held to the outcome's size by m. The
-    gain of a turn is the mean of log π(next action | feedback) − log π(next action | placeholder).
+    """A = A_out + weight · e^{−decay · iteration} · g · m · A_int: the z-score of the outcome and the z-score of the
+    gains, per token; the gate g = sigmoid(−std/tau) has the std of the group's outcomes, and m holds the intrinsic part
+    to the outcome's size. The gain of a turn is the mean of log π(next action | feedback) − log π(next action |
+    placeholder).
 
-    weight = 0 is GRPO. `infopo@raw` leaves gains as they are, `infopo@intrinsic` trains on them alone.
+    weight = 0 is GRPO. `infopo@raw` does not normalise the gains, `infopo@intrinsic` trains on them alone.
+
+    Args:
+        n: Rollouts per task (the group size).
+        weight: Weight of the intrinsic advantage.
+        decay: Exponential decay of that weight per iteration.
+        tau: Temperature of the gate, in units of the outcomes' std.
+        cap: The intrinsic advantage is scaled down where its std exceeds both this and the outcome's.
+        gains: `normalized` or `raw`.
+        outcome: Whether the outcome counts; False: the gains alone.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
     """
     beta: Number = Exponential(weight, decay) if decay else weight
     return Method(

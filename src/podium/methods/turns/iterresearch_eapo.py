@@ -1,4 +1,4 @@
-"""TODO"""
+"""EAPO (IterResearch): efficiency-aware policy optimisation with Markovian states."""
 
 from __future__ import annotations
 
@@ -15,15 +15,22 @@ __all__ = ["iterresearch_eapo"]
 
 
 @recipe(
-    summary="Each round is a sample whose state is made anew; its reward is the outcome, discounted by rounds to go.",
+    summary="Research agent on a reconstructed constant-size state; per-round reward discounted by rounds to go.",
     citation="IterResearch: Rethinking Long-Horizon Agents via Markovian State Reconstruction",
+    tags=("agents", "context management", "long context", "multi-turn", "efficiency", "search"),
 )
 def iterresearch_eapo(n: int = 8, gamma: float = 0.995, workers: int = 8, clip: float = 0.2) -> Method:
-    """r_t = gamma^(T − t) · R; A = (r_t − mean) / (std + 1e-6) over all rounds of the task; one ratio a round, mean
-    over rounds. The rounds are cut at random to a multiple of `workers`.
+    """r_t = gamma^(T − t) · R; A = (r_t − mean) / (std + 1e-6) over all rounds of the task; one importance ratio per
+    round, mean over rounds. Rounds are dropped at random down to a multiple of `workers`.
 
-    A context holds the task, the last report and the last observation, however many rounds there were. gamma = 1 is
-    GRPO in which a rollout counts once for each of its rounds.
+    gamma = 1 is GRPO in which a rollout counts once for each of its rounds. A context holds the task, the last report
+    and the last observation, however many rounds there were.
+
+    Args:
+        n: Rollouts per task (the group size).
+        gamma: Discount factor per round that is still to come.
+        workers: Data-parallel size of which the number of rounds is made a multiple.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
     """
     return Method(
         rollout=Sample(n=n, context=Rebuild(notes="report")),

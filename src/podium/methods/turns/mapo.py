@@ -1,4 +1,4 @@
-"""TODO"""
+"""MAPO: mixed advantage policy optimisation for multi-turn dialogue."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ __all__ = ["mapo"]
 
 
 @recipe(
-    summary="Half the return among rollouts at the same turn, half the immediate reward among all turns.",
+    summary="Mixes turn-wise Monte-Carlo returns with batch-normalised immediate rewards, without a critic.",
     citation="Mixed Advantage Policy Optimization for Long-Horizon Multi-Turn Dialogue",
+    tags=("multi-turn", "turn-level", "credit assignment", "advantage estimation"),
 )
 def mapo(
     n: int = 8,
@@ -25,8 +26,17 @@ def mapo(
 ) -> Method:
     """A = alpha · z(returns; task, turn number) + beta · z(rewards; all turns of the batch), population std + 1e-8.
 
-    `immediate="group"` compares the rewards within the task, as a later version of the paper does. A turn that one
-    rollout alone reaches has no first part. alpha = 1, beta = 0 on single turns is GRPO with the population std.
+    alpha = 1, beta = 0 on single turns is GRPO with the population std. A turn that only one rollout reaches has no
+    first part.
+
+    Args:
+        n: Rollouts per task (the group size).
+        gamma: Discount factor per turn.
+        alpha: Weight of the returns, compared at the same turn number of the task.
+        beta: Weight of the immediate rewards.
+        immediate: Where immediate rewards are compared: in the `batch`, or in the `group` as a later version of the
+            paper does.
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
     """
     if immediate not in ("batch", "group"):
         raise PodiumError(f"mapo: immediate = {immediate!r} is not one of batch, group.")

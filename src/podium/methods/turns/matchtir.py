@@ -1,4 +1,4 @@
-"""TODO"""
+"""MatchTIR: fine-grained supervision of tool use by bipartite matching."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ __all__ = ["matchtir"]
 
 
 @recipe(
-    summary="Tool calls matched one to one to a reference; whole rollouts and turns at the same place compared.",
+    summary="Turn-level tool-use rewards from bipartite matching of calls to a reference; dual-level advantages.",
     citation="MatchTIR: Fine-Grained Supervision for Tool-Integrated Reasoning via Bipartite Matching",
+    tags=("tool use", "process reward", "turn-level", "credit assignment", "agents"),
     presets={"release": {"matching": "greedy"}, "transport": {"matching": "transport"}},
 )
 def matchtir(
@@ -25,11 +26,19 @@ def matchtir(
     kl: float = 0.001,
     entropy: float = 0.001,
 ) -> Method:
-    """A = ½ z(Σ rewards; task) + ½ z(discounted returns; task, turn number), unbiased std; a turn or rollout without
-    company keeps its raw value. The reward of a turn is how well its calls match the reference calls.
+    """A = ½ z(Σ rewards; task) + ½ z(discounted returns; task, turn number), unbiased std; a turn or rollout with
+    nothing to compare to keeps its raw value. The reward of a turn is how well its calls match the reference calls.
 
-    The paper assigns calls for the largest total, the release takes the best pair first (`matchtir@release`).
-    `matching=None` takes the world's rewards of turns. On rollouts of one turn it is GRPO.
+    On rollouts of one turn it is GRPO. The paper assigns calls for the largest total, the release takes the best pair
+    first (`matchtir@release`).
+
+    Args:
+        n: Rollouts per task (the group size).
+        gamma: Discount factor per turn.
+        matching: `best` (largest total), `greedy` (best pair first) or `transport`; None: the world's turn rewards.
+        trajectory_scale: `std` or `none` for the comparison of whole rollouts.
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
+        entropy: Coefficient of the entropy bonus.
     """
     whole = MixtureComponent(of="rollout.reward", rows="rollout", share=0.5, scale=trajectory_scale)
     turn = MixtureComponent(gamma=gamma, key=("group", "step.index"), share=0.5)

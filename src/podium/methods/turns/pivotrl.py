@@ -1,4 +1,4 @@
-"""TODO"""
+"""PivotRL: single-turn reinforcement learning at the pivots of demonstrations."""
 
 from __future__ import annotations
 
@@ -14,18 +14,28 @@ __all__ = ["pivotrl"]
 
 
 @recipe(
-    summary="One turn at a time from inside demonstrations, at the turns where actions differ and most of them fail.",
+    summary="Single-turn RL from inside demonstrations, only at pivot turns with mixed outcomes and low success.",
     citation="PivotRL: High Accuracy Agentic Post-Training at Low Compute Cost",
+    tags=("demonstrations", "agents", "data selection", "efficiency", "turn-level"),
 )
 def pivotrl(
     n: int = 8, below: float = 0.75, style: str = "short", clip: float = 0.2, kl: float = 0.01, max_rounds: int = 10
 ) -> Method:
     """A turn of a solution is sampled n times after the turns before it; the reward is whether it leads where the
-    expert's turn does; turns with variance > 0 and mean < below are trained by GRPO with a KL to the start.
+    expert's turn does; turns with variance > 0 and mean < below are trained by GRPO with a KL penalty to the initial
+    policy.
 
-    The paper profiles all turns once with the frozen start policy; here each is profiled by the samples it would be
-    trained on, as in later reports that profile again while they train. below > 1 is DAPO's filter. The threshold and
-    the KL's coefficient are assumptions.
+    below > 1 is DAPO's filter. The paper profiles all turns once with the frozen initial policy; here each is profiled
+    by the samples it would be trained on, as in later reports that profile again during training. The threshold and the
+    KL coefficient are assumptions.
+
+    Args:
+        n: Samples per turn.
+        below: Success rate below which a turn is trained.
+        style: Which of the world's solutions to take, by its style (`short`, …).
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        kl: Coefficient of the KL penalty (k3) to the reference.
+        max_rounds: Sampling rounds that may be spent on filling one batch; 0: no limit.
     """
     return Method(
         rollout=NextTurn(n=n, style=style),

@@ -1,4 +1,4 @@
-"""TODO"""
+"""SALT: step-level advantages from a graph of trajectories."""
 
 from __future__ import annotations
 
@@ -13,15 +13,22 @@ __all__ = ["salt"]
 
 
 @recipe(
-    summary="A step that several rollouts share gets the mean of their advantages; "
-    "a step of one rollout keeps its own.",
+    summary="Step-level credit via a trajectory graph: steps shared by rollouts get the mean of their advantages.",
     citation="SALT: Step-level Advantage Assignment via Trajectory Graph, https://arxiv.org/abs/2510.20022",
+    tags=("credit assignment", "step-level", "agents", "multi-turn", "group-relative"),
 )
 def salt(n: int = 8, host: str = "grpo", window: int = 1, clip: float = 0.2, kl: float = 0.01) -> Method:
-    """The rollouts of a group overlaid as a graph: the advantage of a step is the mean over all steps with the same
-    (state, action, next state). Hosts: `grpo`, `rloo`, `mean` (no division).
+    """The rollouts of a group are overlaid as a graph: the advantage of a step is the mean over all steps with the same
+    (state, action, next state).
 
-    Without a shared edge it is the host exactly.
+    Without a shared edge it is exactly the method it is applied to (`host`).
+
+    Args:
+        n: Rollouts per task (the group size).
+        host: The rollout-level advantage: `grpo`, `rloo` or `mean` (no division).
+        window: Last states that make up a node of the graph.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
     """
     hosts = {
         "grpo": Normalize(singleton="zero"),

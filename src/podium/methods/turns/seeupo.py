@@ -1,4 +1,4 @@
-"""TODO"""
+"""SeeUPO: sequence-level sequential update policy optimisation."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ __all__ = ["seeupo"]
 
 
 @recipe(
-    summary="Turns are updated one after another, the last first; each weighs by what the later ones have become.",
+    summary="Updates turns one by one, last first, reweighted by how later turns changed (monotone improvement).",
     citation="SeeUPO: Sequence-Level Agentic-RL with Convergence Guarantees, "
     "https://github.com/modelscope/AgentEvolver",
+    tags=("multi-turn", "agents", "sequence-level", "importance sampling", "trust region"),
     presets={"joint": {"carry": False}, "sequential": {"order": "sequential"}},
 )
 def seeupo(
@@ -35,7 +36,18 @@ def seeupo(
     alone with A = s · ρ and GSPO's sequence ratio, after which ρ ← clip(ρ · clip(e^d, 1 ± 0.2), 1 ± 0.2), with d the
     mean change of log π over the turn.
 
-    With one turn a rollout it is GSPO with advantages scaled over the batch. `seeupo@joint` keeps ρ = 1.
+    With one turn per rollout it is GSPO with advantages scaled over the batch. `seeupo@joint` keeps ρ = 1.
+
+    Args:
+        n: Rollouts per task (the group size).
+        order: Order of the turns: `reverse` or `sequential`.
+        ratio_clip: Clip of the carried weight ρ around 1.
+        carry: Carry ρ from turn to turn; False: ρ = 1.
+        batch_scale: Divide by the std of the batch.
+        limit: Largest size of s in stds.
+        clip: Clip range of the sequence ratio, [1 − clip, 1 + clip].
+        kl: Coefficient of the KL penalty (k3) to the reference.
+        temperature: Sampling temperature.
     """
     whiten = Whiten(level="rollout", epsilon=1e-6, epsilon_at="floor", zero_scale="skip", limit=limit, singleton="zero")
     sequence = Aggregate("token mean, rollout mean")

@@ -1,4 +1,4 @@
-"""TODO"""
+"""SLEA-RL: step-level experience-augmented reinforcement learning."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ __all__ = ["slea_rl"]
 
 
 @recipe(
-    summary="Lessons of earlier rollouts are shown at the states they fit; credit as in GiGPO.",
+    summary="Retrieves lessons from past rollouts at each step (experience library); GiGPO's credit assignment.",
     citation="SLEA-RL: Step-Level Experience Augmented RL, https://github.com/kingofspace0wzz/slea-rl",
+    tags=("experience library", "agents", "multi-turn", "step-level", "credit assignment"),
 )
 def slea_rl(
     n: int = 8,
@@ -28,8 +29,17 @@ def slea_rl(
 ) -> Method:
     """A = A_episode + omega · A_step as in `gigpo`, on prompts that show at most two lessons and one warning.
 
-    The library grows by rules from the best successes and the worst failures, never by gradients; a full level gives
-    up its lowest score to a higher one. `library=None` is GiGPO bit for bit.
+    `library=None` is GiGPO exactly. The library grows by rules from the best successes and the worst failures, never by
+    gradients; in a full level a lesson with a higher score replaces the one with the lowest.
+
+    Args:
+        n: Rollouts per task (the group size).
+        gamma: Discount factor per step.
+        omega: Weight of the step-level advantage.
+        scale: `std` divides both advantages by their std, `none` does not.
+        similarity: Least share of matching characters at which two states count as the same; None: equal states.
+        library: The memory of lessons; None: no lessons.
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
     """
     method = Method(
         rollout=Sample(n=n) if library is None else SampleAdvised(n=n),

@@ -1,4 +1,4 @@
-"""TODO"""
+"""SRGPO (SeeNav-Agent): step reward group policy optimisation."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ __all__ = ["srgpo"]
 
 
 @recipe(
-    summary="Whole rollouts compared within the task, verifiable rewards of steps within random blocks of the batch.",
+    summary="Step-level advantages from verifiable step rewards in random groups, needing no identical states.",
     citation="SeeNav-Agent: Step Reward Group Policy Optimization, https://github.com/WzcTHU/SeeNav-Agent",
+    tags=("step-level", "process reward", "credit assignment", "agents", "multimodal"),
 )
 def srgpo(
     n: int = 8,
@@ -25,8 +26,15 @@ def srgpo(
 ) -> Method:
     """A = N(outcome; rows of the task) + omega · N(reward of the step; random block of `size` steps).
 
-    Blocks are drawn from the whole batch, or `among` the steps of a ("group",) or a ("rollout",). A block of one gives
-    0. omega = 0 is GRPO in which a rollout counts once for each of its steps.
+    omega = 0 is GRPO in which a rollout counts once for each of its steps. A block of one gives 0.
+
+    Args:
+        n: Rollouts per task (the group size).
+        omega: Weight of the step-level advantage.
+        size: Steps per random block.
+        among: Where a block's steps come from: `()` the whole batch, `("group",)` or `("rollout",)`.
+        scale: `std` divides both advantages by their std, `none` does not.
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
     """
     outcome = MixtureComponent(of="rollout.reward", scale=scale)
     step = MixtureComponent(key=(*among, "step.block"), share=omega, scale=scale, singleton="zero")

@@ -1,4 +1,4 @@
-"""TODO"""
+"""ST-PPO: stabilised off-policy PPO for multi-turn agents."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ __all__ = ["st_ppo"]
 
 
 @recipe(
-    summary="PPO with one ratio a turn, and smaller steps the more of the gradient clipping takes away.",
+    summary="Stabilised off-policy PPO: turn-level importance ratio, steps damped by how much clipping removes.",
     citation="ST-PPO: Stabilized Off-Policy Proximal Policy Optimization for Multi-Turn Agents Training",
+    tags=("off-policy", "importance sampling", "turn-level", "clipping", "critic", "stability"),
     presets={"turn-ppo": {"floor": None}, "s-ppo": {"ratio": "token"}, "literal": {"floor": 1e-8}},
 )
 def st_ppo(
@@ -34,10 +35,20 @@ def st_ppo(
     """−min(w·A_t, clip(w, 1 ± 0.2)·A_t) / max(c, floor), with w the geometric mean of the ratios of a turn's tokens, A
     from GAE, and c the norm of what clipping removes: c² = Σ over clipped tokens of (w·A_t/(|y|·B))².
 
-    `st-ppo@turn-ppo` has no division, `st-ppo@s-ppo` the ratios of tokens; both together are PPO. On the first of
-    several updates nothing is clipped. The paper divides by the norm of the clipped part of the gradient; c stands for
-    it without a second backward pass. A floor of 1 never makes a step larger, `st-ppo@literal` may. gamma, lam and the
-    two mini-batches are assumptions.
+    `st-ppo@turn-ppo` has no division, `st-ppo@s-ppo` token-level ratios; both together are PPO. On the first of several
+    updates nothing is clipped. The paper divides by the norm of the clipped part of the gradient; c approximates it
+    without a second backward pass. A floor of 1 never makes a step larger, `st-ppo@literal` may. gamma, lam and the two
+    mini-batches are assumptions.
+
+    Args:
+        n: Rollouts per task (the group size).
+        ratio: Level of the importance ratio: `turn`, `token` or `sequence`.
+        floor: Least divisor of the loss; None: no division.
+        gamma: Discount factor per token.
+        lam: GAE's λ.
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        kl: Coefficient of the KL penalty (k3) to the reference.
+        mini_batches: Optimiser steps per batch.
     """
     sequence = Aggregate("token mean, rollout mean")
     surrogate = PolicyGradient(ratio, Clip(clip, clip), shared=ratio != "token", aggregate=sequence)

@@ -1,4 +1,4 @@
-"""TODO"""
+"""VSPO and PRS: value-based sampling and progressive reward shaping."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ __all__ = ["vspo_prs"]
 
 
 @recipe(
-    summary="Groups without a signal give their places to copies of valuable ones; rewards are paid in stages.",
+    summary="Progressive reward shaping; zero-variance groups are replaced by copies of high-value ones.",
     citation="Progressive Reward Shaping and Value-based Sampling Policy Optimization",
+    tags=("reward shaping", "zero-variance groups", "data selection", "tool use", "agents"),
     presets={"unsmoothed": {"smoothing": 0.0}},
 )
 def vspo_prs(
@@ -29,10 +30,19 @@ def vspo_prs(
     kl: float = 0.001,
 ) -> Method:
     """r = 0 where the pattern `parsed` is not found, 0.1 where `formatted` is not, else 0.2 + 0.8 · the world's reward.
-    The place of a flat group goes to a copy of one drawn by V = (1 − mean) · std; each of c copies counts c^−smoothing.
+    The place of a zero-variance group goes to a copy of one drawn by V = (1 − mean) · std; each of c copies counts
+    c^−smoothing.
 
-    A copy is a weight of its group, exact since the loss is a mean over rollouts of token means. Without flat groups
-    and stages it is GRPO.
+    Without zero-variance groups and stages it is GRPO. A copy is implemented as a weight of its group, which is exact
+    since the loss is a mean over rollouts of token means.
+
+    Args:
+        n: Rollouts per task (the group size).
+        parsed: Pattern (regular expression) of an answer that parses.
+        formatted: Pattern of the required format.
+        stages: Pay rewards in stages; False: the world's reward.
+        smoothing: Exponent that damps copies: 0 none, 1 a task weighs the same however often it is copied.
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
     """
     aggregate = Aggregate("token mean, rollout mean")
     marks = MatchPatterns((("parsed", parsed), ("formatted", formatted)))
