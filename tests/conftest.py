@@ -1,7 +1,7 @@
 """Marks the tests that take long, so that `make test-fast` can leave them out.
 
-`pytest --record-long` writes `tests/long.json`: the tests that took more than LIMIT seconds. Those marked so by name are
-`long`; a test that is not listed counts as fast.
+`pytest --record-long` writes `tests/long.json`: the tests that took more than LIMIT seconds. They are marked `long`; a
+test that is not listed counts as fast.
 """
 
 from __future__ import annotations

@@ -36,9 +36,9 @@ def test_lists_are_kept_as_tuples_so_that_values_stay_comparable() -> None:
 
 
 def test_every_recipe_prints_as_the_code_that_makes_it() -> None:
-    names = dict(REGISTRY) | {"Signal": Signal, "inf": math.inf}
     for slug in methods.CATALOGUE:
         method = methods.get(slug)
+        names = dict(REGISTRY) | {"Signal": Signal, "inf": math.inf}
         assert eval(repr(method), names) == method
 
 

@@ -11,9 +11,10 @@ import podium.core.part
 from podium.core.errors import PodiumError
 from podium.core.memory import Memory
 from podium.core.part import Part, Select, Shape
+from podium.core.serial import homes, load_class
 from podium.core.term import Term
 from podium.core.updates import Updates
-from podium.core.value import REGISTRY, Clock
+from podium.core.value import Clock
 from podium.testing import contract, finite, mask, order, plan, slope, values
 from podium.testing.bench import Bench
 from podium.testing.examples import examples_of
@@ -78,7 +79,8 @@ class Report:
 def registered_parts() -> list[type]:
     """All parts and memories of Podium but the bases that they are made from."""
     bases = (*vars(podium.core.part).values(), Memory, Term)
-    parts = [c for c in REGISTRY.values() if issubclass(c, (Part, Memory)) and c not in bases]
+    classes = map(load_class, homes())
+    parts = [c for c in classes if issubclass(c, (Part, Memory)) and c not in bases]
     # What has not said its formula yet is a base, too.
     formulas = ((Term, "loss"), (Select, "__call__"), (Memory, "observe"))
     return [c for c in parts if not any(getattr(c, f) is getattr(b, f) for b, f in formulas if issubclass(c, b))]
