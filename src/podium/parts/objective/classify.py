@@ -15,7 +15,7 @@ from podium.core.part import Need, stop_gradient
 from podium.core.schedule import Number
 from podium.core.signal import Signal
 from podium.core.term import Aggregate, Term
-from podium.parts.objective.surrogate import NOW
+from podium.parts.objective.importance import NOW
 
 __all__ = ["GroupContrast", "GroupSoftmax", "RolloutLogistic", "RolloutRegression", "Scored"]
 

@@ -14,7 +14,7 @@ from podium.core.part import Need
 from podium.core.schedule import Number
 from podium.core.signal import Signal
 from podium.core.term import Term
-from podium.parts.objective.surrogate import NOW
+from podium.parts.objective.importance import NOW
 
 __all__ = ["KL", "Likelihood", "ValueLoss"]
 

@@ -9,7 +9,7 @@ from podium.core.errors import within
 from podium.core.part import Need
 from podium.core.schedule import Number
 from podium.core.term import Term
-from podium.parts.objective.surrogate import NOW
+from podium.parts.objective.importance import NOW
 
 __all__ = ["Shaped"]
 

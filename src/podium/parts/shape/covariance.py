@@ -10,7 +10,8 @@ from podium.core.errors import within
 from podium.core.part import Columns, Need, Shape
 from podium.core.schedule import Number
 from podium.core.signal import Signal
-from podium.parts.objective.surrogate import Clip, PolicyGradient
+from podium.parts.objective.clip import Clip
+from podium.parts.objective.surrogate import PolicyGradient
 from podium.parts.shape.scores import Tokens, covariance
 
 __all__ = ["DropCovariant"]

@@ -10,7 +10,8 @@ from podium.core.part import Columns, Need, Shape
 from podium.core.schedule import Number
 from podium.core.signal import Signal
 from podium.core.term import Aggregate
-from podium.parts.objective.surrogate import Bounds, PolicyGradient
+from podium.parts.objective.clip import Bounds, clipped_surrogate
+from podium.parts.objective.surrogate import PolicyGradient
 
 __all__ = ["DampClipped"]
 
@@ -43,9 +44,9 @@ class DampClipped(Shape):
         return PolicyGradient(self.ratio).log_ratio(batch).exp().detach()
 
     def clipped(self, batch: Batch) -> Tensor:
-        """[token] where the clipped term is strictly smaller."""
+        """[token] where the clip removes the gradient: clip(r) · A < r · A."""
         a, r, (low, high) = batch["token.advantage"], self.ratios(batch), self.clip.bounds(batch)
-        return (r.clamp(min=low).clamp(max=high) * a < r * a) & batch.trained("token")
+        return (clipped_surrogate(r, a, low, high) > -a * r) & batch.trained("token")
 
     def removed(self, batch: Batch) -> Tensor:
         """[batch] c."""
