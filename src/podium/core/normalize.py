@@ -104,7 +104,7 @@ class Normalizer(Value):
         if self.centre == "lower_median":
             return x - p.spread(p.agg.lower_median(x))
         if self.centre == "leave_one_out":
-            return p.apart(x, weight=weight)
+            return p.minus_leave_one_out(x, weight=weight)
         if self.virtual:
             return x - p.spread(self._mean_with_virtual(p, x))
         return p.centre(x, weight=weight)

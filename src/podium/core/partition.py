@@ -248,7 +248,7 @@ class Partition:
         shifted = x - self.spread(origin.where(first < len(x), 0))
         return shifted - self.mean(shifted, where, weight)
 
-    def apart(self, x: Tensor, where: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
+    def minus_leave_one_out(self, x: Tensor, where: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
         """x − mean of the other members of its cell; x itself where there are none."""
         # With W the cell's weight and w the element's own it is W / (W − w) · (x − mean): 0 where values are equal.
         x = self.real(x)
@@ -261,7 +261,7 @@ class Partition:
 
     def leave_one_out(self, x: Tensor, where: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
         """Mean of the other members of the cell; 0 where there are none."""
-        return self.real(x) - self.apart(x, where, weight)
+        return self.real(x) - self.minus_leave_one_out(x, where, weight)
 
     def rank(self, x: Tensor, where: Tensor | None = None) -> Tensor:
         """0 for the smallest; ties by `index`; −1 for those who do not enter."""
