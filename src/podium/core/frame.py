@@ -116,7 +116,7 @@ class Frame(Hierarchy):
             return self._everyone("token")
         return (origin == Origin.policy) | (origin == Origin.copied)
 
-    # -- up the levels ----------------------------------------------------------------------------------------------
+    # -- across levels ----------------------------------------------------------------------------------------------
 
     def reduce(self, x: Tensor, source: str, target: str, how: How = "mean", where: Tensor | None = None) -> Tensor:
         """Aggregate a value per `source` up to `target`. Tokens given by the world never enter."""
@@ -130,6 +130,10 @@ class Frame(Hierarchy):
     def length(self, level: str = "rollout") -> Tensor:
         """Number of action tokens of each rollout (or turn, …)."""
         return self.reduce(self.action.to(self.dtype), "token", level, "sum")
+
+    def spread_column(self, column: str | Signal, target: str = "token") -> Tensor:
+        """[target] a column of this level or of one above it, copied down to its elements."""
+        return self.spread(self[column], self.name(column).partition(".")[0], target)
 
     # -- as keys ----------------------------------------------------------------------------------------------------
 

@@ -130,11 +130,10 @@ class Term(Part):
         return trained if self.where is None else trained & self._chosen(batch, self.where, self.level)
 
     def _chosen(self, batch: Batch, name: str, level: str) -> Tensor:
-        owner = batch.name(name).partition(".")[0]
         column = batch[name]
         if not isinstance(column, Tensor) or column.dtype != torch.bool:
             raise PodiumError(f"{type(self).__name__}.where = {name!r} must name a boolean column.")
-        return batch.spread(column, owner, level)
+        return batch.spread_column(name, level)
 
     def coefficients(self, batch: Batch) -> Tensor:
         """[level] c with term = Σ c_i · loss_i. Fixed over an update, so any split of it gives the same sum."""

@@ -1,4 +1,4 @@
-"""TODO parts.objective"""
+"""Terms of the objective: the policy-gradient surrogate, penalties and bonuses, and the losses of other learners."""
 
 from podium.parts.objective.answer import DirectLikelihood
 from podium.parts.objective.answer_value import AnswerValueLoss

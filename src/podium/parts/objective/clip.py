@@ -64,7 +64,7 @@ class Bounds(Value):
         """The smallest and the largest ratio, each a number or [token]."""
 
         def epsilon(b: Number | str) -> Bound:
-            return batch.spread(batch[b], batch.name(b).partition(".")[0], "token") if isinstance(b, str) else float(b)
+            return batch.spread_column(b) if isinstance(b, str) else float(b)
 
         return 1 - epsilon(self.low), 1 + epsilon(self.high)
 
