@@ -1,4 +1,4 @@
-"""Small steps where clipping takes much of the gradient away."""
+"""Smaller steps where clipping removes much of the gradient."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ MEAN = Aggregate("token mean, rollout mean")
 
 
 class DampClipped(Shape):
-    """A ← A / max(c, floor), where c is the norm of what clipping removes; A itself if that is nothing.
+    """Clipping-bias correction: A ← A / max(c, floor), c the norm of the gradient that clipping removes.
 
     c² = Σ over the clipped tokens of (r · A / (|y| · B))², with |y| the tokens of a rollout and B the rollouts of the
-    update. Far off policy steps are small; a floor of 1 never makes one larger.
+    update, so far off-policy updates are damped. Nothing changes where c = 0; with a floor of at least 1 no advantage
+    grows.
     """
 
     reference = "ST-PPO: Stabilized Off-Policy Proximal Policy Optimization"
-    ratio: str = "turn"  # token, turn, sequence: as in the surrogate
-    clip: Bounds = Bounds(0.2, 0.2)
-    floor: Number = 1.0
+    ratio: str = "turn"  # token, turn or sequence: as in PolicyGradient
+    clip: Bounds = Bounds(0.2, 0.2)  # the bounds of the objective's clip
+    floor: Number = 1.0  # the smallest divisor; above 0
 
     provides = ("token.advantage", "batch.clip_bias")
 
@@ -55,7 +56,7 @@ class DampClipped(Shape):
         return batch.partition("token", "batch").agg.sum(lost.square(), self.clipped(batch)).sqrt()
 
     def scale(self, batch: Batch) -> Tensor:
-        """[batch] what advantages are multiplied by."""
+        """[batch] the factor of the advantages."""
         c = self.removed(batch)
         return (1 / c.clamp(min=float(self.floor))).where(c > 0, 1)
 
