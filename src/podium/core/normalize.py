@@ -25,7 +25,7 @@ class Normalizer(Value):
 
     centre: str = "mean"  # mean, median, lower_median (always one of the members), leave_one_out, none
     scale: str = "std"  # std, mad, lower_mad (from lower medians), std_of_others (without the element), none
-    unbiased: bool = True  # the variance is divided by n − 1, not by n
+    unbiased: bool = True  # divide by n − 1
     epsilon: float = 1e-6  # ε, at least 0
     epsilon_at: str = "outside"  # outside: s + ε; inside: sqrt(s² + ε); floor: max(s, ε)
     zero_scale: str = "divide"  # divide: by ε alone; skip: leave a value whose scale is 0 undivided
