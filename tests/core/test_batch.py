@@ -258,6 +258,15 @@ def test_spread_and_reduce_are_those_of_plain_python(h: Hierarchy) -> None:
             assert b.reduce(truth, child, parent, how, where=mask).tolist() == expected  # type: ignore[arg-type]
 
 
+def test_a_column_of_any_level_above_is_copied_down_to_the_tokens() -> None:
+    b = Batch.from_padded(torch.tensor([[1, 1], [1, 0]]), [0, 0], {"rollout.power": torch.tensor([2.0, 3.0])})
+    b = b.with_columns({"token.low": torch.tensor([0.1, 0.2, 0.3]), "turn.score": torch.tensor([5.0, 7.0])})
+    assert b.spread_column("rollout.power").tolist() == [2.0, 2.0, 3.0]
+    assert b.spread_column("step.score").tolist() == [5.0, 5.0, 7.0]
+    assert b.spread_column("step.score", "turn").tolist() == [5.0, 7.0]
+    assert torch.equal(b.spread_column("token.low"), b["token.low"])
+
+
 @given(hierarchies())
 @settings(deadline=None, max_examples=60)
 def test_by_takes_levels_columns_of_any_level_text_numbers_and_codes_as_keys(h: Hierarchy) -> None:

@@ -31,7 +31,7 @@ def test_statistics_of_two_cells_by_hand() -> None:
     close(p.agg.var(x, unbiased=False), [14 / 3, 0])
     close(p.centre(x), [-2, 0, -1, 3])
     close(p.leave_one_out(x), [4, 0, 3.5, 1.5])
-    close(p.apart(x), [-3, 7, -1.5, 4.5])
+    close(p.minus_leave_one_out(x), [-3, 7, -1.5, 4.5])
     close(p.min(x), [1, 7, 1, 1])
     close(p.max(x), [6, 7, 6, 6])
     close(p.median(x), [2, 7, 2, 2])
@@ -111,7 +111,7 @@ def test_equal_values_centre_to_exactly_zero_and_have_std_exactly_zero(value: fl
     for p in (partition([0] * 7), partition([0, 1, 0, 1, 0, 0, 0])):
         assert not p.centre(x).any()
         assert not p.std(x).any()
-        assert not p.apart(x).any()
+        assert not p.minus_leave_one_out(x).any()
 
 
 def test_std_survives_a_large_offset() -> None:

@@ -1,4 +1,4 @@
-"""The pure core: batch, partitions, signals, parts, methods, schedules, memories."""
+"""The pure core: batch, partitions, signals, parts, terms, schedules and memories; no model, file or network."""
 
 from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn

@@ -1,8 +1,8 @@
 """The batch: flat columns for each level of token ⊂ step ⊂ rollout ⊂ group ⊂ batch, and the links between them.
 
-A batch is a value: verbs return new columns or new batches, never change one. Its levels and links, with the verbs
-along them, are those of a hierarchy (`podium.core.hierarchy`), its columns those of a frame (`podium.core.frame`).
-Here is what makes them rollouts: who counts and who is trained, partitions, relations, and chance.
+A batch is immutable: its methods return new columns or new batches. Levels, links and the operations along them come
+from `podium.core.hierarchy`, columns from `podium.core.frame`. This module adds what is specific to rollouts: what
+counts and what is trained, partitions, relations, and random draws.
 """
 
 from __future__ import annotations
@@ -95,11 +95,11 @@ class Batch(Frame):
         relations: dict[str, Relation] | None = None,
         step: str | None = None,
     ) -> Batch:
-        """Other columns or relations on the same levels: what is known of the links stays known."""
+        """Other columns or relations on the same levels; cached links stay valid."""
         columns = self._columns if columns is None else columns
         relations = self._relations if relations is None else relations
-        known = {k: v for k, v in self._cache.items() if k[0] == "link"}
-        return Batch._trusted(self._links, self._sizes, columns, relations, self.seed, step or self._step, known)
+        cache = {k: v for k, v in self._cache.items() if k[0] == "link"}
+        return Batch._trusted(self._links, self._sizes, columns, relations, self.seed, step or self._step, cache)
 
     def with_level(self, name: str, index: Tensor, *, of: str = "token", parent: str = "rollout") -> Batch:
         """A named segmentation: `index[i]` is the new level's element that element i of `of` belongs to.
@@ -109,9 +109,9 @@ class Batch(Frame):
         of, parent = self.level(of), self.level(parent)
         if name in self._sizes or name == "step" or not name.isidentifier():
             raise PodiumError(f"A level cannot be named {name!r}: take a new name without dots, such as 'segment'.")
-        index, own = checked_segments(name, index, self.link(of, parent), of, parent)
-        links = self._links | {(of, name): index, (name, parent): own}
-        sizes = self._sizes | {name: len(own)}
+        index, parents = checked_segments(name, index, self.link(of, parent), of, parent)
+        links = self._links | {(of, name): index, (name, parent): parents}
+        sizes = self._sizes | {name: len(parents)}
         for key in ((of, name), (name, parent)):
             check_link(key, links, sizes)
         return Batch._trusted(links, sizes, self._columns, self._relations, self.seed, self._step)
@@ -133,10 +133,10 @@ class Batch(Frame):
         links, columns = moved(self._links), moved(self._columns)
         return Batch._trusted(links, self._sizes, columns, relations, self.seed, self._step)
 
-    # -- who counts, who is trained --------------------------------------------------------------------------------
+    # -- what counts, what is trained ------------------------------------------------------------------------------
 
     def counted(self, level: str) -> Tensor | None:
-        """Who enters statistics at `level`; None: everyone."""
+        """[level] which elements enter statistics; None: all."""
         level = self.level(level)
         mask = self.action if level == "token" and "token.origin" in self._columns else None
         members = self._made_for(COUNTS)
@@ -146,9 +146,9 @@ class Batch(Frame):
         return mask
 
     def trained(self, level: str, *, empty: bool = False) -> Tensor:
-        """Who is trained at `level`: not given, not dropped by `keep` at any level, made for training.
+        """[level] what is trained: neither given by the world nor dropped by `keep`, in a rollout made for training.
 
-        `empty=True` counts those who would be, had they a token to train.
+        An element without a trained token is not trained; with `empty=True` that does not matter.
         """
         level = self.level(level)
         base = "token" if "token" in self._sizes and not empty else level
@@ -173,7 +173,7 @@ class Batch(Frame):
         return product
 
     def _made_for(self, purposes: Sequence[Purpose]) -> Tensor | None:
-        """[rollout] those made for one of these purposes; None: all of them were made for training."""
+        """[rollout] whether it was made for one of these purposes; None: all were made for training."""
         purpose = self._numbers("rollout.purpose")
         if purpose is None:
             return None
@@ -189,7 +189,7 @@ class Batch(Frame):
     # -- partitions and relations ----------------------------------------------------------------------------------
 
     def by(self, level: str, *keys: str | Tensor, where: Tensor | None = None) -> Partition:
-        """Partition the elements of `level` by `keys`; those who do not count never enter its statistics."""
+        """Partition the elements of `level` by `keys`; elements that do not count never enter its statistics."""
         level = self.level(level)
         if len(keys) == 1 and isinstance(keys[0], str) and (keys[0] == "step" or keys[0] in self._sizes):
             base = self.partition(level, keys[0])  # the cells are the parent's elements, empty ones included
@@ -218,9 +218,9 @@ class Batch(Frame):
     # -- identities, ties, random draws ----------------------------------------------------------------------------
 
     def identity(self, level: str) -> Tensor:
-        """[level] an integer for each element that does not depend on where it stands in the batch.
+        """[level] an integer for each element that does not depend on its place in the batch.
 
-        Groups are known by their task: two groups of one task are told apart by a column `group.uid`.
+        A group is identified by its task, or by the column `group.uid` where several groups share a task.
         """
         level = self.level(level)
         if level == "batch":
@@ -233,7 +233,7 @@ class Batch(Frame):
             index = self._columns["rollout.index"]
             assert isinstance(index, Tensor)
             return mixed(self.spread(self.identity("group"), "group", "rollout") ^ mixed(index.long() + 1))
-        if not self.is_above("rollout", level):  # a set of groups is known by its members
+        if not self.is_above("rollout", level):  # a set of groups is identified by its members
             return mixed(self.partition("group", level).total(self.identity("group")))
         return mixed(self.spread(self.identity("rollout"), "rollout", level) ^ mixed(self.position(level) + 1))
 
@@ -251,7 +251,7 @@ class Batch(Frame):
     def random(self, level: str, name: str, width: int | None = None) -> Tensor:
         """[level] uniform numbers in [0, 1) that depend on the seed, `name` and each element's identity alone.
 
-        With a `width`, so many for each element: [level, width].
+        With `width`, that many for each element: [level, width].
         """
         return uniform(self.identity(level), f"{self.seed}/{name}", width, self.dtype)
 
@@ -265,7 +265,7 @@ class Batch(Frame):
 
     @classmethod
     def concat(cls, batches: Sequence[Batch]) -> Batch:
-        """One batch after another; groups stay apart."""
+        """The batches one after another; their groups stay separate."""
         from podium.core.subset import concat
 
         return concat(batches)
@@ -279,7 +279,7 @@ class Batch(Frame):
 
     @classmethod
     def from_padded(cls, mask: Tensor, group: Any, columns: Mapping[str, Any] | None = None, **settings: Any) -> Batch:
-        """From a neighbour's [B, T] tensors. See `podium.core.build.from_padded`."""
+        """From another library's [B, T] tensors. See `podium.core.build.from_padded`."""
         from podium.core.build import from_padded
 
         return from_padded(mask, group, columns or {}, **settings)
@@ -288,7 +288,7 @@ class Batch(Frame):
     def from_rewards(
         cls, rewards: Tensor | Sequence[float], group: Any, columns: Mapping[str, Any] | None = None
     ) -> Batch:
-        """From one reward a rollout and the group of each: enough for outcome advantages."""
+        """From one reward per rollout and the group of each: enough for outcome advantages."""
         from podium.core.build import from_rewards
 
         return from_rewards(rewards, group, columns or {})

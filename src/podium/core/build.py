@@ -1,4 +1,4 @@
-"""Ways to make a batch: from rollouts, from the padded tensors of neighbours, from bare rewards."""
+"""Ways to make a batch: from rollouts, from padded tensors of other libraries, from bare rewards."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from podium.core.keys import compact, number_values
 
 __all__ = ["Rollout", "Turn", "from_padded", "from_rewards", "from_rollouts", "to_padded"]
 
-# What a batch remembers beside its links: where each token stands in the padded tensors it came from, flattened.
+# A cache key: the place of each token in the flattened padded tensors that the batch was made from.
 PLACES = ("link", "token", "padded")
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One exchange with the world: the tokens written in it and the context they were sampled under.
+    """One exchange with the world: the tokens written in it and the context that they were sampled under.
 
-    `train_context` is the context the tokens are trained under, where it differs (a hint shown and then removed).
-    `columns` hold values of the turn, `tokens` values per token, by name.
+    `train_context` is the context that they are trained under, where it differs (a hint that is removed for training).
+    `columns` holds values of the turn by name, `tokens` values per token.
     """
 
     ids: Sequence[int]
@@ -75,7 +75,7 @@ def from_rollouts(rollouts: Iterable[Rollout], *, seed: int = 0, dtype: torch.dt
     columns |= {f"rollout.{k}": v for k, v in _collect([r.columns for r in rows], "rollout", dtype).items()}
     columns |= {f"turn.{k}": v for k, v in _collect([t.columns for t in turns], "turn", dtype).items()}
     for name in dict.fromkeys(name for t in turns for name in t.tokens):
-        kept = name.partition(".")[0] == "keep"  # what nobody leaves out is kept
+        kept = name.partition(".")[0] == "keep"  # a token without the mark is kept
         values = [t.tokens.get(name, (True,) * len(t.ids) if kept else None) for t in turns]
         for number, (turn, value) in enumerate(zip(turns, values, strict=True)):
             if value is None or len(value) != len(turn.ids):
@@ -93,8 +93,8 @@ def from_rollouts(rollouts: Iterable[Rollout], *, seed: int = 0, dtype: torch.dt
     batch = Batch(links, columns, sizes=sizes, seed=seed)
     for level, number in numbers.items():
         if number is not None:
-            known = [r.segments if level == "segment" else r.nodes for r in rows]
-            batch = _segmented(batch, level, number.long(), known, dtype)
+            of_rollouts = [r.segments if level == "segment" else r.nodes for r in rows]
+            batch = _segmented(batch, level, number.long(), of_rollouts, dtype)
     return batch
 
 
@@ -109,9 +109,9 @@ def _segmented(
     before = counts.cumsum(0) - counts
     batch = batch.with_level(level, number + batch.spread(before, "rollout", "token"))
     values = [dict(zip(row, each, strict=True)) for row in rows for each in zip(*row.values(), strict=True)]
-    # Where all rollouts are empty nobody has a value, and yet the columns are there.
-    known = _collect(values, level, dtype) if values else {k: torch.zeros(0, dtype=dtype) for row in rows for k in row}
-    return batch.with_columns({f"{level}.{k}": v for k, v in known.items()})
+    # Where all rollouts are empty there are no values, but the columns must still exist.
+    named = _collect(values, level, dtype) if values else {k: torch.zeros(0, dtype=dtype) for row in rows for k in row}
+    return batch.with_columns({f"{level}.{k}": v for k, v in named.items()})
 
 
 def _origins(turn: Turn, number: int) -> Sequence[Any]:
@@ -123,16 +123,16 @@ def _origins(turn: Turn, number: int) -> Sequence[Any]:
 
 
 def _members(enum: type[IntEnum], parts: Sequence[Sequence[Any]]) -> Any:
-    """The members of an enum that are named or numbered, one part after another, as numbers."""
-    known = {key: int(member) for member in enum for key in (member.name, int(member))}
+    """Names or numbers of an enum's members, part after part, as numbers."""
+    number = {key: int(member) for member in enum for key in (member.name, int(member))}
     try:
-        return _joined([list(map(known.__getitem__, part)) for part in parts], np.int8)
+        return _joined([list(map(number.__getitem__, part)) for part in parts], np.int8)
     except KeyError:
-        return list(chain.from_iterable(parts))  # something else: the batch says which
+        return list(chain.from_iterable(parts))  # not a member: the check of the batch names it
 
 
 def _numbers(parts: Sequence[Sequence[Any]], dtype: torch.dtype) -> Tensor:
-    """Numbers or marks, one part after another."""
+    """Numbers or booleans, part after part."""
     if all(isinstance(v, float) for part in parts for v in part[:1]):
         return _joined(parts, np.float64).to(dtype)
     kinds = set(map(type, chain.from_iterable(parts)))
@@ -144,7 +144,7 @@ def _numbers(parts: Sequence[Sequence[Any]], dtype: torch.dtype) -> Tensor:
 
 
 def _joined(parts: Sequence[Sequence[Any]], dtype: type[np.generic]) -> Tensor:
-    """Numbers, one part after another: through an iterator, in a tenth of the time that a list takes."""
+    """Numbers, part after part; an iterator takes a tenth of the time of a list."""
     return torch.from_numpy(np.fromiter(chain.from_iterable(parts), dtype, sum(map(len, parts))))
 
 
@@ -194,7 +194,7 @@ def from_padded(
         return value.flatten(0, 1) if at is None else value.flatten(0, 1).index_select(0, at)
 
     flat: dict[str, Any] = {}
-    if at is not None and _has_holes(at, length, width):  # otherwise tokens stand where the structure says
+    if at is not None and _has_holes(at, length, width):  # otherwise positions follow from the structure
         flat["token.position"] = kept("position", torch.arange(width, device=mask.device).expand(rows, -1))
     if given:
         flat["token.origin"] = torch.where(action, int(Origin.policy), int(Origin.given)).reshape(-1).to(torch.int8)
@@ -208,11 +208,11 @@ def from_padded(
     if turn is None:
         turn_of_token, turn_rows = row, torch.arange(rows, device=mask.device)
     else:
-        own = kept("turn", turn)
-        if own.is_floating_point() or (len(own) and int(own.min()) < 0):
+        numbers = kept("turn", turn)
+        if numbers.is_floating_point() or (len(numbers) and int(numbers.min()) < 0):
             raise PodiumError("The turns of tokens must be numbered by integers from 0 on.")
-        span = int(own.max()) + 1 if len(own) else 1
-        turn_of_token, count = compact(row * span + own, rows * span)
+        span = int(numbers.max()) + 1 if len(numbers) else 1
+        turn_of_token, count = compact(row * span + numbers, rows * span)
         turn_rows = torch.zeros(count, dtype=torch.long, device=mask.device).index_copy(0, turn_of_token, row)
     links = {("token", "turn"): turn_of_token, ("turn", "rollout"): turn_rows, ("rollout", "group"): number}
     batch = Batch(links, flat, seed=seed)
@@ -222,7 +222,7 @@ def from_padded(
 
 
 def _has_holes(at: Tensor, length: Tensor, width: int) -> bool:
-    """Whether a row's tokens are not its first ones; `at` are their places in the flattened tensors."""
+    """Whether some row's tokens are not a prefix of it; `at` holds their places in the flattened tensors."""
     filled = length > 0
     last = at[length.cumsum(0)[filled] - 1] % width
     return not torch.equal(last + 1, length[filled].long())
@@ -236,7 +236,7 @@ def to_padded(batch: Batch, x: Tensor, fill: float = 0.0) -> Tensor:
         raise PodiumError(f"{len(x)} values for the {batch.size('token')} tokens of the batch.")
     width = int(batch["rollout.width"].max())
     if len(x) == len(batch) * width:
-        return x.reshape(len(batch), width, *x.shape[1:])  # every place is taken
+        return x.reshape(len(batch), width, *x.shape[1:])  # no padding
     if PLACES not in batch._cache:
         batch._cache[PLACES] = batch.link("token", "rollout") * width + batch["token.position"]
     padded = x.new_full((len(batch) * width, *x.shape[1:]), fill).index_copy(0, batch._cache[PLACES], x)
@@ -244,15 +244,15 @@ def to_padded(batch: Batch, x: Tensor, fill: float = 0.0) -> Tensor:
 
 
 def from_rewards(rewards: Tensor | Sequence[float], group: Any, columns: Mapping[str, Any]) -> Batch:
-    """A batch without tokens: one reward a rollout and the group of each."""
+    """A batch without tokens: one reward per rollout and the group of each."""
     reward = torch.as_tensor(rewards)
     if reward.dim() != 1:
         raise PodiumError(f"Rewards must be a vector, one for each rollout, not {tuple(reward.shape)}.")
     number, names = _group_numbers(group, reward.device)
     if len(number) != len(reward):
         raise PodiumError(f"{len(number)} group ids for {len(reward)} rewards.")
-    given = {"group.task": names, "rollout.reward": reward} | dict(columns)
-    return Batch({("rollout", "group"): number}, given)
+    all_columns = {"group.task": names, "rollout.reward": reward} | dict(columns)
+    return Batch({("rollout", "group"): number}, all_columns)
 
 
 def _group_numbers(group: Any, device: torch.device) -> tuple[Tensor, Any]:

@@ -1,4 +1,4 @@
-"""Columns and the names among them that are reserved: what they hold, and what follows from them."""
+"""Reserved names of columns: what they hold, and what follows from them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Purpose(IntEnum):
 
     train = 0
     vote = 1  # counts, not trained
-    baseline = 2  # neither: read by name
+    baseline = 2  # neither: parts that want it read it by its purpose
     probe = 3  # only recorded
     demo = 4  # trained, does not count
     replaced = 5  # only recorded

@@ -15,18 +15,18 @@ class PodiumError(ValueError):
 
 
 def nearest(name: str, options: Iterable[str]) -> str:
-    """A sentence that names what `name` was probably meant to be, or else what there is."""
-    known = sorted(set(options))
-    if not known:
+    """A sentence that suggests what `name` was probably meant to be, or else lists the options."""
+    names = sorted(set(options))
+    if not names:
         return "None are known."
-    return _meant(name, known) or f"Known: {', '.join(known[:20])}{', …' if len(known) > 20 else '.'}"
+    return _suggestion(name, names) or f"Known: {', '.join(names[:20])}{', …' if len(names) > 20 else '.'}"
 
 
-def _meant(name: str, known: Iterable[str]) -> str:
-    """A sentence that names what is spelt almost like `name`, whatever the case; empty where nothing is."""
-    spelt = {option.lower(): option for option in known}
-    close = difflib.get_close_matches(name.lower(), spelt, n=3, cutoff=0.5)
-    return "Did you mean " + " or ".join(repr(spelt[c]) for c in close) + "?" if close else ""
+def _suggestion(name: str, options: Iterable[str]) -> str:
+    """A sentence with the options that are spelt almost like `name`, in any case; empty if there are none."""
+    by_lower_case = {option.lower(): option for option in options}
+    close = difflib.get_close_matches(name.lower(), by_lower_case, n=3, cutoff=0.5)
+    return "Did you mean " + " or ".join(repr(by_lower_case[c]) for c in close) + "?" if close else ""
 
 
 def one_of(owner: object, field: str, options: Iterable[str]) -> None:
@@ -35,7 +35,7 @@ def one_of(owner: object, field: str, options: Iterable[str]) -> None:
     options = list(options)
     if value not in options:
         listed = f"{type(owner).__name__}.{field} = {value!r} is not one of {', '.join(map(repr, options))}."
-        raise PodiumError(f"{listed} {_meant(str(value), options)}".rstrip())
+        raise PodiumError(f"{listed} {_suggestion(str(value), options)}".rstrip())
 
 
 @cache

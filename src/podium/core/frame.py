@@ -1,4 +1,4 @@
-"""Columns at the levels of a hierarchy: what a name means, who wrote the tokens, values up the levels and as keys.
+"""Columns at the levels of a hierarchy: names, who wrote the tokens, values across levels and as keys.
 
 Columns are named `level.name` (`rollout.reward`, `token.old.logp`); tensors have the level's size as first dimension,
 text and objects are tuples.
@@ -23,7 +23,7 @@ How = Literal["sum", "mean", "min", "max", "any", "all"]
 
 
 class Frame(Hierarchy):
-    """A hierarchy with columns, to be read."""
+    """A hierarchy with columns, for reading."""
 
     _columns: dict[str, Column]
 
@@ -76,17 +76,17 @@ class Frame(Hierarchy):
         return self._nearest(level, rest)
 
     def _derived(self, name: str) -> bool:
-        """Whether the column follows from the structure, so that it is there without having been given."""
+        """Whether the column follows from the structure, so that it need not be stored."""
         return name in ("rollout.length", "token.position") and "token" in self._sizes
 
     def _nearest(self, level: str, rest: str) -> str | None:
-        """The finest level at or above `level` that has a column `rest`; beside each other, the alias `step` wins."""
+        """The finest level at or above `level` that has a column `rest`; of equals, the alias `step` wins."""
         having = [x for x in self._sizes if f"{x}.{rest}" in self._columns and self.is_above(x, level)]
         depth = {x: sum(self.is_above(upper, x) for upper in self._sizes) for x in having}
         return max(having, key=lambda x: (depth[x], x == self._step), default=None)
 
     def _numbers(self, name: str) -> Tensor | None:
-        """A column of numbers as it was given; None: it was not."""
+        """A stored column of numbers; None: there is none."""
         column = self._columns.get(name)
         assert column is None or isinstance(column, Tensor)
         return column
@@ -98,25 +98,25 @@ class Frame(Hierarchy):
 
     @property
     def given(self) -> Tensor | None:
-        """[token] tokens that the world wrote; None: there are none."""
+        """[token] whether the world wrote it; None: it wrote none."""
         origin = self._numbers("token.origin")
         return None if origin is None else origin == Origin.given
 
     @property
     def action(self) -> Tensor:
-        """[token] tokens that the model is responsible for: not given by the world."""
-        given = self.given
-        return self._everyone("token") if given is None else ~given
+        """[token] whether it is an action of the model: not given by the world."""
+        from_world = self.given
+        return self._everyone("token") if from_world is None else ~from_world
 
     @property
     def drawn(self) -> Tensor:
-        """[token] tokens that a sampler drew, now or in a recorded rollout: they have a probability there."""
+        """[token] whether a sampler drew it, now or in a recorded rollout, so that it has a sampling probability."""
         origin = self._numbers("token.origin")
         if origin is None:
             return self._everyone("token")
         return (origin == Origin.policy) | (origin == Origin.copied)
 
-    # -- up the levels ----------------------------------------------------------------------------------------------
+    # -- across levels ----------------------------------------------------------------------------------------------
 
     def reduce(self, x: Tensor, source: str, target: str, how: How = "mean", where: Tensor | None = None) -> Tensor:
         """Aggregate a value per `source` up to `target`. Tokens given by the world never enter."""
@@ -130,6 +130,10 @@ class Frame(Hierarchy):
     def length(self, level: str = "rollout") -> Tensor:
         """Number of action tokens of each rollout (or turn, …)."""
         return self.reduce(self.action.to(self.dtype), "token", level, "sum")
+
+    def spread_column(self, column: str | Signal, target: str = "token") -> Tensor:
+        """[target] a column of this level or of one above it, copied down to its elements."""
+        return self.spread(self[column], self.name(column).partition(".")[0], target)
 
     # -- as keys ----------------------------------------------------------------------------------------------------
 

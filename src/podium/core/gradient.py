@@ -23,23 +23,23 @@ from podium.core.term import COUPLINGS, Term
 __all__ = ["Forward", "UpdateResult", "backward", "now_signals", "whole_groups"]
 
 # Computes signals of the current policy on a batch; their graph leads to the parameters where the signal asks for it.
-# It may return more, such as the `old` signals of a first update: they are used, and held fixed. The batch's columns
-# `token.row`, `rollout.row`, … tell which elements of the update it holds.
+# It may return more, such as the `old` signals of a first update: they are used as constants. The batch's columns
+# `token.row`, `rollout.row`, … say which elements of the update it holds.
 Forward = Callable[[Batch, Sequence[Signal]], Mapping[Signal, Tensor]]
 
 
 @dataclass(frozen=True)
 class UpdateResult:
-    """What came of an update's backward pass."""
+    """The loss of an update and its diagnostics, after the backward pass."""
 
     loss: float
     terms: Mapping[str, float]
     diagnostics: Mapping[str, float] = field(default_factory=dict)
-    passes: int = 1  # forwards of each rollout that has a gradient
+    passes: int = 1  # forward passes of each rollout that has a gradient
 
     @classmethod
     def joined(cls, steps: Sequence[UpdateResult]) -> UpdateResult:
-        """What came of an update of several learners."""
+        """The result of an update of several learners."""
         terms: dict[str, float] = {}
         for name, value in (item for s in steps for item in s.terms.items()):
             terms[name] = terms.get(name, 0.0) + value
@@ -49,13 +49,12 @@ class UpdateResult:
 
 def now_signals(parts: Sequence[Term | Shape | Metric]) -> list[Signal]:
     """The signals of the current policy that these parts read, each once."""
-    found: dict[str, Signal] = {}
+    by_column: dict[str, Signal] = {}
     for part in parts:
         for need in part.needs:
-            if isinstance(need, Signal) and need.of == "now":
-                known = found.get(need.column)
-                found[need.column] = need if known is None or need.grad else known
-    return list(found.values())
+            if isinstance(need, Signal) and need.of == "now" and (need.grad or need.column not in by_column):
+                by_column[need.column] = need
+    return list(by_column.values())
 
 
 def whole_groups(batch: Batch, micro_batches: Sequence[Tensor]) -> bool:
@@ -83,7 +82,7 @@ def backward(
     coupled = any(COUPLINGS.index(t.couples) > COUPLINGS.index(unit) for t in terms)
     wanted = now_signals([*live, *terms] if coupled else live)
     if live:
-        # What depends on the current policy is settled once, on detached signals of the whole update.
+        # Parts that depend on the current policy are evaluated once, on detached signals of the whole update.
         update = update.with_columns(_gathered(update, forward, splits, wanted))
         for part in live:
             update = update.with_columns(part(update))
@@ -118,7 +117,7 @@ def _coefficient(number: int, term: Term) -> str:
 
 
 def _carrying(terms: Sequence[Term], update: Batch) -> Tensor:
-    """[rollout] whether any term has something to say in the unit that it couples around the rollout."""
+    """[rollout] whether any term has a nonzero loss in the rollout, or in the unit that the term couples around it."""
     carrying = torch.zeros(len(update), dtype=torch.bool, device=update.device)
     for number, term in enumerate(terms):
         unit = {"token": "rollout", "update": "batch"}.get(term.couples, term.couples)
@@ -131,9 +130,9 @@ def _carrying(terms: Sequence[Term], update: Batch) -> Tensor:
 
 
 def _within(splits: Sequence[Tensor], chosen: Tensor) -> list[Tensor]:
-    """The micro-batches without the rollouts that are not chosen."""
-    left = [rows[chosen[rows]] for rows in splits]
-    return [rows for rows in left if len(rows)]
+    """The micro-batches reduced to the chosen rollouts."""
+    reduced = [rows[chosen[rows]] for rows in splits]
+    return [rows for rows in reduced if len(rows)]
 
 
 def _taken(update: Batch, rows: Tensor) -> Batch:
@@ -173,8 +172,8 @@ def _slopes(terms: Sequence[Term], update: Batch, carrying: Tensor, watch: _Watc
     values = watch.see(_taken(update.with_columns(leaves), chosen))
     if not values.requires_grad:
         return {}
-    found = torch.autograd.grad(values.sum(), list(leaves.values()), allow_unused=True)
-    return {s: slope for s, slope in zip(leaves, found, strict=True) if slope is not None}
+    slopes = torch.autograd.grad(values.sum(), list(leaves.values()), allow_unused=True)
+    return {s: slope for s, slope in zip(leaves, slopes, strict=True) if slope is not None}
 
 
 def _second_pass(
@@ -196,9 +195,9 @@ def _second_pass(
 
 
 class _Watch:
-    """Adds up the terms and what they want to have watched: means over the elements that have a coefficient.
+    """Sums of the terms, and means of their diagnostics over the elements with a nonzero coefficient.
 
-    Rollouts that were left out are in no mean, so a share of clipped tokens is one of the tokens that could be.
+    Rollouts without a gradient are in no mean, so a clip fraction is one of the tokens that could be clipped.
     """
 
     def __init__(self, terms: Sequence[Term]) -> None:
@@ -222,14 +221,14 @@ class _Watch:
         return torch.stack(values) if values else torch.zeros(0)
 
     def report(self, metrics: Sequence[Metric], update: Batch) -> None:
-        """The means of what metrics of the current policy have found, over the elements where it is defined."""
+        """The means of metrics of the current policy, over the elements where they are finite."""
         for name in (name for part in metrics for name in part.provides):
             values = update[name].double()
-            found = values[values.isfinite()]
-            self.sums[name.partition(".")[2]] = (float(found.sum()), len(found))
+            finite = values[values.isfinite()]
+            self.sums[name.partition(".")[2]] = (float(finite.sum()), len(finite))
 
     def gap(self, now: Tensor, before: Tensor) -> None:
-        """How far the second pass is from the first: nothing, unless the forward is not a function of its input."""
+        """Record how far the second pass is from the first: 0, unless the forward is not a function of its input."""
         self.gaps.append(float((now.detach() - before).abs().max()) if len(now) else 0.0)
 
     def step(self, passes: int) -> UpdateResult:

@@ -1,4 +1,4 @@
-"""The hierarchy of a batch: its levels, the links between them, and the verbs that need nothing else."""
+"""The hierarchy of a batch: its levels, the links between them, and the operations that need nothing else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Hierarchy"]
 
 
 class Hierarchy:
-    """Levels joined by links: token ⊂ step ⊂ rollout ⊂ group ⊂ batch, and other segmentations beside the step."""
+    """Levels joined by links: token ⊂ step ⊂ rollout ⊂ group ⊂ batch, and alternative segmentations to the step."""
 
     _links: dict[tuple[str, str], Tensor]  # (child, parent): for each child, the parent it belongs to
     _sizes: dict[str, int]
@@ -49,8 +49,8 @@ class Hierarchy:
         key = ("link", child, parent)
         if key not in self._cache:
             self._cache[key] = self._find_link(child, parent)
-        found: Tensor = self._cache[key]
-        return found
+        link: Tensor = self._cache[key]
+        return link
 
     def _find_link(self, child: str, parent: str) -> Tensor:
         size = self._sizes[child]
@@ -64,7 +64,7 @@ class Hierarchy:
         links = [self._links[step] for step in pairwise(path)]
         index = links[0]
         for link in links[1:]:
-            # Where each parent has one child (a turn a rollout, most often), their numbers are the same.
+            # Where each parent has one child (most often, one turn per rollout), their numbers are the same.
             if not torch.equal(link, torch.arange(len(link), device=self.device)):
                 index = link.index_select(0, index)
         return index
@@ -82,7 +82,7 @@ class Hierarchy:
         """Whether every element of `child` belongs to one of `parent`."""
         return bool(self._path(self.level(child), self.level(parent)))
 
-    # -- verbs across levels ----------------------------------------------------------------------------------------
+    # -- values across levels ---------------------------------------------------------------------------------------
 
     def spread(self, x: Tensor, source: str, target: str) -> Tensor:
         """Copy a value per `source` down to its elements of `target`."""
@@ -96,18 +96,18 @@ class Hierarchy:
         return x.index_select(0, self.link(target, source))
 
     def partition(self, child: str, parent: str) -> Partition:
-        """The elements of `child` in cells that are the elements of `parent`, empty ones included; everyone enters."""
+        """The elements of `child` in cells that are the elements of `parent`, empty ones included; all enter."""
         child, parent = self.level(child), self.level(parent)
         key = ("link", child, parent, "partition")
         if key not in self._cache:
-            # Everything inside a rollout stands in its order; rollouts stand in any order in the groups.
+            # The elements of a rollout are in order; the rollouts of a group are in any order.
             ordered = self.is_above("rollout", parent)
             link = self.link(child, parent)
             self._cache[key] = Partition(link, self._sizes[parent], level=child, of=parent, ordered=ordered)
-        found: Partition = self._cache[key]
-        return found
+        cached: Partition = self._cache[key]
+        return cached
 
-    # -- ordered verbs along a parent ------------------------------------------------------------------------------
+    # -- operations along a parent ---------------------------------------------------------------------------------
 
     def scan(
         self, x: Tensor, level: str, parent: str = "rollout", *, decay: float | Tensor = 1.0, reverse: bool = True
@@ -138,5 +138,5 @@ class Hierarchy:
     def following(
         self, x: Tensor, level: str, parent: str = "rollout", *, where: Tensor, fill: float | Tensor = 0.0
     ) -> Tensor:
-        """The value at the next later element in `where` of the same parent, else `fill`: a number, or one a parent."""
+        """The value at the next element in `where` of the same parent, else `fill`: a number, or one per parent."""
         return order.following(x, self.partition(level, parent), where, fill)

@@ -1,4 +1,4 @@
-"""Numbers that look random and follow from what an element is, never from where it stands."""
+"""Pseudo-random numbers that depend on the identity of an element, never on its place in the batch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def hashed(column: Column, device: torch.device) -> Tensor:
 
 
 def uniform(identity: Tensor, name: str, width: int | None, dtype: torch.dtype) -> Tensor:
-    """[element] a number in [0, 1) from each identity and the name of the draw; with a `width` so many of them."""
+    """[element] a number in [0, 1) from each identity and the name of the draw; with `width`, that many."""
     state = mixed(identity ^ _digest(name))
     if width is not None:
         state = mixed(state[:, None] ^ mixed(torch.arange(1, width + 1, device=state.device)))

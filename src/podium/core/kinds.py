@@ -1,4 +1,4 @@
-"""What kind of value a field may hold, read from its annotation: a wrong one is refused where it is given."""
+"""Type checks of settings: a value that does not fit the annotation of its field is refused on construction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORDS = {float: "a number", int: "a whole number", bool: "true or false", str: "
 
 
 def check_kinds(owner: Any, names: Iterable[str]) -> None:
-    """Refuse a value of the wrong kind in these fields; a default may be whatever its author made it."""
+    """Refuse a value of the wrong type in these fields; a field's default is always accepted."""
     fields = owner.__dataclass_fields__
     for name in names:
         value, kind = getattr(owner, name), _kinds(owner.__class__)[name]
@@ -29,19 +29,19 @@ def check_kinds(owner: Any, names: Iterable[str]) -> None:
 
 @functools.cache
 def _kinds(cls: type) -> dict[str, Any]:
-    """The annotation of each field as a type; Any where it names something that is not there at run time."""
-    found = {}
+    """The annotation of each field as a type; Any where it names something that does not exist at run time."""
+    kinds: dict[str, Any] = {}
     for f in dataclasses.fields(cls):
-        found[f.name] = f.type
+        kinds[f.name] = f.type
         if isinstance(f.type, str):
             maker = next(c for c in cls.__mro__ if f.name in inspect.get_annotations(c))
             names = vars(sys.modules[maker.__module__]) if maker.__module__ in sys.modules else {}
             try:
-                # A Number is Any to formulas, but people must give one.
-                found[f.name] = eval(f.type, dict(names), {"Number": float})
+                # To type checkers a Number is Any; here it must be one.
+                kinds[f.name] = eval(f.type, dict(names), {"Number": float})
             except Exception:
-                found[f.name] = Any
-    return found
+                kinds[f.name] = Any
+    return kinds
 
 
 def _fits(value: Any, kind: Any) -> bool:

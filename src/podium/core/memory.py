@@ -47,7 +47,7 @@ class Memory(Value):
         raise NotImplementedError
 
     def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
-        """Columns for these tasks, one row a task in the `group.` ones."""
+        """Columns for these tasks; those at the level `group` have one row per task."""
         raise NotImplementedError
 
     def observe(self, state: State, batch: Batch) -> State:
@@ -59,7 +59,7 @@ class Memory(Value):
         return state
 
     def replay(self, state: State, batch: Batch) -> Batch | None:
-        """Rollouts kept from earlier iterations that are trained beside `batch`, with their credit."""
+        """Replayed rollouts of earlier iterations that are trained together with `batch`, with their advantages."""
         return None
 
     def revisit(self, state: State, batch: Batch) -> Batch | None:
@@ -72,15 +72,15 @@ class Memory(Value):
 
     @property
     def reader(self) -> str:
-        """A role with a value head that is asked about tasks before they are sampled; empty: none."""
+        """The role whose value head scores tasks before they are sampled; empty: none."""
         return ""
 
-    def asked(self, state: State, prompts: Sequence[str]) -> list[str]:
-        """The texts that the reader is shown, one for each task."""
+    def reader_texts(self, state: State, prompts: Sequence[str]) -> list[str]:
+        """The text that the reader scores for each task."""
         raise NotImplementedError
 
-    def told(self, values: Tensor) -> Columns:
-        """Columns of tasks, instead of what `recall` says, from the reader's value of each text."""
+    def reader_columns(self, values: Tensor) -> Columns:
+        """Columns of tasks from the reader's value of each text; they replace those of `recall`."""
         raise NotImplementedError
 
     def scalars(self, state: State) -> dict[str, float]:
@@ -89,7 +89,7 @@ class Memory(Value):
 
 
 class Table:
-    """A row of numbers for each task, as an immutable value: the usual state of a memory keyed by task."""
+    """A row of numbers for each task, immutable: the usual state of a memory keyed by task."""
 
     def __init__(self, rows: Mapping[Any, tuple[float, ...]] | None = None, default: tuple[float, ...] = ()) -> None:
         self.rows = dict(rows or {})
@@ -112,27 +112,28 @@ class Table:
         return len(self.rows)
 
 
-def _taken_apart(batch: Batch) -> State:
+def _batch_to_plain(batch: Batch) -> State:
     """A batch as plain data; relations are left out."""
 
-    def owned(x: Any) -> Any:
+    def copied(x: Any) -> Any:
         return x.cpu().clone() if isinstance(x, Tensor) else x
 
     return {
-        "links": {f"{child} {parent}": owned(link) for (child, parent), link in batch._links.items()},
-        "columns": {name: owned(column) for name, column in batch._columns.items()},
+        "links": {f"{child} {parent}": copied(link) for (child, parent), link in batch._links.items()},
+        "columns": {name: copied(column) for name, column in batch._columns.items()},
         "sizes": {level: batch.size(level) for level in batch.levels},
         "seed": batch.seed,
     }
 
 
-def _put_together(state: State) -> Batch:
+def _batch_from_plain(state: State) -> Batch:
+    """The inverse of `_batch_to_plain`."""
     links = {(child, parent): x for (child, parent), x in ((k.split(" "), x) for k, x in state["links"].items())}
     return Batch(links, state["columns"], sizes=state["sizes"], seed=state["seed"])
 
 
 def encode_state(state: Any, tensors: dict[str, Tensor], path: str = "") -> Any:
-    """A memory's state as plain JSON data; tensors go into `tensors` by path. No pickle: it may come from outside."""
+    """A memory's state as plain JSON data; tensors go into `tensors` by path. No pickle: it may be untrusted."""
     if isinstance(state, Tensor):
         tensors[path] = state.contiguous()
         return {"tensor": path}
@@ -140,7 +141,7 @@ def encode_state(state: Any, tensors: dict[str, Tensor], path: str = "") -> Any:
         rows = [[encode_state(task, tensors, path), list(row)] for task, row in state.rows.items()]
         return {"table": rows, "default": list(state.default)}
     if isinstance(state, Batch):
-        return {"batch": encode_state(_taken_apart(state), tensors, path)}
+        return {"batch": encode_state(_batch_to_plain(state), tensors, path)}
     if isinstance(state, dict):
         pairs = [[encode_state(k, tensors, path), encode_state(v, tensors, f"{path}/{k}")] for k, v in state.items()]
         return {"dict": pairs}
@@ -162,7 +163,7 @@ def decode_state(data: Any, tensors: Mapping[str, Tensor]) -> Any:
         rows = {decode_state(task, tensors): tuple(row) for task, row in data["table"]}
         return Table(rows, tuple(data["default"]))
     if "batch" in data:
-        return _put_together(decode_state(data["batch"], tensors))
+        return _batch_from_plain(decode_state(data["batch"], tensors))
     if "dict" in data:
         return {decode_state(k, tensors): decode_state(v, tensors) for k, v in data["dict"]}
     if "tuple" in data:

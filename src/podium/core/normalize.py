@@ -18,21 +18,21 @@ SCALES = ("std", "mad", "lower_mad", "std_of_others", "none")
 
 
 class Normalizer(Value):
-    """(x − centre) / (scale + ε) in each cell.
+    """Normalisation within each cell: (x − centre) / (scale + ε).
 
-    "GRPO" hides a factor of 2.3 between code bases in these choices, so none is implied.
+    Implementations of "GRPO" differ by a factor of up to 2.3 in these choices, so each is explicit.
     """
 
-    centre: str = "mean"  # mean, median, lower_median (a member, also where their number is even), leave_one_out, none
-    scale: str = "std"  # std, mad, lower_mad (from lower medians), std_of_others (the cell without the element), none
+    centre: str = "mean"  # mean, median, lower_median (always one of the members), leave_one_out, none
+    scale: str = "std"  # std, mad, lower_mad (from lower medians), std_of_others (without the element), none
     unbiased: bool = True  # divide by n − 1
-    epsilon: float = 1e-6
+    epsilon: float = 1e-6  # ε, at least 0
     epsilon_at: str = "outside"  # outside: s + ε; inside: sqrt(s² + ε); floor: max(s, ε)
     zero_scale: str = "divide"  # divide: by ε alone; skip: leave a value whose scale is 0 undivided
-    singleton: str = "raw"  # what a cell of one gets: raw (centre 0, scale 1), zero, raw_if_all (where all are), error
-    virtual: int = 0  # how many virtual members join each cell of at least two
-    virtual_value: Number = 1.0  # and their value
-    limit: Number | None = None  # clamp the result to ±limit
+    singleton: str = "raw"  # a cell of one: raw (x itself), zero, raw_if_all (raw if all cells are, else zero), error
+    virtual: int = 0  # virtual members added to each cell of at least two
+    virtual_value: Number = 1.0  # the value of each virtual member
+    limit: Number | None = None  # the result is clamped to ± this; None: not at all
 
     def __post_init__(self) -> None:
         one_of(self, "centre", CENTRES)
@@ -58,41 +58,41 @@ class Normalizer(Value):
     ) -> Tensor:
         """Normalise x within the cells of `p`.
 
-        `weight` counts rows more than once; `centre` overrides the centre by given values; `scope` takes the scale
-        over other cells than the centre, with its own weights.
+        `weight` counts rows more than once; `centre` overrides the centre; `scope` takes the scale over other cells
+        than the centre, weighted by `scope_weight`.
         """
         x = p.real(x)
         self._check_weights(weight, weight if scope is None else scope_weight)
-        alone = p.agg.count() <= 1  # [cell]
-        lonely = p.spread(alone) if bool(alone.any()) else None  # [element]
+        single = p.agg.count() <= 1  # [cell]
+        in_single = p.spread(single) if bool(single.any()) else None  # [element]
         rule = self.singleton
         if rule == "raw_if_all":
-            rule = "raw" if bool(alone.all()) else "zero"
-        if rule == "error" and lonely is not None:
+            rule = "raw" if bool(single.all()) else "zero"
+        if rule == "error" and in_single is not None:
             raise PodiumError("A group has a single rollout: it has no baseline. Sample at least two for each task.")
         deviation = x - centre if centre is not None else self._deviation(p, x, weight)
         result = deviation
-        if rule == "raw" and centre is None and lonely is not None:
-            result = torch.where(lonely, x, result)
+        if rule == "raw" and centre is None and in_single is not None:
+            result = torch.where(in_single, x, result)
         if self.scale != "none":
             about_mean = deviation if centre is None and self.centre == "mean" else None
             if scope is None:
                 result = result / self._divisor(p, x, weight, about_mean, self.virtual)
             else:
                 result = result / self._divisor(scope, x, scope_weight)
-        if rule == "zero" and lonely is not None:
-            result = result.masked_fill(lonely, 0)
+        if rule == "zero" and in_single is not None:
+            result = result.masked_fill(in_single, 0)
         if self.limit is not None:
             result = result.clamp(-float(self.limit), float(self.limit))
         return result
 
     def _check_weights(self, centre: Tensor | None, scale: Tensor | None) -> None:
-        blind = {
+        unweighted = {
             "centre": centre is not None and self.centre in ("median", "lower_median"),
             "scale": scale is not None and self.scale in ("mad", "lower_mad", "std_of_others"),
             "virtual": centre is not None and self.virtual > 0,
         }
-        for name in (name for name, refused in blind.items() if refused):
+        for name in (name for name, refused in unweighted.items() if refused):
             value = getattr(self, name)
             raise PodiumError(f"Normalizer({name}={value!r}) counts every member once: it takes no weights.")
 
@@ -104,7 +104,7 @@ class Normalizer(Value):
         if self.centre == "lower_median":
             return x - p.spread(p.agg.lower_median(x))
         if self.centre == "leave_one_out":
-            return p.apart(x, weight=weight)
+            return p.minus_leave_one_out(x, weight=weight)
         if self.virtual:
             return x - p.spread(self._mean_with_virtual(p, x))
         return p.centre(x, weight=weight)
@@ -116,7 +116,7 @@ class Normalizer(Value):
     def _divisor(
         self, p: Partition, x: Tensor, weight: Tensor | None, deviation: Tensor | None = None, virtual: int = 0
     ) -> Tensor:
-        """[element] the scale with epsilon. `deviation` is x − mean of its cell, where that is known already."""
+        """[element] the scale with epsilon. `deviation` is x − mean of its cell, if computed already."""
         if self.scale == "std_of_others":
             return self._softened(*self._std_of_others(p, x))
         exists = p.agg.count() > 1
@@ -140,12 +140,12 @@ class Normalizer(Value):
 
     def _std_of_others(self, p: Partition, x: Tensor) -> tuple[Tensor, Tensor]:
         """[element] the std of the other members of its cell, and whether there are two of them."""
-        # In float64: what is left of a sum after one large member is taken out drowns in float32's rounding.
+        # In float64: the rest of a sum without one large member would be lost in float32's rounding.
         shifted = p.centre(x.double())
-        own = torch.ones_like(shifted) if p.where is None else p.where.double()
-        n, mean = p.count() - own, p.leave_one_out(shifted)
+        enters = torch.ones_like(shifted) if p.where is None else p.where.double()
+        n, mean = p.count() - enters, p.leave_one_out(shifted)
         total = p.sum(shifted.square())
-        square = total - own * shifted.square() - n * mean.square()
+        square = total - enters * shifted.square() - n * mean.square()
         square = square.where(square > 1e-10 * total, 0)
         return (square / (n - (1 if self.unbiased else 0)).clamp(min=1)).sqrt().to(x.dtype), n > 1
 

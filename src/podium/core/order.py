@@ -1,4 +1,4 @@
-"""Ordered verbs: what runs along the elements of a parent, without a Python loop over elements.
+"""Operations along the ordered elements of a parent, without a Python loop over elements.
 
 Each takes a partition whose cells are contiguous and in order (`batch.partition(level, parent)`).
 """
@@ -14,7 +14,7 @@ from podium.core.partition import Partition
 
 __all__ = ["first", "following", "last", "position", "scan", "shift"]
 
-BLOCK = 32  # elements that `_recurrence` walks one by one, for all blocks at once
+BLOCK = 32  # elements that `_recurrence` visits one by one, in all blocks at once
 
 
 def position(p: Partition) -> Tensor:
@@ -38,12 +38,12 @@ def scan(x: Tensor, p: Partition, decay: float | Tensor = 1.0, reverse: bool = T
 
 
 def _stopped(factor: Tensor, index: Tensor) -> Tensor:
-    """0 at the end of each cell: it takes nothing from the next one, so that the whole vector is one recurrence."""
+    """The factors with 0 at the end of each cell, so that the whole vector is one recurrence."""
     return torch.cat([factor[:-1].where(index[1:] == index[:-1], 0), factor.new_zeros(min(len(factor), 1))])
 
 
 def _recurrence(x: Tensor, factor: Tensor) -> Tensor:
-    """y_t = x_t + factor_t · y_{t+1}, in blocks: inside all of them at once, then over their first elements."""
+    """y_t = x_t + factor_t · y_{t+1}, in blocks: within all blocks at once, then over their first elements."""
     n = len(x)
     if n <= BLOCK:
         blocks, width = 1, n
@@ -55,7 +55,7 @@ def _recurrence(x: Tensor, factor: Tensor) -> Tensor:
     ys, reach = [xs.new_zeros(blocks)], [xs.new_ones(blocks)]
     for j in reversed(range(width)):
         ys.append(torch.addcmul(xs[j], factors[j], ys[-1]))
-        reach.append(factors[j] * reach[-1])  # how much of what comes after the block arrives here
+        reach.append(factors[j] * reach[-1])  # the weight of what follows the block
     if blocks == 1:
         return torch.stack(ys[:0:-1]).reshape(-1) if n else x
     heads = _recurrence(ys[-1], reach[-1])
@@ -106,9 +106,9 @@ def last(p: Partition, where: Tensor | None = None) -> Tensor:
 
 
 def _at(p: Partition, places: Tensor) -> Tensor:
-    """True at these places, those outside the elements left out."""
-    found = places[(places >= 0) & (places < len(p))]
-    return torch.zeros_like(p.index, dtype=torch.bool).index_fill(0, found, True)
+    """True at these places; places outside the elements are ignored."""
+    valid = places[(places >= 0) & (places < len(p))]
+    return torch.zeros_like(p.index, dtype=torch.bool).index_fill(0, valid, True)
 
 
 def _check(p: Partition, x: Tensor | None = None) -> None:

@@ -1,9 +1,9 @@
 """A partition of the elements of a level into cells, and the statistics of the cells.
 
 `p.mean(x)` has one value per element (pandas' *transform*); `p.agg.mean(x)` one value per cell. Every statistic takes
-`where=` (who enters) and, where it makes sense, `weight=`. An element that does not enter still receives the value of
-its cell. In a cell that nobody enters sum, mean, std and count are 0, quantiles NaN, the minimum +∞, the maximum and
-logsumexp −∞.
+`where=` (which elements enter) and, where it makes sense, `weight=`. An element that does not enter still receives the
+value of its cell. In a cell that no element enters, sum, mean, std and count are 0, quantiles NaN, the minimum +∞, the
+maximum and logsumexp −∞.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ __all__ = ["Partition", "constant", "everyone"]
 
 
 def constant(x: Tensor) -> bool:
-    """Whether x is one value expanded to all elements, which takes neither memory nor time."""
+    """Whether x is one value expanded to all elements, which costs neither memory nor time."""
     return x.stride() == (0,)
 
 
 def everyone(where: Tensor | None) -> bool:
-    """Whether nobody is left out, as far as that is known without reading a whole mask."""
+    """Whether all elements enter, as far as can be seen without reading a whole mask."""
     return where is None or (constant(where) and bool(where[:1].all()))
 
 
@@ -54,7 +54,7 @@ class Partition:
     ) -> None:
         self.index = index  # [element] the cell of each element
         self.cells = cells
-        self.where = where  # [element] who enters by default; None: all
+        self.where = where  # [element] which enter by default; None: all
         self.batch = batch
         self.level = level  # of the elements
         self.of = of  # the level whose elements the cells are; empty where they are made by keys
@@ -90,7 +90,7 @@ class Partition:
     def by(self, *keys: str) -> Partition:
         """The cells of this partition as elements, partitioned by `keys` (each constant within a cell).
 
-        A cell that nobody enters does not enter either.
+        A cell that no element enters does not enter either.
         """
         if self.batch is None:
             raise PodiumError("Only a partition made by batch.by(...) can be partitioned by name.")
@@ -115,10 +115,10 @@ class Partition:
 
     def _code_of_cells(self, key: str) -> tuple[Tensor, int]:
         codes, bound = self._codes(key)
-        own = codes.index_select(0, self._first(None))
-        if not torch.equal(self.spread(own), codes):
+        of_cells = codes.index_select(0, self._first(None))
+        if not torch.equal(self.spread(of_cells), codes):
             raise PodiumError(f"{key!r} varies within a cell of {self!r}, so its cells cannot be partitioned by it.")
-        return own, bound
+        return of_cells, bound
 
     def _ties_of_cells(self) -> tuple[Tensor, ...]:
         assert self.batch is not None
@@ -127,15 +127,15 @@ class Partition:
         return (Partition(self.index, self.cells).agg.min(self.batch.identity(self.level)),)
 
     def entered_by(self, batch: Batch, where: Tensor | None) -> Partition:
-        """The same cells, entered by those of `batch` who count and are in `where`; names and ties come from it."""
+        """The same cells, entered by the elements of `batch` that count and are in `where`."""
         self.lengths()  # computed once for all such copies
-        found = copy(self)
-        found.batch, found.where, found.ties = batch, batch.counted(self.level), partial(batch.ties, self.level)
-        found.where = found.enters(where)
-        return found
+        new = copy(self)
+        new.batch, new.where, new.ties = batch, batch.counted(self.level), partial(batch.ties, self.level)
+        new.where = new.enters(where)
+        return new
 
     def enters(self, where: Tensor | None = None) -> Tensor | None:
-        """Who enters a statistic: the default of this partition and `where` together; None: everyone."""
+        """[element] which enter a statistic: the default of this partition and `where` together; None: all."""
         if where is None:
             return self.where
         if where.dtype != torch.bool:
@@ -146,7 +146,7 @@ class Partition:
         return where if self.where is None else self.where & where
 
     def lengths(self) -> Tensor:
-        """The number of elements of each cell, whoever enters."""
+        """[cell] the number of its elements, whether they enter or not."""
         return self._lengths
 
     def members(self, cells: Tensor) -> Tensor:
@@ -241,30 +241,30 @@ class Partition:
         # Shifting by one member first makes equal values cancel exactly instead of to rounding.
         x = self.real(x)
         enters = self.enters(where)
-        if weight is not None:  # where all weights are 0 nobody enters, and which element stands first must not show
+        if weight is not None:  # zero weights do not enter, so that they cannot be the origin
             enters = weight != 0 if enters is None else enters & (weight != 0)
         first = self._first(enters)
         origin = x.detach().index_select(0, first.clamp(max=len(x) - 1))
         shifted = x - self.spread(origin.where(first < len(x), 0))
         return shifted - self.mean(shifted, where, weight)
 
-    def apart(self, x: Tensor, where: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
+    def minus_leave_one_out(self, x: Tensor, where: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
         """x − mean of the other members of its cell; x itself where there are none."""
-        # With W the cell's weight and w the element's own it is W / (W − w) · (x − mean): 0 where values are equal.
+        # With W the weight of the cell: W / (W − w) · (x − mean), which is exactly 0 where all values are equal.
         x = self.real(x)
-        own = torch.ones_like(x) if weight is None else weight.to(x.dtype)
+        w = torch.ones_like(x) if weight is None else weight.to(x.dtype)
         enters = self.enters(where)
-        own = own if enters is None else own.where(enters, 0)
-        total = self.spread(self.total(own))
-        others = total - own
+        w = w if enters is None else w.where(enters, 0)
+        total = self.spread(self.total(w))
+        others = total - w
         return torch.where(others > 0, self.centre(x, where, weight) * (total / others.where(others > 0, 1)), x)
 
     def leave_one_out(self, x: Tensor, where: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
         """Mean of the other members of the cell; 0 where there are none."""
-        return self.real(x) - self.apart(x, where, weight)
+        return self.real(x) - self.minus_leave_one_out(x, where, weight)
 
     def rank(self, x: Tensor, where: Tensor | None = None) -> Tensor:
-        """0 for the smallest; ties by `index`; −1 for those who do not enter."""
+        """0 for the smallest; ties by `index`; −1 for elements that do not enter."""
         element, _, place = self.sort(x, where)
         return torch.full_like(self.index, -1).index_copy(0, element, place)
 
@@ -274,7 +274,7 @@ class Partition:
         return self.rank(torch.zeros_like(x), best if where is None else best & where) == 0
 
     def softmax(self, x: Tensor, where: Tensor | None = None) -> Tensor:
-        """exp(x) over the cell's sum of it; 0 for those who do not enter."""
+        """exp(x) / Σ exp(x) over the cell; 0 for elements that do not enter."""
         enters = self.enters(where)
         if enters is not None:  # exp(−∞) is 0, with gradient 0
             x = x.where(enters, -torch.inf)
@@ -283,8 +283,8 @@ class Partition:
 
     def frequency(self, key: str | Tensor, where: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
         """Share of the cell's members that have the same value of `key` (a column, or codes)."""
-        own = self.real(torch.ones_like(self.index) if weight is None else weight)
-        return self.refine(key).sum(own, where) / self.sum(own, where).clamp(min=torch.finfo(own.dtype).tiny)
+        w = self.real(torch.ones_like(self.index) if weight is None else weight)
+        return self.refine(key).sum(w, where) / self.sum(w, where).clamp(min=torch.finfo(w.dtype).tiny)
 
     def standardize(
         self,

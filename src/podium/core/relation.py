@@ -17,7 +17,7 @@ __all__ = ["Relation", "pairs"]
 
 @dataclass(frozen=True)
 class Relation:
-    """Pairs of elements of one level with columns of their own, such as a judge's verdict."""
+    """Pairs of elements of one level, with columns such as a judge's verdict."""
 
     level: str
     left: Tensor  # [pair]

@@ -2,7 +2,7 @@
 
     KL("k3", coefficient=Linear(0.1, 0.0, over=200))
 
-The loop resolves `method.at(clock)` to plain numbers once an iteration; parts never see a schedule.
+The loop resolves `method.at(clock)` to plain numbers once per iteration; parts never see a schedule.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Cosine(Linear):
 
 
 class Exponential(Schedule):
-    """start · e^{−rate · iteration}."""
+    """Exponential decay: start · e^{−rate · iteration}."""
 
     start: float
     rate: float = 0.0
@@ -86,7 +86,7 @@ class Exponential(Schedule):
 
 
 class Power(Schedule):
-    """start · (1 − x)^power, with x the share of `over` iterations that is over; then 0."""
+    """Polynomial decay: start · (1 − x)^power, with x the share of the `over` iterations that is done; then 0."""
 
     start: float
     over: int  # iterations
@@ -104,7 +104,7 @@ class Power(Schedule):
 
 
 class Sigmoid(Schedule):
-    """start / (1 + e^{steepness (x − midpoint)}), with x the share of `over` iterations that is over."""
+    """Sigmoid decay: start / (1 + e^{steepness (x − midpoint)}), x the share of the `over` iterations that is done."""
 
     start: float
     over: int  # iterations
@@ -125,9 +125,9 @@ class Sigmoid(Schedule):
 
 
 class TwoPhases(Schedule):
-    """Slowly from 1 towards 0.8 over the first half of `over` iterations, then fast from 0.8 towards 0.
+    """Slow decay from 1 towards 0.8 over the first half of `over` iterations, then fast decay from 0.8 towards 0.
 
-    1 − 0.2 (1 − e^{−2x}) with x the share of the first half that is over, then 0.8 e^{−3x} with that of the second.
+    1 − 0.2 (1 − e^{−2x}) with x the share of the first half that is done, then 0.8 e^{−3x} with that of the second.
     """
 
     over: int = 150  # iterations
@@ -146,8 +146,9 @@ class TwoPhases(Schedule):
 
 
 class Restarts(Schedule):
-    """From `start` in a straight line to `peak` over `warmup` iterations, then half cosines from `peak` to `trough`,
-    one every `period` iterations.
+    """Cosine with warm restarts: linear from `start` to `peak` over `warmup` iterations, then half cosines to `trough`.
+
+    Each half cosine goes from `peak` to `trough` over `period` iterations.
     """
 
     start: float
@@ -171,7 +172,7 @@ class Restarts(Schedule):
 
 
 class Steps(Schedule):
-    """`values[k]` from iteration `starts[k]` on; `starts` begins with 0 and increases."""
+    """Piecewise constant: `values[k]` from iteration `starts[k]` on; `starts` begins with 0 and increases."""
 
     values: tuple[float, ...]
     starts: tuple[int, ...]
@@ -192,9 +193,9 @@ class Steps(Schedule):
 
 
 class Follow(Schedule):
-    """scale · (a scalar that a memory exposes) + offset, held within [low, high]."""
+    """A scalar that a memory exposes: scale · value + offset, clamped to [low, high]."""
 
-    name: str
+    name: str  # of the scalar
     scale: float = 1.0
     offset: float = 0.0
     low: float = float("-inf")

@@ -1,4 +1,4 @@
-"""Parts of a batch, and several batches as one."""
+"""Subsets of a batch, and several batches as one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["concat", "take"]
 
 
 def take(batch: Batch, level: str, chosen: Tensor) -> Batch:
-    """The chosen elements of `level`, all that they hold, and what they belong to."""
+    """The chosen elements of `level`, all elements below them, and those above that they belong to."""
     level = batch.level(level)
     if level == "batch" or not batch.is_above(level, "rollout"):
         raise PodiumError(
@@ -49,7 +49,7 @@ def take(batch: Batch, level: str, chosen: Tensor) -> Batch:
 
 
 def _numbers(chosen: Tensor, level: str, size: int) -> Tensor:
-    """A mask or numbers as numbers that exist."""
+    """A mask or numbers as checked numbers."""
     chosen = torch.as_tensor(chosen)
     if chosen.dtype == torch.bool:
         if len(chosen) != size:
@@ -80,7 +80,7 @@ def _select_below(batch: Batch, selected: dict[str, Tensor]) -> None:
 
 
 def _renumbered(rows: Tensor, size: int) -> Tensor:
-    """For each old number the new one, −1 where it is gone."""
+    """[old number] the new number; −1 where the element was not taken."""
     new = torch.full((size,), -1, dtype=torch.long, device=rows.device)
     return new.index_copy(0, rows, torch.arange(len(rows), device=rows.device))
 
@@ -108,7 +108,7 @@ def _take_with_copies(batch: Batch, level: str, chosen: Tensor, time: Tensor) ->
 
 
 def concat(batches: Sequence[Batch]) -> Batch:
-    """One batch after another; groups stay apart even if they are of the same task."""
+    """The batches one after another; groups stay separate even if they share a task."""
     if not batches:
         raise PodiumError("Nothing to concatenate.")
     head = batches[0]

@@ -1,4 +1,4 @@
-"""Terms: what the objective adds up. A loss gives a value per element; aggregation is explicit and outside it."""
+"""Terms of the objective: a loss gives a value per element, and how they are aggregated is explicit and separate."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from podium.core.value import Value
 
 __all__ = ["COUPLINGS", "Aggregate", "Term"]
 
-# What a term ties together, from little to much; a micro-batch must hold whole units of it to be exact in one pass.
+# What a loss couples, from narrow to wide; a micro-batch must hold whole units of it to be exact in one pass.
 COUPLINGS = ("token", "rollout", "group", "update")
 STEP = re.compile(r"^(\w+) (mean of all|mean|sum)(?: / ([0-9.eE+-]+))?$")
 
 
 class Aggregate(Value):
-    """How values become one number: a path of reduces, such as
+    """How values become one number: a path of reductions, such as
 
     - `token mean`: the mean over all trained tokens of the update;
     - `token mean, rollout mean`: the mean over rollouts of each one's token mean;
     - `token sum, rollout mean`; `token sum / 1024, rollout mean`: a constant instead of the length;
-    - `group mean`: for a loss that has one value a group.
+    - `group mean`: for a loss with one value per group.
 
-    A mean counts the elements that hold something trained; an empty rollout is in no denominator, except that of
+    A mean is over the elements that hold something trained, so an empty rollout is in no denominator, except in
     `token sum / 1024, rollout mean of all`, where the number of rollouts is as constant as the length.
     """
 
@@ -63,9 +63,9 @@ class Aggregate(Value):
         return divisor
 
     def coefficients(self, batch: Batch, members: Tensor, times: float = 1.0) -> Tensor:
-        """c with `times` · total = Σ c_i · value_i; 0 outside `members`."""
+        """[finest level] c with `times` · total = Σ c_i · value_i; 0 outside `members`."""
         steps = self.steps()
-        present, shares = members, []  # what an element counts for in the one above, where that is a mean: [upper]
+        present, shares = members, []  # [upper] the weight of each element below it, where that is a mean
         for (level, how, divisor), upper in zip(steps, [s[0] for s in steps[1:]] + ["batch"], strict=True):
             times, cells = times / divisor, batch.partition(level, upper)
             if how != "sum":
@@ -94,8 +94,8 @@ class Term(Part):
 
     aggregate: Aggregate = field(default=Aggregate("token mean"), kw_only=True)
     coefficient: Number = field(default=1.0, kw_only=True)
-    where: str | None = field(default=None, kw_only=True)  # a boolean column: who is in this term
-    over: str = field(default="where", kw_only=True)  # what means divide by: where (this term's members) or all trained
+    where: str | None = field(default=None, kw_only=True)  # a boolean column: which elements are in this term
+    over: str = field(default="where", kw_only=True)  # the denominator of means: this term's members (where), or all
     trains: str = field(default="policy", kw_only=True)  # which learner receives the gradient
 
     def __post_init__(self) -> None:
@@ -103,13 +103,13 @@ class Term(Part):
         first = self.aggregate.steps()[0][0]
         if first != self.level:
             raise PodiumError(
-                f"{type(self).__name__} has one value a {self.level}, so its aggregate must start there, "
+                f"{type(self).__name__} has one value per {self.level}, so its aggregate must start there, "
                 f"not with {first!r}: for example '{self.level} mean'."
             )
 
     @property
     def couples(self) -> str:
-        """The unit that the loss ties together: token, rollout, group or update."""
+        """The unit within which the losses of tokens depend on each other: token, rollout, group or update."""
         return "token"
 
     def loss(self, batch: Batch) -> Tensor:
@@ -117,24 +117,23 @@ class Term(Part):
         raise NotImplementedError
 
     def silent(self, batch: Batch) -> Tensor | None:
-        """[level] whose loss is 0 whatever the policy does, so that it needs no forward pass; None: nobody's."""
+        """[level] where the loss is 0 whatever the policy, so that no forward pass is needed; None: nowhere."""
         return None
 
     def diagnostics(self, batch: Batch) -> dict[str, Tensor]:
-        """[level] values whose means over the members are worth watching."""
+        """[level] values by name; their means over the members are reported."""
         return {}
 
     def members(self, batch: Batch) -> Tensor:
-        """[level] who is in this term."""
+        """[level] which elements are in this term."""
         trained = batch.trained(self.level)
         return trained if self.where is None else trained & self._chosen(batch, self.where, self.level)
 
     def _chosen(self, batch: Batch, name: str, level: str) -> Tensor:
-        owner = batch.name(name).partition(".")[0]
         column = batch[name]
         if not isinstance(column, Tensor) or column.dtype != torch.bool:
             raise PodiumError(f"{type(self).__name__}.where = {name!r} must name a boolean column.")
-        return batch.spread(column, owner, level)
+        return batch.spread_column(name, level)
 
     def coefficients(self, batch: Batch) -> Tensor:
         """[level] c with term = Σ c_i · loss_i. Fixed over an update, so any split of it gives the same sum."""

@@ -1,4 +1,4 @@
-"""The update plan: which rows each optimiser step sees."""
+"""The update plan: which groups or rollouts each optimiser step trains on."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ PolicyScore = Callable[[Batch], Tensor]  # [token] the log-probabilities under t
 
 
 class Updates(Part):
-    """`epochs` passes over the batch, each in `mini_batches` optimiser steps of whole groups (or rollouts)."""
+    """`epochs` passes over the batch, each in `mini_batches` optimiser steps on whole groups (or rollouts)."""
 
     stage = "updates"
-    epochs: int = 1
-    mini_batches: int = 1
+    epochs: int = 1  # at least 1
+    mini_batches: int = 1  # optimiser steps per epoch, at least 1
     unit: str = "group"  # what a mini-batch never splits: group or rollout
-    shuffle: bool = True
-    skip_above: Number | None = None  # optimiser steps whose gradient norm exceeds this are left out
+    shuffle: bool = True  # whether units are shuffled before they are split into mini-batches
+    skip_above: Number | None = None  # steps with a larger gradient norm are skipped; None: none are
 
     read_by_loop = ("skip_above",)
 
@@ -38,7 +38,7 @@ class Updates(Part):
 
     @property
     def passes(self) -> int:
-        """How often a batch is gone through."""
+        """The number of passes over a batch."""
         return self.epochs
 
     @property
@@ -47,9 +47,9 @@ class Updates(Part):
         return self.epochs * self.mini_batches == 1
 
     def __call__(self, batch: Batch, score: PolicyScore | None = None) -> Iterator[Batch]:
-        """The batches of the successive optimiser steps: units that are not to be trained are in none.
+        """The batches of the successive optimiser steps; units that are not trained are in none of them.
 
-        A plan may ask `score` between two steps what the policy has become.
+        A plan may call `score` between two steps for the log-probabilities of the policy at that point.
         """
         for epoch in range(self.epochs):
             order = self._order(batch, epoch)

@@ -1,4 +1,4 @@
-"""The door of the batch: everything that comes in is checked once, here."""
+"""Validation of what a batch is made of: everything is checked once, when it enters."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _kind(column: Column) -> str:
 def _check_finite(name: str, column: Column) -> None:
     if not isinstance(column, Tensor) or not column.is_floating_point():
         raise PodiumError(f"Column {name!r} holds {_kind(column)}; give floating-point numbers (x.float()).")
-    # A sum is finite only if all of it is; looking for the culprit is left to the rare case.
+    # A sum is finite only if every value is; the offending row is searched for only in the rare case.
     if not bool(column.detach().sum().isfinite()) and not bool(column.isfinite().all()):
         row = int((~column.isfinite()).reshape(len(column), -1).any(1).nonzero()[0])
         raise PodiumError(
@@ -118,12 +118,12 @@ def _member(name: str, enum: type[IntEnum], item: Any) -> Any:
 def _as_members(name: str, enum: type[IntEnum], column: Tensor) -> Tensor:
     integers = not column.is_floating_point() and column.dtype != torch.bool
     if not integers or (len(column) and not 0 <= int(column.min()) <= int(column.max()) < len(enum)):
-        known = ", ".join(f"{member.name} ({int(member)})" for member in enum)
-        raise PodiumError(f"Column {name!r} holds something else than {known}.")
+        members = ", ".join(f"{member.name} ({int(member)})" for member in enum)
+        raise PodiumError(f"Column {name!r} holds something else than {members}.")
     return column.to(torch.int8)
 
 
-def _sizes(links: Links, given: Mapping[str, int], device: torch.device) -> dict[str, int]:
+def _sizes(links: Links, announced: Mapping[str, int], device: torch.device) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for (child, parent), index in links.items():
         if index.dim() != 1 or index.dtype != torch.long:
@@ -139,8 +139,8 @@ def _sizes(links: Links, given: Mapping[str, int], device: torch.device) -> dict
             raise PodiumError(f"The links of {child} have different lengths: {sizes[child]} and {len(index)}.")
     for (_, parent), index in links.items():
         if parent not in sizes:
-            sizes[parent] = given.get(parent, int(index.max()) + 1 if len(index) else 0)
-    for level, size in given.items():
+            sizes[parent] = announced.get(parent, int(index.max()) + 1 if len(index) else 0)
+    for level, size in announced.items():
         if level not in sizes | {"batch": 1}:
             raise PodiumError(f"There is no link for the level {level!r}. {nearest(level, sizes)}")
         if level != "batch" and sizes[level] != size:
@@ -149,7 +149,7 @@ def _sizes(links: Links, given: Mapping[str, int], device: torch.device) -> dict
 
 
 def check_link(key: tuple[str, str], links: Mapping[tuple[str, str], Tensor], sizes: Mapping[str, int]) -> None:
-    """That every child has a parent that exists, and what is inside a rollout stands in its order."""
+    """Check that every child has a parent that exists, and that the elements of a rollout are in order."""
     (child, parent), index = key, links[key]
     if not len(index):
         return
@@ -165,15 +165,15 @@ def check_link(key: tuple[str, str], links: Mapping[tuple[str, str], Tensor], si
 
 
 def _above(level: str, links: Mapping[tuple[str, str], Tensor]) -> set[str]:
-    """The level and all that are above it."""
-    found = [level]
-    for lower in found:
-        found += [b for a, b in links if a == lower and b not in found]
-    return set(found)
+    """The level and all levels above it."""
+    levels = [level]
+    for lower in levels:
+        levels += [b for a, b in links if a == lower and b not in levels]
+    return set(levels)
 
 
 def _check_ways_up(links: Links) -> None:
-    """That links form no circle, join every level to the rollouts, and lead to one rollout whichever way is taken."""
+    """Check that links form no cycle, connect every level to the rollouts, and lead to one rollout by every path."""
     for child, parent in links:
         if child in _above(parent, links):
             raise PodiumError(f"The links form a circle: a {child} and a {parent} each belong to the other.")
@@ -192,14 +192,14 @@ def _check_ways_up(links: Links) -> None:
 
 
 def _paths(level: str, links: Links) -> list[tuple[str, ...]]:
-    """All ways from a level to the rollouts, if there is more than one."""
+    """All paths from a level to the rollouts, if there is more than one."""
     paths: list[tuple[str, ...]] = [(level,)]
-    found = []
+    complete = []
     for path in paths:
         if path[-1] == "rollout" and len(path) > 1:
-            found.append(path)
+            complete.append(path)
         paths += [(*path, b) for a, b in links if a == path[-1] and a != "rollout"]
-    return found if len(found) > 1 else []
+    return complete if len(complete) > 1 else []
 
 
 def _check_groups(index: Tensor, groups: int) -> None:
@@ -209,21 +209,21 @@ def _check_groups(index: Tensor, groups: int) -> None:
 
 
 def checked_segments(name: str, index: Tensor, up: Tensor, of: str, parent: str) -> tuple[Tensor, Tensor]:
-    """The segments of a new level, numbered without holes, and the parent of each; `up` is the parent of each `of`."""
+    """The segments of a new level, numbered without gaps, and the parent of each; `up` is the parent of each `of`."""
     if len(index) != len(up):
         raise PodiumError(f"{len(index)} numbers of {name}s for {len(up)} {of}s.")
     index, size = compact(index)
-    own = Partition(index, size).agg.first(up)
-    if not torch.equal(own.index_select(0, index), up):
+    parents = Partition(index, size).agg.first(up)
+    if not torch.equal(parents.index_select(0, index), up):
         raise PodiumError(
             f"A {name} crosses the border of a {parent}: number the {name}s over the whole batch, "
             f"so that no two {parent}s share one."
         )
-    return index, own
+    return index, parents
 
 
 def check_relation(name: str, relation: Relation, sizes: Mapping[str, int], device: torch.device) -> None:
-    """That a relation joins elements that exist, by columns of one length on the batch's device."""
+    """Check that a relation joins existing elements, with columns of one length on the batch's device."""
     if relation.level not in sizes:
         raise PodiumError(f"Relation {name!r} joins {relation.level!r}. {nearest(relation.level, sizes)}")
     columns = {"left": relation.left, "right": relation.right, **relation.columns}

@@ -20,7 +20,7 @@ REGISTRY: dict[str, type[Value]] = {}
 
 @dataclass(frozen=True)
 class Clock:
-    """Where the training stands: the iteration, the scalars that memories expose, and how far phases have come."""
+    """The point in training: the iteration, the scalars that memories expose, and the progress of phases."""
 
     iteration: int = 0
     values: Mapping[str, float] = field(default_factory=dict)
@@ -29,14 +29,14 @@ class Clock:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 class Value:
-    """Base of parts, clips, schedules, …: subclasses are frozen dataclasses without having to say so."""
+    """Base of parts, clips, schedules, …: every subclass is made a frozen dataclass."""
 
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         dataclass(frozen=True, repr=False)(cls)
-        cls.__init__ = _careful(cls.__init__)  # type: ignore[method-assign]
+        cls.__init__ = _checked_init(cls.__init__)  # type: ignore[method-assign]
         if cls.__module__.startswith("podium.") and not cls.__name__.startswith("_"):
             if cls.__name__ in REGISTRY and REGISTRY[cls.__name__].__module__ != cls.__module__:
                 raise TypeError(f"Two values are named {cls.__name__}: {REGISTRY[cls.__name__]} and {cls}.")
@@ -47,7 +47,7 @@ class Value:
         return [f.name for f in dataclasses.fields(cls)]
 
     def replace(self, **changes: Any) -> Self:
-        """The same value with some fields changed; a misspelt field gets its nearest name."""
+        """The same value with some fields changed."""
         _check_known(type(self), changes)
         return dataclasses.replace(self, **changes)
 
@@ -76,38 +76,37 @@ class Value:
 
 
 def opening(value: Value) -> str:
-    """How the documentation of a value begins, as one line: up to the first line that ends a sentence."""
-    found: list[str] = []
+    """The beginning of a value's docstring as one line: up to the first line that ends a sentence."""
+    lines: list[str] = []
     for line in (inspect.getdoc(value) or "").splitlines():
         if not line:
             break
-        found.append(line.strip())
+        lines.append(line.strip())
         if line.endswith((".", ":")):
             break
-    return " ".join(found)
+    return " ".join(lines)
 
 
 def _check_known(cls: type[Value], names: Iterable[str]) -> None:
-    known = cls.field_names()
+    fields = cls.field_names()
     for name in names:
-        if name not in known:
-            raise PodiumError(f"{cls.__name__} has no setting {name!r}. {nearest(name, known)}")
+        if name not in fields:
+            raise PodiumError(f"{cls.__name__} has no setting {name!r}. {nearest(name, fields)}")
 
 
-def _careful(init: Callable[..., None]) -> Callable[..., None]:
-    """The constructor of a dataclass, with the nearest name for a misspelt field, lists kept as tuples, and no value of
-    a wrong kind."""
+def _checked_init(init: Callable[..., None]) -> Callable[..., None]:
+    """The constructor of a dataclass that suggests names for misspelt fields, checks types, and makes lists tuples."""
 
     @functools.wraps(init)
     def checked(self: Value, *args: Any, **kwargs: Any) -> None:
         _check_known(type(self), kwargs)
-        given = [*self.field_names()[: len(args)], *kwargs]
+        names = [*self.field_names()[: len(args)], *kwargs]
         try:
             init(self, *map(_frozen, args), **{name: _frozen(value) for name, value in kwargs.items()})
-        except (TypeError, AttributeError):  # a check of its own may have stumbled over a wrong kind
-            check_kinds(self, [name for name in given if name in vars(self)])
+        except (TypeError, AttributeError):  # __post_init__ may have failed on a value of the wrong type
+            check_kinds(self, [name for name in names if name in vars(self)])
             raise
-        check_kinds(self, given)
+        check_kinds(self, names)
 
     return checked
 

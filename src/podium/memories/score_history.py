@@ -58,12 +58,12 @@ class ScoreHistory(Memory):
     def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
         scores = [score for _, score in state["scores"]]
         rate = (sum(scores) + 1) / (len(scores) + 2)
-        return self.told(torch.full((len(tasks),), rate, dtype=torch.float64).logit())
+        return self.reader_columns(torch.full((len(tasks),), rate, dtype=torch.float64).logit())
 
-    def asked(self, state: State, prompts: Sequence[str]) -> list[str]:
+    def reader_texts(self, state: State, prompts: Sequence[str]) -> list[str]:
         return [question(state["scores"], prompt, self.support) for prompt in prompts]
 
-    def told(self, values: Tensor) -> Columns:
+    def reader_columns(self, values: Tensor) -> Columns:
         rate = values.double().sigmoid()
         return {"group.value": rate, "group.prior": 2 * rate - 1}
 

@@ -1,4 +1,4 @@
-"""What a method is: parts, memories and roles as one value; methods in phases; and the check of either."""
+"""What a method is: parts, memories and roles as one value; methods in phases; and how they are checked."""
 
 from podium.method.method import LISTS, STAGES, Method, Role
 from podium.method.phases import Alternate, Phase, Phases

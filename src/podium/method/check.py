@@ -1,4 +1,4 @@
-"""What is wrong with a method before it runs: needs that nobody meets, and combinations that cancel or double."""
+"""Checks of a method before it runs: unmet needs, and combinations that cancel or repeat each other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Finding", "check_method"]
 
-# What every rollout has, whatever the world.
+# Columns that every rollout has, in any world.
 ALWAYS = (
     "token.id",
     "token.position",
@@ -38,7 +38,7 @@ ALWAYS = (
     "turn.train_context",
     "group.task",
 )
-# Columns that take words to make (`podium.collect.annotations.registry`), and what the world must provide for each.
+# Columns that annotators write from text (`podium.collect.annotations.registry`), and what each needs from the world.
 ANNOTATIONS: dict[str, str | None] = {
     "rollout.sibling": None,
     "turn.sibling.context": None,
@@ -55,9 +55,9 @@ ANNOTATIONS: dict[str, str | None] = {
     **dict.fromkeys(("turn.switch", "turn.done"), "turn.reward"),
     **{f"token.plan_{name}": "turn.reward" for name in ("switch", "subgoal", "action", "low")},
 }
-# What a select part can read of every task, beside what the memories recall of it.
+# What a select part can read of every task, in addition to what the memories recall of it.
 OF_TASKS = ("group.domain.code", "group.number", "group.random")
-# What worlds can do that is no column: what to say where one cannot.
+# Abilities of worlds that are not columns, and what to say of a world without them.
 ABILITIES = {
     "task.solution": "written solutions, which the world has none of: take an embedded world or a file of JSON lines",
     "task.criteria": "a checklist for each task, which the world has none of: take an embedded puzzle, such as sums",
@@ -65,7 +65,7 @@ ABILITIES = {
 }
 
 
-# What to do where one of the columns that worlds and judges write is missing, by its name at any level.
+# Remedies for missing columns that worlds and judges write, by name at any level.
 _STEPS = "Take a world of several turns that names its states and rewards each turn: turn.{} among what it `provides`."
 _PROFILED = "Take a world that runs and profiles what is written: turn.{} among what it `provides`."
 REMEDIES = {
@@ -81,7 +81,7 @@ REMEDIES = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One reason: an error (it cannot work) or a warning (it may not do what it says)."""
+    """An error (the method cannot work) or a warning (it may not do what it says)."""
 
     kind: str
     message: str
@@ -116,10 +116,10 @@ def _unmet(method: Method, have: set[str], signals: set[str]) -> Iterable[Findin
     sources = {"sampler", "old", "now"} | {role.name for role in method.roles}
     for memory in method.memories:
         have |= set(memory.provides)
-    # Memories read what the iteration has left behind.
+    # Memories read the batch at the end of the iteration.
     readers: list[Part | Memory] = [*method.parts(), *method.memories]
     have |= set(OF_TASKS)
-    said: set[str] = set()
+    reported: set[str] = set()
     for part in readers:
         have = have if isinstance(part, Select) else have - set(OF_TASKS)
         probes = part.probes if isinstance(part, Part) else ()
@@ -147,9 +147,9 @@ def _unmet(method: Method, have: set[str], signals: set[str]) -> Iterable[Findin
                         f"{part!r} needs {need!r}, but the method has no role {need.of!r}: add Role({need.of!r}).",
                     )
             elif (ability := ANNOTATIONS.get(need) or need) in ABILITIES and not {ability, need} & have:
-                if ability not in said:  # once, however many parts need it
+                if ability not in reported:  # once, however many parts need it
                     yield Finding("error", f"{part!r} needs {ABILITIES[ability]}.")
-                said.add(ability)
+                reported.add(ability)
             elif not met(need, have):
                 remedy = REMEDIES.get(need.partition(".")[2]) or REMEDIES.get(need) or nearest(need, have)
                 yield Finding("error", f"{part!r} needs the column {need!r}, which nothing before it writes. {remedy}")
@@ -157,7 +157,7 @@ def _unmet(method: Method, have: set[str], signals: set[str]) -> Iterable[Findin
 
 
 def met(need: Need, have: set[str]) -> bool:
-    """Whether a column is among those that there are, or follows from one of them."""
+    """Whether a column is available, or follows from one that is."""
     assert isinstance(need, str)
     level, _, rest = need.partition(".")
     if rest.split(".")[0] in INHERITED:  # a finer level inherits it from any coarser one
@@ -257,8 +257,8 @@ def _single_rollouts(method: Method) -> Iterable[Finding]:
         )
     if not isinstance(advantage, Normalizer):
         return
-    own = getattr(advantage, "key", None) == ("group",) and getattr(advantage, "baseline", None) is None
-    if own and advantage.centre != "none":
+    by_group = getattr(advantage, "key", None) == ("group",) and getattr(advantage, "baseline", None) is None
+    if by_group and advantage.centre != "none":
         yield Finding(
             "warning",
             f"{method.rollout!r} makes groups of one, so {advantage!r} has nothing to compare with: sample more.",

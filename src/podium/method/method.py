@@ -37,20 +37,20 @@ LISTS = ("annotate", "reward", "keep", "shape", "objective", "metric")
 
 
 class Role(Value):
-    """A model's job beside the policy: where its weights come from and how they move.
+    """A model other than the policy: where its weights come from and how they change.
 
-    A role that a term of the objective trains (`trains="critic"`) is a learner with an optimiser of its own; it has a
-    value head if a term that trains it reads the signal `value`. The others are never trained.
+    A role that a term of the objective trains (`trains="critic"`) is a learner with its own optimiser; it has a value
+    head if a term that trains it reads the signal `value`. Other roles are never trained.
     """
 
     name: str  # ref, critic, teacher, …
     # initial (the policy's first weights), policy (a view of it), critic (a copy of that role), flow, quality (small
     # networks on the policy's hidden states), or a model's path
     source: str = "initial"
-    decay: float | None = None  # of a moving average of its source, after each update; None: frozen, or trained
+    decay: float | None = None  # of an exponential moving average of its source, per update; None: frozen, or trained
     context: str | None = None  # a column of contexts under which it sees the tokens, such as turn.sibling.context
-    heads: int = 1  # values that it says of a token: 1 is a linear head that starts at 0, more are small networks
-    lr: float | None = None  # of its own optimiser, where it is trained; None: the run's
+    heads: int = 1  # value heads: 1 is a linear head that starts at 0, more are small networks
+    lr: float | None = None  # learning rate, where it is trained; None: that of the run
 
     def __post_init__(self) -> None:
         within(self, "heads", 1)
@@ -64,7 +64,7 @@ class Role(Value):
 
 
 class Method(Value):
-    """What to do at each stage of the loop."""
+    """The parts of each stage of the training loop, with the memories and roles that they need."""
 
     name: str = ""
     summary: str = ""
@@ -99,7 +99,7 @@ class Method(Value):
     # -- composition -----------------------------------------------------------------------------------------------
 
     def with_(self, **stages: Any) -> Method:
-        """The method with whole stages replaced; a single part stands for a list of one."""
+        """The method with whole stages replaced; a single part may stand for a list of one."""
         return self.replace(**stages)
 
     def __or__(self, other: Part | Memory | Role) -> Method:
@@ -128,7 +128,7 @@ class Method(Value):
     def set(self, path: str, value: Any) -> Method:
         """The method with one setting changed: `advantage.scale`, `objective.KL.coefficient`, `updates.epochs`.
 
-        Of several parts of one class all are changed, or one: `objective.PolicyGradient[1].clip` is the second's.
+        Of several parts of one class all are changed, or one by its number: `objective.PolicyGradient[1].clip`.
         """
         head, _, rest = path.partition(".")
         if head not in self.field_names() or not rest:
@@ -170,24 +170,24 @@ class Method(Value):
             lines.append(f"  {'role':<10} {role!r}")
         return "\n".join(line for line in lines if line)
 
-    # -- in turn with others: see podium.method.phases ---------------------------------------------------------------
+    # -- as a phase among others: see podium.method.phases -----------------------------------------------------------
 
     def until(self, *ends: int | Until) -> Phase:
-        """This method as a phase that ends after so many iterations, or when `Reached` or `Plateau` says so."""
+        """This method as a phase that ends after a number of iterations, or when `Reached` or `Plateau` holds."""
         from podium.method.phases import Phase
 
         return Phase(self, ends)  # type: ignore[arg-type]
 
     def leaves(self) -> Iterable[Method]:
-        """The plain methods that it is made of."""
+        """The plain methods that it consists of."""
         yield self
 
     def each(self, change: Callable[[Method], Method]) -> Method:
-        """The same with every plain method changed."""
+        """The same with `change` applied to every plain method."""
         return change(self)
 
     def start(self) -> State:
-        """The progress with which a run begins: nothing has to be remembered of a plain method."""
+        """The progress at the start of a run: a plain method has none."""
         return {}
 
     def advance(self, clock: Clock, metrics: Mapping[str, Any]) -> State:
@@ -206,7 +206,7 @@ class Method(Value):
         return method
 
     def check(self, columns: Iterable[str] = (), *, signals: Iterable[str] | None = None) -> list[Finding]:
-        """Reasons why the method cannot work, or may not do what it says. See `podium.method.check`."""
+        """Errors (the method cannot work) and warnings (it may not do what it says). See `podium.method.check`."""
         from podium.method.check import check_method
 
         return check_method(self, columns, signals)

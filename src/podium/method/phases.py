@@ -1,9 +1,9 @@
-"""Methods in turn: one until something has happened and then the next, or some that alternate.
+"""Methods in phases: one after another, each until a condition holds, or several that alternate.
 
     Phases(imitate.until(50), grpo.until(Plateau("eval.pass@1"), 400), dapo)
     Alternate(a, b, every=5)
 
-Both are methods. `at(clock)` gives the method whose turn it is; how far they have come is the clock's `progress`, a
+Both are methods. `at(clock)` is the method that is active; how far the phases have come is the clock's `progress`, a
 plain state that the loop carries from iteration to iteration and saves in every checkpoint.
 """
 
@@ -25,7 +25,7 @@ __all__ = ["Alternate", "Phase", "Phases"]
 
 
 class Phase(Value):
-    """A method and when it ends: at the first of the conditions; with none, never."""
+    """A method and when it ends: as soon as one of the conditions holds; without conditions, never."""
 
     method: Method
     until: tuple[Until, ...] = ()
@@ -34,11 +34,11 @@ class Phase(Value):
         if not isinstance(self.method, Method):
             raise PodiumError(f"A phase is made of a method, not of {self.method!r}.")
         ends = self.until if isinstance(self.until, tuple) else (self.until,)
-        made = tuple(Iterations(u) if isinstance(u, int) and not isinstance(u, bool) else u for u in ends)
-        for end in made:
+        conditions = tuple(Iterations(u) if isinstance(u, int) and not isinstance(u, bool) else u for u in ends)
+        for end in conditions:
             if not isinstance(end, Until):
                 raise PodiumError(f"until({end!r}): give a number of iterations, Reached(...) or Plateau(...).")
-        object.__setattr__(self, "until", made)
+        object.__setattr__(self, "until", conditions)
 
     def __repr__(self) -> str:
         shown = [repr(u.count if isinstance(u, Iterations) else u) for u in self.until]
@@ -48,7 +48,7 @@ class Phase(Value):
 class _InTurn(Method):
     """What Phases and Alternate share: they hold methods and have no parts of their own."""
 
-    joined: ClassVar[str] = ", "  # what stands between the methods' names
+    joined: ClassVar[str] = ", "  # the separator between the methods' names
 
     def _take(self, **fields: Any) -> None:
         """Set the fields, and the union of the methods' roles and memories."""
@@ -69,10 +69,10 @@ class _InTurn(Method):
             object.__setattr__(self, kind, tuple(held.values()))
 
     def _label(self) -> str:
-        """What a repr says of it beside the methods: name, summary and citation where they are its own."""
-        usual = {"name": self.joined.join(m.name for m in self.children()), "summary": "", "citation": ""}
-        own = {name: getattr(self, name) for name, value in usual.items() if getattr(self, name) != value}
-        return "".join(f", {name}={value!r}" for name, value in own.items())
+        """What a repr adds to the methods: name, summary and citation where they differ from the default."""
+        default = {"name": self.joined.join(m.name for m in self.children()), "summary": "", "citation": ""}
+        changed = {name: getattr(self, name) for name, value in default.items() if getattr(self, name) != value}
+        return "".join(f", {name}={value!r}" for name, value in changed.items())
 
     def children(self) -> tuple[Method, ...]:
         raise NotImplementedError
@@ -112,7 +112,7 @@ class _InTurn(Method):
         return self.each(lambda m: m.insert(part, before=before))
 
     def set(self, path: str, value: Any) -> Method:
-        """`advantage.scale` is a setting of every method that has it, `1.advantage.scale` one of the second."""
+        """`advantage.scale` sets it in every method that has it, `1.advantage.scale` in the second one only."""
         head, _, rest = path.partition(".")
         children = list(self.children())
         if not head.isdigit():
@@ -142,7 +142,7 @@ class _InTurn(Method):
         return "\n".join(lines)
 
     def _turn(self, number: int) -> str:
-        """When it is the turn of one of the methods."""
+        """When one of the methods is active, in words."""
         raise NotImplementedError
 
     def to_yaml(self) -> str:
@@ -150,7 +150,7 @@ class _InTurn(Method):
 
 
 class Phases(_InTurn):
-    """Methods one after another, each until its end; the clock of a phase begins at 0."""
+    """Methods one after another, each until one of its conditions holds; the clock of a phase starts at 0."""
 
     joined = ", then "
     phases: tuple[Phase, ...] = ()
@@ -212,7 +212,7 @@ class Phases(_InTurn):
 
 
 class Alternate(_InTurn):
-    """Methods that take turns, `every` iterations each, again and again."""
+    """Methods that alternate, `every` iterations each."""
 
     joined = " and "
     methods: tuple[Method, ...] = ()

@@ -1,4 +1,4 @@
-"""When a phase ends: after so many iterations, when a number has reached a goal, or when it stops rising."""
+"""When a phase ends: after a number of iterations, when a metric reaches a goal, or when it stops improving."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["Iterations", "Plateau", "Reached", "Until"]
 
 
 class Until(Value):
-    """When a phase ends, judged after each of its iterations by the numbers that are known then."""
+    """The condition that ends a phase, evaluated after each of its iterations on the metrics so far."""
 
     def start(self) -> State:
-        """What it remembers from iteration to iteration."""
+        """The state at the start of the phase."""
         return {}
 
     def watch(self, state: State, values: Mapping[str, Any]) -> tuple[State, bool]:
-        """The state after an iteration with these numbers, and whether the phase is over."""
+        """The state after an iteration with these metrics, and whether the phase is over."""
         raise NotImplementedError
 
 
@@ -41,9 +41,9 @@ class Iterations(Until):
 
 
 class _Measured(Until):
-    """On a number: a metric of the run (`reward`, `eval.pass@1`) or a scalar that a memory exposes."""
+    """A condition on a metric of the run (`reward`, `eval.pass@1`) or on a scalar that a memory exposes."""
 
-    name: str
+    name: str  # of the metric
 
     def measure(self, state: State, value: float) -> tuple[State, bool]:
         raise NotImplementedError
@@ -51,7 +51,7 @@ class _Measured(Until):
     def watch(self, state: State, values: Mapping[str, Any]) -> tuple[State, bool]:
         if self.name in values:
             return self.measure(state, float(values[self.name]))
-        if self.name.startswith("eval."):  # measured now and then
+        if self.name.startswith("eval."):  # not measured in every iteration
             return state, False
         raise PodiumError(
             f"A phase ends by {self.name!r}, which the run does not measure. {nearest(self.name, values)}"
@@ -59,11 +59,11 @@ class _Measured(Until):
 
 
 class Reached(_Measured):
-    """When a number is at least `above`, or at most `below`, `times` times in a row."""
+    """When a metric is at least `above`, or at most `below`, `times` times in a row."""
 
-    above: float | None = None
-    below: float | None = None
-    times: int = 1
+    above: float | None = None  # give this
+    below: float | None = None  # or this
+    times: int = 1  # consecutive measurements
 
     def __post_init__(self) -> None:
         within(self, "times", 1)
@@ -74,17 +74,17 @@ class Reached(_Measured):
         return {"row": 0}
 
     def measure(self, state: State, value: float) -> tuple[State, bool]:
-        there = value >= self.above if self.above is not None else value <= self.below  # type: ignore[operator]
-        row = state["row"] + 1 if there else 0
+        reached = value >= self.above if self.above is not None else value <= self.below  # type: ignore[operator]
+        row = state["row"] + 1 if reached else 0
         return {"row": row}, row >= self.times
 
 
 class Plateau(_Measured):
-    """When a number has not risen by more than `by` above its best for `patience` measurements (fallen: `falling`)."""
+    """When a metric has not improved on its best by more than `by` for `patience` measurements."""
 
-    patience: int = 5
-    by: float = 0.0
-    falling: bool = False
+    patience: int = 5  # measurements, at least 1
+    by: float = 0.0  # at least 0
+    falling: bool = False  # whether lower is better
 
     def __post_init__(self) -> None:
         within(self, "patience", 1)

@@ -18,7 +18,7 @@ from podium.core.part import Part
 from podium.core.schedule import Schedule
 from podium.core.value import Value
 from podium.parts.advantage import MixtureComponent, Normalize, Returns
-from podium.parts.objective.surrogate import Clip, Target
+from podium.parts.objective.clip import Clip, Target
 from podium.testing.bench import Bench
 from podium.testing.subject import difference
 

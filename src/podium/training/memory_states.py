@@ -56,7 +56,7 @@ class Memories:
             state = self.states[type(memory).__name__]
             columns |= memory.recall(state, keys[memory.keyed_by])
             if memory.reader:
-                columns |= memory.told(self._told(memory, state, keys["prompt"]))
+                columns |= memory.reader_columns(self._told(memory, state, keys["prompt"]))
         return columns
 
     def _told(self, memory: Memory, state: State, prompts: Sequence[str]) -> torch.Tensor:
@@ -69,7 +69,7 @@ class Memories:
             )
         new = [prompt for prompt in dict.fromkeys(prompts) if prompt not in self._read]
         if new:
-            self._read |= zip(new, values_of(reader, memory.asked(state, new)).tolist(), strict=True)
+            self._read |= zip(new, values_of(reader, memory.reader_texts(state, new)).tolist(), strict=True)
         return torch.tensor([self._read[prompt] for prompt in prompts], dtype=torch.float64)
 
     # -- what they see ---------------------------------------------------------------------------------------------

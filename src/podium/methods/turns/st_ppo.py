@@ -8,7 +8,7 @@ from podium.method import Method, Role
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import GAE
 from podium.parts.objective import KL, Clip, PolicyGradient, ValueLoss
-from podium.parts.objective.surrogate import Bounds
+from podium.parts.objective.clip import Bounds
 from podium.parts.reward import TokenReward
 from podium.parts.shape import DampClipped
 from podium.strategies import Sample

@@ -97,7 +97,7 @@ class TwoSources(Advantage):
         several = batch.spread(n > 1, "rollout", "token")
         n, total = batch.spread(n, "rollout", "token"), batch.spread(total, "rollout", "token")
         c = torch.where(several, (n * c - total) / (n - 1).clamp(min=1), c)
-        outcome = batch.spread(groups.apart(batch[self.outcome]), "rollout", "token")
+        outcome = batch.spread(groups.minus_leave_one_out(batch[self.outcome]), "rollout", "token")
         last = batch.last("token", "rollout", where=batch.action)
         returns = self._returns(batch, c, self.gamma_process)
         returns = returns + self._returns(batch, outcome.where(last, 0), self.gamma_outcome)

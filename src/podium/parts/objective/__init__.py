@@ -1,10 +1,11 @@
-"""TODO parts.objective"""
+"""Terms of the objective: the policy-gradient surrogate, penalties and bonuses, and the losses of other learners."""
 
 from podium.parts.objective.answer import DirectLikelihood
 from podium.parts.objective.answer_value import AnswerValueLoss
 from podium.parts.objective.band import BandPenalty
 from podium.parts.objective.bellman import BellmanRegression
 from podium.parts.objective.classify import GroupContrast, GroupSoftmax, RolloutLogistic, RolloutRegression
+from podium.parts.objective.clip import Clip, Target
 from podium.parts.objective.constraint import StayWithin
 from podium.parts.objective.distil import Distil
 from podium.parts.objective.entropy import CovarianceEntropy, Entropy, EntropyTarget
@@ -15,7 +16,7 @@ from podium.parts.objective.preference import Preference, Quality
 from podium.parts.objective.quality import QualityLoss
 from podium.parts.objective.regularize import KL, Likelihood, ValueLoss
 from podium.parts.objective.shaped import Shaped
-from podium.parts.objective.surrogate import Clip, PolicyGradient, Target
+from podium.parts.objective.surrogate import PolicyGradient
 from podium.parts.objective.turn_critic import TokenBaselineLoss, TurnCriticLoss
 
 __all__ = [

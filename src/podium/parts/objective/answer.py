@@ -1,4 +1,4 @@
-"""Rewards that carry a gradient."""
+"""The likelihood of the reference answer, maximised by its own gradient instead of as a reward."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ __all__ = ["DirectLikelihood"]
 
 
 class DirectLikelihood(Term):
-    """−R of a likelihood reward, with its own gradient: for `logprob` imitation of the answer after the reasoning.
+    """−R of a likelihood reward R, differentiated directly; see `AnswerLikelihood` for the kinds.
 
-    For `jepo` the answers of a group are weighed by the softmax of their log-probabilities.
+    `logprob` is supervised learning of the reference answer after the policy's own reasoning. In `jepo`, the log of a
+    group's mean likelihood, the rollouts of a group share the gradient by the softmax of their log-likelihoods.
     """
 
     reference = "Likelihood-Based Reward Designs for General LLM Reasoning"

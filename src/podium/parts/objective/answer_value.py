@@ -1,4 +1,4 @@
-"""One value for a whole answer: what the critic says before its last token."""
+"""Value regression for whole answers: the critic is read at the last token."""
 
 from __future__ import annotations
 
@@ -21,19 +21,22 @@ REFERENCE = "SAFE, https://github.com/ryyzn9/SAFE"
 
 
 def value_of(of: str, softmin: float | None, grad: bool = False) -> Signal:
-    """The critic's value; of several heads their smooth minimum, so that doubt counts as less."""
+    """The critic's value; of several heads their soft minimum, so that disagreement lowers it."""
     return Signal("value", of=of, grad=grad) if softmin is None else Signal("value", of=of, grad=grad, softmin=softmin)
 
 
 class AnswerValueLoss(Term):
-    """½ (H(V − r) + H(clip(V, V_old ± clip) − r)) with Huber's H: regression of the value of whole answers."""
+    """Clipped value regression for whole answers: ½ (H(V − r) + H(clip(V, V_old ± clip) − r)), H the Huber loss.
+
+    V is the critic's value at the last trained token of a rollout. V_old is `rollout.value`.
+    """
 
     reference = REFERENCE
     level = "rollout"
-    of: str = "rollout.reward.normalized"  # r
-    softmin: float | None = 0.3
-    clip: Number = 0.2
-    delta: float = 0.5  # where H turns from a square into a line
+    of: str = "rollout.reward.normalized"  # r, a column of rollouts
+    softmin: float | None = 0.3  # temperature of the soft minimum over the critic's heads; None: a single head
+    clip: Number = 0.2  # how far V may move from V_old; above 0
+    delta: float = 0.5  # |error| at which H turns from quadratic to linear
     aggregate: Aggregate = field(default=Aggregate("rollout mean"), kw_only=True)
     trains: str = field(default="critic", kw_only=True)
 
@@ -58,9 +61,9 @@ class AnswerValueLoss(Term):
 
     def loss(self, batch: Batch) -> Tensor:
         v, old, target = self.value(batch), batch["rollout.value"], batch[self.of]
-        near = v.clamp(old - self.clip, old + self.clip)
-        plain, held = (huber_loss(x, target, reduction="none", delta=self.delta) for x in (v, near))
-        return (plain + held) / 2
+        near_old = v.clamp(old - self.clip, old + self.clip)
+        plain, clipped = (huber_loss(x, target, reduction="none", delta=self.delta) for x in (v, near_old))
+        return (plain + clipped) / 2
 
     def diagnostics(self, batch: Batch) -> dict[str, Tensor]:
         return {"value.error": (self.value(batch) - batch[self.of]).abs()}

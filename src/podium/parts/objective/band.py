@@ -1,4 +1,4 @@
-"""A price on entropies that leave a band."""
+"""A penalty on token entropies outside a band."""
 
 from __future__ import annotations
 
@@ -20,17 +20,19 @@ LOW, HIGH, CENTRE = "token.band.low", "token.band.high", "token.band.centre"
 
 
 class BandPenalty(Term):
-    """penalty · phase where the entropy of a token is outside (low, high), the bounds included; else 0.
+    """Entropy-smoothing penalty: penalty · phase where a token's entropy H is not inside (low, high), else 0.
 
-    - `step`: a constant, as published and released: it shows in the loss and has no gradient;
-    - `hinge`: (low − H)⁺ + (H − high)⁺ over the centre instead, whose gradient leads back into the band.
+    - `step`: a constant, as published and released: it appears in the loss, but has no gradient;
+    - `hinge`: penalty · phase · ((low − H)⁺ + (H − high)⁺) / centre, whose gradient leads back into the band.
+
+    The band is `token.band.low`, `token.band.high` and `token.band.centre`, as `TurnBand` writes them.
     """
 
     reference = "EPO, https://github.com/WujiangXu/EPO"
-    penalty: Number = 0.1
-    phase: Number = 1.0  # how much it counts at this time of training
-    kind: str = "step"
-    test: str = "token"  # whose entropy is tested: each token's, or the mean of its turn
+    penalty: Number = 0.1  # at least 0
+    phase: Number = 1.0  # a factor that a schedule may change over training; at least 0
+    kind: str = "step"  # step or hinge
+    test: str = "token"  # whose entropy is tested: each token's, or the mean over its turn (turn)
     coefficient: Number = field(default=0.001, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -49,7 +51,7 @@ class BandPenalty(Term):
         return "token" if self.test == "token" else "rollout"
 
     def price(self, batch: Batch) -> Tensor:
-        """[token] P."""
+        """[token] the penalty."""
         h, low, high = batch[entropy_now(1.0)], batch[LOW], batch[HIGH]
         if self.test == "turn":
             mean = batch.reduce(h, "token", "turn", "mean", where=batch.trained("token"))

@@ -1,4 +1,4 @@
-"""A Q function written in the policy's own log-ratios, fitted by one Bellman regression."""
+"""Bellman regression of a Q function that is parameterised by the policy's log-ratios."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from podium.core.part import stop_gradient
 from podium.core.schedule import Number
 from podium.core.signal import Signal
 from podium.core.term import Term
-from podium.parts.objective.surrogate import NOW
+from podium.parts.objective.importance import NOW
 
 __all__ = ["BellmanRegression"]
 
@@ -22,16 +22,17 @@ MEAN, OLD_MEAN = Signal("mean_logp", of="now"), Signal("mean_logp", of="old")
 
 
 class BellmanRegression(Term):
-    """(q_t − y_t)² with q = rho · (log π − log π_old) and y_t = A + beta · rho · (mu_{t+1} − mu_old,t+1) as a constant.
+    """Evaluation of the uniform policy: (q_t − y_t)² with the implicit Q function q = rho · (log π − log π_old).
 
-    mu is the mean of log π over the vocabulary in the next state of the turn: the value of acting there at random, and
-    0 where no trained token of the turn follows.
+    The target y_t = A + beta · rho · (mu_{t+1} − mu_old,t+1) is a constant. mu is the mean of log π over the vocabulary
+    at the next token of the turn: the value of acting uniformly at random there; 0 where no trained token of the turn
+    follows.
     """
 
     reference = "ROVER: Random Policy Valuation is Enough, https://github.com/tinnerhrhe/ROVER"
-    rho: Number = 1.0  # the temperature of the Q function
-    beta: Number = 1.0  # how much the next state's value counts
-    clip: Number | None = None  # log-ratios stop at log(1 ± clip) on their way to the target; None: never
+    rho: Number = 1.0  # the temperature of the Q function; above 0
+    beta: Number = 1.0  # the weight of the next state's value; 0: regression on A alone
+    clip: Number | None = None  # beyond log(1 ± clip), q is not pulled further towards its target; None: no clip
 
     needs = ("token.advantage", NOW, OLD, MEAN, OLD_MEAN)
 
@@ -50,7 +51,7 @@ class BellmanRegression(Term):
         return self.rho * (batch[NOW] - batch[OLD])
 
     def next_value(self, batch: Batch) -> Tensor:
-        """[token] the value of the state after it: 0 where no trained token of the turn follows."""
+        """[token] the value of the next state; 0 where no trained token of the turn follows."""
         value = self.beta * self.rho * (stop_gradient(batch[MEAN]) - batch[OLD_MEAN])
         return batch.shift(value.where(batch.trained("token"), 0), "token", "turn", by=-1)
 

@@ -1,4 +1,4 @@
-"""Group classification and regression: the rollouts of a group as examples, scored by their log-probabilities."""
+"""Classification and regression losses: the rollouts of a group are examples, their log-ratios the scores."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from podium.core.part import Need, stop_gradient
 from podium.core.schedule import Number
 from podium.core.signal import Signal
 from podium.core.term import Aggregate, Term
-from podium.parts.objective.surrogate import NOW
+from podium.parts.objective.importance import NOW
 
 __all__ = ["GroupContrast", "GroupSoftmax", "RolloutLogistic", "RolloutRegression", "Scored"]
 
 
 class Scored(Term):
-    """Rollout k scores s_k = mean (or sum) over its tokens of log π − log π_old (or of log π).
+    """Base of losses on scores of rollouts: s_k = mean (or sum) over the tokens of log π − log π_old (or of log π).
 
-    Its logit is s_k / τ, centred and scaled within the group by choice.
+    The logit of rollout k is s_k / τ, optionally centred and scaled within its group.
     """
 
-    temperature: Number = 0.5  # τ
+    temperature: Number = 0.5  # τ; above 0
     score: str = "mean"  # over the tokens: mean or sum
-    against: str | None = "old"  # whose log-probabilities are subtracted: old, a role, or nobody's
+    against: str | None = "old"  # whose log-probabilities are subtracted: old or a role; None: nothing is
     centre: str = "none"  # what is subtracted from a logit: none, mean, leave_one_out (of the group's logits)
-    scale: str = "none"  # what it is divided by: none, std (of the group's), held (the same without its gradient)
+    scale: str = "none"  # what it is divided by: none, std (of the group's logits), held (that std as a constant)
     epsilon: float = 1e-6  # added to the std
 
     def __post_init__(self) -> None:
@@ -67,7 +67,7 @@ class Scored(Term):
         """[rollout] s / τ, compared within the group. The gradient flows through the mean, and through `std`."""
         x = self.scores(batch) / self.temperature
         groups = batch.by("rollout", "group", where=batch.trained("rollout"))
-        # Alone in its group, a rollout is its own mean; of the others there are none.
+        # Alone in its group, a rollout equals the group's mean; there is no mean of the others to subtract.
         singleton = "zero" if self.centre == "mean" else "raw"
         centred = Normalizer(centre=self.centre, scale="none", singleton=singleton).normalized(groups, x)
         if self.scale == "none":
@@ -76,7 +76,7 @@ class Scored(Term):
         return centred / torch.where(groups.count() > 1, std, 1.0).add(self.epsilon)
 
     def classes(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        """[rollout] right, [rollout] wrong, [group] whether a group has both. A reward other than 0 or 1 is neither."""
+        """[rollout] right (a reward of 1), [rollout] wrong (a reward of 0), [group] whether it has both."""
         reward, trained = batch["rollout.reward"], batch.trained("rollout")
         right, wrong = trained & (reward == 1), trained & (reward == 0)
         groups = batch.partition("rollout", "group").agg
@@ -84,14 +84,15 @@ class Scored(Term):
 
 
 class GroupSoftmax(Scored):
-    """log(1 + Σ_right e^{−s/τ}) + log(1 + Σ_wrong e^{s/τ}) per group that has both; 0 for the others.
+    """Rewards as labels, a softmax loss per group: log(1 + Σ_right e^{−s/τ}) + log(1 + Σ_wrong e^{s/τ}).
 
-    `anchor=False` is log(1 + Σ_right e^{−s/τ} · Σ_wrong e^{s/τ}), which compares the classes with each other only.
+    0 for groups without both classes. `anchor=False` is log(1 + Σ_right e^{−s/τ} · Σ_wrong e^{s/τ}), which compares the
+    classes only with each other.
     """
 
     reference = "REAL: Rewards as Labels, https://github.com/Red-RL/REAL"
     level = "group"
-    anchor: bool = True  # the fixed logit 0 that both classes are compared with
+    anchor: bool = True  # whether both classes are compared with a fixed logit of 0
     aggregate: Aggregate = field(default=Aggregate("group mean"), kw_only=True)
 
     @property
@@ -110,9 +111,10 @@ class GroupSoftmax(Scored):
 
 
 class GroupContrast(Scored):
-    """−Σ_right w_i s_i + τ log Σ_wrong e^{s_j/τ} per group that has both, 0 for the others; w ∝ e^{(1 − n_i/L)/λ}.
+    """Contrast of right and wrong answers with a length preference: −Σ_right w_i s_i + τ log Σ_wrong e^{s_j/τ}.
 
-    Length only shares out the weight among the right answers: a short one is raised more, none is pushed down.
+    w ∝ e^{(1 − n_i/L)/λ} sums to 1 over the right answers of a group, n_i tokens long: short ones are raised more, and
+    none is pushed down for its length. 0 for groups without both classes.
     """
 
     reference = "DRPO, https://github.com/Optimization-AI/DRPO"
@@ -120,8 +122,8 @@ class GroupContrast(Scored):
     temperature: Number = 10.0  # τ
     against: str | None = None
     max_length: int = 8192  # L, tokens
-    length_temperature: Number = 0.1  # λ: how little the length counts
-    shown: str = "constant"  # the value of the second part: τ, as the release has it, or its true `value`
+    length_temperature: Number = 0.1  # λ: the larger, the less the length counts; above 0
+    shown: str = "constant"  # what is reported of the second term, whose gradient is the same: τ (released), or `value`
     aggregate: Aggregate = field(default=Aggregate("group mean"), kw_only=True)
 
     def __post_init__(self) -> None:
@@ -139,7 +141,7 @@ class GroupContrast(Scored):
         return "group"
 
     def weights(self, batch: Batch) -> Tensor:
-        """[rollout] w: 0 for wrong answers, 1 in all for the right ones of a group."""
+        """[rollout] w: 0 for wrong answers, a sum of 1 for the right ones of a group."""
         short = (1 - batch["rollout.length"].to(batch.dtype) / self.max_length) / self.length_temperature
         return batch.partition("rollout", "group").softmax(short, self.classes(batch)[0])
 
@@ -159,14 +161,17 @@ class GroupContrast(Scored):
 
 
 class RolloutLogistic(Scored):
-    """Binary cross-entropy of σ(logit) against the label: whether the reward is 1."""
+    """Rewards as labels, rollout by rollout: binary cross-entropy of σ(logit) and whether the reward is 1.
+
+    Rewards other than 0 and 1 are left out.
+    """
 
     reference = (
         "REAL's binary cross-entropy variant, https://github.com/Red-RL/REAL; PACS, https://github.com/ritzz-ai/PACS"
     )
     level = "rollout"
-    groups: str = "mixed"  # who is in: the rollouts of groups that have both classes, or all
-    weights: str = "equal"  # equal; balanced: n / (2 · its class) in groups that have both; right or wrong: those alone
+    groups: str = "mixed"  # which rollouts enter: those of groups that have both classes (mixed), or all
+    weights: str = "equal"  # equal; balanced: n / (2 · size of the class) in mixed groups; right, wrong: one class
     aggregate: Aggregate = field(default=Aggregate("rollout mean"), kw_only=True)
 
     def __post_init__(self) -> None:
@@ -180,15 +185,15 @@ class RolloutLogistic(Scored):
         return members if self.groups == "all" else members & batch.spread(mixed, "group", "rollout")
 
     def class_weights(self, batch: Batch) -> Tensor:
-        """[rollout] what an example counts for."""
+        """[rollout] the weight of an example."""
         right, wrong, mixed = self.classes(batch)
         if self.weights in ("right", "wrong"):
             return (right if self.weights == "right" else wrong).to(batch.dtype)
         if self.weights == "equal":
             return torch.ones_like(batch["rollout.reward"])
         groups = batch.partition("rollout", "group")
-        own = torch.where(right, groups.count(right), groups.count(wrong)).clamp(min=1).to(batch.dtype)
-        return torch.where(groups.spread(mixed), groups.count(right | wrong) / (2 * own), 1.0)
+        size = torch.where(right, groups.count(right), groups.count(wrong)).clamp(min=1).to(batch.dtype)
+        return torch.where(groups.spread(mixed), groups.count(right | wrong) / (2 * size), 1.0)
 
     def coefficients(self, batch: Batch) -> Tensor:
         return super().coefficients(batch) * self.class_weights(batch)
@@ -201,7 +206,7 @@ class RolloutLogistic(Scored):
 
 
 class RolloutRegression(Scored):
-    """(A − logit)²: the policy's log-ratio is fitted to the advantage. Groups in which A does not vary are out."""
+    """Regression of the policy's log-ratio on the advantage: (A − logit)². Groups whose A is constant are left out."""
 
     reference = "Reg-GRPO, https://github.com/mlvlab/DeepVideoR1"
     level = "rollout"

@@ -1,4 +1,4 @@
-"""A distance as a constraint: nothing happens inside, and the further outside, the harder the pull."""
+"""A KL constraint as a squared hinge: no force inside the trust region, and a growing one outside."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from podium.core.part import stop_gradient
 from podium.core.schedule import Number
 from podium.core.signal import Signal
 from podium.core.term import Term
-from podium.parts.objective.surrogate import NOW
+from podium.parts.objective.importance import NOW
 
 __all__ = ["StayWithin"]
 
@@ -18,16 +18,16 @@ OLD = Signal("logp", of="old")
 
 
 class StayWithin(Term):
-    """h · k with h = max(beta · (K − delta), 0) held fixed and K the mean of k over the trained tokens of the update.
+    """Trust-region penalty on KL(π_old ‖ π): h · k with h = max(beta · (K − delta), 0) as a constant.
 
-    Its gradient is that of beta/2 · max(K − delta, 0)². With r = π/π_old on tokens that π_old drew, the distance is
-    k1 = −log r, which may come out negative, or k3 = r − 1 − log r.
+    K is the mean of k over the trained tokens of the update, so the gradient is that of beta/2 · max(K − delta, 0)².
+    With r = π/π_old on tokens sampled from π_old, k is k1 = −log r, which may be negative, or k3 = r − 1 − log r.
     """
 
     reference = "DRPO, https://github.com/Optimization-AI/DRPO"
-    delta: Number = 1e-4  # how far is free
-    beta: Number = 1e3
-    estimator: str = "k1"
+    delta: Number = 1e-4  # the KL that is free of charge, nats
+    beta: Number = 1e3  # the strength of the penalty
+    estimator: str = "k1"  # k1 or k3
     clamp: float = 20.0  # log r is held within ± this in k3
 
     needs = (NOW, OLD)

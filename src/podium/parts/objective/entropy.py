@@ -1,4 +1,4 @@
-"""Terms that keep the policy spread out: bonuses on its entropy, bands, and targets."""
+"""Entropy regularisation: bonuses, bands and targets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from podium.core.part import Need, stop_gradient
 from podium.core.schedule import Number
 from podium.core.signal import Signal
 from podium.core.term import Term
-from podium.parts.objective.surrogate import NOW
+from podium.parts.objective.importance import NOW
 
 __all__ = ["CovarianceEntropy", "Entropy", "EntropyTarget"]
 
@@ -26,14 +26,14 @@ def entropy_now(top_p: float) -> Signal:
 
 
 class Entropy(Term):
-    """−H: a bonus on the entropy of the policy at each trained token; or, with a band, what H lacks to lie in it.
+    """Entropy bonus −H at each trained token; with bounds, the penalty (H − high)⁺ + (low − H)⁺ instead.
 
-    The band is (H − high)⁺ + (low − H)⁺; each bound is a number or the name of a column, and may be left out.
+    Each bound is a number or the name of a column, and may be left out.
     """
 
     low: Number | str | None = None  # nats
-    high: Number | str | None = None
-    top_p: float = 1.0  # the nucleus in which the entropy is taken
+    high: Number | str | None = None  # nats
+    top_p: float = 1.0  # the entropy is that of the nucleus with this mass; 1: of the whole distribution
     coefficient: Number = field(default=0.001, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -56,24 +56,22 @@ class Entropy(Term):
         return outside
 
     def _bound(self, batch: Batch, bound: Number | str) -> Tensor | float:
-        if not isinstance(bound, str):
-            return float(bound)
-        return batch.spread(batch[bound], batch.name(bound).partition(".")[0], "token")
+        return batch.spread_column(bound) if isinstance(bound, str) else float(bound)
 
     def diagnostics(self, batch: Batch) -> dict[str, Tensor]:
         return {"entropy.trained": batch[entropy_now(self.top_p)]}
 
 
 class EntropyTarget(Term):
-    """(H̄ − H*)² or |H̄ − H*|: a pull of the mean entropy towards a target; `aggregate` says how the mean is taken.
+    """Entropy target: (H̄ − H*)² or |H̄ − H*| for the mean entropy H̄ of the update, taken as `aggregate` says.
 
-    Without a token to take it from, and while the target is not known (below 0), there is no pull.
+    There is no loss without trained tokens, nor while the target is unknown (below 0).
     """
 
     level = "batch"
-    target: Number = 0.5  # H*, nats
+    target: Number = 0.5  # H*, nats; below 0: not known yet
     distance: str = "square"  # square or abs
-    top_p: float = 1.0  # the nucleus in which entropies are taken
+    top_p: float = 1.0  # as in Entropy
 
     def __post_init__(self) -> None:
         one_of(self, "over", ("where", "all"))
@@ -118,15 +116,15 @@ class EntropyTarget(Term):
 
 
 class CovarianceEntropy(Term):
-    """−κ_t H_t: a bonus on the entropy that is strong where log π and the advantage rise together.
+    """Covariance-weighted entropy bonus −κ_t H_t, largest where log π and the advantage vary together.
 
     c_t = (A_t − mean A)(log π_t − mean log π), means over the trained tokens; ω = softmax of c over the tokens of a
     rollout; κ = clamp(scale · ω, 0, cap). The gradient flows through H and through ω.
     """
 
     reference = "Light-IF, https://github.com/Qihoo360/Light-IF"
-    scale: Number = 10.0
-    cap: Number = 5.0
+    scale: Number = 10.0  # of the softmax weights
+    cap: Number = 5.0  # the largest κ
 
     def __post_init__(self) -> None:
         super().__post_init__()

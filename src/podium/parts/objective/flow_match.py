@@ -1,4 +1,4 @@
-"""Fitting a flow to the hidden states of good rollouts."""
+"""Flow matching on the hidden states of good rollouts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ __all__ = ["FlowMatch"]
 
 
 class FlowMatch(Term):
-    """The mean squared error of a flow's velocity at a random time: rejection sampling where it is `where` rollouts
-    are right.
+    """Flow-matching loss: the mean squared error of the flow's velocity at a random time, per token.
+
+    With `where` naming the right rollouts, the flow is fitted to those alone (rejection sampling).
     """
 
     reference = "RLFR, https://github.com/Jinghaoleven/RLFR"
-    neighbour: str = "before"  # which token's state the flow sees beside the one it is fitted to: before or after
+    neighbour: str = "before"  # which neighbouring token's state conditions the flow: before or after
     aggregate: Aggregate = field(default=Aggregate("token mean, rollout mean"), kw_only=True)
     trains: str = field(default="flow", kw_only=True)
 

@@ -1,4 +1,4 @@
-"""A demonstration as a yardstick."""
+"""Expert guidance: a demonstration's log-probabilities as the reference for the policy's own tokens."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from podium.core.errors import within
 from podium.core.part import Need, stop_gradient
 from podium.core.schedule import Number
 from podium.core.term import Term
-from podium.parts.objective.surrogate import NOW
+from podium.parts.objective.importance import NOW
 
 __all__ = ["Guide"]
 
 
 class Guide(Term):
-    """|A| · LeakyReLU(−y (log π − e)): right rollouts (y = 1) are pushed above the expert's log-probability e, wrong
-    ones (y = −1) below it; past it the push goes on with the slope `leak`.
+    """Calibration against an expert: |A| · LeakyReLU(−y (log π − e)), e the expert's log-probability of the position.
+
+    Right rollouts (y = 1) are pushed above e, wrong ones (y = −1) below it; beyond e the slope is `leak`.
     """
 
     reference = "CalibRL, https://github.com/zhh6425/CalibRL"
-    leak: Number = 0.5  # 0: no push past the expert; 1: the same push whatever the expert
-    threshold: float = 0.1  # a reward above it is a success
+    leak: Number = 0.5  # 0: no push beyond the expert; 1: the same push whatever the expert
+    threshold: float = 0.1  # a rollout whose reward is above it is right
 
     def __post_init__(self) -> None:
         super().__post_init__()

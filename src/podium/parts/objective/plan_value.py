@@ -1,4 +1,4 @@
-"""A critic of three time scales, each read at a place of its own."""
+"""Value regression for a hierarchical critic: one head each for actions, subgoals and switches."""
 
 from __future__ import annotations
 
@@ -24,13 +24,16 @@ NOW = {name: Signal("value", of="now", grad=True, head=number) for number, name 
 
 
 def head_positions(batch: Batch) -> dict[str, Tensor]:
-    """[token] where each head is read: after the subgoal, and at the first token of a turn."""
+    """[token] where each head is read: `low` after the subgoal, `high` and `switch` at the first token of a turn."""
     first = batch.first("token", "turn", where=batch.action)
     return {"low": batch["token.plan_low"], "high": first, "switch": first}
 
 
 class PlanValueLoss(Term):
-    """½ Σ over the heads of (V − R)², at the token where each is read; the subgoal's where it is new."""
+    """Hierarchical value regression: Σ over the heads of ½ (V − R)², at the token where each head is read.
+
+    The head `high`, the value of a subgoal, learns only in turns that begin a new one.
+    """
 
     reference = REFERENCE
     trains: str = field(default="critic", kw_only=True)

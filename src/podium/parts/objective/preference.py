@@ -1,4 +1,4 @@
-"""Pairwise preferences: the better rollouts of a group against the worse ones, and each against a moving bar."""
+"""Preference losses: better rollouts of a group against worse ones (DPO), and each against a moving average."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ __all__ = ["Preference", "Quality", "preference_loss", "quality_loss"]
 
 
 def preference_loss(better: Tensor, worse: Tensor, margin: float = 0.0) -> Tensor:
-    """−log σ(D_better − D_worse − margin)."""
+    """[pair] −log σ(D_better − D_worse − margin): the Bradley-Terry loss."""
     return -logsigmoid(better - worse - margin)
 
 
 def quality_loss(reward: Tensor, better: Tensor, shift: Tensor | float) -> Tensor:
-    """−log σ(D − δ) of the better, −log σ(δ − D) of the worse."""
+    """[rollout] −log σ(D − δ) of the better, −log σ(δ − D) of the worse."""
     return -logsigmoid(torch.where(better, reward - shift, shift - reward))
 
 
 class Preference(Scored):
-    """−log σ(D_i − D_j − margin), the mean over the pairs of a group in which r_i > r_j; groups without one are out.
+    """DPO within groups: −log σ(D_i − D_j − margin), averaged over the pairs of a group with r_i > r_j.
 
-    D = Σ_t (log π − log π_ref) / temperature. That is DPO with beta = 1 / temperature; against nobody, with the mean
-    score and a margin it is SimPO.
+    D = Σ_t (log π − log π_ref) / temperature, so beta is 1 / temperature. Groups without such a pair are left out.
+    With `against=None`, `score="mean"` and a margin it is SimPO.
     """
 
     reference = "Rafailov et al. 2023, Direct Preference Optimization, https://arxiv.org/abs/2305.18290"
@@ -39,7 +39,7 @@ class Preference(Scored):
     temperature: Number = 10.0  # 1 / beta
     score: str = "sum"
     against: str | None = "ref"
-    margin: Number = 0.0
+    margin: Number = 0.0  # in the unit of D; 0: DPO
     aggregate: Aggregate = field(default=Aggregate("group mean"), kw_only=True)
 
     @property
@@ -74,9 +74,9 @@ class Preference(Scored):
 
 
 class Quality(Scored):
-    """−log σ(D − δ) for right rollouts, −log σ(δ − D) for the others: each is compared with the moving average δ.
+    """The quality loss of MPO (and BCO): −log σ(D − δ) for right rollouts, −log σ(δ − D) for the others.
 
-    D = Σ_t (log π − log π_ref) / temperature.
+    D = Σ_t (log π − log π_ref) / temperature is the implicit reward, and δ its moving average.
     """
 
     reference = "Wang et al. 2024, Mixed Preference Optimization, https://arxiv.org/abs/2411.10442"

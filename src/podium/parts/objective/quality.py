@@ -1,4 +1,4 @@
-"""Teaching a quality head which beginnings end well."""
+"""Training of the quality head, which predicts early whether a rollout will be right."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ LOGIT = Signal("quality", of="now", grad=True)
 
 
 class QualityLoss(Term):
-    """Binary cross-entropy of a head's chance after the beginning of a rollout and whether the rollout is right."""
+    """Binary cross-entropy of the quality head's prediction and whether the rollout is right.
+
+    The head is read at the tokens of `where`: those at which a rollout may be stopped early.
+    """
 
     reference = "ARRoL: Prune as You Generate"
     where: str | None = field(default="token.detect", kw_only=True)

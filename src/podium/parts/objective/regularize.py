@@ -1,4 +1,4 @@
-"""Terms that keep the policy near something: distances to an anchor, likelihood, value regression."""
+"""KL penalty, likelihood (supervised) loss and value regression."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from podium.core.part import Need
 from podium.core.schedule import Number
 from podium.core.signal import Signal
 from podium.core.term import Term
-from podium.parts.objective.surrogate import NOW
+from podium.parts.objective.importance import NOW
 
 __all__ = ["KL", "Likelihood", "ValueLoss"]
 
 
 class KL(Term):
-    """Distance to an anchor from the sampled tokens, with d = log π_anchor − log π.
+    """KL penalty KL(π ‖ anchor), estimated at the sampled tokens with d = log π_anchor − log π.
 
     k1 = −d; k2 = d²/2; k3 = e^d − d − 1 (never negative); abs = |d|. http://joschu.net/blog/kl-approx.html
     forward = d e^d − e^d + 1 estimates KL(anchor ‖ π), which covers the anchor's mass instead of seeking its mode.
     """
 
     holds_to_reference = True
-    estimator: str = "k3"
+    estimator: str = "k3"  # k1, k2, k3, abs or forward
     anchor: str = "ref"  # a role, or old
-    clamp: float = 20.0  # d is held within ± this in k3 and forward, whose exponential would overflow
-    limit: float | None = None  # and the estimate within ± this
-    power: float | str = 1.0  # of the anchor: softmax(power · logits); a number, or a column of rollouts
-    min_p: float = 0.0  # of the anchor: without the tokens below this share of the likeliest one
-    weight: str | None = None  # a column that multiplies the distance
+    clamp: float = 20.0  # d is clamped to ± this in k3 and forward, whose exponential would overflow
+    limit: float | None = None  # the estimate is clamped to ± this; None: not at all
+    power: float | str = 1.0  # sharpens the anchor: softmax(power · logits); a number, or a column of rollouts
+    min_p: float = 0.0  # the anchor without tokens less likely than this share of its likeliest one
+    weight: str | None = None  # a column that multiplies the penalty
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -75,16 +75,16 @@ class KL(Term):
         distance = self.distance(batch)
         if self.weight is None:
             return distance
-        return distance * batch.spread(batch[self.weight], batch.name(self.weight).partition(".")[0], "token")
+        return distance * batch.spread_column(self.weight)
 
     def diagnostics(self, batch: Batch) -> dict[str, Tensor]:
         return {f"kl.{self.anchor}": self.distance(batch)}
 
 
 class Likelihood(Term):
-    """−log π: imitation of the trained tokens."""
+    """Negative log-likelihood −log π of the trained tokens: supervised fine-tuning (SFT)."""
 
-    weight: str | None = None  # a column that multiplies it
+    weight: str | None = None  # a column that multiplies the loss
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -94,13 +94,13 @@ class Likelihood(Term):
         loss: Tensor = -batch[NOW]
         if self.weight is None:
             return loss
-        return loss * batch.spread(batch[self.weight], batch.name(self.weight).partition(".")[0], "token")
+        return loss * batch.spread_column(self.weight)
 
 
 class ValueLoss(Term):
-    """½ max((V − R)², (clip(V, V_old ± clip) − R)²): regression of the critic on `token.return`."""
+    """PPO's clipped value loss: ½ max((V − R)², (clip(V, V_old ± clip) − R)²), R the return in `token.return`."""
 
-    clip: Number | None = 0.5
+    clip: Number | None = 0.5  # how far V may move from V_old; None: plain regression
     trains: str = field(default="critic", kw_only=True)
 
     def __post_init__(self) -> None:

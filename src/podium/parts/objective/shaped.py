@@ -1,4 +1,4 @@
-"""Learning from tokens that somebody else wrote, or the policy under another prompt."""
+"""Policy shaping: learning from off-policy tokens without an importance ratio."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from podium.core.errors import within
 from podium.core.part import Need
 from podium.core.schedule import Number
 from podium.core.term import Term
-from podium.parts.objective.surrogate import NOW
+from podium.parts.objective.importance import NOW
 
 __all__ = ["Shaped"]
 
-CLAMP = 20.0  # no log-probability is so large: numbers that are none stay finite
+CLAMP = 20.0  # log-probabilities are at most 0: the clamp keeps the exponential of any other number finite
 
 
 class Shaped(Term):
-    """−A · p / (p + γ), with p = π(token): neither a clip nor the probability under whoever wrote it.
+    """Policy shaping for off-policy tokens: −A · p / (p + γ), p = π(token), without a clip or a behaviour policy.
 
-    A token's gradient has the weight γ p / (p + γ)², which is largest at p = γ: rare tokens learn more than likely
-    ones. γ → 0 takes all gradient away, a large γ is A · p / γ.
+    The gradient of log p has the weight γ p / (p + γ)², largest at p = γ, so unlikely tokens learn more than likely
+    ones. As γ → 0 the gradient vanishes; for large γ the loss is −A · p / γ.
     """
 
     reference = "LUFFY: Learning to Reason under Off-Policy Guidance, https://arxiv.org/abs/2504.14945"

@@ -1,4 +1,4 @@
-"""A critic of whole turns, learned by temporal differences: two values of a state, two of a state and an action."""
+"""A turn-level critic trained by temporal differences: double Q and V heads, and a token-level baseline."""
 
 from __future__ import annotations
 
@@ -23,46 +23,46 @@ REFERENCE = "ArCHer, https://github.com/YifeiZhou02/ArCHer"
 HEADS = ("q1", "q2", "v1", "v2")
 
 
-def said(of: str, grad: bool = False) -> dict[str, Signal]:
-    """What each head says at a token."""
+def head_signals(of: str, grad: bool = False) -> dict[str, Signal]:
+    """The value of each head at each token."""
     return {name: Signal("value", of=of, grad=grad, head=number) for number, name in enumerate(HEADS)}
 
 
-OLD, NOW, TARGET = said("old"), said("now", grad=True), said("target")
+OLD, NOW, TARGET = head_signals("old"), head_signals("now", grad=True), head_signals("target")
 
 
 BASELINE_OLD, BASELINE = Signal("value", of="old", head=4), Signal("value", of="now", grad=True, head=4)
 
 
 def read(batch: Batch, heads: dict[str, Signal], tokens: Tensor) -> dict[str, Tensor]:
-    """[turn] Q is read at the last of a turn's tokens, which has seen the action, V at the first, which has not."""
+    """[turn] the value of each head: Q at the turn's last token, which has seen the action, V at its first."""
     first, last = (f("token", "turn", where=tokens) for f in (batch.first, batch.last))
     places = {name: last if name.startswith("q") else first for name in HEADS}
     return {n: batch.reduce(batch[heads[n]], "token", "turn", "sum", where=places[n]) for n in HEADS}
 
 
 def bootstrapped(batch: Batch, after: Tensor, gamma: float) -> Tensor:
-    """[turn] r + (1 − done) · gamma · V̄ of what comes after."""
+    """[turn] r + (1 − done) · gamma · V̄ of the next turn."""
     return batch["turn.reward"] + gamma * after.where(~batch["turn.done"], 0)
 
 
 def targets(batch: Batch, gamma: float) -> dict[str, Tensor]:
-    """[turn] what each head learns: y_j for Q_j, Q̄_j for V_j; the two chains never mix."""
+    """[turn] the regression target of each head: y_j for Q_j and Q̄_j for V_j, from the target network."""
     slow = read(batch, TARGET, batch.action)
-    wanted = {f"q{j}": bootstrapped(batch, batch.shift(slow[f"v{j}"], "turn", by=-1), gamma) for j in (1, 2)}
-    return wanted | {f"v{j}": slow[f"q{j}"] for j in (1, 2)}
+    bellman = {f"q{j}": bootstrapped(batch, batch.shift(slow[f"v{j}"], "turn", by=-1), gamma) for j in (1, 2)}
+    return bellman | {f"v{j}": slow[f"q{j}"] for j in (1, 2)}
 
 
 class TurnCriticLoss(Term):
-    """Σ_j (Q_j − y_j)² + (V_j − Q̄_j)² for each turn.
+    """Temporal-difference loss of the turn-level critic: Σ_j (Q_j − y_j)² + (V_j − Q̄_j)² for each turn.
 
-    With `gamma` the targets are computed before the updates of an iteration, also for rollouts that a memory brings
-    back. V learns from the policy's own actions, so only from the fresh ones.
+    y_j = r + gamma · V̄_j of the next turn; bars denote the target network. With `gamma` the targets are computed here,
+    also for replayed rollouts; V learns from the current policy's actions, so from fresh rollouts alone.
     """
 
     reference = REFERENCE
     level = "turn"
-    gamma: Number | None = None  # None: the targets are the columns of `TurnCritic`
+    gamma: Number | None = None  # discount, in [0, 1]; None: the targets are the columns that `TurnCritic` writes
     aggregate: Aggregate = field(default=Aggregate("turn mean"), kw_only=True)
     trains: str = field(default="critic", kw_only=True)
 
@@ -81,15 +81,15 @@ class TurnCriticLoss(Term):
         return "rollout"
 
     def targets(self, batch: Batch) -> dict[str, Tensor]:
-        """[turn] what each head learns."""
+        """[turn] the regression target of each head."""
         if self.gamma is None:
             return {name: batch[f"turn.{name}.target"] for name in HEADS}
         return targets(batch, float(self.gamma))
 
     def errors(self, batch: Batch) -> dict[str, Tensor]:
         """[turn] the squared error of each head."""
-        wanted, values = self.targets(batch), read(batch, NOW, batch.trained("token"))
-        errors = {name: (value - wanted[name]).square() for name, value in values.items()}
+        targets_of, values = self.targets(batch), read(batch, NOW, batch.trained("token"))
+        errors = {name: (value - targets_of[name]).square() for name, value in values.items()}
         if self.gamma is None:
             return errors
         fresh = batch.spread(batch["group.fresh"], "group", "turn")
@@ -103,7 +103,7 @@ class TurnCriticLoss(Term):
 
 
 class TokenBaselineLoss(Term):
-    """(A − b_t)²: the baseline of a token learns the advantage of its turn."""
+    """Regression of the token-level baseline on the advantage of the turn: (A − b_t)²."""
 
     reference = REFERENCE
     trains: str = field(default="critic", kw_only=True)

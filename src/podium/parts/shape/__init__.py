@@ -1,4 +1,4 @@
-"""TODO parts.shape"""
+"""What happens to advantages before the loss: changed, weighted, masked, with clip bounds of their own."""
 
 from podium.parts.shape.alternative import AlternativeAdvantage
 from podium.parts.shape.centred import CentredKL

@@ -1,4 +1,4 @@
-"""A second opinion on the credit, under a name of its own."""
+"""A second advantage estimate beside the method's."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ __all__ = ["AlternativeAdvantage"]
 
 
 class AlternativeAdvantage(Shape):
-    """The advantage that `part` gives, as `advantage.NAME` beside the method's own: for parts that compare the two."""
+    """A second advantage estimate, that of `part`, in the columns `LEVEL.advantage.NAME`; the method's is unchanged.
+
+    Later parts and terms can compare or combine the two.
+    """
 
     part: Advantage
-    name: str
+    name: str  # the last word of the columns' names
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier():
-            raise PodiumError(f"Beside.name = {self.name!r} is not a word, such as 'median'.")
+            raise PodiumError(f"AlternativeAdvantage.name = {self.name!r} is not a word, such as 'median'.")
 
     @property
     def needs(self) -> tuple[Need, ...]:

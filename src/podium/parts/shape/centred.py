@@ -1,4 +1,4 @@
-"""A distance to an anchor that orders tokens and pulls on none of them as a whole."""
+"""A KL penalty inside the advantage, centred over the batch."""
 
 from __future__ import annotations
 
@@ -16,12 +16,16 @@ OLD = Signal("logp", of="old")
 
 
 class CentredKL(Shape):
-    """A_t = A − beta · (d_t − d̄), d_t = log π_old − log π_anchor and d̄ its mean over all tokens of the batch."""
+    """Centred KL penalty in the advantage: A_t = A − beta · (d_t − d̄), d_t = log π_old − log π_anchor.
+
+    d̄ is the mean of d over the trained tokens of the batch, so the penalty moves credit between tokens and has no
+    effect on its sum. Untrained tokens get 0.
+    """
 
     reference = (
         "T1: Advancing Language Model Reasoning through RL and Inference Scaling, https://arxiv.org/abs/2501.11651"
     )
-    beta: Number = 2e-4
+    beta: Number = 2e-4  # the strength of the penalty; 0: none
     anchor: str = "anchor"  # a role
 
     provides = ("token.advantage", "token.anchor.distance")

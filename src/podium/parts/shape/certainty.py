@@ -1,4 +1,4 @@
-"""More weight where a teacher is sure."""
+"""Token weights by a teacher's certainty."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ __all__ = ["TeacherCertainty"]
 
 
 class TeacherCertainty(Shape):
-    """w = e^{−beta·H} / mean of it, with H the teacher's entropy, over the trained tokens of `where`; 1 elsewhere.
+    """Token weights by the teacher's certainty: w = e^{−beta·H} / mean(e^{−beta·H}), H the teacher's entropy.
 
-    The mean weight is 1 whatever beta is.
+    The mean is over the trained tokens of `where`, so their mean weight is 1 whatever beta is; elsewhere w = 1.
     """
 
     reference = "SRPO: Group-Relative and Self-Distillation Policy Optimization via Sample Routing"
-    beta: Number = 1.0
+    beta: Number = 1.0  # how strongly the entropy counts; 0: all weights are 1
     teacher: str = "teacher"  # a role
-    where: str = "rollout.distilled"  # a boolean column
+    where: str = "rollout.distilled"  # a boolean column: whose tokens are weighted
 
     provides = ("token.weight.certainty",)
 
@@ -32,7 +32,7 @@ class TeacherCertainty(Shape):
         return (self.where, Signal("entropy", of=self.teacher))
 
     def __call__(self, batch: Batch) -> Columns:
-        chosen = batch.spread(batch[self.where], self.where.partition(".")[0], "token") & batch.trained("token")
+        chosen = batch.spread_column(self.where) & batch.trained("token")
         sure = (-self.beta * stop_gradient(batch[Signal("entropy", of=self.teacher)])).exp()
         mean = batch.partition("token", "batch").mean(sure, chosen)
         weight = sure / mean.where(mean > 0, 1)

@@ -1,4 +1,4 @@
-"""Advantages that know how sure the policy was of an answer."""
+"""Advantages that depend on the policy's confidence in an answer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def least_likely_confidence(batch: Batch, share: float) -> Tensor:
 
 
 class PromptConfidence(Probe):
-    """`group.prompt.confidence`: the policy's confidence in the least likely tokens of the task's own prompt."""
+    """`group.prompt.confidence`: the policy's confidence in the least likely tokens of the task's prompt."""
 
     share: Number = 0.2  # of the tokens; 1: all
 
@@ -47,16 +47,17 @@ class PromptConfidence(Probe):
 
 
 class ConfidenceShift(Shape):
-    """A ← A + alpha · (c(prompt) − c(answer)), c the confidence in the least likely tokens; not where all are wrong.
+    """Exploration bonus for unlikely answers: A ← A + alpha · (c(prompt) − c(answer)).
 
-    Answers of which the policy is surer than of the prompt lose, rarer ones gain.
+    c is the geometric mean probability of the least likely tokens. Answers in which the policy is more confident than
+    in the prompt lose advantage, others gain. Groups whose answers are all wrong are left as they are.
     """
 
     reference = "ProGRPO, Back to Basics: Revisiting Exploration via Generative Probabilities"
-    alpha: Number = 0.3
-    share: Number = 0.2  # of the tokens of an answer, at least one
-    prompt_share: Number = 0.2  # of those of the prompt; 1: all
-    off: str = "all wrong"  # where the shift is left out: all wrong (rewards of 0), or flat (all right, too)
+    alpha: Number = 0.3  # the strength of the bonus; 0: none
+    share: Number = 0.2  # of the tokens of an answer that enter c, at least one; in (0, 1]
+    prompt_share: Number = 0.2  # of the tokens of the prompt that enter c; in (0, 1]
+    off: str = "all wrong"  # which groups get no bonus: all wrong (every reward 0), or flat (equal rewards, too)
 
     needs = ("rollout.advantage", "rollout.reward", "group.prompt.confidence", OLD)
     provides = ("rollout.advantage", "rollout.confidence")
@@ -83,15 +84,15 @@ class ConfidenceShift(Shape):
 
 
 class OverconfidentErrors(Shape):
-    """A ← A · (1 + alpha · softplus(c)) where A < 0, with c = Σ_t (log π_old − log π_ref) of the whole answer.
+    """Stronger penalty for overconfident errors: A ← A · (1 + alpha · softplus(c)) where A < 0.
 
-    Errors that training itself has made likelier are pushed down harder.
+    c = Σ_t (log π_old − log π_ref) over the answer: errors that training has made more likely are pushed down harder.
     """
 
     reference = "ACE, Overconfident Errors Need Stronger Correction"
-    alpha: Number = 1.0
-    normalized: bool = False  # c over the number of tokens
-    link: str = "softplus"  # or relu
+    alpha: Number = 1.0  # the strength; 0: A is unchanged
+    normalized: bool = False  # whether c is divided by the number of tokens
+    link: str = "softplus"  # softplus or relu
 
     needs = ("rollout.advantage", OLD, REF)
     provides = ("rollout.advantage", "rollout.confidence.shift")
@@ -107,8 +108,8 @@ class OverconfidentErrors(Shape):
 
     def factor(self, advantage: Tensor, shift: Tensor) -> Tensor:
         """[rollout] what each advantage is multiplied by."""
-        grown = 1 + self.alpha * (softplus(shift) if self.link == "softplus" else shift.clamp(min=0))
-        return torch.where(advantage < 0, grown, torch.ones_like(grown))
+        amplified = 1 + self.alpha * (softplus(shift) if self.link == "softplus" else shift.clamp(min=0))
+        return torch.where(advantage < 0, amplified, torch.ones_like(amplified))
 
     def __call__(self, batch: Batch) -> Columns:
         a, shift = batch["rollout.advantage"], self.shift(batch)

@@ -1,4 +1,4 @@
-"""Where the rollouts of a task agree, compare the task with the others of the batch instead."""
+"""Local and global advantages, blended by the self-consistency of a group's answers."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ __all__ = ["ConsistencyBlend"]
 
 
 class ConsistencyBlend(Shape):
-    """w · A and (1 − w) · A_global, with w = sigmoid(gamma · (H − rho)), H the entropy of the group's answers.
+    """Blend of local and global advantages: w · A and (1 − w) · A_global, w = sigmoid(gamma · (H − rho)).
 
-    A_global standardises the mean rewards of the groups over the batch. As `advantage.global` it has a term of its own:
-    w · loss(A) is loss(w · A), since the clip looks at the sign alone.
+    H is the entropy of the group's answers: where they agree, the mean reward of the group is compared with that of the
+    other groups instead. A_global is that mean, standardised over the batch. With `blend="losses"` it is written to
+    `rollout.advantage.global`, for a term of its own; w · loss(A) is loss(w · A), since a clip depends on the sign of A
+    alone.
     """
 
     reference = "COPO, https://github.com/hijih/copo-code"
-    gamma: Number = 20.0
-    rho: Number = 1.5  # the entropy at which both weigh alike
+    gamma: Number = 20.0  # the steepness of the sigmoid
+    rho: Number = 1.5  # the entropy at which both have the weight ½
     base: float = math.e  # of the logarithm in H
     blend: str = "losses"  # losses: two columns, for two terms; advantages: their sum, for one
-    epsilon: float = 1e-6
+    epsilon: float = 1e-6  # added to the std
 
     needs = ("rollout.advantage", "rollout.reward", "rollout.answer")
 
@@ -52,7 +54,7 @@ class ConsistencyBlend(Shape):
         w = (self.gamma * (entropy - self.rho)).sigmoid()  # [group]
         local = batch["rollout.advantage"] * groups.spread(w)
         across = groups.spread((1 - w) * self.between(batch))
-        found: Columns = {"group.consistency.entropy": entropy, "group.consistency.weight": w}
+        columns: Columns = {"group.consistency.entropy": entropy, "group.consistency.weight": w}
         if self.blend == "advantages":
-            return found | {"rollout.advantage": local + across}
-        return found | {"rollout.advantage": local, "rollout.advantage.global": across}
+            return columns | {"rollout.advantage": local + across}
+        return columns | {"rollout.advantage": local, "rollout.advantage.global": across}

@@ -1,4 +1,4 @@
-"""Entropy control: gates with memory, bands, targets and anchors that follow the entropy of training."""
+"""Entropy control: a gate on negative examples, and a band for each rollout."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["EntropyBand", "EntropyGate"]
 
 
 class EntropyGate(Shape):
-    """While the entropy is too high, train only the rollouts with A > 0 and reward > 0; with hysteresis.
+    """Entropy gate with hysteresis: while the entropy is too high, only rollouts with A > 0 and reward > 0 are trained.
 
-    H is the mean over rollouts of the mean entropy of their tokens. Above `high` negatives go off, below `low` they
-    come back, in between they stay as they were. `memory=False` has them off whenever low < H < high.
+    H is the mean over rollouts of their mean token entropy. Above `high` the negatives are masked, below `low` they are
+    trained again, and in between nothing changes. With `memory=False` they are masked whenever low < H < high.
     """
 
     reference = "QwenLong-L1.5 (AEPO), https://github.com/Tongyi-Zhiwen/Qwen-Doc"
     low: float = 0.18  # nats
-    high: float = 0.28
-    memory: bool = True
+    high: float = 0.28  # nats
+    memory: bool = True  # whether the state of the last iteration counts (hysteresis)
     of: str = "sampler"  # whose entropy: sampler or old
 
     provides = ("rollout.keep.gate", "batch.gate.negatives")
@@ -45,25 +45,25 @@ class EntropyGate(Shape):
         return (entropy < self.low) | (before & (entropy <= self.high))
 
     def kept(self, batch: Batch, negatives: Tensor) -> Tensor:
-        """[rollout] who is trained."""
+        """[rollout] which rollouts are trained."""
         success = (batch["rollout.advantage"] > 0) & (batch["rollout.reward"] > 0)
         return success | batch.spread(negatives, "batch", "rollout")
 
     def __call__(self, batch: Batch) -> Columns:
-        own = batch.reduce(batch[Signal("entropy", of=self.of)], "token", "rollout", "mean")
-        entropy = batch.by("rollout", where=batch["rollout.length"] > 0).agg.mean(own)
+        of_rollouts = batch.reduce(batch[Signal("entropy", of=self.of)], "token", "rollout", "mean")
+        entropy = batch.by("rollout", where=batch["rollout.length"] > 0).agg.mean(of_rollouts)
         before = batch["batch.gate.before"] > 0 if self.memory else None
         negatives = self.negatives(entropy, before)
         return {"rollout.keep.gate": self.kept(batch, negatives), "batch.gate.negatives": negatives.to(batch.dtype)}
 
 
 class EntropyBand(Shape):
-    """The band for each rollout's entropies: two quantiles of them over its selected tokens, as constants."""
+    """Entropy band of each rollout: two quantiles of the entropies at its selected tokens, as constants."""
 
     reference = "SPINE, https://github.com/JianghaoWu/SPINE"
-    low: float = 0.1
-    high: float = 0.5
-    selected: str = "token.selected"
+    low: float = 0.1  # quantile, in [0, 1]
+    high: float = 0.5  # quantile, in [0, 1]
+    selected: str = "token.selected"  # a boolean column of tokens
 
     provides = ("rollout.band.low", "rollout.band.high")
 

@@ -1,4 +1,4 @@
-"""Groups without a signal, replaced by copies of groups that have one."""
+"""Zero-variance groups, replaced by copies of informative ones."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["ReplaceFlat", "SmoothCopies"]
 
 
 class ReplaceFlat(Shape):
-    """Each group whose rewards are all equal gives its place to one more copy of a group with a task value
-    V = (R_max − mean) · std, drawn with probability V / Σ V. Without any such group all stay as they are.
+    """Value-based resampling: each group with equal rewards is replaced by a copy of another, drawn by V / Σ V.
 
-    A copy is a weight: it has the same rollouts, so it need not be trained twice.
+    V = (R_max − mean) · std of the group's rewards. If no group has V > 0, nothing changes. Copies are counted in
+    `group.copies`, not made: `SmoothCopies` turns the count into a weight.
     """
 
     reference = "Value-based Sampling Policy Optimization"
     max_reward: Number = 1.0  # R_max, the largest attainable reward
-    of: str = "rollout.reward"
+    of: str = "rollout.reward"  # the column of rewards
 
     provides = ("group.copies", "group.task_value")
 
@@ -36,23 +36,23 @@ class ReplaceFlat(Shape):
         return groups.std(batch[self.of], unbiased=False) == 0
 
     def values(self, batch: Batch) -> Tensor:
-        """[group] difficulty times uncertainty; never below 0."""
+        """[group] V: difficulty times uncertainty; never below 0."""
         groups = batch.by("rollout", "group").agg
         difficulty = (self.max_reward - groups.mean(batch[self.of])).clamp(min=0)
         value: Tensor = difficulty * groups.std(batch[self.of], unbiased=False)
         return value
 
     def probabilities(self, batch: Batch) -> Tensor:
-        """[group] of being drawn for a place; 0 for all where no group has a value."""
+        """[group] the probability of being drawn; 0 for all where no group has V > 0."""
         value = self.values(batch)
         return value / value.sum().clamp(min=torch.finfo(value.dtype).tiny)
 
     def copies(self, batch: Batch) -> Tensor:
-        """[group] how often it is there after the replacement."""
+        """[group] how many copies there are after the replacement."""
         flat, probability = self.flat(batch), self.probabilities(batch)
         if not bool((probability > 0).any()):
             return torch.ones_like(flat, dtype=torch.long)
-        order = torch.argsort(batch.identity("group"))  # a draw must not depend on where groups stand
+        order = torch.argsort(batch.identity("group"))  # a draw must not depend on the order of the groups
         upper = probability[order].cumsum(0)
         draws = torch.searchsorted(upper, batch.random("group", "replace")[flat] * upper[-1], right=True)
         drawn = order[draws.clamp(max=len(order) - 1)]
@@ -63,10 +63,13 @@ class ReplaceFlat(Shape):
 
 
 class SmoothCopies(Shape):
-    """Each of the c copies of a group counts c^(−power): the group weighs c^(1 − power), one that is gone nothing."""
+    """Smoothed weight of copied groups: each of c copies counts c^(−power), so the group has the weight c^(1 − power).
+
+    A group that was replaced (c = 0) has the weight 0.
+    """
 
     reference = "Value-based Sampling Policy Optimization"
-    power: Number = 0.5  # ρ: 0 no smoothing, 1 a task weighs the same however often it is there
+    power: Number = 0.5  # ρ: 0 is no smoothing, 1 gives every remaining group the same weight
 
     needs = ("group.copies",)
     provides = ("group.weight.copies",)
@@ -75,7 +78,7 @@ class SmoothCopies(Shape):
         within(self, "power", 0)
 
     def multiplier(self, batch: Batch) -> Tensor:
-        """[group] of the advantages of each copy."""
+        """[group] the weight of each copy."""
         copies: Tensor = batch["group.copies"]
         return copies.clamp(min=1).pow(-float(self.power)).where(copies > 0, 0)
 

@@ -1,4 +1,4 @@
-"""What the sampler drew from is not quite the policy that is trained: importance weights between the two."""
+"""Importance weights for the mismatch between the sampler's distribution and the trained policy."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from podium.core.signal import Signal
 __all__ = ["SamplerCorrection"]
 
 OLD, SAMPLER = Signal("logp", of="old"), Signal("logp", of="sampler")
-CLAMP = 20.0  # log-weights are held within ± this
+CLAMP = 20.0  # log-weights are clamped to ± this
 
 
 class SamplerCorrection(Shape):
-    """w = π_old / π_sampler of each token, or of its whole answer, at most `cap` (or 0 outside [low, cap]).
+    """Truncated importance sampling: w = π_old / π_sampler of each token or sequence, clipped to [low, cap] or masked.
 
-    Equal policies give 1. `sampler` means the distribution drawn from: under top-p or top-k, w is the mass that the
-    truncation left. A token that was not sampled (a demonstration, an observation) has the weight 1.
+    Equal policies give 1. π_sampler is the distribution that was drawn from: under top-p or top-k, w is the probability
+    mass that the truncation left. A token that was not sampled (a demonstration, an observation) has the weight 1.
     """
 
     reference = "Truncated importance sampling, https://fengyao.notion.site/off-policy-rl; IcePop, arXiv:2510.18855"
     level: str = "token"  # token, or sequence: the product over the trained tokens of a rollout
-    outside: str = "truncate"  # beyond the bounds: truncate to them, or mask (weight 0)
-    cap: Number = 2.0  # the largest weight; inf: none
-    low: Number = 0.0  # the smallest weight
+    outside: str = "truncate"  # weights beyond the bounds: truncate to them, or mask (weight 0)
+    cap: Number = 2.0  # the largest weight, at least 1; inf: no bound
+    low: Number = 0.0  # the smallest weight, in [0, 1]
 
     needs = (OLD, SAMPLER)
     provides = ("token.weight.importance",)
@@ -40,7 +40,7 @@ class SamplerCorrection(Shape):
 
     @classmethod
     def icepop(cls, low: float = 0.5, cap: float = 2.0) -> SamplerCorrection:
-        """Tokens outside the band get no gradient."""
+        """IcePop: tokens whose weight is outside the band are masked."""
         return cls(outside="mask", low=low, cap=cap)
 
     def weights(self, batch: Batch) -> Tensor:

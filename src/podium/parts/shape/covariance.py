@@ -1,4 +1,4 @@
-"""Tokens whose log-probability and advantage rise together: a few of them carry most of the loss of entropy."""
+"""Clip-Cov: a few tokens of high covariance between log-probability and advantage cause most entropy collapse."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from podium.core.errors import within
 from podium.core.part import Columns, Need, Shape
 from podium.core.schedule import Number
 from podium.core.signal import Signal
-from podium.parts.objective.surrogate import Clip, PolicyGradient
+from podium.parts.objective.clip import Clip
+from podium.parts.objective.surrogate import PolicyGradient
 from podium.parts.shape.scores import Tokens, covariance
 
 __all__ = ["DropCovariant"]
@@ -19,15 +20,16 @@ NOW, OLD = Signal("logp", of="now"), Signal("logp", of="old")
 
 
 class DropCovariant(Shape):
-    """Weight 0 on random tokens with low < c < high that the clip has not stopped already. For Clip-Cov.
+    """Clip-Cov: mask random tokens of high covariance, low < c < high, among those that are not clipped already.
 
-    c = (A − mean A)(log π − mean log π) over the trained tokens of the update. They stay in the denominator.
+    c = (A − mean A)(log π − mean log π) with means over the trained tokens of the update. Masked tokens have the weight
+    0 and stay in the denominator.
     """
 
     reference = "The Entropy Mechanism of RL for Reasoning Language Models, https://arxiv.org/abs/2505.22617"
-    share: Number = 0.0002  # of the trained tokens, at least one
-    low: Number = 1.0
-    high: Number = 5.0
+    share: Number = 0.0002  # of the trained tokens that is masked, at least one token
+    low: Number = 1.0  # covariance
+    high: Number = 5.0  # covariance
     clip: Clip = Clip(1.0, 1.0)  # the clip of the objective
 
     provides = ("token.weight.covariance",)
@@ -40,11 +42,11 @@ class DropCovariant(Shape):
         return ("token.advantage", NOW, OLD, *self.clip.needs())
 
     def dropped(self, batch: Batch) -> Tensor:
-        """[token] who loses its loss."""
+        """[token] which tokens are masked."""
         c, trained = covariance(Tokens(batch, "now")), batch.by("token", where=batch.trained("token"))
         watched = PolicyGradient(clip=self.clip).diagnostics(batch)
-        stopped = watched["clip_fraction"] | watched.get("dual_clip_fraction", torch.zeros_like(c, dtype=torch.bool))
-        candidate = (self.low < c) & (c < self.high) & ~stopped
+        clipped = watched["clip_fraction"] | watched.get("dual_clip_fraction", torch.zeros_like(c, dtype=torch.bool))
+        candidate = (self.low < c) & (c < self.high) & ~clipped
         rank = trained.rank(batch.random("token", "covariance"), where=candidate)
         # In float64, as a plain floor(n · share) is: float32 would round 100 · 0.29 = 28.999… up to 29.
         budget = (trained.agg.count().double() * self.share).floor().clamp(min=1)

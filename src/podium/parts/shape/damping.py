@@ -1,4 +1,4 @@
-"""Small steps where clipping takes much of the gradient away."""
+"""Smaller steps where clipping removes much of the gradient."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from podium.core.part import Columns, Need, Shape
 from podium.core.schedule import Number
 from podium.core.signal import Signal
 from podium.core.term import Aggregate
-from podium.parts.objective.surrogate import Bounds, PolicyGradient
+from podium.parts.objective.clip import Bounds, clipped_surrogate
+from podium.parts.objective.surrogate import PolicyGradient
 
 __all__ = ["DampClipped"]
 
@@ -18,16 +19,17 @@ MEAN = Aggregate("token mean, rollout mean")
 
 
 class DampClipped(Shape):
-    """A ← A / max(c, floor), where c is the norm of what clipping removes; A itself if that is nothing.
+    """Clipping-bias correction: A ← A / max(c, floor), c the norm of the gradient that clipping removes.
 
     c² = Σ over the clipped tokens of (r · A / (|y| · B))², with |y| the tokens of a rollout and B the rollouts of the
-    update. Far off policy steps are small; a floor of 1 never makes one larger.
+    update, so far off-policy updates are damped. Nothing changes where c = 0; with a floor of at least 1 no advantage
+    grows.
     """
 
     reference = "ST-PPO: Stabilized Off-Policy Proximal Policy Optimization"
-    ratio: str = "turn"  # token, turn, sequence: as in the surrogate
-    clip: Bounds = Bounds(0.2, 0.2)
-    floor: Number = 1.0
+    ratio: str = "turn"  # token, turn or sequence: as in PolicyGradient
+    clip: Bounds = Bounds(0.2, 0.2)  # the bounds of the objective's clip
+    floor: Number = 1.0  # the smallest divisor; above 0
 
     provides = ("token.advantage", "batch.clip_bias")
 
@@ -43,9 +45,9 @@ class DampClipped(Shape):
         return PolicyGradient(self.ratio).log_ratio(batch).exp().detach()
 
     def clipped(self, batch: Batch) -> Tensor:
-        """[token] where the clipped term is strictly smaller."""
+        """[token] where the clip removes the gradient: clip(r) · A < r · A."""
         a, r, (low, high) = batch["token.advantage"], self.ratios(batch), self.clip.bounds(batch)
-        return (r.clamp(min=low).clamp(max=high) * a < r * a) & batch.trained("token")
+        return (clipped_surrogate(r, a, low, high) > -a * r) & batch.trained("token")
 
     def removed(self, batch: Batch) -> Tensor:
         """[batch] c."""
@@ -54,7 +56,7 @@ class DampClipped(Shape):
         return batch.partition("token", "batch").agg.sum(lost.square(), self.clipped(batch)).sqrt()
 
     def scale(self, batch: Batch) -> Tensor:
-        """[batch] what advantages are multiplied by."""
+        """[batch] the factor of the advantages."""
         c = self.removed(batch)
         return (1 / c.clamp(min=float(self.floor))).where(c > 0, 1)
 

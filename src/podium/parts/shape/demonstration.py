@@ -1,4 +1,4 @@
-"""What demonstrations do to the credit of the rollouts beside them."""
+"""Demonstrations as references for the rollouts of their group."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ OLD = Signal("logp", of="old")
 
 
 class AlignExpert(Shape):
-    """`token.expert.logp`: log π_old of the token at the same position of the group's rollout of purpose `baseline`.
+    """The expert's log-probabilities by position: log π_old of the same position in the group's `baseline` rollout.
 
-    `token.guided` says where it acts. Alignment is by position alone. Past that rollout's end, and in groups without
-    one, the yardstick is probability 1 (`certain`), as in the release, or those tokens are not guided (`skip`).
+    They are written to `token.expert.logp`, and `token.guided` marks the tokens to which they apply. Beyond the end of
+    the expert, and in groups without one, the expert's probability is taken as 1 (`certain`), as in the release, or the
+    tokens are not guided (`skip`).
     """
 
     reference = "CalibRL, https://github.com/zhh6425/CalibRL"
-    share: Number = 1.0  # of the groups whose yardstick is used
-    past_end: str = "certain"
+    share: Number = 1.0  # of the groups that are guided; in [0, 1]
+    past_end: str = "certain"  # certain or skip
 
     needs = ("rollout.purpose", OLD)
     provides = ("token.expert.logp", "token.guided")
@@ -36,7 +37,7 @@ class AlignExpert(Shape):
         one_of(self, "past_end", ("certain", "skip"))
 
     def expert(self, batch: Batch) -> Tensor:
-        """[group] the number of the rollout that is the yardstick; −1 where there is none."""
+        """[group] the number of the expert's rollout; −1 where there is none."""
         number = torch.arange(len(batch), device=batch.device)
         return batch.partition("rollout", "group").agg.max(
             number.where(batch["rollout.purpose"] == Purpose.baseline, -1)
@@ -45,7 +46,7 @@ class AlignExpert(Shape):
     def __call__(self, batch: Batch) -> Columns:
         expert = batch.spread(self.expert(batch), "group", "token")
         length = batch.length().long()
-        written = batch[OLD][batch.action]  # without what the world wrote
+        written = batch[OLD][batch.action]  # without the tokens that the world wrote
         place = batch.scan(batch.action.to(batch.dtype), "token", "rollout", reverse=False).long() - 1
         inside = (expert >= 0) & (place < length[expert]) & batch.action
         logp = torch.zeros_like(batch[OLD])
@@ -56,10 +57,11 @@ class AlignExpert(Shape):
 
 
 class Contrast(Shape):
-    """`rollout.advantage.contrast`: A / G for each of the G sampled rollouts, and −(Σ A / G) for the demonstration.
+    """Contrast with the demonstration: `rollout.advantage.contrast` is A / G for each of the G sampled rollouts.
 
-    Summed over a group with the mean log-likelihoods J it is (1/G) Σ A (J − J_demonstration): 0 for the demonstration
-    where the advantages of the rollouts add up to 0. Several demonstrations share the last part equally.
+    The demonstration gets −Σ A / G, and several demonstrations share it equally. The objective of a group is then
+    (1/G) Σ A (J − J_demonstration), with J the mean log-likelihood of a rollout; where the advantages sum to 0, the
+    demonstration drops out.
     """
 
     reference = "Group Relative Alignment Optimization, https://arxiv.org/abs/2508.07750"

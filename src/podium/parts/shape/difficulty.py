@@ -1,4 +1,4 @@
-"""Advantages times a factor of how hard the group is."""
+"""Advantages scaled by the difficulty of the group."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["Hardness", "LengthGate", "ProgressFocus"]
 
 
 class ProgressFocus(Shape):
-    """A ← (1 − P) · A/(2 (1 − √p + ε)) + P · A/(2 (√p + ε)), then A ← A · min(1, P/alpha) where A > 0.
+    """Curriculum by progress: A ← (1 − P) · A/(2 (1 − √p + ε)) + P · A/(2 (√p + ε)), then A · min(1, P/alpha) if A > 0.
 
-    p is the mean reward of the group, P the mean of p over the groups: as training succeeds the focus moves from easy
-    groups to hard ones, and rewarded rollouts are damped less. Rewards lie in [0, 1].
+    p is the mean reward of the group, in [0, 1], and P the mean of p over the groups. As training succeeds, emphasis
+    moves from easy groups to hard ones, and positive advantages are damped less.
     """
 
     reference = "A-GRAE, https://github.com/Yu7-code/A-GRAE"
-    alpha: Number = 1.0  # the progress from which nothing is damped; 0: never
+    alpha: Number = 1.0  # the progress P from which positive advantages are not damped; 0: they never are
     easy: str = "1 - sqrt p"  # what the easy focus divides by; sqrt(1 - p) mirrors the hard one
-    focus: bool = True  # whether the focus moves at all
-    singleton: str = "mean"  # p of a group of one: its reward like any mean, or zero
-    epsilon: float = 1e-6
+    focus: bool = True  # whether the first step is taken; False: only positive advantages are damped
+    singleton: str = "mean"  # p of a group of one: its reward (mean), or zero
+    epsilon: float = 1e-6  # ε
 
     needs = ("rollout.advantage", "rollout.reward")
     provides = ("rollout.advantage", "batch.progress")
@@ -52,11 +52,11 @@ class ProgressFocus(Shape):
 
 
 class Hardness(Shape):
-    """A ← A · D with D = slope · (mean reward of the group) + offset: the harder the group, the more it weighs."""
+    """Difficulty weighting: A ← A · D, D = slope · (mean reward of the group) + offset. Harder groups weigh more."""
 
     reference = "Confucius3-Math, https://github.com/netease-youdao/Confucius3-Math"
-    slope: Number = -0.256
-    offset: Number = 1.256
+    slope: Number = -0.256  # below 0: hard groups weigh more; 0 with offset 1: A is unchanged
+    offset: Number = 1.256  # D of a group whose rewards are all 0
 
     needs = ("rollout.advantage", "rollout.reward")
     provides = ("rollout.advantage", "group.hardness")
@@ -68,17 +68,17 @@ class Hardness(Shape):
 
 
 class LengthGate(Shape):
-    """A ← damp · A in groups whose longest correct rollout is not longer than their average wrong one.
+    """Length gate: A ← damp · A in groups whose longest correct rollout is no longer than their mean wrong one.
 
-    Wrong rollouts of `max_length` tokens or more were cut off and do not count.
+    Wrong rollouts of `max_length` tokens or more count as truncated and are left out of the mean.
     """
 
     reference = "ADORA, https://github.com/ShadeCloak/ADORA"
-    damp: Number = 0.1
-    correct_above: Number = 0.5  # a reward
+    damp: Number = 0.1  # the factor; 1: no gate
+    correct_above: Number = 0.5  # rollouts with a higher reward are correct
     max_length: int = 3900  # tokens
     without_correct: str = "damp"  # what happens to a group without correct rollouts: damp or pass
-    without_wrong: str = "pass"  # and to one that has some, but no wrong ones
+    without_wrong: str = "pass"  # and to one with correct rollouts only
 
     needs = ("rollout.advantage", "rollout.reward", "rollout.length")
     provides = ("rollout.advantage", "group.gate")

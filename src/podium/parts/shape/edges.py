@@ -1,4 +1,4 @@
-"""Averaging over shared structure: a step that several rollouts share cannot explain why they differ."""
+"""Advantages averaged over shared steps: what several rollouts have in common cannot explain why they differ."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["SharedEdges", "SharedNodes"]
 
 
 class SharedEdges(Shape):
-    """A step gets the mean advantage of all steps of its group with the same edge (state, action, next state).
+    """Graph-merged advantages: the mean over the steps of a group with the same edge (state, action, next state).
 
-    An edge that one rollout alone walks keeps that rollout's advantage.
+    A step whose edge occurs in one rollout only keeps that rollout's advantage.
     """
 
     reference = "SALT, https://arxiv.org/abs/2510.20022"
-    window: int = 1  # how many last states make a node
+    window: int = 1  # how many of the last states identify a node; at least 1
 
     needs = ("rollout.advantage", "step.state", "step.action", "step.next_state")
     provides = ("step.advantage",)
@@ -39,12 +39,12 @@ class SharedEdges(Shape):
         return edges.min(rollout) != edges.max(rollout)
 
     def __call__(self, batch: Batch) -> Columns:
-        own = batch.spread(batch["rollout.advantage"], "rollout", "step")
-        return {"step.advantage": self.edges(batch).mean(own)}
+        advantage = batch.spread(batch["rollout.advantage"], "rollout", "step")
+        return {"step.advantage": self.edges(batch).mean(advantage)}
 
 
 class SharedNodes(Shape):
-    """A turn that several branches share gets the mean of their advantages; a turn of one branch keeps its own."""
+    """Branch-averaged advantages: a turn that several branches share gets the mean of their advantages."""
 
     reference = "ARPO, https://github.com/dongguanting/ARPO"
 
@@ -52,5 +52,5 @@ class SharedNodes(Shape):
     provides = ("turn.advantage",)
 
     def __call__(self, batch: Batch) -> Columns:
-        own = batch.spread(batch["rollout.advantage"], "rollout", "turn")
-        return {"turn.advantage": batch.by("turn", "group", "turn.node").mean(own)}
+        advantage = batch.spread(batch["rollout.advantage"], "rollout", "turn")
+        return {"turn.advantage": batch.by("turn", "group", "turn.node").mean(advantage)}

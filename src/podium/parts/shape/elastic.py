@@ -1,4 +1,4 @@
-"""Clip bounds that stretch with the signal."""
+"""Elastic trust regions: clip bounds that widen with the learning signal."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ __all__ = ["ElasticClip"]
 
 
 class ElasticClip(Shape):
-    """Bounds `rollout.clip_low`, `rollout.clip_high` = base · scale, with
+    """Elastic trust region: clip bounds `rollout.clip_low` = low · scale and `rollout.clip_high` = high · scale.
 
     scale = clip(1 + micro · (tanh|A| − tanh 1) + macro · (v − ½), smallest, largest),  v = 4 p (1 − p),
 
-    p the pass rate of the group; for rewards other than 0 and 1, v = 4 · variance / range². |A| = 1 at v = ½ leaves
-    the base. The lower bound stays below 1.
+    with p the pass rate of the group; for rewards other than 0 and 1, v = 4 · variance / range². At |A| = 1 and v = ½
+    the scale is 1. `rollout.clip_low` is at most 0.99.
     """
 
     reference = "ETR: Outcome-Guided Elastic Trust Regions for Policy Optimization"
-    low: Number = 0.2
-    high: Number = 0.2
-    micro: Number = 0.5  # how much the size of the advantage stretches the bounds
-    macro: Number = 0.5  # and how much the spread of the group's outcomes
-    smallest: Number = 0.5  # scale
-    largest: Number = 2.0
+    low: Number = 0.2  # ε below 1 at scale 1
+    high: Number = 0.2  # ε above 1 at scale 1
+    micro: Number = 0.5  # the effect of the size of the advantage; 0 with macro = 0: constant bounds
+    macro: Number = 0.5  # the effect of the variance of the group's outcomes
+    smallest: Number = 0.5  # scale, at most 1
+    largest: Number = 2.0  # scale, at least 1
 
     needs = ("rollout.advantage", "rollout.reward")
     provides = ("rollout.clip_low", "rollout.clip_high", "rollout.clip_scale")
@@ -57,7 +57,7 @@ class ElasticClip(Shape):
         return v.where(varied, 0).clamp(max=1)
 
     def scale(self, advantage: Tensor, v: Tensor) -> Tensor:
-        """By how much the bounds stretch."""
+        """The factor of the bounds."""
         size = advantage.abs().tanh() - math.tanh(1.0)
         return (1 + self.micro * size + self.macro * (v - 0.5)).clamp(float(self.smallest), float(self.largest))
 

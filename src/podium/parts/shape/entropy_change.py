@@ -1,4 +1,4 @@
-"""What an update of one token does to the entropy, predicted from its probability and the entropy alone."""
+"""Entropy-aware updates: the entropy change of a token's update, predicted from its probability and entropy."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ NOW, OLD, ENTROPY = Signal("logp", of="now"), Signal("logp", of="old"), Signal("
 
 
 class SpareEntropy(Shape):
-    """A weight that is small where an update would change the entropy much, in either direction.
+    """Entropy-stabilising weights: the more a token's update would change the entropy, the smaller its weight w.
 
-    m = |A / q · p (1 − p)(log p + H)| with p now, q and H of the old policy; over the trained tokens of the update
+    The predicted change is m = |A / q · p (1 − p)(log p + H)|, with p of the current policy, q and H of the old one.
+    With extremes over the trained tokens of the update,
 
     - `linear`: w = high − (high − low)(m − min m)/(max m − min m), the midpoint where all m are equal;
     - `exponential`: w = max(exp(ln(low) · m / max(max m, 0.02)), low).
@@ -30,8 +31,8 @@ class SpareEntropy(Shape):
 
     reference = "STEER, https://github.com/zz-haooo/STEER"
     low: Number = 0.8  # the weight of the token with the largest m, > 0
-    high: Number = 1.2  # that of the token with the smallest, in the linear mapping
-    mapping: str = "linear"
+    high: Number = 1.2  # the weight of the token with the smallest m, in the linear mapping
+    mapping: str = "linear"  # linear or exponential
 
     needs = ("token.advantage", NOW, OLD, ENTROPY)
     provides = ("token.weight.entropy",)
@@ -64,19 +65,20 @@ class SpareEntropy(Shape):
 
 
 class DropDisruptive(Shape):
-    """Leave out tokens of negative advantage whose punishment would change the entropy most, also as a divisor.
+    """Entropy-preserving clipping: mask tokens of negative advantage whose update would change the entropy most.
 
-    S = p (log p + H): raising the token's logit by ε changes the entropy by −ε S; E_S is its mean under the policy.
+    S = p (log p + H): raising the token's logit by ε changes the entropy by −ε S. E_S is its mean under the policy.
+    Masked tokens leave the denominator, too.
 
     - `batch`: A < 0 and S − mean S < −mu · std S, over the trained tokens;
-    - `vocabulary`: A ≤ 0 and E_S − S > mu · std(E_S − S); of those with A < 0 at most the share `at_most` of all
-      tokens, at least one: the largest differences.
+    - `vocabulary`: A ≤ 0 and E_S − S > mu · std(E_S − S); of those with A < 0 only the largest differences, at most
+      the share `at_most` of all tokens and at least one token.
     """
 
     reference = "On the Entropy Dynamics in Reinforcement Fine-Tuning, https://github.com/agentscope-ai/Trinity-RFT"
     mu: Number = 2.5  # standard deviations
     norm: str = "batch"  # batch (Clip_B) or vocabulary (Clip_V)
-    at_most: Number = 1e-4  # share of the tokens that `vocabulary` drops
+    at_most: Number = 1e-4  # the largest share of the tokens that `vocabulary` masks
 
     provides = ("token.keep.disruptive",)
 
@@ -91,7 +93,7 @@ class DropDisruptive(Shape):
         return ("token.advantage", OLD, ENTROPY, *mean)
 
     def dropped(self, batch: Batch) -> Tensor:
-        """[token] who is left out."""
+        """[token] which tokens are masked."""
         a, s = batch["token.advantage"], discriminator(Tokens(batch, "old"))
         trained = batch.by("token", where=batch.trained("token"))
         if self.norm == "batch":

@@ -1,4 +1,4 @@
-"""Clip ranges and advantages that depend on how uncertain each token was."""
+"""Clip bounds and advantages that depend on the entropy of each token."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ NOW, OLD, ENTROPY = Signal("logp", of="now"), Signal("logp", of="old"), Signal("
 
 
 def log_entropy(entropy: Tensor) -> Tensor:
+    """log H, finite at H = 0."""
     return entropy.clamp(min=1e-8).log()
 
 
 def pivot_and_spread(batch: Batch, entropy: Tensor, pivot: float) -> tuple[Tensor, Tensor]:
-    """m, the log-entropy at the nearest rank to the `pivot` quantile of the trained tokens, and the spread about it."""
+    """[batch] m, the `pivot` quantile (nearest rank) of the trained tokens' log-entropies, and their spread about m."""
     e, tokens = log_entropy(entropy), trained_tokens(batch)
     place = torch.round(pivot * (tokens.agg.count() - 1).clamp(min=0).double())
     m = tokens.agg.sum(e, tokens.rank(e) == tokens.spread(place))
@@ -32,9 +33,9 @@ def pivot_and_spread(batch: Batch, entropy: Tensor, pivot: float) -> tuple[Tenso
 
 
 def scales(batch: Batch, entropy: Tensor, pivot: float, sign: str = "intended") -> tuple[Tensor, Tensor, Tensor]:
-    """[batch] the pivot of the log-entropies, and the slopes above and below it by which they fill [−1, 1].
+    """[batch] the pivot of the log-entropies, and the slopes above and below it that map them to [−1, 1].
 
-    A side without tokens has slope 0. In the release the slope below is negative.
+    A side without tokens has the slope 0. In the release the slope below is negative.
     """
     tokens = trained_tokens(batch)
     m, s = pivot_and_spread(batch, entropy, pivot)
@@ -53,19 +54,20 @@ def normalised_entropy(batch: Batch, entropy: Tensor, pivot: float, sign: str = 
 
 
 class HeterogeneousTokens(Shape):
-    """Clip bounds that open upwards at uncertain tokens and downwards at certain ones, and advantages to match.
+    """Entropy-adaptive clip and advantages: wider upwards at uncertain tokens, wider downwards at certain ones.
 
-    With ĥ the normalised entropy: ε_high (1 + alpha ĥ) where ĥ > 0, ε_low (1 − alpha ĥ) where ĥ ≤ 0. In the neutral
-    zone 1 − ε_low/2 < r < 1 + ε_high/2 certain tokens get A (1 + beta ĥ), outside it uncertain ones do.
+    With ĥ in [−1, 1] the normalised entropy, the bounds are ε_high (1 + alpha ĥ) where ĥ > 0 and ε_low (1 − alpha ĥ)
+    where ĥ ≤ 0. In the neutral zone 1 − ε_low/2 < r < 1 + ε_high/2 certain tokens get A (1 + beta ĥ); outside it
+    uncertain ones do. alpha = beta = 0 leaves bounds and advantages as they are.
     """
 
     reference = "HAPO, https://github.com/starriver030515/HAPO"
-    low: Number = 0.2
-    high: Number = 0.2
-    alpha: Number = 1.0  # how far the bounds open
-    beta: Number = 1.0  # how much of the advantage moves
-    pivot: float = 0.8  # the quantile of log-entropy that counts as neither certain nor uncertain
-    sign: str = "intended"  # or released: the sign of certain tokens is lost, so that they count as uncertain
+    low: Number = 0.2  # ε_low
+    high: Number = 0.2  # ε_high
+    alpha: Number = 1.0  # how much the entropy widens the bounds
+    beta: Number = 1.0  # how much the entropy scales the advantage
+    pivot: float = 0.8  # the quantile of the log-entropies at which ĥ = 0
+    sign: str = "intended"  # or released: ĥ of certain tokens is positive, so they count as uncertain
 
     needs = ("token.advantage", NOW, OLD, ENTROPY)
     provides = ("token.clip_low", "token.clip_high", "token.advantage")

@@ -1,4 +1,4 @@
-"""Rollouts that begin with a hint, beside rollouts without one."""
+"""Credit in groups that have rollouts with and without a hint."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ ENTROPY = Signal("entropy", of="old")
 
 
 class BySetting(Shape):
-    """A ← A · w: a success counts more in the harder setting, a failure costs more in the easier one.
+    """Difficulty weighting, A ← A · w: successes count more in the harder setting, failures in the easier one.
 
-    The settings of a group are its rollouts with a hint and those without, and D = 1 − mean reward is how hard each
-    is. A > 0: w = 2 (D_x + ε) / (D_N + D_H + 2ε) for a rollout of setting x; A < 0: the same with 1 − D. Where a group
-    has rollouts of one setting only, w = 1.
+    The settings of a group are its rollouts without a hint (N) and with one (H), of difficulty D = 1 − mean reward. For
+    a rollout of setting x, w = 2 (D_x + ε) / (D_N + D_H + 2ε) if A > 0, and the same with 1 − D if A < 0. In a group
+    with one setting only, w = 1.
     """
 
     reference = "ADHint: Adaptive Hints with Difficulty Priors for Reinforcement Learning"
@@ -42,9 +42,9 @@ class BySetting(Shape):
         """[rollout] w."""
         hinted, groups = batch["rollout.hinted"], batch.by("rollout", "group").agg
         plain, helped = (batch.spread(d, "group", "rollout") for d in self.difficulty(batch))
-        own, both = torch.where(hinted, helped, plain), plain + helped
-        up = 2 * (own + self.epsilon) / (both + 2 * self.epsilon)
-        down = 2 * (1 - own + self.epsilon) / (2 - both + 2 * self.epsilon)
+        d, both = torch.where(hinted, helped, plain), plain + helped
+        up = 2 * (d + self.epsilon) / (both + 2 * self.epsilon)
+        down = 2 * (1 - d + self.epsilon) / (2 - both + 2 * self.epsilon)
         advantage = batch["rollout.advantage"]
         factor = torch.where(advantage > 0, up, torch.where(advantage < 0, down, 1))
         two = (groups.count(hinted) > 0) & (groups.count(~hinted) > 0)
@@ -56,11 +56,11 @@ class BySetting(Shape):
 
 
 class HintConsistency(Shape):
-    """`token.weight.hint` of hint tokens: exp(−|H − H̄| / (H̄ + ε)), and 0 in a rollout of negative advantage.
+    """Weights of hint tokens by consistency of entropy: exp(−|H − H̄| / (H̄ + ε)), and 0 where A < 0.
 
-    H is the policy's entropy at the hint token, H̄ its mean over the continuation, so a hint is learned where the
-    policy is about as sure as in its own words; a failure is blamed on the continuation. A hint without one is left
-    out.
+    H is the policy's entropy at the hint token and H̄ its mean over the continuation, so a hint is learned where it is
+    as predictable as the policy's own text. A failure is attributed to the continuation alone. Without a continuation
+    the weight is 0; tokens outside the hint have the weight 1.
     """
 
     reference = "ADHint: Adaptive Hints with Difficulty Priors for Reinforcement Learning"
@@ -74,9 +74,9 @@ class HintConsistency(Shape):
 
     def __call__(self, batch: Batch) -> Columns:
         entropy, hint = batch[ENTROPY], batch["token.origin"] == Origin.hint
-        own = batch.action & ~hint
+        continuation = batch.action & ~hint
         tokens = batch.partition("token", "rollout")
-        usual = tokens.mean(entropy, own)
-        weight = (-(entropy - usual).abs() / (usual + self.epsilon)).exp()
-        blamed = batch.spread(batch["rollout.advantage"] < 0, "rollout", "token") | (tokens.count(own) == 0)
-        return {"token.weight.hint": torch.where(hint, weight.masked_fill(blamed, 0), 1)}
+        mean = tokens.mean(entropy, continuation)
+        weight = (-(entropy - mean).abs() / (mean + self.epsilon)).exp()
+        masked = batch.spread(batch["rollout.advantage"] < 0, "rollout", "token") | (tokens.count(continuation) == 0)
+        return {"token.weight.hint": torch.where(hint, weight.masked_fill(masked, 0), 1)}

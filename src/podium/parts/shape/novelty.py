@@ -1,4 +1,4 @@
-"""More credit for right answers that the policy finds unlikely."""
+"""A novelty bonus for right answers that the policy finds unlikely."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ OLD = Signal("logp", of="old")
 
 
 class Novelty(Shape):
-    """A + min(max(strength · (1 − eta), 0), cap · A) for rewards above 0, with eta = exp(s − mean s of the group).
+    """Novelty bonus for right answers: A + min(max(strength · (1 − eta), 0), cap · A) where the reward is above 0.
 
-    s is the mean log-probability of an answer's tokens. Wrong answers keep their advantage.
+    eta = exp(s − mean s of the group), with s the mean log-probability of an answer's tokens, is below 1 for an answer
+    that is less likely than the others. Wrong answers keep their advantage.
     """
 
     reference = "XRPO, https://github.com/UIUC-MLSys/XRPO"
-    strength: Number = 2.5
-    cap: Number = 0.5  # of the advantage
+    strength: Number = 2.5  # the size of the bonus; 0: none
+    cap: Number = 0.5  # the largest bonus, as a share of the advantage
 
     needs = ("rollout.advantage", "rollout.reward", OLD)
     provides = ("rollout.advantage", "rollout.novelty")

@@ -1,4 +1,4 @@
-"""A rollout that served as the yardstick of its group has nothing to teach."""
+"""The median rollout, which is the baseline of its group, is not trained."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ __all__ = ["DropPivot"]
 
 
 class DropPivot(Shape):
-    """Leave the median rollout of each group out of the update, of two the lower one; ties by index."""
+    """The median rollout of each group, whose reward is the baseline of the others, is not trained.
+
+    In a group of even size it is the lower one of the two in the middle; ties by index.
+    """
 
     reference = "MC-GRPO, https://github.com/lotusroot-kim/MC-GRPO"
-    of: str = "rollout.reward"
+    of: str = "rollout.reward"  # what the rollouts are ranked by
 
     provides = ("rollout.keep.pivot",)
 

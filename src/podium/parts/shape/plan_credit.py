@@ -1,4 +1,4 @@
-"""Each kind of token gets the credit of its own time scale."""
+"""Hierarchical credit: action, subgoal and switch tokens get the advantage of their own time scale."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["PlanCredit"]
 
 
 class PlanCredit(Shape):
-    """The action's advantage on action tokens, the subgoal's where it is new, the switch's on the decision.
+    """Hierarchical credit: the tokens of actions, new subgoals and switch decisions each get their own advantage.
 
-    `token.credited` says which tokens have any: a subgoal that is kept, and what stands between, are not trained.
+    `token.credited` marks these tokens. Those of a repeated subgoal, and all others, get 0.
     """
 
     reference = "HiPER, https://github.com/JonP07/HiPER-agent"

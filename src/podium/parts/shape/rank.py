@@ -1,4 +1,4 @@
-"""A bonus for answers whose hidden states span more, or come to span more, than they used to."""
+"""A bonus for answers whose hidden states have a higher, or faster growing, effective rank than usual."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ def rank_dynamics_of(stride: int, window: int) -> Signal:
 
 
 class RankBonus(Shape):
-    """A ← A + min(max(Φ, 0), |A|/kappa) at the last token of a rollout, with
+    """Effective-rank bonus: A ← A + min(max(Φ, 0), |A|/kappa) at the last token of a rollout.
 
     Φ = weight · (β tanh D(rank) + (1 − β) tanh D(velocity)),  β = σ(gain · D(acceleration)),
 
-    D(x) = clip((x − μ)/(|μ| + ε), −5, 5) for the moving average μ of x. The bonus never lowers A nor turns its sign.
+    where D(x) = clip((x − μ)/(|μ| + ε), −5, 5) is the deviation of x from its moving average μ. The bonus never lowers
+    A, and with kappa of at least 1 it never changes its sign.
     """
 
     reference = REFERENCE
-    stride: int = 40  # tokens between two looks at the rank
-    window: int = 512  # how many of the last tokens are looked at
-    gain: Number = 2.0
-    weight: Number = 1.0
-    kappa: Number = 2.0
-    epsilon: float = 1e-8  # beside |μ|
+    stride: int = 40  # tokens between two measurements of the rank
+    window: int = 512  # how many of the last tokens each measurement covers
+    gain: Number = 2.0  # how sharply β depends on the acceleration
+    weight: Number = 1.0  # the size of the bonus; 0: none
+    kappa: Number = 2.0  # the bonus is at most |A|/kappa; above 0
+    epsilon: float = 1e-8  # added to |μ|
     credit: str = "last"  # which tokens get the bonus: last, as in the release, or all
 
     provides = ("token.advantage", "rollout.rank", "rollout.rank.explore", "rollout.rank.bonus")
@@ -59,7 +60,7 @@ class RankBonus(Shape):
         return ((x - mean) / (mean.abs() + self.epsilon)).clamp(-5, 5)
 
     def explore(self, batch: Batch) -> Tensor:
-        """[rollout] β: how much the rank counts against its growth."""
+        """[rollout] β: the weight of the rank against that of its velocity."""
         return torch.sigmoid(self.gain * self.deviations(batch)[:, 2])
 
     def bonus(self, batch: Batch) -> Tensor:

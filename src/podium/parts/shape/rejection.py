@@ -1,4 +1,4 @@
-"""Rejection after credit: what is rejected carries no loss, but stays in every mean and every denominator."""
+"""Rejection sampling after the advantages: what is rejected has the weight 0, but stays in means and denominators."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ NOW, OLD, SAMPLER = (Signal("logp", of=who) for who in ("now", "old", "sampler")
 
 
 class RejectFar(Shape):
-    """An update is left out where the mean of π / π_old over its trained tokens is above `above`."""
+    """Skip far off-policy updates: weight 0 if the mean of π / π_old over the trained tokens is above `above`."""
 
     reference = "SPO, https://github.com/AIFrameResearch/SPO"
-    above: Number = 10.0
-    clamp: Number = 10.0  # of the log-ratio of a token, both ways
+    above: Number = 10.0  # the largest mean ratio, at least 1
+    clamp: Number = 10.0  # log-ratios of tokens are clamped to ± this
 
     needs = (NOW, OLD)
     provides = ("batch.weight.near",)
@@ -37,17 +37,17 @@ class RejectFar(Shape):
 
 
 class RejectLazy(Shape):
-    """A correct step stays with probability clip((coverage − threshold) / factor, 0, 1), others always.
+    """Profiling-based rejection: a correct step stays with probability clip((coverage − threshold) / factor, 0, 1).
 
-    `coverage` is the step's own, or (`geometric`) the geometric mean over the valid steps of its rollout. A step whose
-    speedup is at least `fast` stays whatever its coverage.
+    `coverage` is that of the step (`own`) or the geometric mean over the valid steps of its rollout (`geometric`).
+    Incorrect steps, and steps with a speedup of at least `fast`, always stay.
     """
 
     reference = "Profiling-based rejection sampling, https://github.com/hkust-nlp/KernelGYM"
-    threshold: Number = 0.3
-    factor: Number = 0.1  # over which the probability rises from 0 to 1
+    threshold: Number = 0.3  # the coverage up to which the probability is 0
+    factor: Number = 0.1  # the width over which it rises to 1; above 0
     coverage: str = "own"  # own or geometric
-    fast: Number | None = None  # a speedup; None: none is fast enough
+    fast: Number | None = None  # a speedup; None: coverage decides alone
 
     provides = ("step.weight.coverage",)
 
@@ -61,17 +61,17 @@ class RejectLazy(Shape):
         return ("step.coverage", "step.correct", *geometric, *(() if self.fast is None else ("step.speedup",)))
 
     def probability(self, batch: Batch) -> Tensor:
-        """[step] of staying."""
+        """[step] the probability of staying."""
         coverage: Tensor = batch["step.coverage"]
         if self.coverage == "geometric":
             logs = coverage.clamp(min=torch.finfo(coverage.dtype).tiny).log()
             mean = batch.reduce(logs, "step", "rollout", "mean", where=batch["step.valid"]).exp()
             coverage = batch.spread(mean, "rollout", "step")
-        chance: Tensor = ((coverage - self.threshold) / self.factor).clamp(0, 1)
-        sure: Tensor = ~batch["step.correct"]
+        probability: Tensor = ((coverage - self.threshold) / self.factor).clamp(0, 1)
+        exempt: Tensor = ~batch["step.correct"]
         if self.fast is not None:
-            sure = sure | (batch["step.speedup"] >= self.fast)
-        return chance.where(~sure, 1.0)
+            exempt = exempt | (batch["step.speedup"] >= self.fast)
+        return probability.where(~exempt, 1.0)
 
     def __call__(self, batch: Batch) -> Columns:
         stays = batch.random("step", "lazy") < self.probability(batch)
@@ -79,12 +79,14 @@ class RejectLazy(Shape):
 
 
 class RejectMismatch(Shape):
-    """A rollout stays if the geometric mean of π_old / π_sampler over its tokens lies in [1 − band, 1 + band] and no
-    token's ratio is below `smallest`."""
+    """Mismatch rejection: a rollout stays if the geometric mean of π_old / π_sampler lies in [1 − band, 1 + band].
+
+    The mean is over its sampled and trained tokens, none of which may have a ratio below `smallest`.
+    """
 
     reference = "Mismatch rejection sampling, https://github.com/hkust-nlp/KernelGYM"
-    band: Number = 1e-3
-    smallest: Number = 1e-4  # ratio of a single token
+    band: Number = 1e-3  # at least 0
+    smallest: Number = 1e-4  # the ratio of a single token
 
     needs = (OLD, SAMPLER)
     provides = ("rollout.weight.mismatch",)
@@ -94,22 +96,22 @@ class RejectMismatch(Shape):
         within(self, "smallest", 0)
 
     def __call__(self, batch: Batch) -> Columns:
-        own = batch.drawn & batch.trained("token")
-        log_ratio = (batch[OLD] - batch[SAMPLER]).where(own, 0)
-        mean = batch.reduce(log_ratio, "token", "rollout", "mean", where=own).exp()
+        sampled = batch.drawn & batch.trained("token")
+        log_ratio = (batch[OLD] - batch[SAMPLER]).where(sampled, 0)
+        mean = batch.reduce(log_ratio, "token", "rollout", "mean", where=sampled).exp()
         lowest = batch.reduce(log_ratio, "token", "rollout", "min").clamp(max=0).exp()
         stays = ((mean - 1).abs() <= self.band) & (lowest >= self.smallest)
         return {"rollout.weight.mismatch": stays.to(batch.dtype)}
 
 
 class WholeShares(Shape):
-    """Keep floor(C / D) · D of the C steps that are trained, chosen at random; all of them while C < D.
+    """Adaptive down-sampling: keep floor(C / D) · D of the C trained steps, chosen at random; all of them if C < D.
 
-    So each of D workers gets equally many, without padding.
+    Each of D workers then gets the same number of steps, without padding.
     """
 
     reference = "Adaptive downsampling, IterResearch, https://arxiv.org/abs/2511.07327"
-    workers: int = 8  # D
+    workers: int = 8  # D, at least 1
 
     provides = ("step.keep.share",)
 

@@ -1,4 +1,4 @@
-"""Advantages of the whole batch on one scale."""
+"""Advantages whitened over the batch, and rescaled for rollouts without a learning signal."""
 
 from __future__ import annotations
 
@@ -15,17 +15,14 @@ __all__ = ["Rescale", "Whiten"]
 
 
 class Whiten(Shape, Normalizer):
-    """(A − mean) / sqrt(var + ε) over all elements of a level that count, in the whole batch or by key.
+    """Whitened advantages: (A − mean) / sqrt(var + ε) over the elements of a level, in the whole batch or by key."""
 
-    `trained_only` takes mean and variance over those that are trained; where nobody is, over all.
-    """
-
-    epsilon: float = 1e-8
-    epsilon_at: str = "inside"
-    level: str = "token"
-    key: tuple[str, ...] = field(default=())
-    advantage: str = "advantage"
-    trained_only: bool = False
+    epsilon: float = 1e-8  # ε
+    epsilon_at: str = "inside"  # as in Normalizer
+    level: str = "token"  # of the advantages
+    key: tuple[str, ...] = field(default=())  # (): over the whole batch; ("group",): within each group
+    advantage: str = "advantage"  # the column of this level that is whitened
+    trained_only: bool = False  # whether mean and variance are those of the trained elements, if there are any
 
     @property
     def normalizes(self) -> bool:
@@ -47,15 +44,15 @@ class Whiten(Shape, Normalizer):
 
 
 class Rescale(Shape):
-    """A · (rollouts / rollouts that carry a gradient), so that those without signal do not dilute the others.
+    """Rescaling for rollouts without a learning signal: A · (rollouts / rollouts that carry a gradient).
 
-    `active` counts the rollouts of groups whose rewards differ, `nonzero` rewards that are not 0, `credited` advantages
-    beyond ±1e-6; the latter alone are multiplied.
+    A rollout carries a gradient if its group's rewards differ (`active`), if its reward is not 0 (`nonzero`), or if
+    |A| > 1e-6 (`credited`). With `credited`, only those rollouts are multiplied.
     """
 
     reference = "GPG, https://arxiv.org/abs/2504.02546"
-    count: str = "active"
-    key: tuple[str, ...] = ()  # over the whole batch, or over each group
+    count: str = "active"  # active, nonzero or credited
+    key: tuple[str, ...] = ()  # (): over the whole batch; ("group",): within each group
 
     provides = ("rollout.advantage",)
 

@@ -1,4 +1,4 @@
-"""Scores of tokens: what a selector ranks them by. All are constants: nothing flows back through a score."""
+"""Token scores that selectors rank by. All are constants: no gradient flows through a score."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["SCORES", "Tokens", "trained_tokens"]
 
 @dataclass(frozen=True)
 class Tokens:
-    """What scores are made of: signals of one policy, and the advantage."""
+    """The inputs of scores: signals of one policy, and the advantage."""
 
     batch: Batch
     of: str  # whose signals: now, old or sampler
     top_p: float = 1.0  # of the entropy
-    trade: float = 0.0  # what an entropy counts for in `surplus`
+    trade: float = 0.0  # the weight of the entropy in `surplus`
 
     @property
     def logp(self) -> Tensor:
@@ -44,7 +44,7 @@ def entropy_signal(of: str, top_p: float = 1.0) -> Signal:
 
 
 def trained_tokens(batch: Batch, scope: str = "batch", where: Tensor | None = None) -> Partition:
-    """The trained tokens, demonstrations included, by the element of `scope` that they are compared in."""
+    """The trained tokens, demonstrations included, in cells by the element of `scope` that they belong to."""
     enters = batch.trained("token") if where is None else batch.trained("token") & where
     index, size = batch.link("token", scope), batch.size(scope)
     return Partition(index, size, where=enters, batch=batch, level="token", ties=lambda: batch.ties("token"))
@@ -70,16 +70,15 @@ class TokenScore:
     advantage: bool = False
 
     def needs(self, of: str, top_p: float) -> tuple[Need, ...]:
-        known = {"logp": Signal("logp", of=of), "entropy": entropy_signal(of, top_p)}
-        return (*(known[name] for name in self.signals), *(("token.advantage",) if self.advantage else ()))
+        signals = {"logp": Signal("logp", of=of), "entropy": entropy_signal(of, top_p)}
+        return (*(signals[name] for name in self.signals), *(("token.advantage",) if self.advantage else ()))
 
 
 SCORES = {
     "entropy": TokenScore(lambda t: t.entropy, ("entropy",)),
     "surprise": TokenScore(lambda t: -t.logp, ("logp",)),  # low probability first
-    "surplus": TokenScore(
-        lambda t: -t.logp - t.trade * t.entropy, ("logp", "entropy")
-    ),  # more surprising than expected
+    # Surprise beyond what the entropy leads to expect.
+    "surplus": TokenScore(lambda t: -t.logp - t.trade * t.entropy, ("logp", "entropy")),
     "stake": TokenScore(lambda t: t.advantage.abs() * t.entropy, ("entropy",), advantage=True),
     "discriminator": TokenScore(discriminator, ("logp", "entropy")),
     "covariance": TokenScore(covariance, ("logp",), advantage=True),

@@ -1,4 +1,4 @@
-"""Who is trained in a forest: tokens that several rollouts share, tokens that were certain, segments without credit."""
+"""Which tokens of tree-structured rollouts are trained: shared, confident and uncredited ones may be left out."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ OLD = Signal("logp", of="old")
 
 
 class TrainShared(Shape):
-    """Which copies of a token that several rollouts share are trained: `each`, `once` or where it is `new`.
+    """Shared prefixes: a token that several rollouts share is trained in `each` of them, `once`, or where it is `new`.
 
-    Once: in the first rollout of the group that has it and is trained. New: in the rollout that wrote it, whether that
-    is trained or not.
+    `once`: in the first trained rollout of the group that has it. `new`: in the rollout that sampled it, so nowhere if
+    that rollout is not trained.
     """
 
-    train: str = "once"
+    train: str = "once"  # each, once or new
 
     provides = ("token.keep.shared",)
 
@@ -40,7 +40,7 @@ class TrainShared(Shape):
         return {"token.keep.shared": self.chosen(batch)}
 
     def chosen(self, batch: Batch) -> Tensor:
-        """[token] whether this copy of it is trained."""
+        """[token] whether this copy of the token is trained."""
         if self.train == "each":
             return batch.action
         if self.train == "new":
@@ -54,10 +54,13 @@ class TrainShared(Shape):
 
 
 class DropSure(Shape):
-    """Tokens that the old policy gave a probability of at least `below` are not trained, and count in no mean."""
+    """Probability mask: tokens to which the old policy gave at least the probability `below` are not trained.
+
+    They leave the denominators, too.
+    """
 
     reference = "SPO, https://github.com/AIFrameResearch/SPO"
-    below: float = 0.9
+    below: float = 0.9  # a probability, in (0, 1]
 
     needs = (OLD,)
     provides = ("token.keep.unsure",)
@@ -70,9 +73,9 @@ class DropSure(Shape):
 
 
 class DropUncredited(Shape):
-    """Elements of a level whose advantage is 0 are not trained, and count in no mean."""
+    """Elements of a level whose advantage is 0 are not trained, and leave the denominators."""
 
-    level: str = "node"
+    level: str = "node"  # of the advantages
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -87,12 +90,14 @@ class DropUncredited(Shape):
 
 
 class TakeSegments(Shape):
-    """At most `count` segments are trained, drawn from those whose advantage is not 0: the same share of today's as of
-    those that wait. The others wait for a later iteration, and `WaitingSegments` remembers them.
+    """A budget of segments per iteration: at most `count` of those with a nonzero advantage are trained, at random.
+
+    The budget is shared in proportion between the new segments and those that wait from earlier iterations. New
+    segments that are not drawn are marked in `node.waiting`, and the memory `WaitingSegments` keeps them.
     """
 
     reference = "SPO, https://github.com/AIFrameResearch/SPO"
-    count: int = 512
+    count: int = 512  # segments, at least 1
 
     needs = ("node.advantage", "batch.replay.stored")
     provides = ("node.keep.taken", "node.waiting", "batch.segments.missing")
@@ -102,8 +107,8 @@ class TakeSegments(Shape):
 
     def __call__(self, batch: Batch) -> Columns:
         credited = batch.trained("node") & (batch["node.advantage"] != 0)
-        own, waiting = credited.sum().double(), batch["batch.replay.stored"].double()
-        today = (own * (self.count / (own + waiting).clamp(min=1)).clamp(max=1)).ceil()
-        taken = credited & (batch.by("node").rank(batch.random("node", "segments"), where=credited) < today)
-        missing = (self.count - today).to(batch.dtype)
+        new, waiting = credited.sum().double(), batch["batch.replay.stored"].double()
+        budget = (new * (self.count / (new + waiting).clamp(min=1)).clamp(max=1)).ceil()
+        taken = credited & (batch.by("node").rank(batch.random("node", "segments"), where=credited) < budget)
+        missing = (self.count - budget).to(batch.dtype)
         return {"node.keep.taken": taken, "node.waiting": credited & ~taken, "batch.segments.missing": missing}

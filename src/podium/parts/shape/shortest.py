@@ -1,4 +1,4 @@
-"""Long right answers, held to the shortest one."""
+"""A length penalty: right answers are compared with the shortest right one of their group."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ __all__ = ["HoldToShortest"]
 
 
 class HoldToShortest(Shape):
-    """A ← A − |A| · (1 − ((L_s − k) / (L − k))^λ) after the k tokens that a right answer shares with the shortest one.
+    """Length penalty against the shortest right answer: A ← A − |A| · (1 − ((L_s − k) / (L − k))^λ).
 
-    Right is a reward that is not 0. Positive credit shrinks, negative grows; what both have written stays as it is.
+    L is the length of a right answer, L_s that of the shortest one, and k the prefix that they share, whose tokens keep
+    their advantage. An answer is right if its reward is not 0. Positive advantages shrink, and negative ones grow.
     """
 
     reference = "ROSE, https://github.com/ZiqiZhao1/ROSE-rl"
-    exponent: Number = 0.5  # λ; 0: length does not count
+    exponent: Number = 0.5  # λ; 0: no length penalty
 
     needs = ("token.advantage", "rollout.reward", "node.key")
     provides = ("token.advantage",)
@@ -32,9 +33,9 @@ class HoldToShortest(Shape):
     def __call__(self, batch: Batch) -> Columns:
         forest, short = Forest.of(batch), shortest_right(batch)
         owner = batch.link("node", "rollout")
-        way = torch.zeros(len(forest), dtype=torch.bool, device=batch.device)
-        way[forest.vertex[torch.isin(owner, short)]] = True  # where the shortest ones of the groups pass
-        common = batch.spread(way[forest.vertex], "node", "token").to(batch.dtype)
+        on_shortest = torch.zeros(len(forest), dtype=torch.bool, device=batch.device)  # [vertex]
+        on_shortest[forest.vertex[torch.isin(owner, short)]] = True
+        common = batch.spread(on_shortest[forest.vertex], "node", "token").to(batch.dtype)
         shared = batch.reduce(common, "token", "rollout", "sum")
         advantage = batch["token.advantage"]
         return {"token.advantage": advantage - advantage.abs() * excess(batch, short, shared, float(self.exponent))}

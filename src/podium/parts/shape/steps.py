@@ -12,7 +12,7 @@ __all__ = ["DropLongContexts", "TrainSteps"]
 
 
 class TrainSteps(Shape):
-    """Only the first step of each rollout is trained, such as a plan, or only those after it."""
+    """Only the first step of each rollout, such as a plan, is trained, or only the steps after it."""
 
     which: str = "first"  # first or rest
 
@@ -27,7 +27,7 @@ class TrainSteps(Shape):
 
 
 class DropLongContexts(Shape):
-    """Steps whose context has more than `longest` tokens are not trained. They have counted in the advantages."""
+    """Turns with a context of more than `longest` tokens are not trained. They still count in the advantages."""
 
     longest: int = 18_432  # tokens
 
@@ -38,5 +38,5 @@ class DropLongContexts(Shape):
         within(self, "longest", 1)
 
     def __call__(self, batch: Batch) -> Columns:
-        lengths = [len(context) <= self.longest for context in batch["turn.train_context"]]
-        return {"turn.keep.context": torch.tensor(lengths, dtype=torch.bool, device=batch.device)}
+        fits = [len(context) <= self.longest for context in batch["turn.train_context"]]
+        return {"turn.keep.context": torch.tensor(fits, dtype=torch.bool, device=batch.device)}

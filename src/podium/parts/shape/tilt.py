@@ -1,4 +1,4 @@
-"""Bounded changes of advantages: tilted where tokens are marked, scaled by rollouts, pushed along their sign."""
+"""Token-level reweighting of advantages: by marks, perplexity, position, sign and temperature."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ OLD = Signal("logp", of="old")
 
 
 class Tilt(Shape):
-    """A + alpha · |A| at marked tokens: more credit where the answer is right, less blame where it is wrong."""
+    """Amplified credit at marked tokens: A + alpha · |A|, so positive advantages grow and negative ones shrink."""
 
     reference = "HICRA, https://github.com/TIGER-AI-Lab/Hierarchical-Reasoner"
-    alpha: Number = 0.2
-    where: str = "token.planning"  # a boolean column
+    alpha: Number = 0.2  # 0: A is unchanged
+    where: str = "token.planning"  # a boolean column of tokens
 
     provides = ("token.advantage",)
 
@@ -35,14 +35,14 @@ class Tilt(Shape):
 
 
 class PerplexityFactor(Shape):
-    """A · max(1 − alpha · w, 0), with w the log-perplexity of the rollout, standardised over the batch.
+    """Perplexity weighting: A · max(1 − alpha · w, 0), w the log-perplexity of the rollout standardised over the batch.
 
-    A rollout that the policy finds likely teaches more. log PPL = −mean log π_old over the rollout's tokens.
+    log PPL = −mean log π_old over the rollout's tokens: rollouts that the policy finds likely weigh more.
     """
 
     reference = "Decomposing the Entropy-Performance Exchange"
-    alpha: Number = 0.01
-    epsilon: float = 1e-6
+    alpha: Number = 0.01  # 0: A is unchanged
+    epsilon: float = 1e-6  # added to the std
 
     needs = ("token.advantage", OLD, "rollout.length")
     provides = ("token.advantage",)
@@ -52,7 +52,7 @@ class PerplexityFactor(Shape):
         within(self, "epsilon", 0, open_low=True)
 
     def log_perplexity(self, batch: Batch) -> Tensor:
-        """[rollout]"""
+        """[rollout] log PPL."""
         return -batch.reduce(batch[OLD], "token", "rollout", "mean")
 
     def weights(self, batch: Batch) -> Tensor:
@@ -67,11 +67,11 @@ class PerplexityFactor(Shape):
 
 
 class PositionBonus(Shape):
-    """A + sign(A) · gamma · σ(slope · t/L) for the t-th of the L action tokens of a rollout: later ones move more."""
+    """Position bonus: A + sign(A) · gamma · σ(slope · t/L) at the t-th of L action tokens: later ones move more."""
 
     reference = "Decomposing the Entropy-Performance Exchange"
-    gamma: Number = 0.1
-    slope: Number = 1.0
+    gamma: Number = 0.1  # the size of the bonus; 0: none
+    slope: Number = 1.0  # how fast it grows along the rollout
 
     needs = ("token.advantage", "rollout.length")
     provides = ("token.advantage",)
@@ -80,7 +80,7 @@ class PositionBonus(Shape):
         within(self, "gamma", 0)
 
     def bonus(self, batch: Batch) -> Tensor:
-        """[token] before the sign of the advantage; 0 at tokens of the world."""
+        """[token] the bonus without the sign of the advantage; 0 at tokens of the world."""
         action = batch.action.to(batch.dtype)
         place = batch.scan(action, "token", "rollout", reverse=False)
         share = place / batch.spread(batch["rollout.length"], "rollout", "token").clamp(min=1)
@@ -92,13 +92,13 @@ class PositionBonus(Shape):
 
 
 class KeepSign(Shape):
-    """Advantages of one sign alone: the others become 0 and stay in the denominators."""
+    """Positive-only or negative-only learning: advantages of the other sign become 0 and stay in the denominators."""
 
     reference = (
         "Shrinkage, Expansion, or Both? (GRPO-N); Negative sample reinforcement, https://arxiv.org/abs/2506.01347"
     )
-    sign: str = "negative"  # or positive
-    on: Number = 1.0  # a switch: at 0 every advantage is kept; a schedule may turn it
+    sign: str = "negative"  # which advantages are kept: negative or positive
+    on: Number = 1.0  # 0: all advantages are kept; a schedule may switch it
     level: str = "rollout"  # of the advantages
 
     def __post_init__(self) -> None:
@@ -120,17 +120,17 @@ class KeepSign(Shape):
 
 
 class VirtualTemperature(Shape):
-    """(1 − a) A + a · b · ρ: credit for successes as if they had been sampled at another temperature.
+    """Virtual temperature: (1 − a) A + a · b · ρ, credit for successes as if they were sampled at temperature T.
 
     ρ = π_T / π of the old policy at each token; b = [reward > success]; a = a₀/(1 + a₀) with
-    a₀ = min(gap, cap)/mean(b): the further the entropy is from its target, the more; 0 without any success.
+    a₀ = min(gap, cap)/mean(b), which grows with the distance of the entropy from its target; 0 without successes.
     """
 
     reference = "DCPO, https://github.com/597358816/DCPO"
-    temperature: Number = 1.2  # T
-    gap: Number = 0.5  # how far the entropy is from its target, nats
-    cap: Number = 0.1
-    success: float = 0.05  # rewards above it are successes
+    temperature: Number = 1.2  # T, above 0
+    gap: Number = 0.5  # the distance of the entropy from its target, nats; 0: A is unchanged
+    cap: Number = 0.1  # the largest gap that counts
+    success: float = 0.05  # a reward above it is a success
 
     provides = ("token.advantage",)
 

@@ -1,4 +1,4 @@
-"""TODO A critic of whole turns, learned by temporal differences: two values of a state, two of a state and an action."""
+"""A token-level baseline for turn-level advantages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["TokenBaseline"]
 
 
 class TokenBaseline(Shape):
-    """A_t = A − b_t, with b what a further head says before each token."""
+    """Token-level baseline: A_t = A − b_t, A of the turn and b_t from a separate head of the critic."""
 
     reference = REFERENCE
 

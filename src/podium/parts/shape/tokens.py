@@ -1,4 +1,4 @@
-"""The token selector: a score, a scope in which tokens are compared, and a rule for who stands out."""
+"""The token selector: a score, a scope in which tokens are compared, and a rule that picks the top ones."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ RULES = ("quantile", "above_quantile", "floor", "ceil")
 
 
 class SelectTokens(Shape):
-    """`into` is True at the `share` of the trained tokens that have the largest score in their scope.
+    """Select the `share` of the trained tokens with the largest score in their scope, such as high-entropy tokens.
 
-    With n tokens in a scope, q = 1 − share and quantiles by linear interpolation:
+    The selection is the boolean column `into`. With n tokens in a scope, q = 1 − share and interpolated quantiles:
 
     - `quantile`: score ≥ its q-quantile, so that equal scores stay together; `above_quantile`: strictly above it;
     - `floor`, `ceil`: the ⌊share · n⌋ or ⌈share · n⌉ largest, ties by index, and at least `least`.
 
-    What the loss divides by is said by the term that reads the column: `over="where"` or `over="all"`.
+    The term that reads the column sets what the loss is divided by: `over="where"` or `over="all"`.
     """
 
-    score: str = "entropy"  # entropy, surprise, surplus, stake, discriminator or covariance: see `scores`
-    share: Number = 0.2  # of the tokens in a scope
+    score: str = "entropy"  # entropy, surprise, surplus, stake, discriminator or covariance: see `SCORES`
+    share: Number = 0.2  # of the tokens in a scope, in [0, 1]; 1: all
     scope: str = "batch"  # batch (for a live part: the update), rollout, turn or another level
     rule: str = "quantile"  # quantile, above_quantile, floor or ceil
     of: str = "now"  # whose signals: now (recomputed at each update), old or sampler
-    sign: str = "any"  # of the advantage: any, negative or positive; the others can not be selected
-    least: int = 1  # how many `floor` and `ceil` select at the least, where there are so many
-    none_below: int = 0  # and if that is fewer than this, nobody
-    top_p: float = 1.0  # the nucleus of the entropy
+    sign: str = "any"  # candidates by the sign of the advantage: any, negative or positive
+    least: int = 1  # the smallest selection of `floor` and `ceil`, if the scope has that many tokens
+    none_below: int = 0  # a smaller selection than this becomes empty
+    top_p: float = 1.0  # the entropy is that of the nucleus with this mass
     trade: Number = 0.8  # in `surplus` = −log π − trade · H
-    into: str = "token.selected"
+    into: str = "token.selected"  # the column that is written
 
     def __post_init__(self) -> None:
         one_of(self, "score", SCORES)
@@ -63,7 +63,7 @@ class SelectTokens(Shape):
         return (self.into,)
 
     def scores(self, batch: Batch) -> Tensor:
-        """[token] what they are ranked by."""
+        """[token] the scores."""
         return SCORES[self.score].value(Tokens(batch, self.of, self.top_p, float(self.trade)))
 
     def compared(self, batch: Batch) -> Partition:
@@ -88,7 +88,7 @@ class SelectTokens(Shape):
         return {self.into: chosen & cells.where}
 
     def _budget(self, cells: Partition) -> Tensor:
-        """[scope] how many are selected."""
+        """[scope] how many tokens are selected."""
         # In float64, as a plain floor(n · share) is: float32 would round 100 · 0.29 = 28.999… up to 29.
         wanted = cells.agg.count().double() * float(self.share)
         wanted = (wanted.floor() if self.rule == "floor" else wanted.ceil()).clamp(min=self.least)
@@ -96,17 +96,17 @@ class SelectTokens(Shape):
 
 
 class BelowAnchor(Shape):
-    """`into` marks the selected tokens that are now less likely than under the anchor, log π < log π_anchor.
+    """Low-probability tokens to protect: the selected tokens with log π < log π_anchor, marked in `into`.
 
-    No clip from below stops them: `token.clip_low` is 1 there, and `low` elsewhere.
+    The lower clip does not apply to them: `token.clip_low` is 1 there, and `low` elsewhere.
     """
 
     reference = "Low-probability Tokens Sustain Exploration (Lp-Reg), https://github.com/CarlanLark/Lp-Reg-dev"
-    anchor: str = "old"  # or a role
-    min_p: float = 0.0  # of the anchor: without the tokens below this share of the likeliest one
-    low: Number = 1.0  # how far below 1 the ratios of the other tokens are clipped
-    selected: str = "token.selected"
-    into: str = "token.starved"
+    anchor: str = "old"  # old or a role
+    min_p: float = 0.0  # the anchor without tokens less likely than this share of its likeliest one
+    low: Number = 1.0  # ε_low of the other tokens
+    selected: str = "token.selected"  # a boolean column of tokens
+    into: str = "token.starved"  # the column that is written
 
     def __post_init__(self) -> None:
         within(self, "min_p", 0, 1)

@@ -1,4 +1,4 @@
-"""Tasks without labels that learn like tasks with labels: their rates of success over time have the same shape."""
+"""Semi-supervised selection: unlabelled tasks whose pass rates evolve like those of labelled tasks."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from podium.core.part import Columns, Shape
 __all__ = ["MatchTrajectories", "trajectory_similarity"]
 
 
-FLAT = 1e-8  # a curve that moves by less does so by rounding alone
+FLAT = 1e-8  # a smaller change of a curve is rounding error
 
 
 def trajectory_similarity(curves: Tensor, references: Tensor) -> Tensor:
-    """[curve] the mean over the references of the correlation of two curves over time, each [curve, epoch].
+    """[curve] the mean correlation over time with the references; both are [curve, epoch].
 
-    It is the cosine of the standardised curves. A curve that never moves is like no other: 0.
+    It is the cosine of the standardised curves; 0 for a constant curve.
     """
 
     def unit(x: Tensor) -> Tensor:
@@ -34,18 +34,18 @@ def trajectory_similarity(curves: Tensor, references: Tensor) -> Tensor:
 
 
 class MatchTrajectories(Shape):
-    """`group.weight.matched`: 1 for tasks with a label and for those without that match, else 0.
+    """Trajectory matching: `group.weight.matched` is 1 for labelled tasks and for unlabelled ones that match, else 0.
 
-    A task matches if its similarity to the curves of labelled tasks exceeds `tau`, or is among the highest max(1,
-    ⌊top · c⌋) of the c unlabelled groups. Before any curve has `warmup` entries no unlabelled task is trained. Weights
-    stay in the denominator.
+    A task matches if the similarity of its pass-rate curve to those of labelled tasks exceeds `tau`, or is among the
+    max(1, ⌊top · c⌋) highest of the c unlabelled groups. Until a curve has `warmup` entries, no unlabelled task is
+    trained. Groups of weight 0 stay in the denominator.
     """
 
     reference = "TraPO: Semi-Supervised RLVR, https://github.com/ShenzhiYang2000/TRAPO"
-    tau: float = 0.4  # below −1: every unlabelled task
-    top: float = 0.1  # share of the unlabelled groups
-    warmup: int = 8  # visits
-    match: bool = True  # False: all unlabelled tasks, from the start
+    tau: float = 0.4  # a correlation; below −1: every unlabelled task matches
+    top: float = 0.1  # share of the unlabelled groups, in [0, 1]
+    warmup: int = 8  # visits of a task
+    match: bool = True  # False: all unlabelled tasks are trained from the start
 
     needs = ("rollout.reward", "group.labelled", "group.curve", "batch.references")
     provides = ("group.weight.matched", "group.similarity", "group.top")
@@ -55,29 +55,31 @@ class MatchTrajectories(Shape):
         within(self, "warmup", 1)
 
     def chosen(self, similarity: Tensor, ties: Tensor | None = None) -> tuple[list[int], list[int]]:
-        """The numbers of the highest ones, best first; and of all that are selected, in order."""
+        """The numbers of the top tasks, best first, and of all that match, in order."""
         count = len(similarity)
         order = sorted(range(count), key=lambda i: (-float(similarity[i]), i if ties is None else int(ties[i])))
         best = order[: max(1, math.floor(self.top * count))]
         return best, sorted({*best, *(i for i in range(count) if float(similarity[i]) > self.tau)})
 
     def __call__(self, batch: Batch) -> Columns:
-        known, given = batch["group.curve"], batch["group.labelled"]
+        past, labelled = batch["group.curve"], batch["group.labelled"]
         now = batch.by("rollout", "group").agg.mean(batch["rollout.reward"])
-        curves = [(*curve, float(x)) for curve, x in zip(known, now.tolist(), strict=True)]
-        references = [*batch["batch.references"][0], *(c for c, own in zip(curves, given.tolist(), strict=True) if own)]
-        alike = torch.zeros(len(curves), dtype=batch.dtype, device=batch.device)
-        for number in (~given).nonzero().reshape(-1).tolist():
+        curves = [(*curve, float(x)) for curve, x in zip(past, now.tolist(), strict=True)]
+        with_label = [curve for curve, label in zip(curves, labelled.tolist(), strict=True) if label]
+        references = [*batch["batch.references"][0], *with_label]
+        similarity = torch.zeros(len(curves), dtype=batch.dtype, device=batch.device)
+        unlabelled = (~labelled).nonzero().reshape(-1)
+        for number in unlabelled.tolist():
             curve = curves[number]
-            same = [r for r in references if len(r) == len(curve)]  # others were visited less often
-            both = (torch.tensor(x, dtype=torch.float64).reshape(-1, len(curve)) for x in ([curve], same))
-            alike[number] = trajectory_similarity(*both)[0]
-        free = (~given).nonzero().reshape(-1)
-        weight, top = given.to(batch.dtype), torch.zeros_like(given)
+            # Only curves of the same length can be compared: other tasks have been visited more or less often.
+            alike = [r for r in references if len(r) == len(curve)]
+            both = (torch.tensor(x, dtype=torch.float64).reshape(-1, len(curve)) for x in ([curve], alike))
+            similarity[number] = trajectory_similarity(*both)[0]
+        weight, top = labelled.to(batch.dtype), torch.zeros_like(labelled)
         warm = max((len(curve) for curve in curves), default=0) >= self.warmup
         if not self.match:
             weight = torch.ones_like(weight)
-        elif warm and len(free):
-            best, selected = self.chosen(alike[free], batch.identity("group")[free])
-            weight[free[selected]], top[free[best]] = 1, True
-        return {"group.weight.matched": weight, "group.similarity": alike, "group.top": top}
+        elif warm and len(unlabelled):
+            best, selected = self.chosen(similarity[unlabelled], batch.identity("group")[unlabelled])
+            weight[unlabelled[selected]], top[unlabelled[best]] = 1, True
+        return {"group.weight.matched": weight, "group.similarity": similarity, "group.top": top}

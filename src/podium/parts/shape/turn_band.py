@@ -1,4 +1,4 @@
-"""A band around what the entropy of each turn has been so far."""
+"""A band around the historical entropy of each turn."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ __all__ = ["TurnBand"]
 REFERENCE = "EPO, https://github.com/WujiangXu/EPO"
 
 
-UNBOUNDED = 1e6  # nats: no entropy is so high
+UNBOUNDED = 1e6  # nats: above any entropy
 
 
 class TurnBand(Shape):
-    """`token.band.low`, `token.band.high`: low · H̄_k and high · H̄_k, with H̄_k what the memory knows of turn k.
+    """Entropy band per turn: `token.band.low` = low · H̄_k and `token.band.high` = high · H̄_k in turn k.
 
-    Without bounds while nothing is known, and in a batch none of whose rollouts gets to the second half of the turns.
+    H̄_k is the mean entropy of turn k so far, from the memory. There is no band while it is unknown, nor in a batch none
+    of whose rollouts reaches the second half of the turns.
     """
 
     reference = REFERENCE
-    low: Number = 0.8
-    high: Number = 1.2
+    low: Number = 0.8  # of H̄, below high
+    high: Number = 1.2  # of H̄
 
     needs = ("batch.turn_entropy",)
     provides = ("token.band.low", "token.band.high", "token.band.centre")
@@ -40,13 +41,13 @@ class TurnBand(Shape):
             raise PodiumError(f"TurnBand.low = {self.low} must be below high = {self.high}.")
 
     def __call__(self, batch: Batch) -> Columns:
-        (known,) = batch["batch.turn_entropy"].to(batch.dtype)
+        (history,) = batch["batch.turn_entropy"].to(batch.dtype)  # [turn]
         turn = batch.spread(batch.position("turn"), "turn", "token")
-        centre = known[turn.clamp(max=len(known) - 1)]
-        late = (turn >= len(known) // 2).any()
+        centre = history[turn.clamp(max=len(history) - 1)]
+        late = (turn >= len(history) // 2).any()
         bounded = torch.isfinite(centre) & late
         return {
-            "token.band.low": (self.low * centre).where(bounded, -1),  # no entropy is so low
+            "token.band.low": (self.low * centre).where(bounded, -1),  # below any entropy
             "token.band.high": (self.high * centre).where(bounded, UNBOUNDED),
             "token.band.centre": centre.where(bounded, 0),
         }

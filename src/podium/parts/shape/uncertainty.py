@@ -1,4 +1,4 @@
-"""Credit by how sure the policy was: of a whole answer, and of each token."""
+"""Advantages scaled by the policy's certainty: of whole answers and of tokens."""
 
 from __future__ import annotations
 
@@ -19,10 +19,13 @@ MEAN = Signal("mean_logp", of="old")
 
 
 class SelfCertainty(Shape):
-    """`rollout.certainty`: Σ over the tokens of −(mean of log π over the vocabulary) = KL(uniform ‖ π) + log V."""
+    """Self-certainty of a rollout: Σ over its tokens of −(mean of log π over the vocabulary) = KL(uniform ‖ π) + log V.
+
+    It is written to `rollout.certainty`.
+    """
 
     reference = REFERENCE
-    over: str = "sum"  # the tokens: sum, as in the release, so that long answers count as sure; or mean
+    over: str = "sum"  # the tokens: sum, as in the release, which favours long answers; or mean
 
     needs = (MEAN,)
     provides = ("rollout.certainty",)
@@ -35,16 +38,17 @@ class SelfCertainty(Shape):
 
 
 class StatisticFactor(Shape, Normalizer):
-    """A ← A · e^{−positive · z} where A > 0, A · e^{negative · z} elsewhere, z a statistic compared within the group.
+    """Scaling by a statistic z: A · e^{−positive · z} where A > 0, else A · e^{negative · z}.
 
-    Of a certainty: right answers that were unlikely weigh more, and so do wrong answers that were sure.
+    z is normalised within the group. With a certainty as the statistic, uncertain right answers and confident wrong
+    ones weigh more.
     """
 
     reference = REFERENCE
-    of: str = "rollout.certainty"
-    positive: Number = 0.25
-    negative: Number = 0.35
-    limit: Number | None = 100.0  # of |z|: a group of one keeps its raw statistic, whose exponential may overflow
+    of: str = "rollout.certainty"  # the statistic, a column of rollouts
+    positive: Number = 0.25  # the effect on positive advantages; 0: none
+    negative: Number = 0.35  # the effect on the others; 0: none
+    limit: Number | None = 100.0  # |z| is clamped to it: the raw statistic of a group of one may overflow e^z
 
     provides = ("rollout.advantage", "rollout.factor")
 
@@ -58,7 +62,7 @@ class StatisticFactor(Shape, Normalizer):
         return ("rollout.advantage", self.of)
 
     def factor(self, batch: Batch) -> Tensor:
-        """[rollout] what each advantage is multiplied by."""
+        """[rollout] the factor of each advantage."""
         z = self.normalized(batch.by("rollout", "group"), batch[self.of])
         return torch.where(batch["rollout.advantage"] > 0, -self.positive * z, self.negative * z).exp()
 
@@ -68,11 +72,14 @@ class StatisticFactor(Shape, Normalizer):
 
 
 class CertaintyFactor(Shape):
-    """A ← (2 − H / H̄) · A: H the mean entropy of a rollout's tokens, H̄ the mean of H in the group; its mean is 1."""
+    """Certainty weighting: A ← (2 − H / H̄) · A, H the mean entropy of a rollout's tokens, H̄ the mean of H in the group.
+
+    The mean factor of a group is 1, unless the floor raises it.
+    """
 
     reference = "ETTRL: Balancing Exploration and Exploitation in LLM Test-Time RL"
-    floor: float | None = 0.0  # of the factor, which is negative above 2 H̄; None: as it is
-    level: str = "rollout"  # whose advantages: those of rollouts, or of tokens where theirs differ
+    floor: float | None = 0.0  # the smallest factor, which is negative where H > 2 H̄; None: no floor
+    level: str = "rollout"  # of the advantages: rollout, or token where those of tokens differ
 
     def __post_init__(self) -> None:
         one_of(self, "level", ("rollout", "token"))
@@ -99,15 +106,16 @@ class CertaintyFactor(Shape):
 
 
 class TokenPenalty(Shape):
-    """A_t ← A − weight · l_t, at least 0 where A > 0; l = (x − min) / (max − min + ε) over the trained tokens, ½ if all
-    are about equal. With the logits as x, sure steps are reinforced less; a rollout without advantage is pushed down
-    there.
+    """Certainty penalty per token: A_t ← A − weight · l_t, at least 0 where A > 0.
+
+    l = (x − min) / (max − min + ε) over the trained tokens of the batch, ½ if x is about constant. With logits as x,
+    confident tokens are reinforced less, and pushed down in rollouts without an advantage.
     """
 
     reference = REFERENCE
-    signal: str = "logit"  # x, of the old policy
-    weight: Number = 0.05
-    epsilon: float = 1e-6
+    signal: str = "logit"  # x, a signal of the old policy
+    weight: Number = 0.05  # the size of the penalty; 0: none
+    epsilon: float = 1e-6  # ε
 
     provides = ("token.advantage",)
 
@@ -124,10 +132,10 @@ class TokenPenalty(Shape):
         x, tokens = batch[Signal(self.signal, of="old")], batch.by("token", where=batch.trained("token"))
         low, high = tokens.min(x), tokens.max(x)
         level = (x - low) / (high - low + self.epsilon)
-        apart = (high > low) & torch.logical_not(torch.isclose(high, low))
-        return torch.where(apart, level, 0.5).clamp(0, 1)
+        varies = (high > low) & torch.logical_not(torch.isclose(high, low))
+        return torch.where(varies, level, 0.5).clamp(0, 1)
 
     def __call__(self, batch: Batch) -> Columns:
         a = batch["token.advantage"]
-        less = a - self.weight * self.level(batch)
-        return {"token.advantage": torch.where(a > 0, less.clamp(min=0), less)}
+        penalised = a - self.weight * self.level(batch)
+        return {"token.advantage": torch.where(a > 0, penalised.clamp(min=0), penalised)}

@@ -1,4 +1,4 @@
-"""Down-sampling: train on the rollouts whose advantages vary most."""
+"""Max-variance down-sampling of rollouts."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["KeepSpread", "largest_variance"]
 
 
 def largest_variance(sorted_values: Tensor, sizes: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
-    """[cell] how many of the smallest values belong to the subset of `keep` values with the largest variance, and it.
+    """[cell] k and the variance of the subset of `keep` values with the largest variance: k smallest, keep − k largest.
 
-    Rows of `sorted_values` [cell, n] are ascending, padded at the end. Such a subset is the k smallest and the
-    keep − k largest for some k: of equal variances the smallest k, of equal values all from below.
+    Rows of `sorted_values` [cell, n] are ascending and padded at the end. Of equal variances the smallest k is taken;
+    if all values are equal, k = keep.
     """
     count = int(keep.max())
     k = torch.arange(count + 1, device=keep.device)  # [candidate]
@@ -35,20 +35,20 @@ def largest_variance(sorted_values: Tensor, sizes: Tensor, keep: Tensor) -> tupl
     n = keep[:, None].clamp(min=1)
     variance = (total(middle.square()) / n - (total(middle) / n).square()).clamp(min=0).where(valid, -1)
     best, widest = variance.amax(1), middle.amax(1)
-    rounding = middle.shape[1] * torch.finfo(middle.dtype).eps * widest.square()  # how far off prefix sums may be
+    rounding = middle.shape[1] * torch.finfo(middle.dtype).eps * widest.square()  # error of prefix sums
     from_bottom = (variance >= (best - rounding)[:, None]).to(torch.int8).argmax(1)
     return torch.where(widest > 0, from_bottom, keep), best.clamp(min=0).to(sorted_values.dtype)
 
 
 class KeepSpread(Shape):
-    """Keep the share of the trained rollouts whose advantages have the largest variance, out of batch or group.
+    """Max-variance down-sampling: keep the `share` of the trained rollouts whose advantages have the largest variance.
 
-    They are the k smallest and the n − k largest ones for the best k. Advantages are not normalised again.
+    They are the k smallest and the n − k largest advantages for the best k. Advantages are not normalised again.
     """
 
     reference = "D3S: A Dynamic Dual-Level Down-Sampling Framework"
-    share: Number = 0.25  # of the rollouts, rounded up
-    key: tuple[str, ...] = ()  # (): over the whole batch; ("group",): inside each group
+    share: Number = 0.25  # of the rollouts, rounded up; in (0, 1]
+    key: tuple[str, ...] = ()  # (): over the whole batch; ("group",): within each group
 
     provides = ("rollout.keep.spread",)
 
@@ -60,7 +60,7 @@ class KeepSpread(Shape):
         return ("rollout.advantage", *(k for k in self.key if "." in k))
 
     def subset(self, batch: Batch, keep: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """[rollout] who is kept; [cell] how many from below, and the variance. `keep` [cell] overrides the share."""
+        """[rollout] which are kept; [cell] k, and the variance. `keep` [cell] overrides the share."""
         a, trained = batch["rollout.advantage"], batch.trained("rollout")
         cells = batch.by("rollout", *self.key)
         cells.where = trained

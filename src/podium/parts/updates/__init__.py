@@ -1,4 +1,4 @@
-"""TODO parts.updates"""
+"""Update plans other than the usual epochs and mini-batches of `podium.core.updates.Updates`."""
 
 from podium.parts.updates.critic_first import CriticFirst
 from podium.parts.updates.separate import SeparateUpdates

@@ -1,4 +1,4 @@
-"""TODO The update plan: which rows each optimiser step sees."""
+"""An update plan that trains the critic before the policy."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["CriticFirst"]
 
 
 class CriticFirst(Updates):
-    """`critic_epochs` passes in which all learn but the policy, then `epochs` in which the policy alone does."""
+    """Critic before actor: `critic_epochs` passes for every learner but the policy, then `epochs` for the policy."""
 
     reference = "ArCHer, https://github.com/YifeiZhou02/ArCHer"
-    critic_epochs: int = 50
+    critic_epochs: int = 50  # passes over the batch, at least 1
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,4 +1,4 @@
-"""Kinds of groups that are never in the same optimiser step."""
+"""An update plan that never mixes two kinds of groups in an optimiser step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["SeparateUpdates"]
 
 
 class SeparateUpdates(Updates):
-    """All updates of the groups of which `by` is true, then all of the others."""
+    """Separate updates for two kinds of groups: all updates of those where `by` is true, then all of the others."""
 
     by: str = "group.labelled"  # a boolean column of groups
 

@@ -1,4 +1,4 @@
-"""Turns updated one after another, each knowing what the updates before it have changed."""
+"""An update plan that trains turns one after another, with importance ratios carried from turn to turn."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ OLD = Signal("logp", of="old")
 
 
 class TurnByTurn(Updates):
-    """One pass of updates for each turn, the last turn first, with advantages times the carried ratio ρ.
+    """Sequential updates of turns, the last one first, with advantages multiplied by the carried importance ratio ρ.
 
-    After the updates of a turn, ρ ← clip(ρ · clip(e^d, 1 ± c), 1 ± c) with d the mean change of log π over the turn's
-    tokens: how much likelier the turns already updated have become. Each turn's old policy is the one before its own
-    updates.
+    After the updates of a turn, ρ ← clip(ρ · clip(e^d, 1 ± c), 1 ± c), with d the mean change of log π over the turn's
+    tokens: how much more likely the updates have made the turns so far. The old policy of a turn is the one before its
+    own updates.
     """
 
     reference = "SeeUPO, https://github.com/modelscope/AgentEvolver"
     order: str = "reverse"  # reverse or sequential
-    ratio_clip: float = 0.2  # c; 1 or more: only the upper bound acts
-    carry: bool = True  # False: ρ stays 1
+    ratio_clip: float = 0.2  # c, at least 0; from 1 on only the upper bound acts
+    carry: bool = True  # whether ρ is carried; False: ρ stays 1
 
     needs = ("token.advantage",)
 
@@ -38,7 +38,7 @@ class TurnByTurn(Updates):
         within(self, "ratio_clip", 0)
 
     def __call__(self, batch: Batch, score: PolicyScore | None = None) -> Iterator[Batch]:
-        """The optimiser steps, turn by turn; `score` gives the current log-probabilities, 0 change without it."""
+        """The optimiser steps, turn by turn; `score` gives the current log-probabilities. Without it ρ stays 1."""
         place = batch.position("turn")
         turns = list(range(int(place.max()) + 1)) if len(place) else []
         order = turns[::-1] if self.order == "reverse" else turns
@@ -52,7 +52,7 @@ class TurnByTurn(Updates):
                 before = after
 
     def update(self, batch: Batch, now: Tensor, carried: Tensor, before: Tensor | None) -> Batch:
-        """The batch in which the turns `now` alone are trained."""
+        """The batch in which only the turns `now` are trained."""
         columns = {
             "turn.keep.update": now,
             "token.advantage": batch["token.advantage"] * batch.spread(carried, "rollout", "token"),
@@ -61,7 +61,7 @@ class TurnByTurn(Updates):
         return batch.without([OLD]).with_columns(columns if before is None else columns | {OLD.column: before})
 
     def carried(self, batch: Batch, now: Tensor, carried: Tensor, change: Tensor) -> Tensor:
-        """[rollout] ρ after the updates of the turns `now`, which changed log π of the tokens so much."""
+        """[rollout] ρ after the updates of the turns `now`; `change` [token] is what they did to log π."""
         if not self.carry:
             return carried
         low, high = 1 - self.ratio_clip, 1 + self.ratio_clip

@@ -1,0 +1,47 @@
+"""Importance ratios π / π_old of tokens, turns and sequences, as logarithms."""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor
+
+from podium.core.batch import Batch
+from podium.core.part import stop_gradient
+from podium.core.signal import Signal
+
+__all__ = ["NOW", "log_ratio_limits", "sequence_log_ratio", "span_log_ratio", "token_log_ratio"]
+
+NOW = Signal("logp", of="now", grad=True)
+LARGEST_SPAN_LOG_RATIO = 10.0
+
+
+def token_log_ratio(now: Tensor, old: Tensor) -> Tensor:
+    """[token] log r_t = log π(y_t) − log π_old(y_t): the ratio of PPO and GRPO."""
+    return now - old
+
+
+def span_log_ratio(batch: Batch, now: Tensor, old: Tensor, span: str) -> Tensor:
+    """[span] log s = (1/|y|) Σ_t log r_t over the trained tokens of a span: its ratio, normalised by length (GSPO)."""
+    return batch.reduce(token_log_ratio(now, old), "token", span, "mean", where=batch.trained("token"))
+
+
+def sequence_log_ratio(batch: Batch, now: Tensor, old: Tensor, span: str = "rollout", shared: bool = False) -> Tensor:
+    """[token] the log-ratio of the span that each token belongs to.
+
+    Unless `shared`, it is sg[log s] + log π(y_t) − sg[log π(y_t)]: the same value, but the gradient of a token's loss
+    reaches that token alone (GSPO-token), so tokens of one span may have different advantages. Shared, it reaches all
+    tokens of the span (GSPO). Both are one gradient where the advantage is constant over the span.
+    """
+    log_s = span_log_ratio(batch, now, old, span)
+    if shared:
+        return batch.spread(log_s, span, "token")
+    return now - stop_gradient(now) + batch.spread(stop_gradient(log_s), span, "token")
+
+
+def log_ratio_limits(clamp: float, of_tokens: bool) -> tuple[float, float]:
+    """Between what a log-ratio is held, so that its exponential stays finite.
+
+    That of a token: ± clamp. That of a span has no lower limit, and the smaller of clamp and 10 as the upper one.
+    """
+    return (-clamp, clamp) if of_tokens else (-math.inf, min(clamp, LARGEST_SPAN_LOG_RATIO))
