@@ -5,17 +5,17 @@ from __future__ import annotations
 import random
 
 from podium.sampler import Generate, Sampling
-from podium.sampler.jobs import Burst, Job, Ticket
+from podium.sampler.jobs import Burst, Job, PendingRequest
 from podium.sampler.queue import Queue
 from podium.sampler.rows import Rows
 
 
-def ticket(number: int, n: int = 1, length: int = 3, **sampling: float) -> Ticket:
+def ticket(number: int, n: int = 1, length: int = 3, **sampling: float) -> PendingRequest:
     request = Generate(tuple(range(5, 5 + length)), n=n, sampling=Sampling(**{"max_tokens": 4, **sampling}))  # type: ignore[arg-type]
-    return Ticket(number, request, request.context, request.sampling.max_tokens, [None] * n)
+    return PendingRequest(number, request, request.context, request.sampling.max_tokens, [None] * n)
 
 
-def filled(rows: Rows, *tickets: Ticket) -> list[Job]:
+def filled(rows: Rows, *tickets: PendingRequest) -> list[Job]:
     jobs = [
         Job(t, 0, row, row + 1, rows.clock, 0, False) for t, row in zip(tickets, rows.free(len(tickets)), strict=True)
     ]

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from podium.policy.cuda import decode_reference as plain
 
-__all__ = ["draw_trial"]
+__all__ = ["check_draw_kernels"]
 
 # temperature, top_k, top_p, min_p: each filter alone and with others, on flat rows and on peaked ones
 SETTINGS = [(1.0, 50, 1.0, 0.0), (0.7, 0, 0.9, 0.0), (1.3, 0, 1.0, 0.05), (1.0, 200, 0.5, 0.01), (1.0, 0, 1.0, 0.0)]
@@ -17,7 +17,7 @@ SHARPNESS = (0.5, 2.0, 8.0)
 CLOSE = 1e-3
 
 
-def draw_trial(kernels: Any, vocabulary: int, device: torch.device) -> str | None:
+def check_draw_kernels(kernels: Any, vocabulary: int, device: torch.device) -> str | None:
     """What is wrong with them here; None: nothing."""
     if kernels is plain:
         return None
