@@ -111,7 +111,7 @@ def test_it_trains_its_sampler_agrees_with_its_trainer_and_one_line_says_that_it
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        (lambda: transformers.BertLMHeadModel(transformers.BertConfig(**tiny.SHAPE)), "those after it"),
+        (lambda: transformers.BertLMHeadModel(transformers.BertConfig(**tiny.SHAPE)), "depends on later tokens"),
         (
             lambda: transformers.T5ForConditionalGeneration(transformers.T5Config(vocab_size=512, d_model=32)),
             "token by token",

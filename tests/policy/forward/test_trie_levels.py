@@ -88,7 +88,7 @@ def test_chance_agreements_of_answers_do_not_hide_the_prompt() -> None:
     answers = [(50, 51, 60), (50, 51, 61), (50, 70), (52, 71)]
     packed = pack([prompt + a for a in answers], least=16)
     assert packed.count == len(prompt) + sum(map(len, answers))
-    assert len(packed.levels.above) == 1
+    assert len(packed.levels.ancestors) == 1
 
 
 def grouped(seed: int = 0) -> list[tuple[int, ...]]:

@@ -19,8 +19,8 @@ from torch import Tensor
 
 from podium.policy.cuda import ops
 from podium.policy.cuda.attention import attend, attend_back
-from podium.policy.forward.trie_levels import Levels
-from podium.policy.model.compute_weights import WorkingLayer
+from podium.policy.forward.trie_levels import TrieLevels
+from podium.policy.model.compute_weights import LayerWeights
 
 __all__ = ["BlockShape", "block", "block_kept", "embedded", "final"]
 
@@ -37,7 +37,7 @@ class BlockShape:
     cos: Tensor  # [positions, size / 2] float32
     sin: Tensor
     position: Tensor  # [N]
-    levels: Levels
+    levels: TrieLevels
     recompute: bool = False
 
     @property
@@ -48,7 +48,7 @@ class BlockShape:
 Kept = tuple[Tensor, ...]  # scale of the first norm; projections, turned (and before their norm); attention; …
 
 
-def _projected(x: Tensor, w: WorkingLayer, s: BlockShape) -> Kept:
+def _projected(x: Tensor, w: LayerWeights, s: BlockShape) -> Kept:
     """Queries, keys and values, turned; the scale of the norm before; what heads' norms were given, their scales."""
     y, scale = ops.normed(x, w.norm_in, s.eps, s.dtype)
     raw = ops.linear(y, w.qkv, w.qkv_bias).view(len(x), -1, s.size)
@@ -65,7 +65,7 @@ def _projected(x: Tensor, w: WorkingLayer, s: BlockShape) -> Kept:
     return qkv, scale, before, head_scales
 
 
-def _attended(x: Tensor, w: WorkingLayer, s: BlockShape) -> tuple[Tensor, Kept]:
+def _attended(x: Tensor, w: LayerWeights, s: BlockShape) -> tuple[Tensor, Kept]:
     """x₁, and what the backward pass needs."""
     qkv, scale, raw, head_scales = _projected(x, w, s)
     out, total = attend(*_split(qkv, s), s.levels, s.size**-0.5)
@@ -81,7 +81,7 @@ def _split(qkv: Tensor, s: BlockShape) -> tuple[Tensor, Tensor, Tensor]:
     return qkv[:, : s.heads], qkv[:, s.heads : s.turned], qkv[:, s.turned :]
 
 
-def _fed(x: Tensor, w: WorkingLayer, s: BlockShape) -> tuple[Tensor, Kept]:
+def _fed(x: Tensor, w: LayerWeights, s: BlockShape) -> tuple[Tensor, Kept]:
     """x₂, and what the backward pass needs."""
     y, scale = ops.normed(x, w.norm_out, s.eps, s.dtype)
     both = ops.linear(y, w.gate_up, w.gate_up_bias)
@@ -90,7 +90,7 @@ def _fed(x: Tensor, w: WorkingLayer, s: BlockShape) -> tuple[Tensor, Kept]:
 
 class _Block(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, w: WorkingLayer, s: BlockShape, *parameters: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, w: LayerWeights, s: BlockShape, *parameters: Tensor) -> Tensor:
         middle, first = _attended(x, w, s)
         last, second = _fed(middle, w, s)
         ctx.w, ctx.s = w, s
@@ -114,7 +114,7 @@ class _Block(torch.autograd.Function):
 
 
 def _fed_back(
-    g: Tensor, x: Tensor, kept: Kept, w: WorkingLayer, s: BlockShape
+    g: Tensor, x: Tensor, kept: Kept, w: LayerWeights, s: BlockShape
 ) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
     """The derivative by x₁, in both precisions; by the norm; by the matrices and biases in their order."""
     scale, both = kept
@@ -128,7 +128,7 @@ def _fed_back(
 
 
 def _attended_back(
-    g: Tensor, low: Tensor, x: Tensor, kept: Kept, w: WorkingLayer, s: BlockShape
+    g: Tensor, low: Tensor, x: Tensor, kept: Kept, w: LayerWeights, s: BlockShape
 ) -> tuple[Tensor, Tensor, list[Tensor]]:
     """The derivative by x; by the norm; by the norms of heads, the matrices and biases in their order."""
     scale, qkv, out, total, raw, head_scales = kept
@@ -158,14 +158,14 @@ def _joint_back(g: Tensor, y: Tensor, sizes: list[int], bias: bool) -> list[Tens
     return [*found, *(torch.split(g.sum(0, dtype=wide), sizes) if bias else ())]
 
 
-def block(x: Tensor, w: WorkingLayer, s: BlockShape) -> Tensor:
+def block(x: Tensor, w: LayerWeights, s: BlockShape) -> Tensor:
     """The residual stream [N, D] after a block."""
     result: Tensor = _Block.apply(x, w, s, *w.parameters)  # type: ignore[no-untyped-call]
     return result
 
 
 def block_kept(
-    x: Tensor, w: WorkingLayer, s: BlockShape, given: tuple[Tensor, Tensor] | None = None
+    x: Tensor, w: LayerWeights, s: BlockShape, given: tuple[Tensor, Tensor] | None = None
 ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
     """The residual stream after a block without a graph, and its keys and values, which begin with those given."""
     q, k, v = _split(_projected(x, w, s)[0], s)
