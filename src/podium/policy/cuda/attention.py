@@ -26,16 +26,16 @@ FIXED_ORDER = True
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, levels: TrieLevels, scale: float) -> tuple[Tensor, Tensor]:
-    """Output [N, heads, size] of queries over their paths, and its log-sum [heads, N]; given keys and values first."""
+    """Output [N, heads, size] of queries over their paths, and its log-sum-exp [heads, N]; given keys come first."""
     kernels = ops.kernels_for(q, "forward_kernels")
     if kernels is not None:
         longest = levels.within.longest[0], levels.longest_path
         path = levels.paths, levels.path_edges
-        found: tuple[Tensor, Tensor] = kernels.attend(q, k, v, levels.within.query_edges, *path, longest, scale)
-        return found
+        result: tuple[Tensor, Tensor] = kernels.attend(q, k, v, levels.within.query_edges, *path, longest, scale)
+        return result
     if levels.given:
         return _plain(q, k, v, _trails(levels), True, scale, q.dtype)
-    # Parts that are joined are rounded once, afterwards.
+    # Parts that are combined are rounded once, afterwards.
     wide = torch.promote_types(q.dtype, torch.float32) if levels.ancestors else q.dtype
     out, total = _part(q, k, v, levels.within, scale, wide)
     for level in levels.ancestors:
@@ -47,8 +47,8 @@ def attend(q: Tensor, k: Tensor, v: Tensor, levels: TrieLevels, scale: float) ->
 def attend_back(
     g: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, total: Tensor, levels: TrieLevels, scale: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The derivatives by queries, keys and values."""
-    assert not levels.given  # its parts do not know of those
+    """The gradients of queries, keys and values."""
+    assert not levels.given  # the parts do not include given keys
     gq, gk, gv = _part_back(g, q, k, v, out, total, levels.within, scale)
     for level in levels.ancestors:
         queries, keys = _places(level.queries), _places(level.keys)
@@ -119,13 +119,13 @@ def _part_back(
 
 @cache
 def _unused(device: torch.device) -> tuple[Tensor, Tensor]:
-    """The random numbers of a dropout that there is not."""
+    """Placeholders for the random state of dropout, which is not used."""
     return torch.zeros(2, dtype=torch.uint64, device=device), torch.empty(0, device=device)
 
 
 @contextmanager
 def _fixed_order() -> Iterator[None]:
-    """Sums in the same order every time, so that a run can be repeated to the bit: flash attention heeds the flag."""
+    """Sum in the same order every time, so that a run is reproducible to the bit: flash attention obeys this flag."""
     before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
     filled = torch._C._get_deterministic_fill_uninitialized_memory()
     torch._C._set_deterministic_fill_uninitialized_memory(False)
@@ -146,7 +146,7 @@ def _runs(level: TrieLevel) -> list[tuple[slice, slice]]:
 
 
 def _trails(levels: TrieLevels) -> list[tuple[slice, Tensor]]:
-    """Runs of queries and all nodes that they look at, of which they are the last."""
+    """Runs of queries and all nodes that they attend to, of which they are the last."""
     edges, paths = levels.path_edges.tolist(), levels.paths.long()
     return [(a, paths[slice(*b)]) for (a, _), b in zip(_runs(levels.within), pairwise(edges), strict=True)]
 

@@ -1,7 +1,7 @@
 """The functions of `decode_launch.py` in plain torch: what the kernels compute, for a CPU and for tests.
 
-The kernels add up in an order that does not depend on what else is in a step. A library's products do not promise that,
-so products here add up in float64 and are rounded afterwards: the order hardly ever shows.
+The kernels sum in an order that does not depend on what else is in a step. A library's matrix products do not promise
+that, so products here are summed in float64 and rounded afterwards: the order hardly ever matters.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ __all__ = [
 ]
 
 ROWS, CHUNK, VOCABULARY_TILE = 256, 512, 128
-ALIVE = 4  # which of a row's integers says whether it goes on (1), has ended (0) or waits
-SETTINGS = 3  # how many of a row's other numbers are 1 where there is no row
+ALIVE = 4  # index of the integer that says whether a row is running (1), has ended (0) or waits (2)
+SETTINGS = 3  # how many of a row's floats are 1 where there is no row
 
 
 def _product(y: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -133,7 +133,7 @@ def _weighed(z: Tensor, peak: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _gathered(peak: Tensor, mass: Tensor, moment: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Of each row's tiles: the largest peak, their masses on its scale, and Σ (z − top) e^(z − top)."""
+    """Of each row's tiles: the largest peak (top), their masses relative to it, and Σ (z − top) e^(z − top)."""
     top = peak.amax(-1, keepdim=True)
     shrink = (peak - top).exp()
     masses = mass * shrink
