@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from podium.policy.cuda.decode import PagedRead, PagedStep
-from podium.policy.cuda.pages import PAGE, Begun, PagedCache, sent
+from podium.policy.cuda.pages import PAGE, PagedCache, StartedText, sent
 from podium.policy.forward.decoder import Decoder
 from podium.policy.forward.pack import LEAST
 from podium.sampler.decoder_engine import DecoderEngine
@@ -121,26 +121,26 @@ class PagedEngine(DecoderEngine):
         blocks: dict[int, list[int]] = {}
         for i, prompt in enumerate(prompts):
             blocks.setdefault(id(prompt.keys), []).append(i)
-        begun: list[Begun] = []
+        started: list[StartedText] = []
         for members in blocks.values():
             first = prompts[members[0]]
             nodes, texts = zip(*((prompts[i].nodes, prompts[i].text) for i in members), strict=True)
-            begun += self.pages.admit([rows[i] for i in members], first.keys, first.values, nodes, texts)
-        self._read(begun)
-        self.pages.spread(begun)
+            started += self.pages.admit([rows[i] for i in members], first.keys, first.values, nodes, texts)
+        self._read(started)
+        self.pages.spread(started)
 
-    def _read(self, begun: Sequence[Begun]) -> None:
+    def _read(self, started: Sequence[StartedText]) -> None:
         """Prefill what is not cached of texts, in steps in which every row is a token of one of them."""
-        count = sum(len(text.unread) for text in begun)
+        count = sum(len(text.unread) for text in started)
         if not count:
             return
         least, most = READ_ROWS
         width = min(max(least, 1 << (count - 1).bit_length()), most)
         steps = -(-count // width)
         numbers = np.zeros((2, steps * width), dtype=np.int64)  # tokens and their positions
-        numbers[0, :count] = [token for text in begun for token in text.text[text.known : -1]]
-        numbers[1, :count] = [place for text in begun for place in text.unread]
-        row = np.repeat([text.row for text in begun], [len(text.unread) for text in begun])
+        numbers[0, :count] = [token for text in started for token in text.text[text.cached : -1]]
+        numbers[1, :count] = [place for text in started for place in text.unread]
+        row = np.repeat([text.row for text in started], [len(text.unread) for text in started])
         (token, position), rows = sent(self.decoder.device, numbers.reshape(2, steps, width), row)
         table = self.pages.table.new_zeros((steps * width, self.pages.most))  # rows beyond the tokens point at page 0
         table[:count] = self.pages.table.index_select(0, rows)

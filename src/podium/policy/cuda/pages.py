@@ -24,7 +24,7 @@ from podium.core.errors import PodiumError
 if TYPE_CHECKING:
     from podium.policy.forward.decoder import Decoder
 
-__all__ = ["PAGE", "Begun", "PagedCache", "Work", "launches", "sent"]
+__all__ = ["PAGE", "StartedText", "PagedCache", "Work", "launches", "sent"]
 
 PAGE = 16
 KINDS = {np.dtype(x): getattr(torch, x) for x in ("int32", "int64", "float32", "float64")}
@@ -39,16 +39,16 @@ def launches(device: torch.device) -> Any:
 
 def sent(device: torch.device, *arrays: Sequence[int] | NDArray[Any]) -> list[Tensor]:
     """Arrays as tensors on the device, by a single copy that does not wait for the device's work."""
-    given = [np.ascontiguousarray(x) for x in arrays]
-    *begins, end = accumulate((-(-x.nbytes // 8) * 8 for x in given), initial=0)  # aligned for every dtype
+    contiguous = [np.ascontiguousarray(x) for x in arrays]
+    *begins, end = accumulate((-(-x.nbytes // 8) * 8 for x in contiguous), initial=0)  # aligned for every dtype
     packed = torch.empty(end, dtype=torch.uint8, pin_memory=device.type == "cuda")
     host = packed.numpy()
-    for x, begin in zip(given, begins, strict=True):
+    for x, begin in zip(contiguous, begins, strict=True):
         host[begin : begin + x.nbytes] = x.reshape(-1).view(np.uint8)
-    there = packed.to(device, non_blocking=True)
+    copied = packed.to(device, non_blocking=True)
     return [
-        there[begin : begin + x.nbytes].view(KINDS[x.dtype]).view(x.shape)
-        for x, begin in zip(given, begins, strict=True)
+        copied[begin : begin + x.nbytes].view(KINDS[x.dtype]).view(x.shape)
+        for x, begin in zip(contiguous, begins, strict=True)
     ]
 
 
@@ -73,19 +73,19 @@ class _Shared:
 
 
 @dataclass
-class Begun:
+class StartedText:
     """A text with which rows begin. Only the pages of the first row hold what is cached of it, until `spread`."""
 
     row: int
     text: Ids
-    known: int  # how many of its tokens have their keys and values in place
+    cached: int  # how many of its tokens have their keys and values in place
     page: int  # the first page of the row's own, with the end of the text that does not fill a page
     others: list[int] = field(default_factory=list)  # the corresponding pages of the other rows
 
     @property
     def unread(self) -> range:
         """The positions still to be read, not counting the last token, which the first decode step reads."""
-        return range(self.known, len(self.text) - 1)
+        return range(self.cached, len(self.text) - 1)
 
 
 class PagedCache:
@@ -147,10 +147,10 @@ class PagedCache:
 
     def lacking(self, texts: Sequence[Ids]) -> int:
         """How many pages are missing for rows to begin with texts."""
-        own = sum(self._needed(text) for text in texts)
+        unshared = sum(self._needed(text) for text in texts)
         distinct = set({id(text): text for text in texts}.values())  # a long text takes long to hash
         new = sum((len(text) - 1) // PAGE for text in distinct if text not in self._shared)
-        return max(0, own + new - len(self._free))
+        return max(0, unshared + new - len(self._free))
 
     def _needed(self, text: Ids) -> int:
         """How many pages of its own a row needs that begins with a text without its last token."""
@@ -166,18 +166,18 @@ class PagedCache:
 
     def vacate(self, rows: Sequence[int]) -> None:
         """Free the pages of rows."""
-        given = [self._free]
+        freed = [self._free]
         for row in rows:
             held, self._held[row] = self._held[row], None
             if held is None:
                 continue
             shared, own = held
-            given.append(own)
+            freed.append(own)
             shared.rows -= 1
             if not shared.rows:
-                given.append(shared.pages)
+                freed.append(shared.pages)
                 del self._shared[shared.text]
-        self._free = np.concatenate(given)
+        self._free = np.concatenate(freed)
 
     def admit(
         self,
@@ -186,29 +186,29 @@ class PagedCache:
         values: Tensor | None,
         nodes: Sequence[NDArray[np.int64]],
         texts: Sequence[Ids],
-    ) -> list[Begun]:
+    ) -> list[StartedText]:
         """Start rows with texts without their last tokens. The first tokens of each text are `nodes` of keys and values
         [layers, nodes, kv, size]; the rest must be read, and then copied to all rows of the text by `spread`."""
         table = np.zeros((len(rows), self.most), dtype=np.int32)
         moved: list[
             tuple[NDArray[np.int64], NDArray[np.int32]]
         ] = []  # runs of nodes, and the pages that they fill from the start
-        begun: dict[Ids, tuple[Begun, _Shared]] = {}
+        started: dict[Ids, tuple[StartedText, _Shared]] = {}
         for number, (row, path, text) in enumerate(zip(rows, nodes, texts, strict=True)):
             full, rest = divmod(len(text) - 1, PAGE)
             own = self._take(self._needed(text))
-            found = begun.get(text)
-            if found is None:
-                known, shared = len(path), self._shared.get(text)
+            earlier = started.get(text)
+            if earlier is None:
+                cached, shared = len(path), self._shared.get(text)
                 if shared is None:
                     shared = self._shared[text] = _Shared(text, self._take(full))
                     moved.append((path[: full * PAGE], shared.pages))
                 else:  # running rows hold the full pages
-                    known = max(known, full * PAGE)
-                begun[text] = Begun(row, text, known, int(own[0])), shared
+                    cached = max(cached, full * PAGE)
+                started[text] = StartedText(row, text, cached, int(own[0])), shared
                 moved.append((path[full * PAGE :], own[:1]))
             else:
-                first, shared = found
+                first, shared = earlier
                 if rest and len(path) == len(text) - 1:
                     moved.append((path[full * PAGE :], own[:1]))
                 elif rest:
@@ -224,13 +224,13 @@ class PagedCache:
             if given is not None:
                 node, page, place = places[0]
                 self.pool[:, kind][:, page, :, place] = given.index_select(1, node).transpose(0, 1).to(self.pool.dtype)
-        return [first for first, _ in begun.values()]
+        return [first for first, _ in started.values()]
 
-    def spread(self, begun: Sequence[Begun]) -> None:
+    def spread(self, started: Sequence[StartedText]) -> None:
         """Copy the page on which a text ends to the other rows that begin with it: each continues on its own copy."""
-        target = [page for text in begun for page in text.others]
+        target = [page for text in started for page in text.others]
         if target:
-            source = [text.page for text in begun for _ in text.others]
+            source = [text.page for text in started for _ in text.others]
             a, b = sent(self.device, source, target)
             self.pool.index_copy_(2, b, self.pool.index_select(2, a))
 

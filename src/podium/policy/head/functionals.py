@@ -88,12 +88,12 @@ class HeadRows:
     ) -> None:
         self.columns, self.read = columns or {}, read
         self.hidden, self.ids, self.temperature = hidden, ids, temperature
-        self._head, self._value_head, self._known = head, value_head, raw
+        self._head, self._value_head, self._logits = head, value_head, raw
 
     @cached_property
     def raw(self) -> Tensor:
         """[N, V] logits in float32 or better, before the temperature."""
-        logits = self._head(self.hidden) if self._known is None else self._known
+        logits = self._head(self.hidden) if self._logits is None else self._logits
         return logits if logits.dtype == torch.float64 else logits.float()
 
     @cached_property
@@ -121,10 +121,10 @@ class HeadRows:
 
     def take(self, places: Tensor | slice) -> HeadRows:
         """Some of the rows."""
-        known = None if self._known is None else self._known[places]
+        raw = None if self._logits is None else self._logits[places]
         columns = {name: x[places] for name, x in self.columns.items()}
         hidden, ids = self.hidden[places], self.ids[places]
-        return HeadRows(hidden, ids, self._head, self.temperature, self._value_head, known, columns)
+        return HeadRows(hidden, ids, self._head, self.temperature, self._value_head, raw, columns)
 
     def at(self, temperature: float) -> HeadRows:
         """The same rows at another temperature."""
@@ -320,7 +320,7 @@ def _recomputed(rows: HeadRows, wanted: Sequence[tuple[Wanted, bool]]) -> list[T
         again = HeadRows(hidden, ids, rows._head, rows.temperature, rows._value_head, columns=rows.columns)
         return tuple(_values(again, wanted))
 
-    if rows._known is None and torch.is_grad_enabled() and any(grad for _, grad in wanted):
+    if rows._logits is None and torch.is_grad_enabled() and any(grad for _, grad in wanted):
         return list(checkpoint(run, rows.hidden, rows.ids, use_reentrant=False, preserve_rng_state=False))
     return _values(rows, wanted)
 
