@@ -107,7 +107,7 @@ class _Talk(QuestStep):
             return self.say("bye", done=True, asked=slot)
         if slot in wish and not before and self.clarify.unsure_of(self.task, slot):
             return self.say("not sure", asked=slot)
-        self.recap = "\n".join(f"{told_slot}: {value}" for known_slot, value in self.told.items())
+        self.recap = "\n".join(f"{told_slot}: {value}" for told_slot, value in self.told.items())
         new = slot in self.task.data["hidden"] and slot not in self.told
         self.told[slot] = wish.get(slot, ANY)
         return self.say(f"{slot}: {self.told[slot]}", asked=slot, told=new)
