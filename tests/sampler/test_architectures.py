@@ -134,12 +134,12 @@ def test_what_cannot_write_is_refused_in_one_line(
 def test_texts_that_are_read_again_come_to_the_same(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     policy = ending(Policy(made(family), tiny.tokenizer(), name=family))
     asked = requests(6)
-    by_waves = LocalSampler(policy)
+    batched = LocalSampler(policy)
     monkeypatch.setattr(plain, "_stepped", lambda *_: [torch.zeros(1, tiny.VOCABULARY)] * 2)
     again = LocalSampler(policy, slots=5)
-    assert isinstance(by_waves.engine, HFBatchedEngine)
+    assert isinstance(batched.engine, HFBatchedEngine)
     assert isinstance(again.engine, UncachedEngine)
-    for request, one, other in zip(asked, by_waves.generate(asked), again.generate(asked), strict=True):
+    for request, one, other in zip(asked, batched.generate(asked), again.generate(asked), strict=True):
         assert [c.ids for c in one] == [c.ids for c in other]
         for c in other:
             torch.testing.assert_close(torch.tensor(c.logp), rescored(policy, request, c), atol=1e-5, rtol=1e-5)
@@ -165,7 +165,7 @@ def test_sampling_computes_in_the_precision_of_training(family: str) -> None:
     assert all(seen)
 
 
-def test_little_memory_means_smaller_waves_of_the_same_tokens() -> None:
+def test_little_memory_means_smaller_batches_of_the_same_tokens() -> None:
     policy = Policy(made("phi3"), tiny.tokenizer())
     asked = [Generate((5, 6, 7), n=8, sampling=Sampling(max_tokens=10), stream=(3,))]
     large, small = LocalSampler(policy), LocalSampler(policy, memory=40 * 4 * 64 * 3 * 2)

@@ -1,4 +1,4 @@
-"""The store of paused texts."""
+"""The LRU store of kept prefixes."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import torch
 from podium.policy import Policy
 from podium.policy.cuda import decode_reference as plain
 from podium.policy.cuda.decode import Captured
-from podium.policy.cuda.pages import PagedCache, launches, sent
+from podium.policy.cuda.pages import PagedCache, launches, send_arrays
 from podium.sampler import Completion, Generate, Sampling, Stop
 from podium.sampler.local import LocalSampler
 from podium.sampler.paged import PagedEngine
@@ -285,7 +285,7 @@ def test_arrays_of_several_kinds_travel_together() -> None:
         np.float32([[0.1], [0.2]]),
         range(3),
     ]
-    for array, tensor in zip(given, sent(torch.device(DEVICE), *given), strict=True):
+    for array, tensor in zip(given, send_arrays(torch.device(DEVICE), *given), strict=True):
         assert np.array_equal(tensor.cpu().numpy(), np.asarray(array))
         assert tensor.cpu().numpy().dtype == np.asarray(array).dtype
 

@@ -1,4 +1,4 @@
-"""Rows that go on where their texts were written."""
+"""Rows that continue cached texts in place."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_the_last_bit_does_not_depend_on_earlier_work() -> None:
         ][:24]
 
 
-def test_lines_are_given_back() -> None:
+def test_lines_are_freed() -> None:
     sampler = LocalSampler(ending(tiny.policy()))
     turns = [Generate(c, n=3, sampling=WRITTEN, stream=(i,)) for i, c in enumerate(contexts(8))]
     answers(sampler, turns)

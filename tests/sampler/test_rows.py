@@ -1,4 +1,4 @@
-"""Who is in which row, and who waits for one."""
+"""Which completion is in which row, and which ones wait for one."""
 
 from __future__ import annotations
 

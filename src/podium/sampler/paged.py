@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from podium.policy.cuda.decode import PagedRead, PagedStep
-from podium.policy.cuda.pages import PAGE, PagedCache, StartedText, sent
+from podium.policy.cuda.pages import PAGE, PagedCache, StartedText, send_arrays
 from podium.policy.forward.decoder import Decoder
 from podium.policy.forward.pack import LEAST
 from podium.sampler.decoder_engine import DecoderEngine
@@ -141,7 +141,7 @@ class PagedEngine(DecoderEngine):
         numbers[0, :count] = [token for text in started for token in text.text[text.cached : -1]]
         numbers[1, :count] = [place for text in started for place in text.unread]
         row = np.repeat([text.row for text in started], [len(text.unread) for text in started])
-        (token, position), rows = sent(self.decoder.device, numbers.reshape(2, steps, width), row)
+        (token, position), rows = send_arrays(self.decoder.device, numbers.reshape(2, steps, width), row)
         table = self.pages.table.new_zeros((steps * width, self.pages.most))  # rows beyond the tokens point at page 0
         table[:count] = self.pages.table.index_select(0, rows)
         shape = width, self.pages.step_length(int(numbers[1].max()) + 1)

@@ -20,7 +20,7 @@ from torch import Tensor
 from podium.policy.cuda import decode_reference as plain
 from podium.policy.cuda.decode import Captured, PagedStep
 from podium.policy.cuda.draw_check import check_draw_kernels
-from podium.policy.cuda.pages import sent
+from podium.policy.cuda.pages import send_arrays
 from podium.policy.policy import Policy
 from podium.sampler.draw import Drawn
 from podium.sampler.row_state import (
@@ -251,5 +251,5 @@ class PagedRowState(RowState):
             self._side.wait_event(self._event)
             return super()._read(names, slots, count)
 
-    def sent(self, *arrays: NDArray[Any]) -> list[Tensor]:
-        return sent(self.device, *arrays)
+    def _send(self, *arrays: NDArray[Any]) -> list[Tensor]:
+        return send_arrays(self.device, *arrays)

@@ -110,7 +110,7 @@ class RowState(ABC):
         keys = np.array([row_start.key for row_start in row_starts], dtype=np.uint64)
         starts = np.array([row_start.start for row_start in row_starts])
         on_host = len(row_starts) * count <= self.host_uniforms
-        rows, slots, whole, real, random = self.sent(
+        rows, slots, whole, real, random = self._send(
             np.array([row_start.row for row_start in row_starts]),
             np.array([row_start.slot for row_start in row_starts]),
             np.array(ints).T,
@@ -124,7 +124,7 @@ class RowState(ABC):
         return rows
 
     def clear(self, rows: Sequence[int]) -> None:
-        (gone,) = self.sent(np.array(rows))
+        (gone,) = self._send(np.array(rows))
         self.ints.index_fill_(1, gone, 0)
 
     @abstractmethod
@@ -165,7 +165,7 @@ class RowState(ABC):
 
     def _read(self, names: Iterable[str], slots: Sequence[int], count: int) -> dict[str, NDArray[Any]]:
         """The first `count` values of slots, copied from the device with a single synchronisation."""
-        (index,) = self.sent(np.array(slots))
+        (index,) = self._send(np.array(slots))
         selected = {name: self.kept[name][:, :count].index_select(0, index) for name in names}
         host = {name: torch.empty(x.shape, dtype=x.dtype, pin_memory=True) for name, x in selected.items()}
         for name, x in selected.items():
@@ -173,7 +173,7 @@ class RowState(ABC):
         torch.cuda.current_stream(self.device).synchronize()
         return {name: x.numpy() for name, x in host.items()}
 
-    def sent(self, *arrays: NDArray[Any]) -> list[Tensor]:
+    def _send(self, *arrays: NDArray[Any]) -> list[Tensor]:
         return [torch.from_numpy(x).to(self.device) for x in arrays]
 
 
@@ -192,7 +192,7 @@ class SteppedRowState(RowState):
         source, target = rows.close_up(left)
         self.engine.move(source, target, left)
         if source:
-            a, b = self.sent(np.array(source), np.array(target))
+            a, b = self._send(np.array(source), np.array(target))
             self.ints[:, b] = self.ints[:, a]
             self.numbers[:, b] = self.numbers[:, a]
         self.ints[:, left:total] = 0

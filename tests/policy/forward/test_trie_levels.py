@@ -154,7 +154,7 @@ def test_a_prompt_shared_by_a_group_is_encoded_once() -> None:
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3"])
-def test_working_copies_follow_the_parameters_in_place(family: str) -> None:
+def test_compute_weights_follow_the_parameters_in_place(family: str) -> None:
     model = tiny.model(family)
     decoder, packed = Decoder(model), pack(texts())
     decoder.lower = torch.bfloat16

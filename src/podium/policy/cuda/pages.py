@@ -24,7 +24,7 @@ from podium.core.errors import PodiumError
 if TYPE_CHECKING:
     from podium.policy.forward.decoder import Decoder
 
-__all__ = ["PAGE", "StartedText", "PagedCache", "Work", "launches", "sent"]
+__all__ = ["PAGE", "StartedText", "PagedCache", "Work", "launches", "send_arrays"]
 
 PAGE = 16
 KINDS = {np.dtype(x): getattr(torch, x) for x in ("int32", "int64", "float32", "float64")}
@@ -37,7 +37,7 @@ def launches(device: torch.device) -> Any:
     return import_module(f"podium.policy.cuda.{name}")
 
 
-def sent(device: torch.device, *arrays: Sequence[int] | NDArray[Any]) -> list[Tensor]:
+def send_arrays(device: torch.device, *arrays: Sequence[int] | NDArray[Any]) -> list[Tensor]:
     """Arrays as tensors on the device, by a single copy that does not wait for the device's work."""
     contiguous = [np.ascontiguousarray(x) for x in arrays]
     *begins, end = accumulate((-(-x.nbytes // 8) * 8 for x in contiguous), initial=0)  # aligned for every dtype
@@ -218,7 +218,7 @@ class PagedCache:
             table[number, :full] = shared.pages
             table[number, full : full + len(own)] = own
         placed = [_placed(moved)] if keys is not None else []
-        at, pages, *places = sent(self.device, rows, table, *placed)
+        at, pages, *places = send_arrays(self.device, rows, table, *placed)
         self.table.index_copy_(0, at, pages)
         for kind, given in enumerate((keys, values)):
             if given is not None:
@@ -231,7 +231,7 @@ class PagedCache:
         target = [page for text in started for page in text.others]
         if target:
             source = [text.page for text in started for _ in text.others]
-            a, b = sent(self.device, source, target)
+            a, b = send_arrays(self.device, source, target)
             self.pool.index_copy_(2, b, self.pool.index_select(2, a))
 
     def read(self, row: int, length: int) -> tuple[Tensor, Tensor]:
