@@ -130,8 +130,8 @@ def rollouts(policy: Policy, log: dict[str, Any], name: str, folder: Path) -> li
     sampler.generate(requests(policy, 8 * ROWS, seed=9, tokens=2048))  # steps of all lengths are captured
 
     def drawn() -> int:
-        board: Any = sampler.board
-        width, flat = board.kept["ids"].shape[1], board.ints[FLAT].tolist()
+        state: Any = sampler.state
+        width, flat = state.kept["ids"].shape[1], state.ints[FLAT].tolist()
         return sampler.stats.sampled + sum(flat[job.row] - job.slot * width for job in sampler._rows.active)
 
     found = []

@@ -29,7 +29,7 @@ from podium.policy import Policy
 from podium.policy.cuda import attention, ops
 from podium.policy.forward.decoder import Decoder
 from podium.policy.forward.pack import pack
-from podium.policy.forward.question import question_of
+from podium.policy.forward.score_request import score_request_of
 from podium.training.config import Optimizer
 from podium.training.trainer import Learner, Trainer
 
@@ -218,7 +218,7 @@ def _flash() -> list[str]:
     update = batch(1000, 3, 5, 200, 70)
     sequences = [(*c, *i) for c, i in zip(update["turn.train_context"], _written(update), strict=True)]
     levels = pack(sequences, DEVICE, least=16).levels
-    nodes = int(levels.own.query_edges[-1])
+    nodes = int(levels.within.query_edges[-1])
     q, k, v = (torch.randn(nodes, h, 64, device=DEVICE).bfloat16().requires_grad_() for h in (14, 2, 2))
     g = torch.randn(nodes, 14, 64, device=DEVICE).bfloat16()
     out = attention.attention(q, k, v, levels)
@@ -321,7 +321,7 @@ def host(small: bool) -> list[str]:
 
         made.split(given)
         mark()
-        question, _ = question_of(given, None)
+        question, _ = score_request_of(given, None)
         mark()
         packed = pack(question.sequences, DEVICE, least=16)
         packed.levels  # noqa: B018

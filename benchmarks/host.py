@@ -29,7 +29,7 @@ from methods import apart, sized
 from torch import Tensor
 
 from podium import methods, policy
-from podium.core import build_value
+from podium.core import build
 from podium.policy import Policy
 from podium.policy.head.functionals import HeadRows, evaluate_functionals
 from podium.protocols.sampling import Completion, Generate, Stop
@@ -191,7 +191,7 @@ def timed() -> Clock:
         (Drawer, "poll", "model"),
         (runs.Driver, "collect", "collect"),
         (runs.Run, "collect", "annotate"),
-        (build_value, "from_rollouts", "batch"),
+        (build, "from_rollouts", "batch"),
         (runs.Run, "apply", lambda _, parts, batch: parts[0].stage if parts else "other"),
         (Policy, "signals", "ask"),
         (trainer, "backward", "objective"),

@@ -29,10 +29,10 @@ from podium.sampler.local import LocalSampler
 
 GROUP, PROMPT, ANSWER, MEAN = 8, 128, 2048, 256
 PARTS = {  # by object of the sampler
-    "": ("_join", "_look", "_advance"),
+    "": ("_join", "_finish", "_advance"),
     "_queue": ("next",),
     "engine": ("admit", "leave", "_read"),
-    "board": ("seat", "clear", "written", "_report"),
+    "state": ("start", "clear", "written", "_report"),
 }
 
 
@@ -103,24 +103,24 @@ def build() -> Policy:
 
 def drawn(sampler: LocalSampler, end: int) -> None:
     """A step: a token that follows from the row's random number, in every row that is alive."""
-    board, pages = cast(Any, sampler.board), cast(Any, sampler.engine).pages
-    rows, here = (board.ints, board.numbers, pages.table), (board.here, board.here_numbers, pages.front)
-    decode_reference.assemble(board._lanes, board.slots, (board.lane, board.line, board.ends), rows, here)
-    lanes = board.here[places.ALIVE].numpy().nonzero()[0]
-    at, last, row = (board.here[what].numpy()[lanes] for what in (places.FLAT, places.LAST, -1))
-    number = board.uniform.view(-1).numpy()[at]
+    state, pages = cast(Any, sampler.state), cast(Any, sampler.engine).pages
+    rows, here = (state.ints, state.numbers, pages.table), (state.lane_ints, state.lane_numbers, pages.front)
+    decode_reference.assemble(state._lanes, state.slots, (state.lane, state.line, state.ends), rows, here)
+    lanes = state.lane_ints[places.ALIVE].numpy().nonzero()[0]
+    at, last, row = (state.lane_ints[what].numpy()[lanes] for what in (places.FLAT, places.LAST, -1))
+    number = state.uniform.view(-1).numpy()[at]
     ends = number < 1 / MEAN
     token = (number * 1000).astype("int64") + 5
     token[ends] = end
     for name, what in (("ids", token), ("logp", number), ("entropy", 1 - number)):
-        board.kept[name].view(-1).numpy()[at] = what
-    over, ints = ends | (at == last), board.ints.numpy()
-    board.seen.numpy()[row[over]] = (last - at + 1)[over]
+        state.kept[name].view(-1).numpy()[at] = what
+    over, ints = ends | (at == last), state.ints.numpy()
+    state.seen.numpy()[row[over]] = (last - at + 1)[over]
     ints[places.ALIVE, row] = ~over
     ints[places.POSITION : places.FLAT + 1, row[~over]] += 1
-    board.lane.fill_(-1)
-    board.lane.numpy()[lanes[~over]] = row[~over]
-    board.ends[0] = board.ends[2]
+    state.lane.fill_(-1)
+    state.lane.numpy()[lanes[~over]] = row[~over]
+    state.ends[0] = state.ends[2]
 
 
 def run(rows: int, bursts: int, watch: Watch, count: bool = False) -> tuple[float, str]:
@@ -129,7 +129,7 @@ def run(rows: int, bursts: int, watch: Watch, count: bool = False) -> tuple[floa
     decode._Layers.through = watch.gratis(lambda *_: None)  # type: ignore[method-assign]
     sampler = LocalSampler(policy, slots=rows, paged=True)
     sampler.engine.encoded = watch.gratis(sampler.engine.encoded)  # type: ignore[attr-defined]
-    sampler.board._launch = watch.gratis(lambda *_: drawn(sampler, policy.end_ids[0]))  # type: ignore[attr-defined]
+    sampler.state._launch = watch.gratis(lambda *_: drawn(sampler, policy.end_ids[0]))  # type: ignore[attr-defined]
     generator = torch.Generator().manual_seed(0)
     needed = rows // GROUP + 2 * bursts * rows * 8 // MEAN // GROUP
     texts = torch.randint(5, policy.vocabulary, (needed, PROMPT), generator=generator).tolist()

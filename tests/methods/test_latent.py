@@ -15,7 +15,7 @@ from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
 from podium.core.signal import Signal
 from podium.parts.reward import FlowReward
-from podium.policy.roles.flow import Flow, Network, deviation, interpolated
+from podium.policy.roles.flow import Flow, FlowNetwork, deviation, interpolated
 from tests.methods.support import short_run
 
 SCORES = torch.tensor([[1.0, 3.0, 2.0, 5.0], [2.0, 4.0, 1.0, 0.0]], dtype=torch.float64)
@@ -80,7 +80,7 @@ def test_without_a_threshold_or_a_number_all_scores_count_even_those_below_the_r
 
 def test_latents_of_another_cluster_score_higher_than_those_the_flow_was_fitted_to() -> None:
     torch.manual_seed(0)
-    width, network = 8, Network(8, blocks=2)
+    width, network = 8, FlowNetwork(8, blocks=2)
     optimizer = torch.optim.Adam(network.parameters(), 3e-3)
     centre = torch.ones(width)
 

@@ -17,9 +17,9 @@ from podium.core.errors import PodiumError
 from podium.policy import Policy
 from podium.sampler import Generate, Sampling
 from podium.sampler import sampling_check as plain
-from podium.sampler.hf_batched import Waves
+from podium.sampler.hf_batched import HFBatchedEngine
 from podium.sampler.local import LocalSampler
-from podium.sampler.uncached import Whole
+from podium.sampler.uncached import UncachedEngine
 from podium.sessions.train import configure
 from podium.training.loop import iterate
 from podium.training.run import Run
@@ -101,17 +101,17 @@ def test_it_trains_its_sampler_agrees_with_its_trainer_and_one_line_says_that_it
         _, line = iterate(run)
         assert line["sampler_gap"] < 1e-5
         assert line["grad_norm.policy"] > 0
-    assert isinstance(run.driver.sampler.engine, Whole if family in AGAIN else Waves)  # type: ignore[attr-defined]
+    assert isinstance(run.driver.sampler.engine, UncachedEngine if family in AGAIN else HFBatchedEngine)  # type: ignore[attr-defined]
     (note,) = run.policy.notes
     assert "goes through its own forward pass, which is slower: its architecture is" in note
-    assert ("reads all of its text again for every token" in note) == (family in AGAIN)
+    assert ("reads the whole text again for every token" in note) == (family in AGAIN)
     run.close()
 
 
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        (lambda: transformers.BertLMHeadModel(transformers.BertConfig(**tiny.SHAPE)), "those after it"),
+        (lambda: transformers.BertLMHeadModel(transformers.BertConfig(**tiny.SHAPE)), "depends on later tokens"),
         (
             lambda: transformers.T5ForConditionalGeneration(transformers.T5Config(vocab_size=512, d_model=32)),
             "token by token",
@@ -134,12 +134,12 @@ def test_what_cannot_write_is_refused_in_one_line(
 def test_texts_that_are_read_again_come_to_the_same(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     policy = ending(Policy(made(family), tiny.tokenizer(), name=family))
     asked = requests(6)
-    by_waves = LocalSampler(policy)
+    batched = LocalSampler(policy)
     monkeypatch.setattr(plain, "_stepped", lambda *_: [torch.zeros(1, tiny.VOCABULARY)] * 2)
     again = LocalSampler(policy, slots=5)
-    assert isinstance(by_waves.engine, Waves)
-    assert isinstance(again.engine, Whole)
-    for request, one, other in zip(asked, by_waves.generate(asked), again.generate(asked), strict=True):
+    assert isinstance(batched.engine, HFBatchedEngine)
+    assert isinstance(again.engine, UncachedEngine)
+    for request, one, other in zip(asked, batched.generate(asked), again.generate(asked), strict=True):
         assert [c.ids for c in one] == [c.ids for c in other]
         for c in other:
             torch.testing.assert_close(torch.tensor(c.logp), rescored(policy, request, c), atol=1e-5, rtol=1e-5)
@@ -165,7 +165,7 @@ def test_sampling_computes_in_the_precision_of_training(family: str) -> None:
     assert all(seen)
 
 
-def test_little_memory_means_smaller_waves_of_the_same_tokens() -> None:
+def test_little_memory_means_smaller_batches_of_the_same_tokens() -> None:
     policy = Policy(made("phi3"), tiny.tokenizer())
     asked = [Generate((5, 6, 7), n=8, sampling=Sampling(max_tokens=10), stream=(3,))]
     large, small = LocalSampler(policy), LocalSampler(policy, memory=40 * 4 * 64 * 3 * 2)

@@ -10,7 +10,7 @@ import pytest
 
 from podium.sampler import Sampling
 from podium.sampler.local import LocalSampler
-from podium.sampler.paged_board import PagedBoard
+from podium.sampler.paged_row_state import PagedRowState
 from podium.sampler.row_state import ALIVE
 from tests.sampler.test_local import requests
 from tests.sampler.test_paged import paged, policy, texts
@@ -45,9 +45,9 @@ def test_bursts_grow_while_others_wait_and_are_short_again_at_the_end(
     expected = paged(model, slots=250).generate(work)  # nobody waits
     bursts.clear()
     assert texts(paged(model, slots=64).generate(work)) == texts(expected)
-    assert max(count for count, waiting in bursts if waiting) == PagedBoard.far
-    assert {count for count, waiting in bursts if not waiting} <= {PagedBoard.ahead}
-    assert all(after <= max(2 * before, PagedBoard.ahead) for (before, _), (after, _) in pairwise(bursts))
+    assert max(count for count, waiting in bursts if waiting) == PagedRowState.max_burst
+    assert {count for count, waiting in bursts if not waiting} <= {PagedRowState.burst}
+    assert all(after <= max(2 * before, PagedRowState.burst) for (before, _), (after, _) in pairwise(bursts))
 
 
 def test_bursts_are_short_where_rows_end_too_fast_for_those_that_wait(bursts: list[tuple[int, bool]]) -> None:
@@ -55,14 +55,14 @@ def test_bursts_are_short_where_rows_end_too_fast_for_those_that_wait(bursts: li
     model.chat.end_ids = tuple(range(0, 512, 6))
     paged(model, slots=16).generate(asked(100))
     counts = [count for count, waiting in bursts if waiting]
-    assert sum(counts) / len(counts) < 1.5 * PagedBoard.ahead
+    assert sum(counts) / len(counts) < 1.5 * PagedRowState.burst
 
 
 def test_bursts_are_short_where_only_the_host_sees_an_end(bursts: list[tuple[int, bool]]) -> None:
     model = policy()
     model.chat.end_ids = ()
     paged(model, slots=16).generate(asked(40, stop=("zz",)))
-    assert {count for count, _ in bursts} <= {PagedBoard.ahead}
+    assert {count for count, _ in bursts} <= {PagedRowState.burst}
 
 
 def test_no_burst_goes_beyond_where_all_come_to_their_limit(bursts: list[tuple[int, bool]]) -> None:
@@ -70,16 +70,16 @@ def test_no_burst_goes_beyond_where_all_come_to_their_limit(bursts: list[tuple[i
     model.chat.end_ids = ()
     sampler = paged(model, slots=16)
     idle = []
-    keep = PagedBoard._launch
+    keep = PagedRowState._launch
 
-    def watched(self: PagedBoard, *given: Any) -> None:
+    def watched(self: PagedRowState, *given: Any) -> None:
         keep(self, *given)
-        idle.append(16 - int(self.here[ALIVE].sum()))
+        idle.append(16 - int(self.lane_ints[ALIVE].sum()))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PagedBoard, "_launch", watched)
+        patch.setattr(PagedRowState, "_launch", watched)
         sampler.generate(asked(64))
     # All of a wave end together, and those that wait are a quarter of them: as short as ever, bursts leave lanes idle
     # for two of them at each of the first waves' ends.
-    assert max(count for count, _ in bursts) > PagedBoard.ahead
-    assert sum(idle[: 150 * 3]) <= 3 * 2 * PagedBoard.ahead * 12
+    assert max(count for count, _ in bursts) > PagedRowState.burst
+    assert sum(idle[: 150 * 3]) <= 3 * 2 * PagedRowState.burst * 12

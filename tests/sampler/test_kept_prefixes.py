@@ -1,22 +1,22 @@
-"""The store of paused texts."""
+"""The LRU store of kept prefixes."""
 
 from __future__ import annotations
 
 import torch
 
-from podium.sampler.kept_prefixes import Prefixes
+from podium.sampler.kept_prefixes import KeptPrefixes
 
 
 def held(count: int) -> torch.Tensor:
     return torch.arange(count).view(1, count, 1, 1)
 
 
-def add(store: Prefixes, *ids: int) -> None:
+def add(store: KeptPrefixes, *ids: int) -> None:
     store.add(ids, (held(len(ids)), held(len(ids))))
 
 
 def test_the_longest_common_beginning_is_found() -> None:
-    store = Prefixes(100)
+    store = KeptPrefixes(100)
     for text in ((1, 2, 3), (1, 2, 4, 5, 6), (2,)):
         add(store, *text)
     for query, shared in (((1, 2, 4, 5, 9), 4), ((1, 2, 3, 7), 3), ((1, 9), 1), ((2, 2), 1)):
@@ -28,7 +28,7 @@ def test_the_longest_common_beginning_is_found() -> None:
 
 
 def test_it_wants_only_what_is_new_and_drops_what_is_contained() -> None:
-    store = Prefixes(100)
+    store = KeptPrefixes(100)
     add(store, 1, 2, 3)
     assert not store.wants((1, 2))
     assert not store.wants((1, 2, 3))
@@ -39,7 +39,7 @@ def test_it_wants_only_what_is_new_and_drops_what_is_contained() -> None:
 
 
 def test_the_least_recently_used_goes_first() -> None:
-    store = Prefixes(6)
+    store = KeptPrefixes(6)
     add(store, 1, 1)
     add(store, 2, 2)
     add(store, 3, 3)

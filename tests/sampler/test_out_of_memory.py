@@ -11,7 +11,7 @@ from podium.policy.cuda.pages import PagedCache
 from podium.policy.forward.decoder import Decoder
 from podium.sampler import Generate
 from podium.sampler.local import LocalSampler
-from podium.sampler.row_engine import NoRoom
+from podium.sampler.row_engine import RowsDoNotFit
 from tests.sampler.test_local import requests
 from tests.sampler.test_paged import paged, policy, texts
 
@@ -24,18 +24,18 @@ def test_rows_that_do_not_fit_after_all_leave_room_for_fewer(way: bool, monkeypa
     engine: Any = LocalSampler(policy(), paged=way).engine
     engine.reserve(16, 1, 20, 20, busy=False)
     asked = 48, 3, 40, 60
-    assert engine.room(*asked)
+    assert engine.fits(*asked)
     with monkeypatch.context() as patch:
         for name in ("zeros", "empty"):
             patch.setattr(torch, name, full)
         patch.setattr(torch.Tensor, "new_zeros", full)
         with (
             pytest.warns(UserWarning, match=r"no room for the keys and values of 48 rollouts .* fewer are sampled"),
-            pytest.raises(NoRoom, match="use a smaller max_tokens, a smaller micro_tokens"),
+            pytest.raises(RowsDoNotFit, match="use a smaller max_tokens, a smaller micro_tokens"),
         ):
             engine.reserve(*asked, busy=False)
-    assert not engine.room(*asked)
-    assert engine.room(16, 1, 40, 60)
+    assert not engine.fits(*asked)
+    assert engine.fits(16, 1, 40, 60)
     engine.reserve(16, 1, 40, 60, busy=False)
 
 
@@ -88,5 +88,5 @@ def test_a_single_rollout_that_does_not_fit_names_the_knobs(monkeypatch: pytest.
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(PagedCache, "__init__", full)
-    with pytest.raises(NoRoom, match=r"no room for the keys and values of a rollout .* use a smaller max_tokens"):
+    with pytest.raises(RowsDoNotFit, match=r"no room for the keys and values of a rollout .* use a smaller max_tokens"):
         sampler.generate([Generate((5, 6))])

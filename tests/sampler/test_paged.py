@@ -14,11 +14,11 @@ import torch
 from podium.policy import Policy
 from podium.policy.cuda import decode_reference as plain
 from podium.policy.cuda.decode import Captured
-from podium.policy.cuda.pages import PagedCache, launches, sent
+from podium.policy.cuda.pages import PagedCache, launches, send_arrays
 from podium.sampler import Completion, Generate, Sampling, Stop
 from podium.sampler.local import LocalSampler
-from podium.sampler.paged import Paged
-from podium.sampler.paged_board import PagedBoard
+from podium.sampler.paged import PagedEngine
+from podium.sampler.paged_row_state import PagedRowState
 from tests.policy import tiny
 from tests.sampler.test_local import contexts, ending, requests, rescored
 
@@ -34,7 +34,7 @@ def policy(family: str = "llama", **settings: Any) -> Policy:
 
 def paged(of: Policy, **settings: Any) -> LocalSampler:
     sampler = LocalSampler(of, paged=True, **settings)
-    assert isinstance(sampler.engine, Paged)
+    assert isinstance(sampler.engine, PagedEngine)
     return sampler
 
 
@@ -68,12 +68,12 @@ def test_the_same_seed_gives_the_same_tokens_whatever_the_batching(family: str) 
     assert shuffled == [first[i] for i in order]
 
 
-@pytest.mark.parametrize("ahead", [1, 3, PagedBoard.ahead])
+@pytest.mark.parametrize("ahead", [1, 3, PagedRowState.burst])
 def test_how_far_the_device_goes_ahead_changes_nothing(ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model = policy()
     asked = [*requests(12), Generate((5, 6), n=3, sampling=Sampling(max_tokens=40, stop=(" is", "1")), stream=(7,))]
     expected = LocalSampler(model, paged=False).generate(asked)
-    monkeypatch.setattr(PagedBoard, "ahead", ahead)
+    monkeypatch.setattr(PagedRowState, "burst", ahead)
     assert texts(paged(model, slots=16).generate(asked)) == texts(expected)
 
 
@@ -105,19 +105,19 @@ def test_rows_that_wait_begin_when_others_end_before_the_host_knows(
     monkeypatch.setattr("podium.sampler.paged.READ", 10**6)
     expected = paged(model, slots=len(asked)).generate(asked)  # nobody waits
     sampler, going = paged(model, slots=slots), list[int]()
-    keep = PagedBoard._launch
+    keep = PagedRowState._launch
 
-    def watched(self: PagedBoard, *given: Any) -> None:
+    def watched(self: PagedRowState, *given: Any) -> None:
         keep(self, *given)
-        going.append(int(self.here[plain.ALIVE].sum()))
+        going.append(int(self.lane_ints[plain.ALIVE].sum()))
 
-    monkeypatch.setattr(PagedBoard, "_launch", watched)
+    monkeypatch.setattr(PagedRowState, "_launch", watched)
     monkeypatch.setenv("PODIUM_GRAPHS", "0")
     found = sampler.generate(asked)
     assert texts(found) == texts(expected)
     assert max(going) == slots
     # But for the beginning and the end, and where all that waited have ended before the host could send more.
-    middle = going[PagedBoard.ahead : sum(len(c.ids) for a in found for c in a) // slots // 2]
+    middle = going[PagedRowState.burst : sum(len(c.ids) for a in found for c in a) // slots // 2]
     assert sum(middle) > 0.97 * slots * len(middle)
 
 
@@ -160,9 +160,9 @@ def test_whoever_comes_and_goes_what_was_written_is_the_models_and_all_places_co
                 assert ended or len(c.ids) == request.sampling.max_tokens
                 assert not set(c.ids[:-1]) & set(model.chat.end_ids)
                 torch.testing.assert_close(torch.tensor(c.logp), rescored(model, request, c).cpu(), atol=2e-4, rtol=0)
-    pages, board = sampler.engine.pages, sampler.board  # type: ignore[attr-defined]
+    pages, state = sampler.engine.pages, sampler.state  # type: ignore[attr-defined]
     assert sorted(pages._free) == list(range(1, pages.count))
-    assert sorted(board.free) == list(range(1, len(board.kept["ids"])))
+    assert sorted(state.free) == list(range(1, len(state.kept["ids"])))
     assert sampler._rows.running == 0
 
 
@@ -214,10 +214,10 @@ def test_little_memory_means_fewer_rows_not_other_tokens() -> None:
 @pytest.mark.parametrize("slots", [1, 5, 64, 100, 257, 1000, 2049])
 def test_pages_are_for_those_that_go_on_and_those_that_wait_and_no_more(slots: int) -> None:
     engine: Any = paged(policy(), slots=slots).engine
-    assert engine.seats == slots + slots // 4
-    for rows in {1, slots, engine.seats}:
+    assert engine.max_rows == slots + slots // 4
+    for rows in {1, slots, engine.max_rows}:
         reserved = engine._reserved(rows)
-        assert rows <= reserved <= max(engine.bucket(slots), engine.seats)
+        assert rows <= reserved <= max(engine.bucket(slots), engine.max_rows)
         # There are tables for as many lanes as a step may have.
         assert -(-reserved // WHOLE) * WHOLE >= engine.bucket(min(rows, slots))
 
@@ -229,12 +229,12 @@ def test_steps_stay_captured_while_rows_of_other_contexts_come() -> None:
     asked = [Generate(c, n=8, sampling=Sampling(max_tokens=200), stream=(i,)) for i, c in enumerate(prompts)]
     for request in asked:
         sampler.submit(request)
-    board: Any = sampler.board
-    done, most, places = len(sampler.poll()), 0, board._drawn_for
+    state: Any = sampler.state
+    done, most, places = len(sampler.poll()), 0, state._drawn_for
     while ready := sampler.poll():
         done += len(ready)
         most = max(most, len(sampler._rows.texts))
-        assert board._drawn_for == places
+        assert state._drawn_for == places
     assert done == len(asked)
     assert most > 2 * 5  # five contexts have forty rows: there was room for more than twice as many
 
@@ -285,7 +285,7 @@ def test_arrays_of_several_kinds_travel_together() -> None:
         np.float32([[0.1], [0.2]]),
         range(3),
     ]
-    for array, tensor in zip(given, sent(torch.device(DEVICE), *given), strict=True):
+    for array, tensor in zip(given, send_arrays(torch.device(DEVICE), *given), strict=True):
         assert np.array_equal(tensor.cpu().numpy(), np.asarray(array))
         assert tensor.cpu().numpy().dtype == np.asarray(array).dtype
 
@@ -294,7 +294,7 @@ def test_arrays_of_several_kinds_travel_together() -> None:
 def test_where_random_numbers_are_made_changes_nothing(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model, asked = policy(), requests(12)
     expected = texts(paged(model, slots=16).generate(asked))
-    monkeypatch.setattr(PagedBoard, "few", few)
+    monkeypatch.setattr(PagedRowState, "host_uniforms", few)
     assert texts(paged(model, slots=16).generate(asked)) == expected
 
 

@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from podium.policy.cuda import decode_reference as plain
-from podium.policy.cuda.draw_trial import draw_trial
+from podium.policy.cuda.draw_check import check_draw_kernels
 from podium.protocols.sampling import Warmth
 from podium.sampler import Generate, Sampling
 from podium.sampler.local import LocalSampler
-from podium.sampler.row_state import Board
+from podium.sampler.row_state import RowState
 from tests.sampler.test_local import contexts, requests
 from tests.sampler.test_paged import DEVICE, FAMILY, paged, policy, texts
 
@@ -39,7 +39,7 @@ def test_truncated_and_warmed_rows_are_drawn_ahead_as_others_are(family: str, mo
         for i, (c, s) in enumerate(zip(contexts(len(TRUNCATED), seed=3), TRUNCATED, strict=True))
     ]
     expected = LocalSampler(model, paged=False).generate(asked)
-    monkeypatch.setattr(Board, "advance", None)  # nothing is drawn one token at a time
+    monkeypatch.setattr(RowState, "advance", None)  # nothing is drawn one token at a time
     for slots in (4, 64):
         found = paged(model, slots=slots).generate(asked)
         assert texts(found) == texts(expected)
@@ -72,7 +72,7 @@ def test_kernels_of_truncated_draws_that_do_not_work_are_done_without(monkeypatc
     model = policy()
     asked = [replace(r, sampling=replace(r.sampling, top_k=5, top_p=0.8)) for r in requests(8)]
     expected = LocalSampler(model, paged=False).generate(asked)
-    monkeypatch.setattr("podium.sampler.paged_board.draw_trial", lambda *_: "no such instruction")
+    monkeypatch.setattr("podium.sampler.paged_row_state.check_draw_kernels", lambda *_: "no such instruction")
     with pytest.warns(UserWarning, match="go through torch here, which is slower: no such instruction") as said:
         found = paged(model, slots=16).generate(asked)
     assert texts(found) == texts(expected)
@@ -91,10 +91,10 @@ def test_what_is_wrong_with_kernels_of_truncated_draws_is_found() -> None:
         raise RuntimeError("out of resource: shared memory\nRequired: 300000")
 
     place = torch.device("cpu")
-    assert draw_trial(Wrong({}), 1000, place) is None
+    assert check_draw_kernels(Wrong({}), 1000, place) is None
     for name in ("truncate", "warm"):
-        assert "other numbers" in str(draw_trial(Wrong({name: lambda *_: None}), 1000, place))
-        assert draw_trial(Wrong({name: fails}), 1000, place) == "out of resource: shared memory"
+        assert "other numbers" in str(check_draw_kernels(Wrong({name: lambda *_: None}), 1000, place))
+        assert check_draw_kernels(Wrong({name: fails}), 1000, place) == "out of resource: shared memory"
 
 
 def test_settings_of_some_change_nothing_for_others() -> None:

@@ -1,4 +1,4 @@
-"""Rows that go on where their texts were written."""
+"""Rows that continue cached texts in place."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_what_finds_no_line_is_copied_elsewhere_and_found_there() -> None:
     sampler = LocalSampler(ending(tiny.policy()), slots=16)
     turns = [Generate(c, sampling=WRITTEN, stream=(0, i)) for i, c in enumerate(contexts(40, low=4))]
     found = answers(sampler, turns)
-    assert len(sampler.engine.lines.kept) <= 16 < len(sampler.engine.prefixes)  # type: ignore[attr-defined]
+    assert len(sampler.engine.prefix_cache.kept) <= 16 < len(sampler.engine.prefixes)  # type: ignore[attr-defined]
     before = sampler.stats.encoded
     answers(sampler, [followed(t, a, (30, 31), (1, i)) for i, (t, a) in enumerate(zip(turns, found, strict=True))])
     assert sampler.stats.encoded - before <= 2 * len(turns)
@@ -94,7 +94,7 @@ def test_the_last_bit_does_not_depend_on_earlier_work() -> None:
         ][:24]
 
 
-def test_lines_are_given_back() -> None:
+def test_lines_are_freed() -> None:
     sampler = LocalSampler(ending(tiny.policy()))
     turns = [Generate(c, n=3, sampling=WRITTEN, stream=(i,)) for i, c in enumerate(contexts(8))]
     answers(sampler, turns)

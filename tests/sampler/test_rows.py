@@ -1,23 +1,23 @@
-"""Who is in which row, and who waits for one."""
+"""Which completion is in which row, and which ones wait for one."""
 
 from __future__ import annotations
 
 import random
 
 from podium.sampler import Generate, Sampling
-from podium.sampler.jobs import Burst, Job, Ticket
+from podium.sampler.jobs import Burst, Job, PendingRequest
 from podium.sampler.queue import Queue
 from podium.sampler.rows import Rows
 
 
-def ticket(number: int, n: int = 1, length: int = 3, **sampling: float) -> Ticket:
+def pending(number: int, n: int = 1, length: int = 3, **sampling: float) -> PendingRequest:
     request = Generate(tuple(range(5, 5 + length)), n=n, sampling=Sampling(**{"max_tokens": 4, **sampling}))  # type: ignore[arg-type]
-    return Ticket(number, request, request.context, request.sampling.max_tokens, [None] * n)
+    return PendingRequest(number, request, request.context, request.sampling.max_tokens, [None] * n)
 
 
-def filled(rows: Rows, *tickets: Ticket) -> list[Job]:
+def filled(rows: Rows, *requests: PendingRequest) -> list[Job]:
     jobs = [
-        Job(t, 0, row, row + 1, rows.clock, 0, False) for t, row in zip(tickets, rows.free(len(tickets)), strict=True)
+        Job(t, 0, row, row + 1, rows.clock, 0, False) for t, row in zip(requests, rows.free(len(requests)), strict=True)
     ]
     for job in jobs:
         rows.join(job)
@@ -26,7 +26,7 @@ def filled(rows: Rows, *tickets: Ticket) -> list[Job]:
 
 def test_free_rows_are_filled_before_new_ones() -> None:
     rows = Rows()
-    jobs = filled(rows, *(ticket(i) for i in range(4)))
+    jobs = filled(rows, *(pending(i) for i in range(4)))
     rows.leave(jobs[1])
     assert rows.free(3) == [1, 4, 5]
     assert rows.running == 3
@@ -35,7 +35,7 @@ def test_free_rows_are_filled_before_new_ones() -> None:
 
 def test_the_last_rows_close_up() -> None:
     rows = Rows()
-    jobs = filled(rows, *(ticket(i) for i in range(5)))
+    jobs = filled(rows, *(pending(i) for i in range(5)))
     rows.leave(jobs[0])
     rows.leave(jobs[3])
     assert rows.close_up(3) == ([4], [0])
@@ -47,7 +47,7 @@ def test_what_is_known_of_all_rows_is_what_each_of_them_says() -> None:
     rows, chance = Rows(), random.Random(0)
     for number in range(200):
         if chance.random() < 0.6:
-            new = ticket(number, length=chance.randrange(1, 9), max_tokens=chance.randrange(1, 9))
+            new = pending(number, length=chance.randrange(1, 9), max_tokens=chance.randrange(1, 9))
             rows.join(Job(new, 0, rows.free(1)[0], 1, rows.clock, 0, chance.random() < 0.3))
         elif rows.active:
             rows.leave(chance.choice(rows.active))
@@ -57,18 +57,18 @@ def test_what_is_known_of_all_rows_is_what_each_of_them_says() -> None:
         jobs = rows.active
         assert rows.running == len(jobs)
         if jobs:
-            assert rows.left == max(job.begun + job.ticket.limit for job in jobs) - rows.clock
-            assert rows.reach == max(len(job.ticket.text) - 1 - job.begun for job in jobs)
-            assert set(rows.texts) == {job.ticket.text for job in jobs}
+            assert rows.left == max(job.begun + job.pending.limit for job in jobs) - rows.clock
+            assert rows.reach == max(len(job.pending.text) - 1 - job.begun for job in jobs)
+            assert set(rows.texts) == {job.pending.text for job in jobs}
         for fresh in (False, True):
-            known = [job.ticket for job in jobs if not (fresh and job.resumed)]
+            known = [job.pending for job in jobs if not (fresh and job.resumed)]
             longest = max((len(t.text) for t in known), default=0), max((t.limit for t in known), default=0)
             assert rows.longest(fresh) == longest
 
 
 def test_a_step_does_what_some_row_wants_while_it_is_there() -> None:
     rows = Rows()
-    _, warm = filled(rows, ticket(0), ticket(1, temperature=0.5, top_k=3))
+    _, warm = filled(rows, pending(0), pending(1, temperature=0.5, top_k=3))
     assert +rows.marks == {"temperature": 1, "filter": 1}
     rows.leave(warm)
     assert not +rows.marks
@@ -76,7 +76,7 @@ def test_a_step_does_what_some_row_wants_while_it_is_there() -> None:
 
 def test_completions_that_may_have_ended_are_looked_at_unless_they_were_known_to_have() -> None:
     rows = Rows()
-    short, told, long = filled(rows, ticket(0, max_tokens=2), ticket(1), ticket(2))
+    short, told, long = filled(rows, pending(0, max_tokens=2), pending(1), pending(2))
     before = list(rows.jobs)
     rows.clock = 2
     assert rows.ending(Burst(2, before, lambda: {1: 2, 0: 0})) == [(told, 2), (short, 2)]
@@ -89,8 +89,8 @@ def test_completions_that_may_have_ended_are_looked_at_unless_they_were_known_to
 
 def test_nobody_knows_when_one_that_waits_will_have_ended() -> None:
     rows = Rows()
-    (first,) = filled(rows, ticket(0))
-    rows.join(Job(ticket(1), 0, 1, 2, rows.clock, 0, False, waits=True))
+    (first,) = filled(rows, pending(0))
+    rows.join(Job(pending(1), 0, 1, 2, rows.clock, 0, False, waits=True))
     assert rows.left > 1 << 32
     assert rows.reach == 2
     rows.leave(first)
@@ -100,15 +100,15 @@ def test_nobody_knows_when_one_that_waits_will_have_ended() -> None:
 
 def test_few_that_wait_have_patience_for_more() -> None:
     queue = Queue()
-    queue.add(ticket(1, n=2))
+    queue.add(pending(1, n=2))
     assert [queue.enough(running=8, patience=2) for _ in range(4)] == [False, False, True, False]
-    queue.add(ticket(2, n=2))
+    queue.add(pending(2, n=2))
     assert queue.enough(running=8, patience=2)
 
 
 def test_contexts_are_encoded_ahead_while_they_are_short() -> None:
-    queue, now = Queue(), ticket(1, length=10)
-    later = [ticket(i, length=10) for i in range(2, 6)]
+    queue, now = Queue(), pending(1, length=10)
+    later = [pending(i, length=10) for i in range(2, 6)]
     for one in (now, *later):
         queue.add(one)
     assert queue.ahead([now], 35) == later[:2]

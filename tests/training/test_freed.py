@@ -50,6 +50,6 @@ def test_a_run_leaves_no_model_behind(method: str, tmp_path: Path, monkeypatch: 
 def test_a_sampler_leaves_no_keys_behind(family: str, paged: bool) -> None:
     sampler = LocalSampler(ending(tiny.policy(family)), paged=paged)
     sampler.generate(requests())
-    held = [weakref.ref(sampler.engine), weakref.ref(sampler.board), weakref.ref(sampler.policy.model)]
+    held = [weakref.ref(sampler.engine), weakref.ref(sampler.state), weakref.ref(sampler.policy.model)]
     del sampler
     assert [x() for x in held] == [None, None, None]

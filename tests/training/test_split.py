@@ -7,7 +7,7 @@ import torch
 from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
 from podium.policy.forward.pack import pack
-from podium.policy.forward.question import question_of
+from podium.policy.forward.score_request import score_request_of
 from podium.training.config import Optimizer
 from podium.training.trainer import Learner, Trainer
 from tests.policy import tiny
@@ -31,7 +31,7 @@ def trainer(micro_tokens: int) -> Trainer:
 
 
 def nodes(batch: Batch, rows: torch.Tensor) -> int:
-    return pack(question_of(batch.take("rollout", rows), None)[0].sequences).count
+    return pack(score_request_of(batch.take("rollout", rows), None)[0].sequences).count
 
 
 def test_a_group_with_a_long_prompt_stays_together() -> None:

@@ -214,7 +214,7 @@ def test_recorded_texts_are_read_as_the_world_reads_them() -> None:
     ):
         rollout = Rollout(task.key, [Turn(ids=(), columns={"state": task.key, "action": text})])
         assert exact.credit(rollout) == [exact.action_value(task.key, action) - exact.value(task.key)]
-    with pytest.raises(PodiumError, match="'search: the moon' is no search for a fact"):
+    with pytest.raises(PodiumError, match="'search: the moon' is not a search for a fact"):
         exact.dynamics.action("search: the moon")
 
 

@@ -187,7 +187,7 @@ class Silent(Corridor):
         (Drifting(), "is another each time it is made"),
         (BadSolver(), "own solution (short) is graded wrong"),
         (World(), "NotImplementedError"),
-        (Silent(), "The world provides rollout.score, but its `blank` does not say what that is where the world fails"),
+        (Silent(), "The world provides rollout.score, but its `blank` has no value for it if the world fails"),
     ],
 )
 def test_the_checker_names_what_is_wrong(world: World, finding: str) -> None:

@@ -1,4 +1,9 @@
-"""Policies: loading models, and the signals that training asks of them."""
+"""Policies: loading models, and computing the signals that training needs from them.
+
+Start with `policy.py` (`Policy`). `model` loads and saves, `forward` passes packed or padded batches through the model,
+`head` turns logits and hidden states into signals, `roles` holds critics and other models beside the policy; `native`
+and `cuda` hold kernels.
+"""
 
 from podium.policy.head.divergence import divergence as divergence
 from podium.policy.head.effective_rank import rank_dynamics as rank_dynamics

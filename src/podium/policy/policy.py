@@ -1,4 +1,4 @@
-"""A policy: a causal language model with its tokenizer, and the signals that training asks of it."""
+"""A policy: a causal language model with its tokenizer, and the signals that training needs from it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from podium.core.signal import Signal
 from podium.policy.forward import packed
 from podium.policy.forward import padded as plain
 from podium.policy.forward.decoder import Decoder, unsupported
-from podium.policy.forward.kernel_check import trial
-from podium.policy.forward.question import Question, by_rollout, by_token, question_of
+from podium.policy.forward.kernel_check import check_training_kernels
+from podium.policy.forward.score_request import ScoreRequest, scatter_to_rollouts, scatter_to_tokens, score_request_of
 from podium.policy.head.functionals import HeadRows, Wanted, evaluate_functionals, level_of
 from podium.policy.model import weights
 from podium.policy.model.chat import Chat
@@ -30,22 +30,22 @@ Ids = tuple[int, ...]
 
 
 class Policy:
-    """A model in a role. `version` counts changes of its weights: who changes them calls `bump`."""
+    """A model in a role. `version` counts changes of its weights: whatever changes them must call `bump`."""
 
     def __init__(self, model: nn.Module, tokenizer: Any, *, name: str = "", notes: Sequence[str] = ()) -> None:
         self.model, self.tokenizer, self.name = model.eval(), tokenizer, name
         self.version = 0
         self.checkpointing = False
-        self.lower: torch.dtype | None = None  # the precision to compute in, where the weights are kept in a higher one
+        self.lower: torch.dtype | None = None  # the precision to compute in, if the weights are kept in a higher one
         whole: Any = model
-        self.config = whole.config.get_text_config()  # a model that sees images too has another for these
+        self.config = whole.config.get_text_config()  # a multimodal model has several
         self.context_length: int = getattr(self.config, "max_position_embeddings", None) or 1 << 20
         self.vocabulary: int = self.config.vocab_size
         self.chat = Chat(tokenizer, model, name)
         reason = unsupported(model)
         self.decoder = None if reason else Decoder(model)
         self._slow = f"{name or 'The model'} goes through its own forward pass, which is slower: {reason}"
-        # What a person should know about how this model is treated, a line each.
+        # What the user should know about how this model is handled, one line each.
         self.notes: tuple[str, ...] = (*notes, *self.chat.notes, *([f"{self._slow}."] if reason else []))
 
     # -- the model -------------------------------------------------------------------------------------------------
@@ -59,48 +59,50 @@ class Policy:
         return next(self.model.parameters()).dtype
 
     def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
-        """Every weight once, by name; also those that are not trained."""
+        """Every weight once, by name, including frozen ones."""
         return self.model.named_parameters()
 
     def parameters(self) -> Iterator[nn.Parameter]:
         return (p for _, p in self.named_parameters())
 
     def slower(self, how: str) -> None:
-        """Say in the line about its own pass what else makes this model slow."""
-        said = f"{self._slow}; it {how}."
-        self.notes = (*(note for note in self.notes if not note.startswith(self._slow)), said)
+        """Add to the note about the slow forward pass what else makes this model slow."""
+        extended = f"{self._slow}; it {how}."
+        self.notes = (*(note for note in self.notes if not note.startswith(self._slow)), extended)
 
     def bump(self) -> None:
-        """Say that the weights have changed: what was computed from the old ones is void."""
+        """Declare that the weights have changed: caches computed from the old ones become invalid."""
         self.version += 1
         if self.decoder is not None:
             self.decoder.stale = True
 
     def checkpoint_activations(self, on: bool = True) -> None:
-        """Compute activations again in the backward pass instead of keeping them: less memory, a third more time."""
+        """Activation checkpointing: recompute activations in the backward pass; less memory, a third more time."""
         self.checkpointing = on
         if self.decoder is not None:
             self.decoder.checkpointing = on
 
     def widen(self, lower: torch.dtype | None = None) -> None:
-        """Keep trained weights in float32, where small updates survive; a GPU computes in `lower`, or in the precision
-        that they have had."""
+        """Keep trained weights in float32, where small updates are not lost.
+
+        A GPU still computes in `lower`, by default the precision that the weights had.
+        """
         lower = lower or self.dtype
         if lower not in (torch.bfloat16, torch.float16):
             return
         self.lower = lower if self.device.type == "cuda" else None
         whole = self.decoder is None or self.decoder.plain
         for parameter in self.parameters():
-            if whole or parameter.requires_grad:  # beside adapters, frozen weights stay as they are
+            if whole or parameter.requires_grad:  # with adapters, frozen weights stay as they are
                 parameter.data = parameter.data.float()
         if self.decoder is not None and whole:
             self.decoder.lower = self.lower
         self.bump()
-        slow = trial(self) if self.lower is not None else None
+        slow = check_training_kernels(self) if self.lower is not None else None
         self.notes = self.notes if slow is None else (*self.notes, slow)
 
     def narrow(self, dtype: torch.dtype) -> None:
-        """Round weights that are not trained to this precision."""
+        """Round the weights of a model that is not trained to this precision."""
         for parameter in self.parameters():
             parameter.data = parameter.data.to(dtype)
         self.bump()
@@ -110,7 +112,7 @@ class Policy:
         return self._like(copy.deepcopy(self.model))
 
     def frozen_copy(self) -> Self:
-        """A copy that is never trained: a reference."""
+        """A copy that is never trained, such as a reference model."""
         twin = self.copy()
         for parameter in twin.parameters():
             parameter.requires_grad_(False)
@@ -122,15 +124,15 @@ class Policy:
 
     @torch.no_grad()
     def average(self, other: Policy, decay: float) -> None:
-        """Move towards another policy: w ← decay · w + (1 − decay) · w_other."""
+        """Exponential moving average with another policy: w ← decay · w + (1 − decay) · w_other."""
         self.widen()
-        theirs = dict(other.named_parameters())
+        others = dict(other.named_parameters())
         for name, parameter in self.named_parameters():
-            parameter.lerp_(theirs[name].to(parameter), 1.0 - decay)
+            parameter.lerp_(others[name].to(parameter), 1.0 - decay)
         self.bump()
 
     def save(self, path: str | Path) -> None:
-        """Write a Hugging Face directory that `load` reads, with all that `load` needs."""
+        """Write a Hugging Face directory with everything that `load` needs."""
         weights.save_weights(self, Path(path))
 
     def load(self, path: str | Path) -> None:
@@ -146,33 +148,33 @@ class Policy:
         return self.chat.end_ids
 
     def encode(self, messages: Sequence[Mapping[str, Any]]) -> Ids:
-        """A conversation as token ids that end where the model's turn begins."""
+        """A conversation as token ids by the chat template, up to where the model's turn begins."""
         return self.chat.encode(messages)
 
     def follow_up(self, observation: str, ended: bool = True) -> Ids:
-        """The tokens between two turns of the model: what follows its end-of-turn token, up to its next turn.
+        """The tokens between two turns of the model: those after its end-of-turn token, up to its next turn.
 
-        With `ended=False` the model has not written the end-of-turn token itself, and it comes first.
+        With `ended=False` the model did not write the end-of-turn token, which then comes first.
         """
         return self.chat.follow_up(observation, ended)
 
     def written(self, text: str, ended: bool = True) -> Ids:
-        """A text as the model would have written it in its turn: its tokens and, if `ended`, the end-of-turn token."""
+        """The tokens of a text as a turn of the model and, if `ended`, the end-of-turn token."""
         return self.chat.written(text, ended)
 
     def ends(self, ids: Sequence[int]) -> list[int]:
-        """How many characters of their text have been written after each token: where spans of it begin and end."""
+        """For each token, the length in characters of the text up to and including it."""
         return self.read(ids)[1]
 
     def read(self, ids: Sequence[int], known: str | None = None) -> tuple[str, list[int]]:
-        """The text of tokens, and how many characters of it have been written after each of them.
+        """The text of tokens, and for each token the length in characters of the text up to and including it.
 
-        `known` is what they say as far as anyone knows, which spares decoding them again.
+        `known` is their text if the caller has it already, which saves decoding it again.
         """
         return self.chat.read(ids, known)
 
     def text(self, ids: Sequence[int]) -> str:
-        """What a person reads: token ids as text without special tokens."""
+        """Token ids decoded to text, without special tokens."""
         return self.chat.text(ids)
 
     # -- signals ---------------------------------------------------------------------------------------------------
@@ -186,9 +188,9 @@ class Policy:
         grad: bool = False,
         where: Tensor | None = None,
     ) -> dict[Signal, Tensor]:
-        """Signals of the batch's tokens, each after its turn's training context and the turn's earlier tokens.
+        """Signals of the batch's tokens, each conditioned on its turn's training context and the turn's earlier tokens.
 
-        With `grad`, signals that ask for it lead back to the parameters. Tokens outside `where` get 0 and cost nothing.
+        With `grad`, signals that ask for a gradient are differentiable. Tokens outside `where` get 0 and cost nothing.
         Signals of whole rollouts see the tokens in `where` that the model wrote.
         """
         for signal in signals:
@@ -198,23 +200,23 @@ class Policy:
                 )
         wanted = _distinct(signals, grad)
         whole = any(level_of(name) == "rollout" for (name, _), _ in wanted)
-        question, rows = question_of(batch, where, whole)
+        request, rows = score_request_of(batch, where, whole)
         named = {v for (_, settings), _ in wanted for _, v in settings if isinstance(v, str) and v.startswith("token.")}
         if named:
             columns = {name: batch[name].to(self.device)[rows.to(self.device)] for name in named}
-            question = replace(question, columns=columns)
-        found = self._answer(question, wanted, temperature, grad) if rows.numel() else [None] * len(wanted)
+            request = replace(request, columns=columns)
+        results = self._evaluate(request, wanted, temperature, grad) if rows.numel() else [None] * len(wanted)
         values: dict[Wanted, Tensor] = {}
-        for (name, wants), value in zip(wanted, found, strict=True):
+        for (name, wants), value in zip(wanted, results, strict=True):
             if level_of(name[0]) == "rollout":
-                blank = partial(self._of_nothing, (name, wants), temperature)
-                values[name] = by_rollout(batch, question, value, blank)
+                blank = partial(self._of_empty_rollout, (name, wants), temperature)
+                values[name] = scatter_to_rollouts(batch, request, value, blank)
             else:
-                values[name] = by_token(batch, rows.to(batch.device), value)
+                values[name] = scatter_to_tokens(batch, rows.to(batch.device), value)
         return {s: values[s.name, s.settings] if s.grad else values[s.name, s.settings].detach() for s in signals}
 
-    def _of_nothing(self, wanted: tuple[Wanted, bool], temperature: float) -> Tensor:
-        """[1] what a functional of rollouts says of one without tokens."""
+    def _of_empty_rollout(self, wanted: tuple[Wanted, bool], temperature: float) -> Tensor:
+        """[1] the value of a functional of rollouts for a rollout without tokens."""
         none = torch.zeros(0, self.config.hidden_size, device=self.device, dtype=self.dtype)
         head = torch.zeros(0, self.vocabulary, device=self.device)
         empty = HeadRows(none, none[:, 0].long(), lambda _: head, temperature, self._value_head)
@@ -230,7 +232,7 @@ class Policy:
         grad: bool = False,
         **settings: Any,
     ) -> list[Tensor]:
-        """A probe: a functional (log-probabilities by default) of each target's tokens after its context."""
+        """A functional (log-probability by default) of each target's tokens after its context."""
         if len(contexts) != len(targets):
             raise PodiumError(f"{len(contexts)} contexts for {len(targets)} targets.")
         pairs = [(tuple(c), tuple(t)) for c, t in zip(contexts, targets, strict=True)]
@@ -242,15 +244,15 @@ class Policy:
         if not used:
             return [torch.zeros(0, device=self.device) for _ in pairs]
         wanted = (name, tuple(sorted(settings.items())))
-        (values,) = self._answer(Question.after(used), [(wanted, grad)], temperature, grad)
+        (values,) = self._evaluate(ScoreRequest.after(used), [(wanted, grad)], temperature, grad)
         return list(torch.split(values, lengths))
 
     def states(
         self, sequences: Sequence[Sequence[int]], *, grad: bool = False, layers: Sequence[int] | None = None
     ) -> list[Tensor]:
-        """Final hidden states [length, D] of each sequence; common beginnings are computed once.
+        """Final hidden states [length, D] of each sequence; shared prefixes are computed once.
 
-        With `layers`, the states [length, layers, D] after so many blocks, 1 for the first.
+        With `layers`, the states [length, layers, D] after these blocks, where 1 is the first.
         """
         texts = [tuple(s) for s in sequences]
         self._check_lengths(texts)
@@ -259,14 +261,14 @@ class Policy:
                 return plain.states(self.model, texts, self.device, layers)
             return packed.states(self.decoder, texts, layers)
 
-    def _answer(
-        self, question: Question, wanted: Sequence[tuple[Wanted, bool]], temperature: float, grad: bool
+    def _evaluate(
+        self, request: ScoreRequest, wanted: Sequence[tuple[Wanted, bool]], temperature: float, grad: bool
     ) -> list[Tensor]:
-        self._check_lengths(question.sequences)
+        self._check_lengths(request.sequences)
         with torch.set_grad_enabled(grad):
             if self.decoder is None:
-                return plain.answer(self, question, wanted, temperature)
-            return packed.answer(self, self.decoder, question, wanted, temperature)
+                return plain.evaluate(self, request, wanted, temperature)
+            return packed.evaluate(self, self.decoder, request, wanted, temperature)
 
     @property
     def _value_head(self) -> Callable[[Tensor], Tensor] | None:
@@ -282,9 +284,9 @@ class Policy:
 
 
 def _distinct(signals: Sequence[Signal], grad: bool) -> list[tuple[Wanted, bool]]:
-    """Each functional once; with a gradient if anyone wants it."""
-    found: dict[Wanted, bool] = {}
+    """Each functional once; with a gradient if any signal wants one."""
+    wanted: dict[Wanted, bool] = {}
     for s in signals:
         key = (s.name, s.settings)
-        found[key] = found.get(key, False) or (grad and s.grad)
-    return list(found.items())
+        wanted[key] = wanted.get(key, False) or (grad and s.grad)
+    return list(wanted.items())

@@ -1,4 +1,4 @@
-"""What a request may keep of every token that is drawn, beside its log-probability."""
+"""Signals that a request can capture for every token drawn, besides its log-probability."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from podium.sampler.draw import Drawn
 
 __all__ = ["Capture", "capture", "readable"]
 
-Capture = Callable[[Drawn, Tensor], Tensor]  # of what was drawn, and the model's input embeddings
+Capture = Callable[[Drawn, Tensor], Tensor]  # from what was drawn and the model's input embeddings
 SETTINGS = re.compile(r"(\w+)\[(.+)\]")
 
 
@@ -28,17 +28,17 @@ def capture(name: str) -> Capture:
     kind, _, number = name.partition("=")
     if kind == "topk" and (not number or (number.isdigit() and int(number) > 0)):
         return lambda drawn, _: _topk(drawn, int(number or 5))
-    known = {"topk", *FUNCTIONALS} - {"value"}
+    names = {"topk", *FUNCTIONALS} - {"value"}
     word, inside = SETTINGS.fullmatch(name).groups() if SETTINGS.fullmatch(name) else (name, "")  # type: ignore[union-attr]
-    if word not in known:
-        raise PodiumError(f"The sampler cannot capture {name!r}. {nearest(word, known)}")
+    if word not in names:
+        raise PodiumError(f"The sampler cannot capture {name!r}. {nearest(word, names)}")
     pairs = (text.partition("=") for text in inside.split(",") if text)
     settings = {key: _literal(value) for key, _, value in pairs}
     return lambda drawn, embeddings: _functional(drawn, embeddings, word, settings)
 
 
 def _literal(value: str) -> Any:
-    """A setting as it stands in a column's name: words without quotes."""
+    """The value of a setting as written in a column's name, where strings have no quotes."""
     try:
         return ast.literal_eval(value)
     except (ValueError, SyntaxError):
@@ -58,7 +58,7 @@ def _topk(drawn: Drawn, k: int) -> Tensor:
 
 
 def readable(values: list[Any]) -> tuple[Any, ...]:
-    """Captured values of one completion: numbers as they are, the most likely tokens as (id, log-probability) pairs."""
+    """Captured values of one completion: numbers as they are, `topk` as (id, log-probability) pairs."""
     if not values or isinstance(values[0], float):
         return tuple(values)
     half = len(values[0]) // 2

@@ -1,7 +1,7 @@
-"""Drawing tokens: temperature, top-k, top-p and min-p, by inverting the distribution function at a given number.
+"""Drawing tokens with temperature, top-k, top-p and min-p, by inverting the cumulative distribution at a given number.
 
-The filters act one after another: top-k on the tempered distribution, top-p on what it leaves, min-p relative to the
-most likely token. The log-probability of a token is that under the distribution it was drawn from.
+The filters act one after another: top-k on the tempered distribution, top-p on what is left, min-p relative to the most
+likely token. The log-probability of a token is the one under the distribution it was drawn from.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from podium.policy.native import Draw, library, place
 
 __all__ = ["Drawn", "Filters", "draw"]
 
-CANDIDATES = 128  # a nucleus is looked for among this many tokens first, then among all
-BLOCK = 32  # tokens are summed in blocks of this many: first the block is found, then the token in it
+CANDIDATES = 128  # the nucleus is searched among this many most likely tokens first, then among all
+BLOCK = 32  # probabilities are summed in blocks of this many tokens: first the block is found, then the token in it
 
 
 @dataclass(frozen=True)
 class Filters:
-    """How each row is truncated."""
+    """How the distribution of each row is truncated."""
 
     top_k: Tensor  # [n] 0: all
     top_p: Tensor  # [n] 1: all
@@ -34,12 +34,12 @@ class Filters:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Tokens and their log-probabilities, and the whole distribution they were drawn from for who asks."""
+    """Tokens and their log-probabilities; the distribution they were drawn from is computed when asked for."""
 
     token: Tensor  # [n]
     logp: Tensor  # [n]
     distribution: Callable[[], Tensor]
-    known_entropy: Tensor | None = None  # [n] where drawing has found it on the way
+    known_entropy: Tensor | None = None  # [n] if drawing computed it on the way
 
     @cached_property
     def log_softmax(self) -> Tensor:
@@ -59,34 +59,34 @@ def draw(
     filters: Filters | None = None,
     warmth: Tensor | None = None,  # [4, n] strength, pivot, slopes above and below: see `Warmth`
 ) -> Drawn:
-    """One token a row: the first whose cumulative probability exceeds the row's uniform number (float64)."""
+    """One token per row: the first whose cumulative probability exceeds the row's uniform number (float64)."""
     if library() is None or logits.device.type != "cpu" or logits.dtype != torch.float32:
         return _plain(logits, uniform, temperature, filters, warmth)
-    found = _native(logits, uniform, temperature, filters)
+    native = _native(logits, uniform, temperature, filters)
     if warmth is None:
-        return found
-    # A row's numbers do not depend on the settings of others: those that are not warmed are drawn as if alone.
-    other, steady = _plain(logits, uniform, temperature, filters, warmth), warmth[0] == 0
-    assert found.known_entropy is not None
+        return native
+    # A row's numbers must not depend on the settings of others: rows without warmth keep the native draw.
+    warmed, steady = _plain(logits, uniform, temperature, filters, warmth), warmth[0] == 0
+    assert native.known_entropy is not None
     return Drawn(
-        found.token.where(steady, other.token),
-        found.logp.where(steady, other.logp),
-        other.distribution,
-        found.known_entropy.where(steady, _entropy(other.log_softmax)),
+        native.token.where(steady, warmed.token),
+        native.logp.where(steady, warmed.logp),
+        warmed.distribution,
+        native.known_entropy.where(steady, _entropy(warmed.log_softmax)),
     )
 
 
 def _native(logits: Tensor, uniform: Tensor, temperature: Tensor | None, filters: Filters | None) -> Drawn:
-    """In one pass over the logits."""
+    """By the native kernel, in one pass over the logits."""
     n, vocabulary = logits.shape
     warm = logits.new_ones(n) if temperature is None else temperature
-    given = [x.contiguous() for x in (logits, uniform, warm)]
+    inputs = [x.contiguous() for x in (logits, uniform, warm)]
     kept = [] if filters is None else [x.contiguous() for x in (filters.top_k, filters.top_p, filters.min_p)]
     token, logp, entropy = torch.empty(n, dtype=torch.long), logits.new_empty(n), logits.new_empty(n)
     work, order = logits.new_empty(3 * vocabulary), torch.empty(vocabulary, dtype=torch.long)
     mass = torch.empty(vocabulary // BLOCK + 1, dtype=torch.float64)
     bounds: list[int | None] = [place(x) for x in kept] or [None] * 3
-    places = [*map(place, given), *bounds, *map(place, (token, logp, entropy, work, mass, order))]
+    places = [*map(place, inputs), *bounds, *map(place, (token, logp, entropy, work, mass, order))]
     kernels = library()
     assert kernels is not None
     kernels.podium_draw(byref(Draw(*places, n, vocabulary)))
@@ -101,7 +101,7 @@ def _plain(
         z = z / temperature[:, None]
     log_p = z.log_softmax(-1)
     if warmth is not None:
-        log_p = (z / _warmer(log_p, *warmth)[:, None]).log_softmax(-1)
+        log_p = (z / _warmth_factor(log_p, *warmth)[:, None]).log_softmax(-1)
     if filters is not None:
         kept = _kept(log_p, filters)
         # Rows without a filter keep their numbers to the bit.
@@ -114,14 +114,14 @@ def _entropy(log_p: Tensor) -> Tensor:
     return -(log_p.exp() * log_p.clamp(min=torch.finfo(log_p.dtype).min)).sum(-1)
 
 
-def _warmer(log_p: Tensor, strength: Tensor, pivot: Tensor, above: Tensor, below: Tensor) -> Tensor:
-    """[n] by how much the temperature of each row is multiplied for its entropy."""
+def _warmth_factor(log_p: Tensor, strength: Tensor, pivot: Tensor, above: Tensor, below: Tensor) -> Tensor:
+    """[n] the factor on the temperature of each row, by its entropy: see `Warmth`."""
     gap = _entropy(log_p).clamp(min=1e-8).log() - pivot
     return 1 + strength * (torch.where(gap > 0, above, below) * gap).clamp(-1, 1)
 
 
 def _invert(p: Tensor, uniform: Tensor) -> Tensor:
-    """[n, 1] the first token at which the running sum of p exceeds `uniform` times the whole."""
+    """[n, 1] the first token at which the running sum of p exceeds `uniform` times the total."""
     n, vocabulary = p.shape
     spare = -vocabulary % BLOCK
     blocks = (F.pad(p, (0, spare)) if spare else p).view(n, -1, BLOCK)
@@ -130,7 +130,7 @@ def _invert(p: Tensor, uniform: Tensor) -> Tensor:
     goal = uniform * total[:, -1:]
     block = torch.searchsorted(total, goal, right=True)
     inside = blocks.gather(1, block[:, :, None].expand(n, 1, BLOCK)).squeeze(1).double().cumsum(-1)
-    # Sums of a block in two ways may differ in the last bit: the goal stays inside the block, where p > 0.
+    # The two sums of a block may differ in the last bit: the goal is kept inside the block, where p > 0.
     rest = goal - (total.gather(1, block) - mass.gather(1, block))
     rest = torch.minimum(rest, inside[:, -1:] * (1 - 2.0**-40))
     return block * BLOCK + torch.searchsorted(inside, rest, right=True)
@@ -162,7 +162,7 @@ def _ranked(log_p: Tensor, count: int) -> Tensor:
 
 
 def _prefix(log_p: Tensor, ranked: Tensor, filters: Filters) -> tuple[Tensor, Tensor]:
-    """Which of the ranked tokens top-k and top-p keep, and whether the ranked ones were enough to tell, per row."""
+    """Which of the ranked tokens top-k and top-p keep, and per row whether the ranked tokens were enough to tell."""
     rank = torch.arange(ranked.shape[1], device=log_p.device)
     limit = torch.where(filters.top_k > 0, filters.top_k, log_p.shape[1])[:, None]
     p = log_p.gather(1, ranked).double().exp() * (rank < limit)

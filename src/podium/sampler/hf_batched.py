@@ -1,4 +1,7 @@
-"""Rows of any Hugging Face model through its own forward pass: they leave at any time, and join when none is left."""
+"""The engine for any Hugging Face model with a KV cache: the model's own forward pass over a padded batch of rows.
+
+Rows leave at any step; new ones join when none is left.
+"""
 
 from __future__ import annotations
 
@@ -15,25 +18,25 @@ from podium.core.errors import PodiumError
 from podium.policy.forward.padded import padded, precision
 from podium.policy.model.device import out_of_memory
 from podium.policy.policy import Policy
-from podium.sampler.row_engine import OwnPass, Prompt, Stats, memory_for
+from podium.sampler.row_engine import HFEngine, Prompt, Stats, memory_for
 
-__all__ = ["Waves"]
+__all__ = ["HFBatchedEngine"]
 
 Ids = tuple[int, ...]
 
 
 @dataclass
 class _Part:
-    """Rows that go through the model together."""
+    """Rows that go through the model in one batch."""
 
-    row: Tensor  # [part's row] their numbers, ascending
+    row: Tensor  # [part's row] row numbers, ascending
     prompts: list[Ids]
     written: Tensor  # [part's row, token] after the prompts
-    cache: Any = None  # a Hugging Face cache, padded on the left; None: their texts have not been read
+    cache: Any = None  # a Hugging Face cache, padded on the left; None: their texts have not been encoded
     mask: Tensor | None = None  # [part's row, token] which of its tokens are real
 
     def only(self, index: Tensor) -> _Part:
-        """Some of its rows, with what it has read of them: the cache is theirs from now on."""
+        """Some of its rows, which keep their part of the cache; this part must not be used any more."""
         if self.cache is not None:
             self.cache.batch_select_indices(index)
         prompts = [self.prompts[i] for i in index.tolist()]
@@ -41,31 +44,31 @@ class _Part:
         return _Part(self.row[index], prompts, self.written.index_select(0, index), self.cache, mask)
 
     def halves(self) -> list[_Part]:
-        """Two parts, which read their texts again."""
+        """Its rows as two parts, which encode their texts again."""
         self.cache = self.mask = None
         index = torch.arange(len(self.row), device=self.row.device)
         return [self.only(half) for half in index.tensor_split(2)]
 
 
-class Waves(OwnPass):
-    """All rows are one part, or several where the memory does not hold them together."""
+class HFBatchedEngine(HFEngine):
+    """All rows are one batch, or several where the memory does not hold them together."""
 
-    ahead = 4096
+    prefill_ahead = 4096
 
     def __init__(self, policy: Policy, stats: Stats, memory: int | None = None) -> None:
         self.policy, self.stats = policy, stats
         self.memory = memory_for(policy.device, memory)
         self.model: Any = policy.model
         self.token_bytes = _token_bytes(policy)
-        known = inspect.signature(self.model.forward).parameters
-        self.positions = "position_ids" in known
-        # Of a prompt only the last logits are read.
-        self.last: dict[str, Any] = {"logits_to_keep": 1} if "logits_to_keep" in known else {}
+        accepted = inspect.signature(self.model.forward).parameters
+        self.positions = "position_ids" in accepted
+        # Of a prompt only the last logits are needed.
+        self.last: dict[str, Any] = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
         self._parts: list[_Part] = []
-        self._row_bytes = 0  # of the longest row of this wave
+        self._row_bytes = 0  # of the longest row of this batch
         self.open = True
 
-    def room(self, rows: int, contexts: int, prompt: int, written: int) -> bool:
+    def fits(self, rows: int, contexts: int, prompt: int, written: int) -> bool:
         return rows * (prompt + written) * self.token_bytes <= self.memory
 
     def reserve(self, rows: int, contexts: int, prompt: int, written: int, busy: bool) -> None:
@@ -94,29 +97,29 @@ class Waves(OwnPass):
         for part in self._parts:
             if part.cache is not None:
                 part.written = torch.cat([part.written, ids[part.row, None]], 1)
-        found = [some for part in self._parts for some in self._through(part, position)]
-        self._parts = [part for part, _ in found]
-        if len(found) == 1:
-            return found[0][1]
+        results = [result for part in self._parts for result in self._through(part, position)]
+        self._parts = [part for part, _ in results]
+        if len(results) == 1:
+            return results[0][1]
         row = torch.cat([part.row for part in self._parts])
-        return torch.cat([logits for _, logits in found])[row.argsort()]
+        return torch.cat([logits for _, logits in results])[row.argsort()]
 
     def _through(self, part: _Part, position: Tensor) -> list[tuple[_Part, Tensor]]:
-        """A part and its logits; where it does not fit, those of parts of it."""
+        """A part and its logits; where it does not fit in memory, its halves and theirs."""
         try:
-            return [(part, self._begin(part) if part.cache is None else self._go_on(part, position))]
+            return [(part, self._begin(part) if part.cache is None else self._continue(part, position))]
         except RuntimeError as error:
             if len(part.row) == 1 or not out_of_memory(error):
                 raise
-        halves = part.halves()  # out of the handler, which holds what did not fit
+        halves = part.halves()  # outside the handler, which still refers to the tensors that did not fit
         torch.cuda.empty_cache()
         self.memory = min(self.memory, len(part.row) // 2 * self._row_bytes)
-        said = f"The GPU has no room for {len(part.row)} rollouts at once: from now on fewer are sampled at once."
-        warnings.warn(said, stacklevel=4)
-        return [some for half in halves for some in self._through(half, position)]
+        message = f"The GPU has no room for {len(part.row)} rollouts at once: from now on fewer are sampled at once."
+        warnings.warn(message, stacklevel=4)
+        return [result for half in halves for result in self._through(half, position)]
 
     def _begin(self, part: _Part) -> Tensor:
-        """Read the texts of a part, each once, and give every completion its own row."""
+        """Prefill: encode each distinct text of a part once, and give every completion its own row of the cache."""
         texts = [(*prompt, *ids) for prompt, ids in zip(part.prompts, part.written.tolist(), strict=True)]
         distinct = {text: n for n, text in enumerate(dict.fromkeys(texts))}
         ids, part.mask = padded(list(distinct), self.policy.device, left=True)
@@ -127,16 +130,17 @@ class Waves(OwnPass):
         part.cache.batch_select_indices(index)
         return logits.index_select(0, index)
 
-    def _go_on(self, part: _Part, position: Tensor) -> Tensor:
+    def _continue(self, part: _Part, position: Tensor) -> Tensor:
+        """Decode one more token of each row."""
         assert part.mask is not None
         part.mask = torch.cat([part.mask, torch.ones_like(part.mask[:, :1])], 1)
         return self._forward(part, part.written[:, -1:], position[part.row, None])
 
     def _forward(self, part: _Part, ids: Tensor, position: Tensor) -> Tensor:
         places = {"position_ids": position} if self.positions else {}
-        given = {"attention_mask": part.mask, "past_key_values": part.cache, "use_cache": True, **places, **self.last}
+        options = {"attention_mask": part.mask, "past_key_values": part.cache, "use_cache": True, **places, **self.last}
         with precision(self.policy):
-            out = self.model(input_ids=ids, **given)
+            out = self.model(input_ids=ids, **options)
         part.cache = getattr(out, "past_key_values", None)
         if part.cache is None:
             raise PodiumError(f"{self.policy.name} keeps no keys and values between tokens: it cannot be sampled from.")
@@ -145,7 +149,7 @@ class Waves(OwnPass):
 
 
 def _token_bytes(policy: Policy) -> int:
-    """What a token's keys and values take: every step writes those of a layer anew beside the old ones."""
+    """Bytes of a token's keys and values, with one layer more: a step writes a layer's new cache beside the old one."""
     config = policy.config
     heads = getattr(config, "num_attention_heads", None) or 1
     shared = getattr(config, "num_key_value_heads", None) or heads

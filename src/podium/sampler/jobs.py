@@ -1,4 +1,4 @@
-"""Requests as work: tickets, the completions that are under way for them, and the tokens drawn but not looked at."""
+"""Units of work: pending requests, their running completions, and bursts of tokens that the host has not looked at."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from podium.policy.policy import Policy
 from podium.protocols.sampling import Completion, Generate
 from podium.sampler.capture import capture
 from podium.sampler.row_engine import Prompt
-from podium.sampler.row_state import RowReport, Seat
+from podium.sampler.row_state import RowReport, RowStart
 
-__all__ = ["Burst", "Job", "Ticket"]
+__all__ = ["Burst", "Job", "PendingRequest"]
 
 Ids = tuple[int, ...]
 
 
 @dataclass
-class Ticket:
-    """A request and what has come of it."""
+class PendingRequest:
+    """A request and the completions that it has so far."""
 
-    number: int
+    number: int  # its ticket
     request: Generate
     text: Ids  # context and prefix
     limit: int  # tokens a completion may have
@@ -32,8 +32,8 @@ class Ticket:
     running: int = 0  # completions that have a row
 
     @classmethod
-    def of(cls, number: int, request: Generate, policy: Policy) -> Ticket:
-        """Refuses what the policy cannot continue."""
+    def of(cls, number: int, request: Generate, policy: Policy) -> PendingRequest:
+        """Raises an error for a request that the policy cannot serve."""
         text = (*request.context, *request.prefix)
         room = policy.context_length - len(text)
         if not text:
@@ -45,12 +45,12 @@ class Ticket:
                 "Use shorter prompts or a model with a longer context."
             )
         for name in request.capture:
-            capture(name)  # refuses unknown ones now
+            capture(name)  # raises an error for unknown ones
         return cls(number, request, text, min(request.sampling.max_tokens, room), [None] * request.n)
 
     @cached_property
     def marks(self) -> list[str]:
-        """What a step must do for the request's sake."""
+        """Features that a decode step needs for this request."""
         s = self.request.sampling
         marks = [f"capture {name}" for name in self.request.capture]
         if s.temperature not in (0.0, 1.0):
@@ -67,7 +67,7 @@ class Ticket:
 
     @property
     def waiting(self) -> int:
-        """Completions that have had no row yet."""
+        """How many completions have had no row yet."""
         return self.request.n - self.started
 
 
@@ -75,27 +75,27 @@ class Ticket:
 class Job:
     """A completion under way."""
 
-    ticket: Ticket
-    copy: int
+    pending: PendingRequest
+    copy: int  # which of the request's completions it is
     row: int  # −1 when it has ended
     slot: int  # where its tokens are written
     begun: int  # the clock when it joined
     version: int  # of the weights then
-    resumed: bool  # it goes on where its text was written so far
-    waits: bool = False  # it joined beyond those that go on at once: it begins when one of them has ended
+    resumed: bool  # it continues a cached text in place
+    waits: bool = False  # all lanes were taken when it joined: it begins when one of their rows has ended
 
-    def seat(self, seed: int) -> Seat:
-        """What the board must know of it."""
-        t, r = self.ticket, self.ticket.request
+    def row_start(self, seed: int) -> RowStart:
+        """The initial state of its row."""
+        t, r = self.pending, self.pending.request
         key = streams.key(seed, (*r.stream, r.first + self.copy))
         at = (t.text[-1], len(t.text) - 1, t.limit)
-        return Seat(self.row, self.slot, *at, r.sampling, key, len(r.prefix))
+        return RowStart(self.row, self.slot, *at, r.sampling, key, len(r.prefix))
 
 
 @dataclass(frozen=True)
 class Burst:
-    """Tokens that were drawn, or are being drawn, and not looked at yet."""
+    """Tokens that were drawn, or are being drawn, and that the host has not looked at yet."""
 
-    count: int  # of each row
+    count: int  # tokens of each row
     jobs: list[Job | None]  # by row
     report: RowReport

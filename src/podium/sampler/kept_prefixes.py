@@ -1,4 +1,4 @@
-"""Keys and values of texts that may be continued, kept for a while."""
+"""Keys and values of texts that may be continued, kept until they are the least recently used."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from torch import Tensor
 
 from podium.policy.forward.pack import common_prefix
 
-__all__ = ["Prefixes"]
+__all__ = ["KeptPrefixes"]
 
 Ids = tuple[int, ...]
-# Keys and values [layers, length, key-value heads, head size], or where in a cache they still are.
-Held = tuple[Tensor, Tensor] | int
+# Keys and values [layers, length, key-value heads, head size], or the line of a cache that still holds them.
+CachedKV = tuple[Tensor, Tensor] | int
 
 
-class Prefixes:
-    """A bounded store by token ids; the least recently used goes first, and `gone` is told."""
+class KeptPrefixes:
+    """An LRU cache of keys and values by token ids, bounded in tokens; `on_evict` is called with what is dropped."""
 
-    def __init__(self, tokens: int, gone: Callable[[Held], None] = lambda held: None) -> None:
-        self.limit, self.size, self.gone = tokens, 0, gone
-        self._held: OrderedDict[Ids, Held] = OrderedDict()
+    def __init__(self, tokens: int, on_evict: Callable[[CachedKV], None] = lambda held: None) -> None:
+        self.limit, self.size, self.on_evict = tokens, 0, on_evict
+        self._held: OrderedDict[Ids, CachedKV] = OrderedDict()
         # In lexicographic order the text that has most in common with another is its neighbour.
         self._sorted: list[Ids] = []
 
@@ -34,10 +34,10 @@ class Prefixes:
             self._drop(ids)
 
     def wants(self, ids: Ids) -> bool:
-        """Whether adding this text would bring something new."""
+        """Whether this text fits and is not a prefix of one that is kept."""
         return 0 < len(ids) <= self.limit and self._match(ids)[1] < len(ids)
 
-    def add(self, ids: Ids, held: Held) -> None:
+    def add(self, ids: Ids, held: CachedKV) -> None:
         place = bisect_left(self._sorted, ids)
         if place and common_prefix(self._sorted[place - 1], ids) == len(self._sorted[place - 1]):
             self._drop(self._sorted[place - 1])  # the new text contains it
@@ -48,10 +48,10 @@ class Prefixes:
             self._drop(next(iter(self._held)))
 
     def _drop(self, ids: Ids) -> None:
-        self.gone(self.take(ids))
+        self.on_evict(self.take(ids))
 
-    def take(self, ids: Ids) -> Held:
-        """What is held of a text, which is no longer kept."""
+    def take(self, ids: Ids) -> CachedKV:
+        """Remove a text and return what was kept of it."""
         del self._sorted[bisect_left(self._sorted, ids)]
         self.size -= len(ids)
         return self._held.pop(ids)
@@ -65,8 +65,8 @@ class Prefixes:
                 best = (neighbour, shared)
         return best
 
-    def find(self, ids: Ids) -> tuple[Ids, Held, int] | None:
-        """The held text that begins most like `ids`, and how many tokens they share."""
+    def find(self, ids: Ids) -> tuple[Ids, CachedKV, int] | None:
+        """The kept text that shares the longest prefix with `ids`, its keys and values, and the prefix's length."""
         name, shared = self._match(ids)
         if not shared:
             return None

@@ -1,7 +1,7 @@
-"""Where the rows of a running batch live: their keys and values, and the model's step over all of them.
+"""Engines: the KV cache of the rows of a running batch, and the decode step over all of them.
 
-There are four kinds: `Slots` and `Paged` work with the decoder, on a CPU and on a GPU; `Waves` and `Whole` with a model
-of any other architecture.
+There are four: `StaticCacheEngine` (CPU) and `PagedEngine` (GPU) run the policy's decoder; `HFBatchedEngine` and
+`UncachedEngine` run the forward pass of a model of any other architecture.
 """
 
 from __future__ import annotations
@@ -18,111 +18,113 @@ from torch import Tensor
 from podium.core.errors import PodiumError
 from podium.policy.model.device import free_bytes
 
-__all__ = ["RowEngine", "NoRoom", "OwnPass", "Prompt", "Stats", "Stepped", "memory_for"]
+__all__ = ["RowEngine", "RowsDoNotFit", "HFEngine", "Prompt", "Stats", "SteppedEngine", "memory_for"]
 
 Ids = tuple[int, ...]
-MEMORY = 2 << 30  # bytes for keys and values on a CPU
+MEMORY = 2 << 30  # bytes of the KV cache on a CPU
 
 
-class NoRoom(PodiumError):
-    """Rows do not fit in the GPU's memory. The engine has room for fewer from now on, if they were several."""
+class RowsDoNotFit(PodiumError):
+    """The KV cache of these rows does not fit in the GPU's memory. If there were several, the engine takes fewer from
+    now on."""
 
 
 @dataclass
 class Stats:
     """What the sampler has done so far."""
 
-    encoded: int = 0  # tokens of contexts that went through the model, each distinct beginning once
-    reused: int = 0  # tokens of contexts whose keys and values were still there
-    sampled: int = 0
-    steps: int = 0
+    encoded: int = 0  # context tokens that went through the model, each shared prefix once
+    reused: int = 0  # context tokens whose keys and values were still cached
+    sampled: int = 0  # tokens of completions
+    steps: int = 0  # decode steps
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """A text that is to be continued: all but its last token is encoded, or is read when it gets a row."""
+    """A text to be continued. All but its last token is encoded now, or is read when the text gets a row."""
 
     text: Ids
     keys: Tensor | None = None  # [layers, nodes, key-value heads, head size], shared by several prompts
     values: Tensor | None = None
-    # Of its tokens, from the first on, at most all but its last.
+    # [tokens] the nodes of its first tokens among `keys` and `values`; never that of its last token.
     nodes: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @property
     def unread(self) -> int:
-        """How many tokens are neither encoded nor the last, which the first step reads."""
+        """How many tokens are still to be read, not counting the last one, which the first decode step reads."""
         return len(self.text) - 1 - len(self.nodes)
 
 
 class RowEngine(Protocol):
-    """What the sampler needs of the model."""
+    """What the sampler needs from a model."""
 
     @property
     def open(self) -> bool:
-        """Whether rows may join now."""
+        """Whether rows may join at this step."""
         ...
 
     @property
-    def ahead(self) -> int:
-        """How many tokens of contexts are encoded together with those that are waited for."""
+    def prefill_ahead(self) -> int:
+        """How many context tokens to encode at once: contexts needed now, then those of queued requests."""
         ...
 
     @property
     def patience(self) -> int:
-        """For how many steps few completions wait for more before they join: that costs about as much as these."""
+        """How many steps a few completions wait for others before they join; joining costs about as much as these."""
         ...
 
-    def room(self, rows: int, contexts: int, prompt: int, written: int) -> bool:
-        """Whether so many rows fit, of so many different contexts, with prompts and what is written of such lengths."""
+    def fits(self, rows: int, contexts: int, prompt: int, written: int) -> bool:
+        """Whether this many rows fit, with this many distinct contexts and up to this many tokens each."""
         ...
 
     def reserve(self, rows: int, contexts: int, prompt: int, written: int, busy: bool) -> None:
-        """Make room for them; what rows under way hold is kept. Raises `NoRoom` where the memory does not hold them."""
+        """Allocate memory for them and keep what running rows hold. Raises `RowsDoNotFit` where it is not enough."""
         ...
 
     def resume(self, rows: Sequence[int], texts: Sequence[Ids], limits: Sequence[int]) -> list[int]:
-        """Let rows go on where their texts were written so far, for up to so many tokens; returns those that can."""
+        """Let rows continue cached texts in place, for up to `limits` tokens each; returns the rows that can."""
         ...
 
     def prepare(self, texts: Sequence[Ids], later: int) -> list[Prompt]:
-        """Encode texts but for their last tokens, unless reading them is better; so many of them get a row later."""
+        """Encode texts without their last tokens, unless reading them in their rows is faster. `later` of them have no
+        row yet."""
         ...
 
     def admit(self, rows: Sequence[int], prompts: Sequence[Prompt]) -> None:
-        """Let each row begin with a prompt."""
+        """Start each row with a prompt."""
         ...
 
     def bucket(self, rows: int) -> int:
-        """How many rows a step has when this many are under way; the others' results are not used."""
+        """The size of the step that runs this many rows; results of the surplus rows are discarded."""
         ...
 
     def remember(self, row: int, ids: Ids) -> None:
-        """Keep what is known of the text in a row that ends, for a continuation."""
+        """Keep the keys and values of a finished row's text, for a continuation."""
         ...
 
     def leave(self, rows: Sequence[int]) -> None:
-        """The completions in these rows have ended."""
+        """Free the rows of completions that have ended."""
         ...
 
     def renew(self) -> None:
-        """The weights have changed."""
+        """Drop everything computed with the previous weights."""
         ...
 
 
-class Stepped(RowEngine, Protocol):
-    """Whose rows are numbered without gaps, and whose step is one token of each."""
+class SteppedEngine(RowEngine, Protocol):
+    """An engine whose rows are numbered without gaps and advance by one token per step."""
 
     def move(self, source: Sequence[int], target: Sequence[int], left: int) -> None:
-        """Put rows in the place of others; only the first `left` rows go on."""
+        """Move rows from `source` to `target`; only the first `left` rows remain."""
         ...
 
     def step(self, ids: Tensor, position: Tensor, length: int) -> Tensor:
-        """Logits [rows, vocabulary] after one more token in each row, which then have up to `length`."""
+        """Logits [rows, vocabulary] after one more token in each row; no row is then longer than `length`."""
         ...
 
 
-class OwnPass:
-    """What is the same for all rows of a model's own forward pass: nothing is known of a text but in its row."""
+class HFEngine:
+    """What engines over a Hugging Face forward pass share: no prefix is cached outside of the rows."""
 
     patience = 0
 
@@ -145,8 +147,8 @@ class OwnPass:
         pass
 
 
-def memory_for(device: torch.device, given: int | None) -> int:
-    """Bytes for keys and values: what was given, or half of what is free on a GPU."""
-    if given is not None:
-        return given
+def memory_for(device: torch.device, limit: int | None) -> int:
+    """Bytes of the KV cache: `limit`, or by default half of the memory that is free on a GPU."""
+    if limit is not None:
+        return limit
     return free_bytes(device)[0] // 2 if device.type == "cuda" else MEMORY

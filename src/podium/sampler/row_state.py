@@ -1,4 +1,4 @@
-"""What the rows of a running batch are doing, and what their completions write, on the policy's device."""
+"""The state of the rows of a running batch, and what their completions have written, on the policy's device."""
 
 from __future__ import annotations
 
@@ -19,49 +19,53 @@ from podium.policy.policy import Policy
 from podium.protocols.sampling import Sampling
 from podium.sampler.capture import Capture, capture
 from podium.sampler.draw import Drawn, Filters, draw
-from podium.sampler.row_engine import RowEngine, Stepped
+from podium.sampler.row_engine import RowEngine, SteppedEngine
 from podium.sampler.stops import Stops
 
 if TYPE_CHECKING:
     from podium.sampler.rows import Rows
 
-__all__ = ["Board", "RowReport", "Seat", "StepBoard"]
+__all__ = ["RowState", "RowReport", "RowStart", "SteppedRowState"]
 
-TOKEN, POSITION, FLAT, LAST, ALIVE, STOPS, TOP_K = range(7)  # of a row's integers
-TEMPERATURE, TOP_P, MIN_P, WARMTH = range(4)  # and of its other numbers, of which the last are those of `Warmth`
+# Indices of a row's integers. FLAT and LAST: where in the flat buffers its next and its last token go.
+TOKEN, POSITION, FLAT, LAST, ALIVE, STOPS, TOP_K = range(7)
+TEMPERATURE, TOP_P, MIN_P, WARMTH = range(4)  # indices of its floats; those from WARMTH on are the fields of `Warmth`
 STEADY = (0.0, 0.0, 0.0, 0.0)  # a temperature that does not follow the entropy
 NUMBERS = WARMTH + len(STEADY)
-WAITS = 2  # of a row that is alive but has not begun
-# Rows whose completions may have ended, and how many tokens they may still write; waits until the device knows.
+WAITS = 2  # ALIVE of a row that has not begun
+# Rows whose completions may have ended, and how many tokens they may still write. Blocks until the device is done.
 RowReport = Callable[[], dict[int, int]]
 
 
 @dataclass(frozen=True)
-class Seat:
-    """A completion that takes a row."""
+class RowStart:
+    """The initial state of the row that a completion takes."""
 
     row: int
     slot: int  # where its tokens are written
-    token: int  # the last of its text
-    position: int  # its place in the text
+    token: int  # the last of its context
+    position: int  # of that token
     limit: int  # tokens it may have
     sampling: Sampling
     key: int  # of its random stream
-    start: int  # its first number there
+    start: int  # index of its first number in the stream
 
 
-class Board(ABC):
-    """State of rows [what, row] and what completions write [slot, token]. Rows without a completion write to slot 0."""
+class RowState(ABC):
+    """Integers and floats [quantity, row] of rows, and what completions write [slot, token].
 
-    ahead = 1  # tokens of each row that are drawn before the host looks at them
-    far = 1  # the same, while the host is in no hurry
-    few: float = math.inf  # random numbers that the host makes when rows join; more are made on the device
-    seated = 1  # in what state rows are that have just been taken
+    Rows without a completion write to slot 0.
+    """
+
+    burst = 1  # tokens drawn in each row before the host looks at them
+    max_burst = 1  # the same, while no row is about to end
+    host_uniforms: float = math.inf  # up to this many random numbers of joining rows are made on the host
+    initial_status = 1  # ALIVE of a row that has just been taken
 
     def __init__(self, policy: Policy, engine: RowEngine, stops: Stops, slots: int) -> None:
         self.policy, self.device, self.engine, self.stops = policy, policy.device, engine, stops
-        self.slots = slots  # rows that may go on at once
-        self.seats = slots  # rows that may be taken
+        self.slots = slots  # rows that may advance at once
+        self.max_rows = slots  # rows that may be taken, with those that wait
         new = partial(torch.zeros, device=self.device)
         self.ints, self.numbers = new((7, 0), dtype=torch.long), new((NUMBERS, 0))
         self.uniform = new((1, 0), dtype=torch.float64)
@@ -69,7 +73,7 @@ class Board(ABC):
         self.free: list[int] = []  # slots
 
     def reserve(self, rows: int, tokens: int) -> None:
-        """Make room for the state of this many rows and slots, and for completions of this many tokens."""
+        """Allocate the state of this many rows and slots, for completions of this many tokens."""
         slots, width = self.kept["ids"].shape
         if rows + 1 <= slots and tokens <= width:
             return
@@ -86,72 +90,73 @@ class Board(ABC):
 
         self.uniform = grown(self.uniform, *shape)
         self.kept = {name: grown(x, *shape, *x.shape[2:]) for name, x in self.kept.items()}
-        had = self.ints.shape[1]
+        before = self.ints.shape[1]
         self.ints, self.numbers = grown(self.ints, 7, shape[0] - 1), grown(self.numbers, NUMBERS, shape[0] - 1)
-        self.numbers[:WARMTH, had:] = 1.0  # rows that nobody uses are drawn too: plainly, with steady warmth
+        self.numbers[:WARMTH, before:] = 1.0  # unused rows are drawn too: without filters, at a steady temperature
 
-    def seat(self, seats: Sequence[Seat]) -> Tensor:
-        """Let completions take rows; which they are."""
+    def start(self, row_starts: Sequence[RowStart]) -> Tensor:
+        """Write the initial state of rows; returns their numbers."""
         width = self.kept["ids"].shape[1]
         ints, numbers = [], []
-        for seat in seats:
-            s, flat = seat.sampling, seat.slot * width
+        for row_start in row_starts:
+            s, first = row_start.sampling, row_start.slot * width
             greedy = s.temperature == 0.0  # the same as keeping the most likely token alone
             stops, top_k = self.stops.row(s.stop), 1 if greedy else s.top_k
-            ints.append((seat.token, seat.position, flat, flat + seat.limit - 1, self.seated, stops, top_k))
+            last, status = first + row_start.limit - 1, self.initial_status
+            ints.append((row_start.token, row_start.position, first, last, status, stops, top_k))
             warmth = s.warmth.numbers() if s.warmth is not None else STEADY
             numbers.append((1.0 if greedy else s.temperature, s.top_p, s.min_p, *warmth))
-        count = max(seat.limit for seat in seats)
-        keys = np.array([seat.key for seat in seats], dtype=np.uint64)
-        starts = np.array([seat.start for seat in seats])
-        few = len(seats) * count <= self.few
-        rows, slots, whole, real, given = self.sent(
-            np.array([seat.row for seat in seats]),
-            np.array([seat.slot for seat in seats]),
+        count = max(row_start.limit for row_start in row_starts)
+        keys = np.array([row_start.key for row_start in row_starts], dtype=np.uint64)
+        starts = np.array([row_start.start for row_start in row_starts])
+        on_host = len(row_starts) * count <= self.host_uniforms
+        rows, slots, whole, real, random = self._send(
+            np.array([row_start.row for row_start in row_starts]),
+            np.array([row_start.slot for row_start in row_starts]),
             np.array(ints).T,
             np.array(numbers, dtype=np.float32).T,
-            streams.uniforms(keys, starts, count) if few else np.stack([keys.view(np.int64), starts]),
+            streams.uniforms(keys, starts, count) if on_host else np.stack([keys.view(np.int64), starts]),
         )
         self.ints.index_copy_(1, rows, whole)
         self.numbers.index_copy_(1, rows, real)
-        uniform = given if few else streams.uniforms_on(given[0], given[1], count)
+        uniform = random if on_host else streams.uniforms_on(random[0], random[1], count)
         self.uniform[:, :count].index_copy_(0, slots, uniform)
         return rows
 
     def clear(self, rows: Sequence[int]) -> None:
-        (gone,) = self.sent(np.array(rows))
+        (gone,) = self._send(np.array(rows))
         self.ints.index_fill_(1, gone, 0)
 
     @abstractmethod
     def advance(self, n: int, length: int, marks: Mapping[str, int], count: int = 1) -> RowReport:
-        """Draw tokens in n rows that go on, which then have up to `length`."""
+        """Draw `count` tokens in each of the first n rows; no row is then longer than `length`."""
 
     @abstractmethod
     def width(self, rows: Rows) -> int:
-        """How many rows the next step is of."""
+        """How many rows the next step has."""
 
     @abstractmethod
     def close_up(self, rows: Rows) -> None:
-        """Move the last rows into the places of those that have ended, if a step would become smaller by it."""
+        """Move the last rows into the places of those that have ended, if that makes a step smaller."""
 
     def _keep(self, name: str, drawn: Drawn, flat: Tensor) -> None:
-        """Write a captured signal of the tokens just drawn."""
+        """Record a captured signal of the tokens just drawn."""
         wanted: Capture = capture(name)
         value = wanted(drawn, self._embeddings())
-        value = value.float() if value.dtype == torch.bfloat16 else value  # NumPy does not know it
+        value = value.float() if value.dtype == torch.bfloat16 else value  # NumPy has no bfloat16
         if name not in self.kept:
             self.kept[name] = value.new_zeros((*self.kept["ids"].shape, *value.shape[1:]))
         self.kept[name].flatten(0, 1).index_copy_(0, flat, value)
 
     def _embeddings(self) -> Tensor:
-        """[V, D] of the input."""
+        """[V, D] the input embeddings."""
         weight: Tensor = self.policy.model.get_input_embeddings().weight  # type: ignore[operator]
         return weight
 
     def written(
         self, names: Iterable[str], slots: Sequence[int], counts: Sequence[int]
     ) -> dict[str, list[NDArray[Any]]]:
-        """What completions have written into their slots, so many tokens each."""
+        """By name, the first `counts` values that completions have written into their slots."""
         if self.device.type == "cpu":
             whole, rows = {name: self.kept[name].numpy() for name in names}, slots
         else:
@@ -159,23 +164,23 @@ class Board(ABC):
         return {name: [x[row, :count] for row, count in zip(rows, counts, strict=True)] for name, x in whole.items()}
 
     def _read(self, names: Iterable[str], slots: Sequence[int], count: int) -> dict[str, NDArray[Any]]:
-        """The first numbers in slots of the device; the host waits for them once."""
-        (index,) = self.sent(np.array(slots))
-        found = {name: self.kept[name][:, :count].index_select(0, index) for name in names}
-        host = {name: torch.empty(x.shape, dtype=x.dtype, pin_memory=True) for name, x in found.items()}
-        for name, x in found.items():
+        """The first `count` values of slots, copied from the device with a single synchronisation."""
+        (index,) = self._send(np.array(slots))
+        selected = {name: self.kept[name][:, :count].index_select(0, index) for name in names}
+        host = {name: torch.empty(x.shape, dtype=x.dtype, pin_memory=True) for name, x in selected.items()}
+        for name, x in selected.items():
             host[name].copy_(x, non_blocking=True)
         torch.cuda.current_stream(self.device).synchronize()
         return {name: x.numpy() for name, x in host.items()}
 
-    def sent(self, *arrays: NDArray[Any]) -> list[Tensor]:
+    def _send(self, *arrays: NDArray[Any]) -> list[Tensor]:
         return [torch.from_numpy(x).to(self.device) for x in arrays]
 
 
-class StepBoard(Board):
-    """One token of each row at a time, drawn by torch. Rows close up."""
+class SteppedRowState(RowState):
+    """Draws one token of each row per step; the rows stay numbered without gaps."""
 
-    engine: Stepped
+    engine: SteppedEngine
 
     def width(self, rows: Rows) -> int:
         return len(rows)
@@ -187,7 +192,7 @@ class StepBoard(Board):
         source, target = rows.close_up(left)
         self.engine.move(source, target, left)
         if source:
-            a, b = self.sent(np.array(source), np.array(target))
+            a, b = self._send(np.array(source), np.array(target))
             self.ints[:, b] = self.ints[:, a]
             self.numbers[:, b] = self.numbers[:, a]
         self.ints[:, left:total] = 0

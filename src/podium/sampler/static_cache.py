@@ -1,5 +1,5 @@
-"""Rows of a static cache over the decoder's own weights: they join and leave at any time, and a row may go on where its
-text was written before."""
+"""The engine for a CPU: a static KV cache over the decoder. Rows join and leave at any step, and a row can continue a
+cached text in place."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from podium.policy.forward.decoder import Decoder
 from podium.policy.forward.pack import LEAST
 from podium.policy.forward.step import DecodeStep
 from podium.policy.native.step import NativeCache, NativeRead, NativeStep
-from podium.sampler.decoding import Decoding
-from podium.sampler.kept_prefixes import Held
-from podium.sampler.prefix_cache import Lines
+from podium.sampler.decoder_engine import DecoderEngine
+from podium.sampler.kept_prefixes import CachedKV
+from podium.sampler.prefix_cache import PrefixCache
 from podium.sampler.row_engine import Prompt, Stats
 
-__all__ = ["Slots"]
+__all__ = ["StaticCacheEngine"]
 
 Ids = tuple[int, ...]
-GRAIN = 8  # the number of rows of a step is rounded up to this, so that a step is laid out for few different numbers
-STEPS = 256  # steps of different numbers of rows and keys that are kept ready
+GRAIN = 8  # the rows of a step are rounded up to a multiple of this, so that there are few different steps
+STEPS = 256  # prepared steps, by numbers of rows and keys, that are kept
 
 
-class Slots(Decoding):
-    """Rows of a static cache."""
+class StaticCacheEngine(DecoderEngine):
+    """Rows in a static KV cache: `NativeCache` where the native kernels can run the model, else `Cache`."""
 
-    ahead = 4096
+    prefill_ahead = 4096
     patience = 2
 
     def __init__(self, decoder: Decoder, stats: Stats, memory: int | None = None) -> None:
         super().__init__(decoder, stats, memory)
-        me = weakref.proxy(self)  # in a circle, a sampler's memory would wait for the garbage collector
-        self.prefixes.gone = lambda held: me._gone(held)
-        self.lines = Lines(self.prefixes)
+        me = weakref.proxy(self)  # a reference cycle would keep the memory until the garbage collector runs
+        self.prefixes.on_evict = lambda held: me._evicted(held)
+        self.prefix_cache = PrefixCache(self.prefixes)
         self.cache = decoder.cache(0, 0, 0)
         self._steps: dict[tuple[int, int], DecodeStep | NativeStep] = {}
         self._reader: NativeRead | None = None
 
     def limit(self, length: int) -> int:
-        """How many rows of this length the memory allows."""
+        """How many rows of this length fit in the memory."""
         return max(1, self.memory // (self.token_bytes * (-(-max(length, 1) // 64) * 64)))
 
-    def room(self, rows: int, contexts: int, prompt: int, written: int) -> bool:
+    def fits(self, rows: int, contexts: int, prompt: int, written: int) -> bool:
         return rows <= self.limit(prompt + written)
 
     def size(self, rows: int, contexts: int, prompt: int, written: int) -> int:
@@ -53,24 +53,24 @@ class Slots(Decoding):
         rows, old = self.bucket(rows), self.cache
         if not old.fits(rows, prompt, written):
             more = rows
-            if busy and rows > old.rows:  # work comes in small pieces: grow by more than asked
+            if busy and rows > old.rows:  # work comes in small pieces: grow by more than is needed now
                 more = max(rows, self.bucket(min(2 * old.rows, self.limit(prompt + written))))
-            holds = busy or self.lines.kept
+            holds = busy or self.prefix_cache.kept
             self.cache = old.larger(more, prompt, written) if holds else self.decoder.cache(more, prompt, written)
             self._void()
-        self.lines.allowed = max(self.lines.allowed, rows)
+        self.prefix_cache.allowed = max(self.prefix_cache.allowed, rows)
 
     def resume(self, rows: Sequence[int], texts: Sequence[Ids], limits: Sequence[int]) -> list[int]:
         cache = self.cache
         if not isinstance(cache, NativeCache):
             return []
-        known = self.lines.known(cache, texts)
-        asked = {row: known[text] for row, text in zip(rows, texts, strict=True) if text in known}
-        if not asked:
+        matches = self.prefix_cache.match(cache, texts)
+        wanted = {row: matches[text] for row, text in zip(rows, texts, strict=True) if text in matches}
+        if not wanted:
             return []
-        count = self.bucket(max(asked) + 1)
-        written = max(asked[row].room(limit) for row, limit in zip(rows, limits, strict=True) if row in asked)
-        self.lines.allowed = max(self.lines.allowed, count)
+        count = self.bucket(max(wanted) + 1)
+        written = max(wanted[row].space_needed(limit) for row, limit in zip(rows, limits, strict=True) if row in wanted)
+        self.prefix_cache.allowed = max(self.prefix_cache.allowed, count)
         if not cache.fits(count, 0, written):
             if written > cache.written:  # the next turn needs more
                 written = max(written, min(2 * cache.written, self.memory // (self.token_bytes * (cache.rows + 1))))
@@ -78,15 +78,15 @@ class Slots(Decoding):
             self._void()
         if self._reader is None:
             self._reader = NativeRead(self.decoder, cache)
-        going = self.lines.go_on(cache, asked, self._reader)
-        begun = {asked[row] for row in going}
-        self.stats.reused += sum(text.count for text in begun)
-        self.stats.encoded += sum(text.unread for text in begun)
-        return going
+        resumed = self.prefix_cache.resume(cache, wanted, self._reader)
+        prefixes = {wanted[row] for row in resumed}
+        self.stats.reused += sum(prefix.count for prefix in prefixes)
+        self.stats.encoded += sum(prefix.unread for prefix in prefixes)
+        return resumed
 
     def admit(self, rows: Sequence[int], prompts: Sequence[Prompt]) -> None:
         if isinstance(self.cache, NativeCache):
-            self.lines.clear_out(self.cache, len(rows))
+            self.prefix_cache.make_room(self.cache, len(rows))
         self.cache.vacate(rows)
         blocks: dict[int, list[int]] = {}
         for i, prompt in enumerate(prompts):
@@ -118,20 +118,20 @@ class Slots(Decoding):
         if not self.prefixes.wants(ids):
             return
         if isinstance(self.cache, NativeCache):
-            self.lines.keep(self.cache.keep(row), ids)
+            self.prefix_cache.keep(self.cache.keep(row), ids)
         else:
             self.prefixes.add(ids, self.cache.read(row, len(ids)))
 
-    def _recall(self, held: Held, ids: Ids) -> tuple[Tensor, Tensor]:
+    def _recall(self, held: CachedKV, ids: Ids) -> tuple[Tensor, Tensor]:
         if isinstance(held, int):
             assert isinstance(self.cache, NativeCache)
             return self.cache.read(held, len(ids))
         return super()._recall(held, ids)
 
-    def _gone(self, held: Held) -> None:
-        """A text is no longer remembered."""
+    def _evicted(self, held: CachedKV) -> None:
+        """Free the line of a text that is no longer kept."""
         if isinstance(self.cache, NativeCache):
-            self.lines.give_back(self.cache, held)
+            self.prefix_cache.give_back(self.cache, held)
 
     def leave(self, rows: Sequence[int]) -> None:
         if isinstance(self.cache, NativeCache):
@@ -140,7 +140,7 @@ class Slots(Decoding):
     def renew(self) -> None:
         super().renew()
         if isinstance(self.cache, NativeCache):
-            self.lines.allowed = self.cache.rows - len(self.cache.free)
+            self.prefix_cache.allowed = self.cache.rows - len(self.cache.free)
 
     def _void(self) -> None:
         self._steps.clear()

@@ -1,4 +1,4 @@
-"""Where a completion ends, and why: end-of-turn tokens, stop strings, limits."""
+"""Where a completion ends, and its stop reason: end-of-turn tokens, stop strings, length limits."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Ids = tuple[int, ...]
 
 
 class Stops:
-    """Knows for every set of stop strings which tokens may complete one, so that text is only looked at then."""
+    """For every set of stop strings, the tokens that may complete one: text is only decoded after these."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self._sets: dict[tuple[str, ...], int] = {}
-        # [sets, vocabulary] which tokens end a completion (2), and after which to look closer (1). The first row is for
-        # rows of a batch that write nothing.
+        # [sets, vocabulary] 2: the token ends a completion; 1: it may complete a stop string. The first row is for rows
+        # of a batch without a completion.
         self.table = torch.zeros((1, policy.vocabulary), dtype=torch.int8, device=policy.device)
-        self._host = [np.zeros(policy.vocabulary, dtype=np.int8)]  # the same
+        self._host = [np.zeros(policy.vocabulary, dtype=np.int8)]  # the same on the host
 
     def row(self, stop: tuple[str, ...]) -> int:
         """The row of `table` for these stop strings."""
@@ -40,16 +40,19 @@ class Stops:
         return self._sets[stop]
 
     def end(self, request: Generate, limit: int, ids: Ids, seen: int) -> tuple[Ids, Stop] | None:
-        """Where and why a completion of at most `limit` tokens ends, if it does, of which the first `seen` go on."""
+        """The ids of a completion up to its end and the stop reason; None if it goes on.
+
+        It may have `limit` tokens; the first `seen` are known not to end it.
+        """
         may_end = self._host[self._sets[request.sampling.stop]]
         for n in range(seen + 1, len(ids) + 1):
             if n == limit or may_end[ids[n - 1]]:
-                why = self._why(request, limit, ids[:n])
-                if why is not None:
-                    return ids[:n], why
+                reason = self._reason(request, limit, ids[:n])
+                if reason is not None:
+                    return ids[:n], reason
         return None
 
-    def _why(self, request: Generate, limit: int, ids: Ids) -> Stop | None:
+    def _reason(self, request: Generate, limit: int, ids: Ids) -> Stop | None:
         if ids[-1] in self.policy.end_ids:
             return Stop.end
         if request.sampling.stop and self._met(request.sampling.stop, request.prefix, ids):
@@ -59,22 +62,22 @@ class Stops:
         return Stop.length if limit == request.sampling.max_tokens else Stop.context
 
     def _completing(self, text: str) -> list[int]:
-        """Tokens with which `text` may be complete: those that hold its last character."""
+        """Tokens that may complete `text`: those that contain its last character."""
         if text in self._special:
             return [self._special[text]]
         last = text[-1]
-        # A character outside ASCII may be spread over tokens that are no text on their own.
+        # A character outside ASCII may be split over tokens that decode to U+FFFD on their own.
         broken = "\ufffd" if ord(last) > 127 else last
         return [i for i, t in enumerate(self._texts) if last in t or broken in t]
 
     @cached_property
     def _special(self) -> dict[str, int]:
-        """Special tokens, which never show in the text, by what they are called."""
+        """Ids of special tokens, which do not appear in decoded text, by name."""
         return {str(token): i for i, token in self.policy.tokenizer.added_tokens_decoder.items() if token.special}
 
     @cached_property
     def _texts(self) -> list[str]:
-        """What each token adds to a text. After a letter: some tokenizers drop a space at the very beginning."""
+        """The text of each token. It is decoded after a letter: some tokenizers drop a leading space."""
         tokenizer = self.policy.tokenizer
         anchor: list[int] = tokenizer("a", add_special_tokens=False)["input_ids"]
         begin = len(self.policy.text(anchor))

@@ -1,5 +1,5 @@
-"""Rows of a model that keeps nothing between tokens, or in a form of its own: all of a text goes through it for each of
-its tokens. Correct for any causal language model, and slow."""
+"""The engine for a model without a usable KV cache: the whole text goes through the model for every token. Correct for
+any causal language model, and slow."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from torch import Tensor
 from podium.policy.forward.padded import precision
 from podium.policy.head.functionals import CHUNK
 from podium.policy.policy import Policy
-from podium.sampler.row_engine import OwnPass, Prompt, Stats
+from podium.sampler.row_engine import HFEngine, Prompt, Stats
 
-__all__ = ["Whole"]
+__all__ = ["UncachedEngine"]
 
 
-class Whole(OwnPass):
-    """Rows of texts, padded on the right."""
+class UncachedEngine(HFEngine):
+    """Rows of token ids, padded on the right."""
 
-    ahead = 0
+    prefill_ahead = 0  # there is no prefill
     open = True
 
     def __init__(self, policy: Policy, stats: Stats) -> None:
         self.policy, self.stats = policy, stats
         self.model: Any = policy.model
-        self.able = "logits_to_keep" in inspect.signature(self.model.forward).parameters
+        self.selects_logits = "logits_to_keep" in inspect.signature(self.model.forward).parameters
         self._text = torch.zeros((0, 0), dtype=torch.long, device=policy.device)
 
-    def room(self, rows: int, contexts: int, prompt: int, written: int) -> bool:
+    def fits(self, rows: int, contexts: int, prompt: int, written: int) -> bool:
         return True
 
     def reserve(self, rows: int, contexts: int, prompt: int, written: int, busy: bool) -> None:
@@ -50,17 +50,19 @@ class Whole(OwnPass):
         text = self._text[: len(ids), :length]
         text.scatter_(1, position[:, None], ids[:, None])
         self.stats.encoded += text.numel()
-        # As many rows at a time as make a few logits, as in training.
+        # As many rows at a time as keep the logits below CHUNK, as in training.
         rows = max(1, CHUNK // (length * self.policy.vocabulary))
         parts = zip(torch.split(text, rows), torch.split(position, rows), strict=True)
         return torch.cat([self._logits(*part) for part in parts])
 
     def _logits(self, text: Tensor, position: Tensor) -> Tensor:
-        """[rows, vocabulary] after the tokens at these places; what stands behind them is not looked at."""
+        """[rows, vocabulary] after the tokens at `position`; what follows them is masked."""
         mask = (torch.arange(text.shape[1], device=text.device) <= position[:, None]).long()
         places, at = torch.unique(position, return_inverse=True)
-        kept = {"logits_to_keep": places} if self.able else {}
+        kept = {"logits_to_keep": places} if self.selects_logits else {}
         with precision(self.policy):
             out = self.model(input_ids=text, attention_mask=mask, use_cache=False, **kept)
-        logits: Tensor = out.logits[torch.arange(len(text), device=text.device), at if self.able else position]
+        logits: Tensor = out.logits[
+            torch.arange(len(text), device=text.device), at if self.selects_logits else position
+        ]
         return logits

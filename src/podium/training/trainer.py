@@ -20,7 +20,7 @@ from podium.core.signal import Signal
 from podium.core.term import Term
 from podium.policy import Critic, Policy
 from podium.policy.forward.pack import common_prefix
-from podium.policy.head.passage import passage_of, scored
+from podium.policy.head.passage import passage_of, passage_signal
 from podium.policy.model.device import out_of_memory
 from podium.training.config import Optimizer
 
@@ -103,7 +103,7 @@ class Trainer:
             seen = batch if context is None else batch.with_columns({"turn.train_context": batch[context]})
             found |= model.signals(seen, signals, temperature=self.temperature, grad=grad)
         for signal in (s for s in wanted if passage_of(s) is not None):
-            found[signal] = scored(self._model(signal, learner), batch, signal, self.temperature, grad)
+            found[signal] = passage_signal(self._model(signal, learner), batch, signal, self.temperature, grad)
         for signal in (s for s in wanted if _columns(s)):
             found[signal] = self._by_value(batch, signal)
         return found

@@ -1,4 +1,8 @@
-"""Worlds: tasks to train on, embedded ones and bridges to a person's own data and other packages."""
+"""Worlds: the tasks that models train on, embedded ones and bridges to your own data and to other packages.
+
+Start with `names.py` (worlds by name) and `puzzle.py` (questions with one answer) or `quest.py` (several turns);
+`podium.protocols.world` declares the interface, and `check_world` tests a world of your own.
+"""
 
 from podium.protocols.context import Context, Full, History, Rebuild, Window
 from podium.protocols.world import Answer, Episode, Feedback, Task, World

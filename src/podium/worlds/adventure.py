@@ -1,4 +1,4 @@
-"""Text adventures of other packages: an engine for each episode under way, and the package's own score as reward."""
+"""Text adventures of other packages: one engine per running episode, and the package's score as the reward."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ from podium.worlds.engine import GameEngine, Pool, Process
 __all__ = ["Adventure", "command_of"]
 
 ASK = "Play this text adventure. Write one command a turn, alone on the last line."
-TASKS = 1024  # made tasks that are kept
+TASKS = 1024  # tasks that are cached
 
 
 class Adventure(World):
-    """A game of another package. The reward of a turn is what the score, from 0 to 1, rises by; `score` is the final
-    one, and `correct` says whether the game was won."""
+    """A game of another package.
+
+    The reward of a turn is the increase of the score, which is between 0 and 1; `score` is the final score, and
+    `correct` says whether the game was won.
+    """
 
     package: ClassVar[str] = ""
     provides: ClassVar[tuple[str, ...]] = (
@@ -31,16 +34,16 @@ class Adventure(World):
     )
     blank: ClassVar[Mapping[str, Any]] = {"valid": False, "score": 0.0}
     max_tokens = 24
-    act_limit_s = 120.0  # an engine takes seconds to start, and many at once longer
+    act_limit_s = 120.0  # seconds: an engine takes some to start, and more if many start at once
     context = Window(3)
     costly = True
 
-    task_name: str = ""  # what stands after the colon
-    config: Mapping[str, Any] = field(default_factory=dict)  # the dials of that game
+    task_name: str = ""  # the part after the colon
+    config: Mapping[str, Any] = field(default_factory=dict)  # settings of the game
     max_turns: int = 50  # type: ignore[misc]
-    commands: bool = True  # whether observations name what can be done
+    commands: bool = True  # whether observations list the available commands
     instructions: bool = True  # whether the prompt says how to act
-    engines: int = 8  # episodes under way at once, each with a process of its own
+    engines: int = 8  # episodes that run at once, each in its own process
 
     def __post_init__(self) -> None:
         within(self, "max_turns", 1)
@@ -54,21 +57,21 @@ class Adventure(World):
 
     @cached_property
     def pool(self) -> Pool:
-        return Pool(self.start, self.engines + 1, self.act_limit_s)  # one that makes tasks while the others play
+        return Pool(self.start, self.engines + 1, self.act_limit_s)  # one more, to make tasks while the others play
 
     def start(self, folder: str) -> GameEngine:
-        """A new engine, whose files are in this folder."""
+        """Start a new engine, with its files in this folder."""
         return Process(self.name, folder, self.act_limit_s, self.environment())
 
     def environment(self) -> dict[str, str]:
-        """Variables that the engine is to know."""
+        """Environment variables of the engine."""
         return {}
 
     def close(self) -> None:
         self.pool.close()
 
     def ask(self, do: str, **request: Any) -> dict[str, Any]:
-        """What a free engine answers."""
+        """The answer of a free engine to a request."""
         engine = self.pool.lend()
         try:
             return engine.ask(do, **request)
@@ -83,21 +86,21 @@ class Adventure(World):
         return lru_cache(TASKS)(self.make)
 
     def make(self, index: int, split: str) -> Task:
-        """A task whose data has, as `spec`, what an engine opens it by."""
+        """Make a task; its data holds, as `spec`, what an engine needs to open it."""
         raise NotImplementedError
 
     def prompt(self, text: str) -> str:
         return f"{ASK}\n{text}" if self.instructions else text
 
     def show(self, text: str, commands: Sequence[str]) -> str:
-        """An observation, with what can be done."""
+        """An observation, with the available commands."""
         return f"{text}\ncommands: {', '.join(commands)}".strip() if self.commands and commands else text
 
     def reset(self, task: Task, seed: int = 0) -> Episode:
         return Game(self, task)
 
     def walkthrough(self, task: Task) -> tuple[str, ...]:
-        """The commands that win."""
+        """The commands that win the game."""
         raise NotImplementedError
 
     def demonstrate(self, task: Task, style: str = "short", seed: int = 0) -> tuple[str, ...]:
@@ -111,17 +114,19 @@ class Adventure(World):
 
 
 class Game(Episode):
-    """A game under way. It holds an engine until it is over or closed; a copy begins without one, and plays what was
-    played so far when it is first used."""
+    """A running game. It holds an engine until it is over or closed.
+
+    A copy starts without an engine, and replays the commands so far when it is first used.
+    """
 
     engine: GameEngine | None = None
 
     def __init__(self, world: Adventure, task: Task) -> None:
         self.world, self.task = world, task
-        self.played: tuple[str, ...] = ()  # by the engine
+        self.played: tuple[str, ...] = ()  # commands so far
         self.over, self.waiting = False, False
         opened = self._start()
-        self.score: float = opened["score"]  # some tasks begin with a part of what they ask done
+        self.score: float = opened["score"]  # some tasks start partly solved
         self.commands: list[str] = opened["commands"]
         super().__init__(task.prompt, state=opened["state"])
 
@@ -133,12 +138,12 @@ class Game(Episode):
     def close(self) -> None:
         engine, self.engine = self.engine, None
         if engine is not None:
-            if self.waiting:  # it was given up on
+            if self.waiting:  # its request was abandoned
                 engine.kill()
             self.world.pool.give_back(engine)
 
     def __del__(self) -> None:
-        self.close()  # whoever looks at a game and forgets it keeps no engine
+        self.close()  # an abandoned game must not keep an engine
 
     def act(self, text: str) -> Feedback:
         command = command_of(text)
@@ -147,7 +152,7 @@ class Game(Episode):
         if not command:
             return self._say(self.world.show("Write a command.", self.commands), valid=False)
         scene = self._play(command)
-        if "score" not in scene:  # it was not for the game
+        if "score" not in scene:  # not a command of the game
             return self._say(self.world.show("That is no command of this game.", self.commands), valid=False)
         gain, self.score = scene["score"] - self.score, scene["score"]
         self.state, self.over, self.commands = scene["state"], scene["done"], scene["commands"]
@@ -158,12 +163,12 @@ class Game(Episode):
         return self._say(shown, gain, valid=scene["valid"], correct=scene["won"], answer=answer)
 
     def _say(self, observation: str, reward: float = 0.0, **info: Any) -> Feedback:
-        known = {"correct": False, "answer": "", "score": self.score, **info}
-        return Feedback(reward, self.over, observation, self.state, known)
+        columns = {"correct": False, "answer": "", "score": self.score, **info}
+        return Feedback(reward, self.over, observation, self.state, columns)
 
     def _start(self) -> dict[str, Any]:
-        """Take an engine, and bring it to where this game stands."""
-        for again in (True, False):  # an engine may be about to die of something that happened while it was idle
+        """Take an engine, and bring it to the state of this game."""
+        for again in (True, False):  # an engine may be dying of something that happened while it was idle
             self.engine = self.world.pool.lend()
             self.waiting = True
             try:
@@ -190,7 +195,7 @@ class Game(Episode):
 
 
 def command_of(text: str) -> str:
-    """The command that a text ends with: its last line, without the marks that models put around it."""
+    """The command that a text ends with: its last line, without common markup and labels."""
     lines = [line.strip(" \t>*`\"'") for line in text.splitlines()]
     last = next((line for line in reversed(lines) if line), "")
     for label in ("command:", "action:"):

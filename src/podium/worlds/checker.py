@@ -1,4 +1,4 @@
-"""A check of any world, for people who write their own."""
+"""A check for worlds, for people who write their own."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ __all__ = ["check_world"]
 
 Say = Callable[[str], None]
 
-TEXTS = ("", "answer: 0", "an answer that nobody expects")  # what a model may say anywhere
-# What a rollout or turn has whether or not its world has failed.
+TEXTS = ("", "answer: 0", "an answer that nobody expects")  # texts that a model may write anywhere
+# Columns that a rollout or turn has even if its world has failed.
 KNOWN = ("correct", "answer", "reward", "valid", "state", "next_state", "action", "agent", "observation")
 
 
 def check_world(world: World, *, tasks: int = 20, turns: int = 200) -> list[str]:
-    """What is wrong with the world, in words; empty where nothing was found.
+    """What is wrong with the world, in words; empty if nothing is.
 
-    Looks at the first `tasks` tasks of each split: that they are stable, that episodes repeat and copies go their own
-    way, that rewards are numbers, that an episode ends within `turns` turns, that written solutions are right, and that
-    it says what its columns hold where it fails.
+    Checks on the first `tasks` tasks of each split that tasks are stable, that episodes are reproducible and their
+    copies independent, that rewards are finite numbers, that an episode ends within `turns` turns, that the world's own
+    solutions are correct, and that `blank` covers every column for the case that the world fails.
     """
-    found: dict[str, None] = {}  # each finding once, in order
+    findings: dict[str, None] = {}  # each once, in order
 
     def say(finding: str) -> None:
-        found[finding] = None
+        findings[finding] = None
 
     prompts: dict[str, set[str]] = {}
     keys: dict[str, str] = {}
@@ -46,30 +46,30 @@ def check_world(world: World, *, tasks: int = 20, turns: int = 200) -> list[str]
     shared = prompts.get("train", set()) & prompts.get("test", set())
     if shared:
         say(f"{len(shared)} of the held-out prompts occur in training, such as {sorted(shared)[0]!r}.")
-    return list(found)
+    return list(findings)
 
 
 def _check_blank(world: World, task: Task, say: Say) -> None:
-    """Of every column it must be known what it holds after a failure; a world that is trusted has none."""
-    said = {"turn": {*KNOWN, *world.blank}, "rollout": {*KNOWN, *world.blank, *task.data}}
+    """Every column needs a value for the case that the world fails; a trusted world never does."""
+    covered = {"turn": {*KNOWN, *world.blank}, "rollout": {*KNOWN, *world.blank, *task.data}}
     for column in () if world.trusted else world.provides:
         level, _, name = column.partition(".")
-        if level in said and name not in said[level]:
-            say(f"The world provides {column}, but its `blank` does not say what that is where the world fails.")
+        if level in covered and name not in covered[level]:
+            say(f"The world provides {column}, but its `blank` has no value for it if the world fails.")
 
 
 def _tasks(world: World, split: str, count: int, say: Say) -> list[tuple[int, Task]]:
     try:
         size = world.size(split)
         indices = range(count if size is None else min(count, size))
-        made = [(i, world.task(i, split)) for i in indices]
+        tasks = [(i, world.task(i, split)) for i in indices]
         again = [world.task(i, split) for i in indices]
     except Exception as error:
         say(f"The {split} tasks cannot be made: {type(error).__name__}: {error}")
         return []
-    if not made:
+    if not tasks:
         say(f"There are no {split} tasks.")
-    for (i, task), other in zip(made, again, strict=True):
+    for (i, task), other in zip(tasks, again, strict=True):
         if not isinstance(task, Task):
             say(f"task({i}, {split!r}) gives a {type(task).__name__}, not a Task.")
             return []
@@ -77,7 +77,7 @@ def _tasks(world: World, split: str, count: int, say: Say) -> list[tuple[int, Ta
             say(f"Task {i} of {split} is another each time it is made: draw it from its index and split alone.")
         if not task.prompt.strip():
             say(f"Task {i} of {split} has an empty prompt.")
-    return made
+    return tasks
 
 
 def _check_task(world: World, task: Task, where: str, turns: int, say: Say) -> None:
@@ -87,7 +87,7 @@ def _check_task(world: World, task: Task, where: str, turns: int, say: Say) -> N
         try:
             solution = list(world.demonstrate(task, style))
         except PodiumError:
-            break  # a world need not write solutions
+            break  # a world need not have solutions
         texts += solution
         if type(world).reset is not World.reset and solution:
             last = _play(world.reset(task), _script(solution, 0), turns)[-1]
@@ -101,7 +101,7 @@ def _check_task(world: World, task: Task, where: str, turns: int, say: Say) -> N
             _check_feedback(feedback, where, say)
         if first != second:
             say(f"{where}: the same task, seed and texts give different feedback.")
-        if not first[-1].done and "max_turns" not in world.field_names():  # else whoever plays ends it there
+        if not first[-1].done and "max_turns" not in world.field_names():  # else the caller ends it there
             say(f"{where}: the episode is not done after {turns} turns.")
         if first[-1].done:
             missing = [p.partition(".")[2] for p in world.provides if p.startswith("rollout.")]
@@ -127,11 +127,11 @@ def _play(episode: Episode, said: Callable[[int], str], turns: int) -> list[Feed
 def _check_copies(
     world: World, task: Task, said: Callable[[int], str], history: list[Feedback], where: str, say: Say
 ) -> None:
-    """A copy made before each of the first turns must go on as the original would, and leave it alone."""
+    """A copy made before each of the first turns must behave like the original, and must not change it."""
     episode = world.reset(task, seed=1)
     for turn, expected in enumerate(history[:5]):
         same, other = episode.copy(), episode.copy()
-        other.act(said(turn + 1))  # goes another way
+        other.act(said(turn + 1))  # takes another path
         if same.act(said(turn)) != expected:
             say(f"{where}: a copy of an episode gives other feedback than the original.")
         if episode.act(said(turn)) != expected:

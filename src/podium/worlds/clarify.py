@@ -1,4 +1,4 @@
-"""A user who does not say everything that they want: ask before you act."""
+"""A user with a partly hidden wish: ask before you act."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ ANY = "any"
 
 
 class Clarify(Quest):
-    """`wish of ann: red lamp`: the user has as many things more in mind as the level says, and may not mind others.
+    """`wish of ann: red lamp`: the level is the number of hidden attributes; the user may not care about the others.
 
-    `ask: size` is answered by the wish, or by `any` where the user does not mind. `answer: small old red lamp hall`
-    fulfils it if every word that the user minds is there and none in its place; the order of the words is free.
+    `ask: size` is answered by the wish, or by `any` if the user does not care. `answer: small old red lamp hall` is
+    correct if it has exactly the attributes that the user cares about; the order of the words is free.
     """
 
     name = "clarify"
@@ -40,8 +40,8 @@ class Clarify(Quest):
     blank = {**Quest.blank, "asked": "", "told": False, "questions": 0.0, "score": 0.0}
     max_tokens = 32
     patience: int = 8  # questions until the user leaves
-    unsure: float = 0.0  # the chance that the user has to be asked twice
-    partial: bool = False  # whether the reward is the share of the wish that is fulfilled
+    unsure: float = 0.0  # the probability that the user must be asked twice
+    partial: bool = False  # whether the reward is the fulfilled share of the wish
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -72,19 +72,19 @@ class Clarify(Quest):
 
     def write(self, task: Task, style: str, rng: Random, slip: Slip) -> tuple[str, ...]:
         wish, hidden, thing = task.data["wish"], task.data["hidden"], task.data["thing"]
-        known = {slot: value for slot, value in wish.items() if slot not in hidden}
-        open_ = [slot for slot in SLOTS if slot not in known]
+        values = {slot: value for slot, value in wish.items() if slot not in hidden}
+        open_ = [slot for slot in SLOTS if slot not in values]
         turns: list[str] = []
         for slot in reversed(open_) if style == "backward" else open_:
             if slot in wish:
-                known[slot] = wish[slot]
-                if slip():  # guesses where it should have asked
-                    known[slot] = rng.choice([other for other in SLOTS[slot] if other != wish[slot]])
+                values[slot] = wish[slot]
+                if slip():  # guesses instead of asking
+                    values[slot] = rng.choice([other for other in SLOTS[slot] if other != wish[slot]])
                     continue
             line = f"which {slot} for the {thing}\nask: {slot}" if style == "long" else f"ask: {slot}"
             turns += [line] * (2 if slot in wish and self.unsure_of(task, slot) else 1)
-        told = " ".join([*(known[slot] for slot in SLOTS if slot in known), thing])
-        return *turns, f"{ANSWER_MARK} {told}"
+        whole = " ".join([*(values[slot] for slot in SLOTS if slot in values), thing])
+        return *turns, f"{ANSWER_MARK} {whole}"
 
 
 class _Talk(QuestStep):
@@ -107,7 +107,7 @@ class _Talk(QuestStep):
             return self.say("bye", done=True, asked=slot)
         if slot in wish and not before and self.clarify.unsure_of(self.task, slot):
             return self.say("not sure", asked=slot)
-        self.recap = "\n".join(f"{known}: {value}" for known, value in self.told.items())
+        self.recap = "\n".join(f"{told_slot}: {value}" for told_slot, value in self.told.items())
         new = slot in self.task.data["hidden"] and slot not in self.told
         self.told[slot] = wish.get(slot, ANY)
         return self.say(f"{slot}: {self.told[slot]}", asked=slot, told=new)

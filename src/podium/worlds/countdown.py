@@ -1,4 +1,4 @@
-"""Reach a target from given numbers."""
+"""The countdown game: reach a target from given numbers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from podium.worlds.puzzle import Draft, Puzzle, Slip, answered
 
 __all__ = ["Countdown"]
 
-# How many numbers, how many of them the drawn solution uses, and the largest, by level.
+# By level: how many numbers, how many of them the solution uses, and the largest number.
 LEVELS = {1: (3, 2, 12), 2: (3, 3, 12), 3: (4, 4, 12), 4: (4, 4, 25), 5: (5, 5, 25)}
-LARGEST = 99  # value on the way
-TRIES = 300  # sets of numbers looked at for one task
+LARGEST = 99  # the largest intermediate value
+TRIES = 300  # sets of numbers tried for one task
 
 
 class Countdown(Puzzle):
-    """Make the target from the numbers with + - *, each number at most once; there are often several ways.
+    """Make the target from the numbers with + - *, each number at most once; there are often several solutions.
 
     The answer's canonical form (`info["answer"]`) is equal for solutions that differ only in order and parentheses.
     """
@@ -33,7 +33,7 @@ class Countdown(Puzzle):
     levels = tuple(LEVELS)
     styles = ("short", "long", "backward")
     max_tokens = 80
-    solutions: int = 0  # how many different solutions each task has; 0: as it comes
+    solutions: int = 0  # how many different solutions each task has; 0: any number
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,12 +62,12 @@ class Countdown(Puzzle):
         return Draft(f"make {form.value} from {listed}", f"{form.value}: {sorted(numbers)}", data)
 
     def _chosen(self, numbers: list[int], rng: Random) -> _Item | None:
-        """A solution of a target that has as many as wanted."""
-        made = reachable(tuple(sorted(numbers)))
-        targets = [v for v, forms in made.items() if len(forms) == self.solutions and 1 < v <= LARGEST]
+        """A solution for a target with exactly `self.solutions` solutions."""
+        forms_of = reachable(tuple(sorted(numbers)))
+        targets = [v for v, forms in forms_of.items() if len(forms) == self.solutions and 1 < v <= LARGEST]
         if not targets:
             return None
-        return _item(rng.choice(made[rng.choice(sorted(targets))]))
+        return _item(rng.choice(forms_of[rng.choice(sorted(targets))]))
 
     def explain(self, task: Draft) -> str:
         numbers = ", ".join(map(str, task.data["numbers"]))
@@ -92,7 +92,7 @@ class Countdown(Puzzle):
         return self._write(task, parse(task.data["solution"]), style, rng, slip)
 
     def solve(self, task: Task, style: str = "short", seed: int = 0) -> str:
-        """Seed 0 writes the solution the task was made from; others go through all there are."""
+        """Seed 0 gives the solution that the task was made from; other seeds cycle through all solutions."""
         if seed == 0:
             return super().solve(task, style, seed)
         forms = reachable(tuple(sorted(task.data["numbers"])))[task.data["target"]]
@@ -117,7 +117,7 @@ class Countdown(Puzzle):
 
 @dataclass(frozen=True)
 class _Item:
-    """A number at hand, and how it was made."""
+    """An available number, and the expression that makes it."""
 
     value: int
     text: str
@@ -151,7 +151,7 @@ def _step(left: _Item, sign: str, right: _Item, claimed: int | None = None) -> _
 
 
 def _steps(form: Form, rng: Random) -> list[_Step]:
-    """The form worked out two numbers at a time, in one of its orders."""
+    """The form evaluated two numbers at a time, in a random valid order."""
     steps: list[_Step] = []
 
     def work(form: Form) -> _Item:
@@ -177,7 +177,7 @@ def _item(form: Form) -> _Item:
 
 
 def _random_step(pool: list[_Item], rng: Random) -> _Step | None:
-    """Two of the pool put together; None where the result would be useless or large."""
+    """Two numbers of the pool combined; None if the result would be useless or too large."""
     left, right = rng.sample(pool, 2)
     sign = rng.choice("+-*")
     if left.value < right.value:
@@ -188,7 +188,7 @@ def _random_step(pool: list[_Item], rng: Random) -> _Step | None:
 
 
 def _random_steps(pool: list[_Item], count: int, rng: Random) -> list[_Step]:
-    """`count` steps from the pool, fewer where none is left that makes sense."""
+    """Up to `count` random steps from the pool; fewer if no useful one is left."""
     pool = list(pool)
     steps: list[_Step] = []
     for _ in range(20 * count):
@@ -202,7 +202,7 @@ def _random_steps(pool: list[_Item], count: int, rng: Random) -> list[_Step]:
 
 
 def _take(pool: list[_Item], step: _Step) -> None:
-    """Uses up what the step combines."""
+    """Replace the numbers that the step combines by its result."""
     for item in (step.left, step.right):
         pool.remove(item)
     pool.append(step.made)
@@ -218,12 +218,12 @@ def _line(steps: list[_Step]) -> str:
 
 
 def _forward(plan: list[_Step], numbers: list[int], target: int, rng: Random, slip: Slip) -> tuple[list[_Step], str]:
-    """The steps as written and what the writer thinks of them; from a slip on they are random and miss the target."""
+    """The steps as written and the writer's verdict on them; after a slip they are random and miss the target."""
     pool = [_Item(n, str(n)) for n in numbers]
     for done, step in enumerate(plan):
         if slip():
             wrong = _astray(pool, len(plan) - done, target, rng)
-            if rng.random() < 0.4:  # the wish for the target wins over arithmetic
+            if rng.random() < 0.4:  # wishful arithmetic: the target is claimed as the result
                 last = wrong[-1]
                 wrong[-1] = _step(last.left, last.sign, last.right, claimed=target)
                 return plan[:done] + wrong, "yes"
@@ -243,12 +243,12 @@ def _astray(pool: list[_Item], count: int, target: int, rng: Random) -> list[_St
 
 
 def _unwinds(plan: list[_Step]) -> bool:
-    """Whether the solution can be found from its end: each step adds one given number to what came before."""
+    """Whether the solution can be undone from its end: each step combines one given number with the previous result."""
     return all(a.made in (b.left, b.right) for a, b in pairwise(plan))
 
 
 def _backward(plan: list[_Step], numbers: list[int], target: int, rng: Random, slip: Slip) -> str:
-    """From the target back: what must be reached before the last step, before the one before it, …"""
+    """Work backwards from the target: what must be reached before the last step, before the one before it, …"""
     pool = [_Item(n, str(n)) for n in numbers]
     goal, lines, undone = target, [], []
     strayed = False
@@ -278,7 +278,7 @@ def _backward(plan: list[_Step], numbers: list[int], target: int, rng: Random, s
 
 
 def _undo(goal: int, sign: str, number: int, inner_left: bool) -> tuple[str, int]:
-    """What the rest must make so that `rest sign number` (or `number sign rest`) is the goal."""
+    """The equation that undoes `rest sign number` (or `number sign rest`) = goal, and the value of rest."""
     if sign == "+":
         return f"{goal}-{number}={goal - number}", goal - number
     if sign == "*":

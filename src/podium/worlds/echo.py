@@ -1,4 +1,4 @@
-"""The identity task: say what was said."""
+"""The identity task: repeat the prompt."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LETTERS = {1: 2, 2: 3, 3: 4, 4: 6}  # how many, by level
 
 
 class Echo(Puzzle):
-    """Repeat the letters: the simplest thing that a method must learn."""
+    """Repeat the letters: the simplest task that a method must learn."""
 
     name = "echo"
     summary = "repeat the letters that are given"

@@ -1,4 +1,4 @@
-"""Games that run in processes of their own, and the pool that they are lent from."""
+"""Game engines in processes of their own, and the pool that lends them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from podium.core.errors import PodiumError
 __all__ = ["GameEngine", "Pool", "Process"]
 
 PLAYER = Path(__file__).with_name("player.py")
-GRACE_S = 2.0  # for a process to end by itself
+GRACE_S = 2.0  # seconds for a process to end by itself
 
 
 class GameEngine(Protocol):
@@ -33,7 +33,7 @@ class GameEngine(Protocol):
     def alive(self) -> bool: ...
 
     def ask(self, do: str, **request: Any) -> dict[str, Any]:
-        """What it answers to a request; an engine that cannot answer any more raises, and is dead from then on."""
+        """The answer to a request. An engine that fails to answer raises an error and is dead from then on."""
         ...
 
     def stop(self) -> None:
@@ -41,7 +41,7 @@ class GameEngine(Protocol):
         ...
 
     def kill(self) -> None:
-        """End it now, whatever it does; whoever waits for its answer gets an error."""
+        """End it now, whatever it is doing; a pending request raises an error."""
         ...
 
 
@@ -55,7 +55,7 @@ class Process:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            # With hashes of its own, each process would make another game of the same seed.
+            # With randomised hashes, each process would make a different game of the same seed.
             env={**os.environ, **environment, "TMPDIR": folder, "PYTHONHASHSEED": "0"},
             start_new_session=True,
         )
@@ -77,7 +77,7 @@ class Process:
             self._process.stdin.flush()
             reply: dict[str, Any] = json.loads(self._line())
         except (OSError, ValueError) as error:
-            if isinstance(error, BrokenPipeError):  # it ends, though it may not have come to it yet
+            if isinstance(error, BrokenPipeError):  # it is ending, but may not have exited yet
                 with suppress(subprocess.TimeoutExpired):
                     self._process.wait(GRACE_S)
             code = self._process.poll()
@@ -85,7 +85,7 @@ class Process:
             how = f"with exit code {code}" if code is not None else f"({error})"
             raise PodiumError(f"the {self.kind} process {self.pid} has died {how}") from error
         if "error" in reply:
-            self.kill()  # nobody knows what it is in the middle of
+            self.kill()  # its state is unknown
             raise PodiumError(f"the {self.kind} process {self.pid} failed: {reply['error']}")
         return reply
 
@@ -113,27 +113,27 @@ class Process:
     def kill(self) -> None:
         if self.alive:
             with suppress(ProcessLookupError):
-                os.killpg(self.pid, signal.SIGKILL)  # with what it has started
+                os.killpg(self.pid, signal.SIGKILL)  # with its child processes
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(GRACE_S)
         self.stop()
-        if self._process.stdout is not None and self._asking.acquire(timeout=GRACE_S):  # nobody reads from it
+        if self._process.stdout is not None and self._asking.acquire(timeout=GRACE_S):  # no thread is reading from it
             self._process.stdout.close()
             self._asking.release()
 
 
 class Pool:
-    """Lends engines, at most `size` at once, and ends them all: when it is closed, forgotten, or Python ends."""
+    """Lends engines, at most `size` at once. They end when the pool is closed or garbage-collected, or Python exits."""
 
     def __init__(self, start: Callable[[str], GameEngine], size: int, limit_s: float) -> None:
         self.start, self.size, self.limit_s = start, size, limit_s
-        self._engines: dict[GameEngine, bool] = {}  # whether it is lent
+        self._engines: dict[GameEngine, bool] = {}  # whether each is lent
         self._starting, self._round = 0, 0
         self._change = threading.Condition()
         self._folder, self._end = "", _nothing
 
     def lend(self) -> GameEngine:
-        """An engine that is free, a new one where there may be more, or the next that is given back."""
+        """A free engine, a new one if there may be more, or else the next one that is given back."""
         with self._change:
             if not self._change.wait_for(self._room, self.limit_s):
                 raise PodiumError(f"all {self.size} engines are in use: set world.engines to more than {self.size}")
@@ -167,7 +167,7 @@ class Pool:
             self._change.notify()
 
     def close(self) -> None:
-        """End all engines, lent ones too, and remove their files; whoever asks next starts others."""
+        """End all engines, including lent ones, and remove their files; the next request starts new ones."""
         with self._change:
             end, self._end, self._folder = self._end, _nothing, ""
             self._round += 1
@@ -192,7 +192,7 @@ def _nothing() -> None:
 def _end(engines: Mapping[GameEngine, bool], folder: str) -> None:
     for engine, lent in engines.items():
         if lent:
-            engine.kill()  # it may be in the middle of anything
+            engine.kill()  # it may be in the middle of a request
         else:
             engine.stop()
     until = time.monotonic() + GRACE_S

@@ -1,7 +1,7 @@
-"""Arithmetic with + - * over whole numbers: a parser that cannot be hurt, a canonical form, and all that can be made.
+"""Arithmetic with + - * over whole numbers: a safe parser, a canonical form, and all values that numbers can make.
 
 A form is a number, a product of forms, or a signed sum of forms. Nested sums and nested products are flattened, their
-members sorted, and a sum inside a product is turned so that it is not negative: equal forms are the same solution.
+members sorted, and a sum inside a product is negated if it is negative: equal forms are the same solution.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from math import prod
 __all__ = ["Form", "Constant", "Product", "Sum", "parse", "reachable"]
 
 LONGEST = 200  # characters
-DEEPEST = 20  # parentheses inside one another
+DEEPEST = 20  # nesting depth of parentheses
 _TOKEN = re.compile(r"\s*(?:([0-9]{1,6})(?![0-9])|([-+*()]))", re.ASCII)
 _SIGNS = str.maketrans({"×": "*", "·": "*", "−": "-", "–": "-"})
 
@@ -37,7 +37,7 @@ class Constant:
 class Product:
     factors: tuple[Form, ...]
     value: int
-    sign: int = 1  # that came out of its factors
+    sign: int = 1  # the product of its factors' signs
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -94,7 +94,7 @@ def times(factors: Sequence[Form]) -> Form:
         if isinstance(factor, Product):
             flat.extend(factor.factors)
             sign *= factor.sign
-        elif isinstance(factor, Sum) and _turned(factor):
+        elif isinstance(factor, Sum) and _is_negative(factor):
             flat.append(Sum(factor.taken, factor.added, -factor.value))
             sign = -sign
         else:
@@ -102,7 +102,8 @@ def times(factors: Sequence[Form]) -> Form:
     return Product(tuple(sorted(flat, key=_order)), sign * prod(f.value for f in flat), sign)
 
 
-def _turned(form: Sum) -> bool:
+def _is_negative(form: Sum) -> bool:
+    """Whether a sum inside a product is negated; a sum of 0 has one canonical order."""
     if form.value:
         return form.value < 0
     return list(map(_order, form.added)) > list(map(_order, form.taken))
@@ -113,7 +114,7 @@ def _order(form: Form) -> tuple[int, str]:
 
 
 def parse(text: str) -> Form | None:
-    """The canonical form of an expression; None where it is not one. Never evaluates anything but whole numbers."""
+    """The canonical form of an expression; None if the text is not one. Only whole numbers are evaluated."""
     if len(text) > LONGEST:
         return None
     tokens = []
@@ -174,28 +175,28 @@ def _atom(tokens: list[str], at: int, depth: int) -> tuple[Form, int]:
 
 @lru_cache(maxsize=512)
 def reachable(numbers: tuple[int, ...]) -> dict[int, tuple[Form, ...]]:
-    """Every value above zero that some of the numbers make, each used at most once, with all its forms."""
+    """Every positive value that can be made from the numbers, each used at most once, with all its forms."""
     every = (1 << len(numbers)) - 1
-    made = _Made(numbers)
-    found: dict[int, dict[Form, None]] = {}
+    forms_of = _Forms(numbers)
+    values: dict[int, dict[Form, None]] = {}
     for subset in range(1, every + 1):
-        for form in (*made.single(subset), *made.sums(subset), *made.products(subset)):
-            found.setdefault(form.value, {})[form] = None
-    return {value: tuple(forms) for value, forms in found.items()}
+        for form in (*forms_of.single(subset), *forms_of.sums(subset), *forms_of.products(subset)):
+            values.setdefault(form.value, {})[form] = None
+    return {value: tuple(forms) for value, forms in values.items()}
 
 
-class _Made:
-    """Forms by the set of numbers they use (as bits)."""
+class _Forms:
+    """All forms by the set of numbers they use (as bits)."""
 
     def __init__(self, numbers: tuple[int, ...]) -> None:
         self.numbers = numbers
-        self.known: dict[tuple[str, int], list[Form]] = {}
+        self._cache: dict[tuple[str, int], list[Form]] = {}
 
     def single(self, subset: int) -> list[Form]:
         return [Constant(self.numbers[subset.bit_length() - 1])] if subset & (subset - 1) == 0 else []
 
     def sums(self, subset: int) -> list[Form]:
-        if ("+", subset) not in self.known:
+        if ("+", subset) not in self._cache:
             forms: dict[Form, None] = {}
             for blocks in _splits(subset):
                 for chosen in product(*(self.single(b) or self.products(b) for b in blocks)):
@@ -204,17 +205,17 @@ class _Made:
                         taken = [f for f, plus in zip(chosen, signs, strict=True) if not plus]
                         if sum(f.value for f in added) > sum(f.value for f in taken):
                             forms[total(added, taken)] = None
-            self.known["+", subset] = list(forms)
-        return self.known["+", subset]
+            self._cache["+", subset] = list(forms)
+        return self._cache["+", subset]
 
     def products(self, subset: int) -> list[Form]:
-        if ("*", subset) not in self.known:
+        if ("*", subset) not in self._cache:
             forms: dict[Form, None] = {}
             for blocks in _splits(subset):
                 for chosen in product(*(self.single(b) or self.sums(b) for b in blocks)):
                     forms[times(chosen)] = None
-            self.known["*", subset] = list(forms)
-        return self.known["*", subset]
+            self._cache["*", subset] = list(forms)
+        return self._cache["*", subset]
 
 
 def _splits(subset: int) -> Iterator[list[int]]:

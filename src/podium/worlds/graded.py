@@ -1,4 +1,4 @@
-"""Answers that are right or wrong, and the dials that bend their reward."""
+"""Answers that are right or wrong, with optional noise or spurious rewards."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ FORMAT = f"Reason step by step. Write the answer alone on the last line, after `
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a world thinks of an answer."""
+    """A world's judgement of an answer."""
 
     correct: bool
-    answer: str = ""  # canonical: equal where answers mean the same; empty where there is none
-    score: float | None = None  # between 0 and 1 where a world gives part of the credit; None: 1 if correct
+    answer: str = ""  # canonical: equal for equivalent answers; empty if there is none
+    score: float | None = None  # partial credit between 0 and 1; None: 1 if correct, else 0
 
 
 class Graded(Answer):
-    """One answer, read from the last line `answer: …`, right or wrong; the reward can be made worse on purpose."""
+    """One answer, read from the last line `answer: …`, right or wrong; the reward can be corrupted on purpose."""
 
-    noise: float = 0.0  # the chance that the reward of an answer is the opposite: fixed for a task and its answer
+    noise: float = 0.0  # the probability that the reward is inverted; fixed for each task and answer
     spurious: str = "none"  # a reward that ignores the answer: random, format (any answer), wrong (a wrong answer)
-    instructions: bool = False  # whether the prompt explains the task and the format, for a general model
+    instructions: bool = False  # whether the prompt explains the task and the format, for a general-purpose model
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -76,6 +76,6 @@ class _Question(Episode):
 
 
 def hashed_uniform(*key: object) -> float:
-    """A number in [0, 1) that the key determines."""
+    """A number in [0, 1) that is a hash of the key."""
     digest = hashlib.blake2b(repr(key).encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest) / 2**64

@@ -19,16 +19,16 @@ from podium.worlds.puzzle import HELD_OUT, task_key
 
 __all__ = ["Gym"]
 
-POSITIONS = 20_000  # as many different tasks as there are: some data sets make them all at once
+POSITIONS = 20_000  # number of distinct tasks; limited, because some data sets generate all of them at once
 ATTEMPTS = 500
 NUMBER = r"-?[0-9]+(?:\.[0-9]+)?"
 
 
 class Gym(Graded):
-    """A procedural task of reasoning-gym, scored by its own scorer.
+    """A procedural task of reasoning-gym, graded by its own scorer.
 
-    A score of 1 is right. `partial` passes on the scores between, which some tasks give for answers that are nearly
-    right or only well formed.
+    A score of 1 is correct. With `partial`, scores between 0 and 1, which some tasks give for nearly correct or merely
+    well-formed answers, become the reward.
     """
 
     name = "gym"
@@ -38,8 +38,8 @@ class Gym(Graded):
     instructions: bool = True
     task_name: str = ""
     config: Mapping[str, Any] = field(default_factory=dict)  # settings of the task itself: min_terms, …
-    partial: bool = False  # whether a score between 0 and 1 is the reward
-    marked: bool = False  # whether only what stands after `answer:` counts; else also the ways general models write
+    partial: bool = False  # whether scores between 0 and 1 are passed on as the reward
+    marked: bool = False  # whether only the text after `answer:` counts; else other common formats are read too
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,18 +48,19 @@ class Gym(Graded):
 
     @cached_property
     def dataset(self) -> Any:
-        """reasoning-gym's data set."""
+        """The data set of reasoning-gym."""
         factory = _factory()
         if self.task_name not in factory.DATASETS:
-            known = nearest(self.task_name, factory.DATASETS)
-            raise PodiumError(f"reasoning-gym has no task {self.task_name!r}. {known}")
+            raise PodiumError(
+                f"reasoning-gym has no task {self.task_name!r}. {nearest(self.task_name, factory.DATASETS)}"
+            )
         settings = {f.name for f in dataclasses.fields(factory.DATASETS[self.task_name][1])} - {"seed", "size"}
         for name in self.config:
             if name not in settings:
                 raise PodiumError(f"gym:{self.task_name} has no setting {name!r}. {nearest(name, settings)}")
         try:
             return factory.create_dataset(self.task_name, seed=0, size=POSITIONS, **self.config)
-        except Exception as error:  # its checks are plain assertions
+        except Exception as error:  # it checks its settings by assertions
             raise PodiumError(f"gym:{self.task_name} refuses {dict(self.config)}: {error}.") from error
 
     def task(self, index: int, split: str = "train") -> Task:
@@ -78,23 +79,23 @@ class Gym(Graded):
     def verdict(self, task: Task, answer: str) -> Verdict:
         try:
             score = float(self.dataset.score_answer(answer, task.data["entry"]))
-        except Exception:  # some scorers raise where an answer is not in the form they expect
+        except Exception:  # some scorers raise if an answer is not in the expected form
             score = 0.0
         score = min(max(score, 0.0), 1.0) if score == score else 0.0
         return Verdict(score >= 1, " ".join(answer.split())[:200], score if self.partial else None)
 
     def solve(self, task: Task, style: str = "short", seed: int = 0) -> str:
-        """The answer; where the task is a chain of additions and subtractions, after its equations one by one."""
+        """The answer; for a chain of additions and subtractions, preceded by its equations one by one."""
         entry = task.data["entry"]
         answer = entry.get("answer")
         if answer is None:
-            raise PodiumError(f"gym:{self.task_name} does not tell its answers.")
+            raise PodiumError(f"gym:{self.task_name} does not provide its answers.")
         equations = _equations(str(entry.get("metadata", {}).get("expression", "")))
         return "\n".join([*equations, f"{ANSWER_MARK} {answer}"])
 
 
 def _equations(expression: str) -> list[str]:
-    """`9 - 5 + 2` as `9 - 5 = 4`, `4 + 2 = 6`; nothing for what is no such chain."""
+    """`9 - 5 + 2` as `9 - 5 = 4`, `4 + 2 = 6`; empty if the expression is not such a chain."""
     if re.fullmatch(rf"{NUMBER}(?: [+-] {NUMBER})+", expression) is None:
         return []
     total, *rest = expression.split(" ")

@@ -1,4 +1,4 @@
-"""A house of rooms, keys and locked doors: its rules, without any text or chance."""
+"""A house of rooms, keys and locked doors: its deterministic rules, without prompts."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from podium.core.errors import PodiumError
 __all__ = ["COLOURS", "GOLD", "TRINKETS", "WAIT", "Exit", "House", "Place", "build_house"]
 
 COLOURS = ("red", "blue", "green", "pink", "grey", "black", "white", "brown")
-TRINKETS = ("coin", "lamp", "rope", "cup", "book", "map")  # worth nothing
+TRINKETS = ("coin", "lamp", "rope", "cup", "book", "map")  # worthless items
 GOLD = "gold"
-WAIT = "wait"  # the action that does nothing; whatever cannot be done is as good as it
+WAIT = "wait"  # the action that does nothing; every impossible action is equivalent to it
 DIRECTIONS = {"north": (0, 1), "east": (1, 0), "south": (0, -1), "west": (-1, 0)}
 ATTEMPTS = 1000
 
@@ -29,7 +29,7 @@ class Exit(NamedTuple):
 
 
 class Place(NamedTuple):
-    """All that can change: where one stands, what one has, which locks are open."""
+    """Everything that can change: the current room, the items held, and the open locks."""
 
     room: int
     held: frozenset[str] = frozenset()
@@ -41,24 +41,24 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class House:
-    """Rooms, what leads out of them, and what lies in them."""
+    """Rooms with their exits and items."""
 
     start: int
     exits: dict[int, tuple[Exit, ...]]
     items: dict[int, tuple[str, ...]]
 
     def __deepcopy__(self, memo: dict[int, object]) -> House:
-        return self  # never changes
+        return self  # immutable
 
     def things(self, place: Place) -> list[str]:
-        """What lies in the room."""
+        """The items left in the room."""
         return [item for item in self.items[place.room] if item not in place.held]
 
     def passable(self, place: Place) -> list[Exit]:
         return [way for way in self.exits[place.room] if not way.lock or way.lock in place.opened]
 
     def actions(self, place: Place) -> list[str]:
-        """The actions that do something."""
+        """The actions that have an effect."""
         locked = [way for way in self.exits[place.room] if way.lock and way.lock not in place.opened]
         return [
             *(f"go {way.direction}" for way in self.passable(place)),
@@ -67,7 +67,7 @@ class House:
         ]
 
     def after(self, place: Place, action: str) -> Place:
-        """Where an action leads that does something here. Who has the gold is at the end."""
+        """The place after an action that has an effect. Holding the gold ends the episode."""
         verb, _, what = action.partition(" ")
         if verb == "take":
             return place._replace(held=place.held | {what})
@@ -75,12 +75,12 @@ class House:
         return place._replace(room=way.room) if verb == "go" else place._replace(opened=place.opened | {way.lock})
 
     def slipped(self, place: Place, action: str) -> list[Place]:
-        """Where one may end up who slips in going: behind any of the other open ways, or here where there is none."""
+        """The possible places after a slip: through any other open exit, or the same place if there is none."""
         others = [way for way in self.passable(place) if f"go {way.direction}" != action]
         return [place._replace(room=way.room) for way in others] or [place]
 
     def refusal(self, place: Place, action: str) -> str:
-        """Why an action does nothing here."""
+        """Why an action has no effect."""
         verb, _, what = action.partition(" ")
         if action == WAIT:
             return ""
@@ -96,19 +96,19 @@ class House:
         return f"no {way.lock} key." if way.lock and way.lock not in place.opened else f"{what} is open."
 
     def shortest(self, place: Place, reverse: bool = False) -> list[str]:
-        """A shortest way to the gold; `reverse` prefers the other actions where several are as short."""
+        """A shortest sequence of actions to the gold; `reverse` breaks ties in the opposite order."""
         before: dict[Place, tuple[Place, str] | None] = {place: None}
         queue = deque([place])
         while queue:
-            here = queue.popleft()
-            if GOLD in here.held:
-                return _walked(before, here)
-            actions = [a for a in self.actions(here) if a.removeprefix("take ") not in TRINKETS]
+            current = queue.popleft()
+            if GOLD in current.held:
+                return _walked(before, current)
+            actions = [a for a in self.actions(current) if a.removeprefix("take ") not in TRINKETS]
             for action in reversed(actions) if reverse else actions:
-                there = self.after(here, action)
-                if there not in before:
-                    before[there] = (here, action)
-                    queue.append(there)
+                following = self.after(current, action)
+                if following not in before:
+                    before[following] = (current, action)
+                    queue.append(following)
         raise PodiumError("There is no way to the gold.")
 
 
@@ -122,7 +122,7 @@ def _walked(before: dict[Place, tuple[Place, str] | None], place: Place) -> list
 
 
 def build_house(rng: Random, *, rooms: int, keys: int, distractors: int, horizon: int) -> House:
-    """A random house whose gold can be had in time. Each lock on the way has its key somewhere before it."""
+    """A random house whose gold can be reached within the horizon. The key of each lock lies before the lock."""
     for _ in range(ATTEMPTS):
         house = _draw(rng, rooms, keys, distractors)
         if house is not None and len(house.shortest(Place(house.start))) <= horizon:
@@ -131,21 +131,21 @@ def build_house(rng: Random, *, rooms: int, keys: int, distractors: int, horizon
 
 
 def _draw(rng: Random, rooms: int, keys: int, distractors: int) -> House | None:
-    """Rooms on a grid as a tree, the gold in the one farthest from the start; None where the way there is too short."""
-    labels = rng.sample(range(1, rooms + 1), rooms)  # the number of a room says nothing of where it is
+    """A tree of rooms on a grid, with the gold farthest from the start; None if the path there is too short."""
+    labels = rng.sample(range(1, rooms + 1), rooms)  # a room's number reveals nothing about its position
     cells, parent = {(0, 0): labels[0]}, {labels[0]: 0}
     for label in labels[1:]:
         x, y = rng.choice(_open_cells(cells))
-        beside = [cell for cell in _around((x, y)) if cell in cells]
-        parent[label] = cells[rng.choice(beside)]
+        neighbours = [cell for cell in _around((x, y)) if cell in cells]
+        parent[label] = cells[rng.choice(neighbours)]
         cells[x, y] = label
     path = max((list(_to_start(parent, label)) for label in labels), key=len)[::-1]
     if len(path) - 1 < keys:
         return None
-    # Before its lock: the rooms whose own way from the start does not lead through it.
+    # A key lies before its lock: in a room whose path from the start does not pass through it.
     gates = sorted(rng.sample(range(1, len(path)), keys))
     colours = rng.sample(COLOURS, keys)
-    locks = {path[gate]: colour for gate, colour in zip(gates, colours, strict=True)}  # by the room behind
+    locks = {path[gate]: colour for gate, colour in zip(gates, colours, strict=True)}  # by the room behind the lock
     items: dict[int, list[str]] = {label: [] for label in sorted(labels)}
     for gate, colour in zip(gates, colours, strict=True):
         before = [label for label in labels if path[gate] not in _to_start(parent, label)]
@@ -176,7 +176,7 @@ def _around(cell: tuple[int, int]) -> list[tuple[int, int]]:
 
 
 def _open_cells(cells: dict[tuple[int, int], int]) -> list[tuple[int, int]]:
-    """Free cells beside a room, those beside the newest room twice, so that houses are rather long than round."""
+    """Free cells next to a room; those next to the newest room count twice, to make houses long rather than round."""
     newest = list(cells)[-1]
     free = [cell for used in (*cells, newest) for cell in _around(used) if cell not in cells]
     return sorted(free)

@@ -1,4 +1,4 @@
-"""A person's own questions and answers, one JSON object a line."""
+"""Your own questions and answers, one JSON object per line."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ __all__ = ["Jsonl"]
 PROMPTS = ("question", "problem", "prompt", "input", "query")
 ANSWERS = ("answer", "final_answer", "expected_answer", "target", "solution")
 DOMAINS = ("domain", "data_source", "category", "subject")
-LONGEST = 300  # characters of an answer that a grader sees
-SECONDS = 5  # for one comparison by math-verify
+LONGEST = 300  # characters of an answer that are graded
+SECONDS = 5  # time limit of one comparison by math-verify
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,11 @@ class JsonlRow:
 
 
 class Jsonl(Graded):
-    """Questions from a file. Held-out tasks come from `test_file`, or are a share of the rows, chosen by the question.
+    """Questions from a file.
 
-    GSM8K's format is recognised: reasoning, then `#### 72`. An answer inside `\\boxed{…}` is taken out of it.
+    Held-out tasks come from `test_file`, or are a share of the rows, chosen by a hash of the question.
+
+    GSM8K's format is recognised: reasoning, then `#### 72`. An answer inside `\\boxed{…}` is extracted.
     """
 
     name = "jsonl"
@@ -52,13 +54,13 @@ class Jsonl(Graded):
     instructions: bool = True
     file: str = ""
     test_file: str = ""  # where the held-out tasks are; empty: a share of `file`
-    held_out: float = 0.1  # that share
+    held_out: float = 0.1  # the share of rows that is held out
     prompt_field: str = ""  # empty: question, problem, prompt, …
     answer_field: str = ""  # empty: answer, final_answer, …
-    solution_field: str = ""  # empty: GSM8K's reasoning where the answer holds it, else none
+    solution_field: str = ""  # empty: GSM8K's reasoning if the answer contains it, else none
     hints_field: str = ""  # an object of lists, such as {"knowledge": ["…"], "solution": ["…", "…"]}; empty: none
-    domain_field: str = ""  # empty: domain, data_source, … where a row has one
-    grader: str = "auto"  # math (math-verify), exact; auto: math where it is installed
+    domain_field: str = ""  # empty: domain, data_source, … if a row has one
+    grader: str = "auto"  # math (math-verify) or exact; auto: math if it is installed
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -112,7 +114,7 @@ class Jsonl(Graded):
         return Verdict(correct, _normal(gold) if correct else canonical)
 
     def solve(self, task: Task, style: str = "short", seed: int = 0) -> str:
-        """The solution of the row, in the one style it is written in."""
+        """The solution of the row; there is only one style."""
         return f"{task.data['solution']}\n{ANSWER_MARK} {task.data['answer']}".lstrip()
 
     def _read(self, file: str) -> list[JsonlRow]:
@@ -144,7 +146,7 @@ class Jsonl(Graded):
 
 
 def _normal(answer: str) -> str:
-    """An answer as it is compared: a number in its shortest form, or plain text."""
+    """The canonical form of an answer for comparison: a number in its shortest form, or plain text."""
     text = plain(answer).strip("$ ").replace("\\$", "").replace("$", "").replace("−", "-")
     number = re.fullmatch(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?|[+-]?[0-9]{1,40}(\.[0-9]{1,40})?", text)
     if number:
@@ -161,7 +163,7 @@ def _has_math_verify() -> bool:
 
 
 def _math_equal(gold: str, said: str) -> bool:
-    """Whether math-verify holds them equal. Its time limit works by a signal, so only in the main thread."""
+    """Whether math-verify considers them equal. Its time limit uses a signal, which works only in the main thread."""
     math_verify = importlib.import_module("math_verify")
     seconds = SECONDS if threading.current_thread() is threading.main_thread() else None
     sides = [math_verify.parse(f"${text}$", parsing_timeout=seconds) for text in (gold, said)]

@@ -1,6 +1,6 @@
 """Many turns with one reward at the end: find the keys, open the doors, take the gold.
 
-The house is known to the rules alone: a policy sees the room it stands in. States recur, since one can always go back.
+The house is partially observed: a policy sees only the room it is in. States recur, since one can always go back.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["KeyDoor", "action_of", "house_dynamics", "oracle"]
 class HouseSize(NamedTuple):
     rooms: int
     keys: int
-    distractors: int  # things worth nothing that can be taken
+    distractors: int  # worthless items that can be taken
     horizon: int  # turns
 
 
@@ -54,12 +54,12 @@ class KeyDoor(World):
     context = Window(2, most=4)
     styles: ClassVar[tuple[str, ...]] = ("short", "long", "alternative")
 
-    rooms: int | None = None  # None: as the level says; so for the next three
+    rooms: int | None = None  # None: by the level; the same for the next three
     keys: int | None = None
     distractors: int | None = None
     horizon: int | None = None  # turns until time is up
-    slip: float = 0.0  # the chance that going leads through another open door, or nowhere where there is none
-    instructions: bool = False  # whether the prompt explains the task, for a general model or a person
+    slip: float = 0.0  # the probability that `go` leads through another open door, or nowhere if there is none
+    instructions: bool = False  # whether the prompt explains the task, for a general-purpose model or a person
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -70,24 +70,24 @@ class KeyDoor(World):
                 raise PodiumError(f"KeyDoor.{dial} = {getattr(self, dial)!r} must be a whole number.")
         if self.dials.keys >= self.dials.rooms:
             raise PodiumError(
-                f"KeyDoor: {self.dials.keys} locked doors stand one behind the other, which takes more than "
+                f"KeyDoor: {self.dials.keys} locked doors, one behind the other, need more than "
                 f"{self.dials.rooms} rooms: set rooms to at least {self.dials.keys + 1}."
             )
 
     @property
     def dials(self) -> HouseSize:
-        """The level's size with the dials that are set."""
+        """The size by the level, with the settings that override it."""
         chosen = {dial: getattr(self, dial) for dial in LIMITS if getattr(self, dial) is not None}
         return SIZES[self.level]._replace(**chosen)
 
     @property
     def family(self) -> str:
-        """What the keys of the tasks begin with: everything that decides what happens in them."""
+        """The prefix of the tasks' keys: every setting that affects what happens in them."""
         chosen = {dial: getattr(self, dial) for dial in (*LIMITS, "slip")}
         return "-".join([self.name, str(self.level), *(f"{dial}={x:g}" for dial, x in chosen.items() if x)])
 
     def task(self, index: int, split: str = "train") -> Task:
-        """Houses whose first room belongs to the split: no test task begins as one of training does."""
+        """A house whose first room belongs to the split: no test task begins like a training task."""
         key = task_key(self.family, split, index)
         for attempt in range(ATTEMPTS):
             house = build_house(Random(f"{key}/{attempt}"), **self.dials._asdict())
@@ -102,13 +102,13 @@ class KeyDoor(World):
         return _Walk(task, seed)
 
     def solve(self, task: Task, style: str = "short", seed: int = 0) -> str:
-        """The turns of a solution, one under the other."""
+        """The turns of a solution, one per line."""
         return "\n".join(self.demonstrate(task, style, seed))
 
     def demonstrate(self, task: Task, style: str = "short", seed: int = 0) -> tuple[str, ...]:
-        """A shortest solution, a text a turn: of the episode with this seed, where slips matter.
+        """A shortest solution, one text per turn, for the episode with this seed (which matters if there are slips).
 
-        `long` says what it is about before each action, `alternative` takes another way where one is as short.
+        `long` states its aim before each action; `alternative` takes another path if one is equally short.
         """
         if style not in self.styles:
             raise PodiumError(f"{self.name} has no style {style!r}. {nearest(style, self.styles)}")
@@ -143,11 +143,11 @@ class _Walk(Episode):
         remark = self._move(action) if valid else self.house.refusal(self.place, action)
         self.turn += 1
         self.state = str(self.place)
-        found = GOLD in self.place.held
-        done = found or self.turn >= self.horizon
-        seen = "you have the gold." if found else "time is up." if done else described(self.house, self.place)
-        info = {"correct": found, "answer": GOLD if found else "", "valid": valid}
-        return Feedback(float(found), done, f"{remark} {seen}".strip(), self.state, info)
+        won = GOLD in self.place.held
+        done = won or self.turn >= self.horizon
+        seen = "you have the gold." if won else "time is up." if done else described(self.house, self.place)
+        info = {"correct": won, "answer": GOLD if won else "", "valid": valid}
+        return Feedback(float(won), done, f"{remark} {seen}".strip(), self.state, info)
 
     def _move(self, action: str) -> str:
         slips = action.startswith("go ") and hashed_uniform("slip", *self.key, self.turn) < self.slip
@@ -160,14 +160,14 @@ class _Walk(Episode):
 
 
 def action_of(text: str) -> str:
-    """The action that a text ends with: its last line in plain words; nothing at all is waiting."""
+    """The action that a text ends with: its last line in plain words; an empty text is `wait`."""
     lines = [line.strip() for line in text.lower().splitlines() if line.strip()]
     words = lines[-1].removeprefix("action:").strip(" \t.!`>\"'").split() if lines else []
     return " ".join(words) or WAIT
 
 
 def described(house: House, place: Place) -> str:
-    """What one sees and has."""
+    """The observation: the room, its doors and items, and what is held."""
     locked = {way.direction: way.lock for way in house.exits[place.room] if way not in house.passable(place)}
     ways = [way.direction for way in house.exits[place.room]]
     doors = [f"{direction} locked {locked[direction]}" if direction in locked else direction for direction in ways]
@@ -185,7 +185,7 @@ def _rules(horizon: int) -> str:
 
 
 def house_dynamics(task: Task) -> Dynamics:
-    """A task as a finite decision process: all states that can be reached, and what each action does in them."""
+    """A task as a finite decision process: all reachable states, and the outcomes of each action in them."""
     house, slip = task.data["house"], task.data["slip"]
     things = [item for items in house.items.values() for item in items]
     actions = [WAIT, *(f"{verb} {d}" for verb in ("go", "open") for d in DIRECTIONS), *(f"take {x}" for x in things)]

@@ -1,4 +1,4 @@
-"""Questions over a small knowledge base: search for what you cannot know, cite what you found, answer."""
+"""Multi-hop questions over a small knowledge base: search for what cannot be known, cite the evidence, answer."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from podium.worlds.quest import Quest, QuestStep, action
 __all__ = ["KNOWN", "Lookup"]
 
 PEOPLE = ("ann", "bob", "cid", "dee", "eve", "fay", "gus", "hal", "ida", "joe", "kim", "leo")
-TIES = ("boss", "friend", "doctor")  # from a person to a person, another one in each task
+TIES = ("boss", "friend", "doctor")  # relations between people, drawn anew for each task
 HOME, CAPITAL = "home", "capital"
-# What holds in every task, so that a model comes to know it: no search is needed.
+# Facts that hold in every task, so that a model can memorise them: no search is needed.
 KNOWN = {
     "france": "paris",
     "italy": "rome",
@@ -35,14 +35,14 @@ KNOWN = {
     "cuba": "havana",
 }
 CIRCLE = 5  # people in a task
-WAIT, ELSEWHERE, GIVE_UP = "wait", "search: weather", f"{ANSWER_MARK} unknown"  # of no use
+WAIT, ELSEWHERE, GIVE_UP = "wait", "search: weather", f"{ANSWER_MARK} unknown"  # actions that do not help
 
 
 class Lookup(Quest):
-    """`friend of boss of ann`: as many hops as the level says; some end in a capital, which never changes.
+    """`friend of boss of ann`: the level is the number of hops; some questions end in a capital, which never changes.
 
-    `search: boss of ann` shows numbered snippets, of which one may say it; `cite: 3 7` before the answer names those
-    that it rests on. Everybody's ties are drawn anew for each task: they cannot be known without a search.
+    `search: boss of ann` shows numbered snippets, one of which may hold the fact; `cite: 3 7` before the answer names
+    the evidence. Relations between people are drawn anew for each task: they cannot be known without a search.
     """
 
     name = "lookup"
@@ -53,8 +53,8 @@ class Lookup(Quest):
     blank = {**Quest.blank, "searched": False, "useful": False, "judged": "", "cited": (), "evidence": ()}
     max_tokens = 40
     known: float = 0.5  # share of questions that end in a capital
-    distractors: int = 2  # snippets beside the one that is looked for
-    miss: float = 0.0  # the chance that a search does not find it at first; asked again, it does
+    distractors: int = 2  # snippets besides the one searched for
+    miss: float = 0.0  # the probability that the first search for a fact fails; the second one succeeds
     judge: bool = False  # whether `judge: yes` and `judge: no` say if the last snippets helped
 
     def __post_init__(self) -> None:
@@ -99,8 +99,8 @@ class Lookup(Quest):
         return _Search(self, task)
 
     def dynamics(self, task: Task) -> Dynamics:
-        """A task as a finite decision process: to search for any fact or for something else, to answer with anything
-        that the question could mean or to give up, and to judge. Each move is made by an episode of the world.
+        """A task as a finite decision process: search for any fact or for something else, answer with any entity of the
+        right kind or give up, and judge. Outcomes are computed by playing episodes of the world.
         """
         answers = _alike(task, task.data["answer"])
         actions = [WAIT, ELSEWHERE, *(f"search: {fact}" for fact in task.data["facts"])]
@@ -119,11 +119,11 @@ class Lookup(Quest):
         )
 
     def missed(self, task: Task, query: str) -> bool:
-        """Whether the first search for this fails."""
+        """Whether the first search for this query fails."""
         return hashed_uniform("miss", task.key, query) < self.miss
 
     def snippets(self, task: Task, query: str, found: bool) -> list[str]:
-        """The facts that a search shows: the one that is looked for, and others that look like it."""
+        """The facts that a search shows: the one searched for, if found, and similar ones."""
         order, words = task.data["order"], set(query.split())
         near = [fact for fact in order if fact != query and words & set(fact.split()) - {"of"}]
         near.sort(key=lambda fact: hashed_uniform("near", task.key, query, fact))
@@ -158,7 +158,7 @@ class _Search(QuestStep):
         self.verbs = ("search", "judge") if world.judge else ("search",)
         self.seen: list[str] = []
         self.asked: set[str] = set()
-        self.helped: bool | None = None  # the last search; None: it has been judged, or there was none
+        self.helped: bool | None = None  # whether the last search did; None: it has been judged, or there was none
 
     def do(self, verb: str, rest: str, text: str) -> Feedback:
         return self._judge(rest) if verb == "judge" else self._search(" ".join(rest.casefold().split()))
@@ -167,12 +167,12 @@ class _Search(QuestStep):
         found = query in self.asked or not self.lookup.missed(self.task, query)
         self.asked.add(query)
         shown = self.lookup.snippets(self.task, query, found)
-        self.recap = self._told(self.seen)
+        self.recap = self._shown(self.seen)
         self.seen += [fact for fact in shown if fact not in self.seen]
         self.helped = found and query in self.task.data["hops"]
         if not shown:
             return self.say("nothing found", searched=True, useful=False)
-        return self.say(self._told(shown), searched=True, useful=self.helped)
+        return self.say(self._shown(shown), searched=True, useful=self.helped)
 
     def _judge(self, verdict: str) -> Feedback:
         if self.helped is None or verdict not in ("yes", "no"):
@@ -180,20 +180,20 @@ class _Search(QuestStep):
         useful, self.helped = self.helped, None
         return self.say("noted", judged=verdict, useful=useful)
 
-    def _told(self, facts: list[str]) -> str:
-        known: Mapping[str, str] = self.task.data["facts"]
-        return "\n".join(f"[{self.task.data['order'].index(fact) + 1}] {fact}: {known[fact]}" for fact in facts)
+    def _shown(self, facts: list[str]) -> str:
+        values: Mapping[str, str] = self.task.data["facts"]
+        return "\n".join(f"[{self.task.data['order'].index(fact) + 1}] {fact}: {values[fact]}" for fact in facts)
 
     def reached(self) -> str:
-        """The hops that have been found, those that will be found when asked for again, and whether to judge."""
+        """The hops that were found, those that a second search will find, and whether a judgement is due."""
         hops = [(n, hop) for n, hop in enumerate(self.task.data["hops"]) if hop in self.asked or hop in self.seen]
-        known = [f"{n}" if hop in self.seen else f"{n}?" for n, hop in hops]
-        return ",".join([*known, "judge"] if self.lookup.judge and self.helped is not None else known)
+        parts = [f"{n}" if hop in self.seen else f"{n}?" for n, hop in hops]
+        return ",".join([*parts, "judge"] if self.lookup.judge and self.helped is not None else parts)
 
     def away(self, text: str) -> float:
-        """How many turns the right answer seems away after an action, to one who knows capitals and what was seen.
+        """The apparent number of turns to the right answer after an action, given the capitals and what was seen.
 
-        To guess seems as bad as a wrong answer: one more than to have done nothing.
+        A guess counts like a wrong answer: one turn more than doing nothing.
         """
         facts, hops = self.task.data["facts"], self.task.data["hops"]
         missing = [hop for hop in dict.fromkeys(hops) if hop not in self.seen and not hop.startswith(CAPITAL)]
@@ -207,11 +207,11 @@ class _Search(QuestStep):
         return turns - 1 if rest in missing[:1] else turns
 
     def meant(self, text: str, actions: list[str]) -> str:
-        """Which of these actions a text comes to."""
+        """The action that a text amounts to."""
         verb, rest = action(text, (*self.verbs, ANSWER_MARK[:-1])) or ("", "")
         said = f"{verb}: {plain(rest) if verb == ANSWER_MARK[:-1] else ' '.join(rest.casefold().split())}"
         if verb == "search" and said not in actions:
-            raise PodiumError(f"{said!r} is no search for a fact: what it is worth is not known.")
+            raise PodiumError(f"{said!r} is not a search for a fact of the task: its value is not known.")
         return said if said in actions else GIVE_UP if verb == ANSWER_MARK[:-1] else WAIT
 
     def answer(self, answer: str, text: str) -> Feedback:
@@ -221,18 +221,18 @@ class _Search(QuestStep):
         return self.say("", done=True, reward=float(correct), correct=correct, answer=answer, cited=numbers)
 
     def columns(self) -> dict[str, Any]:
-        """The snippets that the answer follows from, as far as they cannot be known."""
+        """The snippets that the answer follows from, without facts that hold in every task."""
         unknown = [hop for hop in self.task.data["hops"] if not hop.startswith(CAPITAL)]
         return {"evidence": tuple(self.task.data["order"].index(hop) + 1 for hop in unknown)}
 
 
 def _other(task: Task, at: str, rng: Random) -> str:
-    """Another person, country or city of the task."""
+    """A random other entity of the same kind."""
     return rng.choice([other for other in _alike(task, at) if other != at])
 
 
 def _alike(task: Task, at: str) -> list[str]:
-    """All people, countries or cities of the task, whichever this is."""
+    """All entities of the same kind: people, countries or cities."""
     kinds = (task.data["people"], list(KNOWN), list(KNOWN.values()))
     return next(kind for kind in kinds if at in kind)
 

@@ -27,13 +27,16 @@ EMBEDDED: dict[str, type[World]] = {
     world.name: world for world in (Echo, Sums, Countdown, Rules, KeyDoor, Lookup, Tools, Clarify)
 }
 BRIDGES: dict[str, type[Gym | TextWorld | ScienceWorld]] = {w.name: w for w in (Gym, TextWorld, ScienceWorld)}
-# The other names that `get` takes.
+# The other names that `get` accepts.
 FORMS = ("jsonl:FILE", *(f"{name}:NAME" for name in BRIDGES), "my_file.py:MyWorld")
 
 
 def get(name: str | World, **settings: Any) -> World:
-    """The world of this name, with these settings: `get("countdown", level=2)`, `get("jsonl:questions.jsonl")`,
-    `get("gym:chain_sum", min_terms=2)`, `get("textworld:coin", level=5)`, `get("my_file.py:MyWorld")`."""
+    """The world of this name with these settings.
+
+    Examples: `get("countdown", level=2)`, `get("jsonl:questions.jsonl")`, `get("gym:chain_sum", min_terms=2)`,
+    `get("textworld:coin", level=5)`, `get("my_file.py:MyWorld")`.
+    """
     if isinstance(name, World):
         return name.replace(**settings) if settings else name
     kind, _, rest = name.partition(":")
@@ -41,15 +44,15 @@ def get(name: str | World, **settings: Any) -> World:
         return _make(EMBEDDED[name], settings, name)
     if kind == "jsonl":
         world = _make(Jsonl, {"file": rest, **settings}, name)
-        world.size()  # reads the file, so that what is wrong with it is said now
+        world.size()  # reads the file, so that errors in it are reported now
         return world
     if kind in BRIDGES and ":" in name:
-        own = BRIDGES[kind].field_names()
-        mine = {k: v for k, v in settings.items() if k in own}
-        config = {**mine.pop("config", {}), **{k: v for k, v in settings.items() if k not in own}}
-        bridge = _make(BRIDGES[kind], {"task_name": rest, "config": config, **mine}, name)
+        names = BRIDGES[kind].field_names()
+        fields = {k: v for k, v in settings.items() if k in names}
+        config = {**fields.pop("config", {}), **{k: v for k, v in settings.items() if k not in names}}
+        bridge = _make(BRIDGES[kind], {"task_name": rest, "config": config, **fields}, name)
         if isinstance(bridge, Gym):
-            _ = bridge.dataset  # likewise
+            _ = bridge.dataset  # checks its settings now
         return bridge
     if name.endswith(".py"):
         raise PodiumError(f"{name} is a file: name the class in it too, as in {name}:MyWorld.")
@@ -62,10 +65,10 @@ def get(name: str | World, **settings: Any) -> World:
 
 
 def _make(cls: type[World], settings: dict[str, Any], name: str) -> World:
-    known = cls.field_names()
+    names = cls.field_names()
     for key in settings:
-        if key not in known:
-            raise PodiumError(f"The world {name!r} has no setting {key!r}. {nearest(key, known)}")
+        if key not in names:
+            raise PodiumError(f"The world {name!r} has no setting {key!r}. {nearest(key, names)}")
     for f in dataclasses.fields(cls):
         if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING and f.name not in settings:
             raise PodiumError(f"The world {name!r} needs the setting {f.name!r}.")
@@ -73,5 +76,5 @@ def _make(cls: type[World], settings: dict[str, Any], name: str) -> World:
         return cls(**settings)
     except PodiumError:
         raise
-    except Exception as error:  # of a world with a constructor of its own
+    except Exception as error:  # from a constructor that the user wrote
         raise PodiumError(f"The world {name!r} could not be made: {type(error).__name__}: {error}.") from error

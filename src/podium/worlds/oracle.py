@@ -1,6 +1,6 @@
 """Exact values of finite decision processes with a time limit, by dynamic programming in float64.
 
-What a step was worth is then known, not estimated: the measure of every estimator of credit.
+The value of every step is then known exactly, so that estimators of credit can be measured against it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ S = TypeVar("S")
 
 
 class Outcome(NamedTuple, Generic[S]):
-    """What an action may come to."""
+    """One possible outcome of an action."""
 
     follows: S | None  # None: the episode is over
     reward: float = 0.0
@@ -43,9 +43,9 @@ class Dynamics:
     follows: Index  # [state, action, outcome] the state that follows, or END
     reward: Array  # [state, action, outcome]
     chance: Array  # [state, action, outcome]
-    away: Array  # [state, action] how far the goal seems after it, in turns; inf: nobody would try it
+    away: Array  # [state, action] the apparent distance to the goal after it, in turns; inf: never tried
     horizon: int  # turns
-    read: Callable[[str], str] = str  # the action that a text means
+    read: Callable[[str], str] = str  # from a text to an action
 
     @classmethod
     def explore(
@@ -59,15 +59,15 @@ class Dynamics:
         away: Callable[[S, str], float] | None = None,
         read: Callable[[str], str] = str,
     ) -> Dynamics:
-        """Everything that can be reached from the start. `key` names states; equal names are the same state.
+        """Explore everything that can be reached from the start. `key` names states; equal names are the same state.
 
-        `moves` says what each action may come to, first what is meant by it; one that it leaves out changes nothing,
-        and nobody tries it. Without `away`, the goal seems as far as the shortest way to a reward is long.
+        `moves` gives the outcomes of each action, the intended one first; actions that it omits change nothing and are
+        never tried. Without `away`, the distance to the goal is that of the shortest path to a reward.
         """
         nodes, names = [start], {key(start): 0}
 
         def number(node: S | None) -> int:
-            """The state's number; one that is new is explored in its turn."""
+            """The index of a state; a new one is queued for exploration."""
             if node is None:
                 return END
             name = key(node)
@@ -85,15 +85,15 @@ class Dynamics:
         shape = (len(nodes), len(actions), max(map(len, cells.values())))
         follows = np.tile(np.arange(shape[0])[:, None, None], (1, *shape[1:]))
         rewards, chances, far = np.zeros(shape), np.zeros(shape), np.full(shape[:2], np.inf)
-        chances[..., 0] = 1.0  # to stay
+        chances[..., 0] = 1.0  # by default an action changes nothing
         for cell, ends in cells.items():
             for n, end in enumerate(ends):
                 follows[(*cell, n)], rewards[(*cell, n)], chances[(*cell, n)] = end
-        made = cls(tuple(names), tuple(actions), follows, rewards, chances, far, horizon, read)
-        shortest = np.append(made.distances(), 0.0)[follows[..., 0]]  # END is the last entry
+        explored = cls(tuple(names), tuple(actions), follows, rewards, chances, far, horizon, read)
+        shortest = np.append(explored.distances(), 0.0)[follows[..., 0]]  # END is the last entry
         for state, place in cells:
             far[state, place] = shortest[state, place] if away is None else away(nodes[state], actions[place])
-        return made
+        return explored
 
     def oracle(self, policy: Mapping[str, Mapping[str, float]] | Array, gamma: float = 1.0) -> Oracle:
         """The exact values of a policy: V(s), Q(s, a) and advantages, at every turn.
@@ -121,15 +121,15 @@ class Dynamics:
         return self._state_numbers[name]
 
     def action(self, text: str) -> int:
-        """The action that a text means; one that nobody knows does nothing, as action 0."""
+        """The index of the action that a text means; an unknown one does nothing, like action 0."""
         return self._action_numbers.get(self.read(text), 0)
 
     def table(self, policy: Mapping[str, Mapping[str, float]] | Array) -> Array:
-        """[state, action] a policy's probabilities, checked."""
+        """[state, action] the probabilities of a policy, validated."""
         shape = (len(self.states), len(self.actions))
         if isinstance(policy, Mapping):
-            given, policy = policy, np.zeros(shape)
-            for name, row in given.items():
+            by_name, policy = policy, np.zeros(shape)
+            for name, row in by_name.items():
                 for text, probability in row.items():
                     policy[self.state(name), self.action(text)] += probability
         table = np.asarray(policy, dtype=np.float64)
@@ -144,7 +144,7 @@ class Dynamics:
         return table
 
     def distances(self) -> Array:
-        """[state] the fewest actions to an end with a reward, if all goes well."""
+        """[state] the fewest actions to an end with a reward, if every outcome is favourable."""
         steps = np.full(len(self.states), np.inf)
         lost = (self.chance == 0) | ((self.follows == END) & (self.reward <= 0))
         while True:
@@ -155,9 +155,9 @@ class Dynamics:
             steps = np.minimum(steps, better)
 
     def softmax(self, strength: float) -> Array:
-        """[state, action] a policy that prefers actions after which the goal seems nearer, by exp(strength) a turn.
+        """[state, action] the policy softmax(−strength · `away`).
 
-        Strength 0 takes everything that one would try alike.
+        Strength 0 is uniform over all actions that are ever tried.
         """
         logits = np.full(self.away.shape, -np.inf)
         np.multiply(-strength, self.away, out=logits, where=np.isfinite(self.away))
@@ -167,7 +167,7 @@ class Dynamics:
 
 @dataclass(frozen=True)
 class Walks:
-    """Rollouts as arrays, one entry a step, rollout by rollout."""
+    """Rollouts as arrays with one entry per step, rollout by rollout."""
 
     rollout: Index
     turn: Index
@@ -180,7 +180,7 @@ class Walks:
 
 @dataclass(frozen=True)
 class Oracle:
-    """The exact values of a policy at every turn: with a time limit, the same state is worth less later on."""
+    """The exact values of a policy at every turn: with a time limit, the value of a state depends on the turn."""
 
     dynamics: Dynamics
     policy: Array  # [state, action]
@@ -214,12 +214,12 @@ class Oracle:
 
     def advantages(self, turn: Index, state: Index, action: Index) -> Array:
         """Q(s, a) − V(s) of steps."""
-        found = np.zeros(len(turn))
+        advantages = np.zeros(len(turn))
         for t in np.unique(turn):
             at = turn == t
             q = self.action_values(int(t))
-            found[at] = q[state[at], action[at]] - self.values[t, state[at]]
-        return found
+            advantages[at] = q[state[at], action[at]] - self.values[t, state[at]]
+        return advantages
 
     def credit(self, rollout: Rollout) -> list[float]:
         """The exact advantage of each turn of a recorded rollout, from the turn's `state` and `action`."""
@@ -230,7 +230,7 @@ class Oracle:
 
     @cached_property
     def visits(self) -> Array:
-        """[turn, state] how likely the policy is to stand there when the turn begins."""
+        """[turn, state] the probability that the policy is in the state when the turn begins."""
         world = self.dynamics
         visits = np.zeros((world.horizon, len(world.states)))
         visits[0, 0] = 1.0
@@ -250,7 +250,7 @@ class Oracle:
         return total
 
     def walks(self, count: int, rng: np.random.Generator) -> Walks:
-        """Rollouts of the policy, all at once, turn by turn."""
+        """Sample rollouts of the policy, all in parallel, turn by turn."""
         world = self.dynamics
         state, alive = np.zeros(count, dtype=np.int64), np.arange(count)
         rewards: list[Array] = []
@@ -270,9 +270,9 @@ class Oracle:
 
 
 def _drawn(rows: Array, rng: np.random.Generator) -> Index:
-    """One column of each row, with the row's probabilities."""
+    """Draw one column of each row by the row's probabilities."""
     bounds = rows.cumsum(1)
-    # Strictly below the last bound, so that a column without probability is never drawn, whatever rounding does.
+    # Strictly below the last bound, so that a column of probability 0 is never drawn, whatever the rounding.
     threshold = rng.random(len(rows)) * (1 - ROUNDING) * bounds[:, -1]
     drawn: Index = (threshold[:, None] >= bounds).sum(1)
     return drawn

@@ -1,4 +1,4 @@
-"""A person plays."""
+"""Playing a world at the terminal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def play(
     split: str = "train",
     turns: int = 200,
 ) -> Feedback | None:
-    """One task at the terminal; `read` takes a prompt and gives a line. None where the person leaves (end of input)."""
+    """Play one task; `read` takes a prompt and returns a line. Returns None if the person leaves (end of input)."""
     if "instructions" in world.field_names():
         world = world.replace(instructions=True)
     task = task_of(world, index, split)
@@ -38,7 +38,7 @@ def play(
         except (EOFError, KeyboardInterrupt):
             return None
         if isinstance(world, Answer) and final_answer(text) is None:
-            text = f"{ANSWER_MARK} {text}"  # a person need not write the word
+            text = f"{ANSWER_MARK} {text}"  # a person need not type it
         feedback = _tried(world, partial(episode.act, text))
         total += feedback.reward
         if feedback.observation:
@@ -46,13 +46,13 @@ def play(
         if feedback.done:
             break
     write(f"Reward {total:g}." + (" Right." if feedback.info.get("correct") else ""))
-    with suppress(PodiumError):  # not every world writes solutions
+    with suppress(PodiumError):  # not every world has solutions
         write(f"A solution:\n{world.solve(task)}")
     return feedback
 
 
 def _tried(world: World, do: Callable[[], V]) -> V:
-    """What a world does, its mistakes as one line."""
+    """Call a world, and turn its exceptions into a PodiumError."""
     try:
         return do()
     except (KeyboardInterrupt, PodiumError):

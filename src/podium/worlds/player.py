@@ -1,7 +1,7 @@
-"""Plays games of other packages, in a process of its own: one request a line in, one answer a line out, both JSON.
+"""Plays games of other packages in a separate process: one JSON request per line in, one JSON answer per line out.
 
-Run as a script by `podium.worlds.engine`; it imports nothing of Podium, so that a player is small and starts quickly.
-It ends, and takes its files with it, when nobody can write to it any more.
+Run as a script by `podium.worlds.engine`; it imports nothing from Podium, so that it is small and starts quickly. It
+ends and removes its files when its input is closed.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 ATTEMPTS = 500
-KEPT = 256  # compiled games
-STATUS = re.compile(r">?\s*-= .* =-\s*\d+/\d+\s*")  # the line above the window
+KEPT = 256  # compiled games that are kept
+STATUS = re.compile(r">?\s*-= .* =-\s*\d+/\d+\s*")  # the status line
 ENDINGS = ("*** The End ***", "*** You lost! ***", "*** You have died ***")
-# Commands about the game, not in it: they would end it, take moves back, or write files.
+# Meta commands: they would end the game, undo moves, or write files.
 ABOUT = {"quit", "q", "restart", "restore", "save", "undo", "script", "transcript", "record", "replay", "version"}
-# Identity hashes that are all equal: the simulator's sets then list things in the order in which they came.
 JAVA = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
+# All identity hashes are equal: the simulator's sets then iterate in insertion order.
 ORDERED = ("-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=2")
 
 Reply = dict[str, Any]
@@ -40,13 +40,13 @@ def hashed_int(*values: object) -> int:
 
 
 class TextWorldPlayer:
-    """Games that TextWorld generates, played by the Z-machine."""
+    """Games that TextWorld generates, played on the Z-machine."""
 
     def __init__(self) -> None:
         self.textworld: Any = importlib.import_module("textworld")
         self.challenges: Any = importlib.import_module("textworld.challenges")
         data: Any = importlib.import_module("textworld.generator.data").KnowledgeBase
-        data.load = functools.cache(data.load)  # seconds of parsing, the same for every game
+        data.load = functools.cache(data.load)  # parsing takes seconds and is the same for every game
         self.folder = Path(os.environ["TMPDIR"])
         self.game: Any = None
         self.allowed: set[str] = set()
@@ -54,7 +54,7 @@ class TextWorldPlayer:
         self.infos = self.textworld.EnvInfos(**dict.fromkeys(wanted, True))
 
     def make(self, key: str, challenge: str, settings: Reply, goal: str, held_out: float, split: str) -> Reply:
-        """The first game of this name whose first scene belongs to the split."""
+        """The first game for this key whose first scene belongs to the split."""
         failed: type[Exception] = importlib.import_module("textworld.generator").QuestGenerationError
         for attempt in range(ATTEMPTS):
             spec = {
@@ -70,8 +70,8 @@ class TextWorldPlayer:
             start = game.infos[game.world.player_room.id]
             if (hashed_int(game.objective, start.name, start.desc) < held_out * 2**64) == (split == "test"):
                 scene = self.open(spec)
-                told = {"prompt": scene["text"], "commands": scene["commands"]}
-                return {"spec": spec, "solution": list(game.walkthrough), **told}
+                start_of_game = {"prompt": scene["text"], "commands": scene["commands"]}
+                return {"spec": spec, "solution": list(game.walkthrough), **start_of_game}
         return {"spec": None}
 
     def _generate(self, spec: Reply) -> tuple[Any, Any]:
@@ -85,17 +85,17 @@ class TextWorldPlayer:
         return game, options
 
     def _file(self, spec: Reply) -> Path:
-        """The compiled game. Players share them; the oldest go when there are many."""
+        """The compiled game. Players share the files; the oldest are removed when there are many."""
         file = self.folder / f"{digest(sorted(spec.items(), key=str))}.z8"
         if not file.exists():
             game, options = self._generate(spec)
-            own = self.folder / f"{file.stem}-{os.getpid()}"
-            options.path, options.force_recompile = str(own / file.name), True
-            own.mkdir(exist_ok=True)
+            private = self.folder / f"{file.stem}-{os.getpid()}"
+            options.path, options.force_recompile = str(private / file.name), True
+            private.mkdir(exist_ok=True)
             self.textworld.generator.compile_game(game, options)
-            for made in (own / file.with_suffix(".json").name, own / file.name):  # the one that is looked for last
+            for made in (private / file.with_suffix(".json").name, private / file.name):  # the .z8 marks completion
                 made.replace(self.folder / made.name)
-            shutil.rmtree(own)
+            shutil.rmtree(private)
             kept = sorted(self.folder.glob("*.z8"), key=lambda f: f.stat().st_mtime, reverse=True)
             for old in kept[KEPT:]:
                 old.unlink(missing_ok=True)
@@ -115,17 +115,17 @@ class TextWorldPlayer:
         words = command.lower().replace(".", " ").replace(",", " ").split()
         if not words or ABOUT & set(words):
             return {"text": "", "valid": False}
-        before, known = self.facts, " ".join(words) in self.allowed
+        before, allowed = self.facts, " ".join(words) in self.allowed
         state, _, _ = self.game.step(command)
-        return self._scene(state, state.feedback, valid=known or self._known(state) != before)
+        return self._scene(state, state.feedback, valid=allowed or self._sorted_facts(state) != before)
 
-    def _known(self, state: Any) -> list[str]:
+    def _sorted_facts(self, state: Any) -> list[str]:
         return sorted(map(str, state.facts or ()))
 
     def _scene(self, state: Any, text: str, *, valid: bool) -> Reply:
         for ending in ENDINGS:
             text = text.partition(ending)[0]
-        self.facts = self._known(state)
+        self.facts = self._sorted_facts(state)
         self.allowed = {" ".join(c.lower().split()) for c in state.admissible_commands or ()}
         score = (state.score or 0) / max(state.max_score or 0, 1)
         return {
@@ -160,12 +160,12 @@ class ScienceWorldPlayer:
         self.server = self.gateway.jvm.scienceworld.runtime.pythonapi.PythonInterface()
 
     def _follow(self) -> None:
-        """End when the simulator does: whoever waits for an answer learns of it, and nobody takes this one."""
+        """Exit when the simulator does, so that a pending request fails and this player is not used again."""
         self.java.wait()
         os._exit(1)
 
     def variations(self, task: str) -> Reply:
-        """The numbers of each split's variations of a task."""
+        """The variation numbers of a task in each split."""
         self.server.load(task, 0, "", False)
         train, test = list(self.server.getVariationsTrain()), list(self.server.getVariationsTest())
         return {"train": train, "test": test}
@@ -190,7 +190,7 @@ class ScienceWorldPlayer:
         return self._scene(self.server.step(command))
 
     def _scene(self, text: str) -> Reply:
-        score = self.server.getScore()  # below 0: the task has been failed
+        score = self.server.getScore()  # below 0: the task has failed
         seen = self.server.freeActionLook(), self.server.freeActionInventory()
         return {
             "text": tidy(text),
@@ -204,20 +204,20 @@ class ScienceWorldPlayer:
 
 
 def tidy(text: str) -> str:
-    """Without the status line, blank lines, and the spaces at ends of lines."""
+    """The text without the status line, blank lines and trailing spaces."""
     lines = [line.rstrip() for line in text.splitlines()]
     return "\n".join(line for line in lines if line.strip(" \t>") and not STATUS.fullmatch(line))
 
 
 def main(kind: str) -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what packages print is no answer
+    os.dup2(2, 1)  # output that packages print must not be read as an answer
     player: Any = None
     for line in sys.stdin:
         request = json.loads(line)
         do, reply = request.pop("do"), {}
         try:
-            if do != "ping":  # which asks for nothing but an answer
+            if do != "ping":  # which only wants an answer
                 player = player or {"textworld": TextWorldPlayer, "scienceworld": ScienceWorldPlayer}[kind]()
                 reply = getattr(player, do)(**request)
         except Exception as error:

@@ -1,4 +1,4 @@
-"""Procedural puzzles: tasks without end, held-out ones apart, with solutions written in several styles."""
+"""Procedural puzzles: an endless supply of tasks, a separate test split, and solutions written in several styles."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from podium.worlds.graded import FORMAT, Graded, hashed_uniform
 
 __all__ = ["Draft", "Procedural", "Puzzle", "Slip", "task_key"]
 
-HELD_OUT = 1 / 8  # share of all questions that belong to the test split
+HELD_OUT = 1 / 8  # share of all questions that belongs to the test split
 ATTEMPTS = 10_000  # draws before a split counts as empty
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A question before it has a number."""
+    """A question that has not been assigned to a task yet."""
 
     question: str
-    identity: str  # equal where two questions are the same in other words
+    identity: str  # equal for questions that differ only in wording
     data: Mapping[str, Any] = field(default_factory=dict)
     domain: str = ""
 
 
 class Slip:
-    """Says, step by step, whether the solution being written goes wrong here; counts the steps."""
+    """Says at each step of a solution being written whether the step goes wrong, and counts the steps."""
 
     def __init__(self, at: int | None = None) -> None:
         self.at = at
@@ -45,9 +45,9 @@ Writer = Callable[[Task, str, Random, Slip], T]
 
 
 class Procedural(World):
-    """A world whose questions are drawn from random numbers keyed by level, split and index.
+    """A world whose questions are drawn from a random stream keyed by level, split and index.
 
-    A question belongs to one split by what it asks, so that no test question occurs in training.
+    The split of a question is a hash of its identity, so that no test question occurs in training.
     """
 
     trusted = True
@@ -58,12 +58,12 @@ class Procedural(World):
         raise NotImplementedError
 
     def prompt(self, draft: Draft) -> str:
-        """What the model sees first."""
+        """The first message to the model."""
         return draft.question
 
     @property
     def family(self) -> str:
-        """What the keys of the tasks begin with: everything that decides which questions are drawn."""
+        """The prefix of the tasks' keys: every setting that decides which questions are drawn."""
         return f"{self.name}-{self.level}"
 
     def task(self, index: int, split: str = "train") -> Task:
@@ -75,14 +75,14 @@ class Procedural(World):
         raise PodiumError(f"{self!r} has no {split} questions: its settings leave too few different ones.")
 
     def _attempt(self, write: Writer[T], task: Task, style: str, seed: int, right: float) -> T:
-        """An attempt that is right with this probability; every step is equally likely to be the wrong one."""
+        """An attempt that is right with probability `right`; every step has the same probability of failure."""
         if style not in self.styles:
             raise PodiumError(f"{self.name} has no style {style!r}. {nearest(style, self.styles)}")
         key = f"{task.key}/{style}/{seed}"
         slip = Slip()
-        made = write(task, style, Random(key), slip)
+        solution = write(task, style, Random(key), slip)
         if right >= 1 or hashed_uniform("attempt", key) < right:
-            return made
+            return solution
         return write(task, style, Random(key), Slip(_first_failure(slip.steps, right, hashed_uniform("slip", key))))
 
 
@@ -92,14 +92,14 @@ class Puzzle(Procedural, Graded):
     provides = (*Graded.provides, "task.solution", "task.criteria", "task.steps")
 
     def explain(self, task: Draft) -> str:
-        """The question in a sentence or two, for a general model or a person."""
+        """The question in a sentence or two, for a general-purpose model or a person."""
         raise NotImplementedError
 
     def prompt(self, draft: Draft) -> str:
         return f"{draft.question}\n{self.explain(draft)} {FORMAT}" if self.instructions else draft.question
 
     def write(self, task: Task, style: str, rng: Random, slip: Slip) -> str:
-        """Reasoning and answer. Each step asks `slip()` once; where it says so, the step goes wrong, and the rest
+        """Reasoning and answer. Each step calls `slip()` once; if it returns True, the step goes wrong, and the rest
         follows from the wrong value to a wrong answer."""
         raise NotImplementedError
 
@@ -107,18 +107,18 @@ class Puzzle(Procedural, Graded):
         return self.attempt(task, style, seed)
 
     def attempt(self, task: Task, style: str = "short", seed: int = 0, right: float = 1.0) -> str:
-        """A written attempt that is right with this probability; every step is equally likely to be the wrong one."""
+        """A written attempt that is right with probability `right`; every step has the same probability of failure."""
         return self._attempt(self.write, task, style, seed, right)
 
     # -- checklists and steps --------------------------------------------------------------------------------------
 
     def criteria(self, task: Task) -> tuple[Criterion, ...]:
-        """Each line of the short solution, an answer at the end, and that it is right, which counts double."""
+        """Each line of the short solution, an answer at the end, and that it is correct, which counts double."""
         *steps, answer = self.solve(task).splitlines()
         return *(Criterion(line) for line in steps), Criterion(f"end with `{ANSWER_MARK}`"), Criterion(answer, 2.0)
 
     def met(self, task: Task, text: str) -> tuple[bool, ...]:
-        """A step is met where so large a share of a solution in some style has been written without a fault."""
+        """Step j of n is met if the text follows a solution in some style for at least j / n of its lines."""
         count = len(self.criteria(task)) - 2
         share = max(agreeing / max(len(lines) - 1, 1) for agreeing, lines in self._followed(task, text))
         answer = self.read(text)
@@ -126,12 +126,12 @@ class Puzzle(Procedural, Graded):
         return *(share >= (j + 1) / count for j in range(count)), answer is not None, right
 
     def step_scores(self, task: Task, text: str) -> tuple[float, ...]:
-        """1 for every line with which a solution in some style begins like the text, 0 from there on."""
+        """1 for every line up to which the text follows a solution in some style, 0 from there on."""
         agreeing = max(count for count, _ in self._followed(task, text))
         return tuple(float(number < agreeing) for number in range(len(text.splitlines())))
 
     def completed(self, task: Task, beginning: str) -> str | None:
-        """The other lines of the first style whose solution begins like this."""
+        """The remaining lines of the first style whose solution begins like this."""
         written = beginning.splitlines()
         for agreeing, lines in self._followed(task, beginning):
             if agreeing == len(written):
@@ -139,17 +139,19 @@ class Puzzle(Procedural, Graded):
         return None
 
     def _followed(self, task: Task, text: str) -> list[tuple[int, list[str]]]:
-        """For each style its solution, and how many lines the text begins with in common with it."""
-        written, found = [line.strip() for line in text.splitlines()], []
+        """For each style, how many leading lines the text shares with its solution, and the solution."""
+        written, shared = [line.strip() for line in text.splitlines()], []
         for style in self.styles:
             lines = self.solve(task, style).splitlines()
             alike = (a == b for a, b in zip(written, lines, strict=False))
-            found.append((next((i for i, same in enumerate(alike) if not same), min(len(written), len(lines))), lines))
-        return found
+            count = next((i for i, same in enumerate(alike) if not same), min(len(written), len(lines)))
+            shared.append((count, lines))
+        return shared
 
 
 def _first_failure(steps: int, right: float, u: float) -> int:
-    """The step that fails first, drawn by u, where all succeed with probability `right` and each with the same."""
+    """The first step to fail, drawn by u, given that one does: all steps succeed with the same probability, and
+    together with probability `right`."""
     success = right ** (1 / steps)
     reached = 1.0
     for step in range(steps):
@@ -171,5 +173,5 @@ def task_key(family: str, split: str, index: int) -> str:
 
 
 def answered(steps: list[str], answer: object) -> str:
-    """The lines of a solution."""
+    """The text of a solution: its steps, then the answer."""
     return "\n".join([*steps, f"{ANSWER_MARK} {answer}"])

@@ -1,4 +1,4 @@
-"""Procedural tasks of several turns: the model acts by one line a turn, and its last one answers."""
+"""Procedural tasks of several turns: the model acts by one line per turn, and its last one is the answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Quest", "QuestStep", "action"]
 
 
 def action(text: str, verbs: Sequence[str]) -> tuple[str, str] | None:
-    """The verb and the rest of the last line that begins with one of these and a colon; None without one."""
+    """The verb and the rest of the last line that begins with one of the verbs and a colon; None if there is none."""
     for line in reversed(text.splitlines()):
         verb, colon, rest = line.lstrip(" \t*#>`").partition(":")
         if colon and verb.casefold() in verbs:
@@ -24,9 +24,9 @@ def action(text: str, verbs: Sequence[str]) -> tuple[str, str] | None:
 
 
 class Quest(Procedural):
-    """A question that is answered after some turns of finding out; the answer ends the episode.
+    """A question that is answered after some turns of investigation; the answer ends the episode.
 
-    An action that the world does not know is answered by how to act, and `turn.valid` is False there.
+    The reply to an unknown action says how to act, and `turn.valid` is False there.
     """
 
     provides: ClassVar[tuple[str, ...]] = (
@@ -35,8 +35,8 @@ class Quest(Procedural):
     )
     blank: ClassVar[Mapping[str, Any]] = {"valid": False}
     max_turns = 12
-    cost: float = 0.0  # taken from the reward for each turn before the answer
-    instructions: bool = False  # whether the prompt explains how to act, for a general model or a person
+    cost: float = 0.0  # subtracted from the reward for each turn before the answer
+    instructions: bool = False  # whether the prompt explains how to act, for a general-purpose model or a person
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -50,12 +50,12 @@ class Quest(Procedural):
         return f"{draft.question}\n{self.explain()}" if self.instructions else draft.question
 
     def write(self, task: Task, style: str, rng: Random, slip: Slip) -> tuple[str, ...]:
-        """The texts of the turns. Each step asks `slip()` once; where it says so, the step goes wrong, and the rest
+        """The texts of the turns. Each step calls `slip()` once; if it returns True, the step goes wrong, and the rest
         follows from it to a wrong answer."""
         raise NotImplementedError
 
     def attempt(self, task: Task, style: str = "short", seed: int = 0, right: float = 1.0) -> tuple[str, ...]:
-        """Turns that lead to a right answer with this probability; every step is equally likely to be the wrong one."""
+        """Turns that lead to a right answer with probability `right`; every step is equally likely to fail."""
         return self._attempt(self.write, task, style, seed, right)
 
     def demonstrate(self, task: Task, style: str = "short", seed: int = 0) -> tuple[str, ...]:
@@ -65,7 +65,7 @@ class Quest(Procedural):
         return "\n".join(self.demonstrate(task, style, seed))
 
     def conversation(self, task: Task, turns: Sequence[str], seed: int = 0) -> list[dict[str, str]]:
-        """The messages of an episode in which these turns are said."""
+        """The messages of an episode with these turns."""
         episode = self.reset(task, seed)
         messages = [{"role": "user", "content": episode.observation}]
         for text in turns:
@@ -78,9 +78,9 @@ class Quest(Procedural):
 
 
 class QuestStep(Episode):
-    """An episode of a quest: subclasses do what an action says, and name the state that they have reached."""
+    """An episode of a quest; subclasses carry out actions and name the state that has been reached."""
 
-    verbs: tuple[str, ...] = ()  # beside the answer
+    verbs: tuple[str, ...] = ()  # besides the answer
     ended = False
 
     def __init__(self, world: Quest, task: Task) -> None:
@@ -88,28 +88,28 @@ class QuestStep(Episode):
         self.world, self.task = world, task
 
     def act(self, text: str) -> Feedback:
-        told = action(text, (*self.verbs, ANSWER_MARK[:-1]))
+        parsed = action(text, (*self.verbs, ANSWER_MARK[:-1]))
         if self.ended:
             return self.say("over", done=True, valid=False)
-        if told is None:
+        if parsed is None:
             verbs = " or ".join(f"{verb}:" for verb in (*self.verbs, ANSWER_MARK[:-1]))
             return self.say(f"error: say {verbs}", valid=False)
-        verb, rest = told
+        verb, rest = parsed
         return self.answer(plain(rest), text) if verb == ANSWER_MARK[:-1] else self.do(verb, rest, text)
 
     def do(self, verb: str, rest: str, text: str) -> Feedback:
-        """What comes of an action that is not the answer."""
+        """Carry out an action other than the answer."""
         raise NotImplementedError
 
     def reached(self) -> str:
-        """What has been found out so far, equal where it is the same."""
+        """The state reached so far, as a string that is equal for equal states."""
         raise NotImplementedError
 
     def right(self, answer: str) -> bool:
         return answer == self.task.data["answer"]
 
     def columns(self) -> dict[str, Any]:
-        """Further columns of the rollout, as far as they are known."""
+        """Further columns of the rollout, as far as they are known yet."""
         return {}
 
     def answer(self, answer: str, text: str) -> Feedback:
@@ -117,9 +117,9 @@ class QuestStep(Episode):
         return self.say("", done=True, reward=float(correct), correct=correct, answer=answer)
 
     def say(self, observation: str, *, reward: float = 0.0, done: bool = False, **info: Any) -> Feedback:
-        """What the world says, with the columns of the turn."""
+        """The world's feedback, with the columns of the turn."""
         reached = "over" if self.ended else self.reached()
         self.state = f"{self.task.key}/{reached}" if reached else self.task.key
-        known = {"correct": False, "answer": "", **self.world.blank, "valid": True, **self.columns(), **info}
+        columns = {"correct": False, "answer": "", **self.world.blank, "valid": True, **self.columns(), **info}
         cost = 0.0 if done else self.world.cost
-        return Feedback(reward - cost, done, observation, self.state, known)
+        return Feedback(reward - cost, done, observation, self.state, columns)

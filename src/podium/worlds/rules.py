@@ -20,10 +20,10 @@ LAMPS = ("a", "b", "c", "d", "e")
 
 
 class Domain:
-    """One kind of deduction: a question, its explanation, its answer as words, and ways to write it down."""
+    """One kind of deduction: a question, its explanation, its answer as words, and written solutions."""
 
-    ordered = True  # whether the order of the words in an answer counts
-    guessable = False  # whether a guess is often right
+    ordered = True  # whether the order of the words in an answer matters
+    guessable = False  # whether a guess is often correct
 
     def draft(self, size: int, rng: Random) -> tuple[str, str, dict[str, Any], list[str]]:
         """Question, identity, data, and the words of the answer."""
@@ -38,7 +38,7 @@ class Domain:
 
 
 class Order(Domain):
-    """Put everybody in line from comparisons of neighbours."""
+    """Order people in a line from comparisons of neighbours."""
 
     def draft(self, size: int, rng: Random) -> tuple[str, str, dict[str, Any], list[str]]:
         line = rng.sample(NAMES, size)
@@ -51,29 +51,29 @@ class Order(Domain):
 
     def write(self, data: Any, style: str, rng: Random, slip: Slip) -> tuple[list[str], list[str]]:
         line = data["line"][::-1] if style == "alternative" else data["line"]
-        found: list[str] = []
+        order: list[str] = []
         left = list(line)
         for _ in line:
-            name = _following(line, found[-1] if found else None, left)
+            name = _following(line, order[-1] if order else None, left)
             if len(left) > 1 and slip():
                 name = rng.choice([other for other in left if other != name])
             left.remove(name)
-            found.append(name)
-        if style == "alternative":  # from the last upwards
-            return [f"so {' < '.join(found)}"], found[::-1]
+            order.append(name)
+        if style == "alternative":  # from last to first
+            return [f"so {' < '.join(order)}"], order[::-1]
         if style == "long":
-            pairs = [f"so {a} > {b}" for a, b in pairwise(found)]
-            return [f"first {found[0]}", *pairs, f"last {found[-1]}"], found
-        return [f"so {' > '.join(found)}"], found
+            pairs = [f"so {a} > {b}" for a, b in pairwise(order)]
+            return [f"first {order[0]}", *pairs, f"last {order[-1]}"], order
+        return [f"so {' > '.join(order)}"], order
 
 
 class Paint(Domain):
-    """Repaint a wall several times, each colour by its rule."""
+    """Repaint a wall several times by rules from colour to colour."""
 
     guessable = True
 
     def draft(self, size: int, rng: Random) -> tuple[str, str, dict[str, Any], list[str]]:
-        round_ = rng.sample(COLOURS, min(size + 1, 7))  # each becomes the next: two walls never end up the same
+        round_ = rng.sample(COLOURS, min(size + 1, 7))  # a cycle: different starts never lead to the same colour
         rules = list(zip(round_, [*round_[1:], round_[0]], strict=True))
         rng.shuffle(rules)
         start, times = rng.randrange(len(round_)), size - 1
@@ -141,7 +141,7 @@ class Lamps(Domain):
 
 
 class Liars(Domain):
-    """Who lies, where each speaks about the next: a liar's words are false."""
+    """Find the liars, where each person speaks about the next and liars' statements are false."""
 
     def draft(self, size: int, rng: Random) -> tuple[str, str, dict[str, Any], list[str]]:
         people = rng.sample(NAMES, size)
@@ -165,7 +165,7 @@ class Liars(Domain):
         for called in data["says"]:
             lies.append((lies[-1] != called) != slip())
         liars = [p for p, liar in zip(people, lies, strict=True) if liar]
-        if style == "alternative":  # only where the truth changes
+        if style == "alternative":  # only the people at whom it changes
             turns = [p for p, a, b in zip(people, [False, *lies], lies, strict=False) if a != b]
             return [f"change {_words(turns)}"], liars
         if style == "long":
@@ -177,7 +177,7 @@ DOMAINS: dict[str, Domain] = {"order": Order(), "paint": Paint(), "lamps": Lamps
 
 
 class Rules(Puzzle):
-    """Deductions that take as many steps as the level says, in domains of different difficulty."""
+    """Deductions in domains of different difficulty; the number of steps grows with the level."""
 
     name = "rules"
     summary = "small deductions: " + ", ".join(DOMAINS)
@@ -195,7 +195,7 @@ class Rules(Puzzle):
         return super().family if self.domain == "all" else f"{super().family}-{self.domain}"
 
     def draft(self, rng: Random) -> Draft:
-        # At the hardest level luck must not help.
+        # At the hardest level guessing must not help.
         open_to = [name for name, d in DOMAINS.items() if self.level < max(self.levels) or not d.guessable]
         domain = rng.choice(open_to) if self.domain == "all" else self.domain
         question, identity, data, answer = DOMAINS[domain].draft(self.level + 2, rng)
@@ -223,7 +223,7 @@ def _truth(lies: bool) -> str:
 
 
 def _following(line: list[str], name: str | None, left: list[str]) -> str:
-    """Who stands after `name`; the first one left where that one has been named already."""
+    """Who stands after `name`; if that person has been listed already, the first of those left."""
     if name is None:
         return line[0]
     after = line.index(name) + 1

@@ -20,9 +20,9 @@ SIMPLER = ("easy", "noElectricalAction", "openContainers", "openDoors", "selfWat
 
 
 class ScienceWorld(Adventure):
-    """A task of ScienceWorld, such as `boil` or `find-living-thing`: its variations are the tasks, in its own splits.
+    """A task of ScienceWorld, such as `boil` or `find-living-thing`; its variations are the tasks, in their own splits.
 
-    A failed task has the score 0. Listings in the simulator are in a fixed order, so that episodes can be repeated.
+    A failed task has score 0. The simulator lists things in a fixed order, so that episodes are reproducible.
     """
 
     name = "scienceworld"
@@ -30,7 +30,7 @@ class ScienceWorld(Adventure):
     package = "scienceworld"
 
     max_turns: int = 100  # type: ignore[misc]
-    simplifications: str = ""  # easy, or some of the others with commas between: openDoors,teleportAction
+    simplifications: str = ""  # easy, or a comma-separated list of others: openDoors,teleportAction
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -64,11 +64,11 @@ class ScienceWorld(Adventure):
         return len(self.variations[split])
 
     def make(self, index: int, split: str) -> Task:
-        told = f"-{self.simplifications}" if self.simplifications else ""
-        key = task_key(f"scienceworld-{self.task_name}{told}", split, index)
+        suffix = f"-{self.simplifications}" if self.simplifications else ""
+        key = task_key(f"scienceworld-{self.task_name}{suffix}", split, index)
         if index >= self.size(split):
-            name, known = f"scienceworld:{self.task_name}", self.size(split)
-            raise PodiumError(f"{name} has {known} {split} tasks; number {index} was asked for (from 0).")
+            name, size = f"scienceworld:{self.task_name}", self.size(split)
+            raise PodiumError(f"{name} has {size} {split} tasks; number {index} was asked for (from 0).")
         spec: dict[str, Any] = {"task": self.task_name, "simplifications": self.simplifications}
         spec["variation"] = self.variations[split][index]
         made = self.ask("make", spec=spec)
@@ -77,7 +77,7 @@ class ScienceWorld(Adventure):
         return Task(key, prompt, domain=self.task_name, data={"spec": spec})
 
     def show(self, text: str, commands: Sequence[str]) -> str:
-        """There are thousands of commands: the things that they can be about are named."""
+        """An observation, with the available objects: there are thousands of commands."""
         return f"{text}\nthings: {', '.join(commands)}".strip() if self.commands and commands else text
 
     def walkthrough(self, task: Task) -> tuple[str, ...]:

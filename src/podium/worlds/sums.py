@@ -12,11 +12,11 @@ from podium.worlds.puzzle import Draft, Puzzle, Slip, answered
 
 __all__ = ["Sums"]
 
-TERMS = {1: (2, 99), 2: (3, 99), 3: (4, 99), 4: (5, 99), 5: (4, 999)}  # how many, and the largest, by level
+TERMS = {1: (2, 99), 2: (3, 99), 3: (4, 99), 4: (5, 99), 5: (4, 999)}  # by level: how many terms, and the largest
 
 
 class Sums(Puzzle):
-    """Add and subtract from left to right; the reasoning can be short or long-winded, and go other ways."""
+    """Add and subtract from left to right; solutions can be short, verbose, grouped by sign, or digit by digit."""
 
     name = "sums"
     summary = "chains of additions and subtractions"
@@ -64,7 +64,7 @@ class _Pen:
         self.lines: list[str] = []
 
     def equation(self, terms: list[int], lead: str = "") -> int:
-        """One line; its result as written."""
+        """Write one line; returns the result as written."""
         result = sum(terms)
         if self.slip():
             result = _wrong(terms, result, self.rng)
@@ -72,7 +72,7 @@ class _Pen:
         return result
 
     def chain(self, terms: list[int], wordy: bool = False) -> int:
-        """One term after the other."""
+        """Add one term after another."""
         total = terms[0]
         if wordy:
             self.lines.append(f"start {total}")
@@ -83,7 +83,7 @@ class _Pen:
 
 
 def _grouped(pen: _Pen, terms: list[int]) -> int:
-    """What is added first, what is taken away second, then one subtraction."""
+    """The sum of the positive terms, then of the negative ones, then one subtraction."""
     added, taken = [t for t in terms if t >= 0], [-t for t in terms if t < 0]
     total = pen.chain(added)
     return pen.equation([total, -pen.chain(taken)]) if taken else total
@@ -112,7 +112,7 @@ def _chain(terms: list[int], negative: list[bool] | None = None) -> str:
 
 
 def _wrong(terms: list[int], right: int, rng: Random) -> int:
-    """A result as people get it wrong: a carry forgotten, or a digit off by a little."""
+    """A typical wrong result: a forgotten carry, or a digit that is slightly off."""
     options = [right + d for d in (-10, -2, -1, 1, 2, 10)]
     carry = _without_carry(terms)
     if carry != right:
@@ -121,7 +121,7 @@ def _wrong(terms: list[int], right: int, rng: Random) -> int:
 
 
 def _without_carry(terms: list[int]) -> int:
-    """The sum in which each digit is added up alone and carries and borrows are lost."""
+    """The sum digit by digit, with carries and borrows lost."""
     total = 0
     for place in (1, 10, 100, 1000):
         digits = sum((abs(t) // place % 10) * (1 if t >= 0 else -1) for t in terms)

@@ -1,4 +1,4 @@
-"""Games of TextWorld, generated here and played as they were compiled."""
+"""Games of TextWorld, generated, compiled and played locally."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["TextWorld"]
 
 
 class Challenge(NamedTuple):
-    name: str  # in TextWorld
+    name: str  # its name in TextWorld
     asks: str
     levels: int  # from 1 to this
-    dials: dict[str, tuple[Any, ...]]  # what each can be, its default first
+    dials: dict[str, tuple[Any, ...]]  # the possible values of each setting, the default first
 
 
-HELD_OUT = 1 / 2  # of all games: they are endless, and finding one that is held out should not take many
+HELD_OUT = 1 / 2  # share of all games: they are endless, and few should have to be generated to find a test game
 SWITCH = (False, True)
 CHALLENGES = {
     "coin": Challenge("tw-coin_collector", "find the coin at the end of a chain of rooms", 300, {}),
@@ -30,7 +30,7 @@ CHALLENGES = {
         1,
         {
             "recipe": (1, 2, 3, 4, 5),  # ingredients
-            "take": (1, 0, 2, 3, 4, 5),  # of them, to be fetched
+            "take": (1, 0, 2, 3, 4, 5),  # ingredients to fetch
             "go": (1, 6, 9, 12),  # rooms
             **dict.fromkeys(("open", "cook", "cut", "drop"), SWITCH),
         },
@@ -48,14 +48,14 @@ class TextWorld(Adventure):
     """A game of TextWorld: `coin`, `treasure`, `cooking` or `simple`.
 
     Each task is a game of its own. The levels of `coin` (1 to 300) and `treasure` (1 to 30) are TextWorld's; `cooking`
-    has the dials recipe, take, go, open, cook, cut and drop, and `simple` has rewards.
+    has the settings recipe, take, go, open, cook, cut and drop, and `simple` has rewards.
     """
 
     name = "textworld"
     summary = "a game of TextWorld: coin, treasure, cooking, simple"
     package = "textworld"
 
-    goal: str = "brief"  # what the prompt says of the aim: detailed (every step), brief (the last one), none
+    goal: str = "brief"  # how the prompt describes the goal: detailed (every step), brief (the last one), none
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -70,8 +70,8 @@ class TextWorld(Adventure):
             if name not in dials:
                 raise PodiumError(f"textworld:{self.task_name} has no setting {name!r}. {nearest(name, dials)}")
             if not any(value is x or (value == x and type(value) is type(x)) for x in dials[name]):
-                known = ", ".join(map(repr, sorted(dials[name])))
-                raise PodiumError(f"textworld:{self.task_name}: {name} = {value!r} is not one of {known}.")
+                values = ", ".join(map(repr, sorted(dials[name])))
+                raise PodiumError(f"textworld:{self.task_name}: {name} = {value!r} is not one of {values}.")
         if self.dials.get("take", 0) > self.dials.get("recipe", 0):
             raise PodiumError("textworld:cooking: take must be at most recipe: no more can be fetched than is cooked.")
 
@@ -84,9 +84,9 @@ class TextWorld(Adventure):
         return {name: values[0] for name, values in self.challenge.dials.items()} | dict(self.config)
 
     def make(self, index: int, split: str) -> Task:
-        told = "".join(f"-{name}={value}" for name, value in {**self.dials, "goal": self.goal}.items())
-        key = task_key(f"textworld-{self.task_name}-{self.level}{told}", split, index)
-        # Where TextWorld keeps recipes and foods apart, they are; and no test game begins as one of training does.
+        suffix = "".join(f"-{name}={value}" for name, value in {**self.dials, "goal": self.goal}.items())
+        key = task_key(f"textworld-{self.task_name}-{self.level}{suffix}", split, index)
+        # TextWorld's own splits of recipes and foods are kept; and no test game begins like a training game.
         settings = {**self.dials, "level": self.level, "split": split, "test": split == "test"}
         request = {"challenge": self.challenge.name, "settings": settings, "goal": self.goal}
         made = self.ask("make", key=key, held_out=HELD_OUT, split=split, **request)

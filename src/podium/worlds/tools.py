@@ -1,4 +1,4 @@
-"""Arithmetic over a table that only tools can read: calls in JSON, results or errors as observations."""
+"""Tool use: arithmetic over a table that only tools can read, with calls in JSON and results as observations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ THINGS = ("apple", "bread", "fish", "book", "lamp", "box", "key", "cup")
 COLUMNS = ("price", "count")
 SIGNS = {"add": "plus", "subtract": "minus", "multiply": "times"}
 LOOK = "look"
-SHAPES = {LOOK: ("row", "column"), **dict.fromkeys(SIGNS, ("a", "b"))}  # the tools and what they are given
+SHAPES = {LOOK: ("row", "column"), **dict.fromkeys(SIGNS, ("a", "b"))}  # the tools and their arguments
 LARGEST = 10**9
 LONGEST_CALL = 200  # characters of a call that are read
 MOST_CALLS = 8  # in a turn
@@ -30,7 +30,7 @@ DOWN = "error: try again"
 
 
 def calls_in(text: str) -> list[Call | str]:
-    """The calls of a text, a line each; what is wrong with those that are malformed."""
+    """The calls of a text, one per line; for a malformed one, an error message."""
     lines = [line.strip() for line in text.splitlines()]
     return [_read(line[len(CALL) :]) for line in lines if line[: len(CALL)].casefold() == CALL][:MOST_CALLS]
 
@@ -49,7 +49,7 @@ def _read(written: str) -> Call | str:
 
 
 class TableTerm(NamedTuple):
-    """A number or a cell of the table, and the tool that joins it to what stands before."""
+    """A number or a cell of the table, and the tool that combines it with the total so far."""
 
     tool: str
     value: int | tuple[str, str]  # row and column
@@ -60,10 +60,10 @@ class TableTerm(NamedTuple):
 
 
 class Tools(Quest):
-    """`price of apple times 3 plus count of fish`, from left to right: as many calls as the level says.
+    """`price of apple times 3 plus count of fish`, from left to right; higher levels have more terms.
 
     `call: {"name": "look", "arguments": {"row": "apple", "column": "price"}}` reads the table, and `add`, `subtract`
-    and `multiply` of a and b compute. A turn may make several calls. `turn.calls` are those that were well formed,
+    and `multiply` of a and b compute. A turn may make several calls. `turn.calls` holds the well-formed ones,
     `rollout.reference_calls` those of a solution.
     """
 
@@ -77,7 +77,7 @@ class Tools(Quest):
     )
     blank = {**Quest.blank, "calls": (), "errors": 0.0, "answer": ""}
     max_tokens = 128
-    down: float = 0.0  # the chance that a tool fails in a turn
+    down: float = 0.0  # the probability that a tool call fails
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -110,7 +110,7 @@ class Tools(Quest):
         return _Desk(self, task, seed)
 
     def demonstrate(self, task: Task, style: str = "short", seed: int = 0) -> tuple[str, ...]:
-        """The turns of a solution, of the episode with this seed: where a tool is down they are said again."""
+        """The turns of a solution for the episode with this seed: a turn is repeated if a tool fails in it."""
         planned, desk = list(self.attempt(task, style, seed)), self.reset(task, seed)
         turns: list[str] = []
         while planned and len(turns) < self.max_turns:
@@ -121,7 +121,7 @@ class Tools(Quest):
 
     def write(self, task: Task, style: str, rng: Random, slip: Slip) -> tuple[str, ...]:
         calls, total = _computed(task.data["table"], task.data["terms"], lambda: rng.randint(1, 9) if slip() else 0)
-        if style == "parallel":  # what the table says is read at once
+        if style == "parallel":  # all cells are read in the first turn
             calls = sorted(calls, key=lambda call: call["name"] != LOOK)
         lines = [f"{CALL} {json.dumps(call)}" for call in calls]
         if style == "long":
@@ -141,33 +141,33 @@ class _Desk(QuestStep):
         self.down = world.down
         table = task.data["table"]
         self.cells = {(row, column): value for row, cells in table.items() for column, value in cells.items()}
-        self.done: list[str] = []  # calls and what they gave
+        self.done: list[str] = []  # calls and their results
 
     def do(self, verb: str, rest: str, text: str) -> Feedback:
-        made = calls_in(text)
-        results = [call if isinstance(call, str) else self._run(call) for call in made]
+        calls = calls_in(text)
+        results = [call if isinstance(call, str) else self._run(call) for call in calls]
         errors = sum(result.startswith("error") for result in results)
         self.recap = "\n".join(self.done)
-        formed = tuple(call for call in made if isinstance(call, dict))
+        formed = tuple(call for call in calls if isinstance(call, dict))
         self.done += [
             f"{_aim(call)}: {result}"
-            for call, result in zip(made, results, strict=True)
+            for call, result in zip(calls, results, strict=True)
             if isinstance(call, dict) and not result.startswith("error")
         ]
         return self.say("\n".join(results), calls=formed, errors=float(errors), valid=not errors)
 
     def _run(self, call: Call) -> str:
-        name, given = call["name"], call["arguments"]
+        name, arguments = call["name"], call["arguments"]
         if name not in SHAPES:
             return f"error: no tool {name[:20]}; there are {' '.join(SHAPES)}"
-        if set(given) != set(SHAPES[name]):
+        if set(arguments) != set(SHAPES[name]):
             return f"error: {name} needs {' and '.join(SHAPES[name])}"
         if self.down and self.chance.random() < self.down:
             return DOWN
-        a, b = (given[key] for key in SHAPES[name])
+        a, b = (arguments[key] for key in SHAPES[name])
         if name == LOOK:
-            found = self.cells.get((str(a), str(b)))
-            return "error: no such row and column" if found is None else str(found)
+            value = self.cells.get((str(a), str(b)))
+            return "error: no such row and column" if value is None else str(value)
         if not all(isinstance(x, int) and not isinstance(x, bool) and abs(x) <= LARGEST for x in (a, b)):
             return "error: a and b must be whole numbers"
         return str(_apply(name, a, b))
@@ -191,7 +191,7 @@ def _apply(name: str, a: int, b: int) -> int:
 def _computed(
     table: Mapping[str, Any], terms: list[TableTerm], error: Callable[[], int] = lambda: 0
 ) -> tuple[list[Call], int]:
-    """The calls of a solution and its result; `error()` is added to what each call gives."""
+    """The calls of a solution and its result; `error()` is added to the result of each call."""
     calls: list[Call] = []
     total = 0
     for term in terms:
@@ -209,7 +209,7 @@ def _computed(
 
 def _aim(call: Call) -> str:
     """A call in words."""
-    given = call["arguments"]
+    arguments = call["arguments"]
     if call["name"] == LOOK:
-        return f"{given['column']} of {given['row']}"
-    return f"{given['a']} {SIGNS[call['name']]} {given['b']}"
+        return f"{arguments['column']} of {arguments['row']}"
+    return f"{arguments['a']} {SIGNS[call['name']]} {arguments['b']}"

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from podium.policy.cuda import ops
 from podium.policy.cuda.attention import attend
-from podium.policy.forward.kernel_check import trial
+from podium.policy.forward.kernel_check import check_training_kernels
 from podium.policy.forward.pack import pack
 from tests.policy import tiny
 
@@ -102,7 +102,9 @@ def test_a_kernel_that_fails_at_a_models_own_widths_is_found_before_a_run(monkey
     monkeypatch.setattr(ops, "_triton", lambda name: Large() if name == "forward_kernels" else Small())
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     assert ops.check(torch.device("cpu")) is None
-    assert "fail here (out of resource: shared memory, Required: 147456): training goes through" in str(trial(policy))
+    assert "fail here (out of resource: shared memory, Required: 147456): training goes through" in str(
+        check_training_kernels(policy)
+    )
     assert all(p.grad is None for p in policy.parameters())
     torch.testing.assert_close(policy.score([(5, 6)], [(7, 8)]), expected)
 
@@ -201,13 +203,13 @@ def test_the_forward_attention(
     prompt = tuple(range(50))
     texts = [(*prompt, *range(n)) for n in (3, 30, 80, 600)] + [tuple(range(60, 60 + n)) for n in (1, 17)]
     levels = pack(texts, PLACE, least=16).levels
-    nodes = int(levels.own.query_edges[-1])
+    nodes = int(levels.within.query_edges[-1])
     joint = draw(nodes, heads + 2 * kv, size, dtype=dtype).to(PLACE)
     q, k, v = joint[:, :heads], joint[:, heads : heads + kv], joint[:, heads + kv :]
     tolerance = 2e-5 if dtype == torch.float32 else 8e-3
     near(both(monkeypatch, lambda: attend(q, k, v, levels, 0.3)), tolerance)
     # Some of the keys are given.
     after = pack(texts, PLACE, given=[(0, 40), (0, 50), (0, 0), (50, 600), (650, 1), (651, 9)], total=660).levels
-    few = q[: int(after.own.query_edges[-1])]
+    few = q[: int(after.within.query_edges[-1])]
     k, v = (draw(660 + len(few), kv, size, dtype=dtype, seed=seed).to(PLACE) for seed in (1, 2))
     near(both(monkeypatch, lambda: attend(few, k, v, after, 0.3)), tolerance)

@@ -107,14 +107,14 @@ def test_attention(draw: Any, dtype: torch.dtype, width: int, inner: int, heads:
         for i, n in enumerate((1, 30, 128, 129, 300, 435, 512, 513, 700, 1200))
     ]
     levels = pack(texts, DEVICE, least=16).levels
-    nodes = int(levels.own.query_edges[-1])
+    nodes = int(levels.within.query_edges[-1])
     q, k, v = (
         draw(nodes, heads, size, dtype=dtype),
         draw(nodes, kv, size, dtype=dtype),
         draw(nodes, kv, size, dtype=dtype),
     )
     trained, _ = attention.attend(q, k, v, levels, size**-0.5)
-    last = (levels.own.query_edges[1:] - 1).tolist()
+    last = (levels.within.query_edges[1:] - 1).tolist()
     edges, most = levels.path_edges.tolist(), 90
     pages = 1 + torch.arange(ROWS * most, dtype=torch.int32, device=DEVICE).view(ROWS, most)
     pool = torch.zeros(2, 1 + len(last) * most, kv, PAGE, size, dtype=dtype, device=DEVICE)

@@ -119,12 +119,12 @@ def test_a_tokens_numbers_do_not_depend_on_what_else_is_packed(dtype: torch.dtyp
 def test_parameters_keep_their_place_when_optimised_and_are_found_again_when_moved() -> None:
     model = tiny.model()
     decoder, packed = Decoder(model), pack([(1, 2, 3)])
-    decoder.settle()
+    decoder.sync()
     with torch.no_grad():
         for p in model.parameters():
             p.add_(0.01)
         place = decoder.layout
-        decoder.settle()
+        decoder.sync()
         assert decoder.layout == place
         hidden, _ = decoder.encode(packed)
         torch.testing.assert_close(decoder.logits(hidden)[:3], own_logits(model, (1, 2, 3)), atol=1e-5, rtol=1e-5)

@@ -88,7 +88,7 @@ def test_chance_agreements_of_answers_do_not_hide_the_prompt() -> None:
     answers = [(50, 51, 60), (50, 51, 61), (50, 70), (52, 71)]
     packed = pack([prompt + a for a in answers], least=16)
     assert packed.count == len(prompt) + sum(map(len, answers))
-    assert len(packed.levels.above) == 1
+    assert len(packed.levels.ancestors) == 1
 
 
 def grouped(seed: int = 0) -> list[tuple[int, ...]]:
@@ -154,7 +154,7 @@ def test_a_prompt_shared_by_a_group_is_encoded_once() -> None:
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3"])
-def test_working_copies_follow_the_parameters_in_place(family: str) -> None:
+def test_compute_weights_follow_the_parameters_in_place(family: str) -> None:
     model = tiny.model(family)
     decoder, packed = Decoder(model), pack(texts())
     decoder.lower = torch.bfloat16

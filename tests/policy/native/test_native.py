@@ -26,7 +26,7 @@ MODELS = pytest.mark.parametrize("family", ["llama", "llama-grouped", "qwen2"])
 @pytest.fixture
 def without(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine without a compiler."""
-    for module in ("policy.native.step", "policy.functionals", "sampler.draw"):
+    for module in ("policy.native.step", "policy.head.functionals", "sampler.draw"):
         monkeypatch.setattr(f"podium.{module}.library", lambda: None)
 
 

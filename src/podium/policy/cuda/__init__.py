@@ -1,1 +1,4 @@
-"""Training and sampling on an NVIDIA GPU. Where a GPU is missing, the same code runs by plain torch, for tests."""
+"""Kernels for training and sampling on an NVIDIA GPU. Without a GPU the same code runs in plain torch, for tests.
+
+Training: `block.py` and `attention.py` over `ops.py`. Sampling: `pages.py` (the paged KV cache) and `decode.py`.
+"""

@@ -1,14 +1,13 @@
-"""What the sampler's step and the trainer's forward pass compute in the same way, to the bit.
+"""Arithmetic shared by the sampler's decode step and the trainer's forward pass, so that they agree to the bit.
 
-In bfloat16 the smallest difference before a rounding becomes, now and then, a whole step of 1/256 after it, and after a
-few layers of such roundings nothing is left of the agreement. So both sides go through these functions and add up in
-the same order:
+In bfloat16 the smallest difference before a rounding occasionally becomes a whole step of 1/256 after it, and a few
+layers of such roundings destroy the agreement. So both sides use these functions and sum in the same order:
 
-- A product's sum runs over its inner numbers in steps of 16, as the matrix units take them, whatever the tile; where it
-  is cut, it is cut at the same numbers and put together in the same order.
-- A norm's squares are added up in float64, so nearly exactly that every order gives the same float32.
+- The sum of a matrix product runs over its inner dimension in steps of 16, as the matrix units take them, whatever the
+  tile; where it is split, it is split at the same places and its parts are added in the same order.
+- The squares of a norm are summed in float64, exactly enough that every order gives the same float32.
 - Attention reads keys in blocks of BLOCK and chunks of CHUNK, counted from the first token of a text.
-- Where a product is added to something, it is said whether they are rounded together (`fma`).
+- Where a product is added to something, it is explicit whether they are rounded together (`fma`).
 """
 
 # Triton reads the annotations of a kernel's parameters: no postponed evaluation here.
@@ -18,9 +17,9 @@ import triton.language as tl
 __all__ = ["BLOCK", "CHUNK", "COLUMNS", "LOWEST", "gated", "joined", "norm_scale", "squares", "turned", "weighed"]
 
 BLOCK = 64  # keys
-CHUNK = 512  # keys that one program of the sampler works on
-COLUMNS = tl.constexpr(16)  # of a product whose columns are all the same
-LOWEST = tl.constexpr(-1e30)  # below every score, and finite: the peak of no keys at all
+CHUNK = 512  # keys that one program of the sampler processes
+COLUMNS = tl.constexpr(16)  # of a product whose columns are all equal
+LOWEST = tl.constexpr(-1e30)  # below every score, and finite: the peak of an empty set of keys
 
 
 @triton.jit
@@ -32,7 +31,7 @@ def squares(x, AXIS: tl.constexpr):
 
 @triton.jit
 def norm_scale(total, share, eps):
-    """1 / √(mean x² + ε) from Σ x² and `share`, one over their number."""
+    """1 / √(mean x² + ε) from Σ x² and `share`, the reciprocal of their number."""
     return tl.rsqrt(tl.fma(total.to(tl.float32), share, eps))
 
 
@@ -50,7 +49,7 @@ def gated(gate, up):
 
 @triton.jit
 def weighed(scores, values, peak, mass, total, scale, PRECISION: tl.constexpr):
-    """A block of keys joins an attention: peak of scores, Σ p and Σ p v, for p = 2^(scale · (score − peak)).
+    """Add a block of keys to a running attention: peak of scores, Σ p and Σ p v, for p = 2^(scale · (score − peak)).
 
     p is rounded to the values' precision in both sums, so that what a token looks at has weights that add up to 1. Σ p
     is a product with ones, the same in each of its columns: the matrix units add in a fixed order.
@@ -66,7 +65,7 @@ def weighed(scores, values, peak, mass, total, scale, PRECISION: tl.constexpr):
 
 @triton.jit
 def joined(peak, mass, total, its_peak, its_mass, its_total, scale):
-    """A chunk of keys joins those before it: all in float32."""
+    """Combine a chunk of keys with those before it, in float32."""
     new = tl.maximum(peak, its_peak)
     shrink, theirs = tl.exp2((peak - new) * scale), tl.exp2((its_peak - new) * scale)
     mass = tl.fma(mass, shrink, its_mass * theirs)

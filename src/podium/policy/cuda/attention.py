@@ -1,9 +1,9 @@
-"""Attention over a packed trie, forward and backward, on whole tensors: no padding, shared beginnings once.
+"""Attention over a packed trie, forward and backward: no padding, and shared prefixes are read once.
 
-On a GPU the forward pass follows the path of each segment, in the order in which the sampler does. Elsewhere each part
-of `Levels` gives outputs and log-sums of exponentials over the keys that it saw; parts are joined by the latter. For
-the backward pass nothing is joined: with the joined output and log-sum, the derivative of every part is that of plain
-attention on its own queries and keys: flash attention's.
+On a GPU the forward pass follows the path of each segment, in the same order as the sampler. Elsewhere each part of
+`TrieLevels` gives outputs and log-sum-exps over the keys that it saw, by which the parts are combined. The backward
+pass combines nothing: given the combined output and log-sum-exp, the derivative of every part is that of plain (flash)
+attention on its own queries and keys.
 """
 
 from __future__ import annotations
@@ -18,39 +18,39 @@ import torch
 from torch import Tensor
 
 from podium.policy.cuda import ops
-from podium.policy.forward.trie_levels import Level, Levels
+from podium.policy.forward.trie_levels import TrieLevel, TrieLevels
 
 __all__ = ["attend", "attend_back", "attention"]
 
 FIXED_ORDER = True
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, levels: Levels, scale: float) -> tuple[Tensor, Tensor]:
-    """Output [N, heads, size] of queries over their paths, and its log-sum [heads, N]; given keys and values first."""
+def attend(q: Tensor, k: Tensor, v: Tensor, levels: TrieLevels, scale: float) -> tuple[Tensor, Tensor]:
+    """Output [N, heads, size] of queries over their paths, and its log-sum-exp [heads, N]; given keys come first."""
     kernels = ops.kernels_for(q, "forward_kernels")
     if kernels is not None:
-        longest = levels.own.longest[0], levels.longest_path
+        longest = levels.within.longest[0], levels.longest_path
         path = levels.paths, levels.path_edges
-        found: tuple[Tensor, Tensor] = kernels.attend(q, k, v, levels.own.query_edges, *path, longest, scale)
-        return found
+        result: tuple[Tensor, Tensor] = kernels.attend(q, k, v, levels.within.query_edges, *path, longest, scale)
+        return result
     if levels.given:
         return _plain(q, k, v, _trails(levels), True, scale, q.dtype)
-    # Parts that are joined are rounded once, afterwards.
-    wide = torch.promote_types(q.dtype, torch.float32) if levels.above else q.dtype
-    out, total = _part(q, k, v, levels.own, scale, wide)
-    for level in levels.above:
+    # Parts that are combined are rounded once, afterwards.
+    wide = torch.promote_types(q.dtype, torch.float32) if levels.ancestors else q.dtype
+    out, total = _part(q, k, v, levels.within, scale, wide)
+    for level in levels.ancestors:
         part, own = _part(*_taken(q, k, v, level), level, scale, wide)
         ops.join(out, total, part, own, _places(level.queries))
     return out.to(q.dtype), total
 
 
 def attend_back(
-    g: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, total: Tensor, levels: Levels, scale: float
+    g: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, total: Tensor, levels: TrieLevels, scale: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The derivatives by queries, keys and values."""
-    assert not levels.given  # its parts do not know of those
-    gq, gk, gv = _part_back(g, q, k, v, out, total, levels.own, scale)
-    for level in levels.above:
+    """The gradients of queries, keys and values."""
+    assert not levels.given  # the parts do not include given keys
+    gq, gk, gv = _part_back(g, q, k, v, out, total, levels.within, scale)
+    for level in levels.ancestors:
         queries, keys = _places(level.queries), _places(level.keys)
         own = g.index_select(0, queries), out.index_select(0, queries), total.index_select(1, queries)
         parts = _part_back(own[0], *_taken(q, k, v, level), *own[1:], level, scale)
@@ -62,7 +62,7 @@ def attend_back(
 
 class _Attention(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, levels: Levels, scale: float) -> Tensor:
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, levels: TrieLevels, scale: float) -> Tensor:
         out, total = attend(q, k, v, levels, scale)
         ctx.levels, ctx.scale = levels, scale
         ctx.save_for_backward(q, k, v, out, total)
@@ -74,7 +74,7 @@ class _Attention(torch.autograd.Function):
         return (*attend_back(grads[0].contiguous(), q, k, v, out, total, ctx.levels, ctx.scale), None, None)
 
 
-def attention(q: Tensor, k: Tensor, v: Tensor, levels: Levels, scale: float | None = None) -> Tensor:
+def attention(q: Tensor, k: Tensor, v: Tensor, levels: TrieLevels, scale: float | None = None) -> Tensor:
     """Attention of queries [N, heads, size] over keys and values [N, key-value heads, size] along the paths."""
     result: Tensor = _Attention.apply(q, k, v, levels, q.shape[-1] ** -0.5 if scale is None else scale)  # type: ignore[no-untyped-call]
     return result
@@ -85,7 +85,7 @@ def _places(index: Tensor | None) -> Tensor:
     return index
 
 
-def _taken(q: Tensor, k: Tensor, v: Tensor, level: Level) -> tuple[Tensor, Tensor, Tensor]:
+def _taken(q: Tensor, k: Tensor, v: Tensor, level: TrieLevel) -> tuple[Tensor, Tensor, Tensor]:
     queries, keys = _places(level.queries), _places(level.keys)
     return q.index_select(0, queries), k.index_select(0, keys), v.index_select(0, keys)
 
@@ -94,7 +94,7 @@ def _flash(q: Tensor) -> bool:
     return q.is_cuda and q.dtype in (torch.bfloat16, torch.float16)
 
 
-def _part(q: Tensor, k: Tensor, v: Tensor, level: Level, scale: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def _part(q: Tensor, k: Tensor, v: Tensor, level: TrieLevel, scale: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     edges = level.query_edges, level.key_edges
     if not _flash(q):
         return _plain(q, k, v, _runs(level), level.causal, scale, dtype)
@@ -105,7 +105,7 @@ def _part(q: Tensor, k: Tensor, v: Tensor, level: Level, scale: float, dtype: to
 
 
 def _part_back(
-    g: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, total: Tensor, level: Level, scale: float
+    g: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, total: Tensor, level: TrieLevel, scale: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     if not _flash(q):
         return _plain_back(g, q, k, v, out, total, level, scale)
@@ -119,13 +119,13 @@ def _part_back(
 
 @cache
 def _unused(device: torch.device) -> tuple[Tensor, Tensor]:
-    """The random numbers of a dropout that there is not."""
+    """Placeholders for the random state of dropout, which is not used."""
     return torch.zeros(2, dtype=torch.uint64, device=device), torch.empty(0, device=device)
 
 
 @contextmanager
 def _fixed_order() -> Iterator[None]:
-    """Sums in the same order every time, so that a run can be repeated to the bit: flash attention heeds the flag."""
+    """Sum in the same order every time, so that a run is reproducible to the bit: flash attention obeys this flag."""
     before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
     filled = torch._C._get_deterministic_fill_uninitialized_memory()
     torch._C._set_deterministic_fill_uninitialized_memory(False)
@@ -140,15 +140,15 @@ def _fixed_order() -> Iterator[None]:
 # -- the same, run by run, for a CPU and for float32 -------------------------------------------------------------------
 
 
-def _runs(level: Level) -> list[tuple[slice, slice]]:
+def _runs(level: TrieLevel) -> list[tuple[slice, slice]]:
     a, b = pairwise(level.query_edges.tolist()), pairwise(level.key_edges.tolist())
     return [(slice(*x), slice(*y)) for x, y in zip(a, b, strict=True)]
 
 
-def _trails(levels: Levels) -> list[tuple[slice, Tensor]]:
-    """Runs of queries and all nodes that they look at, of which they are the last."""
+def _trails(levels: TrieLevels) -> list[tuple[slice, Tensor]]:
+    """Runs of queries and all nodes that they attend to, of which they are the last."""
     edges, paths = levels.path_edges.tolist(), levels.paths.long()
-    return [(a, paths[slice(*b)]) for (a, _), b in zip(_runs(levels.own), pairwise(edges), strict=True)]
+    return [(a, paths[slice(*b)]) for (a, _), b in zip(_runs(levels.within), pairwise(edges), strict=True)]
 
 
 def _scores(q: Tensor, k: Tensor, causal: bool, scale: float) -> Tensor:
@@ -183,7 +183,7 @@ def _plain(
 
 
 def _plain_back(
-    g: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, total: Tensor, level: Level, scale: float
+    g: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, total: Tensor, level: TrieLevel, scale: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     gq, gk, gv = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in (q, k, v))
     shared = q.shape[1] // k.shape[1]

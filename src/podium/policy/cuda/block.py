@@ -1,8 +1,8 @@
 """A decoder's block, forward and backward, as one differentiable operation.
 
-The residual stream is float32 and is only ever added to; matrix products take factors in the working precision and add
-up in float32; everything between them is one pass over memory. For the backward pass a block keeps its input, what its
-attention read and gave, and the input of its gate; the rest is computed again on the way, where it costs one pass. With
+The residual stream is float32 and is only ever added to; matrix products take factors in the compute precision and sum
+in float32; everything between them is one pass over memory. For the backward pass a block keeps its input, the inputs
+and outputs of its attention, and the input of its gate; the rest is recomputed where that costs one pass. With
 `recompute` it keeps its input alone.
 
     x₁ = x + attention(turn(norm(x) Wᵀ)) Oᵀ
@@ -19,25 +19,25 @@ from torch import Tensor
 
 from podium.policy.cuda import ops
 from podium.policy.cuda.attention import attend, attend_back
-from podium.policy.forward.trie_levels import Levels
-from podium.policy.model.compute_weights import WorkingLayer
+from podium.policy.forward.trie_levels import TrieLevels
+from podium.policy.model.compute_weights import LayerWeights
 
 __all__ = ["BlockShape", "block", "block_kept", "embedded", "final"]
 
 
 @dataclass(frozen=True)
 class BlockShape:
-    """What is the same for all blocks of a pass."""
+    """Settings and tensors that all blocks of a pass share."""
 
     heads: int
     kv_heads: int
     size: int  # of a head
     eps: float
-    dtype: torch.dtype  # of the factors
+    dtype: torch.dtype  # of the factors of matrix products
     cos: Tensor  # [positions, size / 2] float32
     sin: Tensor
     position: Tensor  # [N]
-    levels: Levels
+    levels: TrieLevels
     recompute: bool = False
 
     @property
@@ -45,11 +45,12 @@ class BlockShape:
         return self.heads + self.kv_heads
 
 
-Kept = tuple[Tensor, ...]  # scale of the first norm; projections, turned (and before their norm); attention; …
+Kept = tuple[Tensor, ...]  # what the backward pass needs of one half of a block
 
 
-def _projected(x: Tensor, w: WorkingLayer, s: BlockShape) -> Kept:
-    """Queries, keys and values, turned; the scale of the norm before; what heads' norms were given, their scales."""
+def _projected(x: Tensor, w: LayerWeights, s: BlockShape) -> Kept:
+    """Queries, keys and values with rotary embedding; the scale of the norm before them; the inputs and scales of the
+    heads' norms."""
     y, scale = ops.normed(x, w.norm_in, s.eps, s.dtype)
     raw = ops.linear(y, w.qkv, w.qkv_bias).view(len(x), -1, s.size)
     qkv, before, head_scales = raw, raw.new_empty(0), x.new_empty(0)
@@ -65,7 +66,7 @@ def _projected(x: Tensor, w: WorkingLayer, s: BlockShape) -> Kept:
     return qkv, scale, before, head_scales
 
 
-def _attended(x: Tensor, w: WorkingLayer, s: BlockShape) -> tuple[Tensor, Kept]:
+def _attended(x: Tensor, w: LayerWeights, s: BlockShape) -> tuple[Tensor, Kept]:
     """x₁, and what the backward pass needs."""
     qkv, scale, raw, head_scales = _projected(x, w, s)
     out, total = attend(*_split(qkv, s), s.levels, s.size**-0.5)
@@ -81,7 +82,7 @@ def _split(qkv: Tensor, s: BlockShape) -> tuple[Tensor, Tensor, Tensor]:
     return qkv[:, : s.heads], qkv[:, s.heads : s.turned], qkv[:, s.turned :]
 
 
-def _fed(x: Tensor, w: WorkingLayer, s: BlockShape) -> tuple[Tensor, Kept]:
+def _fed(x: Tensor, w: LayerWeights, s: BlockShape) -> tuple[Tensor, Kept]:
     """x₂, and what the backward pass needs."""
     y, scale = ops.normed(x, w.norm_out, s.eps, s.dtype)
     both = ops.linear(y, w.gate_up, w.gate_up_bias)
@@ -90,7 +91,7 @@ def _fed(x: Tensor, w: WorkingLayer, s: BlockShape) -> tuple[Tensor, Kept]:
 
 class _Block(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, w: WorkingLayer, s: BlockShape, *parameters: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, w: LayerWeights, s: BlockShape, *parameters: Tensor) -> Tensor:
         middle, first = _attended(x, w, s)
         last, second = _fed(middle, w, s)
         ctx.w, ctx.s = w, s
@@ -114,9 +115,9 @@ class _Block(torch.autograd.Function):
 
 
 def _fed_back(
-    g: Tensor, x: Tensor, kept: Kept, w: WorkingLayer, s: BlockShape
+    g: Tensor, x: Tensor, kept: Kept, w: LayerWeights, s: BlockShape
 ) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
-    """The derivative by x₁, in both precisions; by the norm; by the matrices and biases in their order."""
+    """The gradients of x₁, in both precisions; of the norm; of the matrices and biases in their order."""
     scale, both = kept
     low = g.to(s.dtype)
     slope, inside = ops.gate_back(low @ w.down, both)
@@ -128,9 +129,9 @@ def _fed_back(
 
 
 def _attended_back(
-    g: Tensor, low: Tensor, x: Tensor, kept: Kept, w: WorkingLayer, s: BlockShape
+    g: Tensor, low: Tensor, x: Tensor, kept: Kept, w: LayerWeights, s: BlockShape
 ) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """The derivative by x; by the norm; by the norms of heads, the matrices and biases in their order."""
+    """The gradients of x; of the norm; of the heads' norms, the matrices and biases in their order."""
     scale, qkv, out, total, raw, head_scales = kept
     by_out = [ops.product(low.t(), out.flatten(1)), *([] if w.out_bias is None else [g.sum(0)])]
     slope = (low @ w.out).view_as(out)
@@ -152,22 +153,22 @@ def _attended_back(
 
 
 def _joint_back(g: Tensor, y: Tensor, sizes: list[int], bias: bool) -> list[Tensor]:
-    """The derivatives of weights that are parts of one matrix, then of their biases."""
-    found = torch.split(ops.product(g.t(), y), sizes)
+    """The gradients of weights that are parts of one matrix, then of their biases."""
+    weights = torch.split(ops.product(g.t(), y), sizes)
     wide = torch.promote_types(g.dtype, torch.float32)
-    return [*found, *(torch.split(g.sum(0, dtype=wide), sizes) if bias else ())]
+    return [*weights, *(torch.split(g.sum(0, dtype=wide), sizes) if bias else ())]
 
 
-def block(x: Tensor, w: WorkingLayer, s: BlockShape) -> Tensor:
+def block(x: Tensor, w: LayerWeights, s: BlockShape) -> Tensor:
     """The residual stream [N, D] after a block."""
     result: Tensor = _Block.apply(x, w, s, *w.parameters)  # type: ignore[no-untyped-call]
     return result
 
 
 def block_kept(
-    x: Tensor, w: WorkingLayer, s: BlockShape, given: tuple[Tensor, Tensor] | None = None
+    x: Tensor, w: LayerWeights, s: BlockShape, given: tuple[Tensor, Tensor] | None = None
 ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """The residual stream after a block without a graph, and its keys and values, which begin with those given."""
+    """The residual stream after a block, without gradients, and its keys and values, which begin with those given."""
     q, k, v = _split(_projected(x, w, s)[0], s)
     if given is not None:
         k, v = torch.cat([given[0], k]), torch.cat([given[1], v])
@@ -191,7 +192,7 @@ class _Embedded(torch.autograd.Function):
 
 
 def embedded(ids: Tensor, table: Tensor, parameter: Tensor, padding: int = -1) -> Tensor:
-    """Rows of the table in float32; the parameter that it is a copy of receives the gradient, but for `padding`."""
+    """Rows of the table in float32; the parameter that it copies receives the gradient, except for row `padding`."""
     result: Tensor = _Embedded.apply(ids, table, parameter, padding)  # type: ignore[no-untyped-call]
     return result
 
@@ -211,6 +212,6 @@ class _Final(torch.autograd.Function):
 
 
 def final(x: Tensor, weight: Tensor, eps: float, dtype: torch.dtype) -> Tensor:
-    """The last norm of the residual stream, in the working precision."""
+    """The last norm of the residual stream, in the compute precision."""
     result: Tensor = _Final.apply(x, weight, eps, dtype)  # type: ignore[no-untyped-call]
     return result

@@ -1,7 +1,7 @@
-"""One token of every row on a GPU: the step as a captured graph.
+"""The decode step on a GPU, one token of every row, as a CUDA graph.
 
-A row is a token of a text whose keys and values lie in pages (`pages.py`). A step is a fixed list of launches
-(`decode_launch.py`). It is captured once for a number of rows, and replayed: the host then does one call instead of
+Each row reads a token of a text whose keys and values lie in pages (`pages.py`). A step is a fixed list of launches
+(`decode_launch.py`). It is captured once for a number of rows and replayed: the host then makes one call instead of
 some two hundred. `PODIUM_GRAPHS=0` turns capturing off, for debugging.
 """
 
@@ -26,15 +26,15 @@ __all__ = ["PAGE", "Captured", "PagedCache", "PagedRead", "PagedStep", "unusable
 
 
 def unusable(decoder: Decoder) -> str | None:
-    """Why these kernels cannot do this model's step; None: they can."""
+    """Why these kernels cannot run this model; None: they can."""
     if decoder.device.type != "cuda":
         return "it is not on a GPU"
     if decoder.dtype == torch.bfloat16 and torch.cuda.get_device_capability(decoder.device) < (8, 0):
         return "this GPU does not compute in bfloat16: use dtype=float32"
     if not decoder.plain:
-        return "adapters take part in its layers"
+        return "its layers have adapters"
     if decoder.head_size not in (16, 32, 64, 128, 256):
-        return f"its heads have {decoder.head_size} numbers"
+        return f"its heads are of size {decoder.head_size}"
     try:
         import_module("triton")
     except ImportError:
@@ -43,9 +43,9 @@ def unusable(decoder: Decoder) -> str | None:
 
 
 class Captured:
-    """A list of launches: called once as it is, then captured into a graph that is replayed.
+    """A list of launches that runs eagerly once, and is then captured into a CUDA graph and replayed.
 
-    It is given with every call and not kept: whoever makes the launches keeps this.
+    The launches are passed with every call and not stored, because their owner stores this object.
     """
 
     def __init__(self, device: torch.device, able: bool = True) -> None:
@@ -65,7 +65,7 @@ class Captured:
     def _capture(self, launch: Callable[[], None]) -> None:
         graph = torch.cuda.CUDAGraph()
         collects = gc.isenabled()
-        gc.disable()  # freeing some other graph would end the capture
+        gc.disable()  # freeing another graph would abort the capture
         try:
             with torch.cuda.graph(graph, capture_error_mode="thread_local"):
                 launch()
@@ -81,7 +81,7 @@ class Captured:
 
 
 class _Layers:
-    """The layers over `rows` tokens of a cache, when none of their texts has more than `length`."""
+    """The layers over `rows` tokens of a cache, if none of their texts is longer than `length`."""
 
     def __init__(self, decoder: Decoder, cache: PagedCache, rows: int, length: int, work: Work, table: Tensor) -> None:
         weights = decoder.weights
@@ -94,8 +94,11 @@ class _Layers:
         self.parts = self.kernels.parts(rows, d.heads, d.kv_heads, d.head_size, self.chunks, d.device)
 
     def through(self, token: Tensor, position: Tensor, whole: bool = True) -> None:
-        """Write the keys and values of token[i] at position[i] of the text on the pages table[i]; those of all rows
-        before any row looks at them. If not `whole`, stop when they are written."""
+        """Write the keys and values of token[i] at position[i] of the text on the pages table[i].
+
+        In each layer, those of all rows are written before any row attends to them. If not `whole`, stop when those of
+        the last layer are written.
+        """
         do, n, w, eps = self.kernels, self.rows, self.work, self.decoder.eps
         do.divide(n, position, self.parts, self.chunks)
         do.embed(n, token, self.weights.embedding, w.x)
@@ -117,20 +120,20 @@ class _Layers:
 
 
 class PagedStep(_Layers):
-    """The step of the first `rows` rows in front of a cache: the next token of each, and the logits after it."""
+    """The decode step of the first `rows` lanes of a cache: the next token of each, and the logits after it."""
 
     def __init__(self, decoder: Decoder, cache: PagedCache, rows: int, length: int) -> None:
         super().__init__(decoder, cache, rows, length, cache.work, cache.front)
 
     def launch(self, token: Tensor, position: Tensor, temperature: Tensor) -> None:
-        """Logits and their statistics after token[i] at position[i] of row i; its keys and values are written."""
+        """Logits and their statistics after token[i] at position[i] of lane i; its keys and values are written."""
         self.through(token, position)
         w, head = self.work, (self.weights.head, self.weights.head_bias)
         self.kernels.score(self.rows, w.y, *head, temperature, w.logits, w.statistics)
 
 
 class PagedRead(_Layers):
-    """Reads texts that are given, as many tokens at a time as it has rows, of one text or of several."""
+    """Prefill in captured steps: reads as many tokens at a time as it has rows, of one text or of several."""
 
     def __init__(self, decoder: Decoder, cache: PagedCache, rows: int, length: int) -> None:
         work = Work(decoder, rows, cache.kernels, logits=False)
@@ -141,8 +144,8 @@ class PagedRead(_Layers):
         self.through(self.work.token, self.work.position, whole=False)
 
     def __call__(self, ids: Tensor, position: Tensor, pages: Tensor) -> None:
-        """Write keys and values of ids[i] at position[i] of the text on pages[i]; all that stands before it is written,
-        or is among these rows."""
+        """Write keys and values of ids[i] at position[i] of the text on pages[i]. Everything before it must be written
+        already, or be among these rows."""
         self.work.token.copy_(ids)
         self.work.position.copy_(position)
         self.table.copy_(pages)

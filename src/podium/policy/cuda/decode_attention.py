@@ -1,13 +1,13 @@
-"""Attention of one new token of every row over the pages of its keys and values, in Triton.
+"""Paged attention of one new token of every row, in Triton.
 
 A row's page table names the pages that hold its text. Rows that continue the same prompt name the same pages for it, so
 that the prompt's keys and values are stored once and come from the L2 cache for all rows but one.
 
-A long row is cut into chunks of a fixed number of keys, which different programs work on; the last of them to end adds
-up the parts, always in the same order. Where the cuts lie depends on the row alone, so that its numbers do not depend
-on the batch. Rows differ in length, so at the start of a step all chunks are written down. As many as are worked on at
-once stand in any order but that of their length, since a multiprocessor takes several that stand together; then come
-the shortest, and last the programs for keys that are not there, which go at once.
+A long row is split into chunks of a fixed number of keys, which different programs process; the last of them to finish
+combines the parts, always in the same order. Where a row is split depends on the row alone, so that its numbers do not
+depend on the batch. Rows differ in length, so all chunks are listed at the start of a step. As many as run at once are
+listed in an order other than by length, since a multiprocessor takes several neighbours; then come the shortest, and
+last the programs without keys, which return at once.
 """
 
 # Triton reads the annotations of a kernel's parameters: no postponed evaluation here.
@@ -22,16 +22,16 @@ __all__ = ["attend", "divide"]
 
 @triton.jit(do_not_specialize=["rows", "chunks"])
 def divide(
-    position,  # [rows] int64: of the new token
+    position,  # [rows] int64: the position of the new token
     listed,  # [3, rows · chunks] int32: row, first key, keys of the row; these are 0 where there is no chunk
-    order,  # [rows · chunks] int32: where the n-th longest chunk stands
+    order,  # [rows · chunks] int32: the place of the n-th longest chunk
     rows,
     chunks,
     ROWS: tl.constexpr,  # at least `rows`
     OWN: tl.constexpr,
     CHUNK: tl.constexpr,
 ):
-    """Find the places of the chunks of OWN rows: whole ones are the longest, then what is left of each row, by length.
+    """Place the chunks of OWN rows in the list: whole ones are the longest, then the rest of each row, by length.
 
     It is not put in place early, nor is the kernel after it, so that all others find the list as it is written here.
     """
@@ -49,7 +49,7 @@ def divide(
         tl.store(listed + place, own, mask=there)
         tl.store(listed + room + place, chunk * CHUNK, mask=there)
         tl.store(listed + 2 * room + place, its_length, mask=there)
-        # Every row clears as many places of the list as it may fill, of those that no chunk has.
+        # Every row clears as many unused places of the list as it could fill.
         number = own * chunks + chunk
         empty = (number >= count) & (own < rows)
         tl.store(listed + 2 * room + tl.load(order + number, mask=empty, other=0), 0, mask=empty)
@@ -80,11 +80,11 @@ def attend(
     PRECISION: tl.constexpr,
     PDL: tl.constexpr,
 ):
-    """The heads of one row that share a key-value head, over one chunk. Moves the chunk's keys and values once."""
+    """The heads of one row that share a key-value head, over one chunk. Reads the chunk's keys and values once."""
     item, room = listed + tl.program_id(0) // kv, tl.num_programs(0) // kv
     own = tl.program_id(0) % kv
     length = tl.load(item + 2 * room)
-    if length > 0:  # who has nothing to do waits for nobody
+    if length > 0:  # a program without keys need not wait
         row, begin = tl.load(item), tl.load(item + room)
         end = tl.minimum(begin + CHUNK, length)
         key, lane, d = tl.arange(0, BLOCK), tl.arange(0, LANES), tl.arange(0, SIZE)  # blocks begin with a page
@@ -101,7 +101,7 @@ def attend(
         to_values = count.to(tl.int64) * kv * (PAGE * SIZE)
         for start in range(begin, end, BLOCK):
             source = pool + (page * kv + own).to(tl.int64)[:, None] * (PAGE * SIZE) + in_page
-            # The next block's pages are asked for before this block's keys are needed.
+            # Load the next block's page numbers before this block's keys are needed.
             after = start + BLOCK
             page = tl.load(named + after // PAGE, mask=after + key < end, other=0)
             scores = tl.dot(query, tl.trans(tl.load(source)), input_precision=PRECISION)
@@ -117,7 +117,7 @@ def attend(
             tl.store(part + chunk.to(tl.int64) * (group * SIZE) + inside, total, mask=real)
             tl.store(part_peak + chunk * LANES + lane, peak)
             tl.store(part_mass + chunk * LANES + lane, mass)
-            tl.debug_barrier()  # all of this program's numbers are written before it says so
+            tl.debug_barrier()  # everything is written before the program signals that it has arrived
             last = tl.atomic_add(arrived + row * kv + own, 1, sem="acq_rel") == needed - 1
             if last:
                 tl.store(arrived + row * kv + own, 0)

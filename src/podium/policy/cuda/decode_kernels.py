@@ -1,26 +1,26 @@
-"""Triton kernels for one token of every row: what a decoder's layer does in seven launches.
+"""Triton kernels of the decode step: a layer of the decoder in seven launches.
 
     assemble                  which rows take part in the step (sampling_kernels.py)
     divide                    which chunks of keys there are (decode_attention.py)
     embed                     x = embedding[token]
-    per layer:     settle     x += what the last product gave; y = norm(x)
-                   project    q, k, v = y Wᵀ, turned; k and v go to their pages
+    per layer:     settle     x += the last product; y = norm(x)
+                   project    q, k, v = y Wᵀ with rotary embedding; k and v go to their pages
                    attend     (decode_attention.py)
                    product    attended Wᵀ
                    settle     x += it; y = norm(x)
                    gate       inside = silu(y Gᵀ) · y Uᵀ
                    product    inside Dᵀ
     settle, score             logits = y Hᵀ with the peak and mass of every tile of them
-    choose                    the next token (sampling_kernels.py); where rows ask for it, warm and truncate before it
+    choose                    the next token (sampling_kernels.py), after warm and truncate where rows need them
 
-The residual stream x is float32. A product with few columns and a long sum is cut along the sum, so that all of the GPU
-takes part; `settle` adds the parts up in order. How a product is cut does not depend on the number of rows, so that the
-numbers of a row are the same in any batch.
+The residual stream x is float32. A product with few columns and a long sum is split along the sum, to use the whole
+GPU; `settle` adds the parts in order. How a product is split does not depend on the number of rows, so that the numbers
+of a row are the same in any batch.
 
-What moves through memory at 256 rows is the weights, once; everything else fits in the L2 cache, whose traffic the
-shapes of the tiles decide. Matrices come through the copy engine. A kernel is put in place before the one ahead of it
-has ended (programmatic dependent launch), and until then reads what does not depend on it: its weights, and where the
-rows stand. The first kernel of a step waits for the step before, which is why this holds for the others.
+At 256 rows the memory traffic is the weights, once; everything else fits in the L2 cache, whose traffic is decided by
+the shapes of the tiles. Matrices are loaded by the copy engine (TMA). A kernel is launched before its predecessor has
+ended (programmatic dependent launch), and until then reads what does not depend on it: its weights, and the positions
+of the rows. The first kernel of a step waits for the previous step, which makes this safe for the others.
 """
 
 # Triton reads the annotations of a kernel's parameters: no postponed evaluation here.
@@ -35,7 +35,7 @@ __all__ = ["embed", "follow", "gate", "product", "project", "score", "settle"]
 
 @triton.jit
 def follow(PDL: tl.constexpr):
-    """Let the next kernel be put in place now, and wait for what the kernel before this one wrote."""
+    """Allow the next kernel to launch now, and wait for what the previous kernel wrote."""
     if PDL:
         tl.extra.cuda.gdc_launch_dependents()
         tl.extra.cuda.gdc_wait()
@@ -43,14 +43,14 @@ def follow(PDL: tl.constexpr):
 
 @triton.jit
 def _fetch(place):
-    """Have lines of 128 bytes brought to the L2 cache, while the kernel before this one still runs."""
+    """Prefetch cache lines of 128 bytes to the L2 cache while the previous kernel still runs."""
     asked: tl.constexpr = "{ prefetch.global.L2 [$1]; mov.u32 $0, 0; }"
     tl.inline_asm_elementwise(asked, "=r,l", [place.to(tl.int64, bitcast=True)], tl.int32, is_pure=False, pack=1)
 
 
 @triton.jit
 def _fetch_columns(weight, n, begin, length, count, inner, LINES: tl.constexpr):
-    """Have a stretch of some columns of a weight [count, inner] brought."""
+    """Prefetch a range of inner indices of some output columns of a weight [count, inner]."""
     line: tl.constexpr = 128 // (weight.dtype.element_ty.primitive_bitwidth // 8)
     k = tl.minimum(begin + tl.minimum(tl.arange(0, LINES) * line, length - 1), inner - 1)
     column = tl.minimum(n, count - 1)
@@ -59,7 +59,7 @@ def _fetch_columns(weight, n, begin, length, count, inner, LINES: tl.constexpr):
 
 @triton.jit
 def embed(token, table, x, width, WIDTH: tl.constexpr, PDL: tl.constexpr):
-    """x[row] = table[token[row]]. Moves a row of the table in and a row of x out.
+    """x[row] = table[token[row]]. Reads a row of the table and writes a row of x.
 
     It is not put in place early, so that all kernels after it find tokens and positions as the last step left them.
     """
@@ -84,7 +84,7 @@ def settle(
     WIDTH: tl.constexpr,
     PDL: tl.constexpr,
 ):
-    """x += Σ parts; y = norm(x) of one row. Moves x in and out, the parts in, and y out."""
+    """x += Σ parts; y = norm(x) of one row. Reads x and the parts, writes x and y."""
     row = tl.program_id(0)
     column = tl.arange(0, WIDTH)
     inside = column < width
@@ -129,7 +129,7 @@ def project(
     LINES: tl.constexpr,
     PDL: tl.constexpr,
 ):
-    """Queries, keys and values of M rows and one head, in two halves that the rotary embedding turns into each other.
+    """Queries, keys and values of M rows and one head, in the two halves that the rotary embedding rotates.
 
     Moves the weight once, y, and a head of every row out: to q or to the row's page.
     """
@@ -197,7 +197,7 @@ def product(
     LINES: tl.constexpr,
     PDL: tl.constexpr,
 ):
-    """y · weightᵀ over `cut` of the summed numbers, for M rows and N columns.
+    """y · weightᵀ over `cut` inner indices, for M rows and N columns.
 
     Moves the weight once, y, and a part out.
     """
@@ -238,7 +238,7 @@ def gate(
     LINES: tl.constexpr,
     PDL: tl.constexpr,
 ):
-    """silu(gate) · up for M rows and N columns. Moves the weight once, y, and the result out."""
+    """silu(gate) · up for M rows and N columns. Reads the weight once and y, writes the result."""
     row = tl.program_id(0) * M + tl.arange(0, M)
     column = tl.program_id(1) * N + tl.arange(0, N)
     if PDL and LINES > 0:  # noqa: SIM102 (known when compiling)
@@ -285,7 +285,7 @@ def score(
     LINES: tl.constexpr,
     PDL: tl.constexpr,
 ):
-    """Logits of M rows and N tokens, and what a draw must know of them. Moves the head once, and the logits out."""
+    """Logits of M rows and N tokens, and the statistics that a draw needs. Reads the head once, writes the logits."""
     row = tl.program_id(0) * M + tl.arange(0, M)
     token = tl.program_id(1) * N + tl.arange(0, N)
     if PDL and LINES > 0:  # noqa: SIM102 (known when compiling)
@@ -312,7 +312,7 @@ def score(
     gap = (total - most[:, None]) / warmth
     share = tl.exp(gap)
     at = row * tiles + tl.program_id(1)
-    # Rounded as `z` is wherever it is compared with this: the peak of a tile is one of its tokens, to the bit.
+    # Rounded in the same way as every `z` that is compared with it: the peak of a tile equals one of its tokens.
     tl.store(peak + at, tl.div_rn(most, tl.load(temperature + row)))
     tl.store(mass + at, tl.sum(share, 1))
     tl.store(moment + at, tl.sum(gap * share, 1))

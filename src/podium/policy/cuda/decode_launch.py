@@ -1,7 +1,7 @@
-"""The launches of a decoding step: each function calls one kernel on whole tensors.
+"""The launches of a decode step: each function calls one kernel on whole tensors.
 
-`decode_reference.py` has the same functions in plain torch. Tensors with a row each may have more rows than are asked
-for; products work on whole tiles of rows, so their number is a multiple of `ROWS`.
+`decode_reference.py` has the same functions in plain torch. Tensors may have more rows than a step
+uses; products work on whole tiles of rows, so the number of rows is a multiple of `ROWS`.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ __all__ = [
 ROWS = 256
 VOCABULARY_TILE = 128
 LANES = 16  # the least number of rows that the matrix units take
-OWN = 4  # rows whose chunks a program finds the places of
-AT_ONCE = 6  # programs of attention on a multiprocessor, with heads of 64 numbers
-CANDIDATES = 8192  # tokens among which a program looks for the last that a filter leaves
-SAMPLED = 4096  # tokens by which it finds these, if more come into question
+OWN = 4  # rows whose chunks one program of `divide` places
+AT_ONCE = 6  # programs of attention on a multiprocessor, with heads of size 64
+CANDIDATES = 8192  # tokens among which a program searches for the last one that a filter keeps
+SAMPLED = 4096  # tokens in the sample that narrows the search, if there are more candidates
 
 
 @dataclass(frozen=True)
 class LaunchShape:
-    """How a product is cut into tiles, and how it is pipelined. Never chosen by the number of rows."""
+    """How a product is tiled and pipelined. It never depends on the number of rows."""
 
     m: int
     n: int
     k: int
     warps: int
     stages: int
-    cut: int = 0  # about how many numbers of a sum one program adds up; 0: all
-    fetch: bool = True  # ask for weights while the kernel before still runs
+    cut: int = 0  # roughly how many terms of a sum one program adds; 0: all
+    fetch: bool = True  # prefetch weights while the previous kernel still runs
 
 
-# Measured on an H200, at 256 rows of a model of 135M and one of 0.5B weights.
+# Measured on an H200, with 256 rows of models of 135M and 0.5B weights.
 SHAPES = {
     "project": LaunchShape(64, 0, 128, 4, 4),
     "product": LaunchShape(64, 32, 128, 4, 5),
@@ -60,8 +60,8 @@ SHAPES = {
     "attend": LaunchShape(LANES, 0, 0, 2, 3, fetch=False),
 }
 LARGE = 1 << 21  # weights of a matrix
-LONG = 1536  # numbers of a sum
-OVERLAP = os.environ.get("PODIUM_CUDA_OVERLAP", "1") != "0"  # a kernel is put in place while the one before it ends
+LONG = 1536  # terms of a sum
+OVERLAP = os.environ.get("PODIUM_CUDA_OVERLAP", "1") != "0"  # a kernel launches while its predecessor ends
 
 
 def _shape(kernel: str, weight: Tensor) -> LaunchShape:
@@ -71,25 +71,25 @@ def _shape(kernel: str, weight: Tensor) -> LaunchShape:
 
 
 def _fetched(shape: LaunchShape, length: int, weight: Tensor) -> int:
-    """Lines of 128 bytes that so many numbers take, as a power of two; 0: they are not asked for in advance."""
+    """Cache lines of 128 bytes that so many numbers take, as a power of two; 0: they are not prefetched."""
     return _power(max(1, -(-length * weight.element_size() // 128))) if shape.fetch else 0
 
 
 @cache
 def _device(index: int) -> tuple[bool, int, int]:
-    """Whether kernels can overlap on this GPU, the bytes of a program's fast memory, and its multiprocessors."""
+    """Whether kernels can overlap on this GPU, the bytes of shared memory per program, and its multiprocessors."""
     properties: Any = torch.cuda.get_device_properties(index)
     memory = getattr(properties, "shared_memory_per_block_optin", 48 << 10)
     return properties.major >= 9, memory, properties.multi_processor_count
 
 
 def fast_memory(x: Tensor) -> int:
-    """Bytes of a program's fast memory where x is."""
+    """Bytes of shared memory per program on the device of x."""
     return _device(x.device.index)[1] if x.is_cuda else 1 << 20
 
 
 def _options(shape: LaunchShape, x: Tensor, columns: int = 0) -> dict[str, Any]:
-    """How to launch a kernel; one that multiplies tiles of so many columns has as many stages as there is room for."""
+    """Launch options; a kernel that multiplies tiles of so many columns gets as many pipeline stages as fit."""
     able, memory = x.is_cuda and _device(x.device.index)[0], fast_memory(x)
     overlap, size = OVERLAP and able, x.element_size()
     warps = shape.warps * (2 if columns and size == 4 else 1)
@@ -99,7 +99,7 @@ def _options(shape: LaunchShape, x: Tensor, columns: int = 0) -> dict[str, Any]:
 
 
 def _tiles(x: Tensor, rows: int, columns: int) -> TensorDescriptor:
-    """A matrix as the copy engine reads it; what lies beyond its edges is 0."""
+    """A matrix as the copy engine reads it; beyond its edges it reads 0."""
     return TensorDescriptor.from_tensor(x, [rows, columns])
 
 
@@ -116,7 +116,7 @@ WIDE = LaunchShape(0, 0, 0, 8, 1)
 
 
 def cut(weight: Tensor) -> tuple[int, int]:
-    """Of how many numbers a part of a product is the sum, and how many parts there are."""
+    """How many terms a part of a product sums, and how many parts there are."""
     inner, shape = weight.shape[1], _shape("product", weight)
     parts = max(1, round(inner / (shape.cut or inner)))
     size = -(-inner // (parts * shape.k)) * shape.k
@@ -176,7 +176,7 @@ def project(
 
 
 def divide(rows: int, position: Tensor, parts: tuple[Tensor, ...], chunks: int) -> None:
-    """List the chunks of keys of rows whose new tokens stand at these positions, for `attend`."""
+    """List the chunks of keys of rows whose new tokens are at these positions, for `attend`."""
     shape = {"ROWS": _power(rows), "OWN": OWN, "CHUNK": CHUNK}
     decode_attention.divide[(triton.cdiv(rows, OWN),)](position, *parts[-2:], rows, chunks, **shape)
 
@@ -189,7 +189,7 @@ def attend(
     group, options = q.shape[1] // size // kv, _options(SHAPES["attend"], q)
     head = size * q.element_size()  # bytes
     options["num_warps"] *= max(1, head // 128)
-    room = fast_memory(q) - 2 * LANES * (head + 4 * BLOCK)  # beside the queries and their weights
+    room = fast_memory(q) - 2 * LANES * (head + 4 * BLOCK)  # besides the queries and their weights
     options["num_stages"] = max(1, min(options["num_stages"], 1 + room // (2 * BLOCK * head)))
     decode_attention.attend[(rows * chunks * kv,)](
         *(q, pool, pages, out, *parts[:-1], size**-0.5 / math.log(2.0)),
@@ -205,7 +205,7 @@ def attend(
 
 
 def parts(rows: int, heads: int, kv: int, size: int, chunks: int, device: torch.device) -> tuple[Tensor, ...]:
-    """What `attend` needs to put chunks together; last the list of chunks and the order in which they stand there."""
+    """Buffers with which `attend` combines chunks; the last two are the list of chunks and their order by length."""
     lanes, room = max(LANES, _power(heads // kv)), rows * chunks
     processors = _device(device.index)[2] if device.type == "cuda" else 1
     order = torch.arange(room, dtype=torch.int32)
@@ -295,7 +295,7 @@ def warm(
     heat: Tensor,
     warmed: tuple[Tensor, Tensor, Tensor],
 ) -> None:
-    """The temperature that follows from each row's entropy by its warmth [4, rows], and the statistics at it."""
+    """The temperature of each row by its entropy and its warmth [4, rows], and the statistics at that temperature."""
     tiles = statistics[0].shape[1]
     sampling_kernels.warm[(rows, triton.cdiv(tiles, 32))](
         *(logits, *statistics, temperature, warmth, heat, *warmed, logits.shape[1], tiles, warmth.stride(0)),
@@ -307,7 +307,7 @@ def warm(
 
 
 def cuts(rows: int, tiles: int, device: torch.device) -> tuple[Tensor, ...]:
-    """Where `truncate` writes how far down each row goes, for `choose`, and what it needs to find it."""
+    """Buffers of `truncate`: the cut and the edge of each row, which `choose` reads, and its workspace."""
     return (
         torch.empty(rows, device=device),
         torch.empty(rows, dtype=torch.int32, device=device),
@@ -325,7 +325,7 @@ def truncate(
     filters: tuple[Tensor, Tensor, Tensor],
     cuts: tuple[Tensor, ...],
 ) -> None:
-    """Find which tokens top-k, top-p and min-p leave in each row; the statistics are then of these."""
+    """Find the tokens that top-k, top-p and min-p keep in each row, and restrict the statistics to them."""
     tiles = statistics[0].shape[1]
     options = _options(WIDE, logits) | ({"maxnreg": 128} if logits.is_cuda else {})  # two programs at a time
     truncation_kernels.truncate[(rows,)](
@@ -352,7 +352,7 @@ def choose(
     waiting: tuple[Tensor, Tensor, Tensor],
     cuts: tuple[Tensor, ...] | None = None,
 ) -> None:
-    """Draw a token in each lane, of those that `truncate` left; move the state of its row on, or end it."""
+    """Draw a token in each lane, among those that `truncate` kept; advance the state of its row, or end it."""
     tiles = statistics[0].shape[1]
     cut, edge = (here, here) if cuts is None else cuts[:2]
     sampling_kernels.choose[(rows,)](
@@ -372,8 +372,8 @@ def assemble(
     rows: tuple[Tensor, Tensor, Tensor],
     here: tuple[Tensor, Tensor, Tensor],
 ) -> None:
-    """Fill lanes [lane, line, ends] with rows, and write down what a step must know of these: integers, other numbers
-    and tables of pages. It is not put in place early, nor is the kernel after it."""
+    """Fill lanes with rows, by (lane, line, ends), and gather the state of these rows: integers, floats, page tables.
+    Neither this kernel nor the next one is launched early."""
     ints, numbers, table = rows
     sampling_kernels.assemble[(lanes,)](
         *(*waiting, *rows, *here, lanes, min(usable, lanes), len(waiting[1]), ints.stride(0), table.shape[1]),

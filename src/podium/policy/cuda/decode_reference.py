@@ -1,7 +1,7 @@
 """The functions of `decode_launch.py` in plain torch: what the kernels compute, for a CPU and for tests.
 
-The kernels add up in an order that does not depend on what else is in a step. A library's products do not promise that,
-so products here add up in float64 and are rounded afterwards: the order hardly ever shows.
+The kernels sum in an order that does not depend on what else is in a step. A library's matrix products do not promise
+that, so products here are summed in float64 and rounded afterwards: the order hardly ever matters.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ __all__ = [
 ]
 
 ROWS, CHUNK, VOCABULARY_TILE = 256, 512, 128
-ALIVE = 4  # which of a row's integers says whether it goes on (1), has ended (0) or waits
-SETTINGS = 3  # how many of a row's other numbers are 1 where there is no row
+ALIVE = 4  # index of the integer that says whether a row is running (1), has ended (0) or waits (2)
+SETTINGS = 3  # how many of a row's floats are 1 where there is no row
 
 
 def _product(y: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -60,8 +60,8 @@ def project(
     cos, sin = (table[at][:, None] for table in rope)
     for i in (0, 1):
         if head_norms is not None:
-            own = torch.rsqrt(parts[i].square().mean(-1, keepdim=True) + eps)
-            parts[i] = (parts[i] * own * head_norms[i].float()).to(q.dtype).float()
+            scale = torch.rsqrt(parts[i].square().mean(-1, keepdim=True) + eps)
+            parts[i] = (parts[i] * scale * head_norms[i].float()).to(q.dtype).float()
         a, b = parts[i].chunk(2, -1)
         parts[i] = torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
     q[:rows] = parts[0].reshape(rows, -1).to(q.dtype)
@@ -82,9 +82,9 @@ def attend(
     length = int(position[:rows].max()) + 1
     key = torch.arange(length, device=q.device)
     inside = key[None] <= position[:rows, None]
-    own = pages[:rows, key // page].long().where(inside, 0)
+    page_of = pages[:rows, key // page].long().where(inside, 0)
     # [rows, kv, keys, size]
-    k, v = (pool[kind][own, :, (key % page)[None]].transpose(1, 2).double() for kind in (0, 1))
+    k, v = (pool[kind][page_of, :, (key % page)[None]].transpose(1, 2).double() for kind in (0, 1))
     z = q[:rows].double().view(rows, kv, -1, size) @ k.transpose(2, 3) * size**-0.5
     p = z.masked_fill(~inside[:, None, None], float("-inf")).softmax(-1)
     out[:rows] = (p @ v).reshape(rows, -1).to(out.dtype)
@@ -133,7 +133,7 @@ def _weighed(z: Tensor, peak: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _gathered(peak: Tensor, mass: Tensor, moment: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Of each row's tiles: the largest peak, their masses on its scale, and Σ (z − top) e^(z − top)."""
+    """Of each row's tiles: the largest peak (top), their masses relative to it, and Σ (z − top) e^(z − top)."""
     top = peak.amax(-1, keepdim=True)
     shrink = (peak - top).exp()
     masses = mass * shrink
@@ -200,24 +200,24 @@ def assemble(
     usable: int,
     waiting: tuple[Tensor, Tensor, Tensor],
     rows: tuple[Tensor, Tensor, Tensor],
-    here: tuple[Tensor, Tensor, Tensor],
+    gathered: tuple[Tensor, Tensor, Tensor],
 ) -> None:
     lane, line, ends = waiting
     ints, numbers, table = rows
-    own = lane[:lanes].clone()
-    goes = (own >= 0) & (ints[ALIVE][own.clamp(min=0)] == 1)
-    free = ~goes & (torch.arange(lanes, device=own.device) < usable)
+    chosen = lane[:lanes].clone()
+    goes = (chosen >= 0) & (ints[ALIVE][chosen.clamp(min=0)] == 1)
+    free = ~goes & (torch.arange(lanes, device=chosen.device) < usable)
     number = ends[0] + free.cumsum(0) - 1
     taken = free & (number < ends[1])
-    own = torch.where(taken, line[number % len(line)], own.masked_fill(~goes, -1))
+    chosen = torch.where(taken, line[number % len(line)], chosen.masked_fill(~goes, -1))
     ends[2] = ends[0] + taken.sum()
-    there, row = own >= 0, own.clamp(min=0)
-    here[0][:-1, :lanes] = ints[:, row] * there
-    here[0][ALIVE, :lanes] = there.long()
-    here[0][-1, :lanes] = own
-    nobody = (torch.arange(len(numbers), device=own.device) < SETTINGS).to(numbers.dtype)[:, None]
-    here[1][:, :lanes] = torch.where(there, numbers[:, row], nobody)
-    here[2][:lanes] = table[row] * there[:, None]
+    occupied, row = chosen >= 0, chosen.clamp(min=0)
+    gathered[0][:-1, :lanes] = ints[:, row] * occupied
+    gathered[0][ALIVE, :lanes] = occupied.long()
+    gathered[0][-1, :lanes] = chosen
+    nobody = (torch.arange(len(numbers), device=chosen.device) < SETTINGS).to(numbers.dtype)[:, None]
+    gathered[1][:, :lanes] = torch.where(occupied, numbers[:, row], nobody)
+    gathered[2][:lanes] = table[row] * occupied[:, None]
 
 
 def choose(
@@ -226,36 +226,36 @@ def choose(
     statistics: tuple[Tensor, Tensor, Tensor],
     temperature: Tensor,
     uniform: Tensor,
-    here: Tensor,
+    lanes: Tensor,
     table: Tensor,
     written: tuple[Tensor, Tensor, Tensor],
     state: Tensor,
     waiting: tuple[Tensor, Tensor, Tensor],
     cuts: tuple[Tensor, ...] | None = None,
 ) -> None:
-    live = here[ALIVE, :rows] > 0
-    _, position, at, last, _, stops, top_k, whose = here[:, :rows][:, live]
+    live = lanes[ALIVE, :rows] > 0
+    _, position, at, last, _, stops, top_k, whose = lanes[:, :rows][:, live]
     peak = statistics[0][:rows][live]
     top, masses, gap = _gathered(*(x[:rows][live] for x in statistics))
     wide = masses.double()
     running = wide.cumsum(-1)
     goal = uniform[at][:, None] * running[:, -1:]
-    found = torch.searchsorted(running, goal, right=True).clamp(max=running.shape[1] - 1)
+    tile = torch.searchsorted(running, goal, right=True).clamp(max=running.shape[1] - 1)
     greedy = top_k == 1
-    found = peak.argmax(-1, keepdim=True).where(greedy[:, None], found)
+    tile = peak.argmax(-1, keepdim=True).where(greedy[:, None], tile)
     z = logits[:rows][live] / temperature[:rows][live][:, None]
     if cuts is not None:
         cut, edge = (x[:rows][live][:, None] for x in cuts[:2])
         depth, number = (top - z).abs(), torch.arange(z.shape[1], device=z.device)
         z = z.masked_fill((depth > cut) | ((depth == cut) & (number > edge)), float("-inf"))
-    z = _tiled(z).gather(1, found[..., None].expand(-1, 1, VOCABULARY_TILE)).squeeze(1)
+    z = _tiled(z).gather(1, tile[..., None].expand(-1, 1, VOCABULARY_TILE)).squeeze(1)
     inside = (z - top).exp().double().cumsum(-1)
-    rest = goal - (running - wide).gather(1, found)
+    rest = goal - (running - wide).gather(1, tile)
     rest = torch.minimum(rest, inside[:, -1:] * (1 - 2.0**-40))
     chosen = torch.searchsorted(inside, rest, right=True).clamp(max=VOCABULARY_TILE - 1)
     chosen = z.argmax(-1, keepdim=True).where(greedy[:, None], chosen)
     norm = running[:, -1].float().log()
-    new = (found * VOCABULARY_TILE + chosen).squeeze(1)
+    new = (tile * VOCABULARY_TILE + chosen).squeeze(1)
     ids, logp, entropy = written
     ids[at] = new
     logp[at] = (z.gather(1, chosen).squeeze(1) - top.squeeze(1) - norm).masked_fill(greedy, 0.0)
@@ -263,8 +263,8 @@ def choose(
     mark = table[stops, new]
     lane, ends, seen = waiting
     ends[0] = ends[2]
-    told, over = (mark > 0) | (at == last), (mark == 2) | (at == last)
-    seen[whose[told]] = (last - at + 1)[told]
+    reported, over = (mark > 0) | (at == last), (mark == 2) | (at == last)
+    seen[whose[reported]] = (last - at + 1)[reported]
     state[ALIVE, whose] = (~over).long()
     for what, value in enumerate((new, position + 1, at + 1)):
         state[what, whose[~over]] = value[~over]

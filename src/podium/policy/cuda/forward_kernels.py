@@ -1,7 +1,7 @@
-"""The forward pass of training where it must give the sampler's numbers to the bit: products, and attention.
+"""Matrix products and attention of training's forward pass, which must match the sampler's numbers to the bit.
 
-How both compute is in `arithmetic.py`. A matrix library may choose the order of a sum by the sizes of both factors;
-here it depends on the weight alone. Tiles were measured on an H200.
+The common arithmetic is in `arithmetic.py`. A matrix library may choose the order of a sum by the sizes of both
+factors; here it depends on the weight alone. Tile sizes were measured on an H200.
 """
 
 # Triton reads the annotations of a kernel's parameters: no postponed evaluation here.
@@ -25,7 +25,7 @@ def _sum(
     y_tiles, weight_tiles, row, column, begin, end,
     PRECISION: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    """A tile of y weightᵀ over the inner numbers from `begin` to `end`."""
+    """A tile of y weightᵀ over the inner indices from `begin` to `end`."""
     total = tl.zeros((M, N), tl.float32)
     for start in range(begin, end, K):
         other = weight_tiles.load([column, start]).T
@@ -103,12 +103,12 @@ def _attend(
     HEADS: tl.constexpr, GROUP: tl.constexpr, SIZE: tl.constexpr, ROOM: tl.constexpr, PRECISION: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr, CHUNK: tl.constexpr, LONG: tl.constexpr,
 ):  # fmt: skip
-    """A run of tokens over its path: all tokens before it, then itself."""
+    """Attention of a run of tokens over its path: all tokens before it, then itself."""
     block, head, run = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     first, last = tl.load(edges + run), tl.load(edges + run + 1)
     path, length = tl.load(path_edges + run), tl.load(path_edges + run + 1) - tl.load(path_edges + run)
     if block * ROWS < last - first:
-        row = block * ROWS + tl.arange(0, ROWS)  # of the run
+        row = block * ROWS + tl.arange(0, ROWS)  # within the run
         there = row < last - first
         before = length - (last - first)
         position = before + row
@@ -130,7 +130,7 @@ def _attend(
             for start in range(begin, tl.minimum(begin + CHUNK, end), BLOCK):
                 key = start + column
                 source = node.to(tl.int64)[:, None]
-                # Where the next keys lie is asked for before these keys are needed.
+                # Load the indices of the next keys before these keys are needed.
                 node = tl.load(paths + path + key + BLOCK, mask=key + BLOCK < end, other=0)
                 keys = tl.load(k + source * k_stride + other, mask=real, other=0.0)
                 scores = tl.dot(query, tl.trans(keys), input_precision=PRECISION)
@@ -151,12 +151,12 @@ def attend(
     q: Tensor, k: Tensor, v: Tensor, edges: Tensor, paths: Tensor, path_edges: Tensor, longest: tuple[int, int],
     scale: float,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Output [queries, heads, size], and its log-sums [heads, queries]; `longest` run and path."""
+    """Output [queries, heads, size] and log-sum-exps [heads, queries]; `longest` is that of runs and of paths."""
     queries, heads, size = q.shape
     out = torch.empty(queries, heads, size, dtype=q.dtype, device=q.device)
     total = torch.empty(heads, queries, dtype=torch.float32, device=q.device)
     room = max(triton.next_power_of_2(size), 16)
-    rows = 16 if q.dtype == torch.float32 else 64  # more in float32 do not fit the registers
+    rows = 16 if q.dtype == torch.float32 else 64  # in float32 more do not fit in the registers
     grid = (triton.cdiv(longest[0], rows), heads, len(edges) - 1)
     strides = q.stride(0), k.stride(0), v.stride(0)
     shape = {"HEADS": heads, "GROUP": heads // k.shape[1], "SIZE": size, "ROOM": room}

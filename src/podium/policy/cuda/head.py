@@ -1,7 +1,7 @@
-"""The head of a model: log-probabilities and entropies of many tokens without ever holding all their logits.
+"""The head of a model: log-probabilities and entropies of many tokens without materialising all their logits.
 
-Logits are made for as many rows at a time as fit in CHUNK numbers, read in one pass, and dropped; the backward pass
-makes them again and turns them into derivatives in one more. So memory does not grow with the number of tokens.
+Logits are computed for as many rows at a time as fit in CHUNK numbers, read in one pass, and dropped; the backward pass
+recomputes them and turns them into derivatives in one more. So memory does not grow with the number of tokens.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from podium.policy.cuda import ops
 __all__ = ["CHUNK", "logits", "read", "taken"]
 
 CHUNK = 1 << 27  # logits at a time
-ROUND = 128  # rows at a time are a multiple of this, as matrix products like it
+ROUND = 128  # rows at a time are a multiple of this, for fast matrix products
 
 
 def _chunks(rows: int, width: int) -> Iterator[slice]:
@@ -36,8 +36,8 @@ class _Read(torch.autograd.Function):
             hidden.new_empty(len(ids), dtype=torch.promote_types(hidden.dtype, torch.float32)) for _ in range(3)
         )
         for at in _chunks(len(ids), len(weight)):
-            found = ops.head_read(ops.product(hidden[at], weight.t()), ids[at], sharpness)
-            for whole, part in zip((total, entropy, chosen), found, strict=True):
+            parts = ops.head_read(ops.product(hidden[at], weight.t()), ids[at], sharpness)
+            for whole, part in zip((total, entropy, chosen), parts, strict=True):
                 whole[at] = part
         ctx.sharpness = sharpness
         ctx.save_for_backward(hidden, weight, ids, total, entropy)
@@ -103,7 +103,7 @@ class _Taken(torch.autograd.Function):
 
 
 def taken(x: Tensor, places: Tensor) -> Tensor:
-    """Rows of x, some perhaps several times; on a GPU their derivatives are added up in a fixed order."""
+    """Rows of x, possibly repeated; on a GPU their derivatives are summed in a fixed order."""
     if not x.is_cuda:
         return x.index_select(0, places)
     result: Tensor = _Taken.apply(x, places)  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""Triton kernels for what lies between the matrix products of a training pass: one pass over memory each."""
+"""Triton kernels for the operations between the matrix products of a training pass, each in one pass over memory."""
 
 # Triton reads the annotations of a kernel's parameters: no postponed evaluation here.
 from typing import Any
@@ -12,8 +12,8 @@ from podium.policy.cuda import arithmetic as same
 
 __all__ = ["gate_back", "gated", "head_back", "head_read", "norm_back", "normed", "turn"]
 
-COLUMNS = 4096  # of the vocabulary that a program of the head holds at a time
-PROGRAMS = 1024  # among which the rows of a norm's backward pass are shared out
+COLUMNS = 4096  # tokens of the vocabulary that a program of the head holds at a time
+PROGRAMS = 1024  # programs among which the rows of a norm's backward pass are divided
 
 
 @triton.jit
@@ -153,7 +153,7 @@ def norm_back(
     g: Tensor, x: Tensor, scale: Tensor, weight: Tensor, residual: Tensor | None, gx: Tensor,
     low: Tensor | None, y: Tensor | None,
 ) -> Tensor:  # fmt: skip
-    """Writes gx, its copy in lower precision and the norm's output again; returns the weight's derivative."""
+    """Writes gx, its copy in a lower precision and the recomputed output of the norm; returns the weight's gradient."""
     rows, width = x.shape
     shape = _shape(width)
     programs = min(PROGRAMS, triton.cdiv(rows, shape["ROWS"]))

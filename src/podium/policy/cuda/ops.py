@@ -1,8 +1,9 @@
-"""What lies between the matrix products of a training pass: by Triton on a GPU, by plain torch elsewhere.
+"""The operations of a training pass besides attention: by Triton on a GPU, by plain torch elsewhere.
 
 Numbers are read in the precision of their tensors, computed in float32 (or float64), and rounded once. On a GPU a sum
 does not depend on what else is in the batch. On a CPU a library's products do not promise that, and in a low precision
-the last bit of a sum now and then becomes a large step: there they add up in float64, so that the order does not show.
+the last bit of a sum occasionally becomes a large step: there products sum in float64, so that the order hardly
+matters.
 """
 
 from __future__ import annotations
@@ -38,31 +39,31 @@ __all__ = [
 
 @cache
 def _triton(name: str) -> ModuleType | None:
-    """A module of kernels; None where there is no Triton."""
+    """A module of kernels; None if Triton is not installed."""
     try:
         return import_module(f"podium.policy.cuda.{name}")
     except ImportError:
         return None
 
 
-_failed: list[str] = []  # why kernels are not used, although Triton is there
+_failed: list[str] = []  # why the kernels are not used although Triton is installed
 
 
 def check(device: torch.device) -> str | None:
-    """Try the kernels once. Where they fail, plain torch takes their place, and this says so."""
+    """Run the kernels once. If they fail, plain torch replaces them, and a note that says so is returned."""
     if _triton("kernels") is None:
         return "Triton is not installed: training on the GPU goes through plain torch, more slowly."
     if not _failed:
         try:
             x = torch.ones(16, 64, device=device)
             gated(normed(x, x[0], 1e-6, torch.bfloat16)[0]).sum().item()
-        except Exception as error:  # whatever a compiler, a driver or a cache directory can do
+        except Exception as error:  # whatever a compiler, a driver or a cache directory may raise
             return give_up(error)
     return None if not _failed else _said()
 
 
 def give_up(error: Exception) -> str:
-    """Use plain torch in the place of all kernels from now on; says why."""
+    """Replace all kernels by plain torch from now on; returns a note that says why."""
     _failed.append((str(error).strip() or type(error).__name__).splitlines()[0])
     return _said()
 
@@ -72,7 +73,7 @@ def _said() -> str:
 
 
 def kernels_for(x: Tensor, name: str = "kernels") -> ModuleType | None:
-    """The kernels that work on such a tensor: on a GPU, or in Triton's interpreter."""
+    """The kernels for such a tensor: on a GPU, or in Triton's interpreter; None: use plain torch."""
     if _failed:
         return None
     interpreted = os.environ.get("TRITON_INTERPRET") == "1" and x.dtype != torch.float64
@@ -84,7 +85,7 @@ def _wide(x: Tensor) -> Tensor:
 
 
 def is_low(x: Tensor) -> bool:
-    """Whether its precision is less than that of float32."""
+    """Whether its precision is lower than float32."""
     return x.dtype not in (torch.float32, torch.float64)
 
 
@@ -141,7 +142,7 @@ def normed(x: Tensor, weight: Tensor, eps: float, dtype: torch.dtype) -> tuple[T
 def norm_back(
     g: Tensor, x: Tensor, scale: Tensor, weight: Tensor, residual: Tensor | None = None, again: bool = True
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The derivatives by x (plus `residual`) in its own and in g's precision, that by w; the norm's output again."""
+    """The gradient of x (plus `residual`) in its own and in g's precision; that of w; the norm's output, recomputed."""
     kernels = kernels_for(x)
     if kernels is not None:
         gx, low, y = torch.empty_like(x), torch.empty_like(g), torch.empty_like(g)
@@ -167,7 +168,7 @@ def gated(x: Tensor) -> Tensor:
 
 
 def gate_back(g: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-    """The derivative by [a, b], and silu(a) · b again."""
+    """The gradient of [a, b], and silu(a) · b, recomputed."""
     kernels = kernels_for(x)
     if kernels is not None:
         gx, y = torch.empty_like(x), torch.empty_like(g)
@@ -191,7 +192,7 @@ def turn(x: Tensor, cos: Tensor, sin: Tensor, position: Tensor, heads: int, back
 
 
 def join(out: Tensor, total: Tensor, part: Tensor, own: Tensor, places: Tensor) -> None:
-    """Join an attention's output [N, heads, size] and log-sum [heads, N] at some places with those of other keys."""
+    """Combine attention outputs [N, heads, size] and log-sum-exps [heads, N] at `places` with those of other keys."""
     before = total[:, places]
     both = torch.logaddexp(before, own)
     first, second = ((t - both).exp().t()[:, :, None] for t in (before, own))
@@ -200,7 +201,7 @@ def join(out: Tensor, total: Tensor, part: Tensor, own: Tensor, places: Tensor) 
 
 
 def head_read(logits: Tensor, ids: Tensor, sharpness: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Of rows of logits times `sharpness`: the log-sum of exponentials, the entropy, and the value of one token."""
+    """Of rows of logits times `sharpness`: the log-sum-exp, the entropy, and the value of one token."""
     kernels = kernels_for(logits)
     if kernels is not None:
         total, entropy, chosen = (torch.empty_like(logits[:, 0]) for _ in range(3))
@@ -222,7 +223,7 @@ def head_back(
     by_entropy: Tensor,
     dtype: torch.dtype,
 ) -> Tensor:
-    """The derivative by logits, given those by the token's log-probability and by the entropy."""
+    """The gradient of the logits, given those of the token's log-probability and of the entropy."""
     kernels = kernels_for(logits)
     if kernels is not None:
         slope = torch.empty_like(logits, dtype=dtype)

@@ -1,8 +1,8 @@
-"""Pages of keys and values, and which of them each row has.
+"""The paged KV cache: pages of keys and values, and which of them each row uses.
 
-Keys and values live in pages of PAGE tokens. A row's table names the pages that hold its text; rows that continue the
-same prompt name the same pages for it, so that it is stored once, whatever the number of rows. A row that joins gets
-pages for all that it may write, so that a step never runs out of them, and rows change places without moving a byte.
+Keys and values live in pages of PAGE tokens. A row's page table lists the pages that hold its text; rows that continue
+the same prompt list the same pages for it, so that it is stored once, whatever the number of rows. A row that joins
+gets pages for everything it may write, so that a step never runs out of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from podium.core.errors import PodiumError
 if TYPE_CHECKING:
     from podium.policy.forward.decoder import Decoder
 
-__all__ = ["PAGE", "Begun", "PagedCache", "Work", "launches", "sent"]
+__all__ = ["PAGE", "StartedText", "PagedCache", "Work", "launches", "send_arrays"]
 
 PAGE = 16
 KINDS = {np.dtype(x): getattr(torch, x) for x in ("int32", "int64", "float32", "float64")}
@@ -32,23 +32,23 @@ Ids = tuple[int, ...]
 
 
 def launches(device: torch.device) -> Any:
-    """The functions that do a step: kernels on a GPU, plain torch elsewhere."""
+    """The module with the functions of a step: kernels on a GPU, plain torch elsewhere."""
     name = "decode_launch" if device.type == "cuda" else "decode_reference"
     return import_module(f"podium.policy.cuda.{name}")
 
 
-def sent(device: torch.device, *arrays: Sequence[int] | NDArray[Any]) -> list[Tensor]:
-    """Tensors on the device, by one copy; the host does not wait for what the device is doing."""
-    given = [np.ascontiguousarray(x) for x in arrays]
-    *begins, end = accumulate((-(-x.nbytes // 8) * 8 for x in given), initial=0)  # where any kind of number may begin
+def send_arrays(device: torch.device, *arrays: Sequence[int] | NDArray[Any]) -> list[Tensor]:
+    """Arrays as tensors on the device, by a single copy that does not wait for the device's work."""
+    contiguous = [np.ascontiguousarray(x) for x in arrays]
+    *begins, end = accumulate((-(-x.nbytes // 8) * 8 for x in contiguous), initial=0)  # aligned for every dtype
     packed = torch.empty(end, dtype=torch.uint8, pin_memory=device.type == "cuda")
     host = packed.numpy()
-    for x, begin in zip(given, begins, strict=True):
+    for x, begin in zip(contiguous, begins, strict=True):
         host[begin : begin + x.nbytes] = x.reshape(-1).view(np.uint8)
-    there = packed.to(device, non_blocking=True)
+    copied = packed.to(device, non_blocking=True)
     return [
-        there[begin : begin + x.nbytes].view(KINDS[x.dtype]).view(x.shape)
-        for x, begin in zip(given, begins, strict=True)
+        copied[begin : begin + x.nbytes].view(KINDS[x.dtype]).view(x.shape)
+        for x, begin in zip(contiguous, begins, strict=True)
     ]
 
 
@@ -65,7 +65,7 @@ def _room(what: str) -> Iterator[None]:
 
 @dataclass
 class _Shared:
-    """The full pages of a prompt and how many rows name them."""
+    """The full pages of a prompt and how many rows use them."""
 
     text: Ids
     pages: NDArray[np.int32]
@@ -73,30 +73,30 @@ class _Shared:
 
 
 @dataclass
-class Begun:
-    """A text with which rows begin. Only the pages of the first of them hold what is known of it."""
+class StartedText:
+    """A text with which rows begin. Only the pages of the first row hold what is cached of it, until `spread`."""
 
     row: int
     text: Ids
-    known: int  # of its tokens: their keys and values are there
-    page: int  # the row's first own page, for what of the text does not fill a page
-    others: list[int] = field(default_factory=list)  # such pages of the other rows
+    cached: int  # how many of its tokens have their keys and values in place
+    page: int  # the first page of the row's own, with the end of the text that does not fill a page
+    others: list[int] = field(default_factory=list)  # the corresponding pages of the other rows
 
     @property
     def unread(self) -> range:
-        """The places of what is not known, but for the last token, which the first step reads."""
-        return range(self.known, len(self.text) - 1)
+        """The positions still to be read, not counting the last token, which the first decode step reads."""
+        return range(self.cached, len(self.text) - 1)
 
 
 class PagedCache:
-    """There is room for `contexts` different prompts of up to `prompt` tokens, and for `rows` rows that write up to
-    `written` each, and `spare` pages more. Page 0 belongs to nobody: rows without a completion read and write there.
+    """Pages for `contexts` distinct prompts of up to `prompt` tokens, for `rows` rows that write up to `written` tokens
+    each, and `spare` more. Page 0 is not given out: rows without a completion read and write there.
     """
 
     def __init__(self, decoder: Decoder, rows: int, contexts: int, prompt: int, written: int, spare: int = 0) -> None:
         self.decoder, self.kernels = decoder, launches(decoder.device)
         self.rows, self.contexts, self.prompt, self.written = rows, contexts, prompt, written
-        self.allowed = written  # what rows that join now may write
+        self.allowed = written  # how many tokens rows that join now may write
         self.count = self.pages_for(rows, contexts, prompt, written) + spare
         self.most = -(-(prompt + written) // PAGE) + 1
         self.device = decoder.device
@@ -107,9 +107,11 @@ class PagedCache:
             self.pool = torch.zeros(shape, dtype=decoder.dtype, device=self.device)
         room = -(-max(rows, 1) // self.kernels.ROWS) * self.kernels.ROWS
         self.table = torch.zeros((room, self.most), dtype=torch.int32, device=self.device)
-        self.front = torch.zeros_like(self.table)  # the tables of those rows that a step is of
+        self.front = torch.zeros_like(self.table)  # the tables of the rows in a step's lanes
         self._free = np.arange(self.count - 1, 0, -1, dtype=np.int32)
-        self._held: list[tuple[_Shared, NDArray[np.int32]] | None] = [None] * rows  # and pages of their own
+        self._held: list[tuple[_Shared, NDArray[np.int32]] | None] = [
+            None
+        ] * rows  # by row: its prompt's pages and its own
         self._shared: dict[Ids, _Shared] = {}
         self._work: Work | None = None
 
@@ -119,7 +121,7 @@ class PagedCache:
 
     @property
     def work(self) -> Work:
-        """What a step writes on the way."""
+        """The workspace of a step."""
         if self._work is None:
             with _room(f"the logits of {self.rows} rollouts"):
                 self._work = Work(self.decoder, self.table.shape[0], self.kernels)
@@ -130,7 +132,7 @@ class PagedCache:
         return enough and rows <= self.rows and -(-(prompt + written) // PAGE) + 1 <= self.most
 
     def larger(self, rows: int = 0, contexts: int = 0, prompt: int = 0, written: int = 0, spare: int = 0) -> PagedCache:
-        """A cache at least as large in every respect, and by so many pages, that holds the same."""
+        """A cache at least as large in every respect, with `spare` pages more and the same content."""
         rows, contexts = max(rows, self.rows), max(contexts, self.contexts)
         prompt, written = max(prompt, self.prompt), max(written, self.written)
         lacking = max(0, self.count + spare - self.pages_for(rows, contexts, prompt, written))
@@ -144,38 +146,38 @@ class PagedCache:
         return new
 
     def lacking(self, texts: Sequence[Ids]) -> int:
-        """How many pages there are too few for rows to begin with texts."""
-        own = sum(self._needed(text) for text in texts)
+        """How many pages are missing for rows to begin with texts."""
+        unshared = sum(self._needed(text) for text in texts)
         distinct = set({id(text): text for text in texts}.values())  # a long text takes long to hash
         new = sum((len(text) - 1) // PAGE for text in distinct if text not in self._shared)
-        return max(0, own + new - len(self._free))
+        return max(0, unshared + new - len(self._free))
 
     def _needed(self, text: Ids) -> int:
-        """Pages of its own for a row that begins with a text but for its last token."""
+        """How many pages of its own a row needs that begins with a text without its last token."""
         length = len(text) - 1
         return -(-(length + self.allowed) // PAGE) - length // PAGE
 
     def _take(self, count: int) -> NDArray[np.int32]:
-        """So many pages that nobody has."""
+        """Take so many free pages."""
         left = len(self._free) - count
         taken = self._free[left:].copy()
         self._free = self._free[:left]
         return taken
 
     def vacate(self, rows: Sequence[int]) -> None:
-        """Take the pages of rows away."""
-        given = [self._free]
+        """Free the pages of rows."""
+        freed = [self._free]
         for row in rows:
             held, self._held[row] = self._held[row], None
             if held is None:
                 continue
             shared, own = held
-            given.append(own)
+            freed.append(own)
             shared.rows -= 1
             if not shared.rows:
-                given.append(shared.pages)
+                freed.append(shared.pages)
                 del self._shared[shared.text]
-        self._free = np.concatenate(given)
+        self._free = np.concatenate(freed)
 
     def admit(
         self,
@@ -184,27 +186,29 @@ class PagedCache:
         values: Tensor | None,
         nodes: Sequence[NDArray[np.int64]],
         texts: Sequence[Ids],
-    ) -> list[Begun]:
-        """Let rows begin with texts but for their last tokens. The first tokens of each text are `nodes` of keys and
-        values [layers, nodes, kv, size]; the rest must be read, and then given to all rows of the text by `spread`."""
+    ) -> list[StartedText]:
+        """Start rows with texts without their last tokens. The first tokens of each text are `nodes` of keys and values
+        [layers, nodes, kv, size]; the rest must be read, and then copied to all rows of the text by `spread`."""
         table = np.zeros((len(rows), self.most), dtype=np.int32)
-        moved: list[tuple[NDArray[np.int64], NDArray[np.int32]]] = []  # stretches of nodes, pages they begin and fill
-        begun: dict[Ids, tuple[Begun, _Shared]] = {}
+        moved: list[
+            tuple[NDArray[np.int64], NDArray[np.int32]]
+        ] = []  # runs of nodes, and the pages that they fill from the start
+        started: dict[Ids, tuple[StartedText, _Shared]] = {}
         for number, (row, path, text) in enumerate(zip(rows, nodes, texts, strict=True)):
             full, rest = divmod(len(text) - 1, PAGE)
             own = self._take(self._needed(text))
-            found = begun.get(text)
-            if found is None:
-                known, shared = len(path), self._shared.get(text)
+            earlier = started.get(text)
+            if earlier is None:
+                cached, shared = len(path), self._shared.get(text)
                 if shared is None:
                     shared = self._shared[text] = _Shared(text, self._take(full))
                     moved.append((path[: full * PAGE], shared.pages))
-                else:  # rows under way hold the full pages
-                    known = max(known, full * PAGE)
-                begun[text] = Begun(row, text, known, int(own[0])), shared
+                else:  # running rows hold the full pages
+                    cached = max(cached, full * PAGE)
+                started[text] = StartedText(row, text, cached, int(own[0])), shared
                 moved.append((path[full * PAGE :], own[:1]))
             else:
-                first, shared = found
+                first, shared = earlier
                 if rest and len(path) == len(text) - 1:
                     moved.append((path[full * PAGE :], own[:1]))
                 elif rest:
@@ -214,20 +218,20 @@ class PagedCache:
             table[number, :full] = shared.pages
             table[number, full : full + len(own)] = own
         placed = [_placed(moved)] if keys is not None else []
-        at, pages, *places = sent(self.device, rows, table, *placed)
+        at, pages, *places = send_arrays(self.device, rows, table, *placed)
         self.table.index_copy_(0, at, pages)
         for kind, given in enumerate((keys, values)):
             if given is not None:
                 node, page, place = places[0]
                 self.pool[:, kind][:, page, :, place] = given.index_select(1, node).transpose(0, 1).to(self.pool.dtype)
-        return [first for first, _ in begun.values()]
+        return [first for first, _ in started.values()]
 
-    def spread(self, begun: Sequence[Begun]) -> None:
-        """Copy the page on which a text ends to the other rows that begin with it: each goes on there by itself."""
-        target = [page for text in begun for page in text.others]
+    def spread(self, started: Sequence[StartedText]) -> None:
+        """Copy the page on which a text ends to the other rows that begin with it: each continues on its own copy."""
+        target = [page for text in started for page in text.others]
         if target:
-            source = [text.page for text in begun for _ in text.others]
-            a, b = sent(self.device, source, target)
+            source = [text.page for text in started for _ in text.others]
+            a, b = send_arrays(self.device, source, target)
             self.pool.index_copy_(2, b, self.pool.index_select(2, a))
 
     def read(self, row: int, length: int) -> tuple[Tensor, Tensor]:
@@ -238,14 +242,14 @@ class PagedCache:
         return keys, values
 
     def step_length(self, length: int) -> int:
-        """For how many keys a step is laid out, so that no row has more than `length`: some eighth more at most."""
+        """For how many keys a step is prepared if no row is longer than `length`: at most about an eighth more."""
         chunks = -(-length // self.kernels.CHUNK)
         grain = 1 << max(0, chunks.bit_length() - 4)
         return int(self.kernels.CHUNK * -(-chunks // grain) * grain)
 
 
 class Work:
-    """What a step of so many rows writes on the way, and its logits, if any."""
+    """The workspace of a step of so many rows, and its logits, if any."""
 
     def __init__(self, decoder: Decoder, rows: int, kernels: Any, logits: bool = True) -> None:
         d, low = decoder, decoder.dtype
@@ -272,7 +276,7 @@ class Work:
 
 
 def _placed(moved: Sequence[tuple[NDArray[np.int64], NDArray[np.int32]]]) -> NDArray[np.int64]:
-    """[3, tokens] the node, page and place in it of each token of stretches that begin and fill pages."""
+    """[3, tokens] node, page and place in the page of each token of runs that fill pages from the start."""
     nodes = np.concatenate([path for path, _ in moved])
     lengths = np.array([len(path) for path, _ in moved])
     inside = np.arange(len(nodes)) - np.repeat(np.cumsum(lengths) - lengths, lengths)

@@ -1,9 +1,9 @@
-"""What stands around the layers of a step, in Triton: who takes part in it, the draw, and what follows from it.
+"""The parts of a decode step around the layers, in Triton: which rows take part in it, the draw, and the new state.
 
-Lanes go on with rows; those that have none take rows that wait in a line (`assemble`). The head's product leaves the
-peak and the mass of every tile of tokens. A lane's random number falls into one tile, and only the logits of that tile
-are read: a few kilobytes a lane instead of the whole vocabulary (`choose`). Where rows are truncated, `truncate`
-(truncation_kernels.py) has left the mass of the tokens that may be drawn.
+Each lane advances a row; lanes without one take the next row of the queue, `line` (`assemble`). The head's product
+leaves the peak and the mass of every tile of tokens. A lane's random number falls into one tile, and only the logits of
+that tile are read: a few kilobytes per lane instead of the whole vocabulary (`choose`). Where rows are truncated,
+`truncate` (truncation_kernels.py) has left the mass of the tokens that may be drawn.
 """
 
 # Triton reads the annotations of a kernel's parameters: no postponed evaluation here.
@@ -17,13 +17,13 @@ __all__ = ["assemble", "choose", "warm"]
 
 @triton.jit(do_not_specialize=["lanes", "usable", "places", "stride", "most"])
 def assemble(
-    lane,  # [lanes] int64: the row it goes on with; −1: none
-    line,  # [places] int64: rows that wait, the n-th at n modulo `places`
-    ends,  # [3] int64: how many have left the line, have joined it, and will have left it after this step
-    ints,  # [COUNT, stride] int64: of rows
+    lane,  # [lanes] int64: the row that it advances; −1: none
+    line,  # [places] int64: the queue of waiting rows, a ring buffer: the n-th at n modulo `places`
+    ends,  # [3] int64: how many have left the queue, have joined it, and will have left it after this step
+    ints,  # [COUNT, stride] int64: the state of rows
     numbers,  # [NUMBERS, stride] float32
     table,  # [rows, most] int32
-    here,  # [COUNT + 1, stride] int64: of lanes, and their rows
+    here,  # [COUNT + 1, stride] int64: the state of lanes, and their rows
     here_numbers,  # [NUMBERS, stride] float32
     front,  # [lanes, most] int32
     lanes,
@@ -34,10 +34,10 @@ def assemble(
     LANES: tl.constexpr,  # at least `lanes`
     COUNT: tl.constexpr,
     NUMBERS: tl.constexpr,
-    SETTINGS: tl.constexpr,  # of the numbers, those that are 1 where there is no row
+    SETTINGS: tl.constexpr,  # how many of the floats are 1 where there is no row
     ALIVE: tl.constexpr,
 ):
-    """One lane: the row it goes on with, or the next that waits, and all that a step must know of it.
+    """One lane: the row that it advances, or the next one in the queue, and the state of that row.
 
     Whose row has ended is seen by all lanes alike, so that each finds its place among those that take a new one.
     """
@@ -70,7 +70,7 @@ def assemble(
 
 @triton.jit
 def _gathered(peak, mass, moment, row, tiles, TILES: tl.constexpr):
-    """A row's tiles: their peaks and the largest of them; their masses on its scale; and Σ (z − top) e^(z − top)."""
+    """A row's tiles: their peaks and the largest (top); their masses relative to it; and Σ (z − top) e^(z − top)."""
     tile = tl.arange(0, TILES)
     there = tile < tiles
     peaks = tl.load(peak + row * tiles + tile, mask=there, other=float("-inf"))
@@ -90,7 +90,7 @@ def warm(
     moment,
     temperature,  # [rows] float32
     warmth,  # [4, stride] float32: strength, pivot, slopes above and below
-    heat,  # [rows] float32: the temperature with which the row goes on
+    heat,  # [rows] float32: the adapted temperature
     new_peak,  # [rows, tiles] float32: the statistics at that temperature
     new_mass,
     new_moment,
@@ -102,7 +102,7 @@ def warm(
     BLOCK: tl.constexpr,
     PDL: tl.constexpr,
 ):
-    """Some tiles of one row at the temperature that follows from its entropy. Moves them in once, if it changes."""
+    """Some tiles of one row at the temperature adapted to its entropy. Reads them once, if the temperature changes."""
     follow(PDL)
     row = tl.program_id(0)
     number = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -140,18 +140,18 @@ def choose(
     moment,
     temperature,  # [lanes] float32
     uniform,  # [slot · token] float64
-    here,  # [8, stride] int64, of lanes: token, position, where its next token is written and its last may be, whether
-    # there is a row, its row of `table`, top-k (1: the most likely token), and the row
-    table,  # [sets, vocabulary] int8: 0 goes on, 1 the host must look, 2 ends
+    here,  # [8, stride] int64, of lanes: token, position, where its next and its last token are written, whether there
+    # is a row, its row of `table`, top-k (1: the most likely token), and the row
+    table,  # [sets, vocabulary] int8: 0 the row continues, 1 the host must look at it, 2 it ends
     ids,  # [slot · token] int64
     logp,  # [slot · token] float32
     entropy,  # [slot · token] float32
-    state,  # [7, stride] int64, of rows: what comes of it
+    state,  # [7, stride] int64: the new state of rows
     lane,  # [lanes] int64
-    ends,  # [3] int64: how many have left the line, have joined it, and will have left it now
-    seen,  # [rows] int64: one more than it may still write, if the host must look
+    ends,  # [3] int64: how many have left the queue, have joined it, and will have left it now
+    seen,  # [rows] int64: 1 + how many tokens it may still write, if the host must look at it
     cut,  # [lanes] float32: how far below the largest z a token may lie
-    edge,  # [lanes] int32: the last token that may lie just there
+    edge,  # [lanes] int32: the last token that may lie exactly there
     vocabulary,
     tiles,
     stride,
@@ -160,7 +160,7 @@ def choose(
     TRUNCATED: tl.constexpr,
     PDL: tl.constexpr,
 ):
-    """One lane: the first token at which the running sum of p exceeds its number; then its row's state moves on."""
+    """One lane: the first token at which the running sum of p exceeds its random number; then its row's new state."""
     follow(PDL)
     row = tl.program_id(0)
     if row == 0:
@@ -189,7 +189,7 @@ def choose(
             left = (depth < lowest) | ((depth == lowest) & (candidate <= tl.load(edge + row)))
             z = tl.where(left, z, float("-inf"))
         inside = tl.cumsum(tl.exp(z - top).to(tl.float64), 0)
-        # Sums of a tile in two ways may differ in the last bit: the goal stays inside the tile, where p > 0.
+        # The two sums of a tile may differ in the last bit: the goal is kept inside the tile, where p > 0.
         rest = tl.minimum(goal - before, tl.max(inside, 0) * (1 - 2.0**-40))
         chosen = tl.minimum(tl.sum((inside <= rest).to(tl.int32), 0), N - 1)
         chosen = tl.where(greedy, tl.argmax(z, 0), chosen)

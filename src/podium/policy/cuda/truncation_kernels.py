@@ -1,20 +1,20 @@
-"""Which tokens of a row top-k, top-p and min-p leave, in one Triton launch between the head's product and the draw.
+"""Which tokens of a row top-k, top-p and min-p keep, in one Triton launch between the head's product and the draw.
 
 A token's depth is how far z = logit / temperature lies below the row's largest: a float32 that is never negative, whose
-bits as an integer are in the same order. Tokens are ranked by depth, then by their number; each filter keeps the first
-of them. So there is a last depth, the cut, and a last token of that depth, the edge:
+bits as an integer have the same order. Tokens are ranked by depth, then by id; each filter keeps the first ones. So
+there is a last depth, the cut, and a last token of that depth, the edge:
 
     top-k   the smallest cut up to which there are k tokens
-    top-p   the smallest cut up to which the mass is p of what top-k leaves
+    top-p   the smallest cut up to which the mass is p of what top-k keeps
     min-p   the depth −log(min-p)
 
-Division by the temperature is rounded correctly, here as where the peaks of tiles come from: a token that is the peak
-of its tile lies as deep as that peak, to the bit.
+Division by the temperature is correctly rounded, here and where the peaks of tiles are computed: a token that is the
+peak of its tile has exactly the depth of that peak.
 
-The statistics of tiles bound the cut, and only tiles that reach above the bound are read. What lies between the bounds
-is listed, and the cut is found in the list, which is held in registers. A distribution so flat that the list is too
-long is sampled first: the cut is then looked for where the sample says, and elsewhere if it turns out not to be there.
-Last, the statistics of tiles are written again for the tokens that are left; `choose` draws from these.
+The statistics of tiles bound the cut, and only tiles that reach above the bound are read. The tokens between the bounds
+are listed, and the cut is searched in the list, which is held in registers. A distribution so flat that the list is too
+long is sampled first: the cut is then searched where the sample suggests, and elsewhere if it is not there. Finally the
+statistics of tiles are rewritten for the tokens that are kept; `choose` draws from these.
 """
 
 # Triton reads the annotations of a kernel's parameters: no postponed evaluation here.
@@ -26,7 +26,7 @@ from podium.policy.cuda.decode_kernels import follow
 __all__ = ["truncate"]
 
 LAST = tl.constexpr(0x7F800000)  # the largest depth: infinity
-BEYOND = tl.constexpr(0x7FFFFFFF)  # of what is no token
+BEYOND = tl.constexpr(0x7FFFFFFF)  # the depth of padding
 
 
 @triton.jit
@@ -42,7 +42,7 @@ def _share(depth):
 
 @triton.jit
 def _listed(peak, top, upto, listed, tiles, TILES: tl.constexpr):
-    """List the tiles that reach up to a depth, in order; their number."""
+    """List the tiles that have a token within a depth, in order; returns their number."""
     tile = tl.arange(0, TILES)
     there = tile < tiles
     chosen = there & (_depth(tl.load(peak + tile, mask=there, other=-1e38), top) <= upto)
@@ -55,7 +55,7 @@ def _listed(peak, top, upto, listed, tiles, TILES: tl.constexpr):
 
 @triton.jit
 def _bounded(peak, mass, top, goal, whole, by_mass, high, tiles, N: tl.constexpr, TILES: tl.constexpr):
-    """A depth up to which there is enough weight by the statistics of tiles: `high`, or less.
+    """A depth up to which there is enough weight by the statistics of tiles: at most `high`.
 
     It is deep enough for top-k if k tiles reach up to it, and for top-p if little lies below it. Below it lies all of a
     tile that does not reach up to it, and of others neither the peak nor more than N tokens of that depth.
@@ -63,7 +63,7 @@ def _bounded(peak, mass, top, goal, whole, by_mass, high, tiles, N: tl.constexpr
     tile = tl.arange(0, TILES)
     there = tile < tiles
     peaks = tl.load(peak + tile, mask=there, other=-1e38)
-    shares = tl.exp(peaks - top)  # of the peaks
+    shares = tl.exp(peaks - top)  # weights of the peaks
     masses = tl.load(mass + tile, mask=there, other=0.0) * shares
     depths = tl.where(there, _depth(peaks, top), BEYOND)
     little = (whole - goal - 1e-5 * whole).to(tl.float32)
@@ -81,13 +81,13 @@ def _bounded(peak, mass, top, goal, whole, by_mass, high, tiles, N: tl.constexpr
 
 @triton.jit
 def _block(logits, listed, start, count, vocabulary, N: tl.constexpr, BLOCK: tl.constexpr):
-    """Some of the listed tiles, whether they are any, their tokens, and the logits of these."""
+    """A block of listed tiles: whether each exists, its tokens, and their logits."""
     number = start + tl.arange(0, BLOCK)
     there = number < count
     tile = tl.load(listed + number, mask=there, other=0)
     token = tile[:, None] * N + tl.arange(0, N)[None, :]
     inside = there[:, None] & (token < vocabulary)
-    # What is no number lies deeper than any cut.
+    # NaN lies deeper than any cut.
     return tile, there, token, tl.load(logits + token, mask=inside, other=float("nan"))
 
 
@@ -98,7 +98,7 @@ def _reached(depths, weights, middle):
 
 @triton.jit
 def _bisected(depths, weights, goal, low, high):
-    """The smallest depth in (low, high] up to which these tokens have so much weight; high, if there is none."""
+    """The smallest depth in (low, high] up to which these tokens have the weight `goal`; high, if there is none."""
     while high - low > 1:
         middle = low + (high - low) // 2
         enough = _reached(depths, weights, middle) >= goal
@@ -109,7 +109,7 @@ def _bisected(depths, weights, goal, low, high):
 
 @triton.jit
 def _guessed(logits, heat, top, goal, whole, by_mass, low, high, vocabulary, SAMPLE: tl.constexpr):
-    """Depths between which the cut very likely lies, by a sample of runs of 8 tokens."""
+    """Bounds within which the cut very likely lies, by a sample of runs of 8 tokens."""
     run = tl.arange(0, SAMPLE) // 8
     token = (run.to(tl.int64) * vocabulary // (SAMPLE // 8)).to(tl.int32) + tl.arange(0, SAMPLE) % 8
     inside = token < vocabulary
@@ -118,8 +118,8 @@ def _guessed(logits, heat, top, goal, whole, by_mass, low, high, vocabulary, SAM
     weights = tl.where(inside, tl.where(by_mass, _share(depths), 1.0), 0.0)
     total = tl.sum(weights, 0)
     part = (goal / whole).to(tl.float32)
-    one = tl.sum(weights * weights, 0) / total  # a token's weight
-    # Four standard deviations of the weight up to the cut, and a token.
+    one = tl.sum(weights * weights, 0) / total  # the typical weight of a token
+    # Four standard deviations of the weight up to the cut, plus one token.
     error = 4.0 * tl.sqrt(total * one * tl.maximum(part * (1.0 - part), 0.0)) + one
     below = _bisected(depths, weights, part * total - error, low, high) - 1
     return below, _bisected(depths, weights, part * total + error, below, high)
@@ -130,8 +130,8 @@ def _between(
     logits, heat, top, listed, found, count, below, upto, by_mass, brief, vocabulary,
     N: tl.constexpr, BLOCK: tl.constexpr, ROOM: tl.constexpr,
 ):  # fmt: skip
-    """List the depths in (below, upto] of tokens in the listed tiles: the weight before them, theirs, and their number.
-    If `brief`, stop when there are too many."""
+    """List the depths in (below, upto] of tokens in the listed tiles: the weight before them, their weight and number.
+    With `brief`, stop when there are too many."""
     tl.debug_barrier()  # others may still read the last list
     before = tl.zeros((BLOCK, N), tl.float32)
     here = tl.zeros((BLOCK, N), tl.float32)
@@ -141,7 +141,7 @@ def _between(
     while (start < count) & ((many <= ROOM) | (brief == 0)):
         depth = _depth(tl.div_rn(following, heat), top)
         start += BLOCK
-        _, _, _, following = _block(logits, listed, start, count, vocabulary, N, BLOCK)  # on its way meanwhile
+        _, _, _, following = _block(logits, listed, start, count, vocabulary, N, BLOCK)  # loads in the meantime
         weight = tl.where(by_mass, _share(depth), 1.0)
         new = (depth > below) & (depth <= upto)
         before += tl.where(depth <= below, weight, 0.0)
@@ -159,8 +159,8 @@ def _searched(
     logits, peak, heat, top, listed, found, goal, whole, by_mass, high, vocabulary, tiles,
     TILES: tl.constexpr, N: tl.constexpr, BLOCK: tl.constexpr, ROOM: tl.constexpr, SAMPLE: tl.constexpr,
 ):  # fmt: skip
-    """The smallest cut up to which tokens have so much weight, `high` at most; how many tokens at the cut are needed
-    for it, and how many there are."""
+    """The smallest cut, at most `high`, up to which tokens have the weight `goal`; how many tokens at the cut are
+    needed for it, and how many there are."""
     low = tl.full((), -1, tl.int32)
     below = low
     upto = high
@@ -193,7 +193,7 @@ def _searched(
     weights = tl.where(by_mass, _share(own), 1.0)
     high = _bisected(own, weights, (goal - before).to(tl.float32), low, high)
     lacking = (goal - before).to(tl.float32) - _reached(own, weights, high - 1)
-    # If there is no room for all, then because they are all of one depth.
+    # If they do not all fit in the list, they all have the same depth.
     equal = tl.where(many > ROOM, many, tl.sum((own == high).to(tl.int32), 0))
     needed = tl.ceil(lacking / tl.where(by_mass, _share(high), 1.0))
     return high, tl.maximum(tl.minimum(needed, equal.to(tl.float32)), 1.0).to(tl.int32), equal
@@ -204,7 +204,7 @@ def _mass(
     logits, peak, heat, top, listed, cut, ties, vocabulary, tiles,
     TILES: tl.constexpr, N: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Of the tokens before a cut, and of some at it."""
+    """The mass of the tokens before a cut and of some at it."""
     count = _listed(peak, top, cut, listed, tiles, TILES)
     total = tl.zeros((BLOCK, N), tl.float32)
     for start in range(0, count, BLOCK):
@@ -216,7 +216,7 @@ def _mass(
 
 @triton.jit
 def _edge(logits, heat, top, listed, count, cut, needed, vocabulary, N: tl.constexpr, BLOCK: tl.constexpr):
-    """The last of so many tokens of the cut's depth, in the order of their numbers."""
+    """The `needed`-th token of the cut's depth, in the order of ids."""
     final = tl.full((), -1, tl.int32)
     seen = tl.full((), 0, tl.int32)
     start = tl.full((), 0, tl.int32)
@@ -235,16 +235,16 @@ def _edge(logits, heat, top, listed, count, cut, needed, vocabulary, N: tl.const
 def truncate(
     logits,  # [rows, vocabulary] float32
     peak,  # [rows, tiles] float32: of z in each tile
-    mass,  # [rows, tiles] float32: Σ e^(z − peak), of the tokens that are left when this is done
+    mass,  # [rows, tiles] float32: Σ e^(z − peak); on return, over the tokens that are kept
     moment,  # [rows, tiles] float32: Σ (z − peak) e^(z − peak), likewise
     temperature,  # [rows] float32
     alive,  # [rows] int64
     top_k,  # [rows] int64; 0: all, 1: `choose` takes the most likely token
     top_p,  # [rows] float32; 1: all
     min_p,  # [rows] float32; 0: all
-    cut,  # [rows] float32; infinity: nothing is left out
+    cut,  # [rows] float32; infinity: all tokens are kept
     edge,  # [rows] int32
-    listed,  # [rows, tiles] int32: numbers of tiles
+    listed,  # [rows, tiles] int32: indices of tiles
     found,  # [rows, ROOM] int32: depths
     vocabulary,
     tiles,
@@ -255,7 +255,7 @@ def truncate(
     SAMPLE: tl.constexpr,
     PDL: tl.constexpr,
 ):
-    """The cut and the edge of one row, and the statistics of what is left. Rows without a filter stay as they are.
+    """The cut and the edge of one row, and the statistics of what is kept. Rows without a filter stay as they are.
 
     Moves the tiles that reach above the bound in once, and those above the cut once more; of flat rows, all of them
     two or three times.
@@ -283,14 +283,14 @@ def truncate(
         lowest = tl.where(m > 0.0, (0.0 - tl.log(m)).to(tl.int32, bitcast=True), LAST)
 
         high = tl.full((), LAST, tl.int32)
-        needed = tl.full((), BEYOND, tl.int32)  # how many tokens of the cut's depth are left
-        equal = tl.full((), 0, tl.int32)  # and how many there were
+        needed = tl.full((), BEYOND, tl.int32)  # how many tokens of the cut's depth are kept
+        equal = tl.full((), 0, tl.int32)  # and how many there are
         left = whole
         for by_mass in range(2):
             if ((by_mass == 0) & (k > 0)) | ((by_mass == 1) & (p < 1.0)):
                 goal = tl.where(by_mass == 1, p.to(tl.float64) * left, k.to(tl.float64))
                 total = tl.where(by_mass == 1, whole, tl.full((), vocabulary, tl.float64))
-                # Top-p divides what top-k leaves, before min-p: its cut is never deeper.
+                # Top-p is a share of what top-k keeps, before min-p: its cut is never deeper.
                 limit = high
                 if (by_mass == 1) | (p >= 1.0):
                     high = tl.minimum(high, lowest)

@@ -1,8 +1,8 @@
 """A plain decoder over the parameters of a Hugging Face model of the Llama, Qwen2 and Qwen3 families.
 
-It works on the module's own tensors: nothing is copied, an optimiser step is seen at once. Two ways through it:
-`encode` for packed sequences (differentiable; training, scoring, prompts) and `step` for one token of every row with a
-static key-value cache (sampling). Both give the logits of the module's own forward pass up to rounding.
+It works on the module's own tensors: nothing is copied, and an optimiser step takes effect at once. There are two
+passes: `encode` for packed sequences (differentiable; training, scoring, prefill) and `step` for one token of every row
+with a static KV cache (sampling). Both give the logits of the module's own forward pass up to rounding.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from torch.utils.checkpoint import checkpoint
 
 from podium.policy.cuda import block as fused
 from podium.policy.cuda import head
-from podium.policy.forward.layers import Both, Layer, gated, normed
+from podium.policy.forward.layers import Layer, PaddedNorm, gated, normed
 from podium.policy.forward.pack import Packed
 from podium.policy.forward.rope import Rope
 from podium.policy.forward.step import Cache, DecodeStep
-from podium.policy.model.compute_weights import Working
+from podium.policy.model.compute_weights import ComputeWeights
 from podium.policy.native import ops
 from podium.policy.native.step import NativeCache, NativeStep, fits, usable
 
@@ -28,13 +28,13 @@ __all__ = ["Decoder", "KeyValues", "unsupported"]
 
 FAMILIES = ("llama", "qwen2", "qwen3")
 ROPES = ("default", "linear", "llama3", "yarn")  # frequencies that do not depend on the sequence's length
-SHARED = 16  # tokens: a shared piece is one more part of every attention on a GPU
-WEIGHTS = 1 << 26  # attention weights that a pass through the kernels may keep
+SHARED = 16  # tokens: shorter prefixes are not shared on a GPU, where each one adds a part to every attention
+WEIGHTS = 1 << 26  # attention weights that a pass through the native kernels may keep
 KeyValues = list[tuple[Tensor, Tensor]]  # per layer: keys and values [nodes, key-value heads, head size]
 
 
 def unsupported(model: nn.Module) -> str | None:
-    """Why this model must go through its own forward pass; None: it need not."""
+    """Why the decoder cannot run this model; None: it can."""
     config: Any = model.config
     if config.model_type not in FAMILIES:
         return f"its architecture is {config.model_type}"
@@ -54,17 +54,17 @@ class Decoder:
     def __init__(self, model: nn.Module) -> None:
         whole: Any = model
         self.model, self.config = model, whole.config
-        self._places: list[tuple[int, torch.dtype]] = []  # where the parameters lay when a pass began
+        self._places: list[tuple[int, torch.dtype]] = []  # addresses of the parameters at the last pass
         self._written = 0  # how often they had been written by then
-        self.stale = False  # whether they were written by something that does not count, such as a fused optimiser
-        self._working: Working | None = None
-        self.lower: torch.dtype | None = None  # the precision to compute in, where the parameters have a higher one
-        self._transposed: dict[int, tuple[Tensor, Tensor]] = {}  # weights and their copies for steps
-        self.layout = 0  # counts how often the parameters were found in another place
+        self.stale = False  # whether they were written without a trace in that count, as by a fused optimiser
+        self._compute_weights: ComputeWeights | None = None
+        self.lower: torch.dtype | None = None  # the precision to compute in, if the parameters have a higher one
+        self._transposed: dict[int, tuple[Tensor, Tensor]] = {}  # weights and their transposed copies for decode steps
+        self.layout = 0  # counts how often the parameters were moved
         body = whole.model
         self.embedding: Any = body.embed_tokens
         self.norm: Any = body.norm
-        self.norm_both = Both(body.norm)
+        self.padded_norm = PaddedNorm(body.norm)
         self.head: Any = whole.lm_head
         self.layers = [Layer(block) for block in body.layers]
         c = self.config
@@ -88,12 +88,12 @@ class Decoder:
 
     @property
     def plain(self) -> bool:
-        """Whether all linear layers are nothing else."""
+        """Whether all linear layers are plain `nn.Linear`, without adapters."""
         return all(layer.plain for layer in self.layers) and type(self.head) is nn.Linear
 
     @property
     def fused(self) -> bool:
-        """Whether passes go through fused blocks: in a low precision on a GPU, or above lower copies anywhere."""
+        """Whether passes use fused blocks: in a low precision on a GPU, or with low-precision copies on any device."""
         low = self.dtype in (torch.bfloat16, torch.float16)
         sizes = self.head_size, self.width, self.config.intermediate_size
         fit = self.plain and self.head.bias is None and all(size % 8 == 0 for size in sizes)
@@ -101,22 +101,25 @@ class Decoder:
 
     @property
     def least(self) -> int:
-        """How many tokens texts must have in common for their sharing to pay."""
+        """The shortest common prefix that is worth sharing, in tokens."""
         return SHARED if self.fused else 1
 
     @property
-    def weights(self) -> Working | None:
-        """What passes compute with, up to date; None where adapters take part."""
+    def weights(self) -> ComputeWeights | None:
+        """The weights that passes compute with, up to date; None if there are adapters."""
         if not self.plain:
             return None
-        self.settle()
-        return self._working
+        self.sync()
+        return self._compute_weights
 
-    def settle(self) -> None:
-        """Look whether the parameters were moved or written, and adapt; if moved, steps laid out before are void."""
+    def sync(self) -> None:
+        """Bring views and copies up to date if the parameters were moved or written.
+
+        If they were moved, `layout` changes, and decode steps prepared before are invalid.
+        """
         parts = [part for layer in self.layers for part in (layer.qkv, layer.gate_up, layer.norm_in, layer.norm_out)]
-        for part in (*parts, self.norm_both):
-            part.settle()
+        for part in (*parts, self.padded_norm):
+            part.sync()
         parameters = list(self.model.parameters())
         before, self._places = self._places, [(p.data_ptr(), self.lower or p.dtype) for p in parameters]
         written, self._written = self._written, sum(p._version for p in parameters)
@@ -124,15 +127,15 @@ class Decoder:
             self.layout += 1
             self._transposed.clear()
             whole = (self.layers, self.embedding, self.norm, self.head)
-            self._working = Working(*whole, self.dtype) if self.plain else None
-        elif (self.stale or written != self._written) and self._working is not None:
-            self._working.refresh()
+            self._compute_weights = ComputeWeights(*whole, self.dtype) if self.plain else None
+        elif (self.stale or written != self._written) and self._compute_weights is not None:
+            self._compute_weights.refresh()
         self.stale = False
 
     def transposed(self, weight: Tensor) -> Tensor:
-        """A weight [out, in] as a step multiplies by it: [in, out].
+        """A weight [out, in] as [in, out], for decode steps.
 
-        On a CPU it is a copy in that order, since a product of few rows is then a third faster; `refresh` renews it.
+        On a CPU it is a copy in that order, which makes a product of few rows a third faster; `refresh` updates it.
         """
         if weight.device.type != "cpu":
             return weight.t()
@@ -143,13 +146,13 @@ class Decoder:
         return self._transposed[place][1]
 
     def refresh(self) -> None:
-        """To be called before the first step with new weights."""
-        self.settle()
+        """Update all copies; to be called before the first decode step with new weights."""
+        self.sync()
         with torch.no_grad():
             for weight, copy in self._transposed.values():
                 copy.copy_(weight.t())
 
-    # -- pieces ----------------------------------------------------------------------------------------------------
+    # -- parts ----------------------------------------------------------------------------------------------------
 
     def rope_tables(self, length: int) -> tuple[Tensor, Tensor]:
         """Cosines and sines in float32, [at least `length`, head size / 2]."""
@@ -166,14 +169,14 @@ class Decoder:
         return self._signed[key]
 
     def _turned(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        """Rotary embedding: the first and second half of each head are the two coordinates that turn."""
+        """Rotary embedding: the first and second half of each head are the two coordinates that are rotated."""
         return torch.addcmul(x * cos, x.roll(self.head_size // 2, -1), sin)
 
     def _norm(self, x: Tensor, norm: Any) -> Tensor:
         return normed(x, norm.weight, self.eps)
 
     def _project(self, x: Tensor, layer: Layer, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys (turned) and values of tokens: [N, heads, head size]."""
+        """Queries and keys with the rotary embedding, and values: [N, heads, head size]."""
         h, kv = self.heads, self.kv_heads
         qkv = layer.qkv(self._norm(x, layer.block.input_layernorm)).view(-1, h + 2 * kv, self.head_size)
         if layer.q_norm is None:
@@ -200,15 +203,15 @@ class Decoder:
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[N, vocabulary] from final hidden states."""
-        if self.fused and self._working is not None:
-            return head.logits(hidden, self._working.head, self.head.weight)
+        if self.fused and self._compute_weights is not None:
+            return head.logits(hidden, self._compute_weights.head, self.head.weight)
         result: Tensor = self.head(hidden)
         return result
 
     def read(self, hidden: Tensor, ids: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
         """[N] log-probabilities of tokens and entropies from the final hidden states of fused blocks."""
-        assert self._working is not None
-        return head.read(hidden, self._working.head, self.head.weight, ids, temperature)
+        assert self._compute_weights is not None
+        return head.read(hidden, self._compute_weights.head, self.head.weight, ids, temperature)
 
     # -- packed sequences ------------------------------------------------------------------------------------------
 
@@ -218,9 +221,9 @@ class Decoder:
         """Final hidden states [N, D] of the packed nodes; with `keep`, also every layer's keys and values.
 
         `past` holds the keys and values of the given nodes; those that are kept begin with them. `tap` receives the
-        states after so many blocks as its keys say.
+        states after the blocks that its keys name.
         """
-        self.settle()
+        self.sync()
         if self.fused:
             return self._fused(packed, past, keep, tap)
         length = -(-packed.longest // packed.grain) * packed.grain
@@ -249,7 +252,7 @@ class Decoder:
     def _fused(
         self, packed: Packed, past: KeyValues | None, keep: bool, tap: dict[int, Tensor] | None
     ) -> tuple[Tensor, KeyValues]:
-        weights = self._working
+        weights = self._compute_weights
         assert weights is not None
         shape = fused.BlockShape(
             self.heads,
@@ -262,7 +265,7 @@ class Decoder:
             packed.levels,
             self.checkpointing,
         )
-        padding = self.embedding.padding_idx  # a row that the models do not train through the embedding
+        padding = self.embedding.padding_idx  # this row gets no gradient from the embedding
         x = fused.embedded(packed.ids, weights.embedding, self.embedding.weight, -1 if padding is None else padding)
         kept: KeyValues = []
         for number, layer in enumerate(weights.layers):
@@ -277,7 +280,7 @@ class Decoder:
         return fused.final(x, self.norm.weight, self.eps, self.dtype), kept
 
     def _native(self, packed: Packed) -> bool:
-        """Whether the kernels can do this pass. They keep all attention weights, which must not be too many."""
+        """Whether the native kernels can run this pass. They keep all attention weights, which must not be too many."""
         able = all(layer.q_norm is None for layer in self.layers) and fits(self)
         return able and self.heads * packed.spans.total * (1 if self.checkpointing else len(self.layers)) <= WEIGHTS
 
@@ -314,14 +317,14 @@ class Decoder:
         joined = outputs[0] if len(outputs) == 1 else torch.cat(outputs)
         return joined.index_select(0, packed.back)
 
-    # -- one token of every row ------------------------------------------------------------------------------------
+    # -- decode steps --------------------------------------------------------------------------------------
 
     def cache(self, rows: int, prompt: int, written: int) -> Cache | NativeCache:
-        """Room for the keys and values of rows: of prompts of up to so many tokens, and of what is written."""
+        """A KV cache of so many rows, with prompts of up to `prompt` tokens and completions of up to `written`."""
         return (NativeCache if usable(self) else Cache)(self, rows, prompt, written)
 
     def step(self, cache: Cache | NativeCache, rows: int, length: int) -> DecodeStep | NativeStep:
-        """The step of the first rows of a cache, ready to be called again and again."""
+        """The prepared decode step of the first rows of a cache, to be called many times."""
         if isinstance(cache, NativeCache):
             return NativeStep(self, cache, rows)
         return DecodeStep(self, cache, rows, length)

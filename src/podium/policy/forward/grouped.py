@@ -1,7 +1,7 @@
-"""A prompt and its answers in one row: the layout in which the prompt of a group is encoded once.
+"""A prompt and its answers in one row: prefix sharing with a group's prompt encoded once.
 
-`pack` finds what texts share by itself, at any depth; this is the same for people who hold queries, keys and values in
-rows [prompt | answer 1 | answer 2 | …] and want to look at it, or use it in a model of their own.
+`pack` finds shared prefixes by itself, at any depth. This module does the same for callers who hold queries, keys and
+values in rows [prompt | answer 1 | answer 2 | …], to study the layout or to use it in a model of their own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from podium.core.errors import PodiumError
 from podium.policy.cuda.attention import attention
-from podium.policy.forward.trie_levels import Levels, Segment
+from podium.policy.forward.trie_levels import Segment, TrieLevels
 
 __all__ = ["grouped_attention", "grouped_positions", "tokens_grouped", "tokens_plain"]
 
@@ -23,7 +23,7 @@ Lengths = Sequence[int]  # of the prompt, then of each answer
 def grouped_attention(
     q: Tensor, k: Tensor, v: Tensor, rows: Sequence[Lengths], heads: int = 1, scale: float | None = None
 ) -> Tensor:
-    """Attention [rows, tokens, D] in which answers see their prompt and themselves; 0 where a row is padding.
+    """Attention [rows, tokens, D] in which an answer attends to its prompt and itself; 0 where a row is padding.
 
     prompt: causal within itself; answer g: softmax(Q_g [K_P; K_g]ᵀ · scale) [V_P; V_g], causal in its own part.
     `scale` is 1/√(size of a head) by default.
@@ -40,7 +40,7 @@ def grouped_attention(
             start += length
     inside = real.to(q.device)
     queries, keys, values = (x[inside].view(start, heads, -1) for x in (q, k, v))
-    out = attention(queries, keys, values, Levels.of(segments, start, q.device), scale)
+    out = attention(queries, keys, values, TrieLevels.of(segments, start, q.device), scale)
     return torch.zeros_like(q).masked_scatter(inside[:, :, None], out.flatten(1))
 
 
@@ -52,7 +52,7 @@ def _check(number: int, lengths: Lengths, width: int) -> None:
 
 
 def grouped_positions(lengths: Lengths) -> list[int]:
-    """The position of every token of a row: each answer goes on where the prompt ended."""
+    """The position of every token of a row: each answer continues from the end of the prompt."""
     prompt, *answers = lengths
     return [*range(prompt), *(prompt + t for length in answers for t in range(length))]
 
@@ -63,5 +63,5 @@ def tokens_plain(lengths: Lengths) -> int:
 
 
 def tokens_grouped(lengths: Lengths) -> int:
-    """Tokens that go through the model when the prompt is there once."""
+    """Tokens that go through the model when the prompt is encoded once."""
     return sum(lengths)

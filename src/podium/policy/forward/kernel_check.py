@@ -1,4 +1,4 @@
-"""The kernels of a training pass, tried on a few tokens before a run begins."""
+"""A check of the training kernels on a few tokens before a run begins."""
 
 from __future__ import annotations
 
@@ -11,23 +11,26 @@ from podium.policy.cuda import ops
 if TYPE_CHECKING:
     from podium.policy.policy import Policy
 
-__all__ = ["trial"]
+__all__ = ["check_training_kernels"]
 
-SHARED, ENDS = tuple(range(5, 37)), ((5, 6, 7), (8, 9))  # a beginning long enough to be encoded once, and two ends
+SHARED, ENDS = tuple(range(5, 37)), ((5, 6, 7), (8, 9))  # a prefix long enough to be shared, and two suffixes
 
 
-def trial(policy: Policy) -> str | None:
-    """Compile and try what a pass forward and back launches, at this model's own widths: a GPU may have too little fast
-    memory for one kernel of many. Where one fails, plain torch takes the place of all, and this says so."""
-    said = ops.check(policy.device)
-    if said is not None or policy.decoder is None or not policy.decoder.fused:
-        return said
+def check_training_kernels(policy: Policy) -> str | None:
+    """Compile and run all kernels of a forward and a backward pass at this model's widths.
+
+    A GPU may have too little shared memory for one of them. If one fails, plain torch replaces all of them, and a note
+    that says so is returned.
+    """
+    note = ops.check(policy.device)
+    if note is not None or policy.decoder is None or not policy.decoder.fused:
+        return note
     try:
         context = [i % policy.vocabulary for i in SHARED]
         torch.cat(policy.score([context] * len(ENDS), ENDS, grad=True)).sum().backward()  # type: ignore[no-untyped-call]
     except torch.OutOfMemoryError:
-        return None  # said when the memory is planned
-    except Exception as error:  # whatever a compiler, a driver or a cache directory can do
+        return None  # reported when the memory is planned
+    except Exception as error:  # whatever a compiler, a driver or a cache directory may raise
         return ops.give_up(error)
     finally:
         for parameter in policy.parameters():

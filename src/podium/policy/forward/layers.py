@@ -1,4 +1,4 @@
-"""A decoder's blocks as views of a Hugging Face model's parameters: layers that read the same input are one matrix."""
+"""Decoder blocks as views of a Hugging Face model's parameters; linear layers with the same input are joined."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-__all__ = ["Both", "Joint", "Layer", "gated", "normed"]
+__all__ = ["PaddedNorm", "JoinedLinear", "Layer", "gated", "normed"]
 
 
 class _Joined(torch.autograd.Function):
-    """y = x Wᵀ for a weight whose parts are the storage of several parameters, which receive their own gradients."""
+    """y = x Wᵀ for a weight whose parts are several parameters, each of which receives its own gradient."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, *parts: Tensor) -> Tensor:
@@ -32,7 +32,7 @@ class _Joined(torch.autograd.Function):
 
 
 class _Norm(torch.autograd.Function):
-    """y = w · x / √(mean x² + ε), in float32 but for the last product, as the families' own norms."""
+    """y = w · x / √(mean x² + ε), in float32 except for the last product, like the norms of the model families."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, eps: float) -> Tensor:
@@ -86,7 +86,7 @@ def gated(x: Tensor) -> Tensor:
     return result
 
 
-class Joint:
+class JoinedLinear:
     """Linear layers that read the same input, as one matrix product.
 
     Their weights are moved into one tensor and the parameters become views of it, so there is still one copy of them.
@@ -101,7 +101,7 @@ class Joint:
             self._join()
 
     def _join(self) -> None:
-        with torch.inference_mode(False), torch.no_grad():  # parameters must stay fit for training
+        with torch.inference_mode(False), torch.no_grad():  # parameters must remain trainable
             self.weight = self._one([m.weight for m in self.modules])
             self.bias = self._one([m.bias for m in self.modules]) if self.modules[0].bias is not None else None
 
@@ -112,8 +112,8 @@ class Joint:
             part.data = piece
         return whole
 
-    def settle(self) -> None:
-        """Join again if someone has given the parameters other storage, as moving a model does."""
+    def sync(self) -> None:
+        """Join again if the parameters have been given other storage, as moving a model does."""
         if not self.plain:
             return
         place = self.weight.data_ptr()
@@ -125,7 +125,7 @@ class Joint:
             place += weight.numel() * weight.element_size()
 
     def __call__(self, x: Tensor) -> Tensor:
-        if not self.plain:  # adapters: each layer knows best
+        if not self.plain:  # adapters: each layer runs by itself
             return torch.cat([m(x) for m in self.modules], -1)
         if not torch.is_grad_enabled():
             return F.linear(x, self.weight, self.bias)
@@ -134,8 +134,8 @@ class Joint:
         return y if self.bias is None else y + torch.cat(biases)
 
 
-class Both:
-    """A norm's weight followed by as many zeros, for the norm of [x, −x]. The parameter becomes a view of it."""
+class PaddedNorm:
+    """A norm's weight padded with as many zeros, for the norm of [x, −x]. The parameter becomes a view of it."""
 
     def __init__(self, norm: Any) -> None:
         self.norm = norm
@@ -144,13 +144,14 @@ class Both:
 
     def _widen(self) -> None:
         with torch.inference_mode(False), torch.no_grad():
-            own = self.norm.weight.data
-            self.weight = torch.cat([own, torch.zeros_like(own)])
-            self.norm.weight.data = self.weight[: own.shape[0]]
+            weight = self.norm.weight.data
+            self.weight = torch.cat([weight, torch.zeros_like(weight)])
+            self.norm.weight.data = self.weight[: weight.shape[0]]
 
-    def settle(self) -> None:
-        own = self.norm.weight
-        if own.data_ptr() != self.weight.data_ptr() or own.dtype != self.weight.dtype:
+    def sync(self) -> None:
+        """Pad again if the parameter has been given other storage."""
+        weight = self.norm.weight
+        if weight.data_ptr() != self.weight.data_ptr() or weight.dtype != self.weight.dtype:
             self._widen()
 
 
@@ -160,15 +161,15 @@ class Layer:
     def __init__(self, block: Any) -> None:
         attention, mlp = block.self_attn, block.mlp
         self.block = block
-        self.qkv = Joint([attention.q_proj, attention.k_proj, attention.v_proj])
-        self.gate_up = Joint([mlp.gate_proj, mlp.up_proj])
+        self.qkv = JoinedLinear([attention.q_proj, attention.k_proj, attention.v_proj])
+        self.gate_up = JoinedLinear([mlp.gate_proj, mlp.up_proj])
         self.out: nn.Module = attention.o_proj
         self.down: nn.Module = mlp.down_proj
-        self.norm_in, self.norm_out = Both(block.input_layernorm), Both(block.post_attention_layernorm)
+        self.norm_in, self.norm_out = PaddedNorm(block.input_layernorm), PaddedNorm(block.post_attention_layernorm)
         self.q_norm = getattr(attention, "q_norm", None)
         self.k_norm = getattr(attention, "k_norm", None)
 
     @property
     def plain(self) -> bool:
-        """Whether its linear layers are nothing else: no adapters."""
+        """Whether all linear layers are plain `nn.Linear`, without adapters."""
         return self.qkv.plain and self.gate_up.plain and type(self.out) is type(self.down) is nn.Linear

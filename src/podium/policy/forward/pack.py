@@ -1,8 +1,8 @@
 """Packing: token sequences as a trie, so that every distinct prefix goes through the model once.
 
-Sequences that begin alike (the rollouts of a group, the turns of a rollout, contexts with one system prompt) share the
-nodes of their common beginning. Linear layers see each node once and no padding; attention runs on stretches between
-branching points, whose keys are gathered along the path from the root. All of it is index arithmetic on the host.
+Sequences with a common prefix (the rollouts of a group, the turns of a rollout, contexts with one system prompt) share
+the nodes of that prefix. Linear layers see each node once and no padding; attention runs on stretches between branching
+points, whose keys are gathered along the path from the root. All of this is index arithmetic on the host.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from podium.policy.forward.trie_levels import Levels, Segment
-from podium.policy.model.device import put
+from podium.policy.forward.trie_levels import Segment, TrieLevels
+from podium.policy.model.device import to_device
 from podium.policy.native.ops import Spans
 
 __all__ = ["LEAST", "Bucket", "Packed", "common_prefix", "pack", "portions"]
@@ -27,12 +27,12 @@ __all__ = ["LEAST", "Bucket", "Packed", "common_prefix", "pack", "portions"]
 Ids = tuple[int, ...]
 Index = NDArray[np.int64]
 
-# Attention pads the stretches of a bucket to one length; one that is much shorter than the longest starts a new bucket.
+# Attention pads the stretches of a bucket to one length; a stretch much shorter than the longest starts a new bucket.
 SHORTEST = 0.6
-# With fewer nodes, or rows of a step, than this matrix products sum in another order, and the last bits of a token's
+# With fewer nodes, or fewer rows in a step, matrix products sum in another order, and the last bits of a token's
 # numbers would depend on what else is in the batch.
 LEAST = 16
-PORTION = 16384  # tokens of texts that go through the model at once
+PORTION = 16384  # tokens that go through the model at once
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Bucket:
 
     queries: Tensor  # [B, Tq] the nodes of the stretch (indices among the new nodes)
     keys: Tensor  # [B, T] all nodes on the path (indices among the given nodes, then the new ones)
-    mask: Tensor | None  # [B, 1, Tq, T] where a query may look; None: plain causal order
+    mask: Tensor | None  # [B, 1, Tq, T] which keys a query may attend to; None: plain causal order
 
     def to(self, device: torch.device | str) -> Bucket:
         mask = None if self.mask is None else self.mask.to(device)
@@ -53,24 +53,24 @@ class Packed:
     """A batch of sequences as distinct nodes."""
 
     ids: Tensor  # [N] token of each new node
-    position: Tensor  # [N] its place in its sequence
-    nodes: list[Index]  # for each sequence its nodes, given ones first
+    position: Tensor  # [N] its position in its sequence
+    nodes: list[Index]  # the nodes of each sequence, given ones first
     stretches: list[tuple[int, Index]]  # where each stretch begins, and the path to its end
-    segments: list[Segment]  # the same between all branching points; they follow one another
+    segments: list[Segment]  # the pieces between all branching points, in the order of their nodes
     trails: list[Index]  # the path to the end of each segment
-    given: int = 0  # nodes whose keys and values are already known
-    count: int = 0  # nodes that the model must compute
-    grain: int = 1
+    given: int = 0  # nodes whose keys and values are cached
+    count: int = 0  # new nodes, without padding
+    grain: int = 1  # lengths of attention are multiples of this
 
     @cached_property
     def spans(self) -> Spans:
-        """The stretches as the kernels want them."""
+        """The stretches as the native kernels take them."""
         return Spans.of(self.stretches)
 
     @cached_property
-    def levels(self) -> Levels:
-        """The segments as attention on a GPU wants them."""
-        return Levels.of(self.segments, len(self.ids), self.ids.device, self.given, self.trails)
+    def levels(self) -> TrieLevels:
+        """The segments as attention on a GPU takes them."""
+        return TrieLevels.of(self.segments, len(self.ids), self.ids.device, self.given, self.trails)
 
     @cached_property
     def _padded(self) -> tuple[list[Bucket], Tensor]:
@@ -90,7 +90,7 @@ class Packed:
 
     @property
     def longest(self) -> int:
-        """The tokens of the longest path."""
+        """The length of the longest path."""
         return max(len(path) for _, path in self.stretches)
 
     @property
@@ -102,14 +102,14 @@ class Packed:
 @dataclass
 class _Leaf:
     nodes: Index  # of the whole path
-    start: int  # the first position whose node no leaf before it has
+    start: int  # the first position whose node no earlier leaf has
     prefixes: list[int]  # sequences that end on its path
-    shared: int  # how many positions it has in common with leaves before it
-    cuts: set[int] = field(default_factory=set)  # positions of its own at which later leaves leave the path
+    shared: int  # how many positions it shares with earlier leaves
+    cuts: set[int] = field(default_factory=set)  # positions after `start` at which later leaves branch off
 
 
 def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
-    """How many tokens two sequences have in common at their beginning."""
+    """The length of the longest common prefix of two sequences."""
     limit = min(len(a), len(b))
     done = 0
     while done < limit and a[done : done + 64] == b[done : done + 64]:  # whole stretches at C speed
@@ -144,13 +144,13 @@ def pack(
 ) -> Packed:
     """Build the trie of non-empty sequences.
 
-    `total` nodes are given: their keys and values are known. `given` says for each sequence where its own begin among
-    them and for how many of its first tokens. The last token of a sequence is never taken as given, so that its hidden
-    state exists. Lengths of attention are rounded up to `grain`. Fewer tokens than `least` between two branching points
-    are not worth sharing: each sequence has its own.
+    `total` nodes are given: their keys and values are cached. `given` says for each sequence where its nodes begin
+    among them and how many of its first tokens they cover. The last token of a sequence is never taken as given, so
+    that its hidden state exists. Lengths of attention are rounded up to `grain`. Fewer than `least` tokens between two
+    branching points are not shared: each sequence gets its own copy.
     """
-    known = given or [(0, 0)] * len(sequences)
-    leaves, ids, position = _trie(sequences, known, least)
+    cached = given or [(0, 0)] * len(sequences)
+    leaves, ids, position = _trie(sequences, cached, least)
     nodes: list[Index] = [leaves[0].nodes] * len(sequences)
     for leaf in leaves:
         leaf.nodes = np.where(leaf.nodes < 0, -1 - leaf.nodes, leaf.nodes + total)
@@ -158,8 +158,8 @@ def pack(
             nodes[number] = leaf.nodes[: len(sequences[number])]
     count, spare = len(ids), max(0, LEAST - len(ids))
     return Packed(
-        put(np.pad(ids, (0, spare)), device),
-        put(np.pad(position, (0, spare)), device),
+        to_device(np.pad(ids, (0, spare)), device),
+        to_device(np.pad(position, (0, spare)), device),
         nodes,
         _stretches(leaves),
         *_segments(leaves),
@@ -169,18 +169,18 @@ def pack(
     )
 
 
-def _trie(sequences: Sequence[Ids], known: Sequence[tuple[int, int]], least: int) -> tuple[list[_Leaf], Index, Index]:
+def _trie(sequences: Sequence[Ids], cached: Sequence[tuple[int, int]], least: int) -> tuple[list[_Leaf], Index, Index]:
     """Leaves with their paths; tokens and positions of the new nodes.
 
-    New nodes are numbered from 0; the given node k is −1 − k.
+    New nodes are numbered from 0; given node k is written as −1 − k.
     """
-    # In lexicographic order a sequence follows its prefixes, and shares most with its neighbour.
+    # In lexicographic order a sequence follows its prefixes, and its neighbours share the longest prefixes with it.
     order = sorted(range(len(sequences)), key=lambda i: sequences[i])
     ends: list[list[int]] = [[]]  # the sequences that end on the path of each leaf, the longest last
     for number, after in zip(order, [*order[1:], None], strict=True):
         ends[-1].append(number)
-        own = sequences[number]
-        if after is not None and sequences[after][: len(own)] != own:
+        sequence = sequences[number]
+        if after is not None and sequences[after][: len(sequence)] != sequence:
             ends.append([])
     longest = [sequences[numbers[-1]] for numbers in ends]
     common = [0, *(common_prefix(a, b) for a, b in pairwise(longest))]
@@ -189,7 +189,7 @@ def _trie(sequences: Sequence[Ids], known: Sequence[tuple[int, int]], least: int
     position: list[Index] = []
     path: list[_Leaf] = []  # the leaves that own the nodes of the current path, from the root
     for numbers, sequence, shared in zip(ends, longest, _worth_sharing(common, least), strict=True):
-        begin, count = known[numbers[-1]]
+        begin, count = cached[numbers[-1]]
         count = min(count, min(len(sequences[i]) for i in numbers) - 1)
         while path and path[-1].start >= shared:
             path.pop()
@@ -208,7 +208,7 @@ def _trie(sequences: Sequence[Ids], known: Sequence[tuple[int, int]], least: int
 
 
 def _worth_sharing(common: list[int], least: int) -> list[int]:
-    """How much each leaf shares with the one before, when every piece between branching points has `least` tokens."""
+    """How many tokens each leaf shares with the one before, if every piece between branching points has `least`."""
     if least <= 1:
         return common
     lengths, kept = np.asarray(common), np.zeros(len(common), dtype=np.int64)
@@ -229,17 +229,17 @@ def _worth_sharing(common: list[int], least: int) -> list[int]:
 
 def _stretches(leaves: list[_Leaf]) -> list[tuple[int, Index]]:
     """Where each stretch begins, and the path to its end. A leaf from which others branch off has two."""
-    found = []
+    stretches = []
     for leaf in leaves:
         if leaf.cuts:
-            found.append((leaf.start, leaf.nodes[: min(leaf.cuts)]))
-        found.append((min(leaf.cuts, default=leaf.start), leaf.nodes))
-    return found
+            stretches.append((leaf.start, leaf.nodes[: min(leaf.cuts)]))
+        stretches.append((min(leaf.cuts, default=leaf.start), leaf.nodes))
+    return stretches
 
 
 def _segments(leaves: list[_Leaf]) -> tuple[list[Segment], list[Index]]:
-    """The own parts of leaves between branching points, each with the one that it continues; paths to their ends."""
-    found: list[Segment] = []
+    """The new nodes of leaves, cut at branching points, with links to what they continue; the paths to their ends."""
+    segments: list[Segment] = []
     trails: list[Index] = []
     ending: dict[int, int] = {}  # by position: the segment on the current path that ends there
     begin = 0
@@ -248,11 +248,11 @@ def _segments(leaves: list[_Leaf]) -> tuple[list[Segment], list[Index]]:
         before = ending.get(leaf.shared, -1)
         edges = [leaf.start, *sorted(leaf.cuts), len(leaf.nodes)]
         for low, high in pairwise(edges):
-            found.append(Segment(begin, high - low, before))
+            segments.append(Segment(begin, high - low, before))
             trails.append(leaf.nodes[:high])
-            before = ending[high] = len(found) - 1
+            before = ending[high] = len(segments) - 1
             begin += high - low
-    return found, trails
+    return segments, trails
 
 
 def _buckets(stretches: list[tuple[int, Index]], nodes: int, given: int, grain: int) -> tuple[list[Bucket], Index]:
@@ -271,10 +271,10 @@ def _buckets(stretches: list[tuple[int, Index]], nodes: int, given: int, grain: 
         queries = np.zeros((len(part), width), dtype=np.int64)
         keys = np.zeros((len(part), length), dtype=np.int64)
         for row, (start, path) in enumerate(part):
-            own = path[start:] - given
-            queries[row, : len(own)] = own
+            new = path[start:] - given
+            queries[row, : len(new)] = new
             keys[row, : len(path)] = path
-            back[own] = np.arange(len(own)) + (offset + row * width)
+            back[new] = np.arange(len(new)) + (offset + row * width)
         mask = None
         if any(start for start, _ in part):
             at = torch.tensor([start for start, _ in part])[:, None] + torch.arange(width)  # [B, Tq] of each query

@@ -1,4 +1,4 @@
-"""The plain way through a model: its own forward pass on padded sequences. Correct for any architecture, slower."""
+"""The padded forward pass: the model's own, on padded sequences. Correct for any architecture, but slower."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from podium.policy.forward.question import Question
+from podium.policy.forward.score_request import ScoreRequest
 from podium.policy.head.functionals import CHUNK, HeadRows, Wanted, evaluate_functionals, level_of
 
 if TYPE_CHECKING:
     from podium.policy.policy import Policy
 
-__all__ = ["answer", "padded", "precision", "states"]
+__all__ = ["evaluate", "padded", "precision", "states"]
 
 Ids = tuple[int, ...]
 
@@ -34,7 +34,7 @@ def padded(sequences: Sequence[Ids], device: torch.device, *, left: bool = False
 
 
 def precision(policy: Policy) -> torch.autocast:
-    """In which a model's own pass is computed, in training and in sampling."""
+    """The autocast context of the model's own forward pass, in training and in sampling."""
     return torch.autocast(policy.device.type, policy.lower, enabled=policy.lower is not None)
 
 
@@ -49,7 +49,7 @@ def _forward(policy: Policy, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]
 def states(
     model: nn.Module, sequences: Sequence[Ids], device: torch.device, layers: Sequence[int] | None = None
 ) -> list[Tensor]:
-    """Final hidden states of each sequence, or those after so many blocks as `layers` says."""
+    """Final hidden states of each sequence, or those after each of the blocks in `layers`."""
     ids, mask = padded(sequences, device)
     whole: Any = model
     every = whole(input_ids=ids, attention_mask=mask, use_cache=False, output_hidden_states=True).hidden_states
@@ -57,31 +57,31 @@ def states(
     return [hidden[row, : len(s)] for row, s in enumerate(sequences)]
 
 
-def answer(
-    policy: Policy, question: Question, wanted: Sequence[tuple[Wanted, bool]], temperature: float
+def evaluate(
+    policy: Policy, request: ScoreRequest, wanted: Sequence[tuple[Wanted, bool]], temperature: float
 ) -> list[Tensor]:
-    """Functionals of the question's tokens, sequences in parts; each part is computed again for its gradient."""
-    parts = list(_parts(question, policy.vocabulary))
+    """Functionals of the request's tokens, some sequences at a time; each part is recomputed for its gradient."""
+    parts = list(_parts(request, policy.vocabulary))
     graph = torch.is_grad_enabled() and any(grad for _, grad in wanted)
     results: list[list[Tensor]] = []
     places: list[Tensor] = []
     rollouts: list[Tensor] = []
     for members in parts:
-        chosen = np.flatnonzero(np.isin(question.owner, members))
+        chosen = np.flatnonzero(np.isin(request.owner, members))
         if not len(chosen):
             continue
-        ids, mask = padded([question.sequences[i] for i in members], policy.device)
+        ids, mask = padded([request.sequences[i] for i in members], policy.device)
         local = {number: row for row, number in enumerate(members)}
-        row = torch.tensor([local[int(i)] for i in question.owner[chosen]], device=policy.device)
-        place, target = (torch.from_numpy(x[chosen]).to(policy.device) for x in (question.place, question.ids))
+        row = torch.tensor([local[int(i)] for i in request.owner[chosen]], device=policy.device)
+        place, target = (torch.from_numpy(x[chosen]).to(policy.device) for x in (request.place, request.ids))
 
-        part = None if question.rollout is None else question.rollout[chosen]
-        written = replace(question, rollout=part).places(policy.device)
+        part = None if request.rollout is None else request.rollout[chosen]
+        written = replace(request, rollout=part).places(policy.device)
         if part is not None:
             rollouts.append(torch.from_numpy(np.unique(part[part >= 0])))
 
-        here = torch.from_numpy(chosen).to(policy.device)
-        own = {name: x[here] for name, x in question.columns.items()}
+        index = torch.from_numpy(chosen).to(policy.device)
+        columns_of_part = {name: x[index] for name, x in request.columns.items()}
 
         def run(
             ids: Tensor,
@@ -90,7 +90,7 @@ def answer(
             place: Tensor,
             target: Tensor,
             written: list[Tensor] = written,
-            columns: Mapping[str, Tensor] = own,
+            columns: Mapping[str, Tensor] = columns_of_part,
         ) -> tuple[Tensor, ...]:
             logits, hidden = _forward(policy, ids, mask)
             at = logits[row, place]
@@ -101,7 +101,7 @@ def answer(
         recompute = graph and (len(parts) > 1 or policy.checkpointing)
         values = checkpoint(run, *inputs, use_reentrant=False) if recompute else run(*inputs)
         results.append(list(values))
-        places.append(here)
+        places.append(index)
     back = {"token": torch.argsort(torch.cat(places))}
     if rollouts:
         back["rollout"] = torch.argsort(torch.cat(rollouts)).to(policy.device)
@@ -109,14 +109,14 @@ def answer(
     return [v.index_select(0, back[level_of(name)]) for v, ((name, _), _) in zip(joined, wanted, strict=True)]
 
 
-def _parts(question: Question, width: int) -> Iterator[list[int]]:
-    """Sequences of similar length together, with at most CHUNK logits in a part, and those of a rollout in one."""
-    length = [len(s) for s in question.sequences]
-    if question.rollout is None:
+def _parts(request: ScoreRequest, width: int) -> Iterator[list[int]]:
+    """Sequences of similar length in one part, with at most CHUNK logits; those of a rollout stay together."""
+    length = [len(s) for s in request.sequences]
+    if request.rollout is None:
         blocks = [[number] for number in range(len(length))]
     else:
         rollout = np.full(len(length), -1)
-        np.maximum.at(rollout, question.owner, question.rollout)
+        np.maximum.at(rollout, request.owner, request.rollout)
         alone = [[int(i)] for i in np.flatnonzero(rollout < 0)]
         blocks = alone + [np.flatnonzero(rollout == r).tolist() for r in np.unique(rollout[rollout >= 0])]
     part: list[int] = []

@@ -1,4 +1,4 @@
-"""Tables of the rotary embedding."""
+"""Tables of the rotary position embedding."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Rope"]
 
 
 class Rope:
-    """Cosines and sines of the angles by which positions turn, grown as texts do."""
+    """Cosines and sines of the rotation angles, extended as texts get longer."""
 
     def __init__(self, config: Any, size: int) -> None:
         self.config, self.size = config, size
@@ -19,9 +19,9 @@ class Rope:
 
     def __call__(self, length: int, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """Cosines and sines, [at least `length`, size / 2]."""
-        known = self._tables.get((device, dtype))
-        if known is not None and known[0].shape[0] >= length:
-            return known
+        cached = self._tables.get((device, dtype))
+        if cached is not None and cached[0].shape[0] >= length:
+            return cached
         room = max(256, 1 << (length - 1).bit_length())
         with torch.inference_mode(False), torch.no_grad():  # the first caller may be the sampler, the next a trainer
             frequency, factor = _frequencies(self.config, self.size, device)

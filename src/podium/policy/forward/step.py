@@ -1,8 +1,8 @@
-"""One more token of every row: the decoder's step, laid out in advance for a number of rows and keys.
+"""The decode step: one more token of every row, prepared for a fixed number of rows and keys.
 
-At this grain the cost of a step on a small model is the number of operations, not their size. So everything that does
-not change from step to step (views of weights and of the cache, index tables, the workspace) is made once, and the
-step itself is a short list of operations on tensors of fixed shape: nothing is read back to the host.
+On a small model the cost of a step is the number of operations, not their size. So everything that does not change from
+step to step (views of weights and of the cache, index tables, the workspace) is made once, and the step itself is a
+short list of operations on tensors of fixed shape: nothing is read back to the host.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 if TYPE_CHECKING:
     from podium.policy.forward.decoder import Decoder
-    from podium.policy.forward.layers import Joint
+    from podium.policy.forward.layers import JoinedLinear
 
 __all__ = ["Cache", "DecodeStep"]
 
@@ -29,7 +29,7 @@ ROUND, SHORTEST = 16, 32
 
 
 class Cache:
-    """Keys and values of rows under way."""
+    """A static KV cache: one block of keys and values per row."""
 
     def __init__(self, decoder: Decoder, rows: int, prompt: int, written: int) -> None:
         self.decoder, self.rows, self.length = decoder, rows, -(-(prompt + written) // 64) * 64
@@ -42,13 +42,13 @@ class Cache:
         return rows <= self.rows and prompt + written <= self.length
 
     def larger(self, rows: int, prompt: int, written: int) -> Cache:
-        """A cache at least as large in every respect that holds the same."""
+        """A cache at least as large in every respect with the same content."""
         new = Cache(self.decoder, max(rows, self.rows), 0, max(prompt + written, self.length))
         new.data[:, :, : self.rows, :, : self.length] = self.data
         return new
 
     def vacate(self, rows: Sequence[int]) -> None:
-        """Let rows begin with nothing: what they hold is written over."""
+        """Nothing to do: what the rows hold is overwritten."""
 
     def admit(
         self,
@@ -58,7 +58,7 @@ class Cache:
         nodes: Sequence[NDArray[np.int64]],
         texts: Sequence[tuple[int, ...]],
     ) -> None:
-        """Let rows begin with texts, whose tokens are `nodes` of keys and values [layers, nodes, kv, size]."""
+        """Start rows with texts, whose tokens are `nodes` of keys and values [layers, nodes, kv, size]."""
         length = max(len(path) for path in nodes)
         index = np.zeros((len(rows), length), dtype=np.int64)
         for number, path in enumerate(nodes):
@@ -76,18 +76,18 @@ class Cache:
         return keys, values
 
     def move(self, source: Sequence[int], target: Sequence[int]) -> None:
-        """Put rows in the places of others."""
+        """Move rows from `source` to `target`."""
         a, b = torch.tensor(source, device=self.data.device), torch.tensor(target, device=self.data.device)
         self.data.index_copy_(2, b, self.data.index_select(2, a))
 
     @staticmethod
     def step_length(length: int) -> int:
-        """For how many keys a step is laid out, so that no row has more than `length`."""
+        """For how many keys a step is prepared if no row is longer than `length`."""
         return max(-(-length // ROUND) * ROUND, SHORTEST)
 
 
 class DecodeStep:
-    """The step of the first `rows` rows of a cache, when none has more than `length` tokens.
+    """The decode step of the first `rows` rows of a cache, if none has more than `length` tokens.
 
     The residual stream x lives in the workspace beside −x: the layer norm of [x, −x] is the root-mean-square norm of x,
     since its mean is 0, and it is one operation instead of six.
@@ -100,20 +100,20 @@ class DecodeStep:
         self.both = cache.work[:rows]
         self.x, self.minus = self.both[:, : d.width], self.both[:, d.width :]
         device = d.device
-        # Where the new keys and values of each row go in a layer's flat cache, but for the position: [rows, 2 · kv].
+        # [rows, 2 · kv] where the new keys and values of each row go in a layer's flat cache, without the position.
         place = torch.arange(2 * cache.rows * self.kv, device=device).view(2, cache.rows, self.kv) * cache.length
         self.place = place[:, :rows].transpose(0, 1).reshape(rows, -1)
         self.keys = torch.arange(length, device=device)
         self.never = torch.tensor(torch.finfo(d.dtype).min / 2, dtype=d.dtype, device=device)
         self.rope = torch.stack(d.rope(cache.length), 1).to(d.dtype)
         self.embedding = d.embedding
-        # Where the parameters have a higher precision than the step, it multiplies by their copies.
+        # If the parameters have a higher precision than the step, it multiplies by their low-precision copies.
         lower = d.weights if d.lower is not None else None
         self.layers = [
             self._layer(d, layer, data, length, None if lower is None else lower.layers[number])
             for number, (layer, data) in enumerate(zip(d.layers, cache.data, strict=True))
         ]
-        self.norm = d.norm_both.weight
+        self.norm = d.padded_norm.weight
         self.head = _linear(d, d.head) if lower is None else _product(lower.head.t(), lower.head_bias)
 
     def _layer(self, decoder: Decoder, layer: Any, data: Tensor, length: int, lower: Any) -> tuple[Any, ...]:
@@ -149,7 +149,7 @@ class DecodeStep:
         turn = self.rope.index_select(0, position)
         cos, sin = turn[:, :1], turn[:, 1:]
         place = (self.place + position[:, None],)
-        # [n · kv, 1, length]: as good as −∞ beyond the row's end, 0 before it.
+        # [n · kv, 1, length]: effectively −∞ beyond the row's end, 0 before it.
         mask = ((self.keys > position.repeat_interleave(kv)[:, None]) * self.never)[:, None]
         x.copy_(self.embedding(ids))
         for norm_in, qkv, head_norms, flat, keys, values, out, norm_out, gate_up, down in self.layers:
@@ -168,7 +168,7 @@ class DecodeStep:
         return self.head(self._norm(self.norm))
 
 
-def _joint(decoder: Decoder, joint: Joint) -> Apply:
+def _joint(decoder: Decoder, joint: JoinedLinear) -> Apply:
     return _product(decoder.transposed(joint.weight), joint.bias) if joint.plain else joint
 
 

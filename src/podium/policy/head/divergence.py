@@ -1,4 +1,4 @@
-"""Where the likeliest next tokens mean different things: uncertainty weighed by how far apart their embeddings lie."""
+"""Semantic uncertainty: entropy weighted by how dissimilar the embeddings of the likeliest next tokens are."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ def semantic_divergence(logp: Tensor, embeddings: Tensor, top_k: int = 20, metri
 def divergence(rows: HeadRows, top_k: int = 20, metric: str = "cosine-entropy") -> Tensor:
     """[N] `semantic_divergence` of the `top_k` likeliest tokens, by the model's input embeddings."""
     if rows.embeddings is None:
-        raise PodiumError("The signal 'divergence' is the sampler's: ask for it with of='sampler'.")
+        raise PodiumError("Only the sampler computes the signal 'divergence': ask for it with of='sampler'.")
     logp, ids = rows.log_softmax.topk(min(top_k, rows.log_softmax.shape[-1]), dim=-1)
     return semantic_divergence(logp, rows.embeddings[ids].to(logp.dtype), top_k, metric)

@@ -1,4 +1,4 @@
-"""How many directions a rollout's hidden states span, and how that number grows while it is written."""
+"""The effective rank of a rollout's hidden states, and how it grows while the rollout is written."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["effective_rank", "rank_changes", "rank_dynamics"]
 
 @functional("rank_dynamics", level="rollout")
 def rank_dynamics(rows: HeadRows, stride: int = 40, window: int = 512) -> Tensor:
-    """[3] the effective rank of a rollout's hidden states, its growth from `stride` to `stride`, the growth of that.
+    """[3] the effective rank of a rollout's hidden states, its velocity and its acceleration per `stride` tokens.
 
-    Of the last `window` tokens. With M_j the rank of the first j · stride + 1 of them and δ_j = M_j − mean of the
+    Over the last `window` tokens. With M_j the rank of the first j · stride + 1 of them and δ_j = M_j − mean of the
     earlier M: the rank of all, the mean of δ, and the mean of its differences; 0 where there are too few.
     """
     hidden = rows.hidden[-window:].double()

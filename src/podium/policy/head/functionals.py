@@ -1,22 +1,21 @@
-"""Functionals of the head: what a model says about a token, as one or a few numbers.
+"""Functionals of the head: one or a few numbers per token or rollout, from logits and hidden states.
 
-A functional is a function of the rows of the head (logits, token ids, hidden states) with a name; a signal asks for it
-by that name. To add one:
+A functional is a named function of the rows of the head (logits, token ids, hidden states); a signal asks for it by
+name. To add one:
 
     @functional("top_probability")
-    def top_probability(rows: Rows) -> Tensor:
+    def top_probability(rows: HeadRows) -> Tensor:
         return rows.log_softmax.amax(-1).exp()
 
-Its settings are keyword arguments with the names that the signal uses; the name of a token column stands for what the
-column says of each row. It may be called on any part of the rows, under
-a graph or not. The head runs in chunks; in the backward pass a chunk is computed again, so nothing as wide as the
-vocabulary outlives it.
+Its settings are keyword arguments with the names that the signal uses; a setting that names a token column is replaced
+by the column's values for the rows. It may be called on any part of the rows, with or without gradients. The head runs
+in chunks, which are recomputed in the backward pass, so that nothing as wide as the vocabulary outlives its chunk.
 
-A functional of level "rollout" says one or a few numbers about a whole rollout. It is called once a rollout, with the
-rows of all tokens that the model wrote there, in order; there may be none:
+A functional of level "rollout" gives one or a few numbers about a whole rollout. It is called once per rollout, with
+the rows of all tokens that the model wrote there, in order; there may be none:
 
     @functional("drift", level="rollout")
-    def drift(rows: Rows) -> Tensor:
+    def drift(rows: HeadRows) -> Tensor:
         return rows.hidden.diff(dim=0).norm(dim=-1).sum()
 """
 
@@ -40,12 +39,12 @@ __all__ = ["FUNCTIONALS", "Functional", "HeadRows", "Wanted", "evaluate_function
 
 Functional = Callable[..., Tensor]
 FUNCTIONALS: dict[str, Functional] = {}
-LEVELS: dict[str, str] = {}  # of the functionals that are not of single tokens
+LEVELS: dict[str, str] = {}  # of functionals whose level is not "token"
 
 # A functional by name with its settings.
 Wanted = tuple[str, tuple[tuple[str, Any], ...]]
-# Numbers of a chunk's logits, on a CPU and on a GPU. One chunk of this size is kept for the backward pass rather than
-# computed again.
+# The most logits in a chunk, on a CPU and on a GPU. If there is only one chunk, it is kept for the backward pass rather
+# than recomputed.
 CHUNK, CUDA_CHUNK = 1 << 23, 1 << 26
 
 
@@ -65,15 +64,15 @@ def functional(name: str, level: str = "token") -> Callable[[Functional], Functi
 
 
 def level_of(name: str) -> str:
-    """What a functional is of: single tokens, or whole rollouts."""
+    """The level of a functional: "token" or "rollout"."""
     find_functional(name)
     return LEVELS.get(name, "token")
 
 
 class HeadRows:
-    """Positions that predict a token: the hidden state there, the token, and what the head makes of it."""
+    """Positions that predict a token: the hidden states, the tokens, and lazily the logits."""
 
-    embeddings: Tensor | None = None  # [V, D] of the input, where the sampler asks
+    embeddings: Tensor | None = None  # [V, D] of the input, for the sampler
 
     def __init__(
         self,
@@ -82,18 +81,19 @@ class HeadRows:
         head: Callable[[Tensor], Tensor],  # hidden states to logits
         temperature: float = 1.0,
         value_head: Callable[[Tensor], Tensor] | None = None,
-        raw: Tensor | None = None,  # [N, V] the logits, where they are known already
-        columns: Mapping[str, Tensor] | None = None,  # [N, …] what settings that name a token column stand for
-        read: Callable[[Tensor, Tensor, float], tuple[Tensor, Tensor]] | None = None,  # logp and entropy, no logits
+        raw: Tensor | None = None,  # [N, V] the logits, if they are computed already
+        columns: Mapping[str, Tensor] | None = None,  # [N, …] token columns that settings may name
+        read: Callable[[Tensor, Tensor, float], tuple[Tensor, Tensor]]
+        | None = None,  # log-probability and entropy without materialised logits
     ) -> None:
         self.columns, self.read = columns or {}, read
         self.hidden, self.ids, self.temperature = hidden, ids, temperature
-        self._head, self._value_head, self._known = head, value_head, raw
+        self._head, self._value_head, self._logits = head, value_head, raw
 
     @cached_property
     def raw(self) -> Tensor:
         """[N, V] logits in float32 or better, before the temperature."""
-        logits = self._head(self.hidden) if self._known is None else self._known
+        logits = self._head(self.hidden) if self._logits is None else self._logits
         return logits if logits.dtype == torch.float64 else logits.float()
 
     @cached_property
@@ -114,17 +114,17 @@ class HeadRows:
     @classmethod
     def of(cls, log_softmax: Tensor, probability: Tensor, ids: Tensor, embeddings: Tensor | None = None) -> HeadRows:
         """Rows of a known distribution, without hidden states."""
-        rows = cls(log_softmax, ids, lambda known: known)
+        rows = cls(log_softmax, ids, lambda hidden: hidden)
         rows.embeddings = embeddings
         rows.__dict__.update(log_softmax=log_softmax, probability=probability)
         return rows
 
     def take(self, places: Tensor | slice) -> HeadRows:
         """Some of the rows."""
-        known = None if self._known is None else self._known[places]
+        raw = None if self._logits is None else self._logits[places]
         columns = {name: x[places] for name, x in self.columns.items()}
         hidden, ids = self.hidden[places], self.ids[places]
-        return HeadRows(hidden, ids, self._head, self.temperature, self._value_head, known, columns)
+        return HeadRows(hidden, ids, self._head, self.temperature, self._value_head, raw, columns)
 
     def at(self, temperature: float) -> HeadRows:
         """The same rows at another temperature."""
@@ -141,7 +141,7 @@ class HeadRows:
 
     @property
     def value(self) -> Tensor:
-        """[N] what the value head says; [N, heads] if it has several."""
+        """[N] values by the value head; [N, heads] if it has several."""
         if self._value_head is None:
             raise PodiumError("The signal 'value' needs a critic: this model has no value head.")
         return self._value_head(self.hidden).float().squeeze(-1)
@@ -149,9 +149,9 @@ class HeadRows:
 
 @functional("logp")
 def logp(rows: HeadRows, power: float = 1.0, min_p: float = 0.0) -> Tensor:
-    """log π of the token; or under softmax(power · logits); or without the tokens below `min_p` · the likeliest.
+    """log π of the token; or under softmax(power · logits); or after dropping tokens below `min_p` · the likeliest.
 
-    A token that `min_p` leaves out has a log-probability of about −10,000.
+    A token that `min_p` drops has a log-probability of about −10,000.
     """
     plain = power == 1.0 and min_p == 0.0 and rows.logits.dtype == torch.float32
     if plain and rows.logits.device.type == "cpu" and library() is not None:
@@ -167,9 +167,9 @@ def logp(rows: HeadRows, power: float = 1.0, min_p: float = 0.0) -> Tensor:
 def entropy(rows: HeadRows, top_p: float = 1.0, top_k: int = 0) -> Tensor:
     """−Σ p log p over the vocabulary, or over the most likely tokens whose total stays below `top_p`, renormalised.
 
-    The token at which the total reaches `top_p` is out; if that is the first one, the entropy is 0. The set is
-    constant: the gradient flows through the probabilities inside it. With `top_k` all tokens but the k most likely
-    count as one.
+    The token at which the total reaches `top_p` is excluded; if that is the first one, the entropy is 0. The set is
+    held constant: the gradient flows through the probabilities inside it. With `top_k`, all but the k most likely
+    tokens count as one.
     """
     log_p = rows.log_softmax
     least = torch.finfo(log_p.dtype).min  # 0 · log 0 = 0: a token that the logits exclude adds nothing
@@ -183,7 +183,7 @@ def entropy(rows: HeadRows, top_p: float = 1.0, top_k: int = 0) -> Tensor:
         ranked, order = rows.probability.sort(dim=-1, descending=True, stable=True)
         kept = torch.zeros_like(log_p, dtype=torch.bool).scatter(-1, order, ranked.cumsum(-1) < top_p)
         empty = ~kept.any(-1, keepdim=True)
-    # An empty set is replaced by a set of one token, whose entropy is 0 and has no slope.
+    # An empty set is replaced by a set of one token, whose entropy and gradient are 0.
     kept = kept | (empty & (order[..., :1] == torch.arange(log_p.shape[-1], device=log_p.device)))
     inside = rows.logits.masked_fill(~kept, float("-inf")).log_softmax(-1)
     return -(inside.exp() * inside.masked_fill(~kept, 0.0)).sum(-1)
@@ -191,7 +191,7 @@ def entropy(rows: HeadRows, top_p: float = 1.0, top_k: int = 0) -> Tensor:
 
 @functional("expected_discriminator")
 def expected_discriminator(rows: HeadRows) -> Tensor:
-    """Σ p S over the vocabulary with S = p (log p + H): by how much a step along log π lowers H on average."""
+    """Σ p S over the vocabulary with S = p (log p + H): by how much a gradient step on log π lowers H on average."""
     p, log_p = rows.probability, rows.log_softmax.clamp(min=torch.finfo(rows.log_softmax.dtype).min)
     return (p.square() * (log_p + entropy(rows)[:, None])).sum(-1)
 
@@ -205,13 +205,13 @@ def top(rows: HeadRows, k: int = 100) -> Tensor:
 
 @functional("logp_of")
 def logp_of(rows: HeadRows, tokens: Tensor) -> Tensor:
-    """[N, k] log π of other tokens than the one that stands there: `tokens` [N, k, 2] begins with their ids."""
+    """[N, k] log π of given tokens; `tokens` [N, k, 2] holds their ids first, as `top` returns them."""
     return rows.log_softmax.gather(-1, tokens[..., 0].long())
 
 
 @functional("mean_logp")
 def mean_logp(rows: HeadRows) -> Tensor:
-    """The mean of log π over the vocabulary: at most −log V, and there only for the uniform distribution.
+    """The mean of log π over the vocabulary: at most −log V, attained only by the uniform distribution.
 
     Its negative is the self-certainty of the distribution, KL(uniform ‖ π) + log V.
     """
@@ -220,15 +220,15 @@ def mean_logp(rows: HeadRows) -> Tensor:
 
 @functional("logit")
 def logit(rows: HeadRows) -> Tensor:
-    """The logit of the token as the head gives it, before any temperature."""
+    """The logit of the token, before any temperature."""
     return rows.raw.gather(-1, rows.ids[:, None]).squeeze(-1)
 
 
 @functional("value")
 def value(rows: HeadRows, softmin: float | None = None, head: int | None = None) -> Tensor:
-    """The critic's value of the state before the token; of several heads each, one, or their smooth minimum."""
-    said = rows.value if head is None else rows.value[..., head]
-    return said if softmin is None or said.dim() == 1 else soft_min(said, softmin)
+    """The critic's value of the state before the token; with several heads, all of them, one, or their soft minimum."""
+    values = rows.value if head is None else rows.value[..., head]
+    return values if softmin is None or values.dim() == 1 else soft_min(values, softmin)
 
 
 def soft_min(values: Tensor, alpha: float) -> Tensor:
@@ -238,25 +238,25 @@ def soft_min(values: Tensor, alpha: float) -> Tensor:
 
 @functional("similarity", level="rollout")
 def similarity(rows: HeadRows, **settings: Any) -> Tensor:
-    """How alike the hidden states of what was written and of a passage are."""
+    """The similarity of the hidden states of a rollout and of a passage; computed in `passage.py`."""
     raise PodiumError("The signal 'similarity' compares with a passage: name one, as in passage='truth'.")
 
 
 @functional("flow_score")
 def flow_score(rows: HeadRows, **settings: Any) -> Tensor:
-    """How far the token's hidden states lie from those that a flow was fitted to."""
+    """How far the token's hidden states lie from those that a flow was fitted to; computed by a `Flow`."""
     raise PodiumError("The signal 'flow_score' needs a flow: add Role('flow', source='flow').")
 
 
 @functional("quality")
 def quality(rows: HeadRows, **settings: Any) -> Tensor:
-    """Computed by a quality head alone."""
+    """The log-odds of success; computed by a `QualityHead`."""
     raise PodiumError("The signal 'quality' needs a head: add Role('quality', source='quality').")
 
 
 @functional("flow_error")
 def flow_error(rows: HeadRows, **settings: Any) -> Tensor:
-    """The error of a flow on the token's hidden states, which its training lowers."""
+    """The error of a flow on the token's hidden states, its training loss; computed by a `Flow`."""
     raise PodiumError("The signal 'flow_error' needs a flow: add Role('flow', source='flow').")
 
 
@@ -273,26 +273,26 @@ def evaluate_functionals(
     chunk: int | None = None,
     rollouts: Sequence[Tensor] = (),
 ) -> list[Tensor]:
-    """The wanted functionals, each with its gradient or without one. `width` is the vocabulary's size.
+    """The wanted functionals, each with or without a gradient. `width` is the size of the vocabulary.
 
-    Those of whole rollouts are evaluated on the rows at the places that `rollouts` lists for each.
+    Those of whole rollouts are evaluated on the rows that `rollouts` lists for each rollout.
     """
     single = [w for w in wanted if level_of(w[0][0]) == "token" and not _readable(rows, w[0])]
     whole = [w for w in wanted if level_of(w[0][0]) != "token"]
     chunk = chunk or (CUDA_CHUNK if rows.hidden.is_cuda else CHUNK)
-    found = iter(_by_chunks(rows, single, width, chunk) if single else [])
+    chunked = iter(_by_chunks(rows, single, width, chunk) if single else [])
     read = iter(_read(rows, [w for w in wanted if _readable(rows, w[0])]))
     each = [_recomputed(rows.take(places), whole) for places in rollouts] if whole else []
     joined = iter([torch.stack(values) for values in zip(*each, strict=True)])
-    nobody = rows.hidden.new_zeros(0)  # where no rollout has a row
+    none = rows.hidden.new_zeros(0)  # if no rollout has a row
     return [
-        next(read) if _readable(rows, w) else next(found) if level_of(w[0]) == "token" else next(joined, nobody)
+        next(read) if _readable(rows, w) else next(chunked) if level_of(w[0]) == "token" else next(joined, none)
         for w, _ in wanted
     ]
 
 
 def _readable(rows: HeadRows, wanted: Wanted) -> bool:
-    """Whether a functional needs no logits: log-probability and entropy, where the head can be read."""
+    """Whether a functional needs no logits: log-probability and entropy, if the rows have `read`."""
     return rows.read is not None and wanted in (("logp", ()), ("entropy", ()))
 
 
@@ -300,12 +300,12 @@ def _read(rows: HeadRows, wanted: Sequence[tuple[Wanted, bool]]) -> list[Tensor]
     if rows.read is None or not wanted:
         return []
     with torch.set_grad_enabled(torch.is_grad_enabled() and any(grad for _, grad in wanted)):
-        found = dict(zip(("logp", "entropy"), rows.read(rows.hidden, rows.ids, rows.temperature), strict=True))
-    return [found[name] if grad else found[name].detach() for (name, _), grad in wanted]
+        values = dict(zip(("logp", "entropy"), rows.read(rows.hidden, rows.ids, rows.temperature), strict=True))
+    return [values[name] if grad else values[name].detach() for (name, _), grad in wanted]
 
 
 def _by_chunks(rows: HeadRows, wanted: Sequence[tuple[Wanted, bool]], width: int, chunk: int) -> list[Tensor]:
-    """Functionals of single tokens, so many rows at a time that the logits stay below `chunk` numbers."""
+    """Functionals of tokens, with so many rows at a time that there are at most `chunk` logits."""
     size, total = max(1, chunk // width), rows.ids.numel()
     if total <= size:
         return _values(rows, wanted)
@@ -314,26 +314,26 @@ def _by_chunks(rows: HeadRows, wanted: Sequence[tuple[Wanted, bool]], width: int
 
 
 def _recomputed(rows: HeadRows, wanted: Sequence[tuple[Wanted, bool]]) -> list[Tensor]:
-    """The functionals of rows that are computed again for the backward pass, so that nothing wide is kept for it."""
+    """Functionals of rows, recomputed in the backward pass so that no logits are kept for it."""
 
     def run(hidden: Tensor, ids: Tensor) -> tuple[Tensor, ...]:
         again = HeadRows(hidden, ids, rows._head, rows.temperature, rows._value_head, columns=rows.columns)
         return tuple(_values(again, wanted))
 
-    if rows._known is None and torch.is_grad_enabled() and any(grad for _, grad in wanted):
+    if rows._logits is None and torch.is_grad_enabled() and any(grad for _, grad in wanted):
         return list(checkpoint(run, rows.hidden, rows.ids, use_reentrant=False, preserve_rng_state=False))
     return _values(rows, wanted)
 
 
 def _values(rows: HeadRows, wanted: Sequence[tuple[Wanted, bool]]) -> list[Tensor]:
     graph = torch.is_grad_enabled()
-    still: HeadRows | None = None
+    detached: HeadRows | None = None
     results = []
     for (name, settings), grad in wanted:
         source = rows
         if graph and not grad:
-            still = still or rows.detached()
-            source = still
+            detached = detached or rows.detached()
+            source = detached
         options: dict[str, Any] = {k: rows.columns.get(v, v) if isinstance(v, str) else v for k, v in settings}
         if "temperature" in options:
             source = source.at(options.pop("temperature"))

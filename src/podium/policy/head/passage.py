@@ -1,9 +1,9 @@
-"""Passages: given texts scored after a prefix of their own, as signals of any level.
+"""Passages: fixed texts, such as a reference answer, scored after a context of their own, as signals of any level.
 
-A passage `answer` of a level is a pair of columns, `rollout.answer.context` and `rollout.answer.ids`, tuples of token
-ids. `Signal("logp", level="rollout", passage="answer", reduce="sum", grad=True)` is one number for each: the sum or the
-mean of the functional over the passage's tokens, or the mean of its exponential. An empty passage gives 0.
-`Signal("similarity", level="rollout", passage="truth")` compares what a rollout wrote with a passage, state by state.
+A passage `answer` of the level `rollout` is a pair of columns of token ids, `rollout.answer.context` and
+`rollout.answer.ids`. `Signal("logp", level="rollout", passage="answer", reduce="sum", grad=True)` is one number per
+passage: the sum or the mean of the functional over its tokens, or the mean of its exponential. An empty passage gives
+0. `Signal("similarity", level="rollout", passage="truth")` compares the hidden states of a rollout and of a passage.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from podium.core.partition import Partition
 from podium.core.signal import Signal
 from podium.policy.policy import Policy
 
-__all__ = ["REDUCES", "mean_cosine", "passage_of", "reduced", "scored"]
+__all__ = ["REDUCES", "mean_cosine", "passage_of", "reduced", "passage_signal"]
 
 REDUCES = ("sum", "mean", "mean_exp")
 
 
 def passage_of(signal: Signal) -> str | None:
-    """The passage that a signal is about; None: the batch's own tokens."""
+    """The passage that a signal scores; None: the batch's own tokens."""
     return dict(signal.settings).get("passage")
 
 
-def scored(policy: Policy, batch: Batch, signal: Signal, temperature: float, grad: bool) -> Tensor:
+def passage_signal(policy: Policy, batch: Batch, signal: Signal, temperature: float, grad: bool) -> Tensor:
     """[level of the signal] the functional of each passage, reduced to one number."""
     if signal.name == "similarity":
-        return _similar(policy, batch, signal)
+        return _similarity(policy, batch, signal)
     settings = dict(signal.settings)
     name, reduce = settings.pop("passage"), settings.pop("reduce", "sum")
     if reduce not in REDUCES:
@@ -44,29 +44,29 @@ def scored(policy: Policy, batch: Batch, signal: Signal, temperature: float, gra
 
 
 def mean_cosine(predicted: Tensor, truth: Tensor) -> Tensor:
-    """The mean over the truth's states [k, D] of their cosine with the predicted ones; one that is missing counts 0."""
+    """The mean cosine of the states [k, D] of the truth with the predicted ones; a missing one counts as 0."""
     m = min(len(predicted), len(truth))
     return torch.cosine_similarity(predicted[:m], truth[:m], dim=-1).sum() / max(len(truth), 1)
 
 
-def _similar(policy: Policy, batch: Batch, signal: Signal) -> Tensor:
-    """[rollout] how alike the final hidden states of its last turn and of the passage are, token by token."""
+def _similarity(policy: Policy, batch: Batch, signal: Signal) -> Tensor:
+    """[rollout] the mean cosine, token by token, of the final hidden states of its last turn and of the passage."""
     name = passage_of(signal)
     last = batch.last("turn", "rollout").nonzero().reshape(-1).tolist()
     turns = batch["token.id"].split(batch.partition("token", "turn").lengths().tolist())
-    own = [(batch["turn.train_context"][i], tuple(turns[i].tolist())) for i in last]
+    written = [(batch["turn.train_context"][i], tuple(turns[i].tolist())) for i in last]
     truth = list(zip(batch[f"rollout.{name}.context"], batch[f"rollout.{name}.ids"], strict=True))
     with torch.no_grad():
-        # What has no text is compared with nothing: one token stands for it.
-        states = policy.states([(*context, *ids) or (0,) for context, ids in (*own, *truth)])
-    parts = [x[len(context) :].float() for x, (context, _) in zip(states, (*own, *truth), strict=True)]
-    parts = [x if len(ids) else x[:0] for x, (_, ids) in zip(parts, (*own, *truth), strict=True)]
-    pairs = zip(parts[: len(own)], parts[len(own) :], strict=True)
+        # An empty text is replaced by one token, whose state is dropped below.
+        states = policy.states([(*context, *ids) or (0,) for context, ids in (*written, *truth)])
+    parts = [x[len(context) :].float() for x, (context, _) in zip(states, (*written, *truth), strict=True)]
+    parts = [x if len(ids) else x[:0] for x, (_, ids) in zip(parts, (*written, *truth), strict=True)]
+    pairs = zip(parts[: len(written)], parts[len(written) :], strict=True)
     return torch.stack([mean_cosine(*pair) for pair in pairs]).to(device=batch.device, dtype=batch.dtype)
 
 
 def reduced(values: Sequence[Tensor], reduce: str) -> Tensor:
-    """One number for each passage from the numbers of its tokens."""
+    """One number per passage from the values of its tokens."""
     flat, lengths = torch.cat(list(values)), torch.tensor([len(v) for v in values])
     owner = torch.arange(len(values)).repeat_interleave(lengths).to(flat.device)
     of_passage = Partition(owner, len(values), ordered=True).agg

@@ -1,8 +1,8 @@
-"""The weights that passes compute with: the parameters themselves, or their copies in a lower precision.
+"""The weights that passes compute with: the parameters themselves, or copies in a lower precision.
 
 A model that is trained in bfloat16 keeps its parameters in float32, where small updates are not lost, and computes with
-bfloat16 copies. The copies stay where they are and are written over after an update, so that whoever holds them (a
-captured graph of the sampler) sees the new weights. Norms are small and are read in float32.
+bfloat16 copies. The copies keep their addresses and are overwritten after an update, so that a CUDA graph of the
+sampler that refers to them uses the new weights. Norms are small and are read in float32.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from torch import Tensor, nn
 
 from podium.policy.forward.layers import Layer
 
-__all__ = ["Working", "WorkingLayer"]
+__all__ = ["ComputeWeights", "LayerWeights"]
 
 
 @dataclass(frozen=True)
-class WorkingLayer:
-    """What one block computes with. Matrices are [outputs, inputs]."""
+class LayerWeights:
+    """The weights of one block. Matrices are [outputs, inputs]."""
 
     norm_in: Tensor
     qkv: Tensor
@@ -35,22 +35,22 @@ class WorkingLayer:
     gate_up_bias: Tensor | None
     down: Tensor
     down_bias: Tensor | None
-    parameters: tuple[nn.Parameter, ...]  # that receive gradients: the norms', then those of the matrices and biases
+    parameters: tuple[nn.Parameter, ...]  # that receive gradients: norms, then matrices and biases
 
 
-class Working:
-    """What all blocks, the embedding and the head compute with."""
+class ComputeWeights:
+    """The weights of all blocks, the embedding and the head."""
 
     def __init__(self, layers: Sequence[Layer], embedding: Any, norm: Any, head: Any, dtype: torch.dtype) -> None:
         self.dtype = dtype
-        self._copies: dict[int, tuple[Tensor, Tensor]] = {}  # by the place of the original: original, copy
+        self._copies: dict[int, tuple[Tensor, Tensor]] = {}  # by the address of the original: original, copy
         self.embedding, self.head = self._of(embedding.weight), self._of(head.weight)
         self.head_bias = self._of(head.bias)
         self.norm: Tensor = norm.weight.data
         self.layers = [self._layer(layer) for layer in layers]
 
     def _of(self, parameter: Tensor | None) -> Any:
-        """The parameter's own storage, or its copy in the working precision."""
+        """The parameter's own storage, or its copy in the compute precision."""
         if parameter is None or parameter.dtype == self.dtype:
             return None if parameter is None else parameter.data
         place = parameter.data_ptr()
@@ -59,7 +59,7 @@ class Working:
                 self._copies[place] = (parameter.data, parameter.data.to(self.dtype))
         return self._copies[place][1]
 
-    def _layer(self, layer: Layer) -> WorkingLayer:
+    def _layer(self, layer: Layer) -> LayerWeights:
         out: Any = layer.out
         down: Any = layer.down
         joints = (layer.qkv, layer.gate_up)
@@ -67,7 +67,7 @@ class Working:
         parameters += [norm.weight for norm in (layer.q_norm, layer.k_norm) if norm is not None]
         for modules in (layer.qkv.modules, [out], layer.gate_up.modules, [down]):
             parameters += [m.weight for m in modules] + [m.bias for m in modules if m.bias is not None]
-        return WorkingLayer(
+        return LayerWeights(
             layer.norm_in.norm.weight.data,
             self._of(joints[0].weight),
             self._of(joints[0].bias),
@@ -85,13 +85,13 @@ class Working:
 
     @torch.no_grad()
     def refresh(self) -> None:
-        """Copy the parameters, in place."""
+        """Overwrite the copies with the parameters, in place."""
         if self._copies:
             originals, copies = zip(*self._copies.values(), strict=True)
             torch._foreach_copy_(copies, originals)
 
     def current(self) -> bool:
-        """Whether copies are those of the parameters as they are now, by a look at two of them."""
+        """Whether the copies match the parameters, judged by two of them."""
         pairs = list(self._copies.values())
         looked_at = (pairs[len(pairs) // 2], pairs[-1]) if pairs else ()
         return all(torch.equal(original[:1].to(copy.dtype), copy[:1]) for original, copy in looked_at)

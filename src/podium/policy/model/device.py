@@ -1,4 +1,4 @@
-"""Devices: what is asked for, whether it is there, and whether a model fits, said before anything is loaded onto it."""
+"""Devices: whether the requested one exists and whether a model fits, checked before anything is loaded onto it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
         "held_by_others",
         "host_bytes",
     ),
-    *("out_of_memory", "put", "usual_dtype"),
+    *("out_of_memory", "to_device", "usual_dtype"),
 ]
 
 GIB = 1 << 30
@@ -30,7 +30,7 @@ CPU = "device='cpu'"
 
 
 def find_device(device: str, dtype: torch.dtype = torch.float32) -> torch.device:
-    """The device of this name, if it is there and can compute in this precision."""
+    """The device of this name; an error if it does not exist or cannot compute in this precision."""
     try:
         place = torch.device(device)
     except RuntimeError as error:
@@ -38,7 +38,7 @@ def find_device(device: str, dtype: torch.dtype = torch.float32) -> torch.device
     if place.type == "cpu":
         return place
     if place.type != "cuda":
-        raise PodiumError(f"Nothing here computes on the device {device!r}: use cpu, cuda or cuda:N.")
+        raise PodiumError(f"Podium does not support the device {device!r}: use cpu, cuda or cuda:N.")
     if torch.version.cuda is None and torch.version.hip is None and not torch.cuda.is_available():
         raise PodiumError(
             f"This torch ({torch.__version__}) is built for CPUs alone: install one with CUDA, or use {CPU}."
@@ -54,7 +54,7 @@ def find_device(device: str, dtype: torch.dtype = torch.float32) -> torch.device
     _check_age(place, dtype)
     try:
         torch.cuda.mem_get_info(place)
-    except RuntimeError as error:  # nothing is left even to begin with, or a program has it for itself
+    except RuntimeError as error:  # no memory is left for a context, or another program has exclusive use
         name, reason = torch.cuda.get_device_name(place), str(error).splitlines()[0].rstrip(".")
         raise PodiumError(
             f"{name} takes no more work ({reason}): wait until the programs that use it have ended, or use {CPU}."
@@ -63,7 +63,7 @@ def find_device(device: str, dtype: torch.dtype = torch.float32) -> torch.device
 
 
 def usual_dtype(device: str) -> str:
-    """The precision to compute in where nobody says: bfloat16 on a GPU that can, float32 elsewhere."""
+    """The default precision: bfloat16 on a GPU that supports it, float32 elsewhere."""
     place = find_device(device)
     return "bfloat16" if place.type == "cuda" and torch.cuda.get_device_capability(place)[0] >= 8 else "float32"
 
@@ -81,29 +81,29 @@ def _check_age(place: torch.device, dtype: torch.dtype) -> None:
         raise PodiumError(f"{name} does not compute in bfloat16: use dtype='float32', or a GPU of 2020 or later.")
 
 
-def put(array: NDArray[Any], place: torch.device | str) -> Tensor:
-    """An array as a tensor on a device; the host does not wait for what a GPU is doing."""
-    made = torch.from_numpy(array)
+def to_device(array: NDArray[Any], place: torch.device | str) -> Tensor:
+    """An array as a tensor on a device, without waiting for the work that a GPU is doing."""
+    tensor = torch.from_numpy(array)
     if torch.device(place).type != "cuda":
-        return made.to(place)
-    return made.pin_memory().to(place, non_blocking=True)
+        return tensor.to(place)
+    return tensor.pin_memory().to(place, non_blocking=True)
 
 
 def free_bytes(place: torch.device) -> tuple[int, int]:
-    """Free and total bytes of a GPU; what torch holds for later is free."""
+    """Free and total bytes of a GPU; memory that torch has reserved but does not use counts as free."""
     free, total = torch.cuda.mem_get_info(place)
     return free + torch.cuda.memory_reserved(place) - torch.cuda.memory_allocated(place), total
 
 
 def out_of_memory(error: BaseException | None) -> bool:
-    """Whether an error says that a GPU's memory is full: torch's allocator, a library with its own, or the driver."""
+    """Whether an error says that a GPU is out of memory, from torch's allocator, a library's, or the driver."""
     if isinstance(error, torch.OutOfMemoryError):
         return True
     return isinstance(error, RuntimeError) and any(word in str(error) for word in ("out of memory", "ALLOC_FAILED"))
 
 
 def host_bytes() -> int | None:
-    """Bytes of the machine's own memory that are left, with what may be swapped out; None where nobody says."""
+    """Available bytes of the machine's memory, including swap; None where the system does not say."""
     try:
         lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
         return 1024 * sum(int(lines[name].split()[0]) for name in ("MemAvailable", "SwapFree"))
@@ -112,7 +112,7 @@ def host_bytes() -> int | None:
 
 
 def check_host(name: str, weights: int, dtype: torch.dtype) -> None:
-    """Refuse a model that cannot even be read, before the system ends the program for it."""
+    """Refuse a model that does not fit in the machine's memory, before the system kills the process for it."""
     left, size = host_bytes(), weights * dtype.itemsize
     if left is None or size <= left:
         return
@@ -125,15 +125,15 @@ def check_host(name: str, weights: int, dtype: torch.dtype) -> None:
 
 
 def held_by_others(place: torch.device) -> int:
-    """Bytes of a GPU that other programs hold, and its driver."""
+    """Bytes of a GPU held by other programs and by the driver."""
     free, total = torch.cuda.mem_get_info(place)
     return max(total - free - torch.cuda.memory_reserved(place), 0)
 
 
 def elsewhere(place: torch.device, needed: int) -> str | None:
-    """Another GPU of this machine with so many free bytes, in words; None: there is none."""
-    own = torch.cuda.current_device() if place.index is None else place.index
-    free = {n: torch.cuda.mem_get_info(n)[0] for n in range(torch.cuda.device_count()) if n != own}
+    """Advice to use another GPU of this machine with so many free bytes; None: there is none."""
+    current = torch.cuda.current_device() if place.index is None else place.index
+    free = {n: torch.cuda.mem_get_info(n)[0] for n in range(torch.cuda.device_count()) if n != current}
     most = max(free, key=lambda n: free[n], default=None)
     if most is None or free[most] < needed:
         return None
@@ -141,7 +141,7 @@ def elsewhere(place: torch.device, needed: int) -> str | None:
 
 
 def check_model_fits(name: str, weights: int, dtype: torch.dtype, place: torch.device, adapters: bool = False) -> None:
-    """Refuse a model whose weights alone do not fit on the GPU, with the nearest thing that fits."""
+    """Refuse a model whose weights alone do not fit on the GPU, and suggest what does."""
     if place.type != "cuda":
         return
     free, total = free_bytes(place)
@@ -153,7 +153,7 @@ def check_model_fits(name: str, weights: int, dtype: torch.dtype, place: torch.d
     if other := elsewhere(place, size):
         advice = other
     elif dtype == torch.float32 and size // 2 <= free:
-        # What is trained as a whole is kept in float32, whatever it is computed in.
+        # Full training keeps the weights in float32, whatever precision computes.
         advice = "use dtype='bfloat16'" + ("" if adapters else ", and lora=16 to train it")
     elif size <= free + others:
         advice = "wait until the other programs have ended"

@@ -26,7 +26,7 @@ __all__ = ["load"]
 
 EMBEDDED = "podium/"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-CONNECT_S = 5.0  # long enough for a slow network to take up a connection
+CONNECT_S = 5.0  # seconds; enough for a slow network to connect
 HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 
@@ -39,7 +39,7 @@ def load(
     place = devices.find_device(device, DTYPES[dtype])
     source, options, shown = _source(name)
     devices.check_host(shown, _weights(Path(source)), DTYPES[dtype])
-    # The bar of the GGUF reader obeys no setting.
+    # The progress bar of the GGUF reader cannot be turned off.
     with _quiet(), redirect_stderr(io.StringIO()) if "gguf_file" in options else nullcontext():
         model, tokenizer = _read(source, options, shown, DTYPES[dtype])
     vocabulary = model.config.get_text_config().vocab_size
@@ -55,14 +55,14 @@ def load(
 
 
 def _source(name: str | Path) -> tuple[str, dict[str, Any], str]:
-    """Where the files are, options of the readers, and the name to show."""
+    """Where the files are, options for the readers, and the name to show."""
     shown = str(name)
     if shown.startswith(EMBEDDED):
         folder = Path(str(files("podium"))) / "models"
         path = folder / shown.removeprefix(EMBEDDED)
         if not (path / "config.json").is_file():
-            known = [EMBEDDED + p.parent.name for p in folder.glob("*/config.json")] if folder.is_dir() else []
-            raise PodiumError(f"There is no embedded model {shown!r}. {nearest(shown, known)}")
+            names = [EMBEDDED + p.parent.name for p in folder.glob("*/config.json")] if folder.is_dir() else []
+            raise PodiumError(f"There is no embedded model {shown!r}. {nearest(shown, names)}")
         return str(path), {}, shown
     path = Path(shown).expanduser()
     if path.suffix == ".gguf":
@@ -80,8 +80,8 @@ def _source(name: str | Path) -> tuple[str, dict[str, Any], str]:
 
 
 def _from_hub(name: str) -> dict[str, Any]:
-    """Options for a name of the hub, which is asked once: whoever reads the files asks again and again, which takes
-    half a minute where there is no network."""
+    """Options for a model of the hub, after a single request: the readers would retry for half a minute where there is
+    no network."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
     from huggingface_hub.errors import RepositoryNotFoundError
 
@@ -93,7 +93,7 @@ def _from_hub(name: str) -> dict[str, Any]:
             "private or gated, log in with `hf auth login`."
         ) from error
     except Exception as error:
-        # Its HTTP client is one or another package. Of a hub that is slow or in trouble the reader learns more.
+        # Its HTTP client may be one of several packages. Other errors are left to the readers, which report more.
         if not isinstance(error, ConnectionError) and type(error).__name__ not in ("ConnectError", "ConnectTimeout"):
             return {}
         if isinstance(try_to_load_from_cache(name, "config.json"), str):
@@ -116,7 +116,7 @@ def _gguf(path: Path) -> tuple[str, dict[str, Any]]:
 
 
 def _check_directory(path: Path) -> None:
-    """Refuse what cannot be loaded, before anything is loaded."""
+    """Refuse a directory that cannot be loaded, before anything is loaded."""
     config = path / "config.json"
     if not config.is_file():
         raise PodiumError(f"{path} is not a model: it has no config.json.")
@@ -142,7 +142,10 @@ def _check_directory(path: Path) -> None:
 
 
 def _weights(path: Path) -> int:
-    """How many weights the files of a directory hold; 0 where there are none yet. Some directories hold them twice."""
+    """How many weights the files of a directory hold; 0 if there are none yet.
+
+    Only `model*` files count: some directories hold the weights twice.
+    """
     count = 0
     for file in sorted(path.glob("model*.safetensors")):
         with safe_open(file, framework="pt") as opened:
@@ -175,7 +178,7 @@ def _read(source: str, options: dict[str, Any], shown: str, dtype: torch.dtype) 
             f"{shown} is incomplete: {len(missing)} weights are missing or have another shape, such as {missing[0]}."
         )
     if "gguf_file" in options:
-        _plain(model)
+        _forget_quantization(model)
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **options)
     except Exception as error:
@@ -183,8 +186,8 @@ def _read(source: str, options: dict[str, Any], shown: str, dtype: torch.dtype) 
     return model, tokenizer
 
 
-def _plain(model: Any) -> None:
-    """Forget that the weights were quantised in their file: they are not any more, and what is saved is plain."""
+def _forget_quantization(model: Any) -> None:
+    """Drop the settings of the file's quantisation: the loaded weights are not quantised, nor are those saved later."""
     if hasattr(model.config, "quantization_config"):
         del model.config.quantization_config
     model.is_quantized, model.hf_quantizer = False, None
@@ -203,17 +206,17 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without progress bars and reports: what a person must know is said in Podium's own words."""
+    """Silence progress bars and logs: Podium reports what users must know."""
     logging: Any = import_module("transformers.utils.logging")
     hub: Any = import_module("huggingface_hub.utils.logging")
-    level, bars, told = logging.get_verbosity(), logging.is_progress_bar_enabled(), hub.get_verbosity()
+    level, bars, hub_level = logging.get_verbosity(), logging.is_progress_bar_enabled(), hub.get_verbosity()
     logging.set_verbosity_error()
-    hub.set_verbosity(50)  # its retries when there is no network
+    hub.set_verbosity(50)  # critical only: it logs every retry when there is no network
     logging.disable_progress_bar()
     try:
         yield
     finally:
         logging.set_verbosity(level)
-        hub.set_verbosity(told)
+        hub.set_verbosity(hub_level)
         if bars:
             logging.enable_progress_bar()

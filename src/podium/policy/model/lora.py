@@ -1,4 +1,4 @@
-"""Low-rank adapters (LoRA) through peft, as a choice: small trained matrices beside frozen weights."""
+"""Low-rank adapters (LoRA) through peft: small trained matrices beside frozen weights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEFAULTS: dict[str, Any] = {"r": 8, "target_modules": "all-linear"}
 
 
 def attach(model: nn.Module, settings: Mapping[str, Any]) -> nn.Module:
-    """Put adapters beside the model's linear layers and freeze the rest. Settings are those of peft.LoraConfig."""
+    """Add adapters to the model's linear layers and freeze the rest. Settings are those of peft.LoraConfig."""
     try:
         peft: Any = import_module("peft")
     except ImportError as error:
@@ -38,11 +38,12 @@ def attach(model: nn.Module, settings: Mapping[str, Any]) -> nn.Module:
 
 
 def attached(model: nn.Module) -> bool:
+    """Whether the model has adapters."""
     return any("lora_" in name for name, _ in model.named_parameters())
 
 
 def split(model: nn.Module) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """The weights with adapters merged in, by the plain model's names; and the adapters' own tensors."""
+    """The weights with adapters merged in, by the names of the model without adapters; and the adapters' tensors."""
     merged: dict[str, Tensor] = {}
     adapters: dict[str, Tensor] = {}
     modules: dict[str, Any] = dict(model.named_modules())

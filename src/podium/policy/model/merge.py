@@ -1,4 +1,4 @@
-"""Merging a tuned model back into its base."""
+"""Merging a fine-tuned model back into its base model."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ __all__ = ["merge_largest", "merge_weights"]
 
 
 def merge_largest(base: Tensor, tuned: Tensor, keep: float = 0.25, scale: float = 0.7) -> Tensor:
-    """base + scale · delta where |delta| = |tuned − base| is among the `keep` share of the largest, at least one; base
-    elsewhere. Of equal ones the first are taken. DLER's update-selective merging.
+    """base + scale · delta for the largest updates, base elsewhere: DLER's update-selective merging.
+
+    delta = tuned − base; the `keep` share of entries with the largest |delta| is merged, at least one. Among equal ones
+    the first are taken.
     """
     if base.shape != tuned.shape:
         raise PodiumError(f"Weights of shapes {tuple(base.shape)} and {tuple(tuned.shape)} cannot be merged.")
@@ -29,7 +31,7 @@ def merge_largest(base: Tensor, tuned: Tensor, keep: float = 0.25, scale: float 
 def merge_weights(
     base: Mapping[str, Tensor], tuned: Mapping[str, Tensor], keep: float = 0.25, scale: float = 0.7
 ) -> dict[str, Tensor]:
-    """`merge_largest` for each tensor of two models of one shape."""
+    """`merge_largest` for each tensor of two models of the same shape."""
     if base.keys() != tuned.keys():
         raise PodiumError(f"The models have different weights: {', '.join(sorted(base.keys() ^ tuned.keys()))}.")
     return {name: merge_largest(base[name], tuned[name], keep, scale) for name in base}

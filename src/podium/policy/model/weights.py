@@ -22,7 +22,8 @@ MODEL, EXTRA = "model.safetensors", "podium.safetensors"
 
 
 def save_weights(policy: Policy, path: Path) -> None:
-    """The model as others load it (adapters merged), and in EXTRA what only Podium knows: adapters, a value head."""
+    """Write the model as other tools load it (adapters merged), and in EXTRA what only Podium reads: adapters, a value
+    head."""
     path.mkdir(parents=True, exist_ok=True)
     model: Any = policy.model
     plain, extra = _split(policy)
@@ -31,7 +32,7 @@ def save_weights(policy: Policy, path: Path) -> None:
         save_file(extra, path / EXTRA)
     model.config.save_pretrained(path)
     if getattr(model, "generation_config", None) is not None:
-        # Written as it is: saving through the class refuses settings that it would only warn about when loading.
+        # Written directly: saving through the class refuses settings that it only warns about when loading.
         (path / "generation_config.json").write_text(model.generation_config.to_json_string())
     policy.tokenizer.save_pretrained(path)
 
@@ -54,8 +55,8 @@ def load_weights(policy: Policy, path: Path) -> None:
     for name, mine in wanted.items():
         stored = tensors.get(name)
         if stored is None or stored.shape != mine.shape:
-            found = "nothing" if stored is None else f"shape {tuple(stored.shape)}"
-            raise PodiumError(f"{path} does not fit the model: {name} has shape {tuple(mine.shape)}, the file {found}.")
+            shape = "nothing" if stored is None else f"shape {tuple(stored.shape)}"
+            raise PodiumError(f"{path} does not fit the model: {name} has shape {tuple(mine.shape)}, the file {shape}.")
     with torch.no_grad():
         for name, mine in wanted.items():
             mine.copy_(tensors[name])

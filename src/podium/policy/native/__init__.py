@@ -1,4 +1,7 @@
-"""Kernels in C for one token of every row on a CPU. Without a compiler Podium installs and works, more slowly."""
+"""Kernels in C for a CPU: decode steps (`step.py`) and packed training passes (`ops.py`).
+
+Without a compiler Podium installs and works, more slowly.
+"""
 
 from __future__ import annotations
 
@@ -74,10 +77,10 @@ def library() -> ctypes.CDLL | None:
         return None
     for path in sorted(Path(__file__).parent.glob("_kernels*.so")):
         try:
-            found = ctypes.CDLL(str(path))
+            loaded = ctypes.CDLL(str(path))
         except OSError:  # built for another system
             continue
-        if not _fits(found):
+        if not _fits(loaded):
             warnings.warn(
                 f"{path.name} was built from other sources: sampling and training on a CPU go on without it, more "
                 "slowly. Build it again: make, or pip install -e .",
@@ -85,22 +88,22 @@ def library() -> ctypes.CDLL | None:
             )
             continue
         for name, kind in KERNELS.items():
-            function = found[f"podium_{name}"]
+            function = loaded[f"podium_{name}"]
             function.argtypes, function.restype = [ctypes.POINTER(kind)], None
-        return found
+        return loaded
     return None
 
 
-def _fits(found: ctypes.CDLL) -> bool:
-    """Whether the arguments have the size that they have here."""
+def _fits(loaded: ctypes.CDLL) -> bool:
+    """Whether its argument structures have the sizes declared in this module."""
     try:
-        sizes = {name: ctypes.c_int64.in_dll(found, f"podium_{name}_bytes").value for name in KERNELS}
-    except ValueError:  # it has other functions
+        sizes = {name: ctypes.c_int64.in_dll(loaded, f"podium_{name}_bytes").value for name in KERNELS}
+    except ValueError:  # it lacks a function
         return False
     return all(sizes[name] == ctypes.sizeof(kind) for name, kind in KERNELS.items())
 
 
 def place(x: Tensor) -> int:
-    """Where a tensor's numbers lie, one after another."""
+    """The address of a contiguous tensor's data."""
     assert x.is_contiguous()
     return x.data_ptr()

@@ -1,4 +1,4 @@
-"""The kernels as differentiable operations, for packed passes over float32 tensors on a CPU."""
+"""The native kernels as differentiable operations, for packed passes over float32 tensors on a CPU."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ __all__ = ["Spans", "attention", "chosen", "gated", "normed"]
 
 @dataclass(frozen=True)
 class Spans:
-    """Stretches of queries, each with the path of nodes that its queries look along. All int64."""
+    """Stretches of queries, each with the path of nodes that its queries attend to. All int64."""
 
     path: Tensor  # the nodes of all paths
     begin: Tensor  # [spans + 1] where each path begins
-    first: Tensor  # [spans] the place in its path of a span's first query
+    first: Tensor  # [spans] the index in its path of a span's first query
     offset: Tensor  # [spans] where its attention weights begin
-    total: int  # attention weights of a head
-    longest: int  # path
+    total: int  # attention weights per head
+    longest: int  # length of the longest path
 
     @classmethod
     def of(cls, stretches: list[tuple[int, Any]]) -> Spans:
         """From (first, path) pairs."""
         first = torch.tensor([start for start, _ in stretches])
         lengths = torch.tensor([len(path) for _, path in stretches])
-        # A row of weights a query; rows in whole teams, their lengths in whole lots.
+        # One row of weights per query; rows are padded to whole teams, their lengths to whole groups of LANES.
         sizes = -(-(lengths - first) // TEAM) * TEAM * (-(-lengths // LANES) * LANES)
         path = torch.cat([torch.from_numpy(path) for _, path in stretches])
         begin = torch.cat([torch.zeros(1, dtype=torch.long), lengths.cumsum(0)])
@@ -141,7 +141,7 @@ class _Chosen(torch.autograd.Function):
 
 
 def attention(qkv: Tensor, rope: Tensor, position: Tensor, spans: Spans, heads: int, kv: int, size: int) -> Tensor:
-    """Queries, keys and values [nodes, (heads + 2 kv) · size] turned to their positions, and attention along paths."""
+    """Attention along paths, of queries, keys and values [nodes, (heads + 2 kv) · size], with rotary embedding."""
     result: Tensor = _Attention.apply(qkv, rope, position, spans, heads, kv, size)  # type: ignore[no-untyped-call]
     return result
 

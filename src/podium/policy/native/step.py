@@ -1,7 +1,7 @@
-"""The step of one token of every row through the kernels: matrix products by torch, all between them in one pass each.
+"""The decode step by native kernels: matrix products by torch, and a kernel for each operation between them.
 
-A prompt's keys and values are stored once, in a slot, for all that continue it; what follows it is stored in lines. A
-row under way has a line, and a line without a row keeps its text for who goes on with it.
+A prompt's keys and values are stored once, in a slot, for all rows that continue it; what follows it is stored in
+lines. A running row has a line, and a line without a row keeps its text for a row that continues it.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 __all__ = ["NativeCache", "NativeRead", "NativeStep", "fits", "usable"]
 
-READ = 256  # tokens that are read at once
+READ = 256  # tokens that are read in one step
 
 
 def fits(decoder: Decoder) -> bool:
-    """Whether the kernels know this kind of model: float32 on a CPU, heads of a size that they have room for."""
-    here = decoder.device.type == "cpu" and decoder.dtype == torch.float32
-    return here and decoder.head_size % LANES == 0 and decoder.head_size <= LARGEST and library() is not None
+    """Whether the kernels support this kind of model: float32 on a CPU, and heads of a supported size."""
+    supported = decoder.device.type == "cpu" and decoder.dtype == torch.float32
+    return supported and decoder.head_size % LANES == 0 and decoder.head_size <= LARGEST and library() is not None
 
 
 def usable(decoder: Decoder) -> bool:
-    """Whether the kernels can do this model's step: its linear layers must be plain ones."""
+    """Whether the kernels can run this model's decode step: its linear layers must be plain ones."""
     plain = all(
         x.qkv.plain
         and x.gate_up.plain
@@ -49,9 +49,9 @@ def _room(length: int) -> int:
 
 
 class NativeCache:
-    """Keys and values: of prompts in slots, and of what follows them in lines.
+    """A KV cache with the keys and values of prompts in slots, and of what follows them in lines.
 
-    Line 0 belongs to nobody: rows without a completion write there.
+    Line 0 is not used by any row: rows without a completion write there.
     """
 
     def __init__(self, decoder: Decoder, rows: int, prompt: int, written: int) -> None:
@@ -59,24 +59,24 @@ class NativeCache:
         layers, kv, size = len(decoder.layers), decoder.kv_heads, decoder.head_size
 
         def new(room: int) -> tuple[Tensor, Tensor]:
-            # Keys [layers, lines, kv, lots, size, LANES], so that a vector holds one coordinate of many keys.
+            # Keys [layers, lines, kv, groups, size, LANES], so that a vector holds one coordinate of many keys.
             shape = (layers, rows + 1, kv, room // LANES, size, LANES), (layers, rows + 1, kv, room, size)
             return torch.zeros(shape[0]), torch.zeros(shape[1])
 
         self.keys, self.values = new(self.written)
         self.shared_keys, self.shared_values = new(self.prompt)
-        self.line = torch.zeros(rows, dtype=torch.long)  # of each row
+        self.line = torch.zeros(rows, dtype=torch.long)  # the line of each row
         self.line_of = self.line.numpy()  # the same memory: single numbers are read and written faster
-        self.slot = torch.zeros(rows + 1, dtype=torch.long)  # of each line
-        self.shared = torch.zeros(rows + 1, dtype=torch.long)  # how many of its tokens are there
-        self.free = list(range(rows, 0, -1))  # lines
+        self.slot = torch.zeros(rows + 1, dtype=torch.long)  # the slot of each line
+        self.shared = torch.zeros(rows + 1, dtype=torch.long)  # how many tokens of each line lie in its slot
+        self.free = list(range(rows, 0, -1))  # lines that hold nothing
         self.rope = torch.stack(decoder.rope(self.prompt + self.written), 1)
 
     def fits(self, rows: int, prompt: int, written: int) -> bool:
         return rows <= self.rows and prompt <= self.prompt and written <= self.written
 
     def larger(self, rows: int, prompt: int, written: int) -> NativeCache:
-        """A cache at least as large in every respect that holds the same."""
+        """A cache at least as large in every respect with the same content."""
         new = NativeCache(self.decoder, max(rows, self.rows), max(prompt, self.prompt), max(written, self.written))
         for name in ("keys", "values", "shared_keys", "shared_values", "line", "slot", "shared"):
             old = getattr(self, name)
@@ -85,24 +85,24 @@ class NativeCache:
         return new
 
     def vacate(self, rows: Sequence[int]) -> None:
-        """Let rows begin with nothing."""
+        """Give rows empty lines."""
         lines = [self.free.pop() for _ in rows]
         self.line_of[list(rows)] = lines
         self.shared[lines] = 0
 
     def leave(self, rows: Sequence[int]) -> None:
-        """Take the lines of rows away."""
+        """Free the lines of rows."""
         self.free += [line for line in self.line_of[list(rows)].tolist() if line]
         self.line_of[list(rows)] = 0
 
     def keep(self, row: int) -> int:
-        """The line of a row that ends, which stays as it is."""
+        """Detach the line of a finished row, with its content, and return it."""
         line = int(self.line_of[row])
         self.line_of[row] = 0
         return line
 
     def copy(self, pairs: Sequence[tuple[int, int]], length: int) -> None:
-        """Let the second line of each pair begin with what the first holds, up to so many tokens."""
+        """Copy the first line of each pair to the second, up to so many tokens."""
         if not pairs:
             return
         a, b = torch.tensor(pairs).t()
@@ -120,7 +120,7 @@ class NativeCache:
         nodes: Sequence[NDArray[np.int64]],
         texts: Sequence[tuple[int, ...]],
     ) -> None:
-        """Let rows begin with texts, whose tokens are `nodes` of keys and values [layers, nodes, kv, size]."""
+        """Start rows with texts, whose tokens are `nodes` of keys and values [layers, nodes, kv, size]."""
         lines = self.line_of[list(rows)].tolist()
         free = set(range(self.rows + 1)) - set(np.delete(self.slot.numpy(), lines).tolist())
         slots: dict[tuple[int, ...], int] = {}
@@ -138,8 +138,8 @@ class NativeCache:
         chosen = torch.tensor(list(slots.values()))
         layers, _, kv, size = keys.shape
         taken = [x.index_select(1, torch.from_numpy(index.reshape(-1))) for x in (keys, values)]
-        lots = taken[0].view(layers, len(paths), -1, LANES, kv, size).permute(0, 1, 4, 2, 5, 3)
-        self.shared_keys[:, chosen, :, : length // LANES] = lots
+        groups = taken[0].view(layers, len(paths), -1, LANES, kv, size).permute(0, 1, 4, 2, 5, 3)
+        self.shared_keys[:, chosen, :, : length // LANES] = groups
         self.shared_values[:, chosen, :, :length] = taken[1].view(layers, len(paths), length, kv, size).transpose(2, 3)
 
     def read(self, line: int, length: int) -> tuple[Tensor, Tensor]:
@@ -147,33 +147,33 @@ class NativeCache:
         slot, shared = int(self.slot[line]), int(self.shared[line])
         both = []
         counts = min(shared, length), max(length - shared, 0)
-        for prompt, own in ((self.shared_keys, self.keys), (self.shared_values, self.values)):
+        for prompts, lines in ((self.shared_keys, self.keys), (self.shared_values, self.values)):
             layers, _, kv, *_, size = self.shared_values.shape
-            found = torch.empty(layers, length, kv, size)
-            for x, n, start in ((prompt[:, slot], counts[0], 0), (own[:, line], counts[1], counts[0])):
-                if x.dim() == 5:  # keys, of which whole lots are read
+            joined = torch.empty(layers, length, kv, size)
+            for x, n, start in ((prompts[:, slot], counts[0], 0), (lines[:, line], counts[1], counts[0])):
+                if x.dim() == 5:  # keys, of which whole groups of LANES are read
                     x = x[:, :, : _room(n) // LANES].transpose(-1, -2).flatten(2, 3)
-                found[:, start : start + n] = x[:, :, :n].transpose(1, 2)
-            both.append(found)
+                joined[:, start : start + n] = x[:, :, :n].transpose(1, 2)
+            both.append(joined)
         return both[0], both[1]
 
     def move(self, source: Sequence[int], target: Sequence[int]) -> None:
-        """Put rows in the places of others."""
+        """Move rows from `source` to `target`."""
         self.line_of[list(target)] = self.line_of[list(source)]
         self.line_of[list(source)] = 0
 
     @staticmethod
     def step_length(length: int) -> int:
-        """For how many tokens a step is laid out: it does not matter here."""
+        """For how many tokens a step is prepared: these kernels take any number."""
         return 0
 
 
 class NativeStep:
-    """The step of the first `rows` rows of a cache."""
+    """The decode step of the first `rows` rows of a cache."""
 
     def __init__(self, decoder: Decoder, cache: NativeCache, rows: int, line: Tensor | None = None) -> None:
-        d, found = decoder, library()
-        assert found is not None
+        d, kernels = decoder, library()
+        assert kernels is not None
         width, inner = d.width, d.layers[0].gate_up.weight.shape[0] // 2
         heads, kv, size = d.heads, d.kv_heads, d.head_size
         self.x, self.normed = torch.zeros(rows, width), torch.zeros(rows, width)
@@ -183,7 +183,7 @@ class NativeStep:
         self.line = cache.line if line is None else line  # [rows]
         self.score = torch.zeros(cache.prompt + cache.written + 2 * LANES)
         self.cache, self.embedding = cache, d.embedding
-        self.norm_, self.gate_, self.attend_ = found.podium_norm, found.podium_gate, found.podium_attend
+        self.norm_, self.gate_, self.attend_ = kernels.podium_norm, kernels.podium_gate, kernels.podium_attend
         self.gate = byref(Gate(place(self.both), place(self.inside), rows, inner, 1))
         self.weights: list[Tensor] = []
 
@@ -205,7 +205,7 @@ class NativeStep:
             weights = [d.transposed(w) for w in (layer.qkv.weight, out, layer.gate_up.weight, down)]
             norms = norm(layer.norm_in), norm(layer.norm_out)
             self.layers.append((norms[0], byref(attend), norms[1], layer.qkv.bias, *weights))
-        self.last, self.head, self.head_bias = norm(d.norm_both), d.transposed(d.head.weight.data), d.head.bias
+        self.last, self.head, self.head_bias = norm(d.padded_norm), d.transposed(d.head.weight.data), d.head.bias
 
     def __call__(self, ids: Tensor, position: Tensor) -> Tensor:
         """Logits [rows, vocabulary] after token ids[i] at position[i] of row i; its keys and values are written."""
@@ -216,7 +216,7 @@ class NativeStep:
         return torch.mm(self.normed, head) if bias is None else torch.addmm(bias, self.normed, head)
 
     def read(self, ids: Tensor, position: Tensor) -> None:
-        """Write the keys and values of token ids[i] at position[i] of row i: those of the last layer are the last."""
+        """Write the keys and values of token ids[i] at position[i] of row i; stops after the last attention."""
         self.position.copy_(position)
         self.x.copy_(self.embedding(ids))
         for layer in self.layers[:-1]:
@@ -233,7 +233,7 @@ class NativeStep:
         self.attend_(attend)
 
     def _feed(self, layer: Any) -> None:
-        """What a layer does with what it has seen."""
+        """The output projection of a layer's attention, and its feed-forward part."""
         _, _, norm_out, _, _, w_out, w_both, w_down = layer
         self.x.addmm_(self.attended, w_out)
         self.norm_(norm_out)
@@ -243,26 +243,26 @@ class NativeStep:
 
 
 class NativeRead:
-    """Lets the model read on in lines of a cache: keys and values are written, and nobody asks what follows them."""
+    """Prefill in lines of a cache: keys and values are written, and no logits are computed."""
 
     def __init__(self, decoder: Decoder, cache: NativeCache) -> None:
         self.decoder, self.cache = decoder, cache
         self.steps: dict[int, NativeStep] = {}  # by their number of tokens
 
     def __call__(self, unread: Sequence[tuple[int, int, tuple[int, ...]]]) -> None:
-        """For each text its line, the position from which on it is read, and the tokens."""
+        """`unread` holds for each text its line, the position of its first unread token, and the unread tokens."""
         count = sum(len(ids) for _, _, ids in unread)
-        # Tokens, their positions and lines. What follows them is nobody's.
+        # Tokens, their positions and lines; the padding goes to line 0.
         numbers = np.zeros((3, -(-count // READ) * READ), dtype=np.int64)
         end = 0
         for line, position, ids in unread:
             begin, end = end, end + len(ids)
             numbers[:, begin:end] = ids, range(position, position + len(ids)), [line] * len(ids)
-        for first in range(0, count, READ):  # the tokens of a text come in its order, in one step or in several
+        for first in range(0, count, READ):  # the tokens of a text are in order, in one step or in several
             width = min(-(-(count - first) // LEAST) * LEAST, READ)
             if width not in self.steps:
-                own = torch.zeros(width, dtype=torch.long)
-                self.steps[width] = NativeStep(self.decoder, self.cache, width, own)
+                lines = torch.zeros(width, dtype=torch.long)
+                self.steps[width] = NativeStep(self.decoder, self.cache, width, lines)
             step, (token, place, line_of) = self.steps[width], torch.from_numpy(numbers[:, first : first + width])
             step.line.copy_(line_of)
             step.read(token, place)

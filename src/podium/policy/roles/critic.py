@@ -1,4 +1,4 @@
-"""A critic: a model whose head says how much reward is still to come."""
+"""A critic: a model with a value head, which predicts the return to come."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Critic", "critic"]
 
 
 class Critic(Policy):
-    """A policy's body with a value head, for the signal `value`: the value of the state before each token."""
+    """A policy's model with a value head, for the signal `value`: the value of the state before each token."""
 
     def __init__(
         self,
@@ -29,14 +29,14 @@ class Critic(Policy):
         super().__init__(model, tokenizer, name=name, notes=notes)
         if value_head is None:
             value_head = nn.Linear(self.config.hidden_size, 1, device=self.device, dtype=self.dtype)
-            # It starts at 0: before it has learned anything, it says nothing.
+            # It starts at 0: before training every value is 0.
             nn.init.zeros_(value_head.weight)
             nn.init.zeros_(value_head.bias)
         self.value_head = value_head
 
     @property
     def _value_head(self) -> Callable[[Tensor], Tensor]:
-        dtype = next(self.value_head.parameters()).dtype  # which may be wider than that of the states
+        dtype = next(self.value_head.parameters()).dtype  # which may be higher than that of the states
         return lambda hidden: self.value_head(hidden.to(dtype))
 
     def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
@@ -47,9 +47,12 @@ class Critic(Policy):
         return type(self)(model, self.tokenizer, name=self.name, value_head=copy.deepcopy(self.value_head))
 
 
-class Heads(nn.Module):
-    """Several opinions on the same state: small networks that start apart, or they would stay alike. Their last layers
-    start at 0, as a single head does."""
+class ValueHeads(nn.Module):
+    """An ensemble of value heads on the same state.
+
+    Their first layers are initialised differently, or the heads would stay identical. Their last layers start at 0, as
+    a single head does.
+    """
 
     def __init__(self, width: int, count: int) -> None:
         super().__init__()
@@ -64,12 +67,12 @@ class Heads(nn.Module):
             nn.init.normal_(parameter, std=parameter.shape[-1] ** -0.5 if first else 0.0, generator=generator)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """[N, count] what each says."""
+        """[N, count] the value by each head."""
         normed = self.norm(hidden)
         return torch.cat([head(normed) for head in self.heads], -1)
 
 
 def critic(policy: Policy, heads: int = 1) -> Critic:
     """A critic that starts from a policy's weights."""
-    head = None if heads == 1 else Heads(policy.config.hidden_size, heads).to(policy.device, policy.dtype)
+    head = None if heads == 1 else ValueHeads(policy.config.hidden_size, heads).to(policy.device, policy.dtype)
     return Critic(copy.deepcopy(policy.model), policy.tokenizer, name=policy.name, value_head=head)

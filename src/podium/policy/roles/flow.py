@@ -1,7 +1,7 @@
-"""A flow: a small network that is fitted to a policy's hidden states, and says how far others lie from those.
+"""A flow-matching network fitted to a policy's hidden states; its error says how far other states lie from those.
 
 With x1 the hidden state of a token after a layer, x0 noise and x = τ·x1 + (1 − τ)·x0, the network predicts the velocity
-x1 − x0 from x, τ, the layer and the hidden state of the token beside it. Nothing flows back into the policy.
+x1 − x0 from x, τ, the layer and the hidden state of the neighbouring token. No gradient flows back into the policy.
 """
 
 from __future__ import annotations
@@ -12,19 +12,18 @@ import torch
 from torch import Tensor, nn
 
 from podium.core.batch import Batch
-from podium.core.errors import PodiumError, nearest
 from podium.core.identity import uniform
 from podium.core.signal import Signal
 from podium.policy.policy import Policy
-from podium.policy.roles.hidden_head import View
+from podium.policy.roles.hidden_head import HiddenHead
 
 __all__ = ["Flow", "deviation", "flow_velocity_score", "interpolated"]
 
-DEPTHS = (0.25, 0.5, 0.75)  # of the policy's blocks: the layers that are looked at
+DEPTHS = (0.25, 0.5, 0.75)  # the layers whose states are used, as fractions of the policy's depth
 
 
 def interpolated(x1: Tensor, x0: Tensor, tau: Tensor | float) -> Tensor:
-    """x on the way from noise to the state."""
+    """x = τ·x1 + (1 − τ)·x0, between noise and the state."""
     return tau * x1 + (1 - tau) * x0
 
 
@@ -38,8 +37,8 @@ def flow_velocity_score(deviation: Tensor, tau: float) -> Tensor:
     return tau / (1 - tau) * deviation
 
 
-class Network(nn.Module):
-    """Residual blocks whose normalisation is shifted and scaled by time, neighbour and layer."""
+class FlowNetwork(nn.Module):
+    """Residual blocks whose normalisation is modulated (shift and scale) by time, neighbour and layer."""
 
     def __init__(self, width: int, blocks: int = 6) -> None:
         super().__init__()
@@ -48,7 +47,7 @@ class Network(nn.Module):
         self.out = nn.Linear(width, width)
         generator = torch.Generator().manual_seed(0)
         for name, parameter in self.named_parameters():
-            # The last layers start at 0: before it has learned anything, it predicts no movement.
+            # The last layers start at 0: before training it predicts a velocity of 0.
             still = parameter.dim() < 2 or name.startswith("out") or name.endswith("modulation.weight")
             nn.init.normal_(parameter, std=0.0 if still else parameter.shape[-1] ** -0.5, generator=generator)
 
@@ -74,27 +73,22 @@ class _Block(nn.Module):
         return changed
 
 
-class Flow(View):
-    """A policy's hidden states, seen through a flow."""
+class Flow(HiddenHead):
+    """A flow on a policy's hidden states.
+
+    Signals [token], averaged over the layers: `flow_score`, the `flow_velocity_score` at a fixed time, and
+    `flow_error`, the deviation at a random time.
+    """
+
+    kind = "flow"
+    names = ("flow_score", "flow_error")
 
     def __init__(self, base: Policy) -> None:
         width, blocks = base.config.hidden_size, base.config.num_hidden_layers
-        super().__init__(base, Network(width))
+        super().__init__(base, FlowNetwork(width))
         self.layers = tuple(max(1, round(depth * blocks)) for depth in DEPTHS)
 
-    def signals(
-        self,
-        batch: Batch,
-        signals: Sequence[Signal],
-        *,
-        temperature: float = 1.0,
-        grad: bool = False,
-        where: Tensor | None = None,
-    ) -> dict[Signal, Tensor]:
-        """[token] `flow_velocity_score` at a fixed time, and `flow_error` at a random one, averaged over the layers."""
-        names = ("flow_score", "flow_error")
-        for name in (s.name for s in signals if s.name not in names):
-            raise PodiumError(f"A flow does not compute {name!r}. {nearest(name, names)}")
+    def _signals(self, batch: Batch, signals: Sequence[Signal], grad: bool) -> dict[Signal, Tensor]:
         sides = {dict(s.settings).get("neighbour", "before") for s in signals}
         states = {side: self._neighbours(batch, side) for side in sides}
         return {s: self._signal(batch, s, states, grad).to(batch.device, batch.dtype) for s in signals}
@@ -116,15 +110,15 @@ class Flow(View):
             return flow_velocity_score(error, tau) if signal.name == "flow_score" else error
 
     def _normal(self, batch: Batch, name: str, width: int) -> Tensor:
-        """[token, width] normal numbers, the same for a token however the batch is split."""
-        # Where the model is: there are as many of them as of hidden states.
+        """[token, width] standard normal noise, the same for a token however the batch is split."""
+        # Made on the model's device: there is as much noise as there are hidden states.
         drawn = uniform(batch.identity("token").to(self.device), f"{batch.seed}/{name}", width, batch.dtype)
         return torch.special.ndtri(drawn.double().clamp(2**-26, 1 - 2**-26)).float()
 
     def _neighbours(self, batch: Batch, side: str) -> tuple[Tensor, Tensor]:
         """[token, layer, D] the states of the tokens, and those of the tokens before or after them in their turn.
 
-        The last token of a turn has none after it, and stands for that itself.
+        The last token of a turn has no successor and is its own neighbour after.
         """
         lengths = batch.partition("token", "turn").lengths().tolist()
         contexts = batch["turn.train_context"]
@@ -133,10 +127,10 @@ class Flow(View):
         if not used:
             none = torch.zeros(0, len(self.layers), self.config.hidden_size, device=self.device)
             return none, none
-        found = Policy.states(self, [(*c, *t) for c, t in used], layers=self.layers)
-        own = [states[len(c) :] for states, (c, _) in zip(found, used, strict=True)]
+        sequences = Policy.states(self, [(*c, *t) for c, t in used], layers=self.layers)
+        states = [x[len(c) :] for x, (c, _) in zip(sequences, used, strict=True)]
         if side == "before":
-            beside = [states[len(c) - 1 : -1] for states, (c, _) in zip(found, used, strict=True)]
+            neighbours = [x[len(c) - 1 : -1] for x, (c, _) in zip(sequences, used, strict=True)]
         else:
-            beside = [torch.cat([x[1:], x[-1:]]) for x in own]
-        return torch.cat(own).float(), torch.cat(beside).float()
+            neighbours = [torch.cat([x[1:], x[-1:]]) for x in states]
+        return torch.cat(states).float(), torch.cat(neighbours).float()

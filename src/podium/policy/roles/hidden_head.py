@@ -1,26 +1,34 @@
-"""A small network that looks at a policy's hidden states: only its own weights are learned and saved."""
+"""The base of small networks on a policy's hidden states: only their own weights are trained and saved."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import torch
 from safetensors.torch import load_file, save_file
-from torch import nn
+from torch import Tensor, nn
 
+from podium.core.batch import Batch
+from podium.core.errors import PodiumError, nearest
+from podium.core.signal import Signal
 from podium.policy.policy import Policy
 
-__all__ = ["View"]
+__all__ = ["HiddenHead"]
 
 FILE = "network.safetensors"
 
 
-class View(Policy):
-    """A policy seen through a network; nothing flows back into the policy."""
+class HiddenHead(Policy, ABC):
+    """A network on the hidden states of a policy; no gradient flows back into the policy."""
+
+    kind: ClassVar[str]  # for error messages
+    names: ClassVar[tuple[str, ...]]  # the signals that it computes
 
     def __init__(self, base: Policy, network: nn.Module) -> None:
-        self.__dict__.update(base.__dict__)  # the same model and words, not a copy
+        self.__dict__.update(base.__dict__)  # it shares the base's model and tokenizer
         self.version = 0
         self.network = network.to(base.device, torch.float32)
 
@@ -34,3 +42,24 @@ class View(Policy):
     def load(self, path: str | Path) -> None:
         self.network.load_state_dict(load_file(Path(path) / FILE))
         self.bump()
+
+    def signals(
+        self,
+        batch: Batch,
+        signals: Sequence[Signal],
+        *,
+        temperature: float = 1.0,
+        grad: bool = False,
+        where: Tensor | None = None,
+    ) -> dict[Signal, Tensor]:
+        """The network's signals of the batch's tokens. `temperature` and `where` have no effect."""
+        for signal in signals:
+            self._check_name(signal.name)
+        return self._signals(batch, signals, grad)
+
+    @abstractmethod
+    def _signals(self, batch: Batch, signals: Sequence[Signal], grad: bool) -> dict[Signal, Tensor]: ...
+
+    def _check_name(self, name: str) -> None:
+        if name not in self.names:
+            raise PodiumError(f"A {self.kind} does not compute {name!r}. {nearest(name, self.names)}")

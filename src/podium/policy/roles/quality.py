@@ -1,4 +1,4 @@
-"""A quality head: how likely a rollout ends well, read from the hidden state of one of its tokens."""
+"""A quality head: the probability that a rollout succeeds, predicted from the hidden state of one of its tokens."""
 
 from __future__ import annotations
 
@@ -9,18 +9,23 @@ import torch
 from torch import Tensor, nn
 
 from podium.core.batch import Batch
-from podium.core.errors import PodiumError, nearest
 from podium.core.signal import Signal
 from podium.policy.policy import Policy
-from podium.policy.roles.hidden_head import View
+from podium.policy.roles.hidden_head import HiddenHead
 
 __all__ = ["QualityHead"]
 
-WIDTH = 128  # of its inner layer, at most
+WIDTH = 128  # of the hidden layer, at most
 
 
-class QualityHead(View):
-    """A policy's hidden states, seen through two layers of its own."""
+class QualityHead(HiddenHead):
+    """A two-layer network on the hidden states of a policy.
+
+    Signal [token]: `quality`, the log-odds at the tokens of `token.detect`; 0 elsewhere.
+    """
+
+    kind = "quality head"
+    names = ("quality",)
 
     def __init__(self, base: Policy) -> None:
         width = base.config.hidden_size
@@ -28,7 +33,7 @@ class QualityHead(View):
         network = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, inner), nn.SiLU(), nn.Linear(inner, 1))
         generator = torch.Generator().manual_seed(0)
         for name, parameter in network.named_parameters():
-            if parameter.dim() == 2:  # the last layer starts at 0: before it has learned anything, it says one half
+            if parameter.dim() == 2:  # the last layer starts at 0: before training it predicts 1/2
                 nn.init.normal_(parameter, std=0.0 if name.startswith("3") else width**-0.5, generator=generator)
         nn.init.zeros_(network[1].bias)  # type: ignore[arg-type]
         nn.init.zeros_(network[3].bias)  # type: ignore[arg-type]
@@ -41,8 +46,8 @@ class QualityHead(View):
         states = Policy.states(self, [(*c, *t) for c, t in zip(contexts, texts, strict=True)])
         last = torch.stack([x[-1] for x in states]).float()
         with torch.set_grad_enabled(grad):
-            found: Tensor = self.network(last).squeeze(-1)
-            return found
+            log_odds: Tensor = self.network(last).squeeze(-1)
+            return log_odds
 
     def score(
         self,
@@ -54,23 +59,11 @@ class QualityHead(View):
         grad: bool = False,
         **settings: Any,
     ) -> list[Tensor]:
-        """[1] the chance that each text ends well, after its last token."""
-        if name != "quality":
-            raise PodiumError(f"A quality head does not compute {name!r}. {nearest(name, ('quality',))}")
+        """[1] per text the predicted probability of success after its last token."""
+        self._check_name(name)
         return list(self.logits(contexts, targets, grad).sigmoid()[:, None])
 
-    def signals(
-        self,
-        batch: Batch,
-        signals: Sequence[Signal],
-        *,
-        temperature: float = 1.0,
-        grad: bool = False,
-        where: Tensor | None = None,
-    ) -> dict[Signal, Tensor]:
-        """[token] the log-odds at the tokens of `token.detect`; 0 elsewhere."""
-        for name in (s.name for s in signals if s.name != "quality"):
-            raise PodiumError(f"A quality head does not compute {name!r}. {nearest(name, ('quality',))}")
+    def _signals(self, batch: Batch, signals: Sequence[Signal], grad: bool) -> dict[Signal, Tensor]:
         asked = batch["token.detect"].nonzero().reshape(-1)
         turn = batch.link("token", "turn")[asked]
         lengths = (batch.position("token", "turn")[asked] + 1).tolist()
@@ -80,6 +73,6 @@ class QualityHead(View):
         contexts = [batch["turn.train_context"][t] for t in turn.tolist()]
         whole = torch.zeros(batch.size("token"), dtype=batch.dtype, device=batch.device)
         wants = grad and any(s.grad for s in signals)
-        found = self.logits(contexts, texts, wants).to(batch.device, batch.dtype)
-        value = whole.index_copy(0, asked, found)
+        log_odds = self.logits(contexts, texts, wants).to(batch.device, batch.dtype)
+        value = whole.index_copy(0, asked, log_odds)
         return {s: value if s.grad else value.detach() for s in signals}

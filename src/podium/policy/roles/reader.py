@@ -1,4 +1,4 @@
-"""Readers: critics that were saved with their head, and what they say of texts."""
+"""Loading critics that were saved with their value head, and their values of texts."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def has_head(path: str | Path) -> bool:
 
 
 def read_critic(path: str | Path, *, dtype: str = "float32", device: str = "cpu") -> Critic:
-    """A critic that was saved, with its head."""
-    made = critic(load(path, dtype=dtype, device=device))
-    made.load(path)
-    return made
+    """Load a critic with its value head."""
+    loaded = critic(load(path, dtype=dtype, device=device))
+    loaded.load(path)
+    return loaded
 
 
 def values_of(reader: Critic, texts: Sequence[str], *, grad: bool = False) -> Tensor:
-    """[text] what a critic says after each text, as a prompt."""
-    end = (reader.end_ids[0],)  # the value is that of the state before it
+    """[text] a critic's value after each text as a prompt."""
+    end = (reader.end_ids[0],)  # the value is that of the state before this token
     turns = [Turn(end, context=reader.encode([{"role": "user", "content": text}])) for text in texts]
     batch = Batch.from_rollouts([Rollout(number, [turn]) for number, turn in enumerate(turns)])
     value = Signal("value", grad=grad)

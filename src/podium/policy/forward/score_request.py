@@ -1,4 +1,4 @@
-"""What a model is asked about: tokens of texts, and how the answers go back to the batch that they are about."""
+"""Which tokens a forward pass scores, and how their values are scattered back to the batch."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from torch import Tensor
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
 
-__all__ = ["Question", "by_rollout", "by_token", "question_of"]
+__all__ = ["ScoreRequest", "scatter_to_rollouts", "scatter_to_tokens", "score_request_of"]
 
 Ids = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Question:
+class ScoreRequest:
     """Tokens to be scored: token `ids[i]` follows position `place[i]` of sequence `owner[i]`."""
 
     sequences: list[Ids]
     owner: NDArray[np.int64]
     place: NDArray[np.int64]
     ids: NDArray[np.int64]
-    columns: Mapping[str, Tensor] = field(default_factory=dict)  # [token, …] columns that settings of signals name
-    rollout: NDArray[np.int64] | None = None  # where whole rollouts are asked about: the one of each token, −1 for none
+    columns: Mapping[str, Tensor] = field(default_factory=dict)  # [token, …] columns named by settings of signals
+    rollout: NDArray[np.int64] | None = None  # for signals of rollouts: the rollout of each token, −1 for none
 
     @classmethod
-    def after(cls, pairs: Sequence[tuple[Ids, Ids]]) -> Question:
-        """All tokens of texts, each after its context and the text's earlier tokens."""
+    def after(cls, pairs: Sequence[tuple[Ids, Ids]]) -> ScoreRequest:
+        """All tokens of texts, each conditioned on its context and the text's earlier tokens."""
         return cls(
             [(*context, *text[:-1]) for context, text in pairs],
             np.repeat(np.arange(len(pairs)), [len(text) for _, text in pairs]),
@@ -40,7 +40,7 @@ class Question:
         )
 
     def places(self, device: torch.device) -> list[Tensor]:
-        """Which of the tokens each rollout has, in order, for every rollout that has any."""
+        """For every rollout with tokens, the indices of its tokens in order."""
         if self.rollout is None:
             return []
         order = np.argsort(self.rollout, kind="stable")
@@ -49,8 +49,8 @@ class Question:
         return [torch.from_numpy(at).to(device) for at in np.split(order, starts[1:])] if len(order) else []
 
 
-def question_of(batch: Batch, where: Tensor | None, whole: bool = False) -> tuple[Question, Tensor]:
-    """The batch's turns as sequences, and the numbers of the tokens that are scored; `whole`: and their rollouts."""
+def score_request_of(batch: Batch, where: Tensor | None, whole: bool = False) -> tuple[ScoreRequest, Tensor]:
+    """The batch's turns as sequences, and the indices of the scored tokens; with `whole`, their rollouts too."""
     turn = batch.link("token", "turn").cpu().numpy()
     ids = batch["token.id"].cpu().numpy()
     contexts: tuple[Ids, ...] = batch["turn.train_context"]
@@ -68,23 +68,23 @@ def question_of(batch: Batch, where: Tensor | None, whole: bool = False) -> tupl
         if not context and inside[0] == 0:
             raise PodiumError(f"Turn {number} has no context: nothing predicts its first token.")
         last = int(inside[-1])
-        # The last token is only predicted, never read.
+        # The last token is only predicted; it does not go through the model.
         sequences.append((*context, *written[low : low + last]))
         owner.append(np.full(len(inside), len(sequences) - 1))
         place.append(inside + (len(context) - 1))
         rows.append(order[low + inside])
     if not sequences:
         none = np.zeros(0, dtype=np.int64)
-        return Question([], none, none, none), torch.zeros(0, dtype=torch.long)
+        return ScoreRequest([], none, none, none), torch.zeros(0, dtype=torch.long)
     row = np.concatenate(rows)
     rollout = None
     if whole:
         rollout = batch.link("token", "rollout").where(batch.action, -1).cpu().numpy()[row]
-    question = Question(sequences, np.concatenate(owner), np.concatenate(place), ids[row], rollout=rollout)
-    return question, torch.from_numpy(row)
+    request = ScoreRequest(sequences, np.concatenate(owner), np.concatenate(place), ids[row], rollout=rollout)
+    return request, torch.from_numpy(row)
 
 
-def by_token(batch: Batch, rows: Tensor, value: Tensor | None) -> Tensor:
+def scatter_to_tokens(batch: Batch, rows: Tensor, value: Tensor | None) -> Tensor:
     """[token] the values of the tokens at `rows`; 0 for the others."""
     size = batch.size("token")
     if value is None:
@@ -93,13 +93,15 @@ def by_token(batch: Batch, rows: Tensor, value: Tensor | None) -> Tensor:
     return value if rows.numel() == size else value.new_zeros((size, *value.shape[1:])).index_copy(0, rows, value)
 
 
-def by_rollout(batch: Batch, question: Question, value: Tensor | None, blank: Callable[[], Tensor]) -> Tensor:
-    """[rollout] the values of rollouts that wrote something; [1] `blank` for the others."""
-    wrote = np.zeros(0, dtype=np.int64) if question.rollout is None else question.rollout
+def scatter_to_rollouts(
+    batch: Batch, request: ScoreRequest, value: Tensor | None, empty: Callable[[], Tensor]
+) -> Tensor:
+    """[rollout] the values of rollouts with tokens; `empty` [1] for the others."""
+    wrote = np.zeros(0, dtype=np.int64) if request.rollout is None else request.rollout
     present = torch.from_numpy(np.unique(wrote[wrote >= 0])).to(batch.device)
     if value is not None and len(present) == len(batch):
         return value.to(device=batch.device, dtype=batch.dtype)
-    nothing = blank().to(device=batch.device, dtype=batch.dtype)
+    nothing = empty().to(device=batch.device, dtype=batch.dtype)
     everyone = nothing.expand(len(batch), *nothing.shape[1:])
     if value is None or not len(present):
         return everyone

@@ -1,4 +1,4 @@
-"""The kernels of truncated and warmed draws, tried on a few rows against plain torch before they are used."""
+"""A check of the kernels of truncated and warmed draws against plain torch, on a few rows before they are used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from podium.policy.cuda import decode_reference as plain
 
-__all__ = ["draw_trial"]
+__all__ = ["check_draw_kernels"]
 
 # temperature, top_k, top_p, min_p: each filter alone and with others, on flat rows and on peaked ones
 SETTINGS = [(1.0, 50, 1.0, 0.0), (0.7, 0, 0.9, 0.0), (1.3, 0, 1.0, 0.05), (1.0, 200, 0.5, 0.01), (1.0, 0, 1.0, 0.0)]
@@ -17,8 +17,8 @@ SHARPNESS = (0.5, 2.0, 8.0)
 CLOSE = 1e-3
 
 
-def draw_trial(kernels: Any, vocabulary: int, device: torch.device) -> str | None:
-    """What is wrong with them here; None: nothing."""
+def check_draw_kernels(kernels: Any, vocabulary: int, device: torch.device) -> str | None:
+    """What is wrong with the kernels on this device; None: nothing."""
     if kernels is plain:
         return None
     settings = [s for s in SETTINGS for _ in SHARPNESS]
@@ -30,7 +30,7 @@ def draw_trial(kernels: Any, vocabulary: int, device: torch.device) -> str | Non
     alive = torch.ones(rows, dtype=torch.long, device=device)
     warmth = torch.tensor([[0.5], [1.0], [1.0], [1.0]], device=device).expand(4, rows).contiguous()
     tiled = plain._tiled(logits / temperature[:, None])
-    found: list[Tensor] = []
+    results: list[Tensor] = []
     try:
         for module in (kernels, plain):
             statistics = tiled.amax(-1), *plain._weighed(tiled, tiled.amax(-1))
@@ -39,7 +39,7 @@ def draw_trial(kernels: Any, vocabulary: int, device: torch.device) -> str | Non
             cuts = module.cuts(rows, tiles, device)
             module.truncate(rows, logits, statistics, temperature, alive, (top_k, top_p, min_p), cuts)
             masses = [plain._gathered(*x)[1].sum(-1) for x in (statistics, warmed)]
-            found.append(torch.stack([*masses, heat]).cpu())
-    except Exception as error:  # whatever a compiler or a driver may say
+            results.append(torch.stack([*masses, heat]).cpu())
+    except Exception as error:  # whatever a compiler or a driver may raise
         return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
-    return None if torch.allclose(found[0], found[1], rtol=CLOSE) else "its kernels give other numbers on this GPU"
+    return None if torch.allclose(results[0], results[1], rtol=CLOSE) else "its kernels give other numbers on this GPU"
