@@ -22,6 +22,7 @@ from podium.core.build import Rollout
 from podium.method import Method
 from podium.sessions.train import configure
 from podium.strategies import Cutpoints, Fork, Search, TopEntropy, Tree
+from podium.training.build import build_run
 from podium.training.loop import iterate
 from podium.training.run import Run
 
@@ -78,7 +79,7 @@ def pruning(world: worlds.World, tasks: int, rounds: int) -> None:
 
 
 def made(method: Method, world: worlds.World, tasks: int) -> Run:
-    return Run.make(configure(method, world=world, tasks=tasks, iterations=1000))
+    return build_run(configure(method, world=world, tasks=tasks, iterations=1000))
 
 
 def main() -> None:

@@ -22,8 +22,8 @@ from podium.parts.objective import ValueLoss
 from podium.policy.head.functionals import HeadRows, entropy, logp_of, top
 from podium.protocols.world import Task
 from podium.sessions.train import configure, resume, train
+from podium.training.build import build_run
 from podium.training.loop import iterate
-from podium.training.run import Run
 from tests.methods.support import short_run
 
 
@@ -138,7 +138,7 @@ def test_the_help_is_another_ones_right_solution_never_its_own(tiny: Any) -> Non
 
 
 def test_the_teacher_is_a_moving_average_of_the_policy(tmp_path: Path) -> None:
-    run = Run.make(configure(methods.srpo(n=4, rate=0.25), world="echo", tasks=2))
+    run = build_run(configure(methods.srpo(n=4, rate=0.25), world="echo", tasks=2))
 
     def weights(model: Any) -> torch.Tensor:
         return torch.cat([p.detach().reshape(-1) for p in model.parameters()]).clone()
@@ -153,7 +153,7 @@ def test_the_teacher_is_a_moving_average_of_the_policy(tmp_path: Path) -> None:
 
 def test_a_role_can_be_the_policy_itself_under_other_contexts() -> None:
     method = methods.srpo(n=4).with_(roles=Role("teacher", source="policy", context="turn.sibling.context"))
-    run = Run.make(configure(method, world="echo", tasks=2))
+    run = build_run(configure(method, world="echo", tasks=2))
     assert run.trainer.roles["teacher"] is run.policy
     batch, line = iterate(run)
     assert line["grad_norm.policy"] > 0

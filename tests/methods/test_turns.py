@@ -234,12 +234,12 @@ def test_branches_share_their_first_turns_and_are_as_many_as_asked_for() -> None
 
     from podium import policy as policies
     from podium.sessions.train import configure
-    from podium.training.run import Run
+    from podium.training.build import build_run
     from tests.methods.catalogue import tiny  # loaded once for all tests
 
     method, source = methods.arpo(n=6, initial=2, chance=1.0), tiny()
     with patch.object(policies, "load", lambda *_, **__: source.copy()):
-        run = Run.make(configure(method, world=Laps(level=1), tasks=1, iterations=1))
+        run = build_run(configure(method, world=Laps(level=1), tasks=1, iterations=1))
     rollouts = run.collect(method, run.requests(method, 1))
     assert len(rollouts) == 6
     assert [r.columns["index"] for r in rollouts] == list(range(6))

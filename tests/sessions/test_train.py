@@ -16,9 +16,9 @@ import podium
 from podium.sampler.local import LocalSampler
 from podium.sessions.train import configure, resume, train
 from podium.store.run_directory import RunDirectory
+from podium.training.build import build_run
 from podium.training.config import Config
 from podium.training.loop import iterate
-from podium.training.run import Run
 
 TINY = {"world": "echo", "level": 1, "tasks": 4, "eval_tasks": 8, "eval_every": 0, "lr": 3e-4}
 
@@ -109,7 +109,7 @@ def test_a_greedy_baseline_beside_a_single_rollout_does_not_alarm_the_sentinel(t
 
 
 def test_a_sampler_with_stale_weights_stops_the_run() -> None:
-    run = Run.make(small(iterations=2))
+    run = build_run(small(iterations=2))
     stale = run.policy.frozen_copy()
     run.driver.samplers["policy"] = LocalSampler(stale)
     with torch.no_grad():
@@ -201,5 +201,5 @@ def test_a_small_model_runs_in_one_thread_unless_the_environment_says_otherwise(
         monkeypatch.setenv("OMP_NUM_THREADS", asked)
     chosen: list[int] = []
     monkeypatch.setattr("torch.set_num_threads", chosen.append)
-    Run.make(configure("grpo", world="echo"))
+    build_run(configure("grpo", world="echo"))
     assert chosen == threads

@@ -1,1 +1,5 @@
-"""TODO collect.annotations"""
+"""Annotations: columns of rollouts that are made from text after collecting. Each module registers its own."""
+
+from podium.collect.annotations import passages, plan_tags, registry, rubric
+
+__all__ = ["passages", "plan_tags", "registry", "rubric"]
