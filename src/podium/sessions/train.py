@@ -56,7 +56,7 @@ class Result:
 
 
 def configure(method: str | Method = "grpo", **settings: Any) -> Config:
-    """A configuration from a method and loose settings: those of `Config`, of `Optimizer`, and the world's own."""
+    """A configuration from a method and loose settings: those of `Config`, of `Optimizer`, and of the world."""
     value = method if isinstance(method, Method) else get(method)
     of_optimizer = {k: settings.pop(k) for k in list(settings) if k in Optimizer.field_names()}
     of_run = {k: settings.pop(k) for k in list(settings) if k in Config.field_names()}

@@ -24,7 +24,7 @@ from podium.training.trainer import Learner, Trainer
 
 __all__ = ["build_run"]
 
-Stage = Callable[[str], None]  # is told what a person waits for
+Stage = Callable[[str], None]  # gets a line on what a person is waiting for
 
 
 def build_run(config: Config, stage: Stage | None = None) -> Run:

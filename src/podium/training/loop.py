@@ -1,4 +1,4 @@
-"""The training loop. One iteration is one screen; what only some methods use stands in modules of its own."""
+"""The training loop. One iteration is one screen; what only some methods use is in other modules."""
 
 from __future__ import annotations
 

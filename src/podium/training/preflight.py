@@ -1,7 +1,7 @@
-"""Settings that cannot work are refused in a second, before a model is loaded: nothing here needs torch.
+"""Early checks: settings that cannot work are refused before a model is loaded. Importing this needs no torch.
 
-`check_settings` takes what a person typed; `check_world` opens a world that costs nothing to open; `check_fit` asks
-whether a method can work on a world.
+`check_settings` takes what was typed, and costs nothing; `check_config` also opens the world, where that is cheap;
+`check_fit` asks whether a method can work on a world.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from podium.core.errors import PodiumError
 from podium.store.files import check_writable
@@ -64,8 +64,8 @@ def _check_model(name: str) -> None:
         raise PodiumError(f"There is no model directory {name}.")
 
 
-def _cheap(world: Any) -> bool:
-    """Whether opening this world starts no other program and runs no code of a person's own."""
+def _cheap(world: str) -> bool:
+    """Whether opening this world starts no other program and runs no user code."""
     from podium import worlds
 
     return world in worlds.EMBEDDED or world.startswith("jsonl:")

@@ -19,7 +19,7 @@ WEIGHT = "rollout.weight.replay"
 
 
 def with_replayed(run: Run, method: Method, batch: Batch) -> Batch:
-    """The batch with the rollouts that memories replay, all of it with the log-probabilities of its own time."""
+    """The batch with the rollouts that memories replay, each with the log-probabilities of when it was sampled."""
     buffers = _buffers(method)
     if not buffers:
         return batch
