@@ -17,7 +17,7 @@ import time
 from typing import Any
 
 from podium import methods, worlds
-from podium.collect.driver import distinct
+from podium.collect.driver import distinct_tokens
 from podium.core.build import Rollout
 from podium.method import Method
 from podium.sessions.train import configure
@@ -55,7 +55,7 @@ def least(rollouts: list[Rollout]) -> int:
     turns = [turn for r in rollouts for turn in r.turns]
     own = sum(origin == "policy" for turn in turns for origin in turn.origin or ())
     side = sum(int(r.columns.get("side_tokens", 0)) for r in rollouts)
-    return distinct([tuple(turn.context) for turn in turns]) + own + side
+    return distinct_tokens([tuple(turn.context) for turn in turns]) + own + side
 
 
 def pruning(world: worlds.World, tasks: int, rounds: int) -> None:

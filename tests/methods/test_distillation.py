@@ -128,13 +128,16 @@ def test_the_help_is_another_ones_right_solution_never_its_own(tiny: Any) -> Non
         return Rollout("t", [Turn(tiny.written(text), prompt)], columns=columns)
 
     rows = [rollout("answer: 4", False), rollout("answer: 3", True), rollout("answer: 5", False)]
-    desk = annotate.Desk(tiny, None)  # type: ignore[arg-type]
-    found = annotate.sibling(desk, task, rows)
+    context = annotate.AnnotationContext(tiny, None)  # type: ignore[arg-type]
+    found = annotate.sibling_contexts(context, task, rows)
     assert [r.columns["sibling"] for r in found] == [True, False, True]
     shown = [tiny.text(r.turns[0].columns["sibling.context"]) for r in found]
     assert "answer: 3" in shown[0]
     assert shown[1] == tiny.text(prompt)
-    assert [r.columns["sibling"] for r in annotate.sibling(desk, task, rows[:1] + rows[2:])] == [False, False]
+    assert [r.columns["sibling"] for r in annotate.sibling_contexts(context, task, rows[:1] + rows[2:])] == [
+        False,
+        False,
+    ]
 
 
 def test_the_teacher_is_a_moving_average_of_the_policy(tmp_path: Path) -> None:
