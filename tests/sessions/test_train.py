@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -203,3 +204,25 @@ def test_a_small_model_runs_in_one_thread_unless_the_environment_says_otherwise(
     monkeypatch.setattr("torch.set_num_threads", chosen.append)
     build_run(configure("grpo", world="echo"))
     assert chosen == threads
+
+
+class Stages:
+    """A progress that notes what it shows."""
+
+    def __init__(self) -> None:
+        self.shown: list[str] = []
+
+    def __call__(self, run: object, line: Mapping[str, Any]) -> None:
+        self.shown.append(f"iteration {line['iteration']}")
+
+    def stage(self, text: str) -> None:
+        self.shown.append(text)
+
+
+def test_a_progress_is_told_what_the_first_iteration_waits_for(tmp_path: Path) -> None:
+    progress = Stages()
+    train(small(iterations=1), out=tmp_path / "run", progress=progress)
+    world, model, *_, evaluation, before, after = progress.shown
+    assert (world, model) == ("Opening the world echo", "Loading podium/tiny")
+    assert evaluation.startswith("Evaluating podium/tiny on")
+    assert (before, after) == ("iteration 0", "iteration 1")

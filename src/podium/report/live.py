@@ -37,13 +37,6 @@ class Live:
         """A line that stays."""
         self.console.print(note, highlight=False, markup=False, soft_wrap=True)
 
-    def stage(self, text: str) -> None:
-        """What a person waits for before the first iteration."""
-        if self.status is not None:
-            self.status.update(f"{text} …")
-        else:
-            self.tell(f"{text} …")
-
     def __call__(self, run: Run, line: Mapping[str, Any]) -> None:
         if self.begun is None:
             self.begun, self.first = time.monotonic(), int(line["iteration"])

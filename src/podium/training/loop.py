@@ -22,17 +22,20 @@ def iterate(run: Run, evaluate: Evaluate | None = None) -> tuple[Batch, dict[str
     `evaluate` measures the policy on held-out tasks, in those iterations after which an evaluation is due.
     """
     method, metrics = run.begin(), Metrics()
+    # Collect, annotate, reward, keep: `collect_round`, below.
     with metrics.sampling(run.driver):
         if top_up_part(method) is None:
             batch = keep_groups(run, collect_round(run, method, metrics), metrics)
         else:  # dynamic sampling
             batch = collect_until_full(run, method, metrics, collect_round)
 
-    batch = run.apply([*([method.advantage] if method.advantage else []), *fixed_shapes(method)], batch)
+    # Credit.
+    batch = run.apply([part for part in (method.advantage, *fixed_shapes(method)) if part], batch)
     batch = run.apply(fixed_metrics(method), batch)
     metrics.describe(batch)
     metrics.report(batch, fixed_metrics(method))
 
+    # Update.
     live = live_parts(method)
     trained = run.trainer.provide(with_replayed(run, method, batch), signals_before_updates(method, live))
     with metrics.timed("train"):
@@ -43,6 +46,7 @@ def iterate(run: Run, evaluate: Evaluate | None = None) -> tuple[Batch, dict[str
     if sentinel.count:
         metrics.put("sampler_gap", sentinel.gap)
 
+    # Remember.
     batch = without_replayed(method, batch, trained, metrics)
     batch = run.memories.observe(method, batch, run.dropped)
     metrics.report_columns(batch, (*method.parts(), *method.memories))
