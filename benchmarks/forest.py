@@ -17,11 +17,12 @@ import time
 from typing import Any
 
 from podium import methods, worlds
-from podium.collect.driver import distinct
+from podium.collect.driver import distinct_tokens
 from podium.core.build import Rollout
 from podium.method import Method
 from podium.sessions.train import configure
 from podium.strategies import Cutpoints, Fork, Search, TopEntropy, Tree
+from podium.training.build import build_run
 from podium.training.loop import iterate
 from podium.training.run import Run
 
@@ -54,7 +55,7 @@ def least(rollouts: list[Rollout]) -> int:
     turns = [turn for r in rollouts for turn in r.turns]
     own = sum(origin == "policy" for turn in turns for origin in turn.origin or ())
     side = sum(int(r.columns.get("side_tokens", 0)) for r in rollouts)
-    return distinct([tuple(turn.context) for turn in turns]) + own + side
+    return distinct_tokens([tuple(turn.context) for turn in turns]) + own + side
 
 
 def pruning(world: worlds.World, tasks: int, rounds: int) -> None:
@@ -78,7 +79,7 @@ def pruning(world: worlds.World, tasks: int, rounds: int) -> None:
 
 
 def made(method: Method, world: worlds.World, tasks: int) -> Run:
-    return Run.make(configure(method, world=world, tasks=tasks, iterations=1000))
+    return build_run(configure(method, world=world, tasks=tasks, iterations=1000))
 
 
 def main() -> None:

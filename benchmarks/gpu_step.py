@@ -89,14 +89,14 @@ def _synchronise() -> None:
 def podium_side(path: str, steps: int, small: bool) -> dict[str, Any]:
     from podium import methods
     from podium.sessions.train import configure
+    from podium.training.build import build_run
     from podium.training.loop import iterate
-    from podium.training.run import Run
 
     prompts, copies, limit, _ = sizes(small)
     where = {"device": "cuda", "dtype": "bfloat16"} if torch.cuda.is_available() else {}
     settings = {"model": path, "tasks": prompts, "max_tokens": limit, "lr": 1e-6, **where}
     method = methods.get("grpo", n=copies, kl=0.0)
-    run = Run.make(configure(method, world=f"{__file__}:Digits", **settings))
+    run = build_run(configure(method, world=f"{__file__}:Digits", **settings))
     times, lines = [], []
     for number in range(WARM + 1 + steps):
         if number == WARM + 1 and torch.cuda.is_available():
@@ -130,6 +130,7 @@ def methods_side(path: str, steps: int, small: bool) -> dict[str, Any]:
 
     from podium import methods, policy
     from podium.sessions.train import configure
+    from podium.training.build import build_run
     from podium.training.loop import iterate
     from podium.training.run import Run
 
@@ -142,7 +143,7 @@ def methods_side(path: str, steps: int, small: bool) -> dict[str, Any]:
 
     def made(name: str) -> Run:
         method = methods.get(name, **({"kl": 0.0} if name == "grpo" else {})).each(sized)
-        return Run.make(configure(method, world=f"{__file__}:Digits", **settings))
+        return build_run(configure(method, world=f"{__file__}:Digits", **settings))
 
     def cost(run: Run) -> tuple[float, int, float, dict[str, float]]:
         scored.clear()

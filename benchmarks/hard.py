@@ -57,12 +57,12 @@ def train(name: str, seed: int, given: argparse.Namespace) -> dict[str, Any]:
     """One run: held-out pass@1 by tokens spent, and what was spent on what."""
     from podium.evaluation.measure import held_out, measure
     from podium.sessions.train import configure
+    from podium.training.build import build_run
     from podium.training.loop import iterate
-    from podium.training.run import Run
 
     world = world_of(given.world, given.level)
     settings = {"tasks": TASKS, "iterations": 1_000_000, "lr": RATES.get(name, given.lr)}
-    run = Run.make(configure(method_of(name), world=world, seed=seed, **settings))
+    run = build_run(configure(method_of(name), world=world, seed=seed, **settings))
 
     def passed(samples: int = TEST_SAMPLES) -> float:
         groups = held_out(
@@ -76,7 +76,6 @@ def train(name: str, seed: int, given: argparse.Namespace) -> dict[str, Any]:
         sampled, encoded = sampled + line["tokens.sampled"], encoded + line["tokens.encoded"]
         live += 1 - line["flat_groups"]
         seconds += sum(line["seconds"].values())
-        run.proceed(line)
         if sampled + encoded >= len(curve) * given.budget / given.measures:
             last = sampled + encoded >= given.budget
             curve.append((sampled + encoded, passed(LAST_SAMPLES if last else TEST_SAMPLES)))

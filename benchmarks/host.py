@@ -29,17 +29,17 @@ from methods import apart, sized
 from torch import Tensor
 
 from podium import methods, policy
-from podium.core import build
+from podium.core import build as batches
 from podium.policy import Policy
 from podium.policy.head.functionals import HeadRows, evaluate_functionals
 from podium.protocols.sampling import Completion, Generate, Stop
 from podium.sampler.row_engine import Stats
 from podium.sessions.train import configure
 from podium.store.run_directory import RunDirectory
-from podium.training import loop, trainer
-from podium.training import run as runs
+from podium.training import build, loop, trainer
 from podium.training.memory_states import Memories
 from podium.training.metrics import Metrics
+from podium.training.run import Run
 
 BASE = "grpo"
 NARROW = 64  # tokens of the stand-in's vocabulary, where a functional looks at all of them
@@ -178,7 +178,7 @@ def replaced(mixed: bool) -> StandIn:
     changed.states = lambda _, sequences, *, grad=False, layers=None: said.states(sequences, layers)
     changed._check_lengths = lambda *_: None
     policy.load = lambda *_, **__: model  # type: ignore[assignment]
-    runs.LocalSampler = partial(Drawer, said)  # type: ignore[misc, assignment]
+    build.LocalSampler = partial(Drawer, said)  # type: ignore[misc, assignment]
     trainer.Learner.step = lambda *_: 0.0  # type: ignore[method-assign]
     return said
 
@@ -189,16 +189,17 @@ def timed() -> Clock:
     for owner, name, stage in (
         *((Policy, name, "model") for name in ("_answer", "states")),
         (Drawer, "poll", "model"),
-        (runs.Driver, "collect", "collect"),
-        (runs.Run, "collect", "annotate"),
-        (build, "from_rollouts", "batch"),
-        (runs.Run, "apply", lambda _, parts, batch: parts[0].stage if parts else "other"),
+        (build.Driver, "collect", "collect"),
+        (Run, "collect", "annotate"),
+        (batches, "from_rollouts", "batch"),
+        (Run, "apply", lambda _, parts, batch: parts[0].stage if parts else "other"),
         (Policy, "signals", "ask"),
         (trainer, "backward", "objective"),
         (trainer.Trainer, "split", "split"),
         (RunDirectory, "write_rollouts", "store"),
-        *((Memories, name, "memories") for name in ("observe", "of_batch", "of_tasks", "replayed")),
-        *((Metrics, name, "metrics") for name in ("sampled", "describe", "report", "wrote", "line")),
+        *((Memories, name, "memories") for name in ("observe", "of_batch", "of_tasks")),
+        (loop, "with_replayed", "memories"),
+        *((Metrics, name, "metrics") for name in ("count_sampled", "describe", "report", "report_columns", "line")),
         (loop, "iterate", "other"),
     ):
         clock.put(owner, name, stage)
@@ -210,7 +211,7 @@ def measure(name: str, steps: int, mixed: bool, profiled: bool) -> dict[str, Any
     said, clock = replaced(mixed), timed()
     method = methods.get(name, **({"kl": 0.0} if name == BASE else {})).each(sized)
     settings = {"tasks": PROMPTS, "max_tokens": LIMIT, "lr": 0.0, "micro_tokens": MICRO_TOKENS}
-    run = runs.Run.make(configure(method, world=f"{__file__}:Words", **settings))
+    run = build.build_run(configure(method, world=f"{__file__}:Words", **settings))
     directory = RunDirectory(tempfile.mkdtemp())
     torch.use_deterministic_algorithms(True, warn_only=True)  # as a run does
 

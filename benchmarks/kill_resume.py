@@ -60,7 +60,7 @@ def watch(owner: Any, name: str, place: str) -> None:
 def work(config: Config, out: Path) -> None:
     """A child: start the run, or go on with it."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    watch(loop, "_gather", "sampling")
+    watch(loop, "collect_round", "sampling")
     watch(Trainer, "step", "training")
     watch(RunDirectory, "write_rollouts", "records")
     watch(RunDirectory, "append_metrics", "records")

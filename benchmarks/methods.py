@@ -38,10 +38,11 @@ def measure(name: str, iterations: int) -> dict[str, Any]:
     """Costs of some iterations of a method and of GRPO in turn, after a first one of each; the peak of memory in MB."""
     from podium import methods
     from podium.sessions.train import configure
+    from podium.training.build import build_run
     from podium.training.run import Run
 
     def made(method: Any) -> Run:
-        return Run.make(configure(method.each(sized), world="sums", level=2, tasks=TASKS, lr=0.0))
+        return build_run(configure(method.each(sized), world="sums", level=2, tasks=TASKS, lr=0.0))
 
     scored = count_scored()
     plain = methods.get("grpo", kl=0.0)

@@ -58,14 +58,14 @@ VARIANTS = {
 def train(name: str, given: argparse.Namespace) -> None:
     """One variant from start to end; what is known of it so far is always in its file."""
     from podium.sessions.train import configure
+    from podium.training.build import build_run
     from podium.training.loop import iterate
-    from podium.training.run import Run
 
     variant, begun = VARIANTS[name], time.monotonic()
     settings: dict[str, Any] = {"world": "gym:chain_sum", "world_settings": WORLD, "max_tokens": MAX_TOKENS}
     settings |= {"model": given.model, "device": given.device, "dtype": given.dtype, "seed": given.seed}
     settings |= {"tasks": given.tasks or variant.tasks, "iterations": given.iterations, "lr": variant.lr}
-    run = Run.make(configure(variant.make(given.n), **settings))
+    run = build_run(configure(variant.make(given.n), **settings))
     found: dict[str, Any] = {"variant": name, "method": variant.method, "settings": variant.settings}
     found |= {"n": given.n or variant.n, "tasks": run.config.tasks, "lr": variant.lr, "dtype": given.dtype}
     found |= {"loading": time.monotonic() - begun, "curve": []}
@@ -96,7 +96,6 @@ def train(name: str, given: argparse.Namespace) -> None:
             break
         before = time.monotonic()
         _, line = iterate(run)
-        run.proceed(line)
         spent["training"] += time.monotonic() - before
         rollouts += found["n"] * run.config.tasks
         window.append(line)

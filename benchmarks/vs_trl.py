@@ -31,11 +31,11 @@ def prompts(steps: int) -> list[str]:
 def podium_side(steps: int) -> dict[str, Any]:
     import podium
     from podium.sessions.train import configure
+    from podium.training.build import build_run
     from podium.training.loop import iterate
-    from podium.training.run import Run
 
     method = podium.methods.get("grpo", n=COPIES, kl=0.0)
-    run = Run.make(configure(method, world="sums", level=2, tasks=PROMPTS, max_tokens=LIMIT, lr=1e-5))
+    run = build_run(configure(method, world="sums", level=2, tasks=PROMPTS, max_tokens=LIMIT, lr=1e-5))
     times, tokens = [], 0
     for _ in range(WARM + steps):
         begun = time.perf_counter()

@@ -123,7 +123,7 @@ def test_an_annotation_of_ones_own_runs_only_where_a_method_asks_for_it(monkeypa
     monkeypatch.setattr(annotate, "_REGISTRY", dict(annotate._REGISTRY))
 
     @annotate.annotation("rollout.shouts")
-    def shouts(desk: Any, task: Any, rollouts: list[Rollout]) -> list[Rollout]:
+    def shouts(context: Any, task: Any, rollouts: list[Rollout]) -> list[Rollout]:
         return [annotate.annotated(r, {"shouts": r.columns["text"].isupper()}) for r in rollouts]
 
     mine = methods.grpo().with_(reward=Shouted())

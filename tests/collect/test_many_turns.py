@@ -88,7 +88,7 @@ def recited(world: World, *texts: str) -> Rollout:
 
 def line(rollouts: list[Rollout]) -> dict[str, Any]:
     metrics = Metrics()
-    metrics.sampled(Batch.from_rollouts(rollouts))
+    metrics.count_sampled(Batch.from_rollouts(rollouts))
     return metrics.line(1)
 
 

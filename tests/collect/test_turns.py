@@ -215,7 +215,7 @@ def test_metrics_tell_turns_ends_and_actions_that_were_none() -> None:
     def line(world: World, **settings: Any) -> dict[str, Any]:
         batch = Batch.from_rollouts(collect(world, **settings))
         metrics = Metrics()
-        metrics.sampled(batch)
+        metrics.count_sampled(batch)
         return metrics.line(1)
 
     found = line(Count(long=99))
@@ -313,7 +313,7 @@ def test_each_agent_sees_its_own_history_and_one_that_never_acts_is_named() -> N
         assert words(rollout.turns[1].context).count("plus") == 1
     batch = Batch.from_rollouts(collect(Pair()))
     metrics = Metrics()
-    metrics.sampled(batch)
+    metrics.count_sampled(batch)
     assert metrics.line(1)["idle"] == 1.0
 
 

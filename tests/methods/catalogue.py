@@ -19,8 +19,8 @@ from podium.methods.catalogue import CATALOGUE
 from podium.policy import Policy
 from podium.sessions.train import configure
 from podium.strategies import SolutionShares
+from podium.training.build import build_run
 from podium.training.loop import iterate
-from podium.training.run import Run
 from podium.worlds import Episode, Feedback, Sums, Task, Verdict, World
 
 __all__ = [
@@ -180,8 +180,8 @@ def lines(
     """The metrics of a few iterations, without evaluations or a run directory."""
     source = policy or tiny()
     with patch.object(policies, "load", lambda *_, **__: source.copy()):
-        run = Run.make(configure(method, **{"world": world, "tasks": 2, "iterations": iterations, **settings}))
-    return [run.proceed(iterate(run)[1]) for _ in range(iterations)]
+        run = build_run(configure(method, **{"world": world, "tasks": 2, "iterations": iterations, **settings}))
+    return [iterate(run)[1] for _ in range(iterations)]
 
 
 def finite(found: Iterable[Mapping[str, Any]]) -> bool:

@@ -21,7 +21,7 @@ from podium.memories.score_history import routing_score
 from podium.memories.solved_tasks import neighbours, prompt_similarity
 from podium.policy import embed
 from podium.protocols.sampling import Sampling
-from podium.sessions.value_pairs import success_pairs
+from podium.sessions.value_model import success_pairs
 from podium.strategies import Allocated, Rounds, SecondWave
 from podium.strategies.budgets.allocation import allocate, expected_failures, extra_rollouts, half_width, mass
 from podium.strategies.requests import Embed, Play, TaskRequest

@@ -15,7 +15,7 @@ from podium.parts.objective import KL
 from podium.policy import Critic, critic
 from podium.policy.head.functionals import soft_min
 from podium.sessions.train import configure
-from podium.training.run import Run
+from podium.training.build import build_run
 from tests.methods.support import short_run
 from tests.policy import tiny
 
@@ -93,7 +93,7 @@ def test_two_heads_say_nothing_at_first_and_come_apart_as_they_learn_the_same() 
 
 
 def test_a_critic_with_several_heads_is_made_where_a_term_asks_for_values() -> None:
-    run = Run.make(configure("safe-control", world="sums"))
+    run = build_run(configure("safe-control", world="sums"))
     assert isinstance(run.trainer.learners["critic"].policy, Critic)
     assert set(run.trainer.learners) == {"policy", "critic"}
     assert set(run.trainer.roles) == {"ref"}

@@ -22,8 +22,8 @@ from podium.parts.objective import ValueLoss
 from podium.policy.head.functionals import HeadRows, entropy, logp_of, top
 from podium.protocols.world import Task
 from podium.sessions.train import configure, resume, train
+from podium.training.build import build_run
 from podium.training.loop import iterate
-from podium.training.run import Run
 from tests.methods.support import short_run
 
 
@@ -128,17 +128,20 @@ def test_the_help_is_another_ones_right_solution_never_its_own(tiny: Any) -> Non
         return Rollout("t", [Turn(tiny.written(text), prompt)], columns=columns)
 
     rows = [rollout("answer: 4", False), rollout("answer: 3", True), rollout("answer: 5", False)]
-    desk = annotate.Desk(tiny, None)  # type: ignore[arg-type]
-    found = annotate.sibling(desk, task, rows)
+    context = annotate.AnnotationContext(tiny, None)  # type: ignore[arg-type]
+    found = annotate.sibling_contexts(context, task, rows)
     assert [r.columns["sibling"] for r in found] == [True, False, True]
     shown = [tiny.text(r.turns[0].columns["sibling.context"]) for r in found]
     assert "answer: 3" in shown[0]
     assert shown[1] == tiny.text(prompt)
-    assert [r.columns["sibling"] for r in annotate.sibling(desk, task, rows[:1] + rows[2:])] == [False, False]
+    assert [r.columns["sibling"] for r in annotate.sibling_contexts(context, task, rows[:1] + rows[2:])] == [
+        False,
+        False,
+    ]
 
 
 def test_the_teacher_is_a_moving_average_of_the_policy(tmp_path: Path) -> None:
-    run = Run.make(configure(methods.srpo(n=4, rate=0.25), world="echo", tasks=2))
+    run = build_run(configure(methods.srpo(n=4, rate=0.25), world="echo", tasks=2))
 
     def weights(model: Any) -> torch.Tensor:
         return torch.cat([p.detach().reshape(-1) for p in model.parameters()]).clone()
@@ -153,7 +156,7 @@ def test_the_teacher_is_a_moving_average_of_the_policy(tmp_path: Path) -> None:
 
 def test_a_role_can_be_the_policy_itself_under_other_contexts() -> None:
     method = methods.srpo(n=4).with_(roles=Role("teacher", source="policy", context="turn.sibling.context"))
-    run = Run.make(configure(method, world="echo", tasks=2))
+    run = build_run(configure(method, world="echo", tasks=2))
     assert run.trainer.roles["teacher"] is run.policy
     batch, line = iterate(run)
     assert line["grad_norm.policy"] > 0

@@ -17,7 +17,7 @@ from podium.core.memory import decode_state, encode_state
 from podium.parts.keep import DropTruncated
 from podium.sessions.train import resume
 from podium.store.run_directory import RunDirectory
-from podium.training.queue import take_oldest
+from podium.training.top_up import take_oldest
 from tests.conformance.helpers import differentiate
 from tests.methods.support import rewards, short_run
 

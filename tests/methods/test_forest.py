@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 from podium import methods, worlds
 from podium import policy as policies
-from podium.collect.driver import Driver, distinct
+from podium.collect.driver import Driver, distinct_tokens
 from podium.core.batch import Batch
 from podium.core.branches import Forest
 from podium.core.build import Rollout, Turn
@@ -117,7 +117,7 @@ def test_nothing_that_is_shared_goes_through_the_model_twice(strategy: Any) -> N
     """Tokens sampled and encoded are at most 1.1 times those of the forest and its prompts, each once."""
     groups, driver = grown(strategy, tasks=2)
     rollouts = [r for group in groups for r in group]
-    prompts = distinct([tuple(turn.context) for r in rollouts for turn in r.turns])
+    prompts = distinct_tokens([tuple(turn.context) for r in rollouts for turn in r.turns])
     own = sum(name == "policy" for r in rollouts for turn in r.turns for name in turn.origin or ())
     side = sum(r.columns.get("side_tokens", 0) for r in rollouts)
     assert own < sum(len(tokens(r)) for r in rollouts)

@@ -96,7 +96,7 @@ def annotated(tiny: Any, *texts: str) -> list[Rollout]:
     task = world.task(0)
     prompt = tiny.encode([{"role": "user", "content": task.prompt}])
     rows = [Rollout(task.key, [Turn(tiny.written(text), prompt)], columns={"text": text}) for text in texts]
-    return annotate.right_answer(annotate.Desk(tiny, world), task, rows)
+    return annotate.right_answer(annotate.AnnotationContext(tiny, world), task, rows)
 
 
 def test_reasoning_ends_before_the_answer_and_the_right_answer_follows_it(tiny: Any) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch.testing import assert_close
 
 from podium import methods
-from podium.collect.step_probe import steps
+from podium.collect.step_probe import step_ends
 from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
 from podium.parts.annotate import StepPotential
@@ -83,7 +83,7 @@ def test_potential_tells_exploring_from_right_and_from_wrong() -> None:
 )
 def test_steps_end_with_their_marker(pieces: list[str], expected: list[int]) -> None:
     ends = [sum(map(len, pieces[: i + 1])) for i in range(len(pieces))]
-    assert steps("".join(pieces), ends, "\n") == expected
+    assert step_ends("".join(pieces), ends, "\n") == expected
 
 
 def test_it_trains_on_steps_of_lines_and_counts_what_the_probes_cost(tmp_path: Path) -> None:

@@ -27,8 +27,8 @@ from podium.parts.shape import CentredKL
 from podium.parts.updates import SeparateUpdates
 from podium.sessions.train import configure, resume
 from podium.store.run_directory import RunDirectory
+from podium.training.build import build_run
 from podium.training.loop import iterate
-from podium.training.run import Run
 from podium.worlds import Feedback, Sums, Task
 from tests.conformance.helpers import credited, differentiate
 from tests.methods.catalogue import Laps, Wrong, lines, small
@@ -131,7 +131,7 @@ def test_skywork_large_advantages_come_back_more_often() -> None:
 
 def test_skywork_the_share_of_effective_samples_does_not_fall_when_groups_become_uniform(tmp_path: Path) -> None:
     world = worlds.get("sums", level=2)
-    run = Run.make(configure(methods.skywork_r1v2(n=4), world=world, tasks=4, iterations=3, seed=3))
+    run = build_run(configure(methods.skywork_r1v2(n=4), world=world, tasks=4, iterations=3, seed=3))
     first, _ = iterate(run)
     some = int((first["rollout.advantage"] != 0).sum())
     assert 0 < some < len(first)
@@ -230,7 +230,7 @@ def test_skywork_samples_the_tasks_that_had_an_advantage_in_an_earlier_run(tmp_p
     mixed = {task for task, visits in rates.items() if any(0 < x < 1 for x in visits)}
     assert 0 < len(mixed) < len(rates)
     method = methods.skywork_r1v2(n=2, source=str(tmp_path / "first"))
-    run = Run.make(configure(method, world=world, tasks=3, iterations=1))
+    run = build_run(configure(method, world=world, tasks=3, iterations=1))
     assert {r.task.key for r in run.requests(run.begin(), 3)} <= mixed
     nothing_known = {"group.pass_rate.mixed": torch.zeros(3)}
     assert method.select(nothing_known).tolist() == [1.0, 1.0, 1.0]

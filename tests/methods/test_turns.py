@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from podium import methods, worlds
-from podium.collect.annotations.passages import PLACEHOLDER, answer_after_turns, blind
+from podium.collect.annotations.passages import PLACEHOLDER, answer_after_turns, masked_observation
 from podium.collect.annotations.registry import AnnotationContext
 from podium.core import Clock, Signal
 from podium.core.batch import Batch
@@ -77,8 +77,8 @@ def test_without_weight_infopo_is_grpo_and_its_gate_shuts_where_outcomes_differ(
 
 def test_an_observation_is_replaced_within_the_template_and_the_placeholder_itself_tells_nothing() -> None:
     policy = load("podium/tiny")
-    desk, world = None, Laps()
-    desk = AnnotationContext(policy, world)
+    world = Laps()
+    context = AnnotationContext(policy, world)
     task = world.task(0)
 
     def rollout(observation: str) -> Rollout:
@@ -86,14 +86,14 @@ def test_an_observation_is_replaced_within_the_template_and_the_placeholder_itse
         after = (*opening, *ids, *policy.follow_up(observation, True))
         return Rollout(task.key, [Turn(ids, opening), Turn(ids, after)], columns={"reward": 0.0})
 
-    told, nothing = blind(desk, task, [rollout("it is 7"), rollout(PLACEHOLDER)])
+    told, nothing = masked_observation(context, task, [rollout("it is 7"), rollout(PLACEHOLDER)])
     assert [t.columns["informed"] for t in told.turns] == [False, True]
     assert [t.columns["informed"] for t in nothing.turns] == [False, False]
     real, masked = told.turns[1].context, told.turns[1].columns["blind.context"]
     assert len(real) == len(masked)
     assert real != masked
     assert policy.text(real[-2:]) == policy.text(masked[-2:])
-    (answered,) = answer_after_turns(desk, task, [rollout("it is 7")])
+    (answered,) = answer_after_turns(context, task, [rollout("it is 7")])
     assert answered.turns[0].columns["answer.ids"] == answered.turns[1].columns["answer.ids"]
 
 
@@ -234,12 +234,12 @@ def test_branches_share_their_first_turns_and_are_as_many_as_asked_for() -> None
 
     from podium import policy as policies
     from podium.sessions.train import configure
-    from podium.training.run import Run
+    from podium.training.build import build_run
     from tests.methods.catalogue import tiny  # loaded once for all tests
 
     method, source = methods.arpo(n=6, initial=2, chance=1.0), tiny()
     with patch.object(policies, "load", lambda *_, **__: source.copy()):
-        run = Run.make(configure(method, world=Laps(level=1), tasks=1, iterations=1))
+        run = build_run(configure(method, world=Laps(level=1), tasks=1, iterations=1))
     rollouts = run.collect(method, run.requests(method, 1))
     assert len(rollouts) == 6
     assert [r.columns["index"] for r in rollouts] == list(range(6))

@@ -13,8 +13,8 @@ from podium.core.batch import Batch
 from podium.core.errors import PodiumError
 from podium.parts.advantage import GAE
 from podium.sessions.train import configure
+from podium.training.build import build_run
 from podium.training.loop import iterate
-from podium.training.run import Run
 from podium.worlds import World
 from tests.conformance.helpers import credited
 from tests.methods.support import short_run
@@ -66,7 +66,7 @@ def test_policy_and_critic_are_trained_on_different_tokens() -> None:
 
 def windows(window: int, iterations: int, **settings: object) -> list[Batch]:
     method = methods.tppo(window=window)
-    run = Run.make(configure(method, world="sums", tasks=4, iterations=iterations, **settings))
+    run = build_run(configure(method, world="sums", tasks=4, iterations=iterations, **settings))
     return [iterate(run)[0] for _ in range(iterations)]
 
 
@@ -106,7 +106,7 @@ def test_tppo_trains(tmp_path: Path) -> None:
 
 
 def test_windows_refuse_worlds_of_several_turns_before_anything_is_sampled() -> None:
-    run = Run.make(configure("tppo", world="sums", tasks=1))
+    run = build_run(configure("tppo", world="sums", tasks=1))
     run.driver.world = World()  # whose episodes may have any number of turns
     with pytest.raises(PodiumError, match="several turns"):
         iterate(run)

@@ -45,9 +45,9 @@ def differences(expected: Any, actual: Any, tolerance: float, place: str = "") -
             return [f"{place} has {len(actual)} entries, not {len(expected)}"]
         pairs = enumerate(zip(expected, actual, strict=True))
         return [line for i, (a, b) in pairs for line in differences(a, b, tolerance, f"{place}/{i}")]
-    if tolerance and isinstance(expected, float) and isinstance(actual, int | float):
-        if abs(expected - actual) <= tolerance * max(1.0, abs(expected)):
-            return []
+    numbers = isinstance(expected, float) and isinstance(actual, int | float)
+    if tolerance and numbers and abs(expected - actual) <= tolerance * max(1.0, abs(expected)):
+        return []
     return [] if _text(expected) == _text(actual) else [f"{place} is {actual!r}, not {expected!r}"]
 
 

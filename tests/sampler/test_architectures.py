@@ -21,8 +21,8 @@ from podium.sampler.hf_batched import HFBatchedEngine
 from podium.sampler.local import LocalSampler
 from podium.sampler.uncached import UncachedEngine
 from podium.sessions.train import configure
+from podium.training.build import build_run
 from podium.training.loop import iterate
-from podium.training.run import Run
 from podium.worlds import Answer, Feedback, Task
 from tests.policy import tiny
 from tests.sampler.test_local import ending, requests, rescored
@@ -96,7 +96,7 @@ def test_it_trains_its_sampler_agrees_with_its_trainer_and_one_line_says_that_it
 ) -> None:
     settings = {"world": Digits(), "tasks": 3, "iterations": 2, "max_tokens": 20, "lr": 1e-3}
     method = podium.methods.get("grpo", n=4)
-    run = Run.make(configure(method, model=str(directory(tmp_path / "m", made(family))), sentinel=1e-5, **settings))
+    run = build_run(configure(method, model=str(directory(tmp_path / "m", made(family))), sentinel=1e-5, **settings))
     for _ in range(2):
         _, line = iterate(run)
         assert line["sampler_gap"] < 1e-5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,9 @@ import podium
 from podium.sampler.local import LocalSampler
 from podium.sessions.train import configure, resume, train
 from podium.store.run_directory import RunDirectory
+from podium.training.build import build_run
 from podium.training.config import Config
 from podium.training.loop import iterate
-from podium.training.run import Run
 
 TINY = {"world": "echo", "level": 1, "tasks": 4, "eval_tasks": 8, "eval_every": 0, "lr": 3e-4}
 
@@ -109,7 +110,7 @@ def test_a_greedy_baseline_beside_a_single_rollout_does_not_alarm_the_sentinel(t
 
 
 def test_a_sampler_with_stale_weights_stops_the_run() -> None:
-    run = Run.make(small(iterations=2))
+    run = build_run(small(iterations=2))
     stale = run.policy.frozen_copy()
     run.driver.samplers["policy"] = LocalSampler(stale)
     with torch.no_grad():
@@ -201,5 +202,27 @@ def test_a_small_model_runs_in_one_thread_unless_the_environment_says_otherwise(
         monkeypatch.setenv("OMP_NUM_THREADS", asked)
     chosen: list[int] = []
     monkeypatch.setattr("torch.set_num_threads", chosen.append)
-    Run.make(configure("grpo", world="echo"))
+    build_run(configure("grpo", world="echo"))
     assert chosen == threads
+
+
+class Stages:
+    """A progress that notes what it shows."""
+
+    def __init__(self) -> None:
+        self.shown: list[str] = []
+
+    def __call__(self, run: object, line: Mapping[str, Any]) -> None:
+        self.shown.append(f"iteration {line['iteration']}")
+
+    def stage(self, text: str) -> None:
+        self.shown.append(text)
+
+
+def test_a_progress_is_told_what_the_first_iteration_waits_for(tmp_path: Path) -> None:
+    progress = Stages()
+    train(small(iterations=1), out=tmp_path / "run", progress=progress)
+    world, model, *_, evaluation, before, after = progress.shown
+    assert (world, model) == ("Opening the world echo", "Loading podium/tiny")
+    assert evaluation.startswith("Evaluating podium/tiny on")
+    assert (before, after) == ("iteration 0", "iteration 1")

@@ -44,7 +44,7 @@ def logged(path: Path, iterations: int = 6, tasks: int = 6) -> Path:
 def test_a_context_holds_the_scores_before_and_pairs_of_tasks_to_ask_about(tmp_path: Path) -> None:
     found = contexts(logged(tmp_path / "run"), support=4)
     assert len(found) == 5
-    assert len(found[0].known) == 4
+    assert len(found[0].shown) == 4
     texts, scores = found[0].rows(4)
     assert scores.tolist() == [1.0, 0.0] * 3
     assert found[0].pairs == 3

@@ -20,8 +20,8 @@ from podium.parts.objective import Likelihood, PolicyGradient
 from podium.parts.shape import SamplerCorrection
 from podium.sessions.train import configure, resume, train
 from podium.strategies import Recorded
+from podium.training.build import build_run
 from podium.training.loop import iterate
-from podium.training.run import Run
 from tests.sessions.test_train import numbers, small
 
 
@@ -39,7 +39,7 @@ def imitation(source: Path, **settings: Any) -> Method:
 
 
 def gathered(method: Method, groups: int) -> Batch:
-    run = Run.make(small(method, tasks=groups))
+    run = build_run(small(method, tasks=groups))
     plans = [run.config.method.rollout.plan(r) for r in run.requests(run.begin(), groups)]
     return Batch.from_rollouts([r for g in run.driver.collect(plans) for r in g])
 
@@ -55,7 +55,7 @@ def test_imitating_recorded_solutions_learns_the_task(tmp_path: Path) -> None:
 def test_a_text_is_encoded_once_with_its_end_and_marked_as_not_sampled(tmp_path: Path) -> None:
     method = imitation(demonstrations(tmp_path / "demos.jsonl", 8))
     batch = gathered(method, 8)
-    policy = Run.make(small(method)).policy
+    policy = build_run(small(method)).policy
     assert len(set(batch["group.task"])) == 8  # each once in a pass
     assert (batch["token.origin"] == Origin.expert).all()
     assert (batch["rollout.purpose"] == Purpose.demo).all()
@@ -133,11 +133,11 @@ def test_several_turns_are_replayed_with_their_contexts_states_and_rewards(tmp_p
     (tmp_path / "turns.py").write_text(TURNS)
     world = {"world": f"{tmp_path / 'turns.py'}:Turns", "world_settings": None, "tasks": 2, "eval_tasks": 1}
     config = configure(methods.get("grpo", n=2), **world, iterations=1)
-    run = Run.make(config)
+    run = build_run(config)
     original, _ = iterate(run)
     train(config, out=tmp_path / "run")
     method = imitation(tmp_path / "run", purpose="train")
-    again = Run.make(configure(method, **world))
+    again = build_run(configure(method, **world))
     plans = [method.rollout.plan(r) for r in again.requests(again.begin(), 2)]
     batch = Batch.from_rollouts([r for g in again.driver.collect(plans) for r in g])
     assert batch.size("turn") == 8

@@ -51,12 +51,12 @@ def test_an_update_is_seen_by_the_next_pass(monkeypatch: pytest.MonkeyPatch, fus
 
 def test_copies_that_lag_behind_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     made = learner(monkeypatch, fused=True)
-    policy, watch = made.policy, Sentinel(methods.get("grpo"), 7, 1e-3)
-    watch.look(policy)
+    policy, sentinel = made.policy, Sentinel(methods.get("grpo"), 7, 1e-3)
+    sentinel.check_weights(policy)
     for parameter in policy.parameters():
         parameter.grad = torch.ones_like(parameter)
     made.optimizer.step()  # and nobody says so
     with pytest.raises(PodiumError, match=r"copies of weights that have been trained since \(iteration 7\)"):
-        watch.look(policy)
+        sentinel.check_weights(policy)
     policy.bump()
-    watch.look(policy)
+    sentinel.check_weights(policy)

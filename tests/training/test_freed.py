@@ -13,6 +13,7 @@ import pytest
 
 import podium
 from podium.sampler.local import LocalSampler
+from podium.sessions import train as session
 from podium.training.run import Run
 from tests.policy import tiny
 from tests.sampler.test_local import ending, requests
@@ -30,15 +31,15 @@ def no_collector() -> Iterator[None]:
 @pytest.mark.parametrize("method", ["grpo", "ppo", "spae", "deepsearch"])
 def test_a_run_leaves_no_model_behind(method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     models: list[weakref.ref[Any]] = []
-    make = Run._make.__func__  # type: ignore[attr-defined]
+    build = session.build_run
 
-    def watched(cls: type[Run], *given: Any) -> Run:
-        run: Run = make(cls, *given)
+    def watched(*given: Any) -> Run:
+        run = build(*given)
         models.append(weakref.ref(run.policy.model))
         models.append(weakref.ref(run.driver.sampler))
         return run
 
-    monkeypatch.setattr(Run, "_make", classmethod(watched))
+    monkeypatch.setattr(session, "build_run", watched)
     podium.train(method, iterations=2, tasks=2, out=tmp_path / "run")
     assert models
     assert all(model() is None for model in models)

@@ -13,7 +13,7 @@ from podium import methods
 from podium.method import Method
 from podium.sessions.train import configure, resume, train
 from podium.store.run_directory import RunDirectory
-from podium.training.run import Run
+from podium.training.build import build_run
 
 SMALL: dict[str, Any] = {"world": "sums", "level": 3, "tasks": 4, "eval_tasks": 2, "eval_samples": 1, "eval_every": 0}
 
@@ -24,7 +24,7 @@ def numbers(path: Path) -> list[dict[str, Any]]:
 
 
 def test_who_is_a_learner_follows_from_the_terms() -> None:
-    run = Run.make(configure("implicit-prm", world="sums"))
+    run = build_run(configure("implicit-prm", world="sums"))
     assert set(run.trainer.learners) == {"policy", "reward_model"}
     assert set(run.trainer.roles) == {"ref"}
     model, policy = (run.trainer.learners[name].policy for name in ("reward_model", "policy"))

@@ -18,6 +18,7 @@ from podium.policy.policy import Policy
 from podium.sessions.train import configure
 from podium.training import memory_plan as room
 from podium.training import trainer
+from podium.training.build import build_run
 from podium.training.loop import iterate
 from podium.training.run import Run
 from tests.policy import tiny
@@ -76,8 +77,8 @@ def needed(policy: Policy, tokens: int) -> float:
 
 
 def test_on_a_cpu_there_is_nothing_to_plan() -> None:
-    assert room.plan([tiny.policy()]) == room.Room(16384)
-    assert room.plan([tiny.policy()], 100, checkpointing=True) == room.Room(100, True)
+    assert room.plan_memory([tiny.policy()]) == room.MemoryPlan(16384)
+    assert room.plan_memory([tiny.policy()], 100, checkpointing=True) == room.MemoryPlan(100, True)
 
 
 def test_a_machine_with_too_little_memory_is_told_before_it_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +86,7 @@ def test_a_machine_with_too_little_memory_is_told_before_it_is_full(monkeypatch:
     weights = sum(p.numel() for p in policy.parameters())
     monkeypatch.setattr(room, "host_bytes", lambda: 11 * weights)
     with pytest.raises(PodiumError, match=r"gradients and optimiser need .* adapters \(lora=16\)"):
-        room.plan([policy])
+        room.plan_memory([policy])
     monkeypatch.setattr(device, "host_bytes", lambda: 3 * 30 * GIB)
     with pytest.raises(PodiumError, match=r"take 111\.8 GiB, and 90\.0 GiB are left\. Use dtype='bfloat16', with"):
         device.check_host("a/model", 30_000_000_000, torch.float32)
@@ -100,13 +101,13 @@ def test_a_model_that_cannot_be_read_is_refused_before_it_is(monkeypatch: pytest
     path = tiny.directory(tmp_path / "m")
     monkeypatch.setattr(device, "host_bytes", lambda: 1000)
     with pytest.raises(PodiumError, match="does not fit in this machine's memory"):
-        podium.policy.model.load(path)
+        podium.policy.load(path)
 
 
 def test_with_much_memory_a_gpu_takes_as_many_tokens_as_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = on_cuda(monkeypatch)
     Card(monkeypatch, free=79)
-    found = room.plan([policy], longest=300)
+    found = room.plan_memory([policy], longest=300)
     assert (found.micro_tokens, found.checkpointing, found.notes) == (room.MICRO_TOKENS["cuda"], False, ())
     assert found.sampler is not None
     assert found.sampler > 20 * GIB
@@ -116,7 +117,7 @@ def test_with_little_memory_fewer_tokens_go_at_a_time_and_a_note_says_so(monkeyp
     policy = on_cuda(monkeypatch)
     free = needed(policy, 5000)
     Card(monkeypatch, free=free, total=free)
-    found = room.plan([policy], longest=300)
+    found = room.plan_memory([policy], longest=300)
     assert found.micro_tokens == pytest.approx(5000, abs=2)
     assert found.notes == (f"{free:.1f} GiB are free: {found.micro_tokens:,} tokens go through the model at a time.",)
 
@@ -124,18 +125,18 @@ def test_with_little_memory_fewer_tokens_go_at_a_time_and_a_note_says_so(monkeyp
 def test_what_other_programs_hold_is_said_and_what_is_one_s_own_is_not_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = on_cuda(monkeypatch)
     Card(monkeypatch, free=30, own=10)
-    assert room.plan([policy], longest=300).notes == ("Other programs hold 40.0 of the GPU's 80.0 GiB.",)
+    assert room.plan_memory([policy], longest=300).notes == ("Other programs hold 40.0 of the GPU's 80.0 GiB.",)
     Card(monkeypatch, free=30, own=50)
-    assert room.plan([policy], longest=300).notes == ()
+    assert room.plan_memory([policy], longest=300).notes == ()
 
 
 def test_copies_of_weights_that_passes_will_make_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = on_cuda(monkeypatch)
     Card(monkeypatch, free=10)
     assert policy.decoder is not None
-    before = room.plan([policy]).sampler
+    before = room.plan_memory([policy]).sampler
     policy.decoder.lower = torch.bfloat16
-    after = room.plan([policy]).sampler
+    after = room.plan_memory([policy]).sampler
     assert before is not None
     assert after is not None
     assert before - after == 2 * sum(p.numel() for p in policy.parameters())
@@ -146,12 +147,12 @@ def test_memory_is_planned_for_any_architecture(monkeypatch: pytest.MonkeyPatch)
     policy = tiny.policy("gpt2")
     assert policy.decoder is None
     Card(monkeypatch, free=10)
-    found = room.plan([policy], longest=300)
+    found = room.plan_memory([policy], longest=300)
     assert found.sampler is not None
     assert 0 < found.sampler < 10 * GIB
     Card(monkeypatch, free=0.1, total=0.1)
     with pytest.raises(PodiumError, match="tiny gpt2 does not fit"):
-        room.plan([policy], longest=300)
+        room.plan_memory([policy], longest=300)
 
 
 def test_activations_are_computed_again_where_a_rollout_does_not_fit_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +162,7 @@ def test_activations_are_computed_again_where_a_rollout_does_not_fit_otherwise(m
     assert again < plain
     tokens = 100_000
     Card(monkeypatch, free=needed(policy, tokens * (plain + again) // (2 * plain)))
-    found = room.plan([policy], tokens, longest=tokens)
+    found = room.plan_memory([policy], tokens, longest=tokens)
     assert found.checkpointing
     assert any("computed again" in note for note in found.notes)
 
@@ -172,7 +173,7 @@ REFUSED = 1.6 * MIB  # GiB: too little for the gradients and averages of all wei
 
 def refused(policy: Policy, longest: int) -> str:
     with pytest.raises(PodiumError, match="does not fit") as refusal:
-        room.plan([policy], longest=longest)
+        room.plan_memory([policy], longest=longest)
     return str(refusal.value)
 
 
@@ -203,7 +204,7 @@ def test_a_length_that_is_named_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     said = refused(policy, 8000)
     named = int(said.partition("Use max_tokens=")[2].partition(";")[0].rstrip("."))
     assert named == pytest.approx(6000, rel=0.01)
-    assert room.plan([policy], longest=named).micro_tokens == named
+    assert room.plan_memory([policy], longest=named).micro_tokens == named
 
 
 def test_adapters_are_named_where_they_fit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,7 +214,7 @@ def test_adapters_are_named_where_they_fit(monkeypatch: pytest.MonkeyPatch) -> N
     assert "Train adapters (lora=16)" in refused(policy, 8)
     for name, parameter in policy.named_parameters():  # about as many as adapters have
         parameter.requires_grad_("down_proj" in name)
-    assert room.plan([policy], longest=8).micro_tokens >= 8
+    assert room.plan_memory([policy], longest=8).micro_tokens >= 8
 
 
 def test_weights_that_are_too_many_in_float32_are_rounded_beside_adapters(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,7 +307,7 @@ def test_a_model_whose_weights_do_not_fit_is_refused(
 
 def small() -> Run:
     method = podium.methods.get("grpo", n=8, kl=0.0)
-    return Run.make(configure(method, world="sums", level=3, tasks=4, iterations=2))
+    return build_run(configure(method, world="sums", level=3, tasks=4, iterations=2))
 
 
 FULL = torch.OutOfMemoryError("CUDA out of memory")
@@ -375,8 +376,8 @@ def test_memory_that_runs_out_elsewhere_ends_with_the_knobs_too(
 
 
 def test_all_that_write_share_the_memory_for_sampling(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("podium.training.run.plan", lambda *_: room.Room(4096, sampler=1 << 24))
-    run = Run.make(configure("hill", world="sums"))
+    monkeypatch.setattr("podium.training.build.plan_memory", lambda *_: room.MemoryPlan(4096, sampler=1 << 24))
+    run = build_run(configure("hill", world="sums"))
     samplers: list[Any] = list(run.driver.samplers.values())
     assert [sampler.engine.memory for sampler in samplers] == [1 << 23, 1 << 23]
     run.close()
@@ -387,8 +388,10 @@ def test_there_must_be_room_for_a_prompt_and_its_answer(monkeypatch: pytest.Monk
     asked = [{"prompt": "2 + 2 = " * count, "answer": "4"} for count in range(1, 21)]
     questions.write_text("\n".join(map(json.dumps, asked)))
     planned: list[int] = []
-    monkeypatch.setattr("podium.training.run.plan", lambda *given: planned.append(given[2]) or room.Room(4096))
-    run = Run.make(configure("grpo", world=f"jsonl:{questions}", tasks=20, max_tokens=20))
+    monkeypatch.setattr(
+        "podium.training.build.plan_memory", lambda *given: planned.append(given[2]) or room.MemoryPlan(4096)
+    )
+    run = build_run(configure("grpo", world=f"jsonl:{questions}", tasks=20, max_tokens=20))
     prompts = [
         run.world.task(i, split).prompt for split in ("train", "test") for i in range(run.world.size(split) or 0)
     ]

@@ -12,6 +12,7 @@ import podium
 from podium.core.errors import PodiumError
 from podium.policy import Policy
 from podium.sampler.local import LocalSampler
+from podium.training.build import build_run
 from podium.training.loop import iterate
 from podium.training.run import Run
 from tests.sessions.test_train import small
@@ -41,14 +42,14 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_it_looks_at_the_numbers_of_the_first_update_and_costs_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     method = podium.methods.get("grpo", n=4, kl=0.0)
-    run, found = Run.make(small(method, world="sums", level=3)), passes(monkeypatch)
+    run, found = build_run(small(method, world="sums", level=3)), passes(monkeypatch)
     _, line = iterate(run)
     assert len(found) == 1
     assert 0 < line["sampler_gap"] < 1e-5
 
 
 def test_weights_that_did_not_reach_the_sampler_stop_the_run_before_the_update() -> None:
-    run = Run.make(small("grpo", world="sums", level=3))
+    run = build_run(small("grpo", world="sums", level=3))
     iterate(run)
     stale(run)
     before = [p.detach().clone() for p in run.policy.parameters()]
@@ -59,7 +60,7 @@ def test_weights_that_did_not_reach_the_sampler_stop_the_run_before_the_update()
 
 def test_later_updates_of_a_batch_are_not_held_against_the_sampler() -> None:
     method = podium.methods.get("grpo", n=4, kl=0.0).set("updates.epochs", 4)
-    _, line = iterate(Run.make(small(method, world="sums", level=3, lr=1e-2)))
+    _, line = iterate(build_run(small(method, world="sums", level=3, lr=1e-2)))
     assert line["updates"] == 4
     assert line["sampler_gap"] < 1e-5
 
@@ -68,7 +69,7 @@ def test_where_the_objective_reads_no_log_probabilities_a_few_rollouts_are_score
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     method = podium.methods.get("one-shot-rlvr@entropy-only")
-    run, found = Run.make(small(method)), passes(monkeypatch)
+    run, found = build_run(small(method)), passes(monkeypatch)
     _, line = iterate(run)
     assert found[0] == 4
     assert line["sampler_gap"] < 1e-5
@@ -78,7 +79,7 @@ def test_where_the_objective_reads_no_log_probabilities_a_few_rollouts_are_score
 
 
 def test_the_garbage_collector_is_spared_what_stays_until_the_run_is_closed() -> None:
-    run = Run.make(small("grpo"))
+    run = build_run(small("grpo"))
     assert gc.get_freeze_count() == 0
     iterate(run)
     assert gc.get_freeze_count() > 10_000

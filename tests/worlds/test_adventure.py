@@ -209,7 +209,7 @@ def test_an_engine_that_dies_ends_its_episode_with_the_reason_and_the_others_go_
     assert first.columns["reward"] == pytest.approx(1 / 3)  # what was earned before counts
     assert all(r.columns["correct"] and not r.columns["failure"] for r in others)
     metrics = Metrics()
-    metrics.sampled(Batch.from_rollouts(rollouts))
+    metrics.count_sampled(Batch.from_rollouts(rollouts))
     assert metrics.line(1)["failures"] == 1
 
 

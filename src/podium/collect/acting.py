@@ -1,6 +1,6 @@
 """Acting in a world that may be slow, raise, hang, or return nonsense.
 
-A failed action earns nothing and ends its episode with a stated reason; the run goes on.
+A failed action earns nothing and ends its episode with a stated reason; the run continues.
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ from typing import Any
 
 from podium.protocols.world import Episode, Feedback, Task, World
 
-__all__ = ["Actor", "stranger"]
+__all__ = ["Actor", "unknown_agent"]
 
-Outcome = tuple[Feedback, str]  # what the world says, and why it could not
-LARGEST = 1e30  # of a reward, either way: the sums of larger ones are no numbers any more
+Outcome = tuple[Feedback, str]  # the world's answer, and why it failed if it did
+LARGEST = 1e30  # absolute value of a reward: sums of larger ones may overflow
 LONGEST = 300  # characters of a reason
-GRACE_S = 5.0  # for what is under way when everything ends
-THREADS = 64  # waits at once: a world that waits for something else costs its thread alone
+GRACE_S = 5.0  # for jobs that are still running when an actor closes
+THREADS = 64  # at most: a world that waits for something else blocks only its thread
 
 
 @dataclass(eq=False)
 class _Job:
     work: Callable[[], Any]
     then: Callable[[Any], None]
-    late: Any  # what it comes to when its time is up
-    closes: bool = False  # it is done even if nobody waits for it any more
-    started: float = 0.0  # when a thread took it; 0: still waiting
+    late: Any  # the outcome if its time is up
+    closes: bool = False  # it closes an episode, and is done even if nobody waits for it any more
+    started: float = 0.0  # when a thread took it; 0: still queued
     answered: bool = False
     ended: bool = False
 
 
 class Actor:
-    """Opens episodes and acts in them, inline or in threads with a time limit, and hands on what comes of it.
+    """Opens episodes and acts in them, inline or in threads with a time limit, and passes the outcomes to callbacks.
 
-    At most `live` episodes are under way at once; the others wait until one of them is left.
+    At most `live` episodes are open at once; the others wait until one of them is left.
     """
 
     def __init__(self, limit_s: float = 10.0, *, inline: bool = False, live: int | None = None) -> None:
         self.limit_s, self.inline, self.live = limit_s, inline, live
-        self._outside: deque[Callable[[], None]] = deque()
-        self._inside = 0
-        self._episodes: dict[int, Episode] = {}  # under way, by identity
+        self._waiting: deque[Callable[[], None]] = deque()  # episodes for which there is no room yet
+        self._admitted = 0  # episodes that are open or about to be
+        self._episodes: dict[int, Episode] = {}  # that are open, by identity
         self._todo: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[tuple[_Job, Any]] = queue.SimpleQueue()
         self._open: dict[_Job, None] = {}
@@ -59,20 +59,20 @@ class Actor:
         return bool(self._open)
 
     def open(self, world: World, task: Task, seed: int, then: Callable[[Episode], None]) -> None:
-        """Hand on an episode of a task, now or from a later `deliver`; where the world cannot open it, one in which
-        everything fails for that reason."""
+        """Call `then` with a new episode of a task, now or from a later `deliver`; if the world cannot open it, with an
+        episode in which every action fails for that reason."""
         late = _Unopened(task.prompt, f"the world did not open the episode within {self.limit_s:g} s")
         job = _Job(partial(_opened, world, task, seed), partial(self._begin_new, then, task), late)
-        self._outside.append(partial(self._do, job))
+        self._waiting.append(partial(self._do, job))
         self._admit()
 
     def enter(self, episode: Episode, then: Callable[[Episode], None]) -> None:
-        """Hand on an episode that is open already, when there is room for it."""
-        self._outside.append(partial(self._begin, then, episode))
+        """Call `then` with an episode that is open already, when there is room for it."""
+        self._waiting.append(partial(self._begin, then, episode))
         self._admit()
 
     def leave(self, episode: Episode) -> None:
-        """Close an episode that was handed on: nobody acts in it any more."""
+        """Close an episode in which nobody acts any more."""
         if self._episodes.pop(id(episode), None) is None:
             return
         if type(episode).close is Episode.close:  # there is nothing to do
@@ -81,7 +81,7 @@ class Actor:
             self._do(_Job(partial(_discard, episode), self._left, None, closes=True))
 
     def _left(self, _: None) -> None:
-        self._inside -= 1
+        self._admitted -= 1
         self._admit()
 
     def _begin_new(self, then: Callable[[Episode], None], task: Task, episode: Episode) -> None:
@@ -94,9 +94,9 @@ class Actor:
         then(episode)
 
     def _admit(self) -> None:
-        while self._outside and (self.live is None or self._inside < self.live):
-            self._inside += 1
-            self._outside.popleft()()
+        while self._waiting and (self.live is None or self._admitted < self.live):
+            self._admitted += 1
+            self._waiting.popleft()()
 
     def act(self, episode: Episode, text: str, then: Callable[[Feedback, str], None]) -> None:
         """Act, and call `then(feedback, failure)` now or from a later `deliver`."""
@@ -113,7 +113,7 @@ class Actor:
             self._start_thread()
 
     def deliver(self, block: bool = False) -> None:
-        """Hand on what the world has answered; with `block`, wait until something has, or its time is up."""
+        """Pass on what worlds have answered; with `block`, wait until one has, or its time is up."""
         wait = block and bool(self._open)
         while True:
             try:
@@ -122,24 +122,23 @@ class Actor:
                 if not self._expire() and wait:
                     continue
                 return
-            if job.answered:  # too late: it was given up
+            if job.answered:  # too late: its time was up
                 _discard(outcome)
                 continue
             wait = False
             self._answer(job, outcome)
 
     def close(self) -> None:
-        """Leave what is under way, and let the threads end, each when its world has answered; whoever acts next starts
-        others."""
-        self._outside.clear()
+        """Leave all episodes, and let each thread end when its world has answered. Later actions start new threads."""
+        self._waiting.clear()
         for episode in list(self._episodes.values()):
             self.leave(episode)
-        jobs, self._inside, self._open = list(self._open), 0, {}
+        jobs, self._admitted, self._open = list(self._open), 0, {}
         for job in jobs:
             job.then = lambda _: None
             job.answered = not job.closes
-        # What opens now would open in a world that is closed, and what is left must close before that: wait for them,
-        # though not for one that hangs.
+        # An episode must not open in a world that is closed meanwhile, and must be closed before its world is: wait for
+        # these jobs, though not for one that hangs.
         until = time.monotonic() + min(self.limit_s, GRACE_S)
         while any((job.started or job.closes) and not job.ended for job in jobs) and time.monotonic() < until:
             time.sleep(0.01)
@@ -149,11 +148,11 @@ class Actor:
 
     def _answer(self, job: _Job, outcome: Any) -> None:
         job.answered = True
-        self._open.pop(job, None)  # it is not there if it was closing when everything ended
+        self._open.pop(job, None)  # it is not there if it was still closing when the actor closed
         job.then(outcome)
 
     def _expire(self) -> bool:
-        """Give up on jobs past their limit; the hung thread is replaced and left to end by itself."""
+        """Give up jobs past their time limit; a thread that hangs is replaced, and ends when its world answers."""
         now = time.monotonic()
         late = [j for j in self._open if j.started and now - j.started > self.limit_s]
         for job in late:
@@ -168,12 +167,12 @@ class Actor:
 
 
 def _work(todo: queue.SimpleQueue[_Job | None], done: queue.SimpleQueue[tuple[_Job, Any]]) -> None:
-    """What a thread does: one job after another, until there are to be no more or it was given up on."""
+    """The work of a thread: one job after another, until there are no more or it has been replaced."""
     while (job := todo.get()) is not None:
         job.started = time.monotonic()
         outcome = None if job.answered else job.work()
         done.put((job, outcome))
-        if job.answered:  # it has a successor
+        if job.answered:  # this thread has been replaced
             _discard(outcome)
         job.ended = True
         if job.answered:
@@ -182,14 +181,14 @@ def _work(todo: queue.SimpleQueue[_Job | None], done: queue.SimpleQueue[tuple[_J
 
 
 def _discard(outcome: Any) -> None:
-    """Nobody wants it any more."""
+    """Close an episode that nobody wants any more."""
     if isinstance(outcome, Episode):
-        with suppress(Exception):  # what a world does when it is done with is no failure of the rollout
+        with suppress(Exception):  # a world that fails to close does not make the rollout fail
             outcome.close()
 
 
 class _Failure(Exception):
-    """A failure of a world in its own words."""
+    """A failure of a world whose message is the reason."""
 
 
 class _Unopened(Episode):
@@ -207,51 +206,51 @@ def _opened(world: World, task: Task, seed: int) -> Episode:
     try:
         episode = world.reset(task, seed=seed)
         if not isinstance(episode, Episode) or not isinstance(episode.observation, str):
-            wrong = f"the world's reset() gave {episode!r}, not an Episode that says something"
+            problem = f"the world's reset() gave {episode!r}, not an Episode that says something"
         elif not _can_be_written(episode.observation):
-            wrong = f"the world begins with characters that no encoding knows: {episode.observation[:40]!r}"
+            problem = f"the world begins with characters that no encoding knows: {episode.observation[:40]!r}"
         else:
-            wrong = _unreadable(episode) or stranger(world, episode.agent)
+            problem = _episode_problem(episode) or unknown_agent(world, episode.agent)
     except (Exception, SystemExit) as error:
-        wrong = _raised(error)
-    return _Unopened(task.prompt, wrong) if wrong else episode
+        problem = _raised(error)
+    return _Unopened(task.prompt, problem) if problem else episode
 
 
-def stranger(world: World, agent: str) -> str:
-    """Why this agent cannot act in this world; empty where it can."""
+def unknown_agent(world: World, agent: str) -> str:
+    """Why this agent cannot act in this world; empty: it can."""
     if agent in (world.agents or ("",)):
         return ""
-    known = ", ".join(map(str, world.agents))
-    return f"the world lets {agent!r} act, who is none of its agents: {known or 'it names none'}"
+    names = ", ".join(map(str, world.agents))
+    return f"the world lets {agent!r} act, who is none of its agents: {names or 'it names none'}"
 
 
 def _attempt(episode: Episode, text: str) -> Outcome:
     try:
         feedback = episode.act(text)
-        wrong = _wrong(feedback) or _unreadable(episode)
+        problem = _feedback_problem(feedback) or _episode_problem(episode)
     except _Failure as failure:
-        wrong = str(failure)
-    except (Exception, SystemExit) as error:  # a world that ends its process ends its episode alone
-        wrong = _raised(error)
-    return (Feedback(), _line(wrong)) if wrong else (feedback, "")
+        problem = str(failure)
+    except (Exception, SystemExit) as error:  # a world that calls sys.exit ends only its episode
+        problem = _raised(error)
+    return (Feedback(), _line(problem)) if problem else (feedback, "")
 
 
 def _raised(error: BaseException) -> str:
     try:
-        said = str(error)
+        message = str(error)
     except Exception:
-        said = ""
-    return f"the world raised {type(error).__name__}" + (f": {said}" if said else "")
+        message = ""
+    return f"the world raised {type(error).__name__}" + (f": {message}" if message else "")
 
 
 def _line(text: str) -> str:
-    """A reason as one line that can be written anywhere."""
+    """A reason as one line, shortened, in characters that any file can hold."""
     plain = " ".join(text.encode(errors="backslashreplace").decode().split())
     return plain if len(plain) <= LONGEST else f"{plain[:LONGEST]} …"
 
 
-def _unreadable(episode: Episode) -> str:
-    """What of an episode nobody could go on with; empty where one can."""
+def _episode_problem(episode: Episode) -> str:
+    """Why an episode cannot continue as it is; empty: it can."""
     if not isinstance(episode.state, Hashable):
         return f"the world's state is {episode.state!r}, not text"
     for name, text in (("agent", episode.agent), ("recap", episode.recap)):
@@ -260,8 +259,8 @@ def _unreadable(episode: Episode) -> str:
     return ""
 
 
-def _wrong(feedback: Any) -> str:
-    """Why nobody could go on with what the world has answered; empty where one can."""
+def _feedback_problem(feedback: Any) -> str:
+    """Why an episode cannot continue with this answer of the world; empty: it can."""
     if not isinstance(feedback, Feedback):
         return f"the world answered {feedback!r}, not a Feedback"
     reward, info = feedback.reward, feedback.info
@@ -278,10 +277,15 @@ def _wrong(feedback: Any) -> str:
         ("info['valid']", info.get("valid", True), ()),
         ("info['correct']", info.get("correct", False), ("0", "1", "0.0", "1.0", "None")),
     ):
-        if str(value) not in ("True", "False", *numbers):  # those of NumPy are as good
+        if str(value) not in ("True", "False", *numbers):  # NumPy's booleans are fine too
             return f"the world's {name} is {value!r}, not True or False"
-    said = {**info, "answer": str(info.get("answer", "")), "observation": feedback.observation, "state": feedback.state}
-    for name, text in said.items():
+    texts = {
+        **info,
+        "answer": str(info.get("answer", "")),
+        "observation": feedback.observation,
+        "state": feedback.state,
+    }
+    for name, text in texts.items():
         if isinstance(text, str) and not _can_be_written(text):
             return f"the world's {name} has characters that no encoding knows: {text[:40]!r}"
     return ""
@@ -290,6 +294,6 @@ def _wrong(feedback: Any) -> str:
 def _can_be_written(text: str) -> bool:
     try:
         text.encode()
-    except UnicodeEncodeError:  # half of a pair of characters
+    except UnicodeEncodeError:  # a lone surrogate
         return False
     return True

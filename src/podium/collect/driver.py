@@ -1,7 +1,7 @@
 """The collection driver: runs the plans of all groups at once over one sampler and one world.
 
 Each plan yields waves of requests. The driver turns them into work for the sampler and the world, and resumes a plan
-when its wave is answered. An episode that waits for its world never holds up the others.
+when its wave is answered. An episode that waits for its world does not delay the others.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from torch import Tensor
 
 from podium.collect.acting import Actor
 from podium.collect.episodes import Episodes
-from podium.collect.resumed_episode import Resumption
-from podium.collect.scripted_episode import Recital
-from podium.collect.step_probe import interrupt
+from podium.collect.resumed_episode import ResumedEpisodes
+from podium.collect.scripted_episode import ScriptedEpisode
+from podium.collect.step_probe import probe_steps
 from podium.core.build import Rollout
 from podium.core.errors import PodiumError, nearest
 from podium.policy.forward.pack import common_prefix
@@ -26,25 +26,25 @@ from podium.protocols.sampling import Completion, Generate, Sampler
 from podium.protocols.world import World
 from podium.strategies.requests import Embed, Ends, Interrupt, Plan, Play, Read, Recite, Replay, Resume, Score
 
-__all__ = ["Driver", "distinct"]
+__all__ = ["Driver", "distinct_tokens"]
 
 Answer = list[Any]
-SAYINGS = 4096  # encoded texts of the world that are kept
+CACHED_TEXTS = 4096  # encoded texts of the world
 
 
-def distinct(texts: Sequence[tuple[int, ...]]) -> int:
-    """How many tokens these texts have, those of common beginnings once."""
+def distinct_tokens(texts: Sequence[tuple[int, ...]]) -> int:
+    """How many tokens these texts have if each common prefix counts once."""
     order = sorted(texts)
-    return sum(len(text) - common_prefix(before, text) for before, text in zip([(), *order], order, strict=False))
+    return sum(len(text) - common_prefix(previous, text) for previous, text in zip([(), *order], order, strict=False))
 
 
 class Driver:
     """Collects rollouts.
 
-    `follow_up` turns an observation into the tokens between two turns of the model, `written` a text into the tokens of
-    a turn; `ends` says how many characters have been written after each token of one; `score` what the model makes of
-    given texts, or what each role does; `embed` where each role places texts. `others` are the samplers of further
-    roles that write.
+    `follow_up` encodes an observation as the tokens between two turns of the model, and `written` a text as the tokens
+    of a turn; `ends` gives the number of characters after each token of a turn; `score` evaluates functionals of given
+    texts, by the policy or by role; `embed` gives vectors of texts, by role. `others` are the samplers of further roles
+    that write.
     """
 
     def __init__(
@@ -72,21 +72,21 @@ class Driver:
         self._scorers = {"policy": score} if callable(score) else dict(score or {})
         self._waiting: dict[tuple[str, int], Callable[[list[Completion]], None]] = {}  # by role and ticket
         self._embedders = dict(embed or {})
-        self._asked: list[tuple[Score | Embed, Callable[[Answer], None]]] = []  # texts that wait to be read
-        self._scored = 0  # tokens that went through the model to be scored
-        # Worlds say the same things again and again. (A cache over `self` would keep it, and its models, for long.)
-        self._opening = lru_cache(SAYINGS)(lambda text: sampler.encode([{"role": "user", "content": text}]))
-        self._follow_up = None if follow_up is None else lru_cache(SAYINGS)(follow_up)
+        self._asked: list[tuple[Score | Embed, Callable[[Answer], None]]] = []  # texts to be scored or embedded
+        self._scored = 0  # tokens that went through a model to be scored or embedded
+        # Worlds repeat themselves. (A cache of a method would keep `self`, and its models, alive.)
+        self._opening = lru_cache(CACHED_TEXTS)(lambda text: sampler.encode([{"role": "user", "content": text}]))
+        self._follow_up = None if follow_up is None else lru_cache(CACHED_TEXTS)(follow_up)
         self._word = cache(lambda token: sampler.text([token]))
 
     @property
     def spent(self) -> tuple[int, int]:
-        """How many tokens were sampled and how many encoded so far: of contexts and given texts, by all that write."""
+        """How many tokens all samplers have sampled so far, and how many tokens of contexts and texts were encoded."""
         stats = [s.stats for s in self.samplers.values() if hasattr(s, "stats")]
         return sum(s.sampled for s in stats), sum(s.encoded for s in stats) + self._scored
 
     def collect(self, plans: Sequence[Plan]) -> list[list[Rollout]]:
-        """Run the plans to their ends; one list of rollouts a plan, in the order of the plans."""
+        """Run the plans to their ends; one list of rollouts per plan, in the order of the plans."""
         results: list[list[Rollout] | None] = [None] * len(plans)
         for sampler in self.samplers.values():
             getattr(sampler, "forget", lambda: None)()
@@ -94,13 +94,13 @@ class Driver:
             for number, plan in enumerate(plans):
                 self._advance(number, plan, None, results)
             while self._waiting or self._asked or self.actor.busy:
-                # What several plans ask about given texts at one time goes through the model together.
+                # Texts that several plans ask about at the same time go through the model together.
                 asked, self._asked = self._asked, []
                 scored = [(r, receive) for r, receive in asked if isinstance(r, Score)]
                 for (_, receive), values in zip(scored, self.score(*(r for r, _ in scored)), strict=True):
                     receive(values)
-                placed = [(r, receive) for r, receive in asked if isinstance(r, Embed)]
-                for (_, receive), values in zip(placed, self.embed(*(r for r, _ in placed)), strict=True):
+                embedded = [(r, receive) for r, receive in asked if isinstance(r, Embed)]
+                for (_, receive), values in zip(embedded, self.embed(*(r for r, _ in embedded)), strict=True):
                     receive(values)
                 for role in dict.fromkeys(role for role, _ in self._waiting):
                     for ticket, completions in self.samplers[role].poll():
@@ -135,13 +135,13 @@ class Driver:
             if isinstance(request, Play):
                 Episodes(self, request, receiver(place)).start()
             elif isinstance(request, Resume):
-                Resumption(self, request, receiver(place)).start()
+                ResumedEpisodes(self, request, receiver(place)).start()
             elif isinstance(request, Recite):
-                Recital(self, request, receiver(place)).start()
+                ScriptedEpisode(self, request, receiver(place)).start()
             elif isinstance(request, Replay):
                 receiver(place)([self._same_tokens(request.rollout)])
             elif isinstance(request, Interrupt):
-                interrupt(self, request, receiver(place))
+                probe_steps(self, request, receiver(place))
             elif isinstance(request, Read):
                 receiver(place)(list(map(self._word, request.ids)))
             elif isinstance(request, Ends):
@@ -152,13 +152,13 @@ class Driver:
                 self.submit(request, receiver(place))
 
     def submit(self, request: Generate, then: Callable[[list[Completion]], None], role: str = "policy") -> None:
-        """Ask the sampler of a role, and go on with what it answers."""
+        """Submit a request to the sampler of a role; `then` gets its completions."""
         if role not in self.samplers:
             raise PodiumError(f"{role!r} is to write, but the method has no such role. {nearest(role, self.samplers)}")
         self._waiting[role, self.samplers[role].submit(request)] = then
 
     def _same_tokens(self, rollout: Rollout) -> Rollout:
-        """A recorded rollout, refused where its token ids mean another text to this model."""
+        """A recorded rollout, refused if its token ids decode to another text here."""
         text = "\n".join(self.sampler.text(turn.ids) for turn in rollout.turns)
         if text != rollout.columns["text"]:
             raise PodiumError(
@@ -168,7 +168,7 @@ class Driver:
         return rollout
 
     def messages(self, messages: Sequence[Message]) -> tuple[int, ...]:
-        """What the model sees: its own turns token by token as it wrote them, and the world's texts around them."""
+        """The tokens of a context: the model's turns exactly as it wrote them, and the world's texts between them."""
         ids, ended = self._opening(messages[0]), True
         for message in messages[1:]:
             if isinstance(message, Wrote):
@@ -178,7 +178,7 @@ class Driver:
         return ids
 
     def follow_up(self, observation: str, ended: bool) -> tuple[int, ...]:
-        """What stands between two turns; `ended`: the model has closed its turn itself."""
+        """The tokens between two turns; `ended`: the model has closed its turn itself."""
         if self._follow_up is None:
             raise PodiumError(
                 f"The world {self.world.name!r} has several turns, but there is no way to encode a follow-up."
@@ -201,33 +201,33 @@ class Driver:
         return bool(ids) and self._written is not None and tuple(ids[-1:]) == self._closing
 
     def score(self, *requests: Score) -> list[list[float]]:
-        """What a model says of each token of given texts; those of one functional and role go through it together."""
-        found: dict[int, list[float]] = {}
+        """The value of a functional at each token of given texts; texts of one functional and role share a pass."""
+        answers: dict[int, list[float]] = {}
         for name, role in dict.fromkeys((r.name, r.role) for r in requests):
             if role not in self._scorers:
                 raise PodiumError(f"A given text is to be scored by {role!r}, but there is no such model to do it.")
             places = [n for n, r in enumerate(requests) if (r.name, r.role) == (name, role)]
             contexts, texts = ([getattr(requests[n], what) for n in places] for what in ("context", "ids"))
-            self._scored += distinct([(*c, *t) for c, t in zip(contexts, texts, strict=True)])
+            self._scored += distinct_tokens([(*c, *t) for c, t in zip(contexts, texts, strict=True)])
             values = self._scorers[role](contexts, texts, name=name)
-            found |= {n: x.tolist() for n, x in zip(places, values, strict=True)}
-        return [found[n] for n in range(len(requests))]
+            answers |= {n: x.tolist() for n, x in zip(places, values, strict=True)}
+        return [answers[n] for n in range(len(requests))]
 
     def embed(self, *requests: Embed) -> list[list[float]]:
-        """Where models place given texts; those of one role go through it together, each text once."""
-        found: dict[Embed, list[float]] = {}
+        """The vectors of given texts; texts of one role share a pass, each of them once."""
+        answers: dict[Embed, list[float]] = {}
         for role, pool in dict.fromkeys((r.role, r.pool) for r in requests):
             if role not in self._embedders:
-                known = nearest(role, self._embedders) if self._embedders else ""
-                raise PodiumError(f"{role!r} is to read texts, but the method has no such role. {known}".rstrip())
+                hint = nearest(role, self._embedders) if self._embedders else ""
+                raise PodiumError(f"{role!r} is to read texts, but the method has no such role. {hint}".rstrip())
             asked = list(dict.fromkeys(r for r in requests if (r.role, r.pool) == (role, pool)))
-            self._scored += distinct([self._opening(r.text) for r in asked])
+            self._scored += distinct_tokens([self._opening(r.text) for r in asked])
             vectors = self._embedders[role]([r.text for r in asked], pool)
-            found |= zip(asked, vectors.tolist(), strict=True)
-        return [found[r] for r in requests]
+            answers |= zip(asked, vectors.tolist(), strict=True)
+        return [answers[r] for r in requests]
 
     def ends(self, ids: Sequence[int]) -> list[int]:
-        """How many characters have been written after each token."""
+        """The number of characters of the text after each token."""
         if self._ends is None:
             raise PodiumError("A rollout is to be cut at what it says, but there is no way to find the place.")
         return self._ends(ids)

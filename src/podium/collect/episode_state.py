@@ -1,4 +1,4 @@
-"""One episode under way: what its agents have seen and said, what it has earned, and the rollout that comes of it."""
+"""The state of an episode: what its agents have seen and written, what it has earned, and the rollout it becomes."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ __all__ = ["EpisodeState"]
 
 @dataclass
 class EpisodeState:
-    """One episode under way."""
+    """An episode that is being played."""
 
-    index: int
-    episode: Episode
-    opened: Episode  # the world's own: the other may be one that a strategy has put around it
+    index: int  # of the rollout within its group
+    episode: Episode  # as the strategy has wrapped it
+    opened: Episode  # as the world has opened it
     state: str  # of the world, before the turn
     agent: str = ""  # who acts now
-    context: tuple[int, ...] = ()  # after which the turn is written
-    begun: int = 0  # so many tokens of the turn were there before
-    finished: bool = True  # not stopped by a window
-    seen: dict[str, History] = field(default_factory=dict)  # by agent
-    said: dict[str, tuple[Wrote, str]] = field(default_factory=dict)  # each agent's last turn
+    context: tuple[int, ...] = ()  # of the turn
+    prefix_length: int = 0  # tokens of the turn that were given before the rest was sampled
+    finished: bool = True  # False: a window has stopped it
+    histories: dict[str, History] = field(default_factory=dict)  # by agent
+    last_turns: dict[str, tuple[Wrote, str]] = field(default_factory=dict)  # by agent
     turns: list[Turn] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)  # of the turns
-    reward: float = 0.0
-    info: dict[str, Any] = field(default_factory=dict)
-    stop: str = ""
+    reward: float = 0.0  # summed over the turns
+    info: dict[str, Any] = field(default_factory=dict)  # the world's, over all turns
+    stop: str = ""  # why it ended
     truncated: bool = False
     failure: str = ""
     done: bool = False
@@ -42,37 +42,38 @@ class EpisodeState:
     def observe(self, observation: str) -> None:
         """Show an observation to the agent that acts next."""
         agent = self.agent = self.episode.agent
-        if agent not in self.seen:
-            self.seen[agent] = History(observation, recap=self.episode.recap)
+        if agent not in self.histories:
+            self.histories[agent] = History(observation, recap=self.episode.recap)
             return
-        history, exchange = self.seen[agent], Exchange(*self.said[agent], observation)
-        self.seen[agent] = History(history.prompt, (*history.exchanges, exchange), self.episode.recap)
+        history, exchange = self.histories[agent], Exchange(*self.last_turns[agent], observation)
+        self.histories[agent] = History(history.prompt, (*history.exchanges, exchange), self.episode.recap)
 
     @property
     def history(self) -> History:
-        return self.seen[self.agent]
+        """What the agent that acts now has seen and written."""
+        return self.histories[self.agent]
 
     def columns(self, world: World, text: str, feedback: Feedback) -> dict[str, Any]:
-        """Those of the turn in which the agent has written this text."""
+        """The columns of the turn in which the agent has written this text."""
         columns = {"reward": float(feedback.reward), "state": self.state, "next_state": feedback.state, "action": text}
         columns["observation"] = feedback.observation  # what the world answered
-        known = {"valid": False, **world.blank, **feedback.info}
-        columns |= {name: known.get(name) for name in sorted(_names(world.provides, "turn") - set(columns))}
+        values = {"valid": False, **world.blank, **feedback.info}
+        columns |= {name: values.get(name) for name in sorted(_names(world.provides, "turn") - set(columns))}
         if world.agents:
             columns["agent"] = self.agent
         return columns
 
     def add(self, turn: Turn, wrote: Wrote, text: str, feedback: Feedback) -> None:
-        """Write down a turn, and what the world made of it."""
+        """Record a turn and the world's answer to it."""
         self.turns.append(turn)
         self.texts.append(text)
         self.state = feedback.state or self.episode.state
-        self.said[self.agent] = wrote, text
+        self.last_turns[self.agent] = wrote, text
         self.reward += float(feedback.reward)
         self.info.update(feedback.info)
 
     def contradiction(self, world: World, feedback: Feedback) -> str:
-        """How a world contradicts itself that also says what a whole episode has earned; empty where it does not."""
+        """How the world's reward of the whole episode contradicts those of its turns; empty: it does not."""
         if not feedback.done or "rollout.reward" not in world.provides or "reward" not in feedback.info:
             return ""
         total = feedback.info["reward"]
@@ -81,11 +82,11 @@ class EpisodeState:
         return f"the world says that the episode has earned {total!r}, but its turns have earned {self.reward:g}"
 
     def rollout(self, play: Play, world: World, source: str) -> Rollout:
-        """What has come of it, when it is done."""
+        """The rollout of an episode that is done."""
         request = play.request
         columns = {
             "reward": float(self.reward),
-            "correct": bool(self.info.get("correct", False)) and not self.failure,  # what it said before is no verdict
+            "correct": bool(self.info.get("correct", False)) and not self.failure,  # before it failed: no verdict
             "answer": str(self.info.get("answer", "")),
             "truncated": self.truncated,
             "stop": self.stop,
@@ -101,9 +102,9 @@ class EpisodeState:
         if play.window is not None:
             columns["finished"] = self.finished
         if world.agents:  # who never got to act
-            columns["idle"] = ", ".join(a for a in world.agents if a not in self.said)
-        known = {**world.blank, **request.task.data, **self.info}
-        columns |= {name: known.get(name) for name in sorted(_names(world.provides, "rollout") - set(columns))}
+            columns["idle"] = ", ".join(a for a in world.agents if a not in self.last_turns)
+        values = {**world.blank, **request.task.data, **self.info}
+        columns |= {name: values.get(name) for name in sorted(_names(world.provides, "rollout") - set(columns))}
         return Rollout(task=request.task.key, group=request.group, turns=self.turns, columns=columns | play.columns)
 
 

@@ -1,4 +1,4 @@
-"""Episodes in which given texts are said: demonstrations, solutions of others, what a strategy puts together."""
+"""Episodes whose turns are given texts: demonstrations, solutions of other models, texts that a strategy composes."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from podium.strategies.requests import Play, Recite
 if TYPE_CHECKING:
     from podium.collect.driver import Driver
 
-__all__ = ["Recital"]
+__all__ = ["ScriptedEpisode"]
 
 
-class Recital(Episodes):
-    """An episode whose turns are given texts."""
+class ScriptedEpisode(Episodes):
+    """An episode whose turns are given texts; the world answers them as if the model had written them."""
 
     def __init__(self, driver: Driver, recite: Recite, then: Callable[[list[Rollout]], None]) -> None:
         request, self.episode = recite.request, recite.episode
-        seen: dict[str, Any] = {"context": recite.context, "train_context": recite.train_context}
-        play = Play(request, purpose=recite.purpose, first=recite.index, columns=recite.columns, **seen)
+        contexts: dict[str, Any] = {"context": recite.context, "train_context": recite.train_context}
+        play = Play(request, purpose=recite.purpose, first=recite.index, columns=recite.columns, **contexts)
         super().__init__(driver, replace(play, begun=recite.begun), then)
         self.ended, self.optional = recite.ended, recite.optional
-        # A solution of several turns is one of this very episode, chance included.
+        # A solution of several turns holds for this very episode, with the random events of its seed.
         seed = request.group if isinstance(driver.world, OneTurn) else self.seed(recite.index)
         self.texts = recite.texts or driver.world.demonstrate(request.task, recite.style, seed)
         self.origin = recite.origin.name
@@ -44,26 +44,26 @@ class Recital(Episodes):
             self.driver.actor.enter(self.episode, partial(self._begin, index))
 
     def _write(self, rows: list[EpisodeState], turn: int) -> None:
-        begun = self._begun(rows[0].context, turn)
+        prefix = self._prefix(rows[0].context, turn)
         ids = self.driver.written(self.texts[turn], self.ended or turn + 1 < self.max_turns)
-        length, room = len(rows[0].context) + len(begun.ids) + len(ids), self.driver.context_length
-        if length > room and self.optional:
+        length, limit = len(rows[0].context) + len(prefix.ids) + len(ids), self.driver.context_length
+        if length > limit and self.optional:
             self.then([])
             return
-        if length > room:
+        if length > limit:
             raise PodiumError(
                 f"The text given for {self.play.request.task.key!r} has {length} tokens with its prompt, more than the "
-                f"{room:g} of the model's context. Leave it out or shorten it."
+                f"{limit:g} of the model's context. Leave it out or shorten it."
             )
-        nothing = (0.0,) * len(ids)  # nobody drew these tokens
-        completion = Completion(ids, nothing, Stop.end, dict.fromkeys(self.driver.capture, nothing))
+        zeros = (0.0,) * len(ids)  # these tokens were not sampled
+        completion = Completion(ids, zeros, Stop.end, dict.fromkeys(self.driver.capture, zeros))
         for row in rows:
-            row.begun = len(begun.ids)
-            self._act(row, join_prefix(begun, completion), turn)
+            row.prefix_length = len(prefix.ids)
+            self._act(row, join_prefix(prefix, completion), turn)
 
     def origins(self, row: EpisodeState, completion: Completion) -> list[str]:
-        before = [] if self.play.begun is None else [self.play.begun.origin.name] * row.begun
-        return before + [self.origin] * (len(completion.ids) - row.begun)
+        prefix = [] if self.play.begun is None else [self.play.begun.origin.name] * row.prefix_length
+        return prefix + [self.origin] * (len(completion.ids) - row.prefix_length)
 
     @property
     def source(self) -> str:

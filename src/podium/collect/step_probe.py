@@ -1,4 +1,4 @@
-"""Answers the request to interrupt a rollout after each of its steps."""
+"""Probing the steps of a rollout: the model answers after each of them (the request `Interrupt`)."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from podium.strategies.requests import Interrupt, Interrupted
 if TYPE_CHECKING:
     from podium.collect.driver import Driver
 
-__all__ = ["interrupt", "steps"]
+__all__ = ["probe_steps", "step_ends"]
 
 
-def steps(text: str, ends: list[int], after: str) -> list[int]:
-    """How many tokens there are up to the end of each step of a text whose tokens end at these characters.
+def step_ends(text: str, ends: list[int], after: str) -> list[int]:
+    """The number of tokens up to the end of each step of a text; `ends`: the characters at which its tokens end.
 
-    Steps end with the token in which `after` is completed, and with the text or before the answer in it; there is at
-    least one.
+    A step ends with the token that completes an occurrence of `after`; the last one before the answer, or with the
+    text. There is at least one.
     """
     place = answer_place(text)
-    thinking = len(text) if place is None else place + 1  # with the line break before the answer
-    last = bisect_right(ends, thinking)
-    while last and ends[last - 1] == (ends[last - 2] if last > 1 else 0):  # an end-of-turn token says nothing
+    reasoning = len(text) if place is None else place + 1  # with the line break before the answer
+    last = bisect_right(ends, reasoning)
+    while last and ends[last - 1] == (ends[last - 2] if last > 1 else 0):  # an end-of-turn token has no text
         last -= 1
-    found, at = [], text.find(after)
+    tokens, at = [], text.find(after)
     while at >= 0:
-        found.append(bisect_left(ends, at + len(after)) + 1)
+        tokens.append(bisect_left(ends, at + len(after)) + 1)
         at = text.find(after, at + len(after))
-    return [*sorted({token for token in found if token < last}), last]
+    return [*sorted({token for token in tokens if token < last}), last]
 
 
-def interrupt(driver: Driver, request: Interrupt, then: Callable[[list[Interrupted]], None]) -> None:
-    """Cut each turn into steps, and let the model go on after each and the request's text."""
+def probe_steps(driver: Driver, request: Interrupt, then: Callable[[list[Interrupted]], None]) -> None:
+    """Cut each turn into steps, and let the model continue after each step and the request's text."""
     cuts = list(_cuts(driver, request))
     answers: dict[int, list[Completion]] = {}
 
@@ -51,19 +51,19 @@ def interrupt(driver: Driver, request: Interrupt, then: Callable[[list[Interrupt
         then([])
     for place, (_, _, context, _) in enumerate(cuts):
         stream = (*request.request.stream, request.wave, int(request.rollout.columns["index"]), place)
-        asked = Generate(context, request.n, request.sampling, stream, capture=("entropy",), keep=False)
-        driver.submit(asked, receiver(place))
+        continuation = Generate(context, request.n, request.sampling, stream, capture=("entropy",), keep=False)
+        driver.submit(continuation, receiver(place))
 
 
 def _cuts(driver: Driver, request: Interrupt) -> Iterator[tuple[int, int, tuple[int, ...], tuple[int, ...]]]:
-    """Of each step: its first token in the rollout, the one after its last, the context up to the text, the answer."""
+    """For each step: its first token in the rollout, the one after its last, the context of the probe, the answer."""
     probe = driver.written(request.text, False)
     answer = driver.written(request.answer.format(driver.world.reference(request.request.task)), False)
-    before = 0
+    first = 0  # token of the turn within the rollout
     for turn in (turn for turn in request.rollout.turns if turn.ids):
-        ends = steps(driver.sampler.text(turn.ids), driver.ends(turn.ids), request.after)
+        ends = step_ends(driver.sampler.text(turn.ids), driver.ends(turn.ids), request.after)
         for number, end in enumerate(ends):
             start = ends[number - 1] if number else 0
             stop = end if number + 1 < len(ends) else len(turn.ids)  # what follows the last step belongs to it
-            yield before + start, before + stop, (*turn.context, *turn.ids[:end], *probe), answer
-        before += len(turn.ids)
+            yield first + start, first + stop, (*turn.context, *turn.ids[:end], *probe), answer
+        first += len(turn.ids)

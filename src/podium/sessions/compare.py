@@ -1,4 +1,4 @@
-"""Methods against each other: the same tasks, the same sampling noise, the same number of sampled tokens."""
+"""Compare methods on the same tasks, with the same random numbers and the same budget of sampled tokens."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ComparisonRow:
     """One method over all seeds: final held-out pass@1, and its paired difference from the first method."""
 
     name: str
-    finals: tuple[float, ...]  # one a seed
+    finals: tuple[float, ...]  # one per seed
     differences: tuple[float, ...]
     tokens: tuple[int, ...]
     results: tuple[Result, ...]
@@ -41,7 +41,7 @@ class ComparisonRow:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a comparison came to; `rows` in the order in which the methods were named."""
+    """The outcome of a comparison; `rows` in the order in which the methods were named."""
 
     path: Path
     rows: tuple[ComparisonRow, ...]
@@ -49,7 +49,7 @@ class Comparison:
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
-    """95 % interval of the mean over seeds, by Student's t; the value itself where there is one seed."""
+    """The 95 % confidence interval of the mean over seeds, by Student's t; the value itself if there is one seed."""
     x = np.asarray(values, dtype=float)
     if len(x) < 2:
         return float(x[0]), float(x[0])
@@ -58,7 +58,7 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def comparison_text(values: Sequence[float], sign: str = "") -> str:
-    """The interval as text; one seed has none."""
+    """The interval as text; a dash for one seed, which has none."""
     low, high = interval(values)
     return f"[{low:{sign}.3f}, {high:{sign}.3f}]" if len(values) > 1 else "–"
 
@@ -75,9 +75,10 @@ def compare(
 ) -> Comparison:
     """Train each method with each seed. The first one's sampled tokens are the budget of the others.
 
-    All methods sample `n` rollouts a task, so that iteration t of seed s has the same tasks and the same random
-    numbers in all of them until their policies differ. `progress` sees each run when it is done; what `watch` makes for
-    a method, a seed and the run's directory is called after each iteration. Called again, it goes on where it stopped.
+    All methods sample `n` rollouts per task, so that iteration t of seed s has the same tasks and the same random
+    numbers in all of them until their policies differ. `progress` is called with each run when it is done, and what
+    `watch` returns for a method, a seed and the run's directory after each iteration. A comparison that was interrupted
+    continues when it is called again.
     """
     if len(methods) < 2:
         raise PodiumError("A comparison needs at least two methods.")
@@ -102,15 +103,15 @@ def compare(
             # A method that samples shorter answers gets more iterations out of the same tokens, within reason.
             limit = iterations if budget is None else 4 * iterations
             config = configure(method, seed=seed, iterations=limit, token_budget=budget, **settings)
-            place = path / re.sub(r"[^\w.-]+", "-", method.name) / f"seed-{seed}"
-            started = (place / "config.yaml").is_file()
-            watcher = None if watch is None else watch(method.name, seed, place)
+            directory = path / re.sub(r"[^\w.-]+", "-", method.name) / f"seed-{seed}"
+            started = (directory / "config.yaml").is_file()
+            watcher = None if watch is None else watch(method.name, seed, directory)
             if started:
-                result = resume(place, config=config, progress=watcher)
+                result = resume(directory, config=config, progress=watcher)
             else:
-                result = train(config, out=place, progress=watcher)
+                result = train(config, out=directory, progress=watcher)
             if not result.finished:
-                raise PodiumError(f"Stopped in {place}. The same command goes on from there.")
+                raise PodiumError(f"Stopped in {directory}. The same command goes on from there.")
             budget = budget or sum(line.get("tokens", 0) for line in result.metrics)
             results[method.name].append(result)
             if progress is not None:
@@ -122,7 +123,7 @@ def compare(
 
 
 def _check(methods: Sequence[Method], settings: dict[str, Any]) -> None:
-    """Refuse a method that cannot run on the world before the others are trained."""
+    """Refuse a method that cannot run on the world before any other is trained."""
     config = configure(methods[0], **settings)
     with closing(worlds.get(config.world, **(config.world_settings or {}))) as world:
         for method in methods:
@@ -130,6 +131,8 @@ def _check(methods: Sequence[Method], settings: dict[str, Any]) -> None:
 
 
 def _with_n(method: Method, n: int) -> Method:
+    """The method with `n` rollouts per task, where its strategy has such a setting."""
+
     def changed(plain: Method) -> Method:
         strategy = plain.rollout or Sample()
         return plain.with_(rollout=strategy.replace(n=n)) if "n" in strategy.field_names() else plain

@@ -44,14 +44,14 @@ def evaluate(
     device: str = "cpu",
     **world_settings: Any,
 ) -> dict[str, Measure]:
-    """Measures of a run's last checkpoint, or of a model, on held-out tasks (a run's own world by default).
+    """Measures of a run's last checkpoint, or of a model, on held-out tasks (by default of the run's world).
 
     Each task gets `samples` answers, as many as the largest of `ks` by default.
     """
     wanted = max(ks, default=1) if samples is None else samples
     _check_counts(ks, tasks, wanted)
-    place = _Place.of(target, world, world_settings, max_tokens)
-    groups = place.sample(target, device, tasks=tasks, samples=wanted, seed=seed, temperature=temperature)
+    setting = _Setting.of(target, world, world_settings, max_tokens)
+    groups = setting.sample(target, device, tasks=tasks, samples=wanted, seed=seed, temperature=temperature)
     return measure(groups, ks)
 
 
@@ -69,13 +69,13 @@ def thinking(
     device: str = "cpu",
     **world_settings: Any,
 ) -> list[BudgetPoint]:
-    """How often a run's last checkpoint, or a model, is right if it may think for so many tokens: see `curve`."""
+    """The accuracy of a run's last checkpoint, or of a model, by how many tokens it may think: see `curve`."""
     _check_counts((), tasks, samples)
-    place = _Place.of(target, world, world_settings, max_tokens)
-    driver = place.driver(target, device)
-    sampling = Sampling(max_tokens=place.max_tokens, temperature=temperature)
-    requests = held_out_requests(place.world, tasks, sampling, seed)
-    with closing(place.world):
+    setting = _Setting.of(target, world, world_settings, max_tokens)
+    driver = setting.driver(target, device)
+    sampling = Sampling(max_tokens=setting.max_tokens, temperature=temperature)
+    requests = held_out_requests(setting.world, tasks, sampling, seed)
+    with closing(setting.world):
         return curve(driver, requests, budgets, samples, force)
 
 
@@ -93,9 +93,9 @@ def contrast(
     device: str = "cpu",
     **world_settings: Any,
 ) -> PairedComparison:
-    """A run or model beside the model that it began as, or another: the same prompts and random streams for both.
+    """Compare a run or model with the model that it started from, or another, on the same prompts and random streams.
 
-    The world is the run's, or that of `base` where it is a run, unless one is named.
+    Unless a world is named, it is that of the run, or of `base` if that is a run.
     """
     wanted = max(ks, default=1) if samples is None else samples
     _check_counts(ks, tasks, wanted)
@@ -105,18 +105,18 @@ def contrast(
             _check_there(Path(target))
             raise PodiumError(f"{target} is a model, which did not start from another: name one with --compare MODEL.")
         base = config.model
-    place = _Place.find(world, world_settings, config or _config(base), max_tokens)
-    if place is None:
+    setting = _Setting.find(world, world_settings, config or _config(base), max_tokens)
+    if setting is None:
         _check_there(Path(target))
         raise PodiumError(f"{target} and {base} are models and have no world of their own: name one with --world.")
     counts = {"tasks": tasks, "samples": wanted, "seed": seed, "temperature": temperature}
-    before, after = (tally(place.sample(model, device, **counts)) for model in (base, target))
+    before, after = (tally(setting.sample(model, device, **counts)) for model in (base, target))
     return PairedComparison(before, after, tuple(ks))
 
 
 @dataclass(frozen=True)
-class _Place:
-    """Where a model is measured."""
+class _Setting:
+    """The world in which a model is measured, and its limits."""
 
     world: World
     max_tokens: int
@@ -125,28 +125,28 @@ class _Place:
     @classmethod
     def of(
         cls, target: str | Path, world: str | World | None, settings: dict[str, Any], max_tokens: int | None
-    ) -> _Place:
-        """As `find`, with a word where neither is there."""
-        place = cls.find(world, settings, _config(target), max_tokens)
-        if place is None:
+    ) -> _Setting:
+        """As `find`, with an error where there is no world."""
+        setting = cls.find(world, settings, _config(target), max_tokens)
+        if setting is None:
             _check_there(Path(target))
             there = Path(target).exists() or str(target).startswith(EMBEDDED)
             kind = "is a model and" if there else "is no run here, and a model"
             raise PodiumError(f"{target} {kind} has no world of its own: name one with --world.")
-        return place
+        return setting
 
     @classmethod
     def find(
         cls, world: str | World | None, settings: dict[str, Any], config: Config | None, max_tokens: int | None
-    ) -> _Place | None:
-        """The world that was named, or the run's with these changes; None where neither is there."""
+    ) -> _Setting | None:
+        """With the world that was named, or the run's with these changes; None: there is neither."""
         if world is None and config is None:
             return None
         if world is None and config is not None:
             world, settings = config.world, {**(config.world_settings or {}), **settings}
-        made = worlds.get(world or "", **settings)
-        limit = max_tokens or (config.max_tokens if config else None) or made.max_tokens
-        return cls(made, limit, config.act_limit_s if config else None)
+        opened = worlds.get(world or "", **settings)
+        limit = max_tokens or (config.max_tokens if config else None) or opened.max_tokens
+        return cls(opened, limit, config.act_limit_s if config else None)
 
     def sample(self, target: str | Path, device: str, **counts: Any) -> list[list[Rollout]]:
         """Rollouts of a run's last checkpoint, or of a model, on held-out tasks."""
@@ -158,10 +158,10 @@ class _Place:
         return groups
 
     def driver(self, target: str | Path, device: str) -> Driver:
-        """Who plays with a run's last checkpoint, or with a model."""
+        """A driver that samples from a run's last checkpoint, or from a model."""
         _check_there(Path(target))
         policy = policies.load(_weights(target), device=device, dtype=usual_dtype(device))
-        sampler = LocalSampler(policy)  # it may find out what else there is to say
+        sampler = LocalSampler(policy)  # it may add notes to the policy's
         for note in policy.notes:
             warnings.warn(note, stacklevel=2)
         return Driver(
@@ -175,7 +175,7 @@ class _Place:
 
 
 def _config(target: str | Path) -> Config | None:
-    """How a run was made; None for a model."""
+    """The configuration of a run; None for a model."""
     if not (Path(target) / "config.yaml").is_file():
         return None
     if not RunDirectory(target).checkpoints():
@@ -184,8 +184,9 @@ def _config(target: str | Path) -> Config | None:
 
 
 def _weights(target: str | Path) -> str:
-    found = RunDirectory(target).checkpoints()
-    return str(found[-1] / "policy") if found else str(target)
+    """Where the weights are: in a run's last checkpoint, or with the model."""
+    checkpoints = RunDirectory(target).checkpoints()
+    return str(checkpoints[-1] / "policy") if checkpoints else str(target)
 
 
 def _check_counts(ks: Sequence[int], tasks: int, samples: int) -> None:
@@ -198,11 +199,11 @@ def _check_counts(ks: Sequence[int], tasks: int, samples: int) -> None:
 
 
 def _check_there(path: Path) -> None:
-    """Refuse what is plainly a place here, and not there, without asking the hub for it; and a folder of neither."""
+    """Refuse a local path that does not exist, without asking the hub for it, and a directory of neither kind."""
     if path.is_file() and path.suffix != ".gguf":
         raise PodiumError(f"{path} is a file: name the directory of a run or of a model.")
     if path.is_dir() and not any((path / name).is_file() for name in ("config.yaml", "config.json")):
         raise PodiumError(f"{path} is neither a run (it has no config.yaml) nor a model (it has no config.json).")
     if not path.exists() and path.parent != Path() and path.parent.is_dir():
-        beside = [str(p) for p in path.parent.iterdir() if p.is_dir()]
-        raise PodiumError(f"There is no run or model {path}. {nearest(str(path), beside)}")
+        neighbours = [str(p) for p in path.parent.iterdir() if p.is_dir()]
+        raise PodiumError(f"There is no run or model {path}. {nearest(str(path), neighbours)}")

@@ -1,4 +1,4 @@
-"""Training from start to end: a run directory, the loop, evaluation, checkpoints, and a clean stop."""
+"""Training from start to end: the run directory, the loop, evaluations, checkpoints, and a clean stop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 
@@ -20,26 +20,35 @@ from podium.evaluation.measure import failure_note, held_out, measure
 from podium.method import Method
 from podium.methods import get
 from podium.store.run_directory import RunDirectory
+from podium.training.build import build_run
 from podium.training.config import Config, Optimizer
 from podium.training.loop import iterate
-from podium.training.memory_plan import named_knobs
-from podium.training.run import Run
+from podium.training.memory_plan import suggest_settings
+from podium.training.preflight import check_settings
+from podium.training.run import Run, is_due
 from podium.training.trackers import Trackers, require
 from podium.worlds import World
 
-__all__ = ["Progress", "Result", "configure", "resume", "train"]
+__all__ = ["Progress", "Result", "ShowsStages", "configure", "resume", "train"]
 
-Progress = Callable[[Run, Mapping[str, Any]], None]
+Progress = Callable[[Run, Mapping[str, Any]], None]  # is called after each iteration with its metrics
 Tell = Callable[[str], None]
+
+
+@runtime_checkable
+class ShowsStages(Protocol):
+    """A `Progress` that also shows what a person waits for before the first iteration."""
+
+    def stage(self, text: str) -> None: ...
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a training run came to."""
+    """The outcome of a training run."""
 
     path: Path
     metrics: list[dict[str, Any]]
-    finished: bool  # False: stopped before its last iteration; `resume` goes on
+    finished: bool  # False: stopped before its last iteration; `resume` continues it
 
     @property
     def evaluations(self) -> list[dict[str, Any]]:
@@ -47,28 +56,27 @@ class Result:
 
 
 def configure(method: str | Method = "grpo", **settings: Any) -> Config:
-    """A configuration from a method and loose settings: those of `Config`, of `Optimizer`, and the world's own."""
+    """A configuration from a method and loose settings: those of `Config`, of `Optimizer`, and of the world."""
     value = method if isinstance(method, Method) else get(method)
-    rate = {k: settings.pop(k) for k in list(settings) if k in Optimizer.field_names()}
-    own = {k: settings.pop(k) for k in list(settings) if k in Config.field_names()}
-    if rate:
-        own["optimizer"] = own.get("optimizer", Optimizer()).replace(**rate)
+    of_optimizer = {k: settings.pop(k) for k in list(settings) if k in Optimizer.field_names()}
+    of_run = {k: settings.pop(k) for k in list(settings) if k in Config.field_names()}
+    if of_optimizer:
+        of_run["optimizer"] = of_run.get("optimizer", Optimizer()).replace(**of_optimizer)
     if settings:  # what is left belongs to the world
-        _check_loose(settings, own.get("world", Config.world), value)
-        own["world_settings"] = {**(own.get("world_settings") or {}), **settings}
-    return Config(method=value, **own)
+        _check_loose(settings, of_run.get("world", Config.world), value)
+        of_run["world_settings"] = {**(of_run.get("world_settings") or {}), **settings}
+    return Config(method=value, **of_run)
 
 
 def _check_loose(settings: Mapping[str, Any], world: str | World, method: Method) -> None:
-    """Refuse what neither the run nor an embedded world knows, in words that fit either; other worlds refuse it
-    themselves."""
+    """Refuse a setting that neither the run nor an embedded world has; other worlds refuse it themselves."""
     if not isinstance(world, str) or world not in worlds.EMBEDDED:
         return
-    known = [*Config.field_names(), *Optimizer.field_names(), *worlds.EMBEDDED[world].field_names()]
+    valid = [*Config.field_names(), *Optimizer.field_names(), *worlds.EMBEDDED[world].field_names()]
     for name in settings:
-        if name not in known:
+        if name not in valid:
             raise PodiumError(
-                f"Neither the run nor the world {world!r} has a setting {name!r}. {nearest(name, known)} "
+                f"Neither the run nor the world {world!r} has a setting {name!r}. {nearest(name, valid)} "
                 f"A setting of the method is given with it: podium.methods.get({method.name!r}, {name}=…)."
             )
 
@@ -82,23 +90,25 @@ def train(
     tell: Tell | None = None,
     **settings: Any,
 ) -> Result:
-    """Train a model with a method on a world, into a run directory; `track`: tensorboard, wandb.
+    """Train a model with a method on a world, into a run directory.
 
-    `tell` is given what there is to know of how the model is treated, line by line, before anything is computed.
+    `progress` is called after each iteration, and shows stages before the first one if it `ShowsStages`. `tell` gets
+    notes on how the model is computed, line by line, before anything is. `track`: tensorboard, wandb.
     """
     config = method if isinstance(method, Config) else configure(method, **settings)
     trackers = require(track)
     path = Path(out) if out is not None else _fresh_path(config)
+    check_settings(out=path, device=config.device, model=config.model)
     directory = RunDirectory(path)
     if directory.checkpoints() or (path / "metrics.jsonl").exists():
         raise PodiumError(
             f"{path} already holds a run. Resume it (podium train --resume {path}) or choose another --out."
         )
-    with named_knobs():
-        run = Run.make(config)  # before anything is written: most mistakes show here
-        with closing(run), _opened(directory):
+    with suggest_settings():
+        run = build_run(config, _stage(progress))  # before anything is written: most mistakes show here
+        with closing(run), _locked(directory):
             directory.write_config(run.config.to_yaml())
-            return _go(run, directory, progress, trackers, tell)
+            return _run_to_end(run, directory, progress, trackers, tell)
 
 
 def resume(
@@ -110,7 +120,7 @@ def resume(
     track: str | Sequence[str] = (),
     tell: Tell | None = None,
 ) -> Result:
-    """Go on with a run where its last checkpoint left it, perhaps on another device; on a CPU to the bit."""
+    """Continue a run from its last checkpoint, perhaps on another device; on a CPU bit by bit."""
     trackers = require(track)
     directory = RunDirectory(path)
     stored = Config.of_run(directory)
@@ -121,17 +131,22 @@ def resume(
         raise PodiumError(
             f"The run {path} was made with other settings ({', '.join(changed)}). Start a new run with --out."
         )
-    made = stored.replace(device=device or stored.device)
-    with named_knobs(), _opened(directory), closing(Run.make(made)) as run:
+    config = stored.replace(device=device or stored.device)
+    check_settings(out=directory.path, device=config.device)
+    with suggest_settings(), _locked(directory), closing(build_run(config, _stage(progress))) as run:
         if directory.checkpoints():
             run.restore(directory.checkpoints()[-1])
         directory.rewind(run.iteration or -1)
         run.tokens = sum(line.get("tokens", 0) for line in directory.metrics())
-        return _go(run, directory, progress, trackers, tell)
+        return _run_to_end(run, directory, progress, trackers, tell)
+
+
+def _stage(progress: Progress | None) -> Tell:
+    return progress.stage if isinstance(progress, ShowsStages) else lambda text: None
 
 
 @contextmanager
-def _opened(directory: RunDirectory) -> Iterator[None]:
+def _locked(directory: RunDirectory) -> Iterator[None]:
     directory.open()
     try:
         yield
@@ -139,7 +154,7 @@ def _opened(directory: RunDirectory) -> Iterator[None]:
         directory.close()
 
 
-def _go(
+def _run_to_end(
     run: Run, directory: RunDirectory, progress: Progress | None, trackers: Sequence[str], tell: Tell | None
 ) -> Result:
     config = run.config
@@ -149,21 +164,19 @@ def _go(
     with (
         closing(Trackers(trackers, directory.path, config, run.iteration)) as tracked,
         _reproducible(run.policy.device),
-        _interrupts() as stopped,
+        _stop_on_interrupt() as stopped,
     ):
         watchers: list[Progress] = [tracked] if progress is None else [progress, tracked]
         if run.iteration == 0 and not directory.metrics():
+            _stage(progress)(_first_evaluation(run))
             before = {"iteration": 0, **_evaluation(run)}
             run.measured(before)
             _report(run, directory, before, watchers)
         while not run.finished:
-            batch, line = iterate(run)
-            if run.finished or _due(run.iteration, config.eval_every):
-                line = {**line, **_evaluation(run)}
-            line = run.proceed(line)
+            batch, metrics = iterate(run, _evaluation)
             directory.write_rollouts(run.iteration, batch)
-            _report(run, directory, line, watchers)
-            if run.finished or stopped or _due(run.iteration, config.checkpoint_every):
+            _report(run, directory, metrics, watchers)
+            if run.finished or stopped or is_due(run.iteration, config.checkpoint_every):
                 directory.write_checkpoint(run.iteration, run.save, config.keep_checkpoints)
             if stopped:
                 break
@@ -171,8 +184,8 @@ def _go(
 
 
 @contextmanager
-def _interrupts() -> Iterator[list[int]]:
-    """Ctrl-C ends the run after the iteration under way, with a checkpoint; a second one ends it at once."""
+def _stop_on_interrupt() -> Iterator[list[int]]:
+    """Ctrl-C ends the run after the current iteration, with a checkpoint; a second one ends it at once."""
     stopped: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield stopped
@@ -190,17 +203,19 @@ def _interrupts() -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, before)
 
 
-def _due(iteration: int, every: int) -> bool:
-    return every > 0 and iteration % every == 0
-
-
-def _report(run: Run, directory: RunDirectory, line: Mapping[str, Any], watchers: Sequence[Progress]) -> None:
-    directory.append_metrics(line)
+def _report(run: Run, directory: RunDirectory, metrics: Mapping[str, Any], watchers: Sequence[Progress]) -> None:
+    directory.append_metrics(metrics)
     for watcher in watchers:
-        watcher(run, line)
+        watcher(run, metrics)
+
+
+def _first_evaluation(run: Run) -> str:
+    compiled = ", compiling its kernels first" if run.policy.device.type == "cuda" else ""
+    return f"Evaluating {run.config.model} on {run.config.eval_tasks} held-out tasks before training{compiled}"
 
 
 def _evaluation(run: Run) -> dict[str, Any]:
+    """The metrics of the policy on held-out tasks."""
     config = run.config
     groups = held_out(
         run.driver,
@@ -209,17 +224,17 @@ def _evaluation(run: Run) -> dict[str, Any]:
         max_tokens=config.max_tokens or run.world.max_tokens,
         seed=config.seed,
     )
-    found = measure(groups, ks=(1,))
-    line: dict[str, Any] = {f"eval.{name}": m.mean for name, m in found.items()}
-    if "failed" in found:
-        line["eval.failure"] = failure_note(groups)
-    return line | {"eval.pass@1.low": found["pass@1"].low, "eval.pass@1.high": found["pass@1"].high}
+    measures = measure(groups, ks=(1,))
+    metrics: dict[str, Any] = {f"eval.{name}": m.mean for name, m in measures.items()}
+    if "failed" in measures:
+        metrics["eval.failure"] = failure_note(groups)
+    return metrics | {"eval.pass@1.low": measures["pass@1"].low, "eval.pass@1.high": measures["pass@1"].high}
 
 
 @contextmanager
 def _reproducible(device: torch.device) -> Iterator[None]:
-    """The same sums in the same order: what exact resumption rests on. Not on a GPU, where every write into a cache
-    would become a sort."""
+    """Deterministic algorithms, on which exact resumption rests. Not on a GPU, where every write into a cache would
+    become a sort."""
     before = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(before or device.type == "cpu", warn_only=True)
     try:
@@ -229,7 +244,7 @@ def _reproducible(device: torch.device) -> Iterator[None]:
 
 
 def _fresh_path(config: Config) -> Path:
-    """runs/METHOD-WORLD-TIME: a new directory for a run that was given none."""
+    """runs/METHOD-WORLD-TIME: a new directory, where none was named."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
     name = config.world if isinstance(config.world, str) else config.world.name
     world = name.split(":")[0].rsplit("/", 1)[-1]

@@ -1,4 +1,4 @@
-"""A value model from logged runs: it reads how a policy did on some tasks, and says how it will do on others.
+"""A value model from logged runs: it reads how a policy did on some tasks, and predicts how it will do on others.
 
 fit(["runs/first", "runs/second"], "value")
 podium.train(podium.methods.v0(value="value"), world="sums")
@@ -13,45 +13,54 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import log_softmax, logsigmoid
 
 from podium import policy as policies
 from podium.analysis.ranking import auc
 from podium.core.errors import PodiumError
 from podium.core.streams import key
 from podium.memories.score_history import TaskScore, question
-from podium.sessions.value_pairs import soft_cross_entropy, success_pairs
 
-__all__ = ["SolvedExamples", "Fitted", "contexts", "fit"]
+__all__ = [
+    "Fitted",
+    "SolvedExamples",
+    "contexts",
+    "fit",
+    "soft_cross_entropy",
+    "success_pairs",
+    "value_model_loss",
+]
 
 Progress = Callable[[int, float], None]
 
 
 @dataclass(frozen=True)
 class SolvedExamples:
-    """The tasks of an iteration of a run with their scores, and the scores of the iterations before."""
+    """The scores of a policy on the tasks of an iteration, and those of the iterations before, which it is shown."""
 
-    known: tuple[TaskScore, ...]
+    shown: tuple[TaskScore, ...]
     asked: tuple[TaskScore, ...]
 
     def rows(self, support: int) -> tuple[list[str], Tensor]:
-        """What the model reads of each task, and the scores: successes and failures in pairs, then the rest."""
+        """What the model reads for each task, and the scores: successes and failures in pairs, then the rest."""
         right = [score for score in self.asked if score[1] >= 0.5]
         wrong = [score for score in self.asked if score[1] < 0.5]
         paired = [score for pair in zip(right, wrong, strict=False) for score in pair]
         rest = [*right[len(wrong) :], *wrong[len(right) :]]
         ordered = [*paired, *rest]
-        texts = [question(self.known, prompt, support) for prompt, _ in ordered]
+        texts = [question(self.shown, prompt, support) for prompt, _ in ordered]
         return texts, torch.tensor([score for _, score in ordered])
 
     @property
     def pairs(self) -> int:
+        """How many pairs of a success and a failure there are."""
         right = sum(score >= 0.5 for _, score in self.asked)
         return min(right, len(self.asked) - right)
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """What came of a fit: measured on contexts that were held out."""
+    """The outcome of a fit, measured on held-out contexts."""
 
     contexts: int  # trained on
     loss: float  # at the end
@@ -67,17 +76,17 @@ def contexts(run: str | Path, support: int) -> list[SolvedExamples]:
     files = sorted((Path(run) / "rollouts").glob("*.parquet"))
     if not files:
         raise PodiumError(f"{run} has no logged rollouts: give the directory of a run.")
-    known: tuple[TaskScore, ...] = ()
-    found = []
+    shown: tuple[TaskScore, ...] = ()
+    examples = []
     for file in files:
-        seen: dict[str, list[bool]] = {}
+        verdicts: dict[str, list[bool]] = {}
         for row in pq.read_table(file, columns=["prompt", "correct"]).to_pylist():
-            seen.setdefault(row["prompt"], []).append(row["correct"])
-        scores = tuple((prompt, sum(right) / len(right)) for prompt, right in seen.items())
-        if known:
-            found.append(SolvedExamples(known, scores))
-        known = (*known, *scores)[-support:]
-    return found
+            verdicts.setdefault(row["prompt"], []).append(row["correct"])
+        scores = tuple((prompt, sum(right) / len(right)) for prompt, right in verdicts.items())
+        if shown:
+            examples.append(SolvedExamples(shown, scores))
+        shown = (*shown, *scores)[-support:]
+    return examples
 
 
 def fit(
@@ -133,14 +142,38 @@ def fit(
     return _measured(reader, test or train, support, len(train), loss)
 
 
+def success_pairs(logits: Tensor) -> Tensor:
+    """The mean of −log σ(s_success − s_failure), s = logit 1 − logit 0, over rows 0 and 1, 2 and 3, … of [row, 2].
+
+    Even rows are successes and odd ones failures under the same context, so what depends on the context alone cancels.
+    A last row without a partner is left out.
+    """
+    score = logits[:, 1] - logits[:, 0]
+    pairs = len(score) // 2 * 2
+    if not pairs:
+        return logits.sum() * 0
+    return -logsigmoid(score[0:pairs:2] - score[1:pairs:2]).mean()
+
+
+def soft_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    """The mean of −(1 − y) log p_0 − y log p_1, y in [0, 1]."""
+    log_p = log_softmax(logits, dim=1)
+    return -(torch.stack([1 - labels, labels], dim=1) * log_p).sum(1).mean()
+
+
+def value_model_loss(logits: Tensor, labels: Tensor, alpha: float = 0.25) -> Tensor:
+    """alpha · `success_pairs` + (1 − alpha) · `soft_cross_entropy`."""
+    return alpha * success_pairs(logits) + (1 - alpha) * soft_cross_entropy(logits, labels)
+
+
 def _measured(
     reader: policies.Critic, held: Sequence[SolvedExamples], support: int, trained: int, loss: float
 ) -> Fitted:
-    told, truth, within, ahead = [], [], [], []
+    values, truth, within, ahead = [], [], [], []
     for context in held:
         texts, scores = context.rows(support)
         value = policies.values_of(reader, texts).double()
-        told.append(value)
+        values.append(value)
         truth.append(scores >= 0.5)
         if context.pairs:
             within.append(auc(value, scores >= 0.5))
@@ -149,7 +182,7 @@ def _measured(
     return Fitted(
         trained,
         loss,
-        auc(torch.cat(told), torch.cat(truth)),
+        auc(torch.cat(values), torch.cat(truth)),
         sum(within) / len(within) if within else -1.0,
         sum(ahead) / len(ahead) if ahead else -1.0,
     )

@@ -1,0 +1,1 @@
+"""Files of runs: the run directory, atomic writes, JSON lines."""

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: atomic writes, and errors that name the file and the remedy."""
+"""Atomic writes: a file is complete or not there. Errors name the file and say what to do."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from safetensors import SafetensorError
 
 from podium.core.errors import PodiumError
 
-__all__ = ["atomic_directory", "atomic_text", "atomic_write", "explained"]
+__all__ = ["atomic_directory", "atomic_text", "atomic_write", "check_writable", "explained"]
 
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turn the system's errors about `path` into one sentence for people."""
+    """Turn the system's errors about `path` into one sentence that says what to do."""
     try:
         yield
     except OSError as error:
-        raise _for_people(path, error.errno, error.strerror or str(error)) from error
-    except SafetensorError as error:  # it has the system's number in its text
+        raise _explanation(path, error.errno, error.strerror or str(error)) from error
+    except SafetensorError as error:  # the system's error number is in its text
         number = re.search(r"os error (\d+)", str(error))
-        raise _for_people(path, int(number[1]) if number else None, str(error)) from error
+        raise _explanation(path, int(number[1]) if number else None, str(error)) from error
 
 
-def _for_people(path: Path, number: int | None, reason: str) -> PodiumError:
+def _explanation(path: Path, number: int | None, reason: str) -> PodiumError:
     if number in (errno.ENOSPC, errno.EDQUOT):
         return PodiumError(f"The disk is full: {path} could not be written. Free some space and resume the run.")
     if number in (errno.EACCES, errno.EPERM, errno.EROFS):
@@ -37,6 +37,18 @@ def _for_people(path: Path, number: int | None, reason: str) -> PodiumError:
     if number == errno.EEXIST:
         return PodiumError(f"{path} is a file, not a directory. Choose another place with --out.")
     return PodiumError(f"{path} could not be written: {reason}. Choose another place with --out.")
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a directory that could not be created or written to; it is not created."""
+    with explained(path):
+        if path.exists() and not path.is_dir():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+        nearest = next(place for place in (path, *path.parents) if place.exists())
+        if not nearest.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if not os.access(nearest, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def atomic_write(path: Path, write: Callable[[Path], None]) -> None:
@@ -49,7 +61,7 @@ def atomic_write(path: Path, write: Callable[[Path], None]) -> None:
             _sync(part)
             os.replace(part, path)
         except BaseException:
-            part.unlink(missing_ok=True)  # half a file would only take the space that is missing
+            part.unlink(missing_ok=True)  # half a file would only take up space on a full disk
             raise
 
 

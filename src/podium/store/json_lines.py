@@ -1,4 +1,4 @@
-"""Files of JSON lines: every object with its line, every fault with its place."""
+"""Files of JSON lines: each object with its line number, and errors that name the file and the line."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ __all__ = ["objects", "text_of"]
 
 
 def objects(file: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """(line, object) for each line that is not empty; a file without any is refused."""
-    path, any_row = Path(file), False
+    """(line number, object) for each line that is not empty; a file without any is refused."""
+    path, empty = Path(file), True
     if path.is_dir():
         raise PodiumError(f"{file} is a directory: name a file of JSON lines.")
     if not path.is_file():
@@ -22,10 +22,10 @@ def objects(file: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     with path.open("rb") as lines:
         for number, raw in enumerate(lines, 1):
             if raw.strip():
-                any_row = True
+                empty = False
                 yield number, _object(raw, f"{file}, line {number}")
-    if not any_row:
-        raise PodiumError(f"{file} has no rows: write one JSON object a line.")
+    if empty:
+        raise PodiumError(f"{file} has no rows: write one JSON object per line.")
 
 
 def _object(raw: bytes, where: str) -> Mapping[str, Any]:
@@ -41,7 +41,7 @@ def _object(raw: bytes, where: str) -> Mapping[str, Any]:
 
 
 def text_of(data: Mapping[str, Any], field: str, usual: tuple[str, ...], setting: str, where: str) -> str:
-    """The field's value as text; without a name, the first of the usual ones."""
+    """The value of `field` as text; if it is empty, of the first of the `usual` names that the row has."""
     name = field or next((u for u in usual if u in data), None)
     if name is None:
         has = ", ".join(data) or "no fields"

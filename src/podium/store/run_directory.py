@@ -22,20 +22,20 @@ from podium.store.files import atomic_directory, atomic_text, atomic_write, expl
 __all__ = ["RunDirectory"]
 
 CHECKPOINT = "iteration-{:06d}"
-WIDEST = 16  # numbers of a token that are written where a model can say them again: a hundred of each fill the disk
+WIDEST = 16  # numbers per token that are written, unless nothing can recompute them: a hundred per token fill the disk
 
 
 class RunDirectory:
-    """One process at a time may write to a run; anyone may read it while it goes on."""
+    """The files of a run. One process at a time may write them; anyone may read them meanwhile."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         self._lock: IO[str] | None = None
 
-    # -- who may write ---------------------------------------------------------------------------------------------
+    # -- lock ------------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Make the directory and take it for this process."""
+        """Create the directory and lock it for this process."""
         with explained(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
             lock = (self.path / ".lock").open("w")
@@ -67,7 +67,7 @@ class RunDirectory:
     # -- metrics ---------------------------------------------------------------------------------------------------
 
     def append_metrics(self, line: Mapping[str, Any]) -> None:
-        """One line of JSON an iteration."""
+        """Append the metrics of an iteration as one line of JSON."""
         file = self.path / "metrics.jsonl"
         with explained(file), file.open("a") as out:
             out.write(json.dumps(dict(line)) + "\n")
@@ -110,7 +110,7 @@ class RunDirectory:
         return sorted((self.path / "checkpoints").glob("iteration-*"))
 
     def rewind(self, iteration: int) -> None:
-        """Forget what was written after `iteration` iterations, so that a resumed run writes it again."""
+        """Delete what was written after this iteration: a resumed run writes it again."""
         kept = [line for line in self.metrics() if line["iteration"] <= iteration]
         text = "".join(json.dumps(line) + "\n" for line in kept)
         atomic_text(self.path / "metrics.jsonl", text)
@@ -120,7 +120,7 @@ class RunDirectory:
 
 
 def _array(values: Any) -> pa.Array:
-    """A column of a file; what a world has said in several types, or in none that files know, is kept as text."""
+    """A column of a file. Values of a world that have several types, or one that files do not know, become text."""
     if isinstance(values, pa.Array):
         return values
     try:
@@ -134,7 +134,7 @@ def _text(value: Any) -> str | None:
 
 
 def rollout_columns(iteration: int, batch: Batch) -> dict[str, Any]:
-    """A value a rollout of each column: its own, its task, and those of its tokens and steps as lists."""
+    """Every column as one value per rollout: those of rollouts, the task, and those of tokens and steps as lists."""
     tasks = batch["group.task"]
     groups = batch.link("rollout", "group").tolist()
     columns: dict[str, Any] = {
@@ -152,13 +152,13 @@ def rollout_columns(iteration: int, batch: Batch) -> dict[str, Any]:
         value = batch[name]
         if level == "rollout":
             columns[rest] = value.tolist() if isinstance(value, Tensor) else value
-        elif level == "token" and isinstance(value, Tensor) and (value[:1].numel() <= WIDEST or _said_once(rest)):
+        elif level == "token" and isinstance(value, Tensor) and (value[:1].numel() <= WIDEST or _unrepeatable(rest)):
             columns[name] = _lists(value.detach().cpu(), lengths)
     return columns
 
 
-def _said_once(name: str) -> bool:
-    """Whether no model can say it again: it is the sampler's."""
+def _unrepeatable(name: str) -> bool:
+    """Whether no model can compute it again: the sampler wrote it."""
     return name.startswith("sampler.")
 
 
@@ -175,7 +175,7 @@ def _lists(values: Tensor, lengths: Tensor) -> Any:
 
 
 def _steps(batch: Batch, level: str) -> dict[str, Any]:
-    """Columns of turns, or of other steps, as lists, with their lengths: what it takes to replay a rollout."""
+    """Columns of turns, or of other steps, as lists, with the numbers of their tokens: enough to replay a rollout."""
     columns: dict[str, Sequence[Any]] = {f"{level}.length": batch.partition("token", level).lengths().tolist()}
     for name in batch.columns:
         value = batch[name]

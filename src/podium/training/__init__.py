@@ -1,1 +1,1 @@
-"""Training: the loop, the collection driver, the trainer, checkpoints and runs."""
+"""Training: the loop, the state of a run, the trainer, checkpoints and metrics."""

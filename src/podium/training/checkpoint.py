@@ -1,4 +1,4 @@
-"""Checkpoints: weights, optimiser state and memories, so that a resumed run goes on to the bit.
+"""Checkpoints: weights, optimiser state and memories, so that a resumed run continues bit by bit.
 
 Random numbers are counters keyed by seed and iteration, so there is no generator state to save.
 """
@@ -24,7 +24,7 @@ __all__ = ["check_memories", "load_checkpoint", "save_checkpoint"]
 def save_checkpoint(
     directory: Path, iteration: int, trainer: Trainer, memories: Mapping[str, State], progress: State | None = None
 ) -> None:
-    """Fill `directory`; the caller makes it appear at once. `progress` is how far a method in phases has come."""
+    """Fill `directory`, which the caller makes appear atomically. `progress`: how far a method in phases has come."""
     for name, learner in trainer.learners.items():
         learner.policy.save(directory / name)
         save_file(_optimizer_tensors(learner), directory / f"{name}.optimizer.safetensors")
@@ -63,14 +63,14 @@ def load_checkpoint(directory: Path, trainer: Trainer) -> tuple[int, dict[str, S
     return state["iteration"], memories, decode_state(state["progress"], tensors)
 
 
-def check_memories(directory: Path, found: Mapping[str, State], begun: Mapping[str, State], method: str) -> None:
-    """Refuse the memories of another method: those of this one have the names and the entries that they began with."""
-    held = {name: state for name, state in found.items() if name != "surplus"}  # groups that wait belong to any
-    if held.keys() != begun.keys() or any(begun[name].keys() - held[name].keys() for name in begun):
-        theirs, own = (", ".join(sorted(names)) or "nothing" for names in (held, begun))
+def check_memories(directory: Path, loaded: Mapping[str, State], initial: Mapping[str, State], method: str) -> None:
+    """Refuse the memories of another method: those of this one have the names and entries of its initial states."""
+    held = {name: state for name, state in loaded.items() if name != "surplus"}  # any method may carry groups over
+    if held.keys() != initial.keys() or any(initial[name].keys() - held[name].keys() for name in initial):
+        theirs, ours = (", ".join(sorted(names)) or "nothing" for names in (held, initial))
         raise PodiumError(
             f"The checkpoint {directory} was not written by {method}: it remembers {theirs}, as another method or "
-            f"version does, and not {own}. Put back the config.yaml that it was made with, or start a new run (--out)."
+            f"version does, and not {ours}. Put back the config.yaml that it was made with, or start a new run (--out)."
         )
 
 

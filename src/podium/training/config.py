@@ -1,4 +1,4 @@
-"""Everything that a run depends on, as one value: what `config.yaml` holds."""
+"""Everything that a run depends on, as one value: the content of `config.yaml`."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ class Config(Value):
     model: str = "podium/tiny"
     iterations: int = 60
     token_budget: int | None = None  # stop after this many sampled tokens, whatever `iterations` says
-    tasks: int = 16  # tasks an iteration
+    tasks: int = 16  # per iteration
     seed: int = 0
-    max_tokens: int | None = None  # a turn; None: the world's
+    max_tokens: int | None = None  # per turn; None: the world's
     optimizer: Optimizer = Optimizer()
     micro_tokens: int | None = None  # tokens in one forward pass of training; None: 16384, on a GPU what fits
-    checkpointing: bool = False  # compute activations again in the backward pass: less memory, more time
+    checkpointing: bool = False  # recompute activations in the backward pass: less memory, more time
     device: str = "cpu"
-    dtype: str | None = None  # to compute in; None: bfloat16 on a GPU that can, float32 elsewhere
+    dtype: str | None = None  # of the computation; None: bfloat16 on a GPU that supports it, float32 elsewhere
     lora: int | None = None  # rank; None: all weights are trained
     eval_every: int = 20  # iterations; 0: only before and after
     eval_tasks: int = 128
     eval_samples: int = 2
     checkpoint_every: int = 25  # iterations; 0: only at the end
     keep_checkpoints: int = 2
-    act_limit_s: float | None = None  # for an action in a world that is not built in; None: the world's
+    act_limit_s: float | None = None  # time limit of an action in a world that is not embedded; None: the world's
     # The largest mean |log-prob| gap between sampler and trainer that a run survives; None: what rounding explains,
     # 1e-3, in bfloat16 5e-2.
     sentinel: float | None = None
@@ -76,12 +76,12 @@ class Config(Value):
 
     @property
     def precision(self) -> str:
-        """What is computed in: `dtype`, or what is usual on the device."""
+        """The precision of the computation: `dtype`, or what is usual on the device."""
         return self.dtype or usual_dtype(self.device)
 
     @property
     def gap_allowed(self) -> float:
-        """What the sentinel lets pass."""
+        """The largest mean gap between the log-probabilities of sampler and trainer that the sentinel accepts."""
         return self.sentinel or (5e-2 if self.precision == "bfloat16" else 1e-3)
 
     def to_yaml(self) -> str:
@@ -93,7 +93,7 @@ class Config(Value):
 
     @classmethod
     def of_run(cls, directory: RunDirectory) -> Config:
-        """How a run was made."""
+        """The configuration that a run was made with."""
         try:
             return cls.from_yaml(directory.read_config())
         except PodiumError as problem:

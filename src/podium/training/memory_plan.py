@@ -1,8 +1,8 @@
-"""Memory on a GPU, planned before the first step: what training takes, what is left for the sampler's keys and values.
+"""GPU memory, planned before the first step: what training takes, and what is left for the sampler's KV cache.
 
-Weights, gradients and the optimiser's averages are counted; so is what a pass keeps of each token. From the free bytes
-follows how many tokens go through the model at a time. If not even one rollout fits, activations are computed again in
-the backward pass; if it still does not fit, the run is refused with the nearest thing that fits.
+Weights, gradients and the optimiser's moments are counted, and the activations of each token. The free bytes then say
+how many tokens go through the model at a time. If not even one rollout fits, activations are recomputed in the backward
+pass; if it still does not fit, the run is refused with the nearest setting that does.
 """
 
 from __future__ import annotations
@@ -23,42 +23,44 @@ from podium.policy.head.functionals import CHUNK as PART
 from podium.policy.model.device import GIB, elsewhere, free_bytes, held_by_others, host_bytes, out_of_memory
 from podium.policy.model.lora import attached
 
-__all__ = ["MICRO_TOKENS", "MemoryNeeds", "Room", "named_knobs", "plan", "token_bytes"]
+__all__ = ["MICRO_TOKENS", "MemoryNeeds", "MemoryPlan", "plan_memory", "suggest_settings", "token_bytes"]
 
 MICRO_TOKENS = {"cpu": 16384, "cuda": 40960}  # more at a time is not faster
-SPARE = 0.08  # of the free bytes: what allocators waste, and what libraries take
-SAMPLER = 0.35  # of what is left after weights and optimisers, at least, for the sampler
+SPARE = 0.08  # share of the free bytes that allocators waste and libraries take
+SAMPLER = 0.35  # least share for the sampler, of what weights and optimisers leave
 
 
 @dataclass(frozen=True)
-class Room:
+class MemoryPlan:
     """How a run uses the memory."""
 
     micro_tokens: int
     checkpointing: bool = False
-    sampler: int | None = None  # bytes for keys and values; None: as the sampler likes
+    sampler: int | None = None  # bytes of the KV cache; None: the sampler decides
     notes: tuple[str, ...] = ()
 
 
 def token_bytes(decoder: Decoder, checkpointing: bool, fused: bool | None = None) -> int:
-    """What a training pass keeps of each token, and what the widest moment of its backward pass adds; for passes as
-    they are, or if they were fused or not."""
+    """Bytes that a training pass keeps per token, with the peak of its backward pass; of the decoder's own passes, or
+    as if they were fused or not."""
     width, inside = decoder.width, decoder.config.intermediate_size
     projected = (decoder.heads + 2 * decoder.kv_heads) * decoder.head_size
     attended = decoder.heads * decoder.head_size
     if decoder.fused if fused is None else fused:
         normed = 2 * projected if decoder.layers[0].q_norm is not None else 0
         kept = 8 * width + 2 * projected + normed + 2 * attended + 4 * inside + 4 * decoder.heads
-        moment = 16 * width + 4 * projected + 8 * inside
-    else:  # whole numbers in the parameters' precision, most of them twice, attention padded
+        peak = 16 * width + 4 * projected + 8 * inside
+    else:  # activations in the parameters' precision, most of them twice, attention padded
         size = decoder.norm.weight.element_size()
         kept = size * (8 * width + 8 * projected + 6 * inside)
-        moment = kept
+        peak = kept
     layers = len(decoder.layers)
-    return moment + (4 * width * layers + kept if checkpointing else kept * layers)
+    return peak + (4 * width * layers + kept if checkpointing else kept * layers)
 
 
-def plan(learners: Sequence[Policy], wanted: int | None = None, longest: int = 1, checkpointing: bool = False) -> Room:
+def plan_memory(
+    learners: Sequence[Policy], wanted: int | None = None, longest: int = 1, checkpointing: bool = False
+) -> MemoryPlan:
     """How to use the memory of the learners' device, for rollouts of up to `longest` tokens."""
     policy = learners[0]
     kind = policy.device.type
@@ -66,21 +68,21 @@ def plan(learners: Sequence[Policy], wanted: int | None = None, longest: int = 1
     trained = sum(p.numel() for learner in learners for p in learner.parameters() if p.requires_grad)
     if kind != "cuda":
         _check_host(policy, 12 * trained)
-        return Room(tokens, checkpointing)
+        return MemoryPlan(tokens, checkpointing)
     free, total = free_bytes(policy.device)
     others = held_by_others(policy.device)
     needs = MemoryNeeds.of(policy, trained, _copies(learners))
-    again = checkpointing or needs.tokens(free, False) < min(longest, tokens)
-    if needs.tokens(free, again) < longest:
+    recompute = checkpointing or needs.tokens(free, False) < min(longest, tokens)
+    if needs.tokens(free, recompute) < longest:
         raise PodiumError(_refusal(policy, needs, free, total, longest))
-    chosen = min(tokens, needs.tokens(free, again))
+    chosen = min(tokens, needs.tokens(free, recompute))
     notes = []
     if others > total // 8:
         notes.append(f"Other programs hold {others / GIB:.1f} of the GPU's {total / GIB:.1f} GiB.")
-    if chosen < tokens or again != checkpointing:
-        way = ", their activations computed again in the backward pass" if again else ""
+    if chosen < tokens or recompute != checkpointing:
+        way = ", their activations computed again in the backward pass" if recompute else ""
         notes.append(f"{free / GIB:.1f} GiB are free: {chosen:,} tokens go through the model at a time{way}.")
-    return Room(chosen, again, needs.left(free) - chosen * needs.token[again], tuple(notes))
+    return MemoryPlan(chosen, recompute, needs.left(free) - chosen * needs.token[recompute], tuple(notes))
 
 
 def _check_host(policy: Policy, needed: int) -> None:
@@ -98,14 +100,14 @@ def _check_host(policy: Policy, needed: int) -> None:
 class MemoryNeeds:
     """What training takes beside the weights that are there already, in bytes."""
 
-    fixed: int  # gradients, the optimiser's two averages, copies of weights in a lower precision, logits
-    token: tuple[int, int]  # of each token that goes through the model: kept, or computed again
+    fixed: int  # gradients, the optimiser's two moments, copies of weights in a lower precision, logits
+    token: tuple[int, int]  # per token that goes through the model: with activations kept, and recomputed
 
     @classmethod
     def of(cls, policy: Policy, trained: int, copies: int = 0, fused: bool | None = None) -> MemoryNeeds:
-        """Those of a policy that trains so many weights; as its passes are, or if they were fused or not."""
+        """Those of a policy that trains so many weights; of its own passes, or as if they were fused or not."""
         decoder = policy.decoder
-        if decoder is None:  # parts of CHUNK logits or of one text, each computed again
+        if decoder is None:  # logits in chunks of CHUNK numbers or of one text, each recomputed
             each = _plain_bytes(policy)
             return cls(12 * trained + 16 * PART, (each, each))
         logits = 6 * CHUNK + 8 * policy.vocabulary * decoder.width
@@ -117,24 +119,24 @@ class MemoryNeeds:
         """Of so many free bytes, those for activations and for sampling."""
         return int(free * (1 - SPARE)) - self.fixed
 
-    def tokens(self, free: int, again: bool) -> int:
+    def tokens(self, free: int, recompute: bool) -> int:
         """How many tokens may go through the model at a time."""
-        return max(int(self.left(free) * (1 - SAMPLER)), 0) // self.token[again]
+        return max(int(self.left(free) * (1 - SAMPLER)), 0) // self.token[recompute]
 
     def free(self, tokens: int) -> int:
-        """The bytes that must be free for so many tokens, their activations computed again."""
+        """The bytes that must be free for so many tokens, their activations recomputed."""
         return int((self.fixed + self.token[True] * tokens / (1 - SAMPLER)) / (1 - SPARE))
 
 
 def _plain_bytes(policy: Policy) -> int:
-    """What the model's own pass keeps of each token: some 17 numbers as wide as its states in every layer, and what is
-    made of its logits."""
+    """Bytes that the model's own pass keeps per token: some 17 numbers as wide as its states in every layer, and the
+    logits."""
     size = (policy.lower or policy.dtype).itemsize
     return 17 * size * policy.config.hidden_size * policy.config.num_hidden_layers + 16 * policy.vocabulary
 
 
 def _copies(learners: Sequence[Policy]) -> int:
-    """Bytes of weights in the precision of passes that the first pass will make."""
+    """Bytes of the copies of weights in a lower precision that the first pass will make."""
     decoders = [x.decoder for x in learners if x.decoder is not None and x.decoder.lower is not None]
     return sum(p.numel() * d.dtype.itemsize for d in decoders if d.layout == 0 for p in d.model.parameters())
 
@@ -143,7 +145,7 @@ def _refusal(policy: Policy, needs: MemoryNeeds, free: int, total: int, longest:
     """Why a run does not fit, and the nearest that does."""
     place, others = policy.device, held_by_others(policy.device)
     shared = f" (other programs hold {others / GIB:.1f})" if others > total // 8 else ""
-    said = (
+    reason = (
         f"Training {policy.name or 'this model'} does not fit: beside the weights, rollouts of {longest:,} tokens need "
         f"{needs.free(longest) / GIB:.1f} GiB for gradients, optimiser, activations and sampling, and "
         f"{free / GIB:.1f} of {total / GIB:.1f} GiB are free{shared}. "
@@ -156,7 +158,7 @@ def _refusal(policy: Policy, needs: MemoryNeeds, free: int, total: int, longest:
     largest = int((free + torch.cuda.memory_allocated(place)) * (1 - SPARE) * (1 - SAMPLER)) / 18e9
     advice.append(f"train a model of at most {largest:.2g} billion weights, or with device='cpu'")
     first = advice[0]
-    return f"{said}{first[0].upper()}{first[1:]}{f'; or {advice[1]}' if len(advice) > 1 else ''}."
+    return f"{reason}{first[0].upper()}{first[1:]}{f'; or {advice[1]}' if len(advice) > 1 else ''}."
 
 
 def _elsewhere(policy: Policy, needs: MemoryNeeds, longest: int) -> str | None:
@@ -164,36 +166,36 @@ def _elsewhere(policy: Policy, needs: MemoryNeeds, longest: int) -> str | None:
 
 
 def _shorter(needs: MemoryNeeds, free: int, longest: int) -> str | None:
-    """Rollouts of another length, where that is not so much less."""
+    """Shorter rollouts, where they need not be much shorter."""
     fits = needs.tokens(free, True)
     return f"use max_tokens={fits}" if 4 * fits >= longest else None
 
 
 def _otherwise(policy: Policy, free: int, longest: int) -> list[str]:
-    """Other ways to train these weights that fit: a lower precision, adapters, adapters beside rounded weights."""
+    """Other ways to train these weights that fit: a lower precision, adapters, adapters on rounded weights."""
     weights = sum(p.numel() for p in policy.parameters())
     modern = torch.cuda.get_device_capability(policy.device)[0] >= 8
     exact = policy.lower is None and policy.dtype == torch.float32
-    found = []
+    advice = []
     if attached(policy.model):
         trained = sum(p.numel() for p in policy.parameters() if p.requires_grad)
         if exact and modern and MemoryNeeds.of(policy, trained).free(longest) <= free + 2 * weights:
-            found.append("use dtype='bfloat16'")
-        return found
+            advice.append("use dtype='bfloat16'")
+        return advice
     if exact and modern and MemoryNeeds.of(policy, weights, 2 * weights, fused=True).free(longest) <= free:
-        found.append("use dtype='bfloat16'")
+        advice.append("use dtype='bfloat16'")
     layers = [m for m in policy.model.modules() if isinstance(m, nn.Linear)]
     needs = MemoryNeeds.of(policy, 16 * sum(m.in_features + m.out_features for m in layers), fused=False)
     if needs.free(longest) <= free:
-        found.append("train adapters (lora=16)")
+        advice.append("train adapters (lora=16)")
     elif modern and needs.free(longest) <= free + 2 * weights:
-        found.append("train adapters beside rounded weights (lora=16, dtype='bfloat16')")
-    return found
+        advice.append("train adapters beside rounded weights (lora=16, dtype='bfloat16')")
+    return advice
 
 
 @contextmanager
-def named_knobs() -> Iterator[None]:
-    """What runs out of a GPU's memory after all ends with what to change, not with an allocator's report."""
+def suggest_settings() -> Iterator[None]:
+    """Turn an allocator's report that a GPU's memory is full into an error that says which settings to change."""
     try:
         yield
     except RuntimeError as error:

@@ -1,4 +1,4 @@
-"""What outlives an iteration: the states of a method's memories, and the groups that wait for the next batch."""
+"""What outlives an iteration: the states of a method's memories, and the groups carried over to the next batch."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ __all__ = ["Memories"]
 
 
 class Memories:
-    """The states of memories by name, with the models that some of them ask. A method in phases uses one by one."""
+    """The states of memories by name, with the models that some of them ask. Methods in phases share them."""
 
     def __init__(self, method: Method, trainer: Trainer) -> None:
         self.trainer = trainer
         self.states: dict[str, State] = {type(m).__name__: m.initial() for m in method.memories}
-        self._read: dict[str, float] = {}  # what readers said of prompts in this iteration
+        self._values: dict[str, float] = {}  # the readers' values of prompts in this iteration
 
     def begin(self) -> None:
         """Start an iteration: readers are asked anew."""
-        self._read = {}
+        self._values = {}
 
     # -- what they recall ------------------------------------------------------------------------------------------
 
@@ -39,16 +39,20 @@ class Memories:
         return {k: x for m in method.memories for k, x in m.scalars(self.states[type(m).__name__]).items()}
 
     def of_tasks(self, method: Method, tasks: Sequence[Task]) -> Mapping[str, Any]:
-        """What they know of these tasks."""
-        named = ("task", "key"), ("domain", "domain"), ("prompt", "prompt")
-        return self._recall(method, {name: [getattr(t, of) for t in tasks] for name, of in named})
+        """What they recall of these tasks, by column."""
+        keys = {
+            "task": [t.key for t in tasks],
+            "domain": [t.domain for t in tasks],
+            "prompt": [t.prompt for t in tasks],
+        }
+        return self._recall(method, keys)
 
     def of_batch(self, method: Method, batch: Batch) -> Batch:
-        """The batch with their columns."""
+        """The batch with the columns that they recall."""
         keys = {"task": list(batch["group.task"])}
         first = batch.partition("rollout", "group").agg.first(torch.arange(len(batch), device=batch.device)).tolist()
         keys |= {name: [batch[f"rollout.{name}"][i] for i in first] for name in ("domain", "prompt")}
-        return batch.with_columns({k: _like(v, batch) for k, v in self._recall(method, keys).items()})
+        return batch.with_columns({k: _as_column(v, batch) for k, v in self._recall(method, keys).items()})
 
     def _recall(self, method: Method, keys: Mapping[str, Sequence[Any]]) -> Mapping[str, Any]:
         columns: dict[str, Any] = {}
@@ -56,97 +60,77 @@ class Memories:
             state = self.states[type(memory).__name__]
             columns |= memory.recall(state, keys[memory.keyed_by])
             if memory.reader:
-                columns |= memory.reader_columns(self._told(memory, state, keys["prompt"]))
+                columns |= memory.reader_columns(self._reader_values(memory, state, keys["prompt"]))
         return columns
 
-    def _told(self, memory: Memory, state: State, prompts: Sequence[str]) -> torch.Tensor:
-        """[task] what a memory's reader says; it is asked about a prompt once an iteration."""
+    def _reader_values(self, memory: Memory, state: State, prompts: Sequence[str]) -> torch.Tensor:
+        """[task] the value that a memory's reader gives to each prompt; it is asked about one once per iteration."""
         reader = self.trainer.roles[memory.reader]
         if not isinstance(reader, Critic):
             raise PodiumError(
                 f"The role {memory.reader!r} reads tasks for {memory!r}, but its model has no value head: train one "
                 "with podium values RUN --out DIR."
             )
-        new = [prompt for prompt in dict.fromkeys(prompts) if prompt not in self._read]
+        new = [prompt for prompt in dict.fromkeys(prompts) if prompt not in self._values]
         if new:
-            self._read |= zip(new, values_of(reader, memory.reader_texts(state, new)).tolist(), strict=True)
-        return torch.tensor([self._read[prompt] for prompt in prompts], dtype=torch.float64)
+            self._values |= zip(new, values_of(reader, memory.reader_texts(state, new)).tolist(), strict=True)
+        return torch.tensor([self._values[prompt] for prompt in prompts], dtype=torch.float64)
 
     # -- what they see ---------------------------------------------------------------------------------------------
 
     def observe(self, method: Method, batch: Batch, dropped: Sequence[Batch]) -> Batch:
-        """Let them see the batch that was trained, each with the scores of the updated policy that it needs, and some
-        the groups that were not."""
+        """Show them the batch that was trained, with the signals of the updated policy that each needs; to some also
+        the groups that were dropped."""
         for memory in method.memories:
             name = type(memory).__name__
-            again = memory.revisit(self.states[name], batch)
-            if again is not None:
-                scored = self.trainer.provide(again, [Signal("logp")])
+            stored = memory.revisit(self.states[name], batch)
+            if stored is not None:
+                scored = self.trainer.provide(stored, [Signal("logp")])
                 batch = batch.with_columns(memory.revisited(batch, scored))
             after = [n for n in memory.needs if isinstance(n, Signal) and n.of == "now"]
             batch = self.trainer.provide(batch, after)
-            seen = batch
+            observed = batch
             for groups in dropped if memory.sees_dropped else ():
-                seen = beside(seen, groups)
-            self.states[name] = memory.observe(self.states[name], seen)
+                observed = beside(observed, groups)
+            self.states[name] = memory.observe(self.states[name], observed)
         return batch
 
-    def measured(self, method: Method, line: Mapping[str, Any]) -> None:
-        """Let them see what was measured."""
+    def measured(self, method: Method, metrics: Mapping[str, Any]) -> None:
+        """Show them what was measured."""
         for memory in method.memories:
             name = type(memory).__name__
-            self.states[name] = memory.measured(self.states[name], line)
+            self.states[name] = memory.measured(self.states[name], metrics)
 
-    # -- rollouts of earlier iterations ----------------------------------------------------------------------------
-
-    def dated(self, groups: Batch, iteration: int) -> Batch:
-        """Groups that may have to wait: with the weights' version, and log-probabilities that stay as they are."""
-        groups = self.trainer.provide(groups, [Signal("logp", of="old")])
-        version = torch.full((len(groups),), iteration, device=groups.device)
-        return groups if "rollout.version" in groups else groups.with_columns({"rollout.version": version})
-
-    def replayed(self, method: Method, batch: Batch, iteration: int) -> Batch | None:
-        """The batch with what memories train once more beside it; None: no memory of the method does such a thing.
-
-        All of it has the log-probabilities of its own time.
-        """
-        buffers = [m for m in method.memories if type(m).replay is not Memory.replay]
-        if not buffers:
-            return None
-        batch = self.dated(batch, iteration)
-        joined = batch.with_columns({"rollout.weight.replay": torch.ones(len(batch), dtype=batch.dtype)})
-        for memory in buffers:
-            rows = memory.replay(self.states[type(memory).__name__], batch)
-            joined = joined if rows is None else beside(joined, rows)
-        return joined
+    # -- groups that are carried over ------------------------------------------------------------------------------
 
     @property
     def _surplus(self) -> State:
         return self.states.get("surplus", {"groups": None, "drawn": 0, "method": ""})
 
     @property
-    def beyond(self) -> int:
-        """How many tasks were drawn so far beyond those of the iterations."""
+    def extra_tasks(self) -> int:
+        """How many tasks the iterations so far have drawn in addition to `config.tasks` each."""
         return int(self._surplus["drawn"])
 
-    def waiting(self, method: Method) -> list[Batch]:
-        """The groups that the method left in the iterations before, with what is recalled of them now."""
+    def carried_over(self, method: Method) -> list[Batch]:
+        """The groups that the method left over in earlier iterations, with what is recalled of their tasks now."""
         groups: Batch | None = self._surplus["groups"]
         if groups is None or self._surplus["method"] != method.name:
             return []
         return [self.of_batch(method, groups)]
 
-    def wait(self, method: Method, groups: Batch | None, iteration: int, beyond: int) -> None:
-        """Keep groups for the next iteration, with the log-probabilities and rewards that they have; so many tasks were
-        drawn beyond those of this one."""
+    def carry_over(self, method: Method, groups: Batch | None, iteration: int, extra_tasks: int) -> None:
+        """Hold groups for the next iteration, with their log-probabilities and rewards as they are. This iteration has
+        drawn `extra_tasks` tasks more than it trains."""
         if groups is not None:
-            names = [(*name, iteration) for name in groups["group.uid"]]  # other iterations count groups anew
+            names = [(*name, iteration) for name in groups["group.uid"]]  # other iterations number their groups anew
             groups = groups.without([c for c in groups.columns if c.startswith("batch.")])
             groups = groups.with_columns({"group.uid": names})
-        self.states["surplus"] = {"groups": groups, "drawn": self.beyond + beyond, "method": method.name}
+        drawn = self.extra_tasks + extra_tasks
+        self.states["surplus"] = {"groups": groups, "drawn": drawn, "method": method.name}
 
 
-def _like(value: Any, batch: Batch) -> Any:
+def _as_column(value: Any, batch: Batch) -> Any:
     if isinstance(value, torch.Tensor):
         return value.to(device=batch.device, dtype=batch.dtype if value.is_floating_point() else None)
     return value

@@ -1,14 +1,16 @@
-"""What an iteration was like, as plain numbers by plain names."""
+"""The metrics of an iteration, as plain numbers by name."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from podium.collect.driver import Driver
 from podium.core.batch import Batch
 from podium.core.columns import Origin, Purpose
 from podium.core.gradient import UpdateResult
@@ -23,25 +25,34 @@ class Metrics:
 
     def __init__(self) -> None:
         self.values: dict[str, float] = {}
-        self.steps: list[tuple[UpdateResult, dict[str, float]]] = []
+        self.updates: list[tuple[UpdateResult, dict[str, float]]] = []
         self.seconds: dict[str, float] = {}
         self.failure = ""  # why a world failed, of the first rollout in which one did
 
     def put(self, name: str, value: float) -> None:
         self.values[name] = value
 
-    def time(self, name: str, begun: float) -> None:
-        self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - begun
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Report how many seconds something took."""
+        start = time.monotonic()
+        yield
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - start
 
-    def spent(self, before: tuple[int, int], after: tuple[int, int]) -> None:
-        """What collecting has cost: tokens that were sampled, and tokens of contexts and given texts that were encoded.
+    @contextmanager
+    def sampling(self, driver: Driver) -> Iterator[None]:
+        """Report what collecting has cost: seconds, tokens that were sampled, and tokens of contexts and given texts
+        that were encoded.
 
-        What others are begun with is neither, where the sampler still knows it.
+        A prefix that is still in the sampler's prefix cache counts as neither.
         """
-        self.put("tokens.sampled", after[0] - before[0])
-        self.put("tokens.encoded", after[1] - before[1])
+        sampled, encoded = driver.spent
+        with self.timed("sample"):
+            yield
+        self.put("tokens.sampled", driver.spent[0] - sampled)
+        self.put("tokens.encoded", driver.spent[1] - encoded)
 
-    def sampled(self, batch: Batch) -> None:
+    def count_sampled(self, batch: Batch) -> None:
         """What was sampled, whether or not it is kept: nothing is free."""
         lengths = batch.partition("token", "rollout").lengths()
         self._sum("rollouts", len(batch))
@@ -56,8 +67,9 @@ class Metrics:
         if contradictions:
             self._sum("contradictions", contradictions)
         self._episodes(batch)
-        given = torch.as_tensor(batch.get("rollout.demonstration", False), device=batch.device).expand(len(batch))
-        trained = (batch["rollout.purpose"] == Purpose.train) & ~given  # a given text says nothing about the policy
+        demonstration = torch.as_tensor(batch.get("rollout.demonstration", False), device=batch.device)
+        demonstration = demonstration.expand(len(batch))
+        trained = (batch["rollout.purpose"] == Purpose.train) & ~demonstration  # which says nothing about the policy
         if "rollout.writer" in batch:  # nor does what another model wrote
             trained = trained & torch.tensor([w == "policy" for w in batch["rollout.writer"]], device=batch.device)
         groups = batch.by("rollout", "group").agg
@@ -68,12 +80,12 @@ class Metrics:
             ("length", lengths[trained]),
             ("truncated", batch["rollout.truncated"][trained]),
             ("flat_groups", flat),
-            ("entropy", batch["token.sampler.entropy"][batch.spread(~given, "rollout", "token")]),
+            ("entropy", batch["token.sampler.entropy"][batch.spread(~demonstration, "rollout", "token")]),
         ):
             self._mean(name, values)
 
     def _episodes(self, batch: Batch) -> None:
-        """How episodes of several turns went: how many turns, how many ended at a limit, how many actions were none."""
+        """Episodes of several turns: their turns, how many ended at a limit, how many actions were invalid."""
         turns = batch.partition("turn", "rollout").lengths()
         valid = batch.get("turn.valid")
         if isinstance(valid, Tensor):
@@ -86,10 +98,10 @@ class Metrics:
             self._mean("idle", torch.tensor([bool(names) for names in batch["rollout.idle"]]))
 
     def describe(self, batch: Batch) -> None:
-        """What is trained."""
+        """The batch that is trained: its groups, the spread of its advantages, and the mean of each weight."""
         self.put("groups", batch.size("group"))
         repeated = batch.size("group") - len(set(keys(batch["group.task"])))
-        if repeated:  # groups of a task that another group of the batch has, too
+        if repeated:  # groups of a task that another group of the batch has too
             self.put("groups.repeated", repeated)
         if "token.advantage" in batch:
             trained = batch.trained("token")
@@ -98,52 +110,41 @@ class Metrics:
                 self.put("advantage.std", float(advantage.double().std(unbiased=False)))
         for name in batch.columns:
             level, _, kind = name.partition(".")
-            if kind.startswith("weight."):  # what a part multiplies the loss by, where something is trained
+            if kind.startswith("weight."):  # what a part multiplies the loss by, over what is trained
                 weight = batch[name][batch.trained(level)]
                 if weight.numel():
                     self.put(kind, float(weight.double().mean()))
 
-    def dropped(self, groups: int, tokens: int) -> None:
+    def count_dropped(self, groups: int, tokens: int) -> None:
         """Groups that were sampled and are not trained, and what they cost."""
         self._sum("groups.dropped", groups)
         self._sum("tokens.dropped", tokens)
 
-    def replayed(self, fresh: Batch, trained: Batch) -> Batch:
-        """What was trained of earlier iterations; the fresh batch with the signals that were computed for all."""
-        today = torch.arange(len(trained), device=trained.device) < len(fresh)
-        self.put("replayed", len(trained) - len(fresh))
-        if not bool(today.all()):
-            again = trained.take("rollout", ~today)
-            self.put("replayed.tokens", again.size("token"))
-            age = trained["rollout.version"].max() - again["rollout.version"]
-            self.put("replayed.age", float(age.double().mean()))
-        own = trained.take("rollout", today)
-        return fresh.with_columns({c: own[c] for c in own.columns if c not in fresh and c != "rollout.weight.replay"})
-
     def report(self, batch: Batch, parts: Sequence[Metric]) -> None:
-        """The means of what the method's metrics have found, over the elements where it is defined."""
+        """The means of what the method's metrics have written, over the elements where it is defined."""
         for name in (name for part in parts for name in part.provides):
             values = batch[name].double()
-            found = values[values.isfinite()]
-            if found.numel():
-                self.put(name.partition(".")[2], float(found.mean()))
+            defined = values[values.isfinite()]
+            if defined.numel():
+                self.put(name.partition(".")[2], float(defined.mean()))
 
-    def wrote(self, batch: Batch, parts: Iterable[Part | Memory]) -> None:
-        """The means of the named columns that parts and memories have written; of tokens, those that are trained."""
+    def report_columns(self, batch: Batch, parts: Iterable[Part | Memory]) -> None:
+        """The means of the further columns that parts and memories have written; of tokens, those that are trained."""
         for column in dict.fromkeys(column for part in parts for column in part.provides):
             level, _, name = column.partition(".")
-            plain = name in ("reward", "advantage") or name.split(".")[0] in ("keep", "weight")
-            if plain or level not in ("token", "rollout", "group", "batch") or column not in batch:
+            reported = name in ("reward", "advantage") or name.split(".")[0] in ("keep", "weight")
+            if reported or level not in ("token", "rollout", "group", "batch") or column not in batch:
                 continue
             values = batch[column]
             if isinstance(values, Tensor) and values.is_floating_point() and values.dim() == 1:
                 chosen = values[batch.trained("token")] if level == "token" else values
-                found = chosen[chosen.isfinite()].double()
-                if found.numel():
-                    self.put(name, float(found.mean()))
+                defined = chosen[chosen.isfinite()].double()
+                if defined.numel():
+                    self.put(name, float(defined.mean()))
 
-    def add(self, step: UpdateResult, norms: dict[str, float]) -> None:
-        self.steps.append((step, norms))
+    def add_update(self, result: UpdateResult, norms: dict[str, float]) -> None:
+        """What came of an update, and the norms of its gradients."""
+        self.updates.append((result, norms))
 
     def _sum(self, name: str, value: float) -> None:
         self.values[name] = self.values.get(name, 0) + value
@@ -155,17 +156,19 @@ class Metrics:
             self._sum(f"_{name}.count", values.numel())
 
     def line(self, iteration: int) -> dict[str, Any]:
+        """All of it by name, means over rounds and updates included."""
         line: dict[str, Any] = {"iteration": iteration}
         for name in [n[1:-4] for n in self.values if n.endswith(".sum")]:
             line[name] = self.values[f"_{name}.sum"] / self.values[f"_{name}.count"]
         line |= {n: v for n, v in self.values.items() if not n.startswith("_")}
         collected: dict[str, list[float]] = {}
-        for step, norms in self.steps:
-            values = {"loss": step.loss, **{f"loss.{n}": v for n, v in step.terms.items()}, **step.diagnostics, **norms}
+        for result, norms in self.updates:
+            terms = {f"loss.{name}": value for name, value in result.terms.items()}
+            values = {"loss": result.loss, **terms, **result.diagnostics, **norms}
             for name, value in values.items():
                 collected.setdefault(name, []).append(value)
         line |= {name: sum(v) / len(v) for name, v in collected.items()}
-        line["updates"] = len(self.steps)
+        line["updates"] = len(self.updates)
         if self.failure:
             line["failure"] = self.failure
         line["seconds"] = {k: round(v, 4) for k, v in self.seconds.items()}

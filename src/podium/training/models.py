@@ -1,4 +1,4 @@
-"""The models of a run: who plays which role, who learns, and in which precision."""
+"""The models of a run: which model has which role, which ones are trained, and in which precision."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from podium.policy.model.load import DTYPES
 from podium.training.config import Config
 from podium.training.trainer import Learner
 
-__all__ = ["cast", "learners", "others"]
+__all__ = ["frozen_models", "learners", "load_models"]
 
-SMALL = 5_000_000  # parameters: below, a step's products are too short to be shared out
+SMALL = 5_000_000  # parameters: the matrix products of a smaller model are too short to be shared between threads
 
 
-def cast(config: Config) -> dict[str, Policy]:
+def load_models(config: Config) -> dict[str, Policy]:
     """The model of every role, the policy first."""
     method, dtype = config.method, config.precision
     lora = None if config.lora is None else {"r": config.lora}
-    devices.find_device(config.device, DTYPES[dtype])  # refuses now what cannot compute so
-    # What is trained keeps the precision of its file. Rounded first, every weight would stand in the middle between
-    # two others of the lower precision, and nothing would be seen of small updates for a long time.
+    devices.find_device(config.device, DTYPES[dtype])  # refuses a device that cannot compute in this precision
+    # What is trained keeps the precision of its file. If it were rounded first, every weight would lie in the middle of
+    # the interval that rounds to it, and small updates would show no effect for a long time.
     exact = "float32" if lora is None else dtype
     policy = policies.load(config.model, dtype=exact, device=config.device, lora=lora)
-    _few_threads(policy)
+    _limit_threads(policy)
     # Roles are made before the first update: the reference is the policy as it was.
     models = {role.name: _model(policy, role, config) for role in method.roles if role.source != "critic"}
     models |= {role.name: models["critic"].frozen_copy() for role in method.roles if role.source == "critic"}
@@ -38,7 +38,7 @@ def cast(config: Config) -> dict[str, Policy]:
 
 
 def learners(models: Mapping[str, Policy], config: Config) -> dict[str, Learner]:
-    """Those that are trained, each with its optimiser."""
+    """The models that are trained, each with its optimiser."""
     method = config.method
     trained = {"policy"} | {term.trains for m in method.leaves() for term in m.objective}
     rates = {role.name: config.optimizer.replace(lr=role.lr) for role in method.roles if role.lr is not None}
@@ -46,34 +46,34 @@ def learners(models: Mapping[str, Policy], config: Config) -> dict[str, Learner]
     return {n: Learner(models[n], rates.get(n, config.optimizer), lower) for n in models if n in trained}
 
 
-def others(models: Mapping[str, Policy], learning: Mapping[str, Learner], config: Config) -> dict[str, Policy]:
-    """Those that only answer, their weights rounded to the precision that they are used in."""
-    found = {name: model for name, model in models.items() if name not in learning}
-    for model in found.values():
+def frozen_models(models: Mapping[str, Policy], trained: Mapping[str, Learner], config: Config) -> dict[str, Policy]:
+    """The models that are not trained, their weights rounded to the precision that they are used in."""
+    frozen = {name: model for name, model in models.items() if name not in trained}
+    for model in frozen.values():
         if model is not models["policy"]:
             model.narrow(DTYPES[config.precision])
-    return found
+    return frozen
 
 
 def _model(policy: Policy, role: Role, config: Config) -> Policy:
-    """The model of a role: a copy of the policy or one of its own, with a value head where a term asks for values."""
+    """The model of a role: a copy of the policy or another model, with a value head where a term asks for values."""
     if role.source in policies.NETWORKS:
         return policies.NETWORKS[role.source](policy)
     terms = [term for m in config.method.leaves() for term in m.objective if term.trains == role.name]
-    own = role.source not in ("initial", "policy")
-    if own and not terms and policies.has_head(role.source):
+    separate = role.source not in ("initial", "policy")
+    if separate and not terms and policies.has_head(role.source):
         return policies.read_critic(role.source, dtype=config.precision, device=config.device).frozen_copy()
     exact = "float32" if terms else config.precision
-    model = policies.load(role.source, dtype=exact, device=config.device) if own else policy
+    model = policies.load(role.source, dtype=exact, device=config.device) if separate else policy
     if any(isinstance(need, Signal) and need.name == "value" for term in terms for need in term.needs):
         return policies.critic(model, role.heads)
-    if own or (role.source == "policy" and not terms and role.decay is None):
-        return model  # the policy itself, as it is now: perhaps under other contexts
+    if separate or (role.source == "policy" and not terms and role.decay is None):
+        return model  # for the source "policy": the policy itself as it is now, perhaps in other contexts
     return policy.copy() if terms else policy.frozen_copy()
 
 
-def _few_threads(policy: Policy) -> None:
-    """A small model on a CPU runs in one thread, unless the environment says otherwise: several would mostly wait."""
+def _limit_threads(policy: Policy) -> None:
+    """Run a small model on a CPU in one thread, unless the environment says otherwise: several would mostly wait."""
     small = sum(p.numel() for p in policy.parameters()) < SMALL
     if small and policy.device.type == "cpu" and "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)

@@ -1,39 +1,50 @@
-"""Whether a method, a world and a model fit together: what cannot work is refused before anything is sampled."""
+"""Early checks: settings that cannot work are refused before a model is loaded. Importing this needs no torch.
+
+A run opens its world next, and asks `check_fit` whether its method can work there; only then are models loaded.
+"""
 
 from __future__ import annotations
 
-from podium.core.errors import PodiumError
-from podium.method import Method
-from podium.policy import Policy
-from podium.protocols.world import World, task_of
-from podium.training.config import Config
-from podium.training.tasks import shuffled
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-__all__ = ["check_fit", "check_prompts"]
+from podium.core.errors import PodiumError
+from podium.store.files import check_writable
+
+if TYPE_CHECKING:
+    from podium.method import Method
+    from podium.protocols.world import World
+
+__all__ = ["check_fit", "check_settings"]
+
+DEVICE = re.compile(r"(cpu|cuda)(:\d+)?")
+HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
+
+
+def check_settings(*, out: Path | str | None = None, device: str | None = None, model: str | None = None) -> None:
+    """Refuse a directory that cannot be written, a device that does not exist, and a model path that is not there."""
+    if out is not None:
+        check_writable(Path(out))
+    if device is not None and DEVICE.fullmatch(device) is None:
+        raise PodiumError(f"There is no device {device!r}: use cpu, cuda or cuda:N.")
+    if model is not None:
+        _check_model(model)
 
 
 def check_fit(method: Method, world: World, name: str) -> None:
     """Refuse a method that cannot work on a world."""
-    findings = [f.message for f in method.check(world.provides) if f.kind == "error"]
-    if findings:
-        raise PodiumError(f"{method.name} cannot run on {name}: {' '.join(findings)}")
+    errors = [finding.message for finding in method.check(world.provides) if finding.kind == "error"]
+    if errors:
+        raise PodiumError(f"{method.name} cannot run on {name}: {' '.join(errors)}")
 
 
-def check_prompts(world: World, policy: Policy, config: Config) -> int:
-    """Refuse a world that cannot make its first tasks, or a finite set of them with a prompt that leaves no room to
-    answer, before a run gets there; how many tokens the longest prompt has."""
-    longest = 0
-    needed = {"train": config.iterations * config.tasks, "test": config.eval_tasks}
-    for split, count in needed.items():
-        size = world.size(split)
-        for number in range(min(count, 1 if world.costly or not size else size)):
-            place = number if split == "test" or not size else shuffled(number, size, config.seed)
-            task = task_of(world, place, split)
-            length = len(policy.encode([{"role": "user", "content": task.prompt}]))
-            longest = max(longest, length)
-            if length >= policy.context_length:
-                raise PodiumError(
-                    f"The prompt of {task.key} has {length} tokens, which leaves no room to answer in the context of "
-                    f"{config.model}, {policy.context_length} tokens. Leave it out, or use another model."
-                )
-    return longest
+def _check_model(name: str) -> None:
+    """Refuse what is plainly a path and is not there. Whether a directory holds a model shows when it is loaded."""
+    path = Path(name).expanduser()
+    if name.startswith("podium/") or path.exists():
+        return
+    if path.suffix == ".gguf":
+        raise PodiumError(f"There is no file {path}.")
+    if not HUB_NAME.fullmatch(name) or (path.parent != Path() and path.parent.is_dir()):
+        raise PodiumError(f"There is no model directory {name}.")

@@ -1,6 +1,8 @@
-"""The sentinel: what was sampled must have the log-probabilities that the trainer's weights give it."""
+"""The sentinel: sampled tokens must have the log-probabilities that the trainer's weights give them."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -8,27 +10,31 @@ from torch import Tensor
 from podium.core.batch import Batch
 from podium.core.columns import Origin, Purpose
 from podium.core.errors import PodiumError
+from podium.core.gradient import now_signals
+from podium.core.part import Metric, Shape
 from podium.core.signal import Signal
 from podium.method import Method
 from podium.policy import Policy
+from podium.training.run import Run
 
-__all__ = ["Sentinel"]
+__all__ = ["Sentinel", "watch_sampler"]
 
-SAMPLED = Signal("logp", of="sampler")
+SAMPLED, OLD, NOW = (Signal("logp", of=source) for source in ("sampler", "old", "now"))
+SPOT_CHECK = 4  # rollouts that are scored for the sentinel alone, where no update computes log-probabilities
 
 
 class Sentinel:
-    """Looks at one iteration. A mean gap beyond rounding, `allowed`, means that the sampler has other weights."""
+    """Watches one iteration. A mean gap beyond rounding, `allowed`, means that the sampler has other weights."""
 
     def __init__(self, method: Method, iteration: int, allowed: float) -> None:
         self.iteration, self.allowed = iteration, allowed
         cut = getattr(method.rollout, "top_p", 1.0) < 1.0 or getattr(method.rollout, "top_k", 0) > 0
         # Truncated or warmed, the distribution sampled from differs from the trainer's by design.
-        self.blind = cut or getattr(method.rollout, "warmth", None) is not None
+        self.disabled = cut or getattr(method.rollout, "warmth", None) is not None
         self.total, self.count = 0.0, 0
 
-    def look(self, policy: Policy) -> None:
-        """See that what was sampled with, and is about to be computed with, are the weights that are trained."""
+    def check_weights(self, policy: Policy) -> None:
+        """Refuse to go on with copies of the weights, in a lower precision, that are older than the weights."""
         weights = None if policy.decoder is None else policy.decoder.weights
         if weights is not None and not weights.current():
             raise PodiumError(
@@ -38,17 +44,17 @@ class Sentinel:
 
     @property
     def gap(self) -> float:
-        """The mean distance of the log-probabilities that were compared."""
+        """The mean distance between the log-probabilities that were compared."""
         return self.total / max(self.count, 1)
 
-    def see(self, batch: Batch, logp: Tensor) -> None:
-        """Compare the log-probabilities [token] by the trainer, before it changes its weights, with the sampler's."""
-        if self.blind:
+    def compare(self, batch: Batch, logp: Tensor) -> None:
+        """Compare the trainer's log-probabilities [token], before any update, with the sampler's."""
+        if self.disabled:
             return
-        own = batch.spread(self.sampled(batch), "rollout", "token")
+        comparable = batch.spread(self.comparable(batch), "rollout", "token")
         if "token.origin" in batch:
-            own = own & (batch["token.origin"] == Origin.policy)
-        gaps = (logp.detach() - batch[SAMPLED]).abs()[own]
+            comparable = comparable & (batch["token.origin"] == Origin.policy)
+        gaps = (logp.detach() - batch[SAMPLED]).abs()[comparable]
         self.total += float(gaps.double().sum())
         self.count += len(gaps)
         if self.gap > self.allowed:
@@ -59,15 +65,27 @@ class Sentinel:
                 "dtype=float32 tells which, and sentinel=… allows more."
             )
 
-    def sampled(self, batch: Batch) -> Tensor:
-        """[rollout] which were drawn from the policy as it is, in the context in which they are trained."""
+    def comparable(self, batch: Batch) -> Tensor:
+        """[rollout] which were sampled from the policy as it is, in the context in which they are trained."""
         sampled: Tensor = batch["rollout.purpose"] == Purpose.train  # a greedy one has no distribution
         if "rollout.version" in batch:
             sampled = sampled & (batch["rollout.version"] == self.iteration)  # earlier weights wrote the others
         if "rollout.writer" in batch:
             by_policy = [writer == "policy" for writer in batch["rollout.writer"]]
             sampled = sampled & torch.tensor(by_policy, device=batch.device)
-        # What is trained under another context than it was sampled under has another probability there.
-        pairs = zip(batch["turn.context"], batch["turn.train_context"], strict=True)
-        alike = torch.tensor([a == b for a, b in pairs], dtype=torch.bool, device=batch.device)
-        return sampled & batch.partition("turn", "rollout").agg.all(alike)
+        # A turn that is trained in another context than it was sampled in has another probability there.
+        contexts = zip(batch["turn.context"], batch["turn.train_context"], strict=True)
+        same = torch.tensor([a == b for a, b in contexts], dtype=torch.bool, device=batch.device)
+        return sampled & batch.partition("turn", "rollout").agg.all(same)
+
+
+def watch_sampler(run: Run, method: Method, live: Sequence[Shape | Metric], batch: Batch) -> Sentinel:
+    """The sentinel of an iteration. If no update computes log-probabilities, a few rollouts are scored for it."""
+    sentinel = Sentinel(method, run.iteration, run.config.gap_allowed)
+    sentinel.check_weights(run.policy)
+    if all(signal.column != NOW.column for signal in now_signals([*method.objective, *live])):
+        rollouts = sentinel.comparable(batch).nonzero().reshape(-1)[:SPOT_CHECK]
+        if len(rollouts) and not sentinel.disabled:
+            few = batch.take("rollout", rollouts).without([OLD])
+            sentinel.compare(few, run.trainer.provide(few, [OLD])[OLD])
+    return sentinel

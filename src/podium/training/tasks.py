@@ -1,4 +1,4 @@
-"""Which tasks a run samples next: one after another in a fixed shuffle, or as a select part chooses them."""
+"""Which tasks a run samples next: one after another in a fixed shuffle, or those that a select part chooses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from podium.training.config import Config
 
 __all__ = ["Tasks", "shuffled"]
 
-ENDLESS = 64  # times the tasks of an iteration: how many of an endless world are chosen from
+ENDLESS = 64  # a select part chooses from this many times the tasks of an iteration, where a world is endless
 
 
 class Tasks:
@@ -30,7 +30,7 @@ class Tasks:
         self._chosen = set()
 
     def in_turn(self, start: int, count: int) -> list[Task]:
-        """Each number once, then again: a fixed shuffle of a finite set, fresh numbers of an endless one."""
+        """The next tasks: of a finite set one shuffle after another, of an endless world fresh numbers."""
         size, seed = self.world.size("train"), self.config.seed
         return [task_of(self.world, shuffled(start + i, size, seed), "train") for i in range(count)]
 
@@ -41,8 +41,8 @@ class Tasks:
         place: tuple[int, int],
         recall: Callable[[Sequence[Task]], Mapping[str, Any]],
     ) -> list[Task]:
-        """What a select part chooses at this place of the run, by what the memories recall of the tasks."""
-        # What this iteration has sampled already is not chosen again while there is enough else.
+        """The tasks that a select part chooses at this place of the run, by what the memories recall of them."""
+        # A task that this iteration has sampled already is not chosen again while there are enough others.
         left = [pair for name, pair in self._pool.items() if name not in self._chosen]
         pool = left if len(left) >= count else list(self._pool.values())
         numbers, tasks = zip(*pool, strict=True)
@@ -54,27 +54,27 @@ class Tasks:
             "group.random": torch.from_numpy(uniforms(streams, [0] * len(streams), 1)[:, 0]),
         }
         columns |= recall(tasks)
-        known = {k: v.to(torch.float64) for k, v in columns.items() if isinstance(v, torch.Tensor)}
-        drawn = [tasks[i] for i in select.choose(known, count).tolist()]
+        numeric = {k: v.to(torch.float64) for k, v in columns.items() if isinstance(v, torch.Tensor)}
+        drawn = [tasks[i] for i in select.choose(numeric, count).tolist()]
         self._chosen |= {task.key for task in drawn}
         return drawn
 
     @cached_property
     def _pool(self) -> dict[str, tuple[int, Task]]:
-        """The numbers and tasks that a select part chooses from, by the tasks' names."""
+        """The numbers and tasks that a select part chooses from, by the tasks' keys."""
         size = self.world.size("train") or ENDLESS * self.config.tasks
-        made = [task_of(self.world, number, "train") for number in range(size)]
-        return {task.key: (number, task) for number, task in enumerate(made)}
+        tasks = [task_of(self.world, number, "train") for number in range(size)]
+        return {task.key: (number, task) for number, task in enumerate(tasks)}
 
 
 def shuffled(number: int, size: int | None, seed: int) -> int:
-    """The `number`-th task: itself in an endless world; in a finite one a fresh permutation for each pass."""
+    """The index of the `number`-th task: `number` in an endless world; in a finite one each pass is a permutation."""
     if size is None:
         return number
     epoch, place = divmod(number, size)
     return int(_permutation(size, seed * 1_000_003 + epoch)[place])
 
 
-@lru_cache(2)  # a batch may reach from one pass into the next
+@lru_cache(2)  # a batch may extend from one pass into the next
 def _permutation(size: int, seed: int) -> torch.Tensor:
     return torch.randperm(size, generator=torch.Generator().manual_seed(seed))

@@ -1,7 +1,7 @@
 """Trackers: a run's metrics, by the names that metrics.jsonl has, to TensorBoard or Weights & Biases as well.
 
-They are not part of what decides a run's numbers: a run may be resumed with others. A tracker that fails is given up
-with one line, and the run goes on.
+They have no influence on a run's numbers, and a run may be resumed with others. A tracker that fails is left out from
+then on, with one line that says so, and the run continues.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TensorBoard:
 
     def __init__(self, path: Path, config: Config, iteration: int) -> None:
         writer = importlib.import_module("torch.utils.tensorboard").SummaryWriter
-        # What a killed process wrote after the checkpoint that the run goes on from is forgotten.
+        # Discard what a killed process wrote after the checkpoint from which the run continues.
         self.writer = writer(str(path / "tensorboard"), purge_step=iteration + 1 if iteration else None)
         self.writer.add_text("config", f"```yaml\n{config.to_yaml()}\n```", iteration)
 
@@ -49,14 +49,14 @@ class WandB:
 
     def __init__(self, path: Path, config: Config, iteration: int) -> None:
         wandb = importlib.import_module("wandb")
-        known = path / "wandb" / "podium-id"  # so that a resumed run is the same run there
-        if not known.is_file():
-            known.parent.mkdir(parents=True, exist_ok=True)
-            known.write_text(secrets.token_hex(4))
+        identifier = path / "wandb" / "podium-id"  # so that a resumed run is the same run there
+        if not identifier.is_file():
+            identifier.parent.mkdir(parents=True, exist_ok=True)
+            identifier.write_text(secrets.token_hex(4))
         try:
             self.run = wandb.init(
                 dir=str(path),
-                id=known.read_text(),
+                id=identifier.read_text(),
                 resume="allow" if iteration else None,
                 name=path.name,
                 config=serial.encode(config)["Config"],
@@ -77,7 +77,7 @@ TRACKERS: dict[str, Callable[[Path, Config, int], Tracker]] = {"tensorboard": Te
 
 
 def require(names: str | Sequence[str]) -> tuple[str, ...]:
-    """The names, each once; refuses one that is unknown or whose package is not installed."""
+    """The names without repetitions; refuses one that is unknown or whose package is not installed."""
     chosen = tuple(dict.fromkeys([names] if isinstance(names, str) else names))
     for name in chosen:
         if name not in TRACKERS:
@@ -90,31 +90,31 @@ def require(names: str | Sequence[str]) -> tuple[str, ...]:
 
 
 class Trackers:
-    """Called after each iteration with its metrics, as any progress is."""
+    """Called after each iteration with its metrics, like any `Progress`."""
 
     def __init__(self, names: Sequence[str], path: Path, config: Config, iteration: int = 0) -> None:
         self.open = {name: TRACKERS[name](path, config, iteration) for name in names}
 
     def __call__(self, run: object, line: Mapping[str, Any]) -> None:
         values = flat(line)
-        self._each(lambda tracker: tracker.log(int(line["iteration"]), values))
+        self._call_each(lambda tracker: tracker.log(int(line["iteration"]), values))
 
     def close(self) -> None:
-        self._each(lambda tracker: tracker.close())
+        self._call_each(lambda tracker: tracker.close())
         self.open = {}
 
-    def _each(self, do: Callable[[Tracker], None]) -> None:
+    def _call_each(self, do: Callable[[Tracker], None]) -> None:
         for name, tracker in list(self.open.items()):
             try:
                 do(tracker)
-            except Exception as error:  # whatever it is, it is not worth a run
+            except Exception as error:  # no failure of a tracker is worth a run
                 del self.open[name]
                 reason = " ".join(str(error).split()) or type(error).__name__
                 print(f"The tracker {name} failed and is left out from here on: {reason}", file=sys.stderr)
 
 
 def flat(line: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers of a line of metrics: `seconds.train` for those inside `seconds`."""
+    """The numbers of a line of metrics, nested ones by dotted names: `seconds.train`."""
     values: dict[str, float] = {}
     for name, value in line.items():
         if isinstance(value, Mapping):

@@ -47,10 +47,10 @@ class Learner:
         self.optimizer = torch.optim.AdamW(trained, lr=s.lr, betas=s.betas, weight_decay=s.weight_decay, fused=fused)
 
     def step(self, planned: int, skip_above: float | None = None) -> float:
-        """Clip, step unless the gradient is larger than allowed, forget it; returns its norm before clipping."""
+        """Clip the gradient, step unless its norm exceeds `skip_above`, clear it; returns the norm before clipping."""
         parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
         for p in parameters:
-            if p.grad is None:  # nothing to learn from: a gradient of 0, with which the optimiser's averages go on
+            if p.grad is None:  # nothing to learn from: a gradient of 0, with which the optimiser's moments decay
                 p.grad = torch.zeros_like(p)
         limit = self.settings.clip or math.inf
         norm = float(torch.nn.utils.clip_grad_norm_(parameters, limit))
@@ -63,7 +63,7 @@ class Learner:
                 self.optimizer.step()
             except torch.OutOfMemoryError as error:
                 raise PodiumError(
-                    "The optimiser's averages do not fit in the GPU's memory: train adapters (lora=16), "
+                    "The optimiser's moments do not fit in the GPU's memory: train adapters (lora=16), "
                     "or use a smaller model."
                 ) from error
         self.optimizer.zero_grad(set_to_none=True)
@@ -84,38 +84,38 @@ class Learner:
 class Trainer:
     """Computes signals by role, and takes optimiser steps."""
 
-    learners: Mapping[str, Learner]  # policy, critic, …
-    roles: Mapping[str, Policy]  # frozen ones: ref, …
+    learners: Mapping[str, Learner]  # by role: policy, critic, …
+    roles: Mapping[str, Policy]  # the models that are not trained: ref, …
     temperature: float = 1.0  # of sampling: log-probabilities are those of the distribution sampled from
     micro_tokens: int = 16384
     planned_updates: int = 0
-    decays: Mapping[str, float] = field(default_factory=dict)  # of the roles that are moving averages
-    followed: Mapping[str, str] = field(default_factory=dict)  # of which learner, where it is not the policy
-    contexts: Mapping[str, str] = field(default_factory=dict)  # the columns of contexts that roles read
+    decays: Mapping[str, float] = field(default_factory=dict)  # by role that is a moving average
+    followed: Mapping[str, str] = field(default_factory=dict)  # the learner that it averages, if not the policy
+    contexts: Mapping[str, str] = field(default_factory=dict)  # by role, the column of contexts that it reads
 
     def signals(
         self, batch: Batch, wanted: Sequence[Signal], *, grad: bool = False, learner: str = "policy"
     ) -> dict[Signal, Tensor]:
         """Compute signals of a batch, each by the model that its `of` names; `now` is the learner being trained."""
-        found: dict[Signal, Tensor] = {}
+        computed: dict[Signal, Tensor] = {}
         plain = [s for s in wanted if not _columns(s) and passage_of(s) is None]
         for (model, context), signals in self._by_model(plain, learner).items():
-            seen = batch if context is None else batch.with_columns({"turn.train_context": batch[context]})
-            found |= model.signals(seen, signals, temperature=self.temperature, grad=grad)
+            rows = batch if context is None else batch.with_columns({"turn.train_context": batch[context]})
+            computed |= model.signals(rows, signals, temperature=self.temperature, grad=grad)
         for signal in (s for s in wanted if passage_of(s) is not None):
-            found[signal] = passage_signal(self._model(signal, learner), batch, signal, self.temperature, grad)
+            computed[signal] = passage_signal(self._model(signal, learner), batch, signal, self.temperature, grad)
         for signal in (s for s in wanted if _columns(s)):
-            found[signal] = self._by_value(batch, signal)
-        return found
+            computed[signal] = self._by_value(batch, signal)
+        return computed
 
     def _by_value(self, batch: Batch, signal: Signal) -> Tensor:
-        """[token] a signal of which a setting is a column of rollouts: those of equal value are computed together."""
-        alike, names = batch.partition("rollout", "batch"), _columns(signal)
+        """[token] a signal with a setting that is a column of rollouts: those of equal value are computed together."""
+        cells, names = batch.partition("rollout", "batch"), _columns(signal)
         for name in names.values():
-            alike = alike.refine(batch[name])
+            cells = cells.refine(batch[name])
         whole = torch.zeros(batch.size("token"), dtype=batch.dtype, device=batch.device)
-        for cell in range(alike.cells):
-            chosen = alike.index == cell
+        for cell in range(cells.cells):
+            chosen = cells.index == cell
             rows = batch.take("rollout", chosen)
             settings = dict(signal.settings) | {k: float(rows[name][0]) for k, name in names.items()}
             plain = Signal(signal.name, of=signal.of, **settings)
@@ -124,12 +124,12 @@ class Trainer:
         return whole
 
     def _by_model(self, wanted: Sequence[Signal], learner: str) -> dict[tuple[Policy, str | None], list[Signal]]:
-        """The signals by who computes them, and under which contexts."""
-        plan: dict[tuple[Policy, str | None], list[Signal]] = {}
+        """The signals by the model that computes them and the column of contexts that it reads."""
+        grouped: dict[tuple[Policy, str | None], list[Signal]] = {}
         for signal in wanted:
             key = (self._model(signal, learner), self.contexts.get(signal.of))
-            plan.setdefault(key, []).append(signal)
-        return plan
+            grouped.setdefault(key, []).append(signal)
+        return grouped
 
     def _model(self, signal: Signal, learner: str) -> Policy:
         if signal.of == "now":
@@ -154,7 +154,7 @@ class Trainer:
             for chosen in splits:
                 for signal, value in self.signals(batch.take("rollout", chosen), missing).items():
                     parts[signal].append(value)
-            # Consecutive rollouts in order: the pieces join to the whole.
+            # The micro-batches are consecutive rollouts, so that their values join in the order of the batch.
             return {s: torch.cat(values) for s, values in parts.items()}
 
         with torch.no_grad():
@@ -168,17 +168,17 @@ class Trainer:
     def split(self, batch: Batch) -> list[Tensor]:
         """Consecutive rollouts in micro-batches of at most `micro_tokens` tokens, contexts included.
 
-        What a context has in common with the one before it is encoded once, and counted once in a micro-batch.
+        A prefix that a context shares with the one before it is encoded once, and counted once in a micro-batch.
         """
         sizes = batch.partition("token", "rollout").lengths().tolist()
-        common: dict[int, int] = {}  # what a rollout's first context shares with the context before it
-        before: tuple[int, ...] = ()
+        first_shared: dict[int, int] = {}  # by rollout, the prefix that its first context shares with the one before
+        previous: tuple[int, ...] = ()
         for rollout, context in zip(batch.link("turn", "rollout").tolist(), batch["turn.train_context"], strict=True):
-            shared = common_prefix(before, context)
-            common.setdefault(rollout, shared)
+            shared = common_prefix(previous, context)
+            first_shared.setdefault(rollout, shared)
             sizes[rollout] += len(context) - shared
-            before = context
-        # Parts of nearly equal size: a small one at the end would cost as many operations as the others.
+            previous = context
+        # Micro-batches of nearly equal size: a small one at the end would cost as many operations as the others.
         count = -(-sum(sizes) // self.micro_tokens)
         limit = min(self.micro_tokens, sum(sizes) / max(count, 1) + max(sizes, default=0))
         parts: list[list[int]] = []
@@ -187,7 +187,7 @@ class Trainer:
             total += size
             if total > limit:
                 parts.append([])
-                total = size + common.get(rollout, 0)
+                total = size + first_shared.get(rollout, 0)
             parts[-1].append(rollout)
         return [torch.tensor(part, device=batch.device) for part in parts]
 
@@ -197,97 +197,98 @@ class Trainer:
         terms: Sequence[Term],
         live: Sequence[Shape | Metric] = (),
         skip_above: float | None = None,
-        see: Callable[[Batch, Tensor], None] | None = None,
+        on_logp: Callable[[Batch, Tensor], None] | None = None,
     ) -> tuple[UpdateResult, dict[str, float]]:
-        """One optimiser step of every learner that the terms train; what came of it, and gradient norms.
+        """One optimiser step of every learner that the terms train; returns losses and gradient norms.
 
-        `see` is shown the policy's log-probabilities, each time that they are computed on the way.
+        `on_logp` is called with the policy's log-probabilities whenever they are computed on the way.
         """
         trained = sorted({t.trains for t in terms}, key=lambda name: (name != "policy", name))
         if "batch.update.policy" in update:  # the plan lets the policy learn alone, or all but the policy
             trained = [name for name in trained if (name == "policy") == bool(update["batch.update.policy"][0])]
         results = []
         for name in trained:
-            own = [t for t in terms if t.trains == name]
-            shown, seen = (see, live) if name == "policy" else (None, ())
-            forward = partial(self._forward, name, shown)
+            of_learner = [t for t in terms if t.trains == name]
+            is_policy = name == "policy"
+            forward = partial(self._forward, name, on_logp if is_policy else None)
+            parts = live if is_policy else ()
 
             def work(
-                splits: list[Tensor], own: Sequence[Term] = own, forward: Forward = forward, seen: Any = seen
+                splits: list[Tensor], terms: Sequence[Term] = of_learner, forward: Forward = forward, live: Any = parts
             ) -> UpdateResult:
-                return backward(own, update, forward, splits, seen)
+                return backward(terms, update, forward, splits, live)
 
             results.append(self._fitting(update, work, self.learners[name].optimizer.zero_grad))
-        # Every gradient is of the weights before the update: nobody moves until all are known.
+        # Every gradient is taken at the weights before the update: no learner steps until all gradients are there.
         norms = {name: self.learners[name].step(self.planned_updates, skip_above) for name in trained}
-        watched = {f"grad_norm.{name}": norm for name, norm in norms.items()}
+        metrics = {f"grad_norm.{name}": norm for name, norm in norms.items()}
         if skip_above is not None:
-            watched["skipped"] = sum(norm > skip_above for norm in norms.values()) / max(len(norms), 1)
+            metrics["skipped"] = sum(norm > skip_above for norm in norms.values()) / max(len(norms), 1)
         for name, decay in self.decays.items():
             if (followed := self.followed.get(name, "policy")) in trained:
                 self.roles[name].average(self.learners[followed].policy, decay)
-        return UpdateResult.joined(results), watched
+        return UpdateResult.joined(results), metrics
 
-    def _fitting(self, batch: Batch, work: Callable[[list[Tensor]], T], forget: Callable[[], None] = lambda: None) -> T:
-        """Do work in micro-batches; where they do not fit in the GPU's memory, again in smaller ones, which is said."""
+    def _fitting(self, batch: Batch, work: Callable[[list[Tensor]], T], undo: Callable[[], None] = lambda: None) -> T:
+        """Do work in micro-batches. If they do not fit in the GPU's memory, undo it, repeat in smaller ones, warn."""
         shrunk = False
         while True:
             splits = self.split(batch)
             try:
-                done = work(splits)
+                result = work(splits)
             except RuntimeError as error:
                 if not out_of_memory(error):
                     raise
                 largest = max(len(rows) for rows in splits)
             else:
                 if shrunk:
-                    warnings.warn(self._said(), stacklevel=2)
-                return done
-            # Out of the handler, which holds what did not fit.
-            forget()
+                    warnings.warn(self._shrink_warning(), stacklevel=2)
+                return result
+            # Outside the handler, which holds the tensors that did not fit.
+            undo()
             torch.cuda.empty_cache()
             self._shrink(largest)
             shrunk = True
 
-    def _said(self) -> str:
-        again = any(x.policy.checkpointing for x in self.learners.values())
-        way = ", and computes activations again in the backward pass" if again else ""
+    def _shrink_warning(self) -> str:
+        recompute = any(x.policy.checkpointing for x in self.learners.values())
+        way = ", and computes activations again in the backward pass" if recompute else ""
         return (
             "A pass did not fit in the GPU's memory. Training goes on, more slowly: from now on a pass takes at most "
             f"{self.micro_tokens:,} tokens (micro_tokens) or one rollout{way}."
         )
 
     def _shrink(self, largest: int) -> None:
-        """Take less memory from now on; `largest` is the number of rollouts that did not fit together."""
+        """Use less memory from now on; `largest` is the number of rollouts that did not fit together."""
         if largest > 1:
             self.micro_tokens = max(self.micro_tokens // 2, 1)
             return
-        open_ = [x.policy for x in self.learners.values() if not x.policy.checkpointing]
-        if not open_:
+        without_checkpointing = [x.policy for x in self.learners.values() if not x.policy.checkpointing]
+        if not without_checkpointing:
             raise PodiumError(
                 "A single rollout does not fit in the GPU's memory, with its activations computed again: "
                 "use a smaller max_tokens, adapters (lora=16), or a smaller model."
             )
-        for policy in open_:
+        for policy in without_checkpointing:
             policy.checkpoint_activations()
 
     def _forward(
-        self, learner: str, see: Callable[[Batch, Tensor], None] | None, batch: Batch, signals: Sequence[Signal]
+        self, learner: str, on_logp: Callable[[Batch, Tensor], None] | None, batch: Batch, signals: Sequence[Signal]
     ) -> dict[Signal, Tensor]:
         now = [s for s in signals if s.of == "now"]
-        found = self.signals(batch, now, grad=torch.is_grad_enabled(), learner=learner)
+        computed = self.signals(batch, now, grad=torch.is_grad_enabled(), learner=learner)
         for signal in now:
-            if see is not None and signal.column == NOW.column:
-                see(batch, found[signal])
+            if on_logp is not None and signal.column == NOW.column:
+                on_logp(batch, computed[signal])
         for signal in now:
             old = Signal(signal.name, of="old", level=signal.level, **dict(signal.settings))
             # At the only update of a batch the old policy is the current one: its numbers, held fixed.
             if old not in batch:
-                found[old] = found[signal].detach()
-        return found
+                computed[old] = computed[signal].detach()
+        return computed
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint keeps of the learners, beside their weights."""
+        """What a checkpoint keeps of the learners in addition to their weights."""
         return {name: {"updates": learner.updates} for name, learner in self.learners.items()}
 
 

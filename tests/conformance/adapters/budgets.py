@@ -9,7 +9,7 @@ import torch
 from podium import methods
 from podium.core.batch import Batch
 from podium.parts.shape import Novelty
-from podium.sessions.value_pairs import soft_cross_entropy, success_pairs, value_model_loss
+from podium.sessions.value_model import soft_cross_entropy, success_pairs, value_model_loss
 from podium.strategies import Rounds, SecondWave
 from podium.strategies.budgets.allocation import allocate, exploration_bonus, half_width
 from tests.conformance.case import Case

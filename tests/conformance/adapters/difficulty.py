@@ -8,7 +8,7 @@ import torch
 
 from podium import methods
 from podium.core.batch import Batch
-from podium.training.queue import take_oldest
+from podium.training.top_up import take_oldest
 from tests.conformance.case import Case
 from tests.conformance.helpers import configured, credited
 from tests.conformance.registry import adapter

@@ -1,4 +1,4 @@
-"""Annotations: columns of rollouts that are made from text, at the end of a collection. Each module registers its own."""
+"""Annotations: columns of rollouts that are made from text after collecting. Each module registers its own."""
 
 from podium.collect.annotations import passages, plan_tags, registry, rubric
 

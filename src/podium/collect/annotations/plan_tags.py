@@ -1,4 +1,4 @@
-"""Turns that say whether they keep their plan: where in the text the decision, the subgoal and the action stand."""
+"""Tags of hierarchical plans: where in a turn the decision to switch, the subgoal and the action are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from podium.collect.annotations.registry import AnnotationContext, annotated, an
 from podium.core.build import Rollout
 from podium.protocols.world import Task
 
-__all__ = ["plans"]
+__all__ = ["mark_plan_tags"]
 
 SPANS = {name: re.compile(rf"<{name}>(.*?)</{name}>", re.DOTALL) for name in ("switch", "subgoal", "action")}
 
@@ -18,30 +18,31 @@ SPANS = {name: re.compile(rf"<{name}>(.*?)</{name}>", re.DOTALL) for name in ("s
     *("turn.switch", "turn.done", "token.plan_switch", "token.plan_subgoal", "token.plan_action", "token.plan_low"),
     world="turn.reward",
 )
-def plans(desk: AnnotationContext, task: Task, rollouts: list[Rollout]) -> list[Rollout]:
+def mark_plan_tags(context: AnnotationContext, task: Task, rollouts: list[Rollout]) -> list[Rollout]:
     """`<switch>KEEP</switch><subgoal>…</subgoal><action>…</action>` in each turn, as marks of its tokens.
 
-    A turn that decides nothing keeps its subgoal; one without an action is all action. `token.plan_low` is the first
-    token after the subgoal, from where the action is valued, or the last one of the turn.
+    A turn without a switch tag keeps its subgoal; one without an action tag is all action. `token.plan_low` is the
+    first token after the subgoal, where the value of the low level is read, or the last one of the turn.
     """
-    found = []
+    result = []
     for rollout in rollouts:
         marks: dict[str, list[bool]] = {f"plan_{name}": [] for name in (*SPANS, "low")}
         views = []
         for turn in rollout.turns:
-            text, ends = desk.policy.read(turn.ids, turn.columns.get("action"))
+            text, ends = context.policy.read(turn.ids, turn.columns.get("action"))
             spans = {name: pattern.search(text) for name, pattern in SPANS.items()}
             for name, span in spans.items():
                 marks[f"plan_{name}"] += _inside(ends, span)
             if spans["action"] is None:
                 marks["plan_action"][len(marks["plan_action"]) - len(ends) :] = [True] * len(ends)
             marks["plan_low"] += _after(ends, spans["subgoal"])
-            said = spans["switch"]
-            views.append({"switch": said is not None and said[1].strip().upper() == "SWITCH", "done": False})
+            decision = spans["switch"]
+            switched = decision is not None and decision[1].strip().upper() == "SWITCH"
+            views.append({"switch": switched, "done": False})
         if views and not rollout.columns["truncated"]:
             views[-1]["done"] = True
-        found.append(annotated(rollout, turns=views, tokens=marks))
-    return found
+        result.append(annotated(rollout, turns=views, tokens=marks))
+    return result
 
 
 def _inside(ends: Sequence[int], span: re.Match[str] | None) -> list[bool]:

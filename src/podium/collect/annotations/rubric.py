@@ -1,4 +1,4 @@
-"""Verdicts on the criteria of a task, as columns of its rollouts. Worlds judge by rule; a judge may stand here too."""
+"""Verdicts on the criteria of a task's rubric, as columns of its rollouts. The world decides them by rule."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from podium.collect.annotations.registry import AnnotationContext, annotated, an
 from podium.core.build import Rollout
 from podium.protocols.world import Task
 
-__all__ = ["verdicts"]
+__all__ = ["rubric_verdicts"]
 
 
 @annotation("rollout.points", "rollout.met", world="task.criteria")
-def verdicts(desk: AnnotationContext, task: Task, rollouts: list[Rollout]) -> list[Rollout]:
-    """What each criterion of the task is worth, and which of them each rollout meets."""
-    points = tuple(criterion.points for criterion in desk.world.criteria(task))
-    return [annotated(r, {"points": points, "met": desk.world.met(task, str(r.columns["text"]))}) for r in rollouts]
+def rubric_verdicts(context: AnnotationContext, task: Task, rollouts: list[Rollout]) -> list[Rollout]:
+    """The points of each criterion of the task, and which criteria each rollout meets."""
+    points = tuple(criterion.points for criterion in context.world.criteria(task))
+    return [annotated(r, {"points": points, "met": context.world.met(task, str(r.columns["text"]))}) for r in rollouts]

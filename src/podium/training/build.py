@@ -1,0 +1,132 @@
+"""Building a run: open the world, load the models, plan the memory, make the trainer, the samplers and the driver."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from podium import worlds
+from podium.collect.driver import Driver
+from podium.core.errors import PodiumError
+from podium.core.signal import Signal
+from podium.method import Method
+from podium.policy import Policy, embed
+from podium.protocols.world import World, task_of
+from podium.sampler.local import LocalSampler
+from podium.training.config import Config
+from podium.training.memory_plan import MemoryPlan, plan_memory
+from podium.training.models import frozen_models, learners, load_models
+from podium.training.preflight import check_fit
+from podium.training.run import Run
+from podium.training.tasks import shuffled
+from podium.training.trainer import Learner, Trainer
+
+__all__ = ["build_run"]
+
+Stage = Callable[[str], None]  # gets a line on what a person is waiting for
+
+
+def build_run(config: Config, stage: Stage | None = None) -> Run:
+    """Load the models and open the world; refuse a method that cannot work there."""
+    stage = stage or (lambda text: None)
+    config = config.replace(dtype=config.precision)
+    gc.unfreeze()  # what a run that nobody closed has left may go
+    stage(f"Opening the world {_name(config)}")
+    world = worlds.get(config.world, **(config.world_settings or {}))
+    try:
+        return _build(config, world, stage)
+    except BaseException:
+        world.close()
+        raise
+
+
+def _build(config: Config, world: World, stage: Stage) -> Run:
+    method = config.method
+    check_fit(method, world, str(config.world))
+    strategies = [leaf.rollout for leaf in method.leaves() if leaf.rollout is not None]
+    notes = dict.fromkeys(note for strategy in strategies for note in strategy.prepare(world) or ())
+    stage(f"Loading {config.model}")
+    models = load_models(config)
+    policy = models["policy"]
+    stage("Reading the first tasks")
+    prompt = check_prompts(world, policy, config)
+    trained = learners(models, config)
+    frozen = frozen_models(models, trained, config)
+    longest = min(prompt + (config.max_tokens or world.max_tokens), policy.context_length)
+    memory = plan_memory([x.policy for x in trained.values()], config.micro_tokens, longest, config.checkpointing)
+    policy.notes = (*policy.notes, *memory.notes, *notes)
+    for learner in trained.values():
+        learner.policy.checkpoint_activations(memory.checkpointing)
+    trainer = _trainer(config, trained, frozen, memory.micro_tokens)
+    stage("Preparing the sampler")
+    return Run(config, world, policy, trainer, _driver(config, world, models, memory))
+
+
+def check_prompts(world: World, policy: Policy, config: Config) -> int:
+    """Refuse a world that cannot make its first tasks, or a finite set of tasks with a prompt that leaves no room to
+    answer. Returns how many tokens the longest prompt has."""
+    longest = 0
+    needed = {"train": config.iterations * config.tasks, "test": config.eval_tasks}
+    for split, count in needed.items():
+        size = world.size(split)
+        for number in range(min(count, 1 if world.costly or not size else size)):
+            place = number if split == "test" or not size else shuffled(number, size, config.seed)
+            task = task_of(world, place, split)
+            length = len(policy.encode([{"role": "user", "content": task.prompt}]))
+            longest = max(longest, length)
+            if length >= policy.context_length:
+                raise PodiumError(
+                    f"The prompt of {task.key} has {length} tokens, which leaves no room to answer in the context of "
+                    f"{config.model}, {policy.context_length} tokens. Leave it out, or use another model."
+                )
+    return longest
+
+
+def _trainer(
+    config: Config, trained: Mapping[str, Learner], frozen: Mapping[str, Policy], micro_tokens: int
+) -> Trainer:
+    method = config.method
+    return Trainer(
+        trained,
+        frozen,
+        micro_tokens=micro_tokens,
+        planned_updates=config.iterations * max(m.updates.epochs * m.updates.mini_batches for m in method.leaves()),
+        decays={role.name: role.decay for role in method.roles if role.decay is not None},
+        followed={role.name: "critic" for role in method.roles if role.source == "critic"},
+        contexts={role.name: role.context for role in method.roles if role.context is not None},
+    )
+
+
+def _driver(config: Config, world: World, models: Mapping[str, Policy], memory: MemoryPlan) -> Driver:
+    policy, writers = models["policy"], _writers(config.method)
+    each = None if memory.sampler is None else memory.sampler // (1 + len(writers))
+    return Driver(
+        LocalSampler(policy, memory=each),
+        world,
+        capture=_captured(config.method),
+        follow_up=policy.follow_up,
+        written=policy.written,
+        ends=policy.ends,
+        score={name: model.score for name, model in models.items()},
+        embed={name: partial(embed, model) for name, model in models.items()},
+        act_limit_s=config.act_limit_s,
+        others={name: LocalSampler(models[name], memory=each) for name in writers},
+    )
+
+
+def _name(config: Config) -> str:
+    return config.world if isinstance(config.world, str) else config.world.name
+
+
+def _writers(method: Method) -> list[str]:
+    """The roles beside the policy that write rollouts."""
+    found = [getattr(leaf.rollout, "writer", "policy") for leaf in method.leaves()]
+    return sorted({role for role in found if role != "policy"})
+
+
+def _captured(method: Method) -> tuple[str, ...]:
+    """What the sampler must keep per token beside log-probabilities: entropies for the metrics, and what parts need."""
+    needs = [n for p in method.parts() for n in p.needs if isinstance(n, Signal) and n.of == "sampler"]
+    wanted = {n.column.removeprefix(f"{n.level}.sampler.") for n in needs}
+    return tuple(sorted({"entropy"} | wanted - {"logp"}))
