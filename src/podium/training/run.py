@@ -141,7 +141,7 @@ class Run:
         self.drawn, self.dropped = 0, []
         self.tasks.begin()
         self.memories.begin()
-        self.trainer.temperature = float(getattr(method.rollout, "temperature", 1.0))
+        self.trainer.temperature = 1.0 if method.rollout is None else float(method.rollout.temperature)
         return method
 
     def end(self, tokens: int) -> None:
@@ -242,7 +242,7 @@ class Run:
 
 def _writers(method: Method) -> list[str]:
     """The roles beside the policy that write rollouts."""
-    found = [getattr(leaf.rollout, "writer", "policy") for leaf in method.leaves()]
+    found = ["policy" if leaf.rollout is None else leaf.rollout.writer for leaf in method.leaves()]
     return sorted({role for role in found if role != "policy"})
 
 

@@ -9,7 +9,7 @@ from podium.parts.annotate import MarkDegenerate
 from podium.parts.objective import Entropy, PolicyGradient
 from podium.parts.reward import Override
 from podium.parts.shape import CentredKL
-from podium.strategies import Sample
+from podium.strategies import Draw, Sample
 
 __all__ = ["t1"]
 
@@ -35,7 +35,7 @@ def t1(
     accuracy grows with the tokens that a thought may have is what `podium eval RUN --thinking` measures.
     """
     return Method(
-        rollout=Sample(n=n, temperature=temperature),
+        rollout=Sample(n=n, draw=Draw(temperature=temperature)),
         annotate=(MarkDegenerate(),),
         reward=(Override(value=penalty),),
         advantage=Normalize(centre="leave_one_out", scale="none"),

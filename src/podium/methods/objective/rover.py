@@ -7,7 +7,7 @@ from podium.method import Method
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.objective import BellmanRegression
-from podium.strategies import Sample
+from podium.strategies import Draw, Sample
 
 __all__ = ["rover"]
 
@@ -34,7 +34,7 @@ def rover(
     GRPO's direction. Equal rewards leave a pull towards the old policy.
     """
     return Method(
-        rollout=Sample(n=n, temperature=temperature),
+        rollout=Sample(n=n, draw=Draw(temperature=temperature)),
         advantage=Normalize(scale=scale),
         objective=(BellmanRegression(rho, beta, clip),),
         updates=Updates(mini_batches=mini_batches),
