@@ -69,7 +69,7 @@ def driver(world: World) -> Driver:
 
 def collect(world: World, **settings: Any) -> list[Rollout]:
     request = TaskRequest(world.task(0), 0, Sampling(max_tokens=4), (0, 0, 0))
-    (group,) = driver(world).collect([Sample(n=2, **settings).plan(request)])
+    (group,) = driver(world).collect([Sample(n=2, draw=Draw(**settings)).plan(request)])
     return group
 
 

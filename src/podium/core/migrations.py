@@ -66,7 +66,7 @@ DRAW_1 = {
 SAMPLE_1: Settings = {"greedy_baseline": False, "trained": None, "demonstrations": [], "demonstrate_as": "demo"}
 EXAMPLES_1: Settings = {"WorkedExamples": {"count": 1, "pool": 64, "style": "short"}}
 SHARES_1: Settings = {"SolutionShares": {"shares": [0.25, 0.5, 0.75], "unit": "characters", "style": "short"}}
-REPAIR_1: Settings = {**SAMPLE_1, "tries": None, "search": "in turn", "scaffold": "kept"}
+REPAIR_1: Settings = {**SAMPLE_1, "tries": None}
 GUIDED_1: Settings = {**SAMPLE_1, "help": EXAMPLES_1, "guided": 1, "level": None}
 DROPPED_1: dict[str, Settings] = {
     **{name: {} for name in ("Sample", "SampleMore", "SecondWave", "Windowed", "Rounds", "Allocated")},
@@ -76,7 +76,11 @@ DROPPED_1: dict[str, Settings] = {
     "Augmented": {**SAMPLE_1, "guided": None, "level": None, "scaffold": "kept"},
     "Contrasted": {**GUIDED_1, "scaffold": "kept"},
     "LearnToHint": {**REPAIR_1, "help": SHARES_1, "when": "all wrong", "search": "at once", "take": "group", "most": 1},
-    "ReplayAndReflect": {**REPAIR_1, "when": "all alike", "take": "add", "active": 1.0, "success": 0.0},
+    "ReplayAndReflect": {
+        **REPAIR_1,
+        **{"when": "all alike", "search": "in turn", "take": "add"},
+        **{"scaffold": "kept", "active": 1.0, "success": 0.0},
+    },
     "RubricShown": GUIDED_1,
 }
 

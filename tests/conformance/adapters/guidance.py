@@ -52,7 +52,7 @@ def ampo(case: Case) -> dict[str, Any]:
     batch = batch.with_columns(
         {"token.origin": torch.where(injected, int(Origin.expert), int(Origin.policy)).to(torch.int8)}
     )
-    batch = credited(method.with_(reward=()), batch.with_columns(method.keep[1](batch)))
+    batch = credited(method.with_(annotate=(), reward=()), batch.with_columns(method.keep[1](batch)))
     return {
         "comprehension_scores": inject.understood(teachers)[len(case["on_policy_correct"]) :],
         "teachers_chosen_in_order": [number for _, number in chosen],

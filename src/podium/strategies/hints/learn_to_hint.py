@@ -9,7 +9,7 @@ from typing import Any
 
 from podium.core.build import Rollout
 from podium.core.columns import Purpose
-from podium.core.errors import within
+from podium.core.errors import one_of, within
 from podium.core.part import Strategy
 from podium.core.schedule import Number
 from podium.protocols.scaffold import Scaffold
@@ -43,11 +43,11 @@ def leaks(hint: str, answer: str) -> bool:
 class LearnToHint(Strategy):
     """Where none of `n` rollouts succeeds, `writer` writes `hints` hints, and `n` rollouts are sampled under each.
 
-    `hint_reward` rates each hint. The rollouts under the best one replace the group if its reward is positive, and are
-    trained with the hint in the prompt. The hints of a task form a group of their own: `rollout.hinting` marks them,
-    `rollout.solving` the others; `rollout.hint.worth` is the reward of a hint. A hint breaks the rules if it cannot be
-    parsed, leaks the answer or leaves no tokens for an answer. With an empty `ask` the hint writer sees the solution as
-    a hint, and the first half of the lines it writes, without the final answer, is the hint.
+    `hint_reward` rates each hint. The rollouts under the best one replace the group if its reward is positive. The
+    hints of a task form a group of their own: `rollout.hinting` marks them, `rollout.solving` the others;
+    `rollout.hint.worth` is the reward of a hint. A hint breaks the rules if it cannot be parsed, leaks the answer or
+    leaves no tokens for an answer. With an empty `ask` the hint writer sees the solution as a hint, and the first half
+    of the lines it writes, without the final answer, is the hint.
     """
 
     reference = "HiLL: Learning to Hint for Reinforcement Learning, https://github.com/Andree-9/HiLL"
@@ -58,6 +58,7 @@ class LearnToHint(Strategy):
     ask: str = INSTRUCTION  # may contain {question}, {attempt} and {solution}; empty: show the solution as a hint
     tokens: int | None = None  # token limit of a hint; None: that of an answer
     style: str = "short"  # of the world's solution
+    scaffold: str = "kept"  # whether rollouts are trained with the hint in the prompt: kept or removed
     active: Number = 1.0  # 0: no hints
     success: float = 0.5  # a reward above it is a success
     draw: Draw = Draw()
@@ -69,6 +70,7 @@ class LearnToHint(Strategy):
         within(self, "n", 1)
         within(self, "hints", 1)
         within(self, "tokens", 1, optional=True)
+        one_of(self, "scaffold", ("kept", "removed"))
         hint_prompt(self.ask, "", "")
 
     def plan(self, task: TaskRequest) -> Plan:
@@ -115,8 +117,9 @@ class LearnToHint(Strategy):
         self, task: TaskRequest, hints: Sequence[str], first: int
     ) -> Generator[Wave, list[Any], list[list[Rollout]]]:
         """`n` rollouts under each hint."""
+        kept = self.scaffold == "kept"
         plays: Wave = [
-            play_under(self.draw, task, Scaffold(hint), self.n, first=first + i * self.n, wave=i + 1, kept=True)
+            play_under(self.draw, task, Scaffold(hint), self.n, first=first + i * self.n, wave=i + 1, kept=kept)
             for i, hint in enumerate(hints)
         ]
         answers = (yield plays) if plays else []
