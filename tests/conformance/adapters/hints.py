@@ -14,7 +14,7 @@ from podium.core.columns import Origin
 from podium.core.value import Clock
 from podium.memories import HintLevels
 from podium.parts.shape import BySetting, HintConsistency
-from podium.strategies import HintPrefix, HintTiers, HintReward, ItemResponse
+from podium.strategies import HintPrefix, HintReward, HintTiers, ItemResponse
 from podium.strategies.hints.item_response import Curve
 from podium.strategies.requests import Play, Recite, Request
 from tests.conformance.case import Case

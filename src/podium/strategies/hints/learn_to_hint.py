@@ -13,8 +13,9 @@ from podium.core.errors import one_of, within
 from podium.core.part import Strategy
 from podium.core.schedule import Number
 from podium.protocols.scaffold import Scaffold
+from podium.protocols.world import World
 from podium.strategies.draw import Draw
-from podium.strategies.hints.help import hint_prompt, reasoning, solution, write_text
+from podium.strategies.hints.help import hint_prompt, reasoning, solution, without_reasoning, write_text
 from podium.strategies.hints.hint_reward import HintReward
 from podium.strategies.hints.repair import MARKS, marked, play_under, under_level
 from podium.strategies.requests import Plan, Score, TaskRequest, Wave, rollouts_of
@@ -72,6 +73,9 @@ class LearnToHint(Strategy):
         within(self, "tokens", 1, optional=True)
         one_of(self, "scaffold", ("kept", "removed"))
         hint_prompt(self.ask, "", "")
+
+    def prepare(self, world: World | None = None) -> tuple[str, ...]:
+        return without_reasoning(world, self.style)
 
     def plan(self, task: TaskRequest) -> Plan:
         group = [marked(r) for r in rollouts_of((yield [self.draw.play(task, self.n)]))]

@@ -40,7 +40,7 @@ def fork(play: Play, rollout: Rollout, position: int, chance: tuple[int, int] = 
     """A request for rollouts that copy the first `position` tokens of another one and continue on their own."""
     size = length(rollout)
     if not 0 <= position <= size:
-        raise PodiumError(f"A fork at token {position} of a rollout of {size} tokens: it must lie within the rollout.")
+        raise PodiumError(f"A fork at token {position} of a rollout of {size} tokens: it must lie within the text.")
     if position == 0:
         return play
     before = 0
