@@ -24,7 +24,7 @@ from podium.core.build import Rollout
 from podium.policy import load
 from podium.protocols.sampling import Sampling
 from podium.sampler.local import LocalSampler
-from podium.strategies import Sample
+from podium.strategies import Draw, Sample
 from podium.strategies.requests import TaskRequest
 from podium.worlds.adventure import Adventure
 
@@ -69,7 +69,7 @@ def play(driver: Driver, world: Adventure, chosen: argparse.Namespace) -> list[R
     """`samples` episodes of each task."""
     sampling = Sampling(max_tokens=chosen.tokens, temperature=chosen.temperature)
     requests = [TaskRequest(world.task(i), i, sampling, (0, i)) for i in range(chosen.tasks)]
-    strategy = Sample(n=chosen.samples, temperature=chosen.temperature)
+    strategy = Sample(n=chosen.samples, draw=Draw(temperature=chosen.temperature))
     plans = [strategy.plan(request) for request in requests]
     over = threading.Event()
     vandal = threading.Thread(target=crashes, args=(chosen.kill, over))

@@ -26,7 +26,7 @@ from podium.protocols.context import Full
 from podium.protocols.world import World
 from podium.sampler import Generate, Sampling
 from podium.sampler.local import LocalSampler
-from podium.strategies import Sample
+from podium.strategies import Draw, Sample
 from podium.strategies.requests import TaskRequest
 
 GROUPS, COPIES, TURNS, WRITTEN = 8, 8, 8, 12
@@ -37,7 +37,7 @@ def episodes(driver: Driver, world: World, run: int) -> list[Rollout]:
     """Groups of episodes of at most TURNS turns of at most WRITTEN tokens."""
     sampling = Sampling(max_tokens=WRITTEN)
     requests = [TaskRequest(world.task(i), i, sampling, (run, i)) for i in range(GROUPS)]
-    strategy = Sample(n=COPIES, max_turns=TURNS, context=Full())
+    strategy = Sample(n=COPIES, draw=Draw(max_turns=TURNS, context=Full()))
     return [r for group in driver.collect([strategy.plan(request) for request in requests]) for r in group]
 
 

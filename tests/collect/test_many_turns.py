@@ -18,7 +18,7 @@ from podium.protocols.sampling import Sampling
 from podium.protocols.world import Episode, Feedback, Task, World
 from podium.sampler.local import LocalSampler
 from podium.sessions.train import train
-from podium.strategies import Sample
+from podium.strategies import Draw, Sample
 from podium.strategies.requests import Recite, TaskRequest
 from podium.training.metrics import Metrics
 from tests.policy import tiny
@@ -69,7 +69,7 @@ def driver(world: World) -> Driver:
 
 def collect(world: World, **settings: Any) -> list[Rollout]:
     request = TaskRequest(world.task(0), 0, Sampling(max_tokens=4), (0, 0, 0))
-    (group,) = driver(world).collect([Sample(n=2, **settings).plan(request)])
+    (group,) = driver(world).collect([Sample(n=2, draw=Draw(**settings)).plan(request)])
     return group
 
 
@@ -166,7 +166,7 @@ def test_limits_of_turns_and_context_are_stated(name: str) -> None:
     at = driver(world)
     request = TaskRequest(world.task(0), 0, Sampling(max_tokens=4), (0, 0, 0))
     at.context_length = len(at.messages([world.task(0).prompt])) + 6  # room for the first turn alone
-    (group,) = at.collect([Sample(n=2, context=Full()).plan(request)])
+    (group,) = at.collect([Sample(n=2, draw=Draw(context=Full())).plan(request)])
     assert all(r.columns["stop"] in ("context", "end") for r in group)
     assert all(r.columns["truncated"] for r in group if r.columns["stop"] == "context")
 

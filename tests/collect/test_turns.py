@@ -20,7 +20,7 @@ from podium.protocols.sampling import Sampling
 from podium.protocols.world import Episode, Feedback, Task, World
 from podium.sampler.local import LocalSampler
 from podium.sessions.train import configure, train
-from podium.strategies import Sample
+from podium.strategies import Draw, Sample
 from podium.strategies.requests import Recite, TaskRequest
 from podium.training.metrics import Metrics
 from tests.policy import tiny
@@ -136,7 +136,7 @@ def test_full_contexts_extend_one_another_token_by_token() -> None:
 
 def test_windowed_and_rebuilt_contexts_forget_and_are_what_the_sampler_saw() -> None:
     for context in (Window(1), Rebuild()):
-        rollouts = collect(Count(), Sample(n=3, context=context))
+        rollouts = collect(Count(), Sample(n=3, draw=Draw(context=context)))
         policy = tiny.policy()
         for rollout in rollouts:
             assert len(rollout.turns) == 5
@@ -153,7 +153,7 @@ def test_windowed_and_rebuilt_contexts_forget_and_are_what_the_sampler_saw() -> 
 
 
 def test_a_turn_may_be_trained_under_another_context_than_it_was_written_in() -> None:
-    shown, full = (collect(Count(), Sample(n=2, context=Window(1), train_context=c)) for c in (None, Full()))
+    shown, full = (collect(Count(), Sample(n=2, draw=Draw(context=Window(1), train_context=c))) for c in (None, Full()))
     for one, other in zip(shown, full, strict=True):
         assert [t.context for t in one.turns] == [t.context for t in other.turns]
         assert all(t.train_context is None for t in one.turns)
@@ -168,7 +168,7 @@ def test_the_world_chooses_the_context_unless_the_strategy_does() -> None:
     class Short(Count):
         context = Window(0)
 
-    one, other = collect(Short()), collect(Short(), Sample(n=3, context=Full()))
+    one, other = collect(Short()), collect(Short(), Sample(n=3, draw=Draw(context=Full())))
     assert len(one[0].turns[-1].context) < len(other[0].turns[-1].context)
 
 
@@ -182,7 +182,7 @@ def test_a_finished_episode_ends_as_its_last_turn_did() -> None:
         assert rollout.columns["reward"] == 2.5
 
 
-@pytest.mark.parametrize(("strategy", "turns"), [(Sample(n=2), 6), (Sample(n=2, max_turns=3), 3)])
+@pytest.mark.parametrize(("strategy", "turns"), [(Sample(n=2), 6), (Sample(n=2, draw=Draw(max_turns=3)), 3)])
 def test_the_limit_of_turns_is_a_stated_end(strategy: Sample, turns: int) -> None:
     for rollout in collect(Count(long=99), strategy):
         assert len(rollout.turns) == turns
@@ -193,7 +193,7 @@ def test_a_full_context_is_a_stated_end_and_a_window_goes_on() -> None:
     for rollout in collect(Count(wordy=30)):
         assert (rollout.columns["stop"], rollout.columns["truncated"]) == ("context", True)
         assert len(rollout.turns) < 5
-    assert all(len(r.turns) == 5 for r in collect(Count(wordy=30), Sample(n=3, context=Window(0))))
+    assert all(len(r.turns) == 5 for r in collect(Count(wordy=30), Sample(n=3, draw=Draw(context=Window(0)))))
 
 
 @pytest.mark.parametrize("trusted", [True, False])

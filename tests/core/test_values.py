@@ -18,7 +18,7 @@ from podium.core.updates import Updates
 from podium.core.value import REGISTRY, Clock, Value
 from podium.parts.advantage import Normalize
 from podium.parts.objective import KL, Clip, PolicyGradient
-from podium.strategies import Sample
+from podium.strategies import Draw, Sample
 
 
 def test_values_are_frozen_compare_by_value_and_hash() -> None:
@@ -62,9 +62,10 @@ def test_replace_changes_one_setting_and_checks_it_again() -> None:
     [
         (lambda: Sample(n=0), r"Sample.n = 0 is out of range \[1, inf\]"),
         (lambda: Sample(n=2.5), "Sample.n = 2.5 must be a whole number"),
-        (lambda: Sample(temperature="hot"), "Sample.temperature = 'hot' must be a number"),
-        (lambda: Sample(top_p=1.5), r"Sample.top_p = 1.5 is out of range \(0, 1\]"),
-        (lambda: Sample(temprature=1.0), "Sample has no setting 'temprature'. Did you mean 'temperature'"),
+        (lambda: Draw(temperature="hot"), "Draw.temperature = 'hot' must be a number"),
+        (lambda: Draw(top_p=1.5), r"Draw.top_p = 1.5 is out of range \(0, 1\]"),
+        (lambda: Draw(temprature=1.0), "Draw has no setting 'temprature'. Did you mean 'temperature'"),
+        (lambda: Sample(temperature=1.0), "Sample has no setting 'temperature'. Did you mean 'draw.temperature'"),
         (lambda: Updates(epochs=True), "Updates.epochs = True must be a number"),
         (lambda: Updates(unit="token"), "Updates.unit = 'token' is not one of 'group', 'rollout'"),
         (lambda: PolicyGradient(ratio="none", clip=Clip()), "has nothing to clip: set clip=None"),

@@ -164,7 +164,7 @@ def small(method: str | Method, n: int = 4) -> Method:
 
 def _fewer(method: Method, n: int) -> Method:
     strategy = method.rollout
-    if strategy is None or getattr(strategy, "n", 0) <= n:
+    if strategy is None or strategy.n is None or strategy.n <= n:
         return method
     changes: dict[str, Any] = {"n": n}
     if getattr(strategy, "trained", None) is not None:
@@ -194,7 +194,7 @@ def has_signal(found: Iterable[Mapping[str, Any]]) -> bool:
 
 def wide(method: Method) -> dict[str, int]:
     """Settings with enough tasks that some answers are right and others wrong, where a task is answered once."""
-    return {"tasks": 8} if any(getattr(leaf.rollout, "n", 2) == 1 for leaf in method.leaves()) else {}
+    return {"tasks": 8} if any(leaf.rollout is not None and leaf.rollout.n == 1 for leaf in method.leaves()) else {}
 
 
 def in_words(case: Callable[[], Iterable[Mapping[str, Any]]]) -> bool:

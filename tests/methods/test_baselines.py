@@ -152,7 +152,7 @@ def test_v0_5_worked_examples() -> None:
     strategy = methods.v0_5().rollout
     assert isinstance(strategy, SampleMore)
     group, value = torch.tensor([-1.0, -1, -1, 1]).double(), torch.tensor(0.6).double()
-    assert float(strategy.worth(group, value)) == pytest.approx(0.032830, abs=1e-6)
+    assert float(strategy.gain(group, value)) == pytest.approx(0.032830, abs=1e-6)
     assert strategy.goes_on(group, value)
     assert not strategy.goes_on(-group, value)
 

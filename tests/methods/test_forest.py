@@ -49,7 +49,7 @@ def grown(strategy: Any, tasks: int = 1, max_tokens: int = 40, known: Any = None
         capture=capture,
         follow_up=policy.follow_up,
         written=policy.written,
-        score={"policy": policy.score, "quality": policies.Quality(policy).score},
+        score={"policy": policy.score, "quality": policies.QualityHead(policy).score},
     )
     plans = [
         strategy.plan(TaskRequest(SUMS.task(i), i, Sampling(max_tokens=max_tokens), (0, 0, i), known or {}))
@@ -106,8 +106,8 @@ def test_every_token_belongs_to_one_rollout_and_is_copied_in_the_others() -> Non
     "strategy",
     [
         Tree(n=3, branches=(3, 3), window=5),
-        Fork(n=4, places=TopEntropy(2), branches=2),
-        Fork(n=2, places=Cutpoints(0.9, 2), branches=3, purpose="baseline"),
+        Fork(n=4, fork_points=TopEntropy(2), branches=2),
+        Fork(n=2, fork_points=Cutpoints(0.9, 2), branches=3, purpose="baseline"),
         methods.rose(n=6).rollout,
         Search(n=4, width=3, max_depth=6),
     ],
@@ -125,7 +125,7 @@ def test_nothing_that_is_shared_goes_through_the_model_twice(strategy: Any) -> N
 
 
 def test_a_forked_rollout_repeats_its_parent_and_parts_at_the_fork() -> None:
-    (group,), _ = grown(Fork(n=2, places=TopEntropy(1), branches=2))
+    (group,), _ = grown(Fork(n=2, fork_points=TopEntropy(1), branches=2))
     for rollout in group[2:]:
         parent, place = group[rollout.columns["parent"]], rollout.columns["fork"]
         assert tokens(rollout)[:place] == tokens(parent)[:place]
@@ -448,7 +448,7 @@ def test_the_head_learns_which_beginnings_end_well() -> None:
     groups, _ = grown(Prune(n=8, keep=1.0, detect=6), tasks=2, known=known)
     batch = Batch.from_rollouts([r for group in groups for r in group])
     batch = batch.with_columns({"rollout.correct": batch["rollout.index"] % 3 == 0})
-    head, term, signal = policies.Quality(tiny()), QualityLoss(), Signal("quality", grad=True)
+    head, term, signal = policies.QualityHead(tiny()), QualityLoss(), Signal("quality", grad=True)
     optimizer = torch.optim.Adam(list(head.parameters()), lr=1e-2)
     losses = []
     for _ in range(60):

@@ -474,7 +474,7 @@ def test_the_release_has_other_ways_to_fade_and_a_single_step_shows_everything()
 
 
 def test_ruscarl_samples_from_the_likeliest_tokens_as_its_authors_do() -> None:
-    sampling = methods.ruscarl().rollout.sampling(Sampling(max_tokens=7))
+    sampling = methods.ruscarl().rollout.draw.sampling(Sampling(max_tokens=7))
     assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.max_tokens) == (0.7, 0.8, 20, 7)
 
 

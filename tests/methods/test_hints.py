@@ -20,7 +20,7 @@ from podium.core.value import Clock
 from podium.memories import HintLevels, LastHints
 from podium.method import Method
 from podium.parts.shape import BySetting, HintConsistency
-from podium.strategies import HintTiers, HintWorth, ItemResponse, Repair, SelfWritten, SolutionShares
+from podium.strategies import HintReward, HintTiers, ItemResponse, Repair, SelfWritten, SolutionShares
 from podium.strategies.hints.item_response import Curve
 from podium.strategies.hints.learn_to_hint import leaks
 from podium.strategies.requests import Play, Recite, Request
@@ -250,7 +250,7 @@ def test_sage_light_trains_from_visit_to_visit() -> None:
 
 
 def worth(right: int, d: float | None = -0.1, base: str = "mixed") -> float:
-    return HintWorth(base)([1.0] * right + [0.0] * (8 - right), d)
+    return HintReward(base)([1.0] * right + [0.0] * (8 - right), d)
 
 
 @pytest.mark.parametrize("base", ["mixed", "variance"])
@@ -263,8 +263,8 @@ def test_a_hint_is_worth_most_where_half_succeed_and_nothing_where_all_or_none_d
 def test_a_hint_is_worth_less_the_more_it_is_relied_on() -> None:
     assert worth(4, -0.5) < worth(4, -0.1) < worth(4, 0.0) == worth(4, 0.7)
     assert worth(4, None) == 0
-    assert HintWorth()([1.0, 0.0], 0.0, allowed=False) == -0.2
-    assert HintWorth()([1.0, 0.0], 0.0, before=[1.0, 0.0]) == 0  # no better than without
+    assert HintReward()([1.0, 0.0], 0.0, allowed=False) == -0.2
+    assert HintReward()([1.0, 0.0], 0.0, before=[1.0, 0.0]) == 0  # no better than without
 
 
 def test_an_answer_leaks_where_it_stands_in_the_hint_or_a_short_one_where_it_is_called_the_answer() -> None:

@@ -23,7 +23,7 @@ def test_worked_example_of_places() -> None:
     assert smoothed(h, 3).tolist() == pytest.approx([1, 1, 1.666667, 1.333333, 2, 1], abs=1e-6)
     expected = [[0.2533099, 0.2533099, 0.4933803], [0.2729060, 0.5315483, 0.1955457]]
     assert_close(chunk_probabilities(h, 2, 3), torch.tensor(expected, dtype=torch.float64), atol=1e-6, rtol=0)
-    assert Continuations(chunks=2, places="argmax").chosen(h, [0.5, 0.5]) == [1, 3]
+    assert Continuations(chunks=2, positions="argmax").chosen(h, [0.5, 0.5]) == [1, 3]
 
 
 def test_worked_example_of_rewards() -> None:
@@ -71,7 +71,7 @@ def test_places_concentrate_on_what_cannot_be_predicted() -> None:
     drawn = torch.tensor([strategy.chosen(entropy, pair) for pair in u])
     inside = ((drawn % 20 >= 7) & (drawn % 20 <= 12)).float().mean()
     assert inside > 0.9
-    even = torch.tensor([strategy.replace(places="uniform").chosen(entropy, pair) for pair in u])
+    even = torch.tensor([strategy.replace(positions="uniform").chosen(entropy, pair) for pair in u])
     assert ((even % 20 >= 7) & (even % 20 <= 12)).float().mean() < 0.4
 
 

@@ -552,8 +552,8 @@ def test_drive_demonstrations_are_kept_by_how_hard_their_task_is() -> None:
 def test_drive_answers_of_the_first_stage_have_less_room() -> None:
     first, focus = methods.drive().children()  # type: ignore[attr-defined]
     limit = Sampling(max_tokens=32)
-    assert first.rollout.sampling(limit).max_tokens == 24
-    assert focus.rollout.sampling(limit).max_tokens == 32
+    assert first.rollout.draw.sampling(limit).max_tokens == 24
+    assert focus.rollout.draw.sampling(limit).max_tokens == 32
     assert len(methods.drive(first=0).children()) == 1  # type: ignore[attr-defined]
 
 

@@ -348,7 +348,7 @@ def test_rounds_are_cut_to_a_multiple_or_all_kept_where_they_are_too_few() -> No
 
 
 def test_the_state_of_a_round_does_not_grow() -> None:
-    context = methods.iterresearch_eapo().rollout.context  # type: ignore[union-attr]
+    context = methods.iterresearch_eapo().rollout.draw.context  # type: ignore[union-attr]
     said = Exchange(Wrote((1,)), "thoughts <report>what is known</report> act", "result")
     lengths = [len("".join(context(History("task", (said,) * t)))) for t in (2, 50)]  # type: ignore[arg-type]
     assert lengths[0] == lengths[1]

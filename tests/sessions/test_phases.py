@@ -51,7 +51,7 @@ def test_a_later_phase_that_cannot_run_is_refused_before_anything_is_sampled(tmp
 
 
 def test_a_temperature_that_changes_is_the_trainers_too(tmp_path: Path) -> None:
-    method = GRPO.set("rollout.temperature", Linear(1.0, 0.5, over=2))
+    method = GRPO.set("rollout.draw.temperature", Linear(1.0, 0.5, over=2))
     result = train(small(method, iterations=3), out=tmp_path / "run")
     assert all(line["sampler_gap"] < 1e-4 for line in result.metrics[1:])
 

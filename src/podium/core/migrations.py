@@ -26,6 +26,7 @@ RENAMED_1 = {
     "Beside": "AlternativeAdvantage",
     "Comparison": "MixtureComponent",
     "Halves": "SplitHalves",
+    "HintWorth": "HintReward",
     "Marked": "MatchPatterns",
     "Watch": "ReportMean",
 }
@@ -51,10 +52,45 @@ ANNOTATE_1 = {
 RENAMED_COLUMNS_1 = {"node.score": "node.reward"}
 
 
+RENAMED_FIELDS_1 = {
+    "Continuations": {"places": "positions"},
+    "Fork": {"places": "fork_points"},
+    "LearnToHint": {"worth": "hint_reward"},
+}
+# Settings that strategies had before `Draw` held them.
+DRAW_1 = {
+    **{name: name for name in ("temperature", "top_p", "top_k", "warmth", "max_turns", "context", "train_context")},
+    "room": "token_share",
+}
+# Settings that strategies inherited and no longer have, with the values that had no effect.
+SAMPLE_1: Settings = {"greedy_baseline": False, "trained": None, "demonstrations": [], "demonstrate_as": "demo"}
+EXAMPLES_1: Settings = {"WorkedExamples": {"count": 1, "pool": 64, "style": "short"}}
+SHARES_1: Settings = {"SolutionShares": {"shares": [0.25, 0.5, 0.75], "unit": "characters", "style": "short"}}
+REPAIR_1: Settings = {**SAMPLE_1, "tries": None}
+GUIDED_1: Settings = {**SAMPLE_1, "help": EXAMPLES_1, "guided": 1, "level": None}
+DROPPED_1: dict[str, Settings] = {
+    **{name: {} for name in ("Sample", "SampleMore", "SecondWave", "Windowed", "Rounds", "Allocated")},
+    **dict.fromkeys(("SampleAdvised", "SampleBlueprints", "StepProbes", "BudgetedTurns", "Prune"), SAMPLE_1),
+    **dict.fromkeys(("HintPrefix", "HintRounds", "NextTurn", "Guided", "Repair", "Refine"), SAMPLE_1),
+    **dict.fromkeys(("Branching", "Fork", "Grow", "Search", "Tree"), SAMPLE_1),
+    "Augmented": {**SAMPLE_1, "guided": None, "level": None, "scaffold": "kept"},
+    "Contrasted": {**GUIDED_1, "scaffold": "kept"},
+    "LearnToHint": {**REPAIR_1, "help": SHARES_1, "when": "all wrong", "search": "at once", "take": "group", "most": 1},
+    "ReplayAndReflect": {
+        **REPAIR_1,
+        **{"when": "all alike", "search": "in turn", "take": "add"},
+        **{"scaffold": "kept", "active": 1.0, "success": 0.0},
+    },
+    "RubricShown": GUIDED_1,
+}
+
+
 def _from_1(name: str, settings: Settings) -> tuple[str, Settings]:
     name = RENAMED_1.get(name, name)
     if name != "Method":
-        return name, {key: _renamed_column(value) for key, value in settings.items()}
+        fields = RENAMED_FIELDS_1.get(name, {})
+        settings = {fields.get(key, key): _renamed_column(value) for key, value in settings.items()}
+        return name, _drawn(name, settings) if name in DROPPED_1 else settings
     settings = {"metric" if key == "evaluate" else key: value for key, value in settings.items()}
     rewards = settings.get("reward")
     rewards = rewards if isinstance(rewards, list) else [] if rewards is None else [rewards]
@@ -63,6 +99,32 @@ def _from_1(name: str, settings: Settings) -> tuple[str, Settings]:
         settings["annotate"] = [*settings.get("annotate", []), *moved]
         settings["reward"] = [part for part in rewards if part not in moved]
     return name, settings
+
+
+def _drawn(name: str, settings: Settings) -> Settings:
+    """The settings of a strategy with those of its draw in `draw`, and without those that it no longer has."""
+    if name == "ReplayAndReflect" and settings.get("help") == {"Stored": {"most": settings.get("most", 2)}}:
+        settings = {key: value for key, value in settings.items() if key != "help"}
+    dropped = DROPPED_1[name]
+    for key, value in settings.items():
+        if key in dropped and not _same(value, dropped[key]):
+            raise PodiumError(
+                f"{name} no longer has the setting {key!r}, which was {value!r} here: only {dropped[key]!r}, which is "
+                "what it does now, can be read."
+            )
+    moved = {DRAW_1[key]: value for key, value in settings.items() if key in DRAW_1}
+    kept = {key: value for key, value in settings.items() if key not in DRAW_1 and key not in dropped}
+    if not moved:
+        return kept
+    draw = (kept.get("draw") or {"Draw": {}})["Draw"] or {}
+    return {**kept, "draw": {"Draw": {**draw, **moved}}}
+
+
+def _same(value: Any, default: Any) -> bool:
+    """Whether a value says the same as a default, of which it may leave settings out."""
+    if isinstance(value, dict) and isinstance(default, dict):
+        return all(key in default and _same(inner, default[key]) for key, inner in value.items())
+    return bool(value == default)
 
 
 def _renamed_column(value: Any) -> Any:

@@ -20,13 +20,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
+from podium.core.schedule import Number
 from podium.core.signal import Signal
 from podium.core.value import Value
 
@@ -157,27 +158,65 @@ def repeated(order: Tensor, count: int) -> Tensor:
     return order.repeat(-(-count // len(order)))[:count]
 
 
+class _Drawn(Protocol):
+    """What the training loop must know of how a strategy draws tokens (`podium.strategies.Draw`)."""
+
+    @property
+    def temperature(self) -> Number: ...
+
+    @property
+    def alters_distribution(self) -> bool: ...
+
+
 class Strategy(Part):
-    """How rollouts are made: a plan for each task (`podium.rollout.plan`)."""
+    """How the rollouts of a task are made: `plan` asks for them in waves of requests (`podium.strategies.requests`).
+
+    What the training loop reads of a strategy is declared here. Most strategies have `n` and `draw` as fields.
+    """
 
     stage = "rollout"
 
     @property
+    def n(self) -> int | None:
+        """Rollouts of each task, on average where the number varies; None: not known in advance."""
+        return None
+
+    @property
+    def draw(self) -> _Drawn | None:
+        """How its rollouts are drawn; None: from the model's own distribution, or not sampled at all."""
+        return None
+
+    @property
+    def temperature(self) -> Number:
+        """The temperature that its rollouts are sampled at; the trainer scores them at the same one."""
+        return 1.0 if self.draw is None else self.draw.temperature
+
+    @property
+    def alters_distribution(self) -> bool:
+        """Whether tokens are drawn from another distribution than softmax(logits / temperature), so that the sampler's
+        log-probabilities cannot be compared with the trainer's."""
+        return self.draw is not None and self.draw.alters_distribution
+
+    @property
+    def writer(self) -> str:
+        """The role that writes part of its rollouts; `policy` where no other model does."""
+        return "policy"
+
+    @property
     def roles_asked(self) -> tuple[str, ...]:
-        """Roles that its plans ask something of; the policy is always there."""
+        """Roles, besides the policy, whose models its plans query."""
         return ()
 
     def prepare(self, world: Any = None) -> tuple[str, ...]:
-        """Look at what the plans will read: what is wrong with it is said before anything is sampled. Returns what a
-        user should know of it."""
+        """Check what the plans will read, such as files, before anything is sampled. Returns warnings for the user."""
         return ()
 
     def plan(self, task: Any) -> Any:
-        """A generator of waves of requests that returns the rollouts of one task."""
+        """A generator that yields waves of requests and returns the rollouts of one task."""
         raise NotImplementedError
 
     def plans(self, tasks: Sequence[Any]) -> list[Any]:
-        """The plans of a batch: one for each task, or a single one that returns the rollouts of all of them."""
+        """The plans of a batch: one for each task, or a single one that returns the rollouts of all tasks."""
         return [self.plan(task) for task in tasks]
 
 
@@ -219,6 +258,12 @@ class Advantage(_BatchPart):
     """Writes `advantage` at the level at which the method credits."""
 
     stage = "advantage"
+
+    @property
+    def centred_within(self) -> tuple[str, ...]:
+        """The levels or columns within whose cells it subtracts a mean or median: what is constant there has no effect.
+        Empty: it does not."""
+        return ()
 
 
 class Shape(_BatchPart):

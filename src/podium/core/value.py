@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self, dataclass_transform
 from podium.core.errors import PodiumError, nearest
 from podium.core.kinds import check_kinds
 
-__all__ = ["REGISTRY", "Clock", "Value", "opening"]
+__all__ = ["REGISTRY", "Clock", "Value", "check_settings", "opening"]
 
 # Every public value class of Podium by name: what YAML may mention without an import path.
 REGISTRY: dict[str, type[Value]] = {}
@@ -48,7 +48,7 @@ class Value:
 
     def replace(self, **changes: Any) -> Self:
         """The same value with some fields changed."""
-        _check_known(type(self), changes)
+        check_settings(type(self), changes)
         return dataclasses.replace(self, **changes)
 
     def at(self, clock: Clock) -> Self:
@@ -87,11 +87,19 @@ def opening(value: Value) -> str:
     return " ".join(lines)
 
 
-def _check_known(cls: type[Value], names: Iterable[str]) -> None:
+def check_settings(cls: type[Value], names: Iterable[str], owner: str = "") -> None:
+    """Refuse names that are no settings of a class; the message suggests others, also those of the values it holds.
+
+    `owner` is the path of the value, where it has one.
+    """
     fields = cls.field_names()
     for name in names:
         if name not in fields:
-            raise PodiumError(f"{cls.__name__} has no setting {name!r}. {nearest(name, fields)}")
+            held = {f.name: f.default for f in dataclasses.fields(cls) if isinstance(f.default, Value)}
+            path = f"{owner}." if owner else ""
+            inner = [f"{path}{field}.{name}" for field, value in held.items() if name in value.field_names()]
+            hint = f"Did you mean {' or '.join(map(repr, inner))}?" if inner else nearest(name, fields)
+            raise PodiumError(f"{cls.__name__} has no setting {name!r}. {hint}")
 
 
 def _checked_init(init: Callable[..., None]) -> Callable[..., None]:
@@ -99,7 +107,7 @@ def _checked_init(init: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(init)
     def checked(self: Value, *args: Any, **kwargs: Any) -> None:
-        _check_known(type(self), kwargs)
+        check_settings(type(self), kwargs)
         names = [*self.field_names()[: len(args)], *kwargs]
         try:
             init(self, *map(_frozen, args), **{name: _frozen(value) for name, value in kwargs.items()})

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from podium.core.columns import INHERITED
 from podium.core.errors import nearest
 from podium.core.memory import Memory
-from podium.core.normalize import Normalizer
 from podium.core.part import Need, Part, Select
 from podium.core.schedule import Follow
 from podium.core.signal import SIGNALS, Signal
@@ -237,9 +236,9 @@ def _two_anchors(method: Method) -> Iterable[Finding]:
 
 
 def _constant_rewards(method: Method) -> Iterable[Finding]:
-    key = getattr(method.advantage, "key", None)
+    cells = () if method.advantage is None else method.advantage.centred_within
     for reward in method.reward:
-        if reward.constant_within and key == (reward.constant_within,):
+        if reward.constant_within and cells == (reward.constant_within,):
             yield Finding(
                 "warning",
                 f"{reward!r} is constant within a {reward.constant_within}, "
@@ -248,17 +247,14 @@ def _constant_rewards(method: Method) -> Iterable[Finding]:
 
 
 def _single_rollouts(method: Method) -> Iterable[Finding]:
-    advantage = method.advantage
-    if getattr(method.rollout, "n", None) != 1:
+    if method.rollout is None or method.rollout.n != 1:
         return
     for term in (t for t in method.objective if t.couples == "group"):
         yield Finding(
             "warning", f"{method.rollout!r} makes groups of one, so {term!r} has nothing to compare: sample more."
         )
-    if not isinstance(advantage, Normalizer):
-        return
-    by_group = getattr(advantage, "key", None) == ("group",) and getattr(advantage, "baseline", None) is None
-    if by_group and advantage.centre != "none":
+    advantage = method.advantage
+    if advantage is not None and advantage.centred_within == ("group",):
         yield Finding(
             "warning",
             f"{method.rollout!r} makes groups of one, so {advantage!r} has nothing to compare with: sample more.",

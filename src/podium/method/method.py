@@ -11,7 +11,7 @@ from podium.core.memory import Memory, State
 from podium.core.part import Advantage, Annotate, Keep, Metric, Part, Reward, Select, Shape, Strategy
 from podium.core.term import Term
 from podium.core.updates import Updates
-from podium.core.value import Clock, Value, opening
+from podium.core.value import Clock, Value, check_settings, opening
 
 if TYPE_CHECKING:
     from podium.method.check import Finding
@@ -225,6 +225,5 @@ def _changed(held: Any, path: str, value: Any, owner: str) -> Any:
     name, _, rest = path.partition(".")
     if not isinstance(held, Value):
         raise PodiumError(f"{owner} holds {held!r}, which has no setting {name!r}.")
-    if name not in held.field_names():
-        raise PodiumError(f"{type(held).__name__} has no setting {name!r}. {nearest(name, held.field_names())}")
+    check_settings(type(held), [name], owner)
     return held.replace(**{name: _changed(getattr(held, name), rest, value, name) if rest else value})

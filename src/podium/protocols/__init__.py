@@ -1,1 +1,1 @@
-"""TODO protocols"""
+"""Interfaces between worlds, samplers and strategies: tasks and episodes, contexts, sampling requests."""

@@ -1,4 +1,4 @@
-"""The answer in a text: what the last line `answer: …` says, or what a general model writes instead."""
+"""Reading the final answer in a text: after the last `answer:`, or in the other forms that models use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 __all__ = ["ANSWER_MARK", "answer_place", "boxed", "final_answer", "plain", "stated_answer"]
 
 ANSWER_MARK = "answer:"
-LONGEST, LONGEST_BLOCK = 1_000, 20_000  # characters of an answer, of a line or of several, that are looked at
+LONGEST, LONGEST_BLOCK = 1_000, 20_000  # characters of an answer that are read: of one line, of several
 OPEN, CLOSE = "<answer>", "</answer>"
 STATED = re.compile(r"\banswer\b[^.=:]*?(?:\bis\b:?|:)(?!.*\banswer\b)", re.IGNORECASE)  # "The final answer to it is"
 
@@ -15,7 +15,7 @@ STATED = re.compile(r"\banswer\b[^.=:]*?(?:\bis\b:?|:)(?!.*\banswer\b)", re.IGNO
 def final_answer(text: str, *, lines: bool = False) -> str | None:
     """What follows the last line that begins with `answer:`, to the end of that line, or of the text if `lines`.
 
-    None without such a line. Markdown around the word (`**Answer:** 42`) is passed over.
+    None without such a line. Markdown around the word (`**Answer:** 42`) is ignored.
     """
     rows = text.splitlines()
     for i in range(len(rows) - 1, -1, -1):
@@ -29,8 +29,8 @@ def final_answer(text: str, *, lines: bool = False) -> str | None:
 
 
 def stated_answer(text: str, *, lines: bool = False) -> str | None:
-    """The answer as general models give it: after `answer:`, in `<answer>…</answer>`, in `\\boxed{…}`, or on the last
-    line, which is read after "the answer is" and after its last equals sign. None if the text is empty.
+    """The answer in any of the usual forms: after `answer:`, in `<answer>…</answer>`, in `\\boxed{…}`, or on the last
+    line, there after "the answer is" and after the last equals sign. None if the text is empty.
     """
     marked = final_answer(text, lines=lines)
     if marked is not None:
@@ -46,13 +46,13 @@ def stated_answer(text: str, *, lines: bool = False) -> str | None:
     last = next((row for row in reversed(rows) if row.strip()), None)
     if last is None:
         return None
-    said = STATED.search(last[-LONGEST:])
-    rest = said.string[said.end() :] if said else last[-LONGEST:]
+    phrase = STATED.search(last[-LONGEST:])
+    rest = phrase.string[phrase.end() :] if phrase else last[-LONGEST:]
     return rest.rpartition("=")[2].strip("*`$ \t\r").removesuffix(".").strip("*`$ \t")
 
 
 def boxed(text: str) -> str | None:
-    """What the last \\boxed{…} holds."""
+    """The content of the last \\boxed{…}; None without one."""
     start = text.rfind("\\boxed{")
     if start < 0:
         return None
@@ -65,7 +65,7 @@ def boxed(text: str) -> str | None:
 
 
 def answer_place(text: str) -> int | None:
-    """Where the last line that begins with `answer:` begins, with the line break before it; None without one."""
+    """The position of the last line that begins with `answer:`, its line break included; None without one."""
     lines = text.splitlines(keepends=True)
     for i in range(len(lines) - 1, -1, -1):
         if lines[i].lstrip(" \t*#>`")[: len(ANSWER_MARK)].casefold() == ANSWER_MARK:
@@ -74,5 +74,5 @@ def answer_place(text: str) -> int | None:
 
 
 def plain(text: str) -> str:
-    """Text as it is compared: one space between words, lower case, no full stop at the end."""
+    """Text in the form in which answers are compared: single spaces, lower case, no final full stop."""
     return re.sub(r"\s+", " ", text).strip().removesuffix(".").casefold()

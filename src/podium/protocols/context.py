@@ -1,7 +1,7 @@
-"""What the model sees of an episode before it acts: all of it, the last turns, or the state made anew each turn.
+"""Contexts: what the model sees of an episode before each turn: all of it, the last turns, or a rebuilt summary.
 
-A context builder turns a history into messages: texts of the world, and turns of the model, whose tokens stay as they
-were written.
+A context turns a history into messages: texts of the world, and turns of the model, which are never re-encoded: their
+tokens stay as they were sampled.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Context", "Exchange", "Full", "History", "Message", "Rebuild", "Wind
 
 @dataclass(frozen=True)
 class Wrote:
-    """A turn of the model: its tokens, and whether it closed the turn itself."""
+    """A turn of the model as a message: its tokens, and whether the model ended the turn itself."""
 
     ids: tuple[int, ...]
     ended: bool = True
@@ -25,7 +25,7 @@ class Wrote:
 
 @dataclass(frozen=True)
 class Exchange:
-    """What the model wrote in a turn, and what the world answered."""
+    """One turn: what the model wrote, and what the world answered."""
 
     wrote: Wrote
     text: str
@@ -34,39 +34,39 @@ class Exchange:
 
 @dataclass(frozen=True)
 class History:
-    """An episode so far, as one of its agents has seen it."""
+    """An episode so far, as seen by one of its agents."""
 
     prompt: str  # its first observation
     exchanges: tuple[Exchange, ...] = ()
-    recap: str = ""  # what the world says of the episode to someone who joins now
+    recap: str = ""  # the world's summary of the episode so far
 
 
-Message = str | Wrote  # the world's and the model's take turns; the first and the last are the world's
+Message = str | Wrote  # of the world and of the model, in turn; the first and the last are the world's
 
 
 class Context(Value):
-    """Makes the messages that a turn is written after."""
+    """Builds the messages that a turn is sampled after."""
 
     def __call__(self, history: History) -> Sequence[Message]:
         raise NotImplementedError
 
 
 class Full(Context):
-    """Everything: each context extends the one before."""
+    """The whole episode: each context extends the one before."""
 
     def __call__(self, history: History) -> Sequence[Message]:
-        return [history.prompt, *_told(history.exchanges)]
+        return [history.prompt, *_messages(history.exchanges)]
 
 
 class Window(Context):
-    """The task and the last `turns` exchanges; what was said before them is forgotten.
+    """The task and the last `turns` exchanges; earlier ones are dropped.
 
-    The observation that the first of them answered stands below the task. With `most` nothing is forgotten until there
-    are more exchanges than that: in between, each context extends the one before, which saves encoding it anew.
+    The observation before the first remaining exchange stands below the task. With `most` nothing is dropped until
+    there are more exchanges than that: until then each context extends the one before, so the prefix cache serves it.
     """
 
-    turns: int = 1
-    most: int | None = None  # None: as many as `turns`
+    turns: int = 1  # exchanges that are always shown
+    most: int | None = None  # exchanges shown at most; None: `turns`
 
     def __post_init__(self) -> None:
         within(self, "turns", 0)
@@ -74,37 +74,36 @@ class Window(Context):
 
     def __call__(self, history: History) -> Sequence[Message]:
         most = self.turns if self.most is None else self.most
-        at_once = most - self.turns + 1  # exchanges that are forgotten together
-        forgotten = -(-max(len(history.exchanges) - most, 0) // at_once) * at_once
-        if not forgotten:
+        at_once = most - self.turns + 1  # exchanges that are dropped together
+        dropped = -(-max(len(history.exchanges) - most, 0) // at_once) * at_once
+        if not dropped:
             return Full()(history)
-        opening = f"{history.prompt}\n{history.exchanges[forgotten - 1].observation}"
-        return [opening, *_told(history.exchanges[forgotten:])]
+        opening = f"{history.prompt}\n{history.exchanges[dropped - 1].observation}"
+        return [opening, *_messages(history.exchanges[dropped:])]
 
 
 class Rebuild(Context):
-    """One message, made anew each turn: the task, what is known so far, and the last observation.
+    """One message, rebuilt each turn: the task, the world's recap, the model's notes and the last observation.
 
-    What is known is the world's recap of the episode, and what the model last wrote for itself between `<notes>` and
-    `</notes>`, where `notes` names such a tag.
+    With `notes="memo"` the notes are what the model last wrote between `<memo>` and `</memo>`.
     """
 
-    notes: str = ""
+    notes: str = ""  # the name of the tag; empty: no notes
 
     def __call__(self, history: History) -> Sequence[Message]:
         last = [history.exchanges[-1].observation] if history.exchanges else []
-        known = [history.prompt, history.recap, self._noted(history), *last]
-        return ["\n".join(text for text in known if text)]
+        texts = [history.prompt, history.recap, self._latest_notes(history), *last]
+        return ["\n".join(text for text in texts if text)]
 
-    def _noted(self, history: History) -> str:
-        """The newest notes: a turn without any leaves the old ones."""
+    def _latest_notes(self, history: History) -> str:
+        """The latest notes; a turn without notes keeps the earlier ones."""
         start, end = f"<{self.notes}>", f"</{self.notes}>"
         for exchange in reversed(history.exchanges if self.notes else ()):
-            before, found, _ = exchange.text.rpartition(end)
-            if found:
+            before, closing, _ = exchange.text.rpartition(end)
+            if closing:
                 return f"{start}{before.rpartition(start)[2].strip()}{end}"
         return ""
 
 
-def _told(exchanges: Sequence[Exchange]) -> list[Message]:
+def _messages(exchanges: Sequence[Exchange]) -> list[Message]:
     return [message for x in exchanges for message in (x.wrote, x.observation)]

@@ -1,4 +1,4 @@
-"""What a sampler is asked for and what it answers."""
+"""Sampling: what a sampler is asked for, and what it returns."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Stop(StrEnum):
 
 
 class Warmth(Value):
-    """A temperature that follows the entropy H of each step: T (1 + strength · clip(slope · (log H − pivot), ±1)).
+    """A temperature that adapts to the entropy H of each token: T (1 + strength · clip(slope · (log H − pivot), ±1)).
 
-    The slope is `above` where log H lies above the pivot, else `below`; slopes of 0 leave the temperature alone.
+    The slope is `above` where log H lies above the pivot, else `below`; slopes of 0 leave the temperature unchanged.
     """
 
-    strength: Number = 0.05
+    strength: Number = 0.05  # in [0, 0.99]
     pivot: Number = 0.0  # log of nats
     above: Number = 0.0
     below: Number = 0.0
@@ -38,19 +38,20 @@ class Warmth(Value):
         within(self, "strength", 0, 0.99)  # the temperature stays above 0
 
     def numbers(self) -> tuple[float, float, float, float]:
+        """Strength, pivot, above and below."""
         return float(self.strength), float(self.pivot), float(self.above), float(self.below)
 
 
 class Sampling(Value):
     """How tokens are drawn."""
 
-    temperature: float = 1.0  # 0: the most likely token
-    top_p: float = 1.0
-    top_k: int = 0  # 0: all
-    min_p: float = 0.0
-    max_tokens: int = 64
-    stop: tuple[str, ...] = ()
-    warmth: Warmth | None = None
+    temperature: float = 1.0  # 0: greedy
+    top_p: float = 1.0  # 1: all tokens
+    top_k: int = 0  # 0: all tokens
+    min_p: float = 0.0  # 0: all tokens
+    max_tokens: int = 64  # of a turn
+    stop: tuple[str, ...] = ()  # texts that end a turn
+    warmth: Warmth | None = None  # lets the temperature follow the entropy
 
     def __post_init__(self) -> None:
         within(self, "temperature", 0)
@@ -65,8 +66,8 @@ class Generate:
     """n completions of one context.
 
     `stream` names the random numbers: completion i draws from the stream (*stream, first + i), whatever else is in
-    the batch. `prefix` is text already written in this turn, which the completions continue; its length counts for
-    the position in the stream but not for `max_tokens`.
+    the batch. `prefix` holds the tokens of this turn that exist already and that the completions continue: they count
+    for the position in the stream, but not towards `max_tokens`.
     """
 
     context: tuple[int, ...]
@@ -75,15 +76,15 @@ class Generate:
     stream: tuple[int, ...] = (0,)
     first: int = 0
     prefix: tuple[int, ...] = ()
-    capture: tuple[str, ...] = ()  # further signals to keep per token: entropy, topk, …
-    keep: bool = True  # hold the keys and values of what was written for a while: a next turn may continue it
+    capture: tuple[str, ...] = ()  # further signals to record per token: entropy, topk, …
+    keep: bool = True  # keep the KV cache for a while, because a later turn may continue the text
 
 
 @dataclass(frozen=True)
 class Completion:
-    """What was written: token ids, their log-probabilities under the distribution sampled from, and why it ended."""
+    """A completion: token ids, their log-probabilities under the distribution sampled from, and why it ended."""
 
-    ids: tuple[int, ...]  # without the prefix; with the end-of-turn token if the model wrote it
+    ids: tuple[int, ...]  # without the prefix; with the end-of-turn token if the model sampled it
     logp: tuple[float, ...]
     stop: Stop
     # A number per token and name; for topk, (id, log-probability) pairs.
@@ -91,24 +92,24 @@ class Completion:
 
 
 class Sampler(Protocol):
-    """Draws completions with continuous batching: work can be added while other work is under way."""
+    """Samples completions with continuous batching: requests can be added while others are running."""
 
     def submit(self, request: Generate) -> int:
-        """Add work; returns its ticket."""
+        """Add a request; returns its ticket."""
         ...
 
     def poll(self) -> list[tuple[int, list[Completion]]]:
-        """Go on until at least one ticket is complete; returns what is. Empty when there is nothing to do."""
+        """Sample until at least one request is complete; returns the complete ones. Empty when nothing is running."""
         ...
 
     def generate(self, requests: Sequence[Generate]) -> list[list[Completion]]:
-        """All completions of several requests at once."""
+        """The completions of several requests, sampled together."""
         ...
 
     def text(self, ids: Sequence[int]) -> str:
-        """What a person reads: token ids as text without special tokens."""
+        """Token ids as text, without special tokens."""
         ...
 
     def encode(self, messages: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
-        """A conversation as token ids that end where the model's turn begins."""
+        """A conversation as token ids, up to where the model's turn begins."""
         ...

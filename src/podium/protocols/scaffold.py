@@ -1,4 +1,4 @@
-"""What may stand beside a question: a hint, an earlier attempt, an example. podium/tiny knows the first two forms."""
+"""Scaffolds: help in the prompt, such as a hint, an earlier attempt or an example. podium/tiny knows the first two."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ __all__ = ["Scaffold", "with_attempt", "with_hint"]
 
 
 def with_hint(prompt: str, hint: str) -> str:
-    """The question, and a hint: the first lines of a solution, or advice."""
+    """The question with a hint: the first lines of a solution, or advice."""
     return f"{prompt}\nhint: {hint}"
 
 
 def with_attempt(prompt: str, attempt: str) -> str:
-    """The question, and an answer to it that may be wrong, to be done better."""
+    """The question with an earlier answer, which may be wrong, to be improved."""
     return f"{prompt}\nattempt: {attempt}"
 
 
 class Scaffold(Context):
-    """The messages of another context with help in the first: an example above the question, others below it."""
+    """The messages of another context, with help added to the first one, the question."""
 
     hint: str = ""
-    attempt: str = ""
-    above: str = ""
-    below: str = ""
+    attempt: str = ""  # an earlier answer to improve
+    above: str = ""  # text above the question, such as examples
+    below: str = ""  # text below everything else
     base: Context = Full()
 
     def __call__(self, history: History) -> Sequence[Message]:

@@ -1,15 +1,16 @@
-"""TODO strategies"""
+"""Strategies: how the rollouts of each task are made. `Sample` is the plain case."""
 
 from podium.strategies.budgets.prune import Prune
 from podium.strategies.budgets.rounds import Allocated, Rounds
 from podium.strategies.budgets.sample_more import SampleMore
 from podium.strategies.budgets.second_wave import SecondWave
 from podium.strategies.budgets.turn_budget import BudgetedTurns, TurnsLeft
+from podium.strategies.draw import Draw
 from podium.strategies.hints.augment import Augmented
 from podium.strategies.hints.checklist import BestAttempt
 from podium.strategies.hints.guided import Contrasted, Guided, RubricShown
 from podium.strategies.hints.help import Help, HintTiers, SelfWritten, SolutionShares, WorkedExamples
-from podium.strategies.hints.hint_reward import HintWorth
+from podium.strategies.hints.hint_reward import HintReward
 from podium.strategies.hints.hint_rounds import HintPrefix, HintRounds
 from podium.strategies.hints.item_response import ItemResponse
 from podium.strategies.hints.learn_to_hint import LearnToHint
@@ -40,14 +41,15 @@ __all__ = [
     "Contrasted",
     "CriticalToken",
     "Cutpoints",
+    "Draw",
     "Fork",
     "Grow",
     "Guided",
     "Help",
     "HintPrefix",
+    "HintReward",
     "HintRounds",
     "HintTiers",
-    "HintWorth",
     "ItemResponse",
     "LearnToHint",
     "NextTurn",

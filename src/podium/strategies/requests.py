@@ -1,10 +1,10 @@
-"""Collecting as data: a strategy is a generator that yields waves of requests and receives their answers.
+"""Requests: a strategy's plan is a generator that yields waves of requests and receives their answers.
 
     def plan(self, task):
         (rollouts,) = yield [Play(task, n=8)]
         return rollouts
 
-The driver pools the requests of all live plans into one continuous batch; nothing waits for anything.
+The driver pools the requests of all live plans into one continuous batch, so no plan waits for another.
 """
 
 from __future__ import annotations
@@ -35,124 +35,125 @@ __all__ = [
     "TaskRequest",
     "Wave",
     "Written",
+    "rollouts_of",
 ]
 
 
 @dataclass(frozen=True)
 class TaskRequest:
-    """A task to roll out: its instance in this batch, and how to sample unless the strategy says otherwise."""
+    """One task of a batch, for which a plan makes a group of rollouts."""
 
     task: Task
-    group: int  # the number of the group in the iteration: copies of a task differ by it
-    sampling: Sampling
-    stream: tuple[int, ...]  # names the group's random numbers
-    number: int = field(default=0, kw_only=True)  # of the group in the whole run
+    group: int  # the number of the group in the iteration; a task that occurs twice has two
+    sampling: Sampling  # the run's limits, and how to sample unless the strategy says otherwise
+    stream: tuple[int, ...]  # names the random stream of the group
+    number: int = field(default=0, kw_only=True)  # of the group, counted over the whole run
     known: Mapping[str, Any] = field(default_factory=dict)  # what the memories recall of the task, by column
-    world: World | None = field(default=None, kw_only=True)  # where the task comes from
+    world: World | None = field(default=None, kw_only=True)  # the world of the task
 
 
 @dataclass(frozen=True)
 class Written:
-    """The beginning of a turn that is there already: its tokens or its text, who wrote it, and what is known of it."""
+    """A prefix of a turn, which the model continues: its tokens or its text, who wrote it, and the signals it has."""
 
     ids: tuple[int, ...] = ()
-    logp: tuple[float, ...] | None = None  # under the sampler; None: 0, or what `scored` finds
+    logp: tuple[float, ...] | None = None  # log-probabilities under the sampler; None: 0, or computed where `scored`
     captured: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # further signals by name, such as entropy
     text: str = ""  # instead of `ids`: encoded as the model would have written it
     origin: Origin = Origin.copied  # copied: by the policy, in another rollout; given, hint, expert: by others
-    trained: bool = True  # False: `token.keep.begun` leaves it out of the loss
-    scored: bool = False  # let the model say how likely it finds these tokens (at temperature 1)
+    trained: bool = True  # False: `token.keep.begun` masks it in the loss
+    scored: bool = False  # compute the log-probabilities of these tokens under the model (at temperature 1)
 
     @classmethod
     def of(cls, turn: Turn, length: int | None = None, **settings: Any) -> Written:
-        """The first tokens of a turn of another rollout (default: all)."""
-        known = {k.removeprefix("sampler."): tuple(v[:length]) for k, v in turn.tokens.items() if k[:8] == "sampler."}
-        return cls(tuple(turn.ids[:length]), known.pop("logp"), known, **settings)
+        """The first `length` tokens of a turn of another rollout (default: all), with their sampler signals."""
+        signals = {k.removeprefix("sampler."): tuple(v[:length]) for k, v in turn.tokens.items() if k[:8] == "sampler."}
+        return cls(tuple(turn.ids[:length]), signals.pop("logp"), signals, **settings)
 
 
 @dataclass(frozen=True)
 class Play:
-    """n whole episodes of a task, graded by its world. Answered by n rollouts; by none where a `context` of the
-    strategy's own leaves no room to answer.
+    """Sample `n` episodes of a task, graded by its world. Answered by n rollouts; by none where the strategy's
+    `context` leaves no tokens for an answer.
 
-    With `begun` their first turn begins with text that is already there, which the world sees as if the model had
-    written it; it counts for the limit of tokens, and a turn that is full or closed with it ends there. With `window`
-    they stop after so many more tokens: `rollout.finished` says whether one has ended and was graded, `token.new` what
-    was written now.
+    With `begun` the first turn of each episode starts with that prefix, which the world sees as if the model had
+    written it. The prefix counts towards the token limit; a turn that the prefix fills or ends is not continued. With
+    `window` the episodes pause after so many new tokens: `rollout.finished` says whether one has ended and was graded,
+    `token.new` marks the tokens sampled now.
     """
 
     request: TaskRequest
     n: int = 1
-    sampling: Sampling | None = None  # default: the request's
+    sampling: Sampling | None = None  # None: the request's
     purpose: Purpose = Purpose.train
-    first: int = 0  # the index of the first of them within the group
-    wave: int = 0  # which wave of the plan: later waves draw other random numbers
+    first: int = 0  # the index of the first of these rollouts within the group
+    wave: int = 0  # the number of the wave in the plan: each wave has random numbers of its own
     columns: dict[str, Any] = field(default_factory=dict)  # further columns of the rollouts
-    max_turns: int | None = None  # default: the world's
-    context: Context | None = None  # what each turn is written after; default: the world's
-    train_context: Context | None = None  # what it is trained after; default: the same
-    wrap: Callable[[Episode], Episode] | None = None  # an episode around each one of the world, such as a turn more
-    begun: Written | None = None  # how their first turn begins
-    window: int | None = None  # tokens; None: to the end
-    keep: bool = False  # others will go on from within these: what the sampler knows of them is held
+    max_turns: int | None = None  # None: the world's limit
+    context: Context | None = None  # what each turn is sampled after; None: the world's
+    train_context: Context | None = None  # what each turn is trained after; None: the same
+    wrap: Callable[[Episode], Episode] | None = None  # wraps each episode of the world, for example to add a turn
+    begun: Written | None = None  # the prefix of the first turn
+    window: int | None = None  # new tokens at most; None: sample to the end
+    keep: bool = False  # keep the sampler's KV cache of these rollouts, because others will fork from them
     role: str = "policy"  # the model that writes
 
 
 @dataclass(frozen=True)
 class Resume:
-    """Episodes whose first turns are those of another rollout of the task: the world is taken there, then they go on.
+    """Continue another rollout of the task after its first turns, which are replayed in the world.
 
-    The turn after them may be begun too. Answered by as many rollouts as `play` asks for, the turns that they share
-    included.
+    The turn after them may have a prefix (`play.begun`). Answered by as many rollouts as `play` asks for, each with the
+    replayed turns included.
     """
 
     play: Play
-    turns: tuple[Turn, ...]  # of the other rollout, as they were sampled or recited
-    chance: tuple[int, int] = (0, 0)  # the wave and the index of that rollout: its world's chance is theirs too
+    turns: tuple[Turn, ...]  # the first turns of the other rollout, sampled or recited
+    chance: tuple[int, int] = (0, 0)  # wave and index of that rollout: the world gets the same random seed
 
 
 @dataclass(frozen=True)
 class Recite:
-    """A given text as a rollout: encoded once, graded by the task's world, not sampled. Answered by one rollout.
+    """Turn a given text into a rollout: encoded and graded by the task's world, not sampled. Answered by one rollout.
 
-    Its tokens have log-probability 0 under the sampler, which did not draw them.
+    The sampler did not draw its tokens, so their log-probabilities under the sampler are set to 0.
     """
 
     request: TaskRequest
-    texts: tuple[str, ...] | None = None  # a turn each; None: the world writes a solution
+    texts: tuple[str, ...] | None = None  # one per turn; None: the world's solution
     style: str = "short"  # of the world's solution
     purpose: Purpose = Purpose.demo
     origin: Origin = Origin.expert
     index: int = 0  # within the group
     columns: dict[str, Any] = field(default_factory=dict)  # further columns of the rollout
-    begun: Written | None = None  # what stands before the first text
-    ended: bool = True  # whether the last text closes its turn
-    optional: bool = False  # answered by none where it does not fit into the context, instead of an error
-    episode: Episode | None = None  # what answers instead of the world
-    context: Context | None = None  # as for `Play`
+    begun: Written | None = None  # the prefix of the first turn, before the text
+    ended: bool = True  # whether the last text ends its turn
+    optional: bool = False  # answered by no rollout where the text does not fit into the context, not by an error
+    episode: Episode | None = None  # takes the world's place
+    context: Context | None = None  # as in `Play`
     train_context: Context | None = None
 
 
 @dataclass(frozen=True)
 class Replay:
-    """A recorded rollout as it is, token by token. Answered by it, where this model's tokens say its text."""
+    """Reuse a recorded rollout token by token. Answered by it, if the tokenizer decodes its tokens to its text."""
 
     rollout: Rollout
 
 
 @dataclass(frozen=True)
 class Interrupt:
-    """Stop a rollout after each of its steps, write `text` there, and see how the model goes on.
+    """Cut a rollout after each of its steps, insert `text` there, and sample how the model continues.
 
-    A step ends where `after` is written, and before the answer; what follows belongs to the last one. Answered by one
-    `Interrupted` a step.
+    A step ends after each occurrence of `after`, and before the answer; the rest belongs to the last step. Answered by
+    one `Interrupted` per step.
     """
 
     request: TaskRequest
     rollout: Rollout
     after: str  # the text that ends a step
-    text: str  # what is written after each
-    n: int = 1
+    text: str  # inserted after each step
+    n: int = 1  # continuations of each step
     sampling: Sampling = Sampling()
     wave: int = 0
     answer: str = "{}"  # how the right answer is written after `text`
@@ -160,52 +161,57 @@ class Interrupt:
 
 @dataclass(frozen=True)
 class Interrupted:
-    """A step's end: where it is, the context up to `text`, how the model went on, and the right answer in its place."""
+    """One step of an interrupted rollout, and what was sampled after it."""
 
-    start: int  # the tokens of the rollout from which on it goes
-    end: int  # and up to which
-    context: tuple[int, ...]
-    answer: tuple[int, ...]
-    completions: list[Completion]
+    start: int  # its first token in the rollout
+    end: int  # one past its last token
+    context: tuple[int, ...]  # everything up to and including the inserted text
+    answer: tuple[int, ...]  # the right answer after that context
+    completions: list[Completion]  # how the model continued instead
 
 
 @dataclass(frozen=True)
 class Score:
-    """What the model says of a given text, token by token. Answered by the numbers of a functional."""
+    """Score the tokens of a given text under a model. Answered by one number per token."""
 
     context: tuple[int, ...]
     ids: tuple[int, ...]
-    name: str = "logp"  # or entropy, …
-    role: str = "policy"  # the model that is asked
+    name: str = "logp"  # the signal: logp, entropy, …
+    role: str = "policy"  # the model that scores
 
 
 @dataclass(frozen=True)
 class Embed:
-    """What a text is about, as a direction: near those of texts like it. Answered by the numbers of a vector of length
-    1, from the hidden states of a model that reads the text."""
+    """Embed a text: pool the hidden states of a model that reads it. Answered by the numbers of a vector of norm 1."""
 
     text: str
     role: str = "policy"  # the model that reads it
-    pool: str = "mean"  # of the states of its tokens; last: the last one's, as of models trained to embed
+    pool: str = "mean"  # mean over its tokens, or last: the last token's state, as embedding models expect
 
 
 @dataclass(frozen=True)
 class Read:
-    """What the tokens of a text say, one by one; a special token says nothing. Answered by a text a token."""
+    """Decode tokens one by one. Answered by one text per token; that of a special token is empty."""
 
     ids: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Ends:
-    """How many characters have been written after each token. Answered by these numbers."""
+    """Measure where each token ends in the decoded text. Answered by the number of characters up to each token."""
 
     ids: tuple[int, ...]
 
 
 Request = Play | Resume | Recite | Replay | Interrupt | Score | Embed | Read | Ends | Generate
 Wave = list[Request]
-# Yields waves; receives an answer a request: rollouts for Play, Resume, Recite and Replay, completions for Generate,
-# steps for Interrupt, numbers for Score, Embed and Ends, texts for Read; returns the group's rollouts.
+# Rollouts for Play, Resume, Recite and Replay; completions for Generate; steps for Interrupt; numbers for Score, Embed
+# and Ends; texts for Read.
 Answers = list[list[Rollout] | list[Completion] | list[Interrupted] | list[float] | list[str]]
+# Yields waves, receives one answer per request, and returns the rollouts of the group.
 Plan = Generator[Wave, Answers, list[Rollout]]
+
+
+def rollouts_of(answers: Answers) -> list[Rollout]:
+    """The rollouts of a wave whose requests are all answered by rollouts, in order."""
+    return [rollout for answer in answers for rollout in answer]  # type: ignore[misc]

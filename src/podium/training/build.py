@@ -121,8 +121,8 @@ def _name(config: Config) -> str:
 
 def _writers(method: Method) -> list[str]:
     """The roles beside the policy that write rollouts."""
-    found = [getattr(leaf.rollout, "writer", "policy") for leaf in method.leaves()]
-    return sorted({role for role in found if role != "policy"})
+    writers = ["policy" if leaf.rollout is None else leaf.rollout.writer for leaf in method.leaves()]
+    return sorted({role for role in writers if role != "policy"})
 
 
 def _captured(method: Method) -> tuple[str, ...]:

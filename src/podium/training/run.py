@@ -82,7 +82,7 @@ class Run:
         self.drawn, self.dropped = 0, []
         self.tasks.begin()
         self.memories.begin()
-        self.trainer.temperature = float(getattr(method.rollout, "temperature", 1.0))
+        self.trainer.temperature = 1.0 if method.rollout is None else float(method.rollout.temperature)
         return method
 
     def end(self, metrics: Mapping[str, Any], evaluate: Evaluate | None = None) -> dict[str, Any]:

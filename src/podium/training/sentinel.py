@@ -28,9 +28,8 @@ class Sentinel:
 
     def __init__(self, method: Method, iteration: int, allowed: float) -> None:
         self.iteration, self.allowed = iteration, allowed
-        cut = getattr(method.rollout, "top_p", 1.0) < 1.0 or getattr(method.rollout, "top_k", 0) > 0
-        # Truncated or warmed, the distribution sampled from differs from the trainer's by design.
-        self.disabled = cut or getattr(method.rollout, "warmth", None) is not None
+        # Truncated or with a varying temperature, the distribution sampled from differs from the trainer's by design.
+        self.disabled = method.rollout is not None and method.rollout.alters_distribution
         self.total, self.count = 0.0, 0
 
     def check_weights(self, policy: Policy) -> None:

@@ -100,7 +100,7 @@ def v0_5(case: Case) -> dict[str, Any]:
         "baseline": batch["group.baseline"][0],
         "advantage": batch["rollout.advantage"],
         "mse": squared_error(bias, noise),
-        "one_step_gain": method.rollout.worth(batch["rollout.reward"], prior),
+        "one_step_gain": method.rollout.gain(batch["rollout.reward"], prior),
         "continue_sampling": method.rollout.goes_on(batch["rollout.reward"], prior),
     }
 

@@ -30,9 +30,9 @@ def spo(case: Case) -> dict[str, Any]:
 def _chain(case: Case) -> dict[str, Any]:
     method = methods.spo("chain", **case.given(sure="prob_threshold", every="cutpoint_interval"))
     logp = _logs(case["token_probs"])
-    places = method.rollout.places  # type: ignore[union-attr]
-    assert isinstance(places, Cutpoints)
-    cuts = places(logp, [""] * len(logp), 0.0)
+    points = method.rollout.fork_points  # type: ignore[union-attr]
+    assert isinstance(points, Cutpoints)
+    cuts = points(logp, [""] * len(logp), 0.0)
     base = Rollout(0, [_turn(logp)], columns=_columns(case["final_score"], Purpose.train, -1, -1, 0))
     probes = [
         Rollout(0, [_turn([])], columns=_columns(value, Purpose.baseline, 0, cut, i + 1))
@@ -127,10 +127,10 @@ def _loss(case: Case) -> dict[str, Any]:
 @adapter("cure")
 def cure(case: Case) -> dict[str, Any]:
     if case["part"] == "critical":
-        places = methods.cure(**case.given(candidates="top_k")).rollout.places  # type: ignore[union-attr]
+        points = methods.cure(**case.given(candidates="top_k")).rollout.fork_points  # type: ignore[union-attr]
         words = ["" if s else text for text, s in zip(case["token_text"], case["is_special"], strict=True)]
-        (position,) = places(case["entropy"], words, case["uniform_draw"])
-        found = places.eligible(case["entropy"], words)
+        (position,) = points(case["entropy"], words, case["uniform_draw"])
+        found = points.eligible(case["entropy"], words)
         return {"candidates": found, "position": position, "kept_prefix_length": position}
     method = methods.cure(**case.given(n="n1", branches="n2"))
     part = method.advantage.replace(**case.given(epsilon="eps"))  # type: ignore[union-attr]

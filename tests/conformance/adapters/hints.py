@@ -14,7 +14,7 @@ from podium.core.columns import Origin
 from podium.core.value import Clock
 from podium.memories import HintLevels
 from podium.parts.shape import BySetting, HintConsistency
-from podium.strategies import HintPrefix, HintTiers, HintWorth, ItemResponse
+from podium.strategies import HintPrefix, HintReward, HintTiers, ItemResponse
 from podium.strategies.hints.item_response import Curve
 from podium.strategies.requests import Play, Recite, Request
 from tests.conformance.case import Case
@@ -121,14 +121,14 @@ def hill(case: Case) -> dict[str, Any]:
     rewards, mask = case["rewards"], case.tensor("mask")
     settings = case.given(penalty="gate_penalty", success="positive_threshold")
 
-    def worth(base: str, temperature: float | None) -> HintWorth:
-        return HintWorth(base, temperature, **settings)
+    def worth(base: str, temperature: float | None) -> HintReward:
+        return HintReward(base, temperature, **settings)
 
     def means(name: str) -> list[float]:
         batch = Batch.from_padded(mask, [0] * len(rewards), {"token.logp": case.tensor(name)})
         return batch.reduce(batch["token.logp"], "token", "rollout", "mean").tolist()
 
-    temperature = case.hyper.get("transfer_temperature", HintWorth().temperature)
+    temperature = case.hyper.get("transfer_temperature", HintReward().temperature)
     reliance = worth("mixed", temperature).reliance(rewards, means("logp_without_hint"), means("logp_with_hint"))
 
     def reward(base: str, temperature: float | None) -> float:

@@ -75,7 +75,7 @@ def ettrl(case: Case) -> dict[str, Any]:
         strategy = methods.ettrl(**case.given(**names)).rollout
         entropy = case["entropy"]
         return {
-            "fork_positions": strategy.places(entropy, [""] * len(entropy), 0.0),
+            "fork_positions": strategy.fork_points(entropy, [""] * len(entropy), 0.0),
             "rollouts": strategy.rollouts,
             "token_ratio": strategy.cost,
         }

@@ -16,7 +16,7 @@ from podium.core.columns import Origin
 from podium.core.errors import PodiumError
 from podium.parts.shape import SamplerCorrection
 from podium.sessions.train import train
-from podium.strategies import Sample
+from podium.strategies import Draw, Sample
 from podium.training.build import build_run
 from tests.sessions.test_train import small
 
@@ -75,7 +75,7 @@ def test_bounds_that_exclude_equal_policies_are_refused(settings: dict[str, Any]
 
 def test_under_top_p_the_weight_is_the_mass_that_was_left() -> None:
     """The sampler's log-probability is that of the distribution drawn from, the old policy's that of all tokens."""
-    method = methods.get("grpo", n=4).with_(rollout=Sample(n=4, top_p=0.5))
+    method = methods.get("grpo", n=4).with_(rollout=Sample(n=4, draw=Draw(top_p=0.5)))
     run = build_run(small(method))
     groups = run.driver.collect([method.rollout.plan(r) for r in run.requests(run.begin(), 2)])
     made = Batch.from_rollouts([r for g in groups for r in g])

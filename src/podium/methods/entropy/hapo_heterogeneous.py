@@ -12,7 +12,7 @@ from podium.parts.metric.report_mean import ReportMean
 from podium.parts.objective import Clip, PolicyGradient
 from podium.parts.shape import HeterogeneousTokens
 from podium.protocols.sampling import Warmth
-from podium.strategies import Sample
+from podium.strategies import Draw, Sample
 
 __all__ = ["hapo_heterogeneous"]
 
@@ -63,4 +63,4 @@ def hapo_heterogeneous(
     if warmth == 0:
         return method
     scale = {name: Follow(f"warmth.{name}") for name in ("pivot", "above", "below")}
-    return method | Sample(n=n, warmth=Warmth(warmth, **scale)) | EntropyScales(pivot, sign)
+    return method | Sample(n=n, draw=Draw(warmth=Warmth(warmth, **scale))) | EntropyScales(pivot, sign)

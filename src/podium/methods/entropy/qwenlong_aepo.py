@@ -10,7 +10,7 @@ from podium.parts.metric.report_mean import ReportMean
 from podium.parts.objective import Clip, PolicyGradient
 from podium.parts.select import Balanced
 from podium.parts.shape import EntropyGate
-from podium.strategies import Sample
+from podium.strategies import Draw, Sample
 
 __all__ = ["qwenlong_aepo"]
 
@@ -48,7 +48,7 @@ def qwenlong_aepo(
     """
     return Method(
         select=Balanced(),
-        rollout=Sample(n=n, temperature=temperature, top_p=top_p),
+        rollout=Sample(n=n, draw=Draw(temperature=temperature, top_p=top_p)),
         advantage=Normalize(scope=("rollout.domain",)),
         shape=(EntropyGate(low, high, memory),),
         objective=(PolicyGradient(clip=Clip(clip, clip)),),

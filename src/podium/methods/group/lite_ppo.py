@@ -6,7 +6,7 @@ from podium.method import Method
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.objective import Clip, PolicyGradient
-from podium.strategies import Sample
+from podium.strategies import Draw, Sample
 
 __all__ = ["lite_ppo"]
 
@@ -29,7 +29,7 @@ def lite_ppo(n: int = 8, clip: float = 0.2, temperature: float = 0.99, top_p: fl
         top_p: Nucleus sampling: the probability mass that is sampled from.
     """
     return Method(
-        rollout=Sample(n=n, temperature=temperature, top_p=top_p),
+        rollout=Sample(n=n, draw=Draw(temperature=temperature, top_p=top_p)),
         advantage=Normalize(scope=(), singleton="zero"),
         objective=(PolicyGradient(clip=Clip(clip, clip)),),
     )

@@ -9,7 +9,7 @@ from podium.parts.annotate import MarkDegenerate
 from podium.parts.objective import Entropy, PolicyGradient
 from podium.parts.reward import Override
 from podium.parts.shape import CentredKL
-from podium.strategies import Sample
+from podium.strategies import Draw, Sample
 
 __all__ = ["t1"]
 
@@ -44,7 +44,7 @@ def t1(
         decay: Decay of the anchor's moving average per iteration; 1: a fixed reference.
     """
     return Method(
-        rollout=Sample(n=n, temperature=temperature),
+        rollout=Sample(n=n, draw=Draw(temperature=temperature)),
         annotate=(MarkDegenerate(),),
         reward=(Override(value=penalty),),
         advantage=Normalize(centre="leave_one_out", scale="none"),

@@ -9,7 +9,7 @@ from podium.parts.advantage import Normalize
 from podium.parts.keep import KeepMixed
 from podium.parts.metric.report_mean import ReportMean
 from podium.parts.objective import Clip, PolicyGradient
-from podium.strategies import HintWorth, LearnToHint
+from podium.strategies import HintReward, LearnToHint
 
 __all__ = ["hill"]
 
@@ -59,9 +59,7 @@ def hill(
     """
     clip = Clip(clip_low, clip_high)
     return Method(
-        rollout=LearnToHint(
-            n=n, search="at once", hints=hints, worth=HintWorth(base, transfer, penalty), ask=ask, style=style
-        ),
+        rollout=LearnToHint(n=n, hints=hints, hint_reward=HintReward(base, transfer, penalty), ask=ask, style=style),
         keep=(KeepMixed(top_up=False),),
         advantage=Normalize(epsilon=epsilon),
         objective=(

@@ -11,7 +11,7 @@ from podium.parts.advantage import Normalize
 from podium.parts.metric.report_mean import ReportMean
 from podium.parts.objective import KL, Clip, PolicyGradient
 from podium.parts.reward import Rubric
-from podium.strategies import RubricShown
+from podium.strategies import Draw, RubricShown
 
 __all__ = ["ruscarl"]
 
@@ -66,9 +66,7 @@ def ruscarl(
         fade=_fade(fade, steps, midpoint, steepness, power),
         binary=full,
         scaffold=scaffold,
-        temperature=temperature,
-        top_p=top_p,
-        top_k=top_k,
+        draw=Draw(temperature=temperature, top_p=top_p, top_k=top_k),
     )
     method = Method(
         rollout=strategy,

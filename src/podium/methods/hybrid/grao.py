@@ -10,7 +10,7 @@ from podium.parts.metric.report_mean import ReportMean
 from podium.parts.metric.wins import ReferenceWins
 from podium.parts.objective import PolicyGradient
 from podium.parts.shape import Contrast
-from podium.strategies import Sample
+from podium.strategies import Draw, Sample
 
 __all__ = ["grao"]
 
@@ -51,7 +51,7 @@ def grao(
     summed = Aggregate("token mean, rollout sum, group mean")
     demonstrate_as = "train" if reference_in_statistics else "demo"
     return Method(
-        rollout=Sample(n=n, temperature=temperature, demonstrations=(style,), demonstrate_as=demonstrate_as),
+        rollout=Sample(n=n, demonstrations=(style,), demonstrate_as=demonstrate_as, draw=Draw(temperature=temperature)),
         advantage=Normalize(unbiased=False, epsilon=epsilon, zero_scale="skip"),
         shape=(Contrast(),),
         objective=(

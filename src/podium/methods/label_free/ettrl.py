@@ -53,7 +53,7 @@ def ettrl(
         raise PodiumError(f"ettrl: reshape = {reshape!r} is not 'entropy' or 'clip'.")
     bounded = Whiten(centre="none", scale="none", level="rollout", limit=limit)
     return ttrl(trees, trees, epsilon, clip, kl).with_(
-        rollout=Fork(n=trees, places=TopEntropy(points), branches=branches),
+        rollout=Fork(n=trees, fork_points=TopEntropy(points), branches=branches),
         shape=(CertaintyFactor(floor) if reshape == "entropy" else bounded,),
         metric=(VoteQuality(), ReportMean("rollout.fork")),
     )

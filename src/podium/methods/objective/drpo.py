@@ -6,7 +6,7 @@ from podium.core.updates import Updates
 from podium.method import Method
 from podium.methods.catalogue import recipe
 from podium.parts.objective import GroupContrast, StayWithin
-from podium.strategies import Sample
+from podium.strategies import Draw, Sample
 
 __all__ = ["drpo"]
 
@@ -48,7 +48,7 @@ def drpo(
     """
     contrast = GroupContrast(tau, max_length=max_length, length_temperature=length_temperature, shown=shown)
     return Method(
-        rollout=Sample(n=n, temperature=temperature),
+        rollout=Sample(n=n, draw=Draw(temperature=temperature)),
         objective=(contrast, StayWithin(delta, beta, estimator)),
         updates=Updates(mini_batches=mini_batches),
     )

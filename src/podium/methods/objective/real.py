@@ -8,7 +8,7 @@ from podium.core.updates import Updates
 from podium.method import Method
 from podium.methods.catalogue import recipe
 from podium.parts.objective import GroupSoftmax, RolloutLogistic
-from podium.strategies import Sample
+from podium.strategies import Draw, Sample
 
 __all__ = ["real"]
 
@@ -42,7 +42,7 @@ def real(
     if variant not in terms:
         raise PodiumError(f"real: variant = {variant!r} is not one of {', '.join(terms)}.")
     return Method(
-        rollout=Sample(n=n, temperature=temperature),
+        rollout=Sample(n=n, draw=Draw(temperature=temperature)),
         objective=(terms[variant],),
         updates=Updates(mini_batches=mini_batches),
     )

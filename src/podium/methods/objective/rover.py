@@ -7,7 +7,7 @@ from podium.method import Method
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.objective import BellmanRegression
-from podium.strategies import Sample
+from podium.strategies import Draw, Sample
 
 __all__ = ["rover"]
 
@@ -43,7 +43,7 @@ def rover(
         mini_batches: Optimiser steps per batch.
     """
     return Method(
-        rollout=Sample(n=n, temperature=temperature),
+        rollout=Sample(n=n, draw=Draw(temperature=temperature)),
         advantage=Normalize(scale=scale),
         objective=(BellmanRegression(rho, beta, clip),),
         updates=Updates(mini_batches=mini_batches),

@@ -56,7 +56,7 @@ def refine(
     """
     key = ("group",) if n == 1 else ("group", "rollout.position")
     return Method(
-        rollout=Continuations(k=k, chunks=chunks, times=n, places=places, margin=margin, style=style),
+        rollout=Continuations(k=k, chunks=chunks, times=n, positions=places, margin=margin, style=style),
         reward=(ContinuationReward(reward),),
         advantage=Normalize(key=key, epsilon=epsilon),
         objective=(

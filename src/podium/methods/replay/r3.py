@@ -10,7 +10,7 @@ from podium.parts.advantage import DampReplayed
 from podium.parts.metric.report_mean import ReportMean
 from podium.parts.objective import KL, Clip, PolicyGradient
 from podium.parts.reward import BrevityBonus, RankTruncated
-from podium.strategies import ReplayAndReflect, Stored
+from podium.strategies import ReplayAndReflect
 
 __all__ = ["r3"]
 
@@ -54,7 +54,7 @@ def r3(
     """
     surrogate = PolicyGradient(clip=Clip(clip, clip), where="rollout.fresh", over="all")
     method = Method(
-        rollout=ReplayAndReflect(n=n, help=Stored(replayed), most=replayed, tau=tau),
+        rollout=ReplayAndReflect(n=n, most=replayed, tau=tau),
         reward=(RankTruncated(top, highest, without="rollout.replayed"), BrevityBonus(max_length)),
         advantage=DampReplayed(alpha, epsilon),
         objective=(surrogate, surrogate.replace(where="rollout.replayed", behaviour="sampler")),

@@ -10,7 +10,7 @@ from podium.parts.advantage import Normalize
 from podium.parts.keep import DropMeasuring, DuplicateHard
 from podium.parts.objective import Clip, Likelihood, PolicyGradient
 from podium.parts.select import HardFocus
-from podium.strategies import Sample
+from podium.strategies import Draw, Sample
 
 __all__ = ["drive"]
 
@@ -59,7 +59,7 @@ def drive(
         raise PodiumError(f"drive: {len(keep)} sizes in keep for {len(iterations)} phases in iterations.")
     plain = Method(
         "broad",
-        rollout=Sample(n=first_n, room=short),
+        rollout=Sample(n=first_n, draw=Draw(token_share=short)),
         advantage=Normalize(),
         objective=(PolicyGradient(clip=Clip(clip, clip)),),
     )

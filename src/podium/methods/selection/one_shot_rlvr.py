@@ -12,7 +12,7 @@ from podium.parts.annotate import MatchPatterns
 from podium.parts.metric.report_mean import ReportMean
 from podium.parts.objective import KL, Clip, Entropy, PolicyGradient
 from podium.parts.select import Ranked
-from podium.strategies import Sample
+from podium.strategies import Draw, Sample
 
 __all__ = ["one_shot_rlvr"]
 
@@ -60,7 +60,7 @@ def one_shot_rlvr(
         raise PodiumError(f"one-shot-rlvr: score = {score!r} is not one of {', '.join(SCORES)}.")
     method = Method(
         select=Ranked(by=SCORES[score], shots=shots),
-        rollout=Sample(n=n, temperature=temperature),
+        rollout=Sample(n=n, draw=Draw(temperature=temperature)),
         annotate=(MatchPatterns((("reflection", "(?i)rethink|recheck|recalculate"),)),),
         advantage=Normalize(),
         objective=(

@@ -8,7 +8,7 @@ from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.objective import Clip, PolicyGradient
 from podium.parts.select import ByDomain
-from podium.strategies import Sample
+from podium.strategies import Draw, Sample
 
 __all__ = ["rulereasoner"]
 
@@ -56,7 +56,7 @@ def rulereasoner(
     """
     return Method(
         select=ByDomain(temperature=temperature, least=least, start=start),
-        rollout=Sample(n=n, temperature=0.8),
+        rollout=Sample(n=n, draw=Draw(temperature=0.8)),
         advantage=Normalize(),
         objective=(PolicyGradient(clip=Clip(clip, clip)),),
         memories=(DomainRewards(variant=variant, size=size, every=every, forget=forget), PassRates()),

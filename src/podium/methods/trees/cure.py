@@ -67,6 +67,6 @@ def cure(
     if stage == 2:
         return plain
     places = CriticalToken(candidates, characters, order)
-    fork = Fork(n=n, places=places, branches=branches, prompt=max_prompt)
+    fork = Fork(n=n, fork_points=places, branches=branches, prompt=max_prompt)
     forked = plain.with_(rollout=fork, metric=ReportMean("rollout.fork"))
     return forked | TrainShared("new")

@@ -12,7 +12,7 @@ from podium.parts.advantage import BoundaryDifference, NodeDifference
 from podium.parts.metric.report_mean import ReportMean
 from podium.parts.objective import KL, Clip, PolicyGradient
 from podium.parts.shape import DropSure, DropUncredited, RejectFar, TakeSegments, TrainShared, Whiten
-from podium.strategies import Cutpoints, Fork, Tree
+from podium.strategies import Cutpoints, Draw, Fork, Tree
 
 __all__ = ["spo"]
 
@@ -68,8 +68,10 @@ def spo(
     if form not in ("tree", "chain"):
         raise PodiumError(f"spo: form = {form!r} is not 'tree' or 'chain'.")
     tree, updates = form == "tree", Updates(epochs=1 if form == "tree" else 2, mini_batches=mini_batches)
-    grown = Tree(n=n or 6, branches=branches, window=window, temperature=temperature)
-    cut = Fork(n=n or 1, places=Cutpoints(sure, every), branches=probes, purpose="baseline", temperature=temperature)
+    draw = Draw(temperature=temperature)
+    grown = Tree(n=n or 6, branches=branches, window=window, draw=draw)
+    points = Cutpoints(sure, every)
+    cut = Fork(n=n or 1, fork_points=points, branches=probes, purpose="baseline", draw=draw)
     credited = (TrainShared("once"), DropUncredited()) if tree else ()
     drawn = (TakeSegments(segments),) if tree and segments else ()
     near = () if updates.single else (RejectFar(max_ratio),)

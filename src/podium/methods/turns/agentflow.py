@@ -9,7 +9,7 @@ from podium.methods.turns._shared import step_credit
 from podium.parts.advantage import MixtureComponent
 from podium.parts.shape import DropLongContexts
 from podium.protocols.context import Rebuild
-from podium.strategies import Sample
+from podium.strategies import Draw, Sample
 
 __all__ = ["agentflow"]
 
@@ -40,7 +40,7 @@ def agentflow(
         kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
     """
     comparison = MixtureComponent(of="rollout.reward", rows=rows)
-    method = step_credit(n, comparison, high=0.3, kl=kl).with_(rollout=Sample(n=n, context=Rebuild()))
+    method = step_credit(n, comparison, high=0.3, kl=kl).with_(rollout=Sample(n=n, draw=Draw(context=Rebuild())))
     for term in ("PolicyGradient", *(("KL",) if kl else ())):
         method = method.set(f"objective.{term}.aggregate", Aggregate(aggregate))
     return method | DropLongContexts(longest)

@@ -8,7 +8,7 @@ from podium.parts.advantage import Normalize
 from podium.parts.objective import KL, Clip, PolicyGradient
 from podium.parts.shape import TrainSteps
 from podium.protocols.context import Context
-from podium.strategies.sample.blueprint import SampleBlueprints
+from podium.strategies import Draw, SampleBlueprints
 
 __all__ = ["himac"]
 
@@ -44,7 +44,7 @@ def himac(
     def phase(name: str) -> Method:
         method = Method(
             f"himac {name}",
-            rollout=SampleBlueprints(n=n, phase=name, choice=choice, ask=ask, show=show, context=context),
+            rollout=SampleBlueprints(n=n, phase=name, choice=choice, ask=ask, show=show, draw=Draw(context=context)),
             advantage=Normalize(singleton="zero"),
             shape=(TrainSteps("first"),) if name == "macro" else (),
             objective=(PolicyGradient(clip=Clip(0.2, 0.2)),),

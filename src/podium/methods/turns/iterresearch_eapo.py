@@ -9,7 +9,7 @@ from podium.parts.advantage import Mixture, MixtureComponent
 from podium.parts.objective import Clip, PolicyGradient
 from podium.parts.shape import WholeShares
 from podium.protocols.context import Rebuild
-from podium.strategies import Sample
+from podium.strategies import Draw, Sample
 
 __all__ = ["iterresearch_eapo"]
 
@@ -33,7 +33,7 @@ def iterresearch_eapo(n: int = 8, gamma: float = 0.995, workers: int = 8, clip: 
         clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
     """
     return Method(
-        rollout=Sample(n=n, context=Rebuild(notes="report")),
+        rollout=Sample(n=n, draw=Draw(context=Rebuild(notes="report"))),
         advantage=Mixture((MixtureComponent(of="rollout.reward", gamma=gamma, singleton="zero"),)),
         shape=(WholeShares(workers),),
         objective=(PolicyGradient("turn", Clip(clip, clip), aggregate=Aggregate("token mean, turn mean")),),

@@ -9,7 +9,7 @@ from podium.parts.advantage import Normalize
 from podium.parts.objective import KL, Clip, PolicyGradient
 from podium.parts.shape import Whiten
 from podium.parts.updates import TurnByTurn
-from podium.strategies import Sample
+from podium.strategies import Draw, Sample
 
 __all__ = ["seeupo"]
 
@@ -52,7 +52,7 @@ def seeupo(
     whiten = Whiten(level="rollout", epsilon=1e-6, epsilon_at="floor", zero_scale="skip", limit=limit, singleton="zero")
     sequence = Aggregate("token mean, rollout mean")
     return Method(
-        rollout=Sample(n=n, temperature=temperature),
+        rollout=Sample(n=n, draw=Draw(temperature=temperature)),
         advantage=Normalize(scale="none"),
         shape=(whiten,) if batch_scale else (),
         objective=(

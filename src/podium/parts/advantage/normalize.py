@@ -29,6 +29,10 @@ class Normalize(Advantage, Normalizer):
         return self.scale != "none"
 
     @property
+    def centred_within(self) -> tuple[str, ...]:
+        return self.key if self.baseline is None and self.centre != "none" else ()
+
+    @property
     def needs(self) -> tuple[Need, ...]:
         keys = [k for k in (*self.key, *(self.scope or ())) if "." in k]
         extra = [c for c in (self.weight, self.baseline, self.scope_weight) if c is not None]

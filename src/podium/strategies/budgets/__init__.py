@@ -1,1 +1,1 @@
-"""TODO strategies.budgets"""
+"""How many rollouts a task gets, and how long they may be."""

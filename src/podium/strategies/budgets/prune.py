@@ -1,41 +1,41 @@
-"""Pruning while sampling: rollouts pause early, a head says how likely each is to end well, and some go no further."""
+"""Pruning while sampling: rollouts pause early, a head predicts their success, and some are not continued."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from podium.core.build import Rollout
 from podium.core.columns import Purpose
-from podium.core.errors import PodiumError, within
+from podium.core.errors import within
+from podium.core.part import Strategy
 from podium.core.schedule import Number
 from podium.core.streams import key
 from podium.memories.score_bins import BINS
-from podium.strategies.requests import Plan, Play, Score, TaskRequest, Wave, Written
-from podium.strategies.sample.sample import Sample
+from podium.strategies.draw import Draw, refuse_settings
+from podium.strategies.requests import Plan, Score, TaskRequest, Wave, Written, rollouts_of
 
 __all__ = ["Prune", "calibrated", "quotas", "survival"]
 
 
 def calibrated(score: Tensor, count: Tensor, right: Tensor, prior_weight: float = 1.0) -> Tensor:
-    """(c_b + w s) / (n_b + w): of n_b rollouts whose score fell in the same of B equal bins, c_b ended well."""
-    place = (score * len(count)).long().clamp(0, len(count) - 1)
-    return (right[place] + prior_weight * score) / (count[place] + prior_weight)
+    """(c_b + w s) / (n_b + w): the success rate in the score's bin b, c_b of n_b, smoothed by the score s itself."""
+    bins = (score * len(count)).long().clamp(0, len(count) - 1)
+    return (right[bins] + prior_weight * score) / (count[bins] + prior_weight)
 
 
 def quotas(p: Tensor, keep: float, target: float) -> tuple[Tensor, Tensor]:
-    """With which probability one that will end well survives, and one that will not: so that a share `keep` does in
-    the mean, and of these a share `target` ends well, where there are enough of both."""
+    """(q⁺, q⁻): the survival probabilities of rollouts that will succeed and that will fail, chosen so that on average
+    a share `keep` survives, of which a share `target` succeeds, where there are enough of both."""
     mean = p.mean()
     good, bad = (
         torch.where(share > 0, keep * part / share, 1.0).clamp(0, 1)
         for share, part in ((mean, target), (1 - mean, 1 - target))
     )
-    # Where all of one kind survive, the others make up the rest.
+    # Where all of one kind survive, the other kind fills the rest of the quota.
     if mean <= keep * target:
         bad = torch.where(mean < 1, (keep - mean) / (1 - mean), 1.0).clamp(0, 1)
     elif 1 - mean <= keep * (1 - target):
@@ -49,35 +49,37 @@ def survival(p: Tensor, keep: float, target: float) -> Tensor:
     return p * good + (1 - p) * bad
 
 
-class Prune(Sample):
-    """`n` rollouts, which pause after `detect` tokens; each goes on with probability q, chosen so that a share `keep`
-    survives and `target` of these end well, by a head's chances p: see `survival`. At least two survive.
+class Prune(Strategy):
+    """`n` rollouts that pause after `detect` tokens; each continues with probability q, by a head's success estimate p.
 
-    What ended before is never pruned. What is pruned is recorded and otherwise leaves no trace. `token.detect` marks
-    the token after which the head was asked, `rollout.quality` is what it said, 0 for those that ended before.
+    q is chosen so that a share `keep` survives and `target` of the survivors succeed: see `survival`. At least two
+    survive. Rollouts that ended earlier are never pruned; pruned ones are recorded and otherwise ignored.
+    `token.detect` marks the token after which the head was asked, `rollout.quality` is its estimate (0 where it was not
+    asked).
     """
 
     reference = "ARRoL: Prune as You Generate"
-    keep: Number = 0.5
-    target: Number = 0.5
+    n: int = 8
+    keep: Number = 0.5  # share of the paused rollouts that continue
+    target: Number = 0.5  # share of these that should succeed
     detect: int = 512  # tokens
-    prior_weight: float = 1.0
+    prior_weight: float = 1.0  # weight of the head's own score in its calibration
     head: str = "quality"  # a role
+    draw: Draw = Draw()  # without max_turns: it samples single answers
 
     needs = BINS
     provides = ("rollout.purpose", "rollout.quality", "rollout.detected", "rollout.pruned", "token.detect")
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        within(self, "n", 1)
         for name in ("keep", "target"):
             within(self, name, 0, 1, open_low=name == "keep")
         within(self, "detect", 1)
         within(self, "prior_weight", 0, open_low=True)
-        if self.greedy_baseline or self.trained is not None or self.demonstrations or self.max_turns is not None:
-            raise PodiumError("Prune has no baseline, voters, demonstrations or turns: it samples single answers.")
+        refuse_settings(self, self.draw, "max_turns")
 
     def kept(self, scores: Tensor, task: TaskRequest, index: Sequence[int], ended: int) -> list[bool]:
-        """Which of the paused rollouts go on; `ended` is how many need not."""
+        """Which of the paused rollouts continue; `ended` is how many have finished already."""
         count, right = (torch.as_tensor(task.known[name], dtype=torch.float64) for name in BINS)
         p = calibrated(scores, count, right, self.prior_weight)
         q = survival(p, float(self.keep), float(self.target))
@@ -85,29 +87,29 @@ class Prune(Sample):
         return survivors(q, draws, least=2 - ended).tolist()
 
     def plan(self, task: TaskRequest) -> Plan:
-        seen: dict[str, Any] = {"context": self.context, "train_context": self.train_context}
-        play = Play(task, self.n, self.sampling(task.sampling), window=self.detect, keep=True, **seen)
-        (made,) = yield [play]
-        rollouts: list[Rollout] = made  # type: ignore[assignment]
+        play = self.draw.play(task, self.n, window=self.detect, keep=True)
+        rollouts = rollouts_of((yield [play]))
         paused = [i for i, r in enumerate(rollouts) if not r.columns["finished"]]
         if not paused:
             return [_marked(r, None, False, self.detect) for r in rollouts]
         turns = [rollouts[i].turns[0] for i in paused]
-        asked: Wave = [Score(tuple(t.context), tuple(t.ids), "quality", self.head) for t in turns]
-        answers = yield asked
+        estimates: Wave = [Score(tuple(t.context), tuple(t.ids), "quality", self.head) for t in turns]
+        answers = yield estimates
         scores = torch.tensor([float(a[0]) for a in answers], dtype=torch.float64)  # type: ignore[arg-type]
-        keeps = self.kept(scores, task, paused, len(rollouts) - len(paused))
-        go_on = [i for i, stays in zip(paused, keeps, strict=True) if stays]
+        survives = self.kept(scores, task, paused, len(rollouts) - len(paused))
+        surviving = [i for i, stays in zip(paused, survives, strict=True) if stays]
         rest = dataclasses.replace(play, n=1, window=None, keep=False)
-        wave: Wave = [dataclasses.replace(rest, first=i, begun=Written.of(rollouts[i].turns[0])) for i in go_on]
-        finished = dict(zip(go_on, (yield wave) if wave else [], strict=True))
-        said = dict(zip(paused, scores.tolist(), strict=True))
-        whole = [finished[i][0] if i in finished else r for i, r in enumerate(rollouts)]
-        return [_marked(r, said.get(i), i in said and i not in finished, self.detect) for i, r in enumerate(whole)]  # type: ignore[arg-type]
+        wave: Wave = [dataclasses.replace(rest, first=i, begun=Written.of(rollouts[i].turns[0])) for i in surviving]
+        finished = dict(zip(surviving, rollouts_of((yield wave)) if wave else [], strict=True))
+        quality = dict(zip(paused, scores.tolist(), strict=True))
+        return [
+            _marked(finished.get(i, r), quality.get(i), i in quality and i not in finished, self.detect)
+            for i, r in enumerate(rollouts)
+        ]
 
 
 def survivors(q: Tensor, draws: Tensor, least: int = 2) -> Tensor:
-    """[rollout] u < q; where these are too few, the `least` with the largest q − u instead."""
+    """[rollout] whether u < q; where that holds for too few, the `least` with the largest q − u instead."""
     kept = draws < q
     if int(kept.sum()) >= min(least, len(q)):
         return kept
@@ -116,11 +118,11 @@ def survivors(q: Tensor, draws: Tensor, least: int = 2) -> Tensor:
 
 
 def _marked(rollout: Rollout, quality: float | None, pruned: bool, detect: int) -> Rollout:
-    """A rollout with what the head said of it, as if it had been written in one go."""
+    """A rollout with the head's estimate, without the traces of the pause."""
     turns = []
     for turn in rollout.turns:
-        there = [place == detect - 1 and quality is not None for place in range(len(turn.ids))]
-        tokens = {**{k: v for k, v in turn.tokens.items() if k != "new"}, "detect": there}
+        detected = [t == detect - 1 and quality is not None for t in range(len(turn.ids))]
+        tokens = {**{k: v for k, v in turn.tokens.items() if k != "new"}, "detect": detected}
         turns.append(dataclasses.replace(turn, tokens=tokens, origin=None))
     columns = {k: v for k, v in rollout.columns.items() if k != "finished"}
     columns |= {"quality": quality or 0.0, "detected": quality is not None, "pruned": pruned, "source": "policy"}

@@ -1,21 +1,23 @@
-"""How many turns an episode may take, from how many episodes have taken."""
+"""Turn budgets: a limit of turns that the model is told, derived from how many turns earlier episodes took."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
 
-from podium.core.errors import PodiumError, within
+from podium.core.build import Rollout
+from podium.core.errors import within
+from podium.core.part import Strategy
 from podium.core.schedule import Number
 from podium.protocols.context import Context, Full, History, Message
-from podium.strategies.requests import Plan, TaskRequest
-from podium.strategies.sample.sample import Sample
+from podium.strategies.draw import Draw, refuse_settings
+from podium.strategies.requests import Plan, TaskRequest, rollouts_of
 
 __all__ = ["BudgetedTurns", "TurnsLeft", "granted"]
 
 
 def granted(used: float, start: int, step: int, cap: int) -> tuple[int, int]:
-    """The limit for an episode that needs so many turns, and how often it was extended, from `start` up to `cap`."""
+    """The turn limit of an episode that needs `used` turns, and how often it was extended from `start` to reach it."""
     limit, extensions = start, 0
     while used > limit and limit < cap:
         limit, extensions = min(limit + step, cap), extensions + 1
@@ -23,11 +25,11 @@ def granted(used: float, start: int, step: int, cap: int) -> tuple[int, int]:
 
 
 class TurnsLeft(Context):
-    """Everything, and below the last observation how many turns are left of the limit in force."""
+    """The whole episode, with the number of turns left under the current limit below the last observation."""
 
-    start: int
-    step: int = 10
-    cap: int = 0  # 0: the start, a fixed limit
+    start: int  # the first limit
+    step: int = 10  # turns of an extension
+    cap: int = 0  # the last limit; 0: the start, which is then fixed
 
     def __post_init__(self) -> None:
         within(self, "start", 1)
@@ -40,42 +42,46 @@ class TurnsLeft(Context):
         return [*messages[:-1], f"{messages[-1]}\n{left} turn{'' if left == 1 else 's'} left."]
 
 
-class BudgetedTurns(Sample):
-    """Rollouts with a limit of turns that they are told, extended by `step` while it is needed, at most to `cap`.
+class BudgetedTurns(Strategy):
+    """`n` rollouts with a turn limit that the model is told, extended by `step` while needed, up to `cap`.
 
-    Limits are rounded to whole turns, half to even; `start` = `cap` is a fixed limit, a cap of 0 is the world's own. A
-    rollout that is cut is `truncated`.
+    Limits are rounded to whole turns, half to even. `start` = `cap` is a fixed limit; `cap` = 0 leaves the world's own
+    limit. A rollout that is cut off at the limit is `truncated`.
     """
 
     reference = "More with Less: Turn-Control Strategies for Efficient Coding Agents"
+    n: int = 8
     start: Number = 0  # turns
-    cap: Number = 0
-    step: int = 10
+    cap: Number = 0  # turns
+    step: int = 10  # turns
+    draw: Draw = Draw()  # without context and max_turns
 
     provides = ("rollout.extensions",)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        within(self, "n", 1)
         within(self, "start", 0)
         within(self, "cap", 0)
         within(self, "step", 1)
-        if self.context is not None or self.max_turns is not None:
-            raise PodiumError("BudgetedTurns sets the context and the limit of turns itself: leave them out.")
+        refuse_settings(self, self.draw, "context", "max_turns")
 
     def limits(self) -> tuple[int, int] | None:
-        """The first limit and the last one in whole turns; None: there are none yet."""
+        """The first and the last limit in whole turns; None: no limit of its own."""
         if float(self.cap) == 0:
             return None
         cap = max(round(float(self.cap)), 1)
         return min(max(round(float(self.start)), 1), cap), cap
 
     def plan(self, task: TaskRequest) -> Plan:
-        limits, plain = self.limits(), Sample(**{f: getattr(self, f) for f in Sample.field_names()})
-        if limits is not None:
-            plain = plain.replace(context=TurnsLeft(limits[0], self.step, limits[1]), max_turns=limits[1])
-        rollouts = yield from plain.plan(task)
-        found = []
-        for r in rollouts:
-            count = 0 if limits is None else granted(len(r.turns), limits[0], self.step, limits[1])[1]
-            found.append(dataclasses.replace(r, columns={**r.columns, "extensions": float(count)}))
-        return found
+        limits = self.limits()
+        if limits is None:
+            rollouts = rollouts_of((yield [self.draw.play(task, self.n)]))
+            return [_with_extensions(r, 0) for r in rollouts]
+        start, cap = limits
+        play = self.draw.play(task, self.n, context=TurnsLeft(start, self.step, cap), max_turns=cap)
+        rollouts = rollouts_of((yield [play]))
+        return [_with_extensions(r, granted(len(r.turns), start, self.step, cap)[1]) for r in rollouts]
+
+
+def _with_extensions(rollout: Rollout, count: int) -> Rollout:
+    return dataclasses.replace(rollout, columns={**rollout.columns, "extensions": float(count)})

@@ -1,1 +1,1 @@
-"""TODO strategies.hints"""
+"""Rollouts with help: hints, worked examples, rubrics, and repair of failed groups."""

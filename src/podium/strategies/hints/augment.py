@@ -1,25 +1,29 @@
-"""Questions made easier or harder: a hint where a task goes worse than usual, words masked where it goes better."""
+"""Easier or harder questions: a hint where a task goes worse than usual, masked words where it goes better."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from podium.core.errors import within
+from podium.core.part import Strategy
 from podium.core.schedule import Number
 from podium.core.streams import key
 from podium.protocols.context import Context, Full, History, Message
 from podium.protocols.scaffold import Scaffold
-from podium.strategies.hints.guided import BARE, Assigned, Assigning, Guided
-from podium.strategies.hints.help import Help, SolutionShares, solution
-from podium.strategies.requests import TaskRequest
+from podium.strategies.draw import Draw
+from podium.strategies.hints.guided import BARE, Assigned, Assigning, sample_assigned
+from podium.strategies.hints.help import SolutionShares, solution
+from podium.strategies.hints.repair import MARKS
+from podium.strategies.requests import Plan, TaskRequest
 
 __all__ = ["Augmented", "Blurred"]
 
 
 class Blurred(Context):
-    """The messages of another context with a share of the first one's words masked, the same ones for a seed."""
+    """The messages of another context with a share of the words of the first one masked; the seed says which."""
 
     rate: float = 0.0  # share of the words
     seed: int = 0
@@ -29,42 +33,47 @@ class Blurred(Context):
         question, *rest = self.base(history)
         assert isinstance(question, str)
         words = question.split(" ")
-        hidden = np.random.default_rng(self.seed).random(len(words)) < self.rate
-        shown = " ".join("_" if gone else word for word, gone in zip(words, hidden, strict=True))
+        masked = np.random.default_rng(self.seed).random(len(words)) < self.rate
+        shown = " ".join("_" if mask else word for word, mask in zip(words, masked, strict=True))
         return [shown, *rest]
 
 
-class Augmented(Guided):
-    """`n` rollouts of each task, after a hint or a blurred question, by its `group.difficulty` d at the last visit.
+class Augmented(Strategy):
+    """`n` rollouts of each task with a hint or a blurred question, by its difficulty `group.difficulty` = d.
 
-    d > 0: the first min(d, 1) of a solution's lines; d < 0: min(−d, 1) · `blur` of the words are masked. All rollouts
-    of a group see the same, and are trained under it.
+    d is measured at the task's last visit. d > 0 shows the first min(d, 1) of a solution's lines; d < 0 masks
+    min(−d, 1) · `blur` of the words. All rollouts of a group see the same, and are trained under it.
     """
 
     reference = "DeepVideo-R1: Difficulty-aware Regressive GRPO, https://github.com/mlvlab/DeepVideoR1"
-    help: Help = SolutionShares((1.0,), "lines")
-    guided: int | None = None
-    scaffold: str = "kept"
-    blur: Number = 1.0  # 0: never
+    n: int = 8
+    help: SolutionShares = SolutionShares((1.0,), "lines")  # how a solution is cut; its shares are not read
+    blur: Number = 1.0  # share of the words that are masked at d = −1; 0: never
+    draw: Draw = Draw()
 
     needs = ("task.solution", "group.difficulty")
+    provides = MARKS
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        within(self, "n", 1)
         within(self, "blur", 0, 1)
 
+    def prepare(self, world: Any = None) -> tuple[str, ...]:
+        return self.help.prepare(world)
+
+    def plan(self, task: TaskRequest) -> Plan:
+        assigned = yield from self.assigned(task)
+        return (yield from sample_assigned(task, self.draw, assigned))
+
     def assigned(self, task: TaskRequest) -> Assigning:
+        """What all members see."""
         d = float(task.known.get("group.difficulty", 0.0))
-        plain = Assigned([BARE] * self.n, [0.0] * self.n)
         if d < 0 and self.blur:
-            world: Context = Full() if task.world is None else task.world.context
-            shown = Blurred(min(-d, 1.0) * float(self.blur), key(0, task.stream) % 2**31, self.context or world)
-            return Assigned([Scaffold(base=shown)] * self.n, [d] * self.n)
-        if d <= 0:
-            return plain
-        assert isinstance(self.help, SolutionShares)
-        text = yield from solution(task, self.help.style)
-        hint = self.help.cut(text, min(d, 1.0))
+            rate, seed = min(-d, 1.0) * float(self.blur), key(0, task.stream) % 2**31
+            blurred = Blurred(rate, seed, self.draw.context_of(task))
+            return Assigned([Scaffold(base=blurred)] * self.n, [d] * self.n)
+        text = (yield from solution(task, self.help.style)) if d > 0 else ""
+        hint = self.help.cut(text, min(d, 1.0)) if d > 0 else ""
         if not hint:
-            return Assigned(plain.scaffolds, plain.levels, missing=not text)
+            return Assigned([BARE] * self.n, [0.0] * self.n, missing=d > 0 and not text)
         return Assigned([Scaffold(hint)] * self.n, [min(d, 1.0)] * self.n)

@@ -1,4 +1,4 @@
-"""Help from a checklist: what an answer lacks."""
+"""Help from a rubric: the criteria that an answer does not meet."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ __all__ = ["BestAttempt", "checklist", "failed", "rubric_share"]
 
 
 def checklist(task: TaskRequest, rollout: Rollout) -> tuple[list[float], tuple[bool, ...]]:
-    """What each criterion of the task is worth, and whether the rollout meets it."""
+    """The points of each criterion of the task, and whether the rollout meets it."""
     assert task.world is not None
     points = [criterion.points for criterion in task.world.criteria(task.task)]
     return points, task.world.met(task.task, str(rollout.columns["text"]))
 
 
 def rubric_share(task: TaskRequest, rollout: Rollout) -> float:
-    """Its part of all points."""
+    """The rubric score of a rollout: its share of all points."""
     return float(score(*(torch.tensor(x, dtype=torch.float64) for x in checklist(task, rollout))))
 
 
 def failed(task: TaskRequest, rollout: Rollout) -> list[int]:
-    """The criteria that a rollout does not meet, by number."""
+    """The numbers of the criteria that a rollout fails: positive ones not met, negative ones met."""
     points, met = checklist(task, rollout)
-    return [number for number, (worth, is_met) in enumerate(zip(points, met, strict=True)) if is_met != (worth > 0)]
+    return [i for i, (value, is_met) in enumerate(zip(points, met, strict=True)) if is_met != (value > 0)]
 
 
 class BestAttempt(Help):
-    """The best rollout as an attempt to do better, with the criteria that it misses as a hint; of equals the first."""
+    """The group's best rollout as an attempt to improve on, with the criteria that it fails as a hint."""
 
     reference = "RGR-GRPO: Reward and Guidance through Rubrics"
     criteria: bool = True  # False: the attempt alone

@@ -1,4 +1,4 @@
-"""Groups in which some rollouts are sampled with help from the start."""
+"""Groups in which some rollouts are sampled with help in the prompt from the start."""
 
 from __future__ import annotations
 
@@ -12,73 +12,120 @@ import numpy as np
 from podium.core.build import Rollout
 from podium.core.columns import Purpose
 from podium.core.errors import PodiumError, one_of, within
-from podium.core.part import Need
+from podium.core.part import Need, Strategy
 from podium.core.schedule import Number
 from podium.core.streams import key
-from podium.protocols.context import Context, Full
 from podium.protocols.scaffold import Scaffold
+from podium.strategies.draw import Draw
 from podium.strategies.hints.help import Help, WorkedExamples
 from podium.strategies.hints.repair import MARKS, marked
-from podium.strategies.requests import Plan, Play, TaskRequest, Wave
-from podium.strategies.sample.sample import Sample
+from podium.strategies.requests import Plan, Play, TaskRequest, Wave, rollouts_of
 
-__all__ = ["Contrasted", "Guided", "RubricShown"]
+__all__ = ["BARE", "Assigned", "Assigning", "Contrasted", "Guided", "RubricShown", "sample_assigned"]
 
 BARE = Scaffold()
 
 
 @dataclasses.dataclass(frozen=True)
 class Assigned:
-    """The scaffold of each member of a group, a number that says how much help it is, and what was sampled for it."""
+    """Which scaffold each member of a group is sampled under, and how much help that is."""
 
     scaffolds: Sequence[Scaffold]
-    levels: Sequence[float]
-    side: Sequence[Rollout] = ()
-    missing: bool = False
-    hints: tuple[str, ...] = ()  # of all levels that there were
-    earlier: bool = False  # whether these are of an earlier visit
+    levels: Sequence[float]  # 0: no help
+    side: Sequence[Rollout] = ()  # rollouts that were sampled to make the help
+    missing: bool = False  # whether there was no help to assign
+    hints: tuple[str, ...] = ()  # the hints of all levels
+    earlier: bool = False  # whether the hints are those of an earlier visit
 
 
 Assigning = Generator[Wave, list[Any], Assigned]
 
 
-class Guided(Sample):
-    """`n` rollouts of each task, the last `guided` of them sampled under help, the others without.
+def sample_assigned(
+    task: TaskRequest, draw: Draw, assigned: Assigned, *, scaffold: str = "kept", note_hints: bool = False
+) -> Plan:
+    """A plan that samples each member of a group under the scaffold assigned to it.
 
-    `level` names a column that a memory recalls: which scaffold of the help the task gets, 0 for none. Without it, or
-    beyond the last, it is the first, or the last. Columns as in `Repair`; with `level` also `rollout.hints`, the hints
-    of all levels, and `rollout.help.earlier`, 1 where they are of an earlier visit.
+    Where a scaffold leaves no tokens for an answer, the bare question is asked instead. `scaffold` says whether the
+    rollouts are trained with it in the prompt (`kept`, `removed`); `note_hints` adds the columns that a memory of hints
+    reads.
+    """
+    members = range(len(assigned.scaffolds))
+    runs = [list(run) for _, run in groupby(members, lambda i: assigned.scaffolds[i])]
+    answers = yield [_play(task, draw, assigned.scaffolds[run[0]], run, scaffold) for run in runs]
+    crowded = [run for run, answer in zip(runs, answers, strict=True) if not answer]
+    retried = (yield [_play(task, draw, BARE, run, scaffold) for run in crowded]) if crowded else []
+    without_help = {i for run in crowded for i in run}
+    group = []
+    for i, rollout in enumerate(sorted(rollouts_of([*answers, *retried]), key=lambda r: r.columns["index"])):
+        lost = i in without_help
+        level = 0.0 if lost else assigned.levels[rollout.columns["index"]]
+        member = marked(rollout, guided=level > 0, missing=assigned.missing or lost)
+        columns = {"help.level": level}
+        group.append(dataclasses.replace(member, columns={**member.columns, **columns}))
+    side = [marked(r, purpose=Purpose.probe) for r in assigned.side]
+    if not note_hints:
+        return [*group, *side]
+    return [
+        *(_with_hints(r, assigned.hints, assigned.earlier) for r in group),
+        *(_with_hints(r, (), False) for r in side),
+    ]
+
+
+def _play(task: TaskRequest, draw: Draw, scaffold: Scaffold, members: Sequence[int], trained: str) -> Play:
+    """A request for consecutive members that see the same scaffold."""
+    if scaffold == BARE:
+        return draw.play(task, len(members), first=members[0])
+    bare = draw.context_of(task)
+    context = scaffold if scaffold.base != BARE.base else scaffold.replace(base=bare)
+    train_context = draw.train_context if trained == "kept" else bare
+    return draw.play(task, len(members), first=members[0], context=context, train_context=train_context)
+
+
+def _with_hints(rollout: Rollout, hints: tuple[str, ...], earlier: bool) -> Rollout:
+    columns = {"hints": hints, "help.earlier": float(earlier)}
+    return dataclasses.replace(rollout, columns={**rollout.columns, **columns})
+
+
+class Guided(Strategy):
+    """`n` rollouts of each task, the last `guided` of them sampled with help in the prompt.
+
+    `level` names a column that a memory recalls: the number of the scaffold that the task gets, 0 for none; beyond the
+    last one it is the last. Without `level` it is the first scaffold. Writes the columns of `Repair`; with `level` also
+    `rollout.hints`, the hints of all levels, and `rollout.help.earlier`, 1 where they are those of an earlier visit.
     """
 
+    n: int = 8
     help: Help = WorkedExamples()
-    guided: int | None = 1  # None: all
-    level: str | None = None  # such as group.hint.level
-    scaffold: str = "removed"  # in the prompt that rollouts are trained under: kept or removed
+    guided: int | None = 1  # how many rollouts are sampled with help; None: all
+    level: str | None = None  # a column such as group.hint.level
+    scaffold: str = "removed"  # whether rollouts are trained with the scaffold in the prompt: kept or removed
+    draw: Draw = Draw()
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        within(self, "n", 1)
         one_of(self, "scaffold", ("kept", "removed"))
         within(self, "guided", 0, self.n, optional=True)
-
-    @property
-    def writer(self) -> str:
-        """The role that is asked for help."""
-        return self.help.writer
 
     def prepare(self, world: Any = None) -> tuple[str, ...]:
         return self.help.prepare(world)
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return (*super().needs, *self.help.needs, *([self.level] if self.level else []))
+        return (*self.help.needs, *([self.level] if self.level else []))
 
     @property
     def provides(self) -> tuple[str, ...]:
-        remembered = ("rollout.hints", "rollout.help.earlier") if self.level else ()
-        return tuple(dict.fromkeys((*super().provides, *MARKS, *remembered)))
+        return (*MARKS, *(("rollout.hints", "rollout.help.earlier") if self.level else ()))
+
+    def plan(self, task: TaskRequest) -> Plan:
+        assigned = yield from self.assigned(task)
+        return (
+            yield from sample_assigned(task, self.draw, assigned, scaffold=self.scaffold, note_hints=bool(self.level))
+        )
 
     def assigned(self, task: TaskRequest) -> Assigning:
-        """Who sees what."""
+        """Which members see which scaffold."""
         level = 1 if self.level is None else int(task.known[self.level])
         count = self.n if self.guided is None else self.guided
         plain = Assigned([BARE] * self.n, [0.0] * self.n)
@@ -97,64 +144,33 @@ class Guided(Sample):
             earlier=offer.earlier,
         )
 
-    def plan(self, task: TaskRequest) -> Plan:
-        found = yield from self.assigned(task)
-        runs = [list(run) for _, run in groupby(range(self.n), lambda i: found.scaffolds[i])]
-        answers = yield [self._play(task, found.scaffolds[run[0]], run) for run in runs]
-        crowded = [run for run, made in zip(runs, answers, strict=True) if not made]
-        # Where help leaves no room to answer, the bare question is asked.
-        again = (yield [self._play(task, BARE, run) for run in crowded]) if crowded else []
-        lost = {i for run in crowded for i in run}
-        rows: list[Rollout] = [r for made in (*answers, *again) for r in made]  # type: ignore[misc]
-        members = sorted(rows, key=lambda r: r.columns["index"])
-        group = [self._member(r, found, i in lost) for i, r in enumerate(members)]
-        return [*group, *(self._remembered(marked(r, purpose=Purpose.probe)) for r in found.side)]
 
-    def _play(self, task: TaskRequest, scaffold: Scaffold, members: Sequence[int]) -> Play:
-        """Members that see the same."""
-        world: Context = Full() if task.world is None else task.world.context
-        bare = world if self.context is None else self.context
-        seen: dict[str, Any] = {"context": self.context, "train_context": self.train_context}
-        if scaffold != BARE:
-            trained = self.train_context if self.scaffold == "kept" else bare
-            shown = scaffold if scaffold.base != BARE.base else scaffold.replace(base=bare)
-            seen = {"context": shown, "train_context": trained}
-        sampling = self.sampling(task.sampling)
-        return Play(task, len(members), sampling, first=members[0], max_turns=self.max_turns, **seen)
+class RubricShown(Strategy):
+    """`n` rollouts of each task, of which the first see all criteria of the answer, the last none, the others a part.
 
-    def _member(self, rollout: Rollout, found: Assigned, lost: bool) -> Rollout:
-        level = 0.0 if lost else found.levels[rollout.columns["index"]]
-        made = marked(rollout, guided=level > 0, missing=found.missing or lost)
-        made = dataclasses.replace(made, columns={**made.columns, "help.level": level})
-        return self._remembered(made, found.hints, found.earlier)
-
-    def _remembered(self, rollout: Rollout, hints: tuple[str, ...] = (), earlier: bool = False) -> Rollout:
-        """The rollout with what a memory of hints reads, where there is one."""
-        said = {"hints": hints, "help.earlier": float(earlier)} if self.level else {}
-        return dataclasses.replace(rollout, columns={**rollout.columns, **said})
-
-
-class RubricShown(Guided):
-    """Member i of a group sees a random share λ_i of the task's criteria: from all of them to none, and ever fewer.
-
-    λ_i = (n − 1 − i) / (n − 1) · fade, or with `binary` 1 · fade for the first so many members and 0 for the others; of
-    M criteria round(M λ) are shown, halves to even, all from λ = 1 on.
+    Member i sees a random share λ_i = (n − 1 − i) / (n − 1) · fade of the criteria; with `binary` it is fade for the
+    first so many members and 0 for the others. Of M criteria round(M λ) are shown, half to even; all where λ ≥ 1.
     """
 
     reference = "RuscaRL, https://arxiv.org/abs/2508.16949"
-    fade: Number = 1.0  # a schedule: from 1 to 0
-    binary: int | None = None
-    note: str = ""  # below the criteria, such as that the answer must not speak of them
+    n: int = 8
+    fade: Number = 1.0  # a schedule from 1 to 0
+    binary: int | None = None  # members that see criteria, all the same share; None: shares fall from member to member
+    note: str = ""  # stands below the criteria, for example that the answer must not mention them
+    scaffold: str = "removed"  # whether rollouts are trained with the criteria in the prompt: kept or removed
+    draw: Draw = Draw()
 
     needs = ("task.criteria",)
+    provides = MARKS
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        within(self, "n", 1)
         within(self, "fade", 0)
         within(self, "binary", 0, self.n, optional=True)
+        one_of(self, "scaffold", ("kept", "removed"))
 
     def ratios(self) -> list[float]:
-        """λ of each member; a group of one sees everything, always, as in the release."""
+        """λ of each member. A group of one always sees everything, as in the release."""
         if self.n == 1:
             return [1.0]
         if self.binary is not None:
@@ -165,8 +181,7 @@ class RubricShown(Guided):
         """How many of the criteria each member sees."""
         return [criteria if ratio >= 1 else round(criteria * ratio) for ratio in self.ratios()]
 
-    def assigned(self, task: TaskRequest) -> Assigning:
-        yield from ()
+    def plan(self, task: TaskRequest) -> Plan:
         assert task.world is not None
         criteria, scaffolds = task.world.criteria(task.task), []
         for member, count in enumerate(self.shown(len(criteria))):
@@ -175,26 +190,27 @@ class RubricShown(Guided):
             include = [c.text for c in chosen if c.points > 0]
             avoid = [f"avoid: {c.text}" for c in chosen if c.points < 0]
             scaffolds.append(Scaffold("\n".join([*include, *avoid]), below=self.note) if chosen else BARE)
-        return Assigned(scaffolds, [float(s != BARE) for s in scaffolds])
+        assigned = Assigned(scaffolds, [float(s != BARE) for s in scaffolds])
+        return (yield from sample_assigned(task, self.draw, assigned, scaffold=self.scaffold))
 
 
-class Contrasted(Guided):
-    """Half of each group is asked to answer in one way, the other half in another; all are trained as asked."""
+class Contrasted(Strategy):
+    """`n` rollouts of each task: the two halves are asked to answer in different ways, and are trained as asked."""
 
     reference = "GeometryZero, https://github.com/ekonwang/GeometryZero"
+    n: int = 8
     asks: tuple[str, str] = ("", "")  # what stands below the question for each half; empty: nothing
-    scaffold: str = "kept"
+    draw: Draw = Draw()
 
-    needs = ()
+    provides = MARKS
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        within(self, "n", 1)
         if len(self.asks) != 2:
             raise PodiumError(f"Contrasted.asks = {self.asks!r}: give two texts, one for each half of a group.")
 
-    def assigned(self, task: TaskRequest) -> Assigning:
-        yield from ()
+    def plan(self, task: TaskRequest) -> Plan:
         half = (self.n + 1) // 2
         first, second = (Scaffold(below=text) for text in self.asks)
         members = [first] * half + [second] * (self.n - half)
-        return Assigned(members, [float(m != BARE) for m in members])
+        return (yield from sample_assigned(task, self.draw, Assigned(members, [float(m != BARE) for m in members])))

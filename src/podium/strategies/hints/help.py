@@ -1,4 +1,4 @@
-"""Help for a task that is too hard: hints to write under, and answers that are there already."""
+"""Help for a task that is too hard: hints to show in the prompt, or ready answers."""
 
 from __future__ import annotations
 
@@ -23,17 +23,22 @@ from podium.protocols.world import Episode, Feedback, Task, World
 from podium.strategies.requests import Play, Recite, TaskRequest, Wave
 
 __all__ = [
-    "WorkedExamples",
+    "LAST",
+    "Asking",
     "Help",
     "HintTiers",
     "Offer",
     "SelfWritten",
     "SolutionShares",
-    "Words",
+    "WorkedExamples",
+    "hint_prompt",
+    "reasoning",
     "solution",
+    "without_reasoning",
+    "write_text",
 ]
 
-LAST = 1 << 20  # index of what is looked up and never becomes a rollout of the group
+LAST = 1 << 20  # index of texts that are looked up and never become rollouts of the group
 INSTRUCTION = (
     "{question}\nA solution:\n{solution}\nWrite three hints for it as a JSON object: level_1 names the idea, level_2 "
     "the method, level_3 details, none of them the answer."
@@ -42,51 +47,49 @@ INSTRUCTION = (
 
 @dataclass(frozen=True)
 class Offer:
-    """What help there is for a group: scaffolds to sample under, the least help first, or answers; empty: none."""
+    """The help there is for a group: scaffolds to sample under, from least to most help, or answers; empty: none."""
 
     scaffolds: Sequence[Scaffold] = ()
     answers: Sequence[Rollout] = ()
-    places: Sequence[int] | None = None  # whose place in the group each answer takes; None: it does not matter
-    side: Sequence[Rollout] = ()  # what was sampled on the way
-    earlier: bool = False  # whether it was made at an earlier visit of the task
+    replaces: Sequence[int] | None = None  # which member of the group each answer replaces; None: the first ones
+    side: Sequence[Rollout] = ()  # rollouts that were sampled to make the help, such as hints
+    earlier: bool = False  # whether it was made when the task was last visited
 
 
 Asking = Generator[Wave, list[Any], Offer]
 
 
 class Help(Value):
-    """A source of help."""
-
-    writer = "policy"  # the role that is asked for it
+    """A source of help for tasks that the policy fails: `Repair` and `Guided` ask it for an `Offer`."""
 
     @property
     def needs(self) -> tuple[Need, ...]:
         return ()
 
     def prepare(self, world: World | None) -> tuple[str, ...]:
-        """Look at what there is, as `Strategy.prepare`."""
+        """Check its inputs before anything is sampled, as `Strategy.prepare` does."""
         return ()
 
     def offer(self, task: TaskRequest, group: Sequence[Rollout]) -> Asking:
-        """A plan within a plan: asks for what it takes, and returns what it found for a group that went wrong."""
+        """A sub-plan: yields the requests it needs, and returns the help for this group of the task."""
         raise NotImplementedError
 
 
 def solution(task: TaskRequest, style: str) -> Generator[Wave, list[Any], str]:
-    """The world's solution; empty where it has none, one that its own verdict refuses, or one without reasoning."""
-    (found,) = yield [Recite(task, style=style, purpose=Purpose.probe, index=LAST, optional=True)]
-    texts = [str(r.columns["text"]) for r in found if r.columns["correct"]]
+    """The world's solution; empty where it has none, its own verdict rejects it, or it contains no reasoning."""
+    (recited,) = yield [Recite(task, style=style, purpose=Purpose.probe, index=LAST, optional=True)]
+    texts = [str(r.columns["text"]) for r in recited if r.columns["correct"]]
     return texts[0] if texts and reasoning(texts[0]) else ""
 
 
 def reasoning(text: str) -> str:
-    """A solution without its answer."""
+    """A solution without its final answer."""
     place = answer_place(text)
     return (text if place is None else text[:place]).rstrip()
 
 
 def without_reasoning(world: World | None, style: str) -> tuple[str, ...]:
-    """What to say of a world whose first tasks have nothing to take hints from; nothing of others."""
+    """A warning for a world whose first tasks have solutions without reasoning, from which no hints can be taken."""
     if world is None or any(reasoning("\n".join(world.demonstrate(t, style))) for t in _first_tasks(world)):
         return ()
     return (
@@ -101,14 +104,14 @@ def _first_tasks(world: World, count: int = 8) -> list[Task]:
 
 
 class SolutionShares(Help):
-    """The first parts of the world's solution, by shares of its characters or of its lines.
+    """The beginning of the world's solution as a hint: one scaffold for each share of its characters or lines.
 
-    Of n characters ω n are shown, of the lines of reasoning too, both rounded to the nearest, halves to even.
+    A share ω shows the first ω n of n characters, or of the n lines of reasoning, rounded to the nearest, half to even.
     """
 
-    shares: tuple[float, ...] = (0.25, 0.5, 0.75)
-    unit: str = "characters"  # or lines
-    style: str = "short"
+    shares: tuple[float, ...] = (0.25, 0.5, 0.75)  # in [0, 1], the least help first
+    unit: str = "characters"  # characters or lines
+    style: str = "short"  # of the world's solution
 
     needs = ("task.solution",)
 
@@ -121,7 +124,7 @@ class SolutionShares(Help):
         return without_reasoning(world, self.style)
 
     def cut(self, text: str, share: float) -> str:
-        """What is shown of a solution."""
+        """The part of a solution that a share shows."""
         if self.unit == "characters":
             return text[: round(len(text) * share)]
         lines = reasoning(text).splitlines()
@@ -133,17 +136,17 @@ class SolutionShares(Help):
 
 
 class HintTiers(Help):
-    """Hints from abstract to concrete, piece by piece: the first piece of a tier, then its first two, …
+    """Tiers of hints from abstract to concrete, revealed piece by piece: the first piece of a tier, the first two, …
 
-    They come with the task, as `hints`: a list of pieces for each tier. Without any the lines of the world's solution
-    are the pieces of the tier `solution`, in `pieces` parts.
+    The task brings them as `hints`: a list of pieces for each tier. Without them, the lines of the world's solution in
+    `pieces` parts are the pieces of the tier `solution`.
     """
 
     reference = "Scaf-GRPO, https://github.com/dvlab-research/Scaf-GRPO"
     tiers: tuple[str, ...] = ("knowledge", "solution")  # the release leaves `planning` out
     pieces: int = 4  # of a tier at most
-    levels: int | None = None  # in all at most
-    style: str = "short"
+    levels: int | None = None  # scaffolds of all tiers together at most; None: all
+    style: str = "short"  # of the world's solution
 
     needs = ("task.solution",)
 
@@ -161,12 +164,12 @@ class HintTiers(Help):
         if not hints:
             text = yield from solution(task, self.style)
             hints = {"solution": _parts(reasoning(text).splitlines(), self.pieces)}
-        found = [
+        scaffolds = [
             Scaffold("\n".join(map(str, hints[tier][: count + 1])))
             for tier in self.tiers
             for count in range(min(len(hints.get(tier, ())), self.pieces))
         ]
-        return Offer(found[: self.levels])
+        return Offer(scaffolds[: self.levels])
 
 
 def _parts(lines: Sequence[str], count: int) -> list[str]:
@@ -176,22 +179,22 @@ def _parts(lines: Sequence[str], count: int) -> list[str]:
 
 
 class SelfWritten(Help):
-    """Hints of rising strength that the policy writes itself after it was shown the solution.
+    """Hints of rising strength that the policy itself writes after seeing the solution.
 
-    `ask` says how it is asked, with {question} and {solution}; its answer is a JSON object with level_1, level_2, …
-    Without `ask` the solution stands where hints do, and of what the policy then writes, the answer aside, the first
-    part of the lines is level 1, the first two parts level 2, …: a small model knows no more. What cannot be read is
-    asked for again, `retries` times; then hints of an earlier visit are shown, if `earlier` names a column of a memory
-    that recalls them.
+    `ask` is the prompt, with {question} and {solution}; the answer is a JSON object with level_1, level_2, … With an
+    empty `ask`, for small models that follow no instructions, the solution is shown as a hint, and the lines that the
+    policy then writes, without the final answer, are cut into `levels` + 1 parts: level k is the first k of them. An
+    answer that cannot be parsed is sampled again, `retries` times; after that the hints of an earlier visit are used,
+    if `earlier` names the column of a memory that recalls them.
     """
 
     reference = "SAGE: Self-Hinting Language Models Enhance Reinforcement Learning, https://github.com/BaohaoLiao/SAGE"
-    ask: str = INSTRUCTION
-    levels: int = 3
+    ask: str = INSTRUCTION  # may contain {question} and {solution}; empty: show the solution as a hint
+    levels: int = 3  # hints
     retries: int = 2
-    tokens: int | None = None  # of the hints at most; None: as for an answer
-    style: str = "short"
-    earlier: str | None = None  # such as group.hints
+    tokens: int | None = None  # token limit for writing the hints; None: that of an answer
+    style: str = "short"  # of the world's solution
+    earlier: str | None = None  # a column such as group.hints
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -201,7 +204,7 @@ class SelfWritten(Help):
         within(self, "levels", 1)
         within(self, "retries", 0)
         within(self, "tokens", 1, optional=True)
-        ask_for_help(self.ask, "", "")
+        hint_prompt(self.ask, "", "")
 
     def prepare(self, world: World | None) -> tuple[str, ...]:
         return without_reasoning(world, self.style)
@@ -210,7 +213,8 @@ class SelfWritten(Help):
         text = yield from solution(task, self.style)
         side: list[Rollout] = []
         for attempt in range(self.retries + 1 if text else 0):
-            (written,) = yield [wording(task, ask_for_help(self.ask, task.task.prompt, text), self.tokens, attempt)]
+            prompt = hint_prompt(self.ask, task.task.prompt, text)
+            (written,) = yield [write_text(task, prompt, self.tokens, attempt)]
             side += written
             hints = self.read(str(written[0].columns["text"])) if written else []
             if hints:
@@ -219,11 +223,11 @@ class SelfWritten(Help):
         return Offer([Scaffold(hint) for hint in kept], side=side, earlier=bool(kept))
 
     def read(self, text: str) -> list[str]:
-        """The hints, the weakest first; none where they cannot be read."""
+        """The hints in an answer, the weakest first; none where it cannot be parsed."""
         if self.ask:
-            found = re.search(r"\{.*\}", text, re.DOTALL)
+            json_object = re.search(r"\{.*\}", text, re.DOTALL)
             try:
-                data = json.loads(found[0]) if found else {}
+                data = json.loads(json_object[0]) if json_object else {}
             except ValueError:
                 return []
             hints = [data.get(f"level_{number + 1}") for number in range(self.levels)]
@@ -233,17 +237,21 @@ class SelfWritten(Help):
         return ["\n".join(lines[:cut]) for cut in cuts] if lines else []
 
 
-def ask_for_help(form: str, question: str, text: str, attempt: str = "") -> str:
-    """What stands in the prompt of someone who writes hints."""
+def hint_prompt(template: str, question: str, solution_text: str, attempt: str = "") -> str:
+    """The prompt of a model that writes hints; without a template, the question with the solution as a hint."""
+    if not template:
+        return with_hint(question, solution_text)
     try:
-        return form.format(question=question, solution=text, attempt=attempt) if form else with_hint(question, text)
+        return template.format(question=question, solution=solution_text, attempt=attempt)
     except (KeyError, IndexError, ValueError) as error:
-        known = "{question}, {solution} and {attempt}"
-        raise PodiumError(f"A request for hints may name {known} only, not as {form!r}: {error}.") from error
+        fields = "{question}, {solution} and {attempt}"
+        raise PodiumError(f"A prompt for hints may name only {fields}, not as {template!r}: {error}.") from error
 
 
-def wording(task: TaskRequest, prompt: str, tokens: int | None, number: int, n: int = 1, role: str = "policy") -> Play:
-    """Ask a role for a text that is no answer to the task: recorded, not graded."""
+def write_text(
+    task: TaskRequest, prompt: str, tokens: int | None, number: int, n: int = 1, role: str = "policy"
+) -> Play:
+    """A request for `n` texts by a role that are no answers to the task: recorded, not graded."""
     sampling = task.sampling if tokens is None else task.sampling.replace(max_tokens=tokens)
     return Play(
         task,
@@ -253,13 +261,13 @@ def wording(task: TaskRequest, prompt: str, tokens: int | None, number: int, n: 
         first=LAST + number * n,
         wave=LAST,
         context=Scaffold(),
-        wrap=partial(Words, prompt),
+        wrap=partial(_Writing, prompt),
         role=role,
     )
 
 
-class Words(Episode):
-    """A text is asked for and taken as it is."""
+class _Writing(Episode):
+    """An episode of one turn that asks for a text and does not grade it."""
 
     def __init__(self, prompt: str, episode: Episode) -> None:
         super().__init__(prompt, episode.state)
@@ -270,15 +278,15 @@ class Words(Episode):
 
 
 class WorkedExamples(Help):
-    """Other tasks of the same world with their solutions, above the question: learning in context.
+    """Other tasks of the same world with their solutions above the question: few-shot examples.
 
-    A solution that the world's own verdict refuses, or that does not fit into the context, is not shown.
+    Solutions that the world's own verdict rejects, or that do not fit into the context, are not shown.
     """
 
     reference = "ICPO: In-Context Steered Policy Optimization, https://arxiv.org/abs/2510.26519"
-    count: int = 1
-    pool: int = 64  # of the world's first tasks
-    style: str = "short"
+    count: int = 1  # examples
+    pool: int = 64  # how many of the world's first tasks they are taken from
+    style: str = "short"  # of the world's solutions
 
     needs = ("task.solution",)
 
@@ -289,15 +297,15 @@ class WorkedExamples(Help):
     def offer(self, task: TaskRequest, group: Sequence[Rollout]) -> Asking:
         assert task.world is not None
         size = min(self.pool, task.world.size("train") or self.pool)
-        place = key(0, task.stream) % size
-        around = (task.world.task((place + step) % size, "train") for step in range(size))
-        others = [other for other in islice(around, self.count + 1) if other.key != task.task.key][: self.count]
-        recited: Wave = [
+        start = key(0, task.stream) % size
+        candidates = (task.world.task((start + step) % size, "train") for step in range(size))
+        others = [other for other in islice(candidates, self.count + 1) if other.key != task.task.key][: self.count]
+        wave: Wave = [
             Recite(replace(task, task=other), style=self.style, purpose=Purpose.probe, index=LAST, optional=True)
             for other in others
         ]
-        answers = (yield recited) if recited else []
-        right = [any(rollout.columns["correct"] for rollout in found) for found in answers]
-        solved = [other for other, verified in zip(others, right, strict=True) if verified]
-        shown = [f"{other.prompt}\n{task.world.solve(other, self.style)}\n" for other in solved]
-        return Offer([Scaffold(above="\n".join(shown))] if shown else ())
+        answers = (yield wave) if wave else []
+        verified = [any(rollout.columns["correct"] for rollout in answer) for answer in answers]
+        solved = [other for other, right in zip(others, verified, strict=True) if right]
+        examples = [f"{other.prompt}\n{task.world.solve(other, self.style)}\n" for other in solved]
+        return Offer([Scaffold(above="\n".join(examples))] if examples else ())

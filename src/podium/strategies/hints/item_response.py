@@ -1,4 +1,4 @@
-"""How success depends on how much of a solution is shown: a logistic curve, fitted to what was seen of a task."""
+"""Item response: a logistic curve of success against the share of a solution that is shown, fitted for each task."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from podium.core.value import Value
 
 __all__ = ["Curve", "ItemResponse"]
 
-Points = list[tuple[float, float]]  # share shown, success there
+Points = list[tuple[float, float]]  # (share shown, success rate)
 
 
 class Curve(Value):
-    """f(p) = b + (1 − b) / (1 + e^{−k (p + mu)}): success after the share p of a solution was shown."""
+    """f(p) = b + (1 − b) / (1 + e^{−k (p + mu)}): the success rate where the share p of a solution is shown."""
 
     k: float = 10.0  # slope
-    mu: float = -0.5  # how able the policy is: −mu is the share at which it gets halfway up
-    b: float = 0.0  # success by guessing
+    mu: float = -0.5  # ability of the policy: −mu is the share at which the curve is halfway up
+    b: float = 0.0  # success rate by guessing
 
     def __post_init__(self) -> None:
         within(self, "k", 0, open_low=True)
@@ -32,7 +32,7 @@ class Curve(Value):
         return self.b + (1 - self.b) * _logistic(self.k * (p + self.mu))
 
     def inverse(self, target: float) -> float:
-        """The share at which success is `target`, within [0, 1]; 0 where guessing is enough."""
+        """The share at which the success rate is `target`, within [0, 1]; 0 where guessing is enough."""
         if target <= self.b:
             return 0.0
         x = (target - self.b) / (1 - self.b)
@@ -41,17 +41,17 @@ class Curve(Value):
 
 
 class ItemResponse(Value):
-    """Which share of a solution to show next, so that about `target` of the rollouts succeed.
+    """The share of a solution to show next, so that about `target` of the rollouts succeed.
 
-    A curve is fitted by least squares to the rounds so far; of rounds with the same share each counts with their mean
-    success. Where nothing was shown in no round it must pass near (0, 0), where all was in none near (1, 1).
+    A curve is fitted by least squares to the rounds so far; rounds with the same share count with their mean success
+    rate. If no round has shown nothing, the point (0, 0) is added; if none has shown everything, the point (1, 1).
     """
 
     reference = "SEELE, https://arxiv.org/abs/2509.06923"
-    target: float = 0.5
-    k: tuple[float, float] = (0.1, 50.0)  # bounds of the fit
-    mu: tuple[float, float] = (-1.0, 1.0)
-    b: tuple[float, float] = (0.0, 0.999)
+    target: float = 0.5  # success rate
+    k: tuple[float, float] = (0.1, 50.0)  # bounds of the curve's k
+    mu: tuple[float, float] = (-1.0, 1.0)  # of its mu
+    b: tuple[float, float] = (0.0, 0.999)  # of its b
 
     def __post_init__(self) -> None:
         within(self, "target", 0, 1)
@@ -61,19 +61,19 @@ class ItemResponse(Value):
                 raise PodiumError(f"ItemResponse.{name} = {(low, high)}: the first bound must lie below the second.")
 
     def points(self, rounds: Sequence[tuple[float, float]]) -> Points:
-        """What the curve is fitted to: (share, mean success at that share) a round, and the ends not tried."""
+        """What the curve is fitted to: (share, mean success rate at that share) per round, and the ends not tried."""
         tried: dict[float, list[float]] = {}
         for share, success in rounds:
             tried.setdefault(share, []).append(success)
-        found = [(share, sum(tried[share]) / len(tried[share])) for share, _ in rounds]
-        return found + [(end, end) for end in (0.0, 1.0) if end not in tried]
+        points = [(share, sum(tried[share]) / len(tried[share])) for share, _ in rounds]
+        return points + [(end, end) for end in (0.0, 1.0) if end not in tried]
 
     def error(self, rounds: Sequence[tuple[float, float]], curve: Curve) -> float:
         """Σ (f(p) − success)² over the points."""
         return sum((curve(share) - success) ** 2 for share, success in self.points(rounds))
 
     def fit(self, rounds: Sequence[tuple[float, float]]) -> Curve:
-        """The curve nearest to the points: trust-region reflective least squares from a fixed start."""
+        """The curve of least squared error: trust-region reflective least squares from a fixed start."""
         return Curve(*_nearest(tuple(self.points(rounds)), self.k, self.mu, self.b))
 
     def next(self, rounds: Sequence[tuple[float, float]]) -> float:
@@ -81,9 +81,9 @@ class ItemResponse(Value):
         return self.fit(rounds).inverse(self.target)
 
 
-@lru_cache(4096)  # tasks that are always failed, or always solved, have the same points
+@lru_cache(4096)  # tasks that always fail, or always succeed, share their points
 def _nearest(points: tuple[tuple[float, float], ...], *bounds: tuple[float, float]) -> tuple[float, float, float]:
-    """k, mu and b of the curve nearest to the points, within the bounds of each."""
+    """k, mu and b of the least-squares curve, each within its bounds."""
     from scipy.optimize import least_squares  # type: ignore[import-untyped]
     from scipy.special import expit  # type: ignore[import-untyped]
 
@@ -103,9 +103,9 @@ def _nearest(points: tuple[tuple[float, float], ...], *bounds: tuple[float, floa
 
     start = [min(max(10.0, k0), k1), sum(mu0) / 2 - 0.25, b0 + 0.01 * (b1 - b0)]
     start = [min(max(x, lo + 1e-6), hi - 1e-6) for x, lo, hi in zip(start, low, high, strict=True)]
-    # After a hundred steps the error falls by less than 1e-9, far below what some rollouts can tell.
-    found = least_squares(residuals, start, slopes, bounds=(low, high), method="trf", max_nfev=100)
-    k, mu, b = map(float, found.x)
+    # After a hundred steps the error falls by less than 1e-9, far below the noise of a few rollouts.
+    fit = least_squares(residuals, start, slopes, bounds=(low, high), method="trf", max_nfev=100)
+    k, mu, b = map(float, fit.x)
     return k, mu, b
 
 

@@ -1,4 +1,4 @@
-"""Hints by a model that learns to write them, beside the one that learns to solve."""
+"""Learning to hint: a second model learns to write hints while the policy learns to solve with them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from typing import Any
 
 from podium.core.build import Rollout
 from podium.core.columns import Purpose
-from podium.core.errors import within
-from podium.core.part import Need
+from podium.core.errors import one_of, within
+from podium.core.part import Strategy
+from podium.core.schedule import Number
 from podium.protocols.scaffold import Scaffold
-from podium.strategies.hints.help import ask_for_help, reasoning, solution, wording
-from podium.strategies.hints.hint_reward import HintWorth
-from podium.strategies.hints.repair import Repair, counted, marked
-from podium.strategies.requests import Plan, Score, TaskRequest, Wave
-from podium.strategies.sample.sample import Sample
+from podium.protocols.world import World
+from podium.strategies.draw import Draw
+from podium.strategies.hints.help import hint_prompt, reasoning, solution, without_reasoning, write_text
+from podium.strategies.hints.hint_reward import HintReward
+from podium.strategies.hints.repair import MARKS, marked, play_under, under_level
+from podium.strategies.requests import Plan, Score, TaskRequest, Wave, rollouts_of
 
 __all__ = ["LearnToHint", "leaks"]
 
@@ -28,7 +30,7 @@ INSTRUCTION = (
 
 
 def leaks(hint: str, answer: str) -> bool:
-    """Whether a hint gives the answer away; short answers only where it is said that they are the answer."""
+    """Whether a hint gives the answer away; of short answers, only if the hint presents it as the answer."""
     hint, answer = hint.casefold(), answer.strip().casefold()
     if not answer:
         return False
@@ -39,98 +41,119 @@ def leaks(hint: str, answer: str) -> bool:
     return re.search(rf"(=|\bis|\bequals|\banswer:)\s*{re.escape(answer)}(?!\w)", hint) is not None
 
 
-class LearnToHint(Repair):
-    """Where no rollout succeeds, `writer` writes `hints` hints, and `n` rollouts are sampled under each.
+class LearnToHint(Strategy):
+    """Where none of `n` rollouts succeeds, `writer` writes `hints` hints, and `n` rollouts are sampled under each.
 
-    `worth` says how good each hint was; the best one's rollouts stand for the group if they are more mixed than the
-    failed ones, trained with the hint in the prompt. The hints of a task are a group of their own, with these worths
-    as rewards: `rollout.hinting` marks them, `rollout.solving` the others. A hint that cannot be read, that leaks the
-    answer or leaves no room to answer breaks the rules. Without `ask` the hinter sees the solution in place of a hint,
-    and the first half of its lines, the answer aside, is the hint.
+    `hint_reward` rates each hint. The rollouts under the best one replace the group if its reward is positive. The
+    hints of a task form a group of their own: `rollout.hinting` marks them, `rollout.solving` the others;
+    `rollout.hint.worth` is the reward of a hint. A hint breaks the rules if it cannot be parsed, leaks the answer or
+    leaves no tokens for an answer. With an empty `ask` the hint writer sees the solution as a hint, and the first half
+    of the lines it writes, without the final answer, is the hint.
     """
 
     reference = "HiLL: Learning to Hint for Reinforcement Learning, https://github.com/Andree-9/HiLL"
+    n: int = 8
     hints: int = 4
-    worth: HintWorth = HintWorth()
+    hint_reward: HintReward = HintReward()
     writer: str = "hinter"  # a role
-    ask: str = INSTRUCTION  # with {question}, {attempt} and {solution}
-    tokens: int | None = None  # of a hint at most; None: as for an answer
-    style: str = "short"
-    success: float = 0.5
+    ask: str = INSTRUCTION  # may contain {question}, {attempt} and {solution}; empty: show the solution as a hint
+    tokens: int | None = None  # token limit of a hint; None: that of an answer
+    style: str = "short"  # of the world's solution
+    scaffold: str = "kept"  # whether rollouts are trained with the hint in the prompt: kept or removed
+    active: Number = 1.0  # 0: no hints
+    success: float = 0.5  # a reward above it is a success
+    draw: Draw = Draw()
+
+    needs = ("task.solution",)
+    provides = (*MARKS, "rollout.hinting", "rollout.solving", "rollout.writer", "rollout.hint.worth")
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        within(self, "n", 1)
         within(self, "hints", 1)
         within(self, "tokens", 1, optional=True)
-        ask_for_help(self.ask, "", "")
+        one_of(self, "scaffold", ("kept", "removed"))
+        hint_prompt(self.ask, "", "")
 
-    @property
-    def needs(self) -> tuple[Need, ...]:
-        return ("task.solution",)
-
-    @property
-    def provides(self) -> tuple[str, ...]:
-        return (*super().provides, "rollout.hinting", "rollout.solving", "rollout.writer", "rollout.hint.worth")
+    def prepare(self, world: World | None = None) -> tuple[str, ...]:
+        return without_reasoning(world, self.style)
 
     def plan(self, task: TaskRequest) -> Plan:
-        group = [marked(r) for r in (yield from Sample.plan(self, task))]
-        before = [self.value(task, r) for r in counted(group)]
-        text = (yield from solution(task, self.style)) if self.active and self.asks(before) else ""
+        group = [marked(r) for r in rollouts_of((yield [self.draw.play(task, self.n)]))]
+        before = _rewards(group)
+        needs_hints = bool(self.active) and not any(reward > self.success for reward in before)
+        text = (yield from solution(task, self.style)) if needs_hints else ""
         if not text:
-            return [_told(marked(r, missing=bool(self.active) and self.asks(before))) for r in group]
-        prompt = ask_for_help(self.ask, task.task.prompt, text, str(group[0].columns["text"]))
-        (written,) = yield [wording(task, prompt, self.tokens, 0, self.hints, self.writer)]
-        read = [self.read(str(r.columns["text"])) for r in written]  # type: ignore[union-attr]
-        gold = "" if task.world is None else task.world.reference(task.task)
-        read = ["" if leaks(hint, gold) else hint for hint in read]
-        allowed = [place for place, hint in enumerate(read) if hint]
-        tried = yield from self._tried(task, [Scaffold(read[place]) for place in allowed], len(group))
-        made = dict(zip(allowed, tried, strict=True))
-        worths = []
-        for place in range(len(read)):
-            rollouts = made.get(place, [])
-            scores = [self.value(task, r) for r in rollouts]
-            reliance = yield from self._reliance(group[0], rollouts, scores)
-            worths.append(self.worth(scores, reliance, bool(rollouts), before))
-        best = max(range(len(worths)), key=lambda i: worths[i], default=0)
-        chosen = made.get(best, []) if worths and worths[best] > 0 else []
-        others = [r for r in (*group, *(r for rs in tried for r in rs)) if not any(r is new for new in chosen)]
-        kept = chosen or group
-        rest = [marked(r, purpose=Purpose.replaced) for r in others if not any(r is own for own in kept)]
-        hints = [_hint(r, worth) for r, worth in zip(written, worths, strict=True)]  # type: ignore[arg-type]
-        return [*(_told(r) for r in (*kept, *rest)), *hints]
+            return [_solving(marked(r, missing=needs_hints)) for r in group]
+        prompt = hint_prompt(self.ask, task.task.prompt, text, str(group[0].columns["text"]))
+        written = rollouts_of((yield [write_text(task, prompt, self.tokens, 0, self.hints, self.writer)]))
+        hints = self._allowed(task, written)
+        tried = yield from self._try(task, [hint for hint in hints if hint], len(group))
+        under = dict(zip((i for i, hint in enumerate(hints) if hint), tried, strict=True))
+        rewards = []
+        for i in range(len(hints)):
+            rollouts = under.get(i, [])
+            reliance = yield from self._reliance(group[0], rollouts)
+            rewards.append(self.hint_reward(_rewards(rollouts), reliance, bool(rollouts), before))
+        best = max(range(len(rewards)), key=lambda i: rewards[i], default=0)
+        kept = (under.get(best, []) if rewards and rewards[best] > 0 else []) or group
+        others = [r for r in (*group, *(r for rollouts in tried for r in rollouts)) if not any(r is k for k in kept)]
+        replaced = [marked(r, purpose=Purpose.replaced) for r in others]
+        return [
+            *(_solving(r) for r in (*kept, *replaced)),
+            *(_hinting(r, reward) for r, reward in zip(written, rewards, strict=True)),
+        ]
 
     def read(self, text: str) -> str:
-        """The hint in what was written; empty where there is none."""
+        """The hint in what was written; empty where it cannot be parsed."""
         if self.ask:
-            found = BLOCK.search(text)
-            return found[1].strip() if found else ""
+            block = BLOCK.search(text)
+            return block[1].strip() if block else ""
         lines = reasoning(text).splitlines()
         return "\n".join(lines[: (len(lines) + 1) // 2])
 
-    def _reliance(
-        self, bare: Rollout, rollouts: Sequence[Rollout], scores: Sequence[float]
-    ) -> Generator[Wave, list[Any], float | None]:
-        """How much likelier its successes are without the hint than with it, in log-probability per token."""
-        right = [r for r, score in zip(rollouts, scores, strict=True) if score > self.worth.success and r.turns[0].ids]
-        if not right or self.worth.temperature is None:
+    def _allowed(self, task: TaskRequest, written: Sequence[Rollout]) -> list[str]:
+        """The hints that were written; empty where one cannot be parsed or leaks the answer."""
+        answer = "" if task.world is None else task.world.reference(task.task)
+        hints = [self.read(str(r.columns["text"])) for r in written]
+        return ["" if leaks(hint, answer) else hint for hint in hints]
+
+    def _try(
+        self, task: TaskRequest, hints: Sequence[str], first: int
+    ) -> Generator[Wave, list[Any], list[list[Rollout]]]:
+        """`n` rollouts under each hint."""
+        kept = self.scaffold == "kept"
+        plays: Wave = [
+            play_under(self.draw, task, Scaffold(hint), self.n, first=first + i * self.n, wave=i + 1, kept=kept)
+            for i, hint in enumerate(hints)
+        ]
+        answers = (yield plays) if plays else []
+        return [under_level(rollouts, level) for level, rollouts in enumerate(answers, 1)]
+
+    def _reliance(self, bare: Rollout, rollouts: Sequence[Rollout]) -> Generator[Wave, list[Any], float | None]:
+        """How much likelier the successes are without the hint than with it, in log-probability per token."""
+        right = [r for r in rollouts if r.columns["reward"] > self.hint_reward.success and r.turns[0].ids]
+        if not right or self.hint_reward.temperature is None:
             return None
         turns = [r.turns[0] for r in right]
         without = [Score(tuple(bare.turns[0].context), tuple(t.ids)) for t in turns]
         with_ = [Score(tuple(t.context), tuple(t.ids)) for t in turns]
-        numbers = yield [*without, *with_]
-        means = [sum(x) / max(len(x), 1) for x in numbers]
-        return self.worth.reliance([1.0] * len(turns), means[: len(turns)], means[len(turns) :])
+        logp = yield [*without, *with_]
+        means = [sum(x) / max(len(x), 1) for x in logp]
+        return self.hint_reward.reliance([1.0] * len(turns), means[: len(turns)], means[len(turns) :])
 
 
-def _told(rollout: Rollout) -> Rollout:
-    """A rollout of the one who solves."""
-    own = {"hinting": False, "solving": True, "writer": "policy", "hint.worth": float("nan")}
-    return dataclasses.replace(rollout, columns={**rollout.columns, **own})
+def _rewards(rollouts: Sequence[Rollout]) -> list[float]:
+    return [float(r.columns["reward"]) for r in rollouts]
 
 
-def _hint(rollout: Rollout, worth: float) -> Rollout:
-    """A hint as a rollout of its own group, with what it was worth as its reward."""
-    own = {"hinting": True, "solving": False, "writer": "hinter", "hint.worth": worth, "reward": worth}
-    made = marked(rollout, purpose=Purpose.train)
-    return dataclasses.replace(made, group=f"{rollout.group}, hints", columns={**made.columns, **own})
+def _solving(rollout: Rollout) -> Rollout:
+    """A rollout of the solver."""
+    columns = {"hinting": False, "solving": True, "writer": "policy", "hint.worth": float("nan")}
+    return dataclasses.replace(rollout, columns={**rollout.columns, **columns})
+
+
+def _hinting(rollout: Rollout, reward: float) -> Rollout:
+    """A hint as a rollout, in the group of the task's hints."""
+    columns = {"hinting": True, "solving": False, "writer": "hinter", "hint.worth": reward, "reward": reward}
+    hint = marked(rollout, purpose=Purpose.train)
+    return dataclasses.replace(hint, group=f"{rollout.group}, hints", columns={**hint.columns, **columns})

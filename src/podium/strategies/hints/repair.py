@@ -1,4 +1,4 @@
-"""Groups that went wrong: help is asked for, and what it makes takes the place of failures."""
+"""Repairing failed groups: help is asked for where rollouts fail, and its results replace or join them."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from podium.core.build import Rollout, Turn
-from podium.core.columns import COUNTS, Origin, Purpose
+from podium.core.columns import Origin, Purpose
 from podium.core.errors import PodiumError, one_of, within
-from podium.core.part import Need
+from podium.core.part import Need, Strategy
 from podium.core.schedule import Number
-from podium.protocols.context import Context, Full
 from podium.protocols.scaffold import Scaffold
+from podium.strategies.draw import Draw
 from podium.strategies.hints.checklist import BestAttempt, failed, rubric_share
 from podium.strategies.hints.help import Help, Offer, SolutionShares
-from podium.strategies.requests import Plan, Play, TaskRequest, Wave
-from podium.strategies.sample.sample import Sample
+from podium.strategies.requests import Plan, Play, TaskRequest, Wave, rollouts_of
 
-__all__ = ["MARKS", "Refine", "Repair", "counted", "marked"]
+__all__ = ["MARKS", "Refine", "Repair", "marked", "play_under", "under_level"]
 
-# What rollouts of a strategy with help say of it.
+# The columns that say what help had to do with a rollout.
 MARKS = (
     *("token.origin", "rollout.purpose", "rollout.guided", "rollout.plain"),
     *("rollout.help.level", "rollout.help.missing"),
@@ -28,35 +27,38 @@ MARKS = (
 TRIGGERS = ("all wrong", "all alike", "some wrong", "imperfect", "always")
 
 
-class Repair(Sample):
-    """`n` rollouts of each task; where they fail, help is asked for, and what it makes takes their place.
+class Repair(Strategy):
+    """`n` rollouts of each task; where they fail, help is asked for, and its results replace or join the group.
 
-    `when` says which groups: those without a success (`all wrong`), those that all succeed too (`all alike`), with any
-    failure (`some wrong`), without a reward of 1 (`imperfect`). Under each scaffold of the help `tries` rollouts are
-    sampled, one scaffold after another until there is a success, or all at once. Then, by `take`:
+    `when` says which groups are repaired: those without a success (`all wrong`), those that all fail or all succeed
+    (`all alike`), those with a failure (`some wrong`), those without a reward of 1 (`imperfect`), or `always`. Under
+    each scaffold of the help `tries` rollouts are sampled, one scaffold after another until one succeeds, or all at
+    once. Then, by `take`:
 
-    - `group`: those under the last scaffold tried stand for the group, whether they succeed or not;
-    - `rows`: the success with the least help replaces the first `most` rows; an answer that is there already, its own;
-    - `add`: up to `most` of them that are better than the group's best join it;
-    - `candidates`: answers join as purpose `probe`, for a keep part to choose from.
+    - `group`: the rollouts under the last scaffold tried replace the group, whether they succeed or not;
+    - `rows`: the success with the least help replaces a failed rollout; a ready answer replaces the one it is for;
+    - `add`: up to `most` results that are better than the group's best rollout join it;
+    - `candidates`: ready answers join with purpose `probe`, for a keep part to choose from.
 
-    What is replaced stays on record. `rollout.guided` marks what was made with help, `rollout.plain` the others,
-    `rollout.help.level` is the number of the scaffold, and `rollout.help.missing` is 1 in a group for which there was
-    none: no solution, one that does not verify, or no room for it in the context.
+    Replaced rollouts stay on record. `rollout.guided` marks rollouts made with help, `rollout.plain` the others;
+    `rollout.help.level` is the number of the scaffold; `rollout.help.missing` is 1 in a group for which there was no
+    help: no solution, one that does not verify, or one that does not fit into the context.
     """
 
+    n: int = 8
     help: Help = SolutionShares()
     when: str = "all wrong"
     tries: int | None = None  # rollouts under each scaffold; None: n
     search: str = "in turn"  # or at once
     take: str = "group"
-    most: int = 1
-    scaffold: str = "kept"  # in the prompt that rollouts are trained under: kept, removed, or a copy of both kinds
+    most: int = 1  # results that join the group
+    scaffold: str = "kept"  # in the prompt that rollouts are trained under: kept, removed, or both (a copy of each)
     active: Number = 1.0  # 0: no help
-    success: float = 0.0  # a reward above it is one
+    success: float = 0.0  # a reward above it is a success
+    draw: Draw = Draw()
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        within(self, "n", 1)
         one_of(self, "when", TRIGGERS)
         one_of(self, "search", ("in turn", "at once"))
         one_of(self, "take", ("group", "rows", "add", "candidates"))
@@ -66,36 +68,31 @@ class Repair(Sample):
         if self.scaffold == "both" and self.take != "rows":
             raise PodiumError("Repair(scaffold='both') puts two copies of a rollout into the group: set take='rows'.")
 
-    @property
-    def writer(self) -> str:
-        """The role that is asked for help."""
-        return self.help.writer
-
     def prepare(self, world: Any = None) -> tuple[str, ...]:
         return self.help.prepare(world)
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return (*super().needs, *self.help.needs)
+        return self.help.needs
 
     @property
     def provides(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*super().provides, *MARKS)))
+        return MARKS
 
     def plan(self, task: TaskRequest) -> Plan:
-        group = [marked(r) for r in (yield from super().plan(task))]
-        if not self.active or not self.asks([self.value(task, r) for r in counted(group)]):
+        group = [marked(r) for r in rollouts_of((yield [self.draw.play(task, self.n)]))]
+        if not self.active or not self.needs_help([self.value(task, r) for r in group]):
             return group
         offer = yield from self.help.offer(task, group)
-        tried = yield from self._tried(task, offer.scaffolds, 1 + max(r.columns["index"] for r in group))
-        return [*self.taken(task, group, tried, offer), *map(marked, offer.side)]
+        tried = yield from self._try(task, offer.scaffolds, 1 + max(r.columns["index"] for r in group))
+        return [*self._repaired(task, group, tried, offer), *map(marked, offer.side)]
 
     def value(self, task: TaskRequest, rollout: Rollout) -> float:
         """How good a rollout is."""
         return float(rollout.columns["reward"])
 
-    def asks(self, values: Sequence[float]) -> bool:
-        """Whether a group with these values needs help."""
+    def needs_help(self, values: Sequence[float]) -> bool:
+        """Whether a group with these values is repaired."""
         right = [value > self.success for value in values]
         if self.when == "all wrong":
             return not any(right)
@@ -105,69 +102,57 @@ class Repair(Sample):
             return not all(right)
         return self.when == "always" or max(values, default=1.0) < 1
 
-    def _tried(
+    def _try(
         self, task: TaskRequest, scaffolds: Sequence[Scaffold], first: int
     ) -> Generator[Wave, list[Any], list[list[Rollout]]]:
-        """The rollouts under each scaffold that was tried; none where it left no room to answer."""
-        n = self.n if self.tries is None else self.tries
-        plays = [self.under(task, s, n, first + i * n, wave=i + 1) for i, s in enumerate(scaffolds)]
+        """The rollouts under each scaffold that was tried; none where it left no tokens for an answer."""
+        n, kept = self.n if self.tries is None else self.tries, self.scaffold == "kept"
+        plays = [
+            play_under(self.draw, task, scaffold, n, first=first + i * n, wave=i + 1, kept=kept)
+            for i, scaffold in enumerate(scaffolds)
+        ]
         if self.search == "at once":
             answers = (yield list(plays)) if plays else []
-            return [_helped(made, level) for level, made in enumerate(answers, 1)]
+            return [under_level(rollouts, level) for level, rollouts in enumerate(answers, 1)]
         tried: list[list[Rollout]] = []
         for level, play in enumerate(plays, 1):
-            (made,) = yield [play]
-            tried.append(_helped(made, level))
-            if any(self.value(task, r) > self.success for r in made):
+            (rollouts,) = yield [play]
+            tried.append(under_level(rollouts, level))
+            if any(self.value(task, r) > self.success for r in rollouts):
                 break
         return tried
 
-    def under(self, task: TaskRequest, scaffold: Scaffold, n: int, first: int, wave: int) -> Play:
-        """Rollouts under a scaffold; what they are trained under is the same, or the bare question."""
-        world: Context = Full() if task.world is None else task.world.context
-        bare = world if self.context is None else self.context
-        return Play(
-            task,
-            n,
-            self.sampling(task.sampling),
-            first=first,
-            wave=wave,
-            max_turns=self.max_turns,
-            context=scaffold.replace(base=bare),
-            train_context=None if self.scaffold == "kept" else bare,
-        )
-
-    def taken(
+    def _repaired(
         self, task: TaskRequest, group: Sequence[Rollout], tried: Sequence[Sequence[Rollout]], offer: Offer
     ) -> list[Rollout]:
-        """The group after the repair, and after it what was replaced."""
-        found = [r for made in tried for r in made]
+        """The group after the repair, followed by the rollouts that were replaced."""
+        sampled = [r for rollouts in tried for r in rollouts]
         ready = [marked(r, guided=True) for r in offer.answers]
-        if not found and not ready:
+        if not sampled and not ready:
             return [marked(r, missing=True) for r in group]
         if self.take == "candidates":
             return [*group, *(marked(r, purpose=Purpose.probe) for r in ready)]
         if self.take == "group":
-            last = next(made for made in reversed(tried) if made)
-            return [*last, *_replaced([*group, *found], last)]
+            last = next(rollouts for rollouts in reversed(tried) if rollouts)
+            return [*last, *_replaced([*group, *sampled], last)]
         if self.take == "add":
-            best = max(self.value(task, r) for r in counted(group))
-            better = sorted((r for r in found if self.value(task, r) > best), key=lambda r: -self.value(task, r))
+            best = max(self.value(task, r) for r in group)
+            better = sorted((r for r in sampled if self.value(task, r) > best), key=lambda r: -self.value(task, r))
             joined = [*ready, *better][: self.most]
-            return [*group, *joined, *_replaced(found, joined)]
-        right = [r for r in found if self.value(task, r) > self.success][:1]
-        copies = right if self.scaffold != "both" else [v for r in right for v in _both(r, len(group) + len(found))]
-        fresh = [*copies, *ready]
-        new = dict(zip(range(len(fresh)) if offer.places is None else offer.places, fresh, strict=True))
-        kept = [new.get(place, r) for place, r in enumerate(group)]
-        return [*kept, *_replaced([*group, *found], [*kept, *right])]
+            return [*group, *joined, *_replaced(sampled, joined)]
+        right = [r for r in sampled if self.value(task, r) > self.success][:1]
+        copies = right if self.scaffold != "both" else [v for r in right for v in _both(r, len(group) + len(sampled))]
+        new = [*copies, *ready]
+        replacement = dict(zip(range(len(new)) if offer.replaces is None else offer.replaces, new, strict=True))
+        kept = [replacement.get(i, r) for i, r in enumerate(group)]
+        return [*kept, *_replaced([*group, *sampled], [*kept, *right])]
 
 
 class Refine(Repair):
-    """`n` rollouts; where the best does not meet all criteria, it is shown with those it misses, to be done better.
+    """`n` rollouts; where the best one fails some criteria, it is shown with those criteria, to be improved.
 
-    A better one joins the group, and is trained as an answer to the bare question. How good a rollout is says the
-    world's checklist.
+    A better rollout joins the group and is trained as an answer to the bare question. Rollouts are valued by their
+    rubric score.
     """
 
     reference = "RGR-GRPO: Reward and Guidance through Rubrics"
@@ -182,9 +167,11 @@ class Refine(Repair):
         return rubric_share(task, rollout) if failed(task, rollout) else 1.0
 
 
-def counted(rollouts: Sequence[Rollout]) -> list[Rollout]:
-    """Those who count in statistics."""
-    return [r for r in rollouts if r.columns["purpose"] in COUNTS]
+def play_under(draw: Draw, task: TaskRequest, scaffold: Scaffold, n: int, *, first: int, wave: int, kept: bool) -> Play:
+    """A request for rollouts under a scaffold, trained with it in the prompt (`kept`) or under the bare question."""
+    bare = draw.context_of(task)
+    context, train_context = scaffold.replace(base=bare), None if kept else bare
+    return draw.play(task, n, first=first, wave=wave, context=context, train_context=train_context)
 
 
 def marked(
@@ -195,36 +182,37 @@ def marked(
     purpose: Purpose | None = None,
     **columns: Any,
 ) -> Rollout:
-    """The rollout with the columns that say what help had to do with it."""
-    known = rollout.columns
-    guided = known.get("guided", False) if guided is None else guided
-    new = {
+    """The rollout with the columns of `MARKS`; what is not given stays as it was."""
+    old = rollout.columns
+    guided = old.get("guided", False) if guided is None else guided
+    marks = {
         "guided": guided,
         "plain": not guided,
-        "help.level": known.get("help.level", 0.0),
+        "help.level": old.get("help.level", 0.0),
         "help.missing": float(missing),
-        "purpose": known["purpose"] if purpose is None else int(purpose),
+        "purpose": old["purpose"] if purpose is None else int(purpose),
     }
-    turns = [_signed(turn) for turn in rollout.turns]
-    return dataclasses.replace(rollout, turns=turns, columns={**known, **new, **columns})
+    turns = [_with_origin(turn) for turn in rollout.turns]
+    return dataclasses.replace(rollout, turns=turns, columns={**old, **marks, **columns})
 
 
-def _signed(turn: Turn) -> Turn:
-    """The turn with who wrote each token: where others write too, everybody's tokens say so."""
+def under_level(rollouts: Sequence[Rollout], level: int) -> list[Rollout]:
+    """Rollouts marked as sampled under the scaffold with this number."""
+    guided = [marked(r, guided=True) for r in rollouts]
+    return [dataclasses.replace(r, columns={**r.columns, "help.level": float(level)}) for r in guided]
+
+
+def _with_origin(turn: Turn) -> Turn:
+    """The turn with an origin for each token: where some tokens are not the policy's, all must say whose they are."""
     return turn if turn.origin is not None else dataclasses.replace(turn, origin=[Origin.policy.name] * len(turn.ids))
 
 
-def _helped(made: Sequence[Rollout], level: int) -> list[Rollout]:
-    found = [marked(r, guided=True) for r in made]
-    return [dataclasses.replace(r, columns={**r.columns, "help.level": float(level)}) for r in found]
-
-
 def _replaced(rollouts: Sequence[Rollout], kept: Sequence[Rollout]) -> list[Rollout]:
-    """Those that are not among the kept ones, as only recorded."""
+    """The rollouts that are not among the kept ones, with the purpose `replaced`."""
     return [marked(r, purpose=Purpose.replaced) for r in rollouts if not any(r is other for other in kept)]
 
 
 def _both(rollout: Rollout, index: int) -> list[Rollout]:
-    """A rollout as trained under the scaffold, and a copy of it under the bare question."""
-    kept = [dataclasses.replace(turn, train_context=None) for turn in rollout.turns]
-    return [dataclasses.replace(rollout, turns=kept), marked(rollout, index=index)]
+    """A rollout as trained under the scaffold, and a copy of it as trained under the bare question."""
+    with_scaffold = [dataclasses.replace(turn, train_context=None) for turn in rollout.turns]
+    return [dataclasses.replace(rollout, turns=with_scaffold), marked(rollout, index=index)]

@@ -1,1 +1,1 @@
-"""TODO strategies.sample"""
+"""Independent rollouts of each task, and close relatives of that."""

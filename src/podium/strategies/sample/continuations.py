@@ -1,4 +1,4 @@
-"""Short continuations of a given text, from places in it where the model is unsure."""
+"""Short continuations of a given text, from positions where the model is uncertain."""
 
 from __future__ import annotations
 
@@ -22,36 +22,37 @@ __all__ = ["Continuations", "chunk_probabilities", "smoothed", "within_chunks"]
 
 
 def smoothed(entropy: Tensor, k: int) -> Tensor:
-    """Entropies averaged over k positions around each (k + 1 if k is even); beyond the text they count as 0."""
+    """Moving average of the entropies over k positions (k + 1 if k is even), centred; 0 outside the text."""
     return avg_pool1d(entropy[None, None], k + 1 - k % 2, stride=1, padding=k // 2)[0, 0]
 
 
 def within_chunks(x: Tensor, chunks: int) -> Tensor:
-    """[chunk, position] the values of contiguous chunks of equal size; what is left over at the end is dropped."""
+    """[chunk, position] x cut into contiguous chunks of equal size; the remainder at the end is dropped."""
     size = len(x) // chunks
     return x[: chunks * size].reshape(chunks, size)
 
 
 def chunk_probabilities(entropy: Tensor, chunks: int, k: int) -> Tensor:
-    """[chunk, position] with which probability a position of its chunk is drawn: softmax of the smoothed entropy."""
+    """[chunk, position] the probability of drawing each position of a chunk: softmax of the smoothed entropy."""
     return within_chunks(smoothed(entropy, k), chunks).softmax(-1)
 
 
 class Continuations(Strategy):
-    """A text of the world's (task and solution), and from one place in each of its `chunks` parts `k` tokens.
+    """The world's text (task and solution) cut into `chunks` parts, with continuations of `k` tokens from one position
+    in each.
 
-    The text is a rollout of purpose `demo`. `rollout.truth` is the text's own continuation as a passage, `token.truth`
-    its token at the same place, `rollout.position` the place. A place is no nearer to either end than `margin` tokens,
-    in short texts a quarter of the text; texts with fewer tokens than chunks have none.
+    The text is a rollout of purpose `demo`. `rollout.truth` is the text's continuation as a passage, `token.truth` the
+    text's token at the same position, `rollout.position` the position. Positions keep `margin` tokens away from both
+    ends, in short texts a quarter of the text; texts with fewer tokens than chunks have no continuations.
     """
 
     reference = "ReFINE, https://github.com/princetonvisualai/ReFINE"
-    k: int = 5  # tokens
+    k: int = 5  # tokens of a continuation
     chunks: int = 8
-    times: int = 1  # continuations of a place
-    places: str = "entropy"  # how places are chosen: entropy (drawn), uniform, or the argmax or argmin of the entropy
+    times: int = 1  # continuations of each position
+    positions: str = "entropy"  # drawn by entropy, drawn uniformly (uniform), or argmax or argmin of the entropy
     margin: int = 20  # tokens
-    temperature: Number = 1.0
+    temperature: Number = 1.0  # above 0
     style: str = "long"  # of the world's solution
 
     needs: tuple[Need, ...] = ("task.solution",)
@@ -71,52 +72,53 @@ class Continuations(Strategy):
             within(self, name, 1)
         within(self, "margin", 0)
         within(self, "temperature", 0, open_low=True)
-        one_of(self, "places", ("entropy", "uniform", "argmax", "argmin"))
+        one_of(self, "positions", ("entropy", "uniform", "argmax", "argmin"))
 
     def chosen(self, entropy: Tensor, u: Sequence[float]) -> list[int]:
-        """A place in each chunk, by its number in the text; `u` are uniform numbers to draw by."""
-        raw = within_chunks(entropy, self.chunks)
-        if self.places in ("argmax", "argmin"):
-            inside = raw.argmax(-1) if self.places == "argmax" else raw.argmin(-1)
+        """One position in each chunk, counted from the start of the text; `u` are uniform random numbers."""
+        by_chunk = within_chunks(entropy, self.chunks)
+        size = by_chunk.shape[1]
+        if self.positions in ("argmax", "argmin"):
+            inside = by_chunk.argmax(-1) if self.positions == "argmax" else by_chunk.argmin(-1)
         else:
-            even = torch.full_like(raw, 1 / max(raw.shape[1], 1))
-            share = even if self.places == "uniform" else chunk_probabilities(entropy, self.chunks, self.k)
-            inside = (share.cumsum(-1) < torch.tensor(u, dtype=share.dtype)[:, None]).sum(-1)
-        first = torch.arange(self.chunks) * raw.shape[1]
-        return (first + inside.clamp(max=raw.shape[1] - 1)).tolist()
+            uniform = torch.full_like(by_chunk, 1 / max(size, 1))
+            p = uniform if self.positions == "uniform" else chunk_probabilities(entropy, self.chunks, self.k)
+            inside = (p.cumsum(-1) < torch.tensor(u, dtype=p.dtype)[:, None]).sum(-1)
+        first = torch.arange(self.chunks) * size
+        return (first + inside.clamp(max=size - 1)).tolist()
 
     def plan(self, task: TaskRequest) -> Plan:
         ((recited,),) = yield [Recite(task, style=self.style)]
         assert isinstance(recited, Rollout)
         last = recited.turns[-1]
         text = (*last.context, *last.ids)
-        made = [_as_text(recited, text)]
+        rollouts = [_as_text(recited, text)]
         if len(text) <= self.chunks:
-            return made
+            return rollouts
         (entropy,) = yield [Score(text[:1], text[1:], "entropy")]
         seed, *name = task.stream
         (u,) = uniforms([key(seed, (*name, 1))], [0], self.chunks).tolist()
         margin = min(self.margin, len(text) // 4)
-        # The token after the place is the first that the model writes.
-        places = self.chosen(torch.tensor(entropy, dtype=torch.float64), u)
-        starts = [min(max(place + 1, margin), len(text) - margin) for place in places]
-        sampling = dataclasses.replace(task.sampling, temperature=self.temperature, max_tokens=self.k)
+        positions = self.chosen(torch.tensor(entropy, dtype=torch.float64), u)
+        # The model writes the token after the chosen position first.
+        starts = [min(max(position + 1, margin), len(text) - margin) for position in positions]
+        sampling = task.sampling.replace(temperature=self.temperature, max_tokens=self.k)
         answers = yield [self._request(task, text[:start], sampling, i) for i, start in enumerate(starts)]
         for start, completions in zip(starts, answers, strict=True):
             for completion in completions:
                 assert isinstance(completion, Completion)
-                made.append(_continued(made[0], text, start, completion, len(made), self.k))
-        return made
+                rollouts.append(_continued(rollouts[0], text, start, completion, len(rollouts), self.k))
+        return rollouts
 
     def _request(self, task: TaskRequest, prefix: tuple[int, ...], sampling: Sampling, chunk: int) -> Generate:
         return Generate(prefix, self.times, sampling, (*task.stream, 2, chunk), capture=("entropy",), keep=False)
 
 
 def _as_text(recited: Rollout, text: tuple[int, ...]) -> Rollout:
-    """The whole text as one turn: all but its first token is to be predicted."""
+    """The whole text as one turn: every token but the first is predicted."""
     turn = recited.turns[-1]
-    ids, nothing = text[1:], (0.0,) * (len(text) - 1)
-    tokens = {**dict.fromkeys(turn.tokens, nothing), "truth": [-1.0] * len(ids)}
+    ids, zeros = text[1:], (0.0,) * (len(text) - 1)
+    tokens = {**dict.fromkeys(turn.tokens, zeros), "truth": [-1.0] * len(ids)}
     whole = dataclasses.replace(turn, ids=ids, context=text[:1], origin=[Origin.expert.name] * len(ids), tokens=tokens)
     columns = {
         "demonstration": True,
@@ -132,14 +134,14 @@ def _as_text(recited: Rollout, text: tuple[int, ...]) -> Rollout:
 def _continued(
     whole: Rollout, text: tuple[int, ...], start: int, completion: Completion, index: int, k: int
 ) -> Rollout:
-    """What the model wrote from `start` on, beside the `k` tokens that stand there."""
+    """A rollout of what the model wrote from `start` on, with the text's own `k` tokens as the truth."""
     truth = text[start : start + k]
-    beside = [*(float(i) for i in truth), *[-1.0] * len(completion.ids)][: len(completion.ids)]
-    like = whole.turns[-1]
-    tokens: dict[str, Sequence[float]] = {name: (0.0,) * len(completion.ids) for name in like.tokens}
-    tokens |= {"sampler.logp": completion.logp, "sampler.entropy": completion.captured["entropy"], "truth": beside}
+    true_ids = [*(float(i) for i in truth), *[-1.0] * len(completion.ids)][: len(completion.ids)]
+    last = whole.turns[-1]
+    tokens: dict[str, Sequence[float]] = {name: (0.0,) * len(completion.ids) for name in last.tokens}
+    tokens |= {"sampler.logp": completion.logp, "sampler.entropy": completion.captured["entropy"], "truth": true_ids}
     origin = [Origin.policy.name] * len(completion.ids)
-    turn = Turn(completion.ids, text[:start], origin=origin, columns=like.columns, tokens=tokens)
+    turn = Turn(completion.ids, text[:start], origin=origin, columns=last.columns, tokens=tokens)
     columns = {
         **whole.columns,
         "reward": 0.0,

@@ -1,4 +1,4 @@
-"""Windows: each iteration writes a bounded piece of every rollout, and what is not finished goes on in the next one."""
+"""Windowed rollouts: each iteration samples a bounded piece of every rollout, and the next one continues it."""
 
 from __future__ import annotations
 
@@ -6,24 +6,23 @@ import dataclasses
 
 from podium.core.errors import within
 from podium.core.part import Strategy
-from podium.core.schedule import Number
-from podium.strategies.requests import Plan, Play, TaskRequest, Wave, Written
+from podium.strategies.draw import Draw
+from podium.strategies.requests import Plan, TaskRequest, Wave, Written, rollouts_of
 
 __all__ = ["Windowed"]
 
 
 class Windowed(Strategy):
-    """At most `window` new tokens of each rollout: `n` new ones of a task, or those of it that are not finished.
+    """At most `window` new tokens of each rollout: of `n` new rollouts of a task, or of its unfinished ones.
 
-    `token.new` says which tokens this iteration wrote, `rollout.finished` whether the rollout has ended, by itself or
-    at the run's limit. What is not finished has no outcome, and waits in `InFlight`.
+    `token.new` marks the tokens that this iteration sampled; `rollout.finished` says whether the rollout has ended, by
+    itself or at the run's token limit. An unfinished rollout has no outcome yet, and waits in the memory `InFlight`.
     """
 
     reference = "Truncated Proximal Policy Optimization (T-PPO)"
     n: int = 1
     window: int = 8192  # tokens
-    temperature: Number = 1.0
-    top_p: Number = 1.0
+    draw: Draw = Draw()
 
     needs = ("group.in_flight",)
     provides = ("rollout.finished", "token.new")
@@ -31,14 +30,13 @@ class Windowed(Strategy):
     def __post_init__(self) -> None:
         within(self, "n", 1)
         within(self, "window", 1)
-        within(self, "temperature", 0, open_low=True)
-        within(self, "top_p", 0, 1, open_low=True)
 
     def plan(self, task: TaskRequest) -> Plan:
-        sampling = dataclasses.replace(task.sampling, temperature=self.temperature, top_p=self.top_p)
-        pieces = task.known.get("group.in_flight", ())
-        begun = [Written(ids, logp, {"entropy": entropy}) for ids, logp, entropy in pieces] or [Written()] * self.n
-        play = Play(task, sampling=sampling, window=self.window)
-        wave: Wave = [dataclasses.replace(play, first=i, begun=piece) for i, piece in enumerate(begun)]
-        answers = yield wave
-        return [rollout for answer in answers for rollout in answer]  # type: ignore[misc]
+        unfinished = task.known.get("group.in_flight", ())
+        beginnings = [Written(ids, logp, {"entropy": entropy}) for ids, logp, entropy in unfinished]
+        play = self.draw.play(task, window=self.window)
+        wave: Wave = [
+            dataclasses.replace(play, first=i, begun=begun)
+            for i, begun in enumerate(beginnings or [Written()] * self.n)
+        ]
+        return rollouts_of((yield wave))

@@ -1,1 +1,1 @@
-"""TODO strategies.teachers"""
+"""Answers that the policy did not just sample: of teachers, experts, files and earlier iterations."""

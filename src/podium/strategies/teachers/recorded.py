@@ -1,4 +1,4 @@
-"""Rollouts that were made before: demonstrations from a file, or what a run has logged. Nothing is sampled."""
+"""Recorded rollouts: demonstrations from a file, or the rollouts that a run has logged. Nothing is sampled."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from podium.core.part import Strategy
 from podium.core.streams import key
 from podium.protocols.world import Episode, Feedback, Task
 from podium.store.json_lines import objects, text_of
-from podium.strategies.requests import Plan, Recite, Replay, Request, TaskRequest
+from podium.strategies.requests import Plan, Recite, Replay, Request, TaskRequest, rollouts_of
 
 __all__ = ["Recorded"]
 
 PROMPTS = ("prompt", "question", "problem", "input", "query")
 TEXTS = ("completion", "response", "text", "solution", "answer", "output")
-# What a run writes of every rollout, and what a replayed one has again.
+# The columns that a run logs of every rollout and turn, and that a replayed rollout has again.
 COLUMNS = ("reward", "correct", "answer", "truncated", "stop", "failure", "text", "prompt", "level", "domain")
 TURN = ("reward", "state", "next_state", "action")
 MARKED = {"demonstration": True, "sampled": False}
 
 
 class Recorded(Strategy):
-    """The rollouts of a file, a group of them for each task asked for, in a new order in every pass.
+    """The rollouts of a file: one recorded group in place of each task, in a new random order in every epoch.
 
-    `source` is a file of JSON lines (prompt, completion, and reward, task where there are), or a run's directory.
-    Rows of one task or prompt are a group; their rewards are the recorded ones, 1 where there are none. The world's
-    own tasks serve for evaluation alone.
+    `source` is a file of JSON lines (prompt and completion, optionally reward and task), or a run's directory. Rows of
+    the same task or prompt form a group; their rewards are the recorded ones, or 1. The world's own tasks are used for
+    evaluation only.
     """
 
     source: str
     n: int | None = None  # rollouts of a group at most, the first ones; None: all
-    purpose: str = "demo"  # demo: trained, in no statistics; train: in both, as if it had been sampled
-    prompt_field: str = ""  # empty: prompt, question, …
+    purpose: str = "demo"  # demo: trained, not in statistics; train: both, as if they had been sampled
+    prompt_field: str = ""  # the name of the field; empty: prompt, question, …
     text_field: str = ""  # empty: completion, response, …
     reward_field: str = "reward"
 
@@ -58,22 +58,22 @@ class Recorded(Strategy):
         return ()
 
     def plan(self, task: TaskRequest) -> Plan:
-        epoch, place = divmod(task.number, len(self.groups))
+        epoch, position = divmod(task.number, len(self.groups))
         order = np.random.default_rng(key(task.stream[0], (epoch,))).permutation(len(self.groups))
-        answers = yield [self._request(task, row, i) for i, row in enumerate(self.groups[order[place]])]
-        return [rollout for answer in answers for rollout in answer]  # type: ignore[misc]
+        group = self.groups[order[position]]
+        return rollouts_of((yield [self._request(task, row, i) for i, row in enumerate(group)]))
 
     @cached_property
     def groups(self) -> list[list[Mapping[str, Any]]]:
         """The rows of each group, in the order of the source."""
-        path, found = Path(self.source), dict[Any, list[Mapping[str, Any]]]()
+        path, groups = Path(self.source), dict[Any, list[Mapping[str, Any]]]()
         if path.is_dir() or path.suffix == ".parquet":
             for row in _logged(path):
-                found.setdefault((row["iteration"], row["group"]), []).append(row)
+                groups.setdefault((row["iteration"], row["group"]), []).append(row)
         else:
             for row in (self._row(data, line) for line, data in objects(self.source)):
-                found.setdefault(row["task"], []).append(row)
-        return [group[: self.n] for group in found.values()]
+                groups.setdefault(row["task"], []).append(row)
+        return [group[: self.n] for group in groups.values()]
 
     def _row(self, data: Mapping[str, Any], line: int) -> Mapping[str, Any]:
         where = f"{self.source}, line {line}"
@@ -102,7 +102,7 @@ class Recorded(Strategy):
 
 
 class _Graded(Episode):
-    """An episode whose verdict is known."""
+    """An episode of one turn with a recorded reward."""
 
     def __init__(self, prompt: str, reward: float) -> None:
         super().__init__(prompt, state=prompt)
@@ -113,7 +113,7 @@ class _Graded(Episode):
 
 
 def _logged(path: Path) -> list[Mapping[str, Any]]:
-    """The rows that a run has written."""
+    """The rollouts that a run has logged."""
     import pyarrow.parquet as pq
 
     folder = path / "rollouts" if (path / "rollouts").is_dir() else path
@@ -134,10 +134,10 @@ def _logged(path: Path) -> list[Mapping[str, Any]]:
 
 
 def _turns(row: Mapping[str, Any]) -> list[Turn]:
-    """The turns of a logged rollout, with the tokens and probabilities of their time."""
+    """The turns of a logged rollout, with its tokens and their log-probabilities when it was sampled."""
     turns, start = [], 0
     trained = row.get("turn.train_context") or row["turn.context"]
-    answers = row.get("turn.observation") or [""] * len(trained)  # older runs have not kept them
+    observations = row.get("turn.observation") or [""] * len(trained)  # older runs did not log them
     for number, length in enumerate(row["turn.length"]):
         span = slice(start, start + length)
         turns.append(
@@ -146,7 +146,7 @@ def _turns(row: Mapping[str, Any]) -> list[Turn]:
                 context=row["turn.context"][number],
                 train_context=trained[number],
                 origin=[Origin.copied.name] * length,
-                columns={name: row[f"turn.{name}"][number] for name in TURN} | {"observation": answers[number]},
+                columns={name: row[f"turn.{name}"][number] for name in TURN} | {"observation": observations[number]},
                 tokens={k.removeprefix("token."): row[k][span] for k in row if k.startswith("token.sampler.")},
             )
         )

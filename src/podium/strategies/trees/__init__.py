@@ -1,1 +1,1 @@
-"""TODO strategies.trees"""
+"""Rollouts that share prefixes: forks, trees and tree search."""

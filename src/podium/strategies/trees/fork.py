@@ -1,67 +1,49 @@
-"""Forks: more rollouts from places inside those that are there."""
+"""Forking rollouts: more rollouts branch off from points inside those sampled so far."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 from podium.core.build import Rollout
 from podium.core.columns import Purpose
-from podium.core.errors import PodiumError, one_of, within
-from podium.core.part import Need
+from podium.core.errors import one_of, within
+from podium.core.part import Need, Strategy
 from podium.core.schedule import Number
 from podium.core.signal import Signal
 from podium.core.streams import key
-from podium.strategies.requests import Plan, Play, Read, TaskRequest, Wave
-from podium.strategies.sample.sample import Sample
-from podium.strategies.trees.fork_points import Places, TopEntropy
+from podium.strategies.draw import Draw
+from podium.strategies.requests import Plan, Read, TaskRequest, Wave, rollouts_of
+from podium.strategies.trees.fork_points import ForkPoints, TopEntropy
 from podium.strategies.trees.lineage import PLANTED, fork, head, length, paths, planted
 
-__all__ = ["Fork", "Forked", "Grow"]
+__all__ = ["Fork", "Grow"]
 
 
-class Forked(Sample):
-    """What strategies that fork have in common."""
+class Fork(Strategy):
+    """`n` base rollouts, and `branches` more from each fork point in them; the token at the point is sampled anew.
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.greedy_baseline or self.trained is not None or self.demonstrations:
-            name = type(self).__name__
-            raise PodiumError(f"{name} has no baseline, voters or demonstrations: all its rollouts are of its forest.")
-
-    @property
-    def provides(self) -> tuple[str, ...]:
-        return PLANTED
-
-    def play(self, task: TaskRequest, **settings: Any) -> Play:
-        """Whole rollouts, from within which others go on."""
-        seen: dict[str, Any] = {"context": self.context, "train_context": self.train_context}
-        sampling = self.sampling(task.sampling)
-        return Play(task, sampling=sampling, keep=True, max_turns=self.max_turns, **seen, **settings)
-
-
-class Fork(Forked):
-    """`n` rollouts, and from the places chosen in each of them `branches` more; a place's own token is written anew.
-
-    The branches are trained like the others, or are of purpose `baseline`: read by those who ask for them, not trained.
+    The branches are trained like the base rollouts, or have the purpose `baseline`: not trained, but read by parts that
+    ask for baselines.
     """
 
     reference = "ETTRL; CURE, https://github.com/bytedance/CURE; SPO, https://github.com/AIFrameResearch/SPO"
-    places: Places = TopEntropy()
-    branches: int = 2  # at each place
+    n: int = 8  # base rollouts
+    fork_points: ForkPoints = TopEntropy()
+    branches: int = 2  # at each point
     purpose: str = "train"  # of the branches: train or baseline
-    prompt: int | None = None  # tokens that may stand before a branch, the question's too: who has more forks earlier
+    prompt: int | None = None  # tokens before a branch at most, the question included; later points move forward to fit
+    draw: Draw = Draw()
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        within(self, "n", 1)
         within(self, "branches", 0)
         within(self, "prompt", 1, optional=True)
         one_of(self, "purpose", ("train", "baseline"))
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return self.places.needs
+        return self.fork_points.needs
 
     @property
     def provides(self) -> tuple[str, ...]:
@@ -69,48 +51,48 @@ class Fork(Forked):
 
     @property
     def rollouts(self) -> int:
-        """How many there are where every base has as many places as are asked for."""
-        return self.n * (1 + self.places.most * self.branches)
+        """How many rollouts there are where every base rollout has as many fork points as are asked for."""
+        return self.n * (1 + self.fork_points.most * self.branches)
 
     @property
     def cost(self) -> float:
-        """What share of the tokens of so many independent rollouts is sampled, if places lie evenly in the text."""
-        more = self.places.most * self.branches
+        """Tokens sampled, relative to as many independent rollouts, if the points are spread evenly over the text."""
+        more = self.fork_points.most * self.branches
         return (1 + more / 2) / (1 + more)
 
     def plan(self, task: TaskRequest) -> Plan:
-        (made,) = yield [self.play(task, n=self.n)]
-        bases: list[Rollout] = made  # type: ignore[assignment]
-        texts = [[token for turn in base.turns for token in turn.ids] for base in bases]
-        words = yield [Read(tuple(text)) for text in texts]
-        branch = self.play(task, n=self.branches, wave=1, purpose=Purpose[self.purpose])
+        bases = rollouts_of((yield [self.draw.play(task, self.n, keep=True)]))
+        token_texts = yield [Read(tuple(token for turn in base.turns for token in turn.ids)) for base in bases]
+        branch = self.draw.play(task, self.branches, keep=True, wave=1, purpose=Purpose[self.purpose])
         parents, forks = [-1] * len(bases), [0] * len(bases)
         wave: Wave = []
         for row, base in enumerate(bases):
-            numbers = _numbers(base, self.places.column)
-            draw = (key(0, (*task.stream, 1, row)) >> 11) * 2.0**-53
-            for place in self.places(numbers, words[row], draw) if self.branches else ():  # type: ignore[arg-type]
-                place = place if self.prompt is None else head(base, place, self.prompt)
-                wave.append(fork(dataclasses.replace(branch, first=len(parents)), base, place, chance=(0, row)))
+            values = _values(base, self.fork_points.column)
+            u = (key(0, (*task.stream, 1, row)) >> 11) * 2.0**-53
+            for point in self.fork_points(values, token_texts[row], u) if self.branches else ():  # type: ignore[arg-type]
+                point = point if self.prompt is None else head(base, point, self.prompt)
+                wave.append(fork(dataclasses.replace(branch, first=len(parents)), base, point, chance=(0, row)))
                 parents += [row] * self.branches
-                forks += [place] * self.branches
-        answers = (yield wave) if wave else []
-        rollouts = [*bases, *(r for answer in answers for r in answer)]
-        lengths = [length(r) for r in rollouts]  # type: ignore[arg-type]
-        return planted(rollouts, paths(parents, forks, lengths), parents)  # type: ignore[arg-type]
+                forks += [point] * self.branches
+        rollouts = [*bases, *rollouts_of((yield wave) if wave else [])]
+        return planted(rollouts, paths(parents, forks, [length(r) for r in rollouts]), parents)
 
 
-class Grow(Forked):
-    """`n` rollouts, one after the other: each begins anew with probability `restart`, or else forks where the score of
-    a token is highest among all rollouts so far (the earlier rollout and place where several are)."""
+class Grow(Strategy):
+    """`n` rollouts, one after another: each starts anew with probability `restart`, or else forks at the token with the
+    highest score among all rollouts so far; ties go to the earlier rollout and position."""
 
     reference = "ROSE, https://github.com/ZiqiZhao1/ROSE-rl"
-    restart: Number = 0.5
-    metric: str = "cosine-entropy"  # of `divergence`; entropy or cosine alone
+    n: int = 8
+    restart: Number = 0.5  # probability
+    metric: str = "cosine-entropy"  # the score of the signal `divergence`: cosine-entropy, entropy or cosine
     candidates: int = 20  # likeliest tokens whose embeddings are compared
+    draw: Draw = Draw()
+
+    provides = PLANTED
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        within(self, "n", 1)
         within(self, "restart", 0, 1)
         within(self, "candidates", 2)
         one_of(self, "metric", ("cosine-entropy", "entropy", "cosine"))
@@ -125,29 +107,29 @@ class Grow(Forked):
 
     def plan(self, task: TaskRequest) -> Plan:
         column = self.score.column.removeprefix("token.")
-        made: list[Rollout] = []
+        rollouts: list[Rollout] = []
         parents: list[int] = []
         forks: list[int] = []
         chances: list[tuple[int, int]] = []
         for row in range(self.n):
-            play = self.play(task, n=1, first=row)
-            draw = (key(0, (*task.stream, 1, row)) >> 11) * 2.0**-53
-            scores = [_numbers(rollout, column) for rollout in made]
+            play = self.draw.play(task, keep=True, first=row)
+            u = (key(0, (*task.stream, 1, row)) >> 11) * 2.0**-53
+            scores = [_values(rollout, column) for rollout in rollouts]
             best = max((max(s, default=-float("inf")) for s in scores), default=-float("inf"))
-            if best == -float("inf") or draw < float(self.restart):
-                parent, place, chance = -1, 0, (0, row)
-                (answer,) = yield [play]
+            if best == -float("inf") or u < float(self.restart):
+                parent, point, chance = -1, 0, (0, row)
+                answers = yield [play]
             else:
                 parent = next(i for i, s in enumerate(scores) if best in s)
-                place, chance = scores[parent].index(best), chances[parent]
-                (answer,) = yield [fork(play, made[parent], place, chance)]
-            made += answer  # type: ignore[arg-type]
+                point, chance = scores[parent].index(best), chances[parent]
+                answers = yield [fork(play, rollouts[parent], point, chance)]
+            rollouts += rollouts_of(answers)
             parents.append(parent)
-            forks.append(place)
+            forks.append(point)
             chances.append(chance)
-        return planted(made, paths(parents, forks, [length(r) for r in made]), parents)
+        return planted(rollouts, paths(parents, forks, [length(r) for r in rollouts]), parents)
 
 
-def _numbers(rollout: Rollout, column: str) -> Sequence[float]:
-    """What the sampler said of each token, over all turns."""
+def _values(rollout: Rollout, column: str) -> Sequence[float]:
+    """A column of the tokens of all turns."""
     return [x for turn in rollout.turns for x in turn.tokens[column]]

@@ -1,4 +1,4 @@
-"""Where a rollout may fork: positions chosen by what the sampler said of its tokens."""
+"""Fork points: positions of a rollout, chosen by the entropy or probability of its tokens, where others branch off."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ from podium.core.part import Need
 from podium.core.signal import Signal
 from podium.core.value import Value
 
-__all__ = ["CriticalToken", "Cutpoints", "Places", "TopEntropy"]
+__all__ = ["CriticalToken", "Cutpoints", "ForkPoints", "TopEntropy"]
 
 ENTROPY, LOGP = Signal("entropy", of="sampler"), Signal("logp", of="sampler")
 
 
-class Places(Value):
-    """Chooses positions of one rollout; a fork there keeps the tokens before it and writes that one anew."""
+class ForkPoints(Value):
+    """Chooses fork points of one rollout; a fork keeps the tokens before the point and samples the rest anew."""
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """What the sampler must tell of each token, or the world of each text."""
+        """The signals of the sampler that it reads."""
         return ()
 
     @property
     def column(self) -> str:
-        """The numbers that they are chosen by."""
+        """The column of tokens that holds the values it chooses by."""
         raise NotImplementedError
 
     @property
     def most(self) -> int:
-        """How many there are in a long text."""
+        """How many points it chooses in a long text."""
         return 1
 
-    def __call__(self, numbers: Sequence[float], words: Sequence[str], draw: float) -> list[int]:
-        """Positions in ascending order. `words` are the tokens' texts, a special token's is empty; `draw` a uniform
-        number for those who choose by chance."""
+    def __call__(self, values: Sequence[float], texts: Sequence[str], u: float) -> list[int]:
+        """Positions in ascending order, from the values and the texts of the tokens (empty for a special token) and a
+        uniform random number."""
         raise NotImplementedError
 
 
-class Cutpoints(Places):
-    """Every `every`-th of the tokens whose probability is below `below`, from the first on."""
+class Cutpoints(ForkPoints):
+    """Every `every`-th of the tokens whose probability is below `below`, beginning with the first."""
 
-    below: float = 0.9
+    below: float = 0.9  # probability
     every: int = 5
 
     needs = (LOGP,)
@@ -52,12 +52,12 @@ class Cutpoints(Places):
         within(self, "below", 0, 1, open_low=True)
         within(self, "every", 1)
 
-    def __call__(self, numbers: Sequence[float], words: Sequence[str], draw: float) -> list[int]:
-        return [t for t, logp in enumerate(numbers) if logp < math.log(self.below)][:: self.every]
+    def __call__(self, values: Sequence[float], texts: Sequence[str], u: float) -> list[int]:
+        return [t for t, logp in enumerate(values) if logp < math.log(self.below)][:: self.every]
 
 
-class TopEntropy(Places):
-    """The `points` positions with the highest entropy; of equal ones the earlier."""
+class TopEntropy(ForkPoints):
+    """The `points` positions with the highest entropy; ties go to the earlier one."""
 
     points: int = 2
 
@@ -71,20 +71,21 @@ class TopEntropy(Places):
     def most(self) -> int:
         return self.points
 
-    def __call__(self, numbers: Sequence[float], words: Sequence[str], draw: float) -> list[int]:
-        order = sorted(range(len(numbers)), key=lambda t: (-numbers[t], t))
+    def __call__(self, values: Sequence[float], texts: Sequence[str], u: float) -> list[int]:
+        order = sorted(range(len(values)), key=lambda t: (-values[t], t))
         return sorted(order[: self.points])
 
 
-class CriticalToken(Places):
-    """One of the `candidates` positions with the highest entropy, drawn with equal chance; 0 where there is none.
+class CriticalToken(ForkPoints):
+    """One of the `candidates` eligible positions with the highest entropy, drawn uniformly; 0 where there is none.
 
-    The first token is no candidate, nor is a special token or one with fewer characters beside white space.
+    The first token, special tokens and tokens with fewer than `characters` characters besides white space are not
+    eligible.
     """
 
     candidates: int = 20
     characters: int = 2
-    order: str = "entropy"  # random: any of the eligible ones
+    order: str = "entropy"  # entropy, or random: drawn from all eligible positions
 
     needs = (ENTROPY,)
     column = "sampler.entropy"
@@ -94,12 +95,12 @@ class CriticalToken(Places):
         within(self, "characters", 1)
         one_of(self, "order", ("entropy", "random"))
 
-    def eligible(self, numbers: Sequence[float], words: Sequence[str]) -> list[int]:
-        """The candidates, in falling entropy."""
-        order = sorted(range(len(numbers)), key=lambda t: (-numbers[t], t))
-        found = [t for t in order if t > 0 and len(words[t].strip()) >= self.characters]
-        return found[: self.candidates] if self.order == "entropy" else found
+    def eligible(self, values: Sequence[float], texts: Sequence[str]) -> list[int]:
+        """The candidates, in descending order of entropy."""
+        order = sorted(range(len(values)), key=lambda t: (-values[t], t))
+        eligible = [t for t in order if t > 0 and len(texts[t].strip()) >= self.characters]
+        return eligible[: self.candidates] if self.order == "entropy" else eligible
 
-    def __call__(self, numbers: Sequence[float], words: Sequence[str], draw: float) -> list[int]:
-        found = self.eligible(numbers, words)
-        return [found[int(draw * len(found))] if found else 0]
+    def __call__(self, values: Sequence[float], texts: Sequence[str], u: float) -> list[int]:
+        candidates = self.eligible(values, texts)
+        return [candidates[int(u * len(candidates))] if candidates else 0]

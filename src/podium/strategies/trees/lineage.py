@@ -1,4 +1,4 @@
-"""Rollouts that share beginnings: who wrote what, where each goes its own way, and how one more is asked for."""
+"""Rollouts that share prefixes: which rollout wrote which tokens, and how to request another fork."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from podium.strategies.requests import Play, Resume, Written
 
 __all__ = ["PLANTED", "Path", "fork", "head", "length", "paths", "planted"]
 
-Path = list[tuple[Hashable, int]]  # the segments of a rollout: a key that is equal in those who share one, and tokens
-# What `planted` writes. `rollout.fork` is the first token of the rollout's own, `rollout.parent` the index of whose
-# text stands before it (−1: nobody's).
+Path = list[tuple[Hashable, int]]  # a rollout's segments: a key that rollouts with the same segment share, and tokens
+# What `planted` writes. `rollout.fork` is the first token that the rollout does not copy, `rollout.parent` the index of
+# the rollout that it copies from (−1: none).
 PLANTED = ("rollout.parent", "rollout.fork", "node.key")
 
 
 def length(rollout: Rollout) -> int:
-    """Tokens that the model has written, in all turns."""
+    """Tokens of all turns of a rollout."""
     return sum(len(turn.ids) for turn in rollout.turns)
 
 
 def head(rollout: Rollout, position: int, most: int) -> int:
-    """The last position up to this one before which there are at most so many tokens, those of the context too."""
-    found, begin = 0, 0
+    """The last position up to `position` that has at most `most` tokens before it, those of the context included."""
+    last, start = 0, 0
     for turn in rollout.turns:
-        room = most - len(turn.context)
-        if begin < position and room >= 0:
-            found = min(position, begin + min(room, len(turn.ids)))
-        begin += len(turn.ids)
-    return found
+        left = most - len(turn.context)
+        if start < position and left >= 0:
+            last = min(position, start + min(left, len(turn.ids)))
+        start += len(turn.ids)
+    return last
 
 
 def fork(play: Play, rollout: Rollout, position: int, chance: tuple[int, int] = (0, 0)) -> Play | Resume:
-    """Rollouts that repeat the first `position` tokens of another one and go on by themselves."""
+    """A request for rollouts that copy the first `position` tokens of another one and continue on their own."""
     size = length(rollout)
     if not 0 <= position <= size:
         raise PodiumError(f"A fork at token {position} of a rollout of {size} tokens: it must lie within the text.")
@@ -49,62 +49,62 @@ def fork(play: Play, rollout: Rollout, position: int, chance: tuple[int, int] = 
             begun = dataclasses.replace(play, begun=Written.of(turn, position - before))
             return Resume(begun, tuple(rollout.turns[:number]), chance) if number else begun
         before += len(turn.ids)
-    raise AssertionError("a position within the text lies in a turn")
+    raise AssertionError("every position lies in a turn")
 
 
 def paths(parents: Sequence[int], forks: Sequence[int], lengths: Sequence[int]) -> list[Path]:
-    """The segments of rollouts that copy the first `fork` tokens of an earlier one, cut wherever one of them forks.
+    """The segments of rollouts that copy the first `fork` tokens of an earlier one, cut wherever any of them forks.
 
     A segment's key is the rollout that wrote it and its first token.
     """
-    owned: list[list[tuple[int, int, int]]] = []  # of each rollout: (who wrote it, from, to)
-    for row, (parent, place, size) in enumerate(zip(parents, forks, lengths, strict=True)):
-        inherited = owned[parent] if parent >= 0 else []
-        shared = [(who, start, min(end, place)) for who, start, end in inherited if start < place]
-        owned.append([*shared, (row, place if parent >= 0 else 0, size)])
+    pieces_of: list[list[tuple[int, int, int]]] = []  # for each rollout: (the rollout that wrote a piece, start, end)
+    for row, (parent, position, size) in enumerate(zip(parents, forks, lengths, strict=True)):
+        inherited = pieces_of[parent] if parent >= 0 else []
+        shared = [(writer, start, min(end, position)) for writer, start, end in inherited if start < position]
+        pieces_of.append([*shared, (row, position if parent >= 0 else 0, size)])
     cuts: dict[int, set[int]] = {}
-    for pieces in owned:
-        for who, _, end in pieces[:-1]:  # where somebody else goes on
-            cuts.setdefault(who, set()).add(end)
-    made: list[Path] = []
-    for pieces in owned:
+    for pieces in pieces_of:
+        for writer, _, end in pieces[:-1]:  # where another rollout branches off
+            cuts.setdefault(writer, set()).add(end)
+    result: list[Path] = []
+    for pieces in pieces_of:
         path: Path = []
-        for who, start, end in pieces:
-            inside = [start, *sorted(c for c in cuts.get(who, ()) if start < c < end), end]
-            path += [((who, a), b - a) for a, b in pairwise(inside) if b > a]
-        made.append(path)
-    return made
+        for writer, start, end in pieces:
+            inside = [start, *sorted(c for c in cuts.get(writer, ()) if start < c < end), end]
+            path += [((writer, a), b - a) for a, b in pairwise(inside) if b > a]
+        result.append(path)
+    return result
 
 
 def planted(rollouts: Sequence[Rollout], along: Sequence[Path], parents: Sequence[int] | None = None) -> list[Rollout]:
     """The rollouts as a forest, in the order of their indices: with the level `node`, `rollout.parent` and
-    `rollout.fork`; a token belongs to the policy in the first rollout that has it, and is copied in the others.
+    `rollout.fork`. A token has the origin `policy` in the first rollout that contains it, and `copied` in the others.
 
-    Without `parents` the parent of a rollout is who wrote the last of the tokens that it copies.
+    Without `parents`, the parent of a rollout is the one that wrote the last token it copies.
     """
-    names: dict[tuple[int, Hashable], int] = {}  # of a segment, by that of the one before it and by its key
-    owner: dict[int, int] = {}
-    made = []
+    nodes: dict[tuple[int, Hashable], int] = {}  # numbers of the segments, by the node before and the segment's key
+    owner: dict[int, int] = {}  # the first rollout that contains a node
+    forest = []
     for row, (rollout, path) in enumerate(zip(rollouts, along, strict=True)):
         if sum(size for _, size in path) != length(rollout):
             raise PodiumError(f"The segments of rollout {row} do not cover its {length(rollout)} tokens.")
         keys = list[int]()
         for key, _ in path:
-            keys.append(names.setdefault((keys[-1] if keys else -1, key), len(names)))
+            keys.append(nodes.setdefault((keys[-1] if keys else -1, key), len(nodes)))
         new = [owner.setdefault(key, row) == row for key in keys]
-        fork_at = sum(size for (_, size), own in zip(path, new, strict=True) if not own)
-        parent = next((owner[key] for key, own in zip(reversed(keys), reversed(new), strict=True) if not own), -1)
+        fork_at = sum(size for (_, size), is_new in zip(path, new, strict=True) if not is_new)
+        parent = next((owner[key] for key, is_new in zip(reversed(keys), reversed(new), strict=True) if not is_new), -1)
         numbers = list(chain.from_iterable([n] * size for n, (_, size) in enumerate(path)))
         parent = parent if parents is None else parents[row]
         columns = {**rollout.columns, "parent": parent, "fork": fork_at, "index": row}
         turns = _numbered(rollout.turns, numbers, fork_at)
-        made.append(dataclasses.replace(rollout, turns=turns, columns=columns, nodes={"key": keys}))
-    return made
+        forest.append(dataclasses.replace(rollout, turns=turns, columns=columns, nodes={"key": keys}))
+    return forest
 
 
 def _numbered(turns: Sequence[Turn], numbers: Sequence[int], fork_at: int) -> list[Turn]:
-    """Turns whose tokens know their node and who wrote them."""
-    made, before, (new, copied) = [], 0, (Origin.policy.name, Origin.copied.name)
+    """The turns with the node and the origin of each token."""
+    numbered, before, (new, copied) = [], 0, (Origin.policy.name, Origin.copied.name)
     for turn in turns:
         size = len(turn.ids)
         tokens: dict[str, Any] = {**turn.tokens, "node": numbers[before : before + size]}
@@ -113,5 +113,5 @@ def _numbered(turns: Sequence[Turn], numbers: Sequence[int], fork_at: int) -> li
         origin = [copied] * shared + [new] * (size - shared)
         if turn.origin:
             origin = [o if was in (new, copied) else was for o, was in zip(origin, turn.origin, strict=True)]
-        made.append(dataclasses.replace(turn, tokens=tokens, origin=origin))
-    return made
+        numbered.append(dataclasses.replace(turn, tokens=tokens, origin=origin))
+    return numbered

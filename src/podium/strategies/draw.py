@@ -1,0 +1,72 @@
+"""How rollouts are drawn: the distribution of each token, the limits of an episode, and the context of each turn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from podium.core.errors import PodiumError, within
+from podium.core.schedule import Number
+from podium.core.value import Value
+from podium.protocols.context import Context, Full
+from podium.protocols.sampling import Sampling, Warmth
+from podium.strategies.requests import Play, TaskRequest
+
+__all__ = ["Draw", "refuse_settings"]
+
+
+class Draw(Value):
+    """How each rollout of a strategy is drawn: by default from the model's own distribution, as the world has it."""
+
+    temperature: Number = 1.0  # above 0
+    top_p: Number = 1.0  # nucleus sampling: the probability mass of the likeliest tokens that is kept; 1: all
+    top_k: int = 0  # how many of the likeliest tokens are kept; 0: all
+    warmth: Warmth | None = None  # lets the temperature follow the entropy of each token
+    token_share: Number = 1.0  # the share of the run's token limit that a turn may take
+    max_turns: int | None = None  # of an episode; None: the world's limit
+    context: Context | None = None  # what each turn is sampled after: Full(), Window(2), …; None: the world's
+    train_context: Context | None = None  # what each turn is trained after; None: the same
+
+    def __post_init__(self) -> None:
+        within(self, "temperature", 0, open_low=True)
+        within(self, "top_p", 0, 1, open_low=True)
+        within(self, "top_k", 0)
+        within(self, "token_share", 0, 1, open_low=True)
+        within(self, "max_turns", 1, optional=True)
+
+    @property
+    def alters_distribution(self) -> bool:
+        """Whether tokens are drawn from another distribution than softmax(logits / temperature)."""
+        return self.top_p < 1 or self.top_k > 0 or self.warmth is not None
+
+    def sampling(self, default: Sampling) -> Sampling:
+        """How a sampler is to draw tokens, within the run's limits."""
+        return default.replace(
+            temperature=self.temperature,
+            top_p=self.top_p,
+            top_k=self.top_k,
+            warmth=self.warmth,
+            max_tokens=max(int(self.token_share * default.max_tokens), 1),
+        )
+
+    def context_of(self, task: TaskRequest) -> Context:
+        """What turns are sampled after unless a strategy adds to it: this context, or else the world's."""
+        if self.context is not None:
+            return self.context
+        return Full() if task.world is None else task.world.context
+
+    def play(self, task: TaskRequest, n: int = 1, **settings: Any) -> Play:
+        """A request for `n` rollouts of a task, drawn like this except for the given settings of `Play`."""
+        drawn = {
+            "sampling": self.sampling(task.sampling),
+            "max_turns": self.max_turns,
+            "context": self.context,
+            "train_context": self.train_context,
+        }
+        return Play(task, n, **{**drawn, **settings})
+
+
+def refuse_settings(strategy: Value, draw: Draw, *names: str) -> None:
+    """Refuse settings of a draw that a strategy decides for itself."""
+    for name in names:
+        if getattr(draw, name) is not None:
+            raise PodiumError(f"{type(strategy).__name__} decides on {name} itself: leave draw.{name} out.")
