@@ -1,49 +1,152 @@
-"""Printing for people and for pipes: colour and fitted tables on a terminal, plain whole lines elsewhere."""
+"""Printing for people and for pipes: colour and text that fits on a terminal, plain whole lines elsewhere."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-__all__ = ["error", "line", "table", "warning"]
+__all__ = ["OUT", "error", "line", "paragraphs", "rows", "table", "warning", "wrapped"]
 
 OUT = Console(highlight=False)
 ERR = Console(highlight=False, stderr=True)
+GAP = 2  # spaces between columns
+ITEM = re.compile(r"\s*(- |\d+\. )?")
 
 
 def line(text: str = "", style: str = "") -> None:
-    """One line as it is: never cut, never read as markup."""
-    OUT.print(Text(text, style=style), soft_wrap=True)
+    """Text as it is, never read as markup; a terminal gets it broken between words, under its indentation."""
+    _print(OUT, text, style)
 
 
 def error(message: str) -> None:
     """One red line on the error stream."""
-    ERR.print(Text(f"Error: {message}", style="bold red"), soft_wrap=True)
+    _print(ERR, f"Error: {message}", "bold red")
 
 
 def warning(message: str) -> None:
     """One yellow line on the error stream."""
-    ERR.print(Text(message, style="yellow"), soft_wrap=True)
+    _print(ERR, message, "yellow")
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns; on a terminal cells wrap inside its width, in a pipe every row stays one line."""
-    if OUT.is_terminal:
-        _fitted(header, rows)
+def paragraphs(text: str, indent: int = 0) -> None:
+    """Paragraphs that were broken for a source file: a terminal gets them broken for its own width."""
+    space = " " * indent
+    if not OUT.is_terminal:
+        for row in text.splitlines():
+            line(f"{space}{row}".rstrip())
         return
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    for cells in (header, *rows):
-        line("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
+    for row in _joined(text):
+        line(f"{space}{row}".rstrip())
 
 
-def _fitted(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    grid = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    for number, name in enumerate(header):
-        grid.add_column(name, style="" if number else "bold cyan", no_wrap=number == 0, overflow="fold")
-    for cells in rows:
-        grid.add_row(*map(Text, cells))
-    OUT.print(grid)
+def table(header: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+    """Columns under a header."""
+    rows([header, *cells], header=True)
+
+
+def rows(cells: Sequence[Sequence[str]], *, header: bool = False, indent: int = 0, least: int = 0) -> None:
+    """Columns. In a pipe every row stays one line. On a terminal cells are broken between words where the columns are
+    wider than the screen; where even that is too wide, each row becomes a short list. `least`: of the first column."""
+    if not cells:
+        return
+    space = " " * indent
+    natural = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    natural[0] = max(natural[0], least)
+    if not OUT.is_terminal:
+        for row in cells:
+            line((space + _beside(row, natural)).rstrip())
+        return
+    room = OUT.width - indent
+    widths = _fitted(cells, natural, room)
+    if widths is None:
+        _lists(cells, header, indent)
+        return
+    for number, row in enumerate(cells):
+        broken = [wrapped(cell, width) for cell, width in zip(row, widths, strict=True)]
+        for place in range(max(map(len, broken))):
+            parts = [column[place] if place < len(column) else "" for column in broken]
+            text = Text(space + _beside(parts, widths).rstrip())
+            if header and number == 0:
+                text.stylize("bold")
+            elif place == 0:
+                text.stylize("bold cyan", indent, indent + len(parts[0]))
+            OUT.print(text, soft_wrap=True)
+        if header and number == 0:
+            line(space + "─" * min(room, sum(widths) + GAP * (len(widths) - 1)))
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The lines of a text, broken between words; only a word that is wider than a whole line is broken itself, after a
+    dot, a slash or another sign if it has one."""
+    lines, current = [], ""
+    for word in text.split(" "):
+        if current and len(current) + 1 + len(word) > width:
+            lines.append(current)
+            current = word
+        else:
+            current = f"{current} {word}" if current else word
+        while len(current) > width:
+            cut = max((m.end() for m in re.finditer(r"[./,:=(_-]", current[:width])), default=width)
+            lines.append(current[:cut])
+            current = current[cut:]
+    return [*lines, current]
+
+
+def _print(console: Console, text: str, style: str) -> None:
+    for row in text.split("\n"):
+        if console.is_terminal and len(row) > console.width:
+            lead = ITEM.match(row)
+            assert lead is not None
+            under = min(lead.end(), console.width // 2)
+            first, *others = wrapped(row[under:], console.width - under)
+            for part in (row[:under] + first, *(" " * under + other for other in others)):
+                console.print(Text(part, style=style), soft_wrap=True)
+        else:
+            console.print(Text(row, style=style), soft_wrap=True)
+
+
+def _joined(text: str) -> list[str]:
+    """Each paragraph and each item of a list as one line."""
+    joined: list[str] = []
+    for row in text.splitlines():
+        begins = not row or row.startswith((" ", "- ")) or not joined or not joined[-1]
+        if begins and not (row.startswith("  ") and joined and joined[-1].startswith("- ")):
+            joined.append(row)
+        else:
+            joined[-1] = f"{joined[-1]} {row.strip()}"
+    return joined
+
+
+def _beside(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return (" " * GAP).join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def _fitted(cells: Sequence[Sequence[str]], natural: Sequence[int], room: int) -> list[int] | None:
+    """The widths of columns that fit: no column is narrower than its longest word, and the widest ones give way first.
+    None if that cannot be."""
+    room -= GAP * (len(natural) - 1)
+    longest = [
+        max((len(word) for cell in column for word in cell.split()), default=0) for column in zip(*cells, strict=True)
+    ]
+    longest[0] = natural[0]  # names stay whole
+    widths = list(natural)
+    while sum(widths) > room:
+        spare = [(width, number) for number, width in enumerate(widths) if width > longest[number]]
+        if not spare:
+            return None
+        widths[max(spare)[1]] -= 1
+    return widths
+
+
+def _lists(cells: Sequence[Sequence[str]], header: bool, indent: int) -> None:
+    """Each row as its name, with the other cells under it."""
+    names = cells[0] if header else [""] * len(cells[0])
+    space = " " * indent
+    for name, *others in cells[1:] if header else cells:
+        line(f"{space}{name}", style="bold cyan")
+        for label, cell in zip(names[1:], others, strict=True):
+            if cell:
+                line(f"{space}  {label}: {cell}" if label else f"{space}  {cell}")
