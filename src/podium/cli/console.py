@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import sys
 from collections.abc import Sequence
+from typing import TextIO
 
-from rich.console import Console
-from rich.text import Text
+__all__ = ["error", "line", "paragraphs", "rows", "table", "warning", "wrapped"]
 
-__all__ = ["OUT", "error", "line", "paragraphs", "rows", "table", "warning", "wrapped"]
-
-OUT = Console(highlight=False)
-ERR = Console(highlight=False, stderr=True)
+CODES = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "cyan": "36"}
 GAP = 2  # spaces between columns
 ITEM = re.compile(r"\s*(- |\d+\. )?")
 
 
 def line(text: str = "", style: str = "") -> None:
     """Text as it is, never read as markup; a terminal gets it broken between words, under its indentation."""
-    _print(OUT, text, style)
+    _print(sys.stdout, text, style)
 
 
 def error(message: str) -> None:
     """One red line on the error stream."""
-    _print(ERR, f"Error: {message}", "bold red")
+    _print(sys.stderr, f"Error: {message}", "bold red")
 
 
 def warning(message: str) -> None:
     """One yellow line on the error stream."""
-    _print(ERR, message, "yellow")
+    _print(sys.stderr, message, "yellow")
 
 
 def paragraphs(text: str, indent: int = 0) -> None:
     """Paragraphs that were broken for a source file: a terminal gets them broken for its own width."""
     space = " " * indent
-    if not OUT.is_terminal:
+    if not _is_terminal(sys.stdout):
         for row in text.splitlines():
             line(f"{space}{row}".rstrip())
         return
@@ -55,11 +55,11 @@ def rows(cells: Sequence[Sequence[str]], *, header: bool = False, indent: int = 
     space = " " * indent
     natural = [max(map(len, column)) for column in zip(*cells, strict=True)]
     natural[0] = max(natural[0], least)
-    if not OUT.is_terminal:
+    if not _is_terminal(sys.stdout):
         for row in cells:
             line((space + _beside(row, natural)).rstrip())
         return
-    room = OUT.width - indent
+    room = _width() - indent
     widths = _fitted(cells, natural, room)
     if widths is None:
         _lists(cells, header, indent)
@@ -68,12 +68,12 @@ def rows(cells: Sequence[Sequence[str]], *, header: bool = False, indent: int = 
         broken = [wrapped(cell, width) for cell, width in zip(row, widths, strict=True)]
         for place in range(max(map(len, broken))):
             parts = [column[place] if place < len(column) else "" for column in broken]
-            text = Text(space + _beside(parts, widths).rstrip())
+            text = _beside(parts, widths)
             if header and number == 0:
-                text.stylize("bold")
+                text = _styled(text, "bold")
             elif place == 0:
-                text.stylize("bold cyan", indent, indent + len(parts[0]))
-            OUT.print(text, soft_wrap=True)
+                text = _styled(parts[0], "bold cyan") + text[len(parts[0]) :]
+            print(space + text)
         if header and number == 0:
             line(space + "─" * min(room, sum(widths) + GAP * (len(widths) - 1)))
 
@@ -95,17 +95,33 @@ def wrapped(text: str, width: int) -> list[str]:
     return [*lines, current]
 
 
-def _print(console: Console, text: str, style: str) -> None:
+def _is_terminal(stream: TextIO) -> bool:
+    return stream.isatty()
+
+
+def _width() -> int:
+    return shutil.get_terminal_size().columns
+
+
+def _styled(text: str, style: str) -> str:
+    """The text in colour, unless the environment asks for none."""
+    if not style or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return text
+    return f"\x1b[{';'.join(CODES[word] for word in style.split())}m{text}\x1b[0m"
+
+
+def _print(stream: TextIO, text: str, style: str) -> None:
+    if not _is_terminal(stream):
+        print(text, file=stream)
+        return
+    width = _width()
     for row in text.split("\n"):
-        if console.is_terminal and len(row) > console.width:
-            lead = ITEM.match(row)
-            assert lead is not None
-            under = min(lead.end(), console.width // 2)
-            first, *others = wrapped(row[under:], console.width - under)
-            for part in (row[:under] + first, *(" " * under + other for other in others)):
-                console.print(Text(part, style=style), soft_wrap=True)
-        else:
-            console.print(Text(row, style=style), soft_wrap=True)
+        lead = ITEM.match(row)
+        assert lead is not None
+        under = min(lead.end(), width // 2) if len(row) > width else 0
+        first, *others = wrapped(row[under:], width - under)
+        for part in (row[:under] + first, *(" " * under + other for other in others)):
+            print(_styled(part, style), file=stream)
 
 
 def _joined(text: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from re import Pattern
 
 from podium.docs.catalogue_text import EntryText
 
@@ -23,23 +24,23 @@ SYNONYMS = {
     "demonstration": ("expert", "SFT", "supervised", "imitation", "solutions of the world"),
     "difficulty": ("hard tasks", "easy tasks", "solve rate", "success rate", "pass rate"),
     "distillation": ("teacher", "distil", "self-distillation"),
-    "dynamic sampling": ("resample", "drop groups", "flat groups", "all right or all wrong", "oversample"),
+    "dynamic sampling": ("groups without signal", "resample", "flat groups", "groups without advantage", "oversample"),
     "entropy collapse": ("entropy", "entropy bonus"),
     "exploration": ("explore", "entropy", "novelty", "diversity", "pass@k"),
     "hint": ("guidance", "scaffold", "partial solution", "prefix of a solution"),
     "importance sampling": ("importance ratio", "importance weight", "sampler correction", "off-policy"),
     "kl": ("reference", "KL divergence", "trust region"),
-    "length bias": ("length penalty", "length normalisation", "long answers", "token mean", "verbosity"),
+    "length bias": ("length penalty", "length normalisation", "long answers", "longer answers", "verbosity"),
     "long context": ("context window", "memory agent", "long documents"),
     "majority vote": ("majority", "vote", "pseudo-label", "self-consistency"),
     "mcts": ("tree search", "tree", "UCT", "search tree"),
     "multi turn": ("turns", "agent", "steps of an episode"),
     "off policy": ("importance ratio", "replay", "stale", "demonstrations", "asynchronous"),
-    "overthinking": ("length penalty", "shorter answers", "thinking budget", "length"),
+    "overthinking": ("length penalty", "shorter answers", "thinking budget", "long answers", "answer length"),
     "ppo": ("clipped surrogate", "GAE", "critic"),
     "process reward": ("step reward", "process supervision", "step-level reward", "PRM"),
     "replay buffer": ("replay", "experience", "earlier rollouts", "stored responses"),
-    "reward hacking": ("reward model", "length penalty", "KL", "format", "cheat", "spurious"),
+    "reward hacking": ("spurious reward", "cheat", "KL to the reference", "reward model", "format reward"),
     "reward model": ("preference", "judge", "learned reward", "Bradley-Terry"),
     "rubric": ("criteria", "checklist", "judge"),
     "self consistency": ("majority", "vote", "agreement of answers"),
@@ -55,43 +56,42 @@ SYNONYMS = {
     "unsupervised": ("without labels", "label-free", "majority", "self-reward", "confidence", "pseudo-label"),
     "value function": ("critic", "value model", "value head", "GAE"),
 }
-INDIRECT = 0.5  # how much a synonym counts of what the word itself would
+EXACT = 100.0  # what the slug itself counts
 ENDINGS = ("ations", "ation", "ating", "ated", "ates", "ate", "ings", "ing", "ed", "es", "s", "e")
 
 
 def search_entries(entries: Iterable[EntryText], query: str, families: dict[str, str]) -> list[EntryText]:
     """The entries that a query describes, best first: those that have all of its words (or a synonym of it), else those
     that have most of them."""
-    terms = _terms(query)
+    terms = _known_phrase(_terms(query))
     if not terms:
         return []
-    phrases = [(terms, 1.0), *((_terms(other), INDIRECT) for other in _synonyms(terms))]
-    scored = []
-    for entry in entries:
-        fields = _fields(entry, families)
-        best = max(weight * _score(fields, phrase) for phrase, weight in phrases)
-        matched = sum(_matches(fields, [term]) > 0 for term in terms)
-        scored.append((best, matched, entry))
-    if any(best for best, _, _ in scored):
-        ranked = [(best, entry) for best, _, entry in scored if best]
-    else:
-        most = max((matched for _, matched, _ in scored), default=0)
-        ranked = [(matched, entry) for _, matched, entry in scored if matched == most > 0]
-    return [entry for _, entry in sorted(ranked, key=lambda pair: -pair[0])]
+    phrase, words = _pattern(terms), [_pattern([term]) for term in terms]
+    synonyms = [_pattern(_terms(other)) for other in _synonyms(terms)]
+    texts = [(entry, _fields(entry, families)) for entry in entries]
+    scores = []
+    for _, fields in texts:
+        weights = [_weight(fields, word) for word in words]
+        direct = 2 * _weight(fields, phrase) + (sum(weights) / len(weights) if all(weights) else 0.0)
+        indirect = max((_weight(fields, synonym) for synonym in synonyms), default=0.0)
+        named = EXACT if fields["slug"] == " ".join(terms) else 0.0
+        scores.append(max(direct, indirect) + named)
+    if not any(scores):
+        matched = [sum(_weight(fields, word) > 0 for word in words) for _, fields in texts]
+        scores = [float(number == max(matched) > 0) for number in matched]
+    ranked = sorted(zip(scores, texts, strict=True), key=lambda pair: -pair[0])
+    return [entry for score, (entry, _) in ranked if score]
 
 
-def _score(fields: dict[str, str], phrase: Sequence[str]) -> float:
-    """How well all words of a phrase are met: twice as well where they stand together."""
-    together = _matches(fields, phrase)
-    apart = [_matches(fields, [term]) for term in phrase]
-    return 2 * together + (sum(apart) / len(apart) if all(apart) else 0.0)
+def _pattern(terms: Sequence[str]) -> Pattern[str]:
+    """Words side by side. Short words must match to the letter, longer ones may begin a word; a phrase may be written
+    as one word."""
+    words = [re.escape(term) + (r"\w*" if len(term) > 3 else "") for term in terms]
+    return re.compile(rf"\b{' ?'.join(words)}\b")
 
 
-def _matches(fields: dict[str, str], phrase: Sequence[str]) -> float:
-    """The weight of the fields in which these words stand side by side. Short words must match to the letter, longer
-    ones may begin a word; a phrase may be written as one word."""
-    words = [re.escape(term) + (r"\w*" if len(term) > 3 else "") for term in phrase]
-    pattern = re.compile(rf"\b{' ?'.join(words)}\b")
+def _weight(fields: dict[str, str], pattern: Pattern[str]) -> float:
+    """What the fields count in which the pattern is found."""
     return sum(WEIGHTS[name] for name, text in fields.items() if pattern.search(text))
 
 
@@ -123,13 +123,15 @@ def _stem(word: str) -> str:
     return word
 
 
+def _known_phrase(terms: list[str]) -> list[str]:
+    """The words of a phrase that was written as one: `selfplay` is self play."""
+    phrases = {"".join(_terms(phrase)): _terms(phrase) for phrase in SYNONYMS}
+    return phrases.get("".join(terms), terms)
+
+
 def _synonyms(terms: Sequence[str]) -> list[str]:
-    """What else a query may be called: the synonyms of every phrase in it."""
+    """The synonyms of every phrase in the query."""
     query = f" {' '.join(terms)} "
-    squeezed = query.replace(" ", "")
-    others: list[str] = []
-    for phrase, synonyms in SYNONYMS.items():
-        known = " ".join(_terms(phrase))
-        if f" {known} " in query or known.replace(" ", "") == squeezed:
-            others += synonyms
-    return others
+    return [
+        other for phrase, others in SYNONYMS.items() if f" {' '.join(_terms(phrase))} " in query for other in others
+    ]

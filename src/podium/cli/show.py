@@ -60,7 +60,8 @@ def _print_settings(settings: Sequence[SettingText]) -> None:
 
 def _print_needs(method: MethodText) -> None:
     _heading("Needs")
-    rows([(f"{what}:", ", ".join(names)) for what, names in (method.needs or {}).items()], indent=2)
+    for what, names in (method.needs or {}).items():
+        line(f"  {what + ':':<9} {', '.join(names)}")
 
 
 def _print_presets(entry: EntryText) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from podium.cli import console
 from podium.cli.console import line
 from podium.cli.options import Device, Level, Model, World
 from podium.cli.overrides import catalogue_entry, load, read_file, split_change, split_changes, with_parts
@@ -80,35 +79,41 @@ def train(
 
 
 def _start(config: Config, out: Path | None, track: Sequence[str], quiet: bool) -> Result:
+    from rich.console import Console
+
     from podium.report.live import Live
     from podium.sessions import train as session
     from podium.training.trackers import require
 
     require(track)
-    with Live(console.OUT) as live:
-        if quiet:
-            return session.train(config, out=out, track=track)
-        line(f"{config.method.name}: {config.method.summary}")
-        line(f"{config.model} on {config.world}, {config.iterations} iterations of {config.tasks} tasks")
-        for finding in config.method.check():
-            if finding.kind == "warning":  # errors have been refused
-                line(str(finding), style="yellow")
+    if quiet:
+        return session.train(config, out=out, track=track)
+    line(f"{config.method.name}: {config.method.summary}")
+    line(f"{config.model} on {config.world}, {config.iterations} iterations of {config.tasks} tasks")
+    for finding in config.method.check():
+        if finding.kind == "warning":  # errors have been refused
+            line(str(finding), style="yellow")
+    with Live(Console()) as live:
         live.stage(f"Loading {config.model}")
         return session.train(config, out=out, progress=live, track=track, tell=live.tell)
 
 
 def _resume(path: Path, device: str | None, track: Sequence[str], quiet: bool) -> Result:
+    if not (path / "config.yaml").is_file():
+        raise PodiumError(f"{path} is not a run: it has no config.yaml.")
+    from rich.console import Console
+
     from podium.report.live import Live
     from podium.sessions import train as session
     from podium.store.run_directory import RunDirectory
 
+    if quiet:
+        return session.resume(path, device=device, track=track)
     before = len(RunDirectory(path).metrics())
-    with Live(console.OUT) as live:
-        progress, tell = (None, None) if quiet else (live, live.tell)
-        if not quiet:
-            live.stage(f"Loading the last checkpoint of {path}")
-        result = session.resume(path, device=device, progress=progress, track=track, tell=tell)
-    if result.finished and len(result.metrics) == before and not quiet:
+    with Live(Console()) as live:
+        live.stage(f"Loading the last checkpoint of {path}")
+        result = session.resume(path, device=device, progress=live, track=track, tell=live.tell)
+    if result.finished and len(result.metrics) == before:
         line("The run had already finished: there was nothing left to do.")
     return result
 

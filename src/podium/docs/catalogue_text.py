@@ -130,6 +130,15 @@ def _entry(slug: str, fields: Mapping[str, Any]) -> EntryText:
     presets = {
         preset: tuple(SettingText(path, value) for path, value in rows) for preset, rows in fields["presets"].items()
     }
-    texts = {name: fields[name] for name in ("summary", "citation", "family", "kind", "notes")}
-    lists = {name: tuple(fields[name]) for name in ("tags", "stages", "arguments")}
-    return EntryText(slug=slug, **texts, **lists, presets=presets)
+    return EntryText(
+        slug=slug,
+        summary=fields["summary"],
+        citation=fields["citation"],
+        family=fields["family"],
+        kind=fields["kind"],
+        notes=fields["notes"],
+        tags=tuple(fields["tags"]),
+        stages=tuple(fields["stages"]),
+        arguments=tuple(fields["arguments"]),
+        presets=presets,
+    )
