@@ -39,7 +39,7 @@ def plain(text: str) -> str:
 
 
 def words(text: str) -> set[str]:
-    return {word for word in re.findall(r"[a-zA-Z]{3,}", text)}
+    return set(re.findall(r"[a-zA-Z]{3,}", text))
 
 
 def printed(capsys: Capture, line: str) -> str:

@@ -9,13 +9,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from podium.cli.overrides import catalogue_entry
-from podium.core.errors import PodiumError
+from podium.cli.overrides import catalogue_entry, split_change
+from podium.core.errors import PodiumError, nearest
+from podium.docs.catalogue_text import read_catalogue
 
 if TYPE_CHECKING:
     from podium.training.config import Config
 
-__all__ = ["check_config", "check_typed", "check_world_file"]
+__all__ = ["check_config", "check_setting_names", "check_typed", "check_world_file"]
 
 
 def check_typed(methods: Sequence[str] = (), *, out: Path | None = None, world: str | None = None) -> None:
@@ -24,6 +25,24 @@ def check_typed(methods: Sequence[str] = (), *, out: Path | None = None, world: 
         catalogue_entry(method)
     _check_directory(Path("runs") if out is None else out)
     check_world_file(world)
+
+
+def check_setting_names(method: str, changes: Sequence[str]) -> None:
+    """Refuse a setting that neither the recipe nor the run nor the optimiser has; those of parts are checked with the
+    parts, which need torch."""
+    catalogue, entry = read_catalogue(), catalogue_entry(method)
+    for path in [split_change(change)[0] for change in changes]:
+        head, _, name = path.partition(".")
+        if head == "optimizer" and name and name not in catalogue.optimizer_settings:
+            raise PodiumError(f"Optimizer has no setting {name!r}. {nearest(name, catalogue.optimizer_settings)}")
+        if entry is None or name or path in (*entry.arguments, *catalogue.run_settings):
+            continue
+        if path in catalogue.optimizer_settings:
+            raise PodiumError(f"--set {path}: write optimizer.{path}.")
+        if path in catalogue.world_settings:
+            raise PodiumError(f"--set {path}: write world.{path}.")
+        problem = f"Neither the recipe {method!r} nor the run has a setting {path!r}."
+        raise PodiumError(f"{problem} {nearest(path, [*entry.arguments, *catalogue.run_settings])}")
 
 
 def check_config(config: Config) -> None:

@@ -10,9 +10,9 @@ import typer
 
 from podium.cli.console import line
 from podium.cli.options import Device, Level, Model, World
-from podium.cli.overrides import catalogue_entry, load, read_file, split_change, split_changes, with_parts
-from podium.cli.preflight import check_config, check_typed
-from podium.core.errors import PodiumError, nearest
+from podium.cli.overrides import load, read_file, split_change, split_changes, with_parts
+from podium.cli.preflight import check_config, check_setting_names, check_typed
+from podium.core.errors import PodiumError
 
 if TYPE_CHECKING:
     from podium.sessions.train import Result
@@ -72,6 +72,8 @@ def train(
         if method and config:
             raise PodiumError("--config contains a method: leave out the name of the method.")
         check_typed([] if config else [method or "grpo"], out=out, world=world)
+        if config is None:
+            check_setting_names(method or "grpo", changes or [])
         complete = _configure(config, method or "grpo", settings, changes or [], parts or [])
         check_config(complete)
         result = _start(complete, out, track or (), quiet)
@@ -147,8 +149,6 @@ def _configure(
     from podium.training.config import Config
 
     run, world, optimizer, of_method = split_changes(changes)
-    if file is None:
-        _check_arguments(method, of_method)
     config = Config(method=load(method, of_method, parts)) if file is None else read_file(file, Config.from_yaml)
     level = {"level": settings.pop("level")} if "level" in settings else {}
     if level or world:
@@ -165,23 +165,3 @@ def _configure(
             raise PodiumError(f"--set {path}: with --config, name a part's setting, such as advantage.scale.")
         config = config.replace(method=config.method.set(path, value))
     return config
-
-
-def _check_arguments(method: str, changes: Sequence[str]) -> None:
-    """Refuse a name without a dot that is not an argument of the recipe, and suggest settings of the run too."""
-    from podium.training.config import Config, Optimizer
-    from podium.worlds import EMBEDDED
-
-    entry = catalogue_entry(method)
-    names = [path for path, _ in map(split_change, changes) if "." not in path]
-    if entry is None:
-        return
-    for name in names:
-        if name in entry.arguments:
-            continue
-        if name in Optimizer.field_names():
-            raise PodiumError(f"--set {name}: write optimizer.{name}.")
-        if any(name in world.field_names() for world in EMBEDDED.values()):
-            raise PodiumError(f"--set {name}: write world.{name}.")
-        problem = f"Neither the recipe {method!r} nor the run has a setting {name!r}."
-        raise PodiumError(f"{problem} {nearest(name, [*entry.arguments, *Config.field_names()])}")

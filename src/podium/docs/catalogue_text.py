@@ -89,6 +89,9 @@ class CatalogueText:
         self.families: dict[str, str] = data["families"]
         self.kinds: list[str] = data["kinds"]
         self.stages: list[str] = data["stages"]
+        self.run_settings: list[str] = data["settings"]["run"]
+        self.optimizer_settings: list[str] = data["settings"]["optimizer"]
+        self.world_settings: list[str] = data["settings"]["world"]  # of any world
         self.entries = {slug: _entry(slug, fields) for slug, fields in data["entries"].items()}
 
     def entry(self, name: str) -> EntryText:

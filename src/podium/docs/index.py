@@ -19,6 +19,7 @@ from podium.docs.catalogue_text import CATALOGUE_FILE, SettingText
 from podium.docs.reading import differences, method_text
 from podium.method import STAGES, Method
 from podium.methods.catalogue import CATALOGUE, FAMILIES, KINDS, Entry, get
+from podium.protocols.world import World
 
 __all__ = ["INDEX_FILE", "catalogue_data", "index_data", "write_index"]
 
@@ -35,9 +36,7 @@ def write_index() -> None:
 
 def index_data() -> dict[str, Any]:
     """Every class that YAML may name, by its module."""
-    for module in pkgutil.walk_packages(podium.__path__, "podium."):
-        if not any(name in module.name for name in PASSED_OVER):
-            importlib.import_module(module.name)
+    _import_everything()
     return {"classes": {name: cls.__module__ for name, cls in sorted(REGISTRY.items())}}
 
 
@@ -66,11 +65,30 @@ def catalogue_data() -> dict[str, Any]:
         "families": FAMILIES,
         "kinds": KINDS,
         "stages": STAGES,
+        "settings": _setting_names(),
         "entries": {slug: _entry_data(entry) for slug, entry in CATALOGUE.items()},
         "methods": methods,
         "parts": [json.loads(part) for part in parts],
         "comments": list(comments),
     }
+
+
+def _setting_names() -> dict[str, list[str]]:
+    """What `--set` may name besides settings of the method."""
+    _import_everything()
+    worlds = [cls for cls in REGISTRY.values() if issubclass(cls, World)]
+    return {
+        "run": list(REGISTRY["Config"].field_names()),
+        "optimizer": list(REGISTRY["Optimizer"].field_names()),
+        "world": sorted({name for cls in worlds for name in cls.field_names()}),
+    }
+
+
+def _import_everything() -> None:
+    """So that every class is registered."""
+    for module in pkgutil.walk_packages(podium.__path__, "podium."):
+        if not any(name in module.name for name in PASSED_OVER):
+            importlib.import_module(module.name)
 
 
 def _entry_data(entry: Entry) -> dict[str, Any]:
