@@ -13,8 +13,8 @@ import typer
 
 from podium.cli.commands import MethodCommands
 from podium.cli.console import line, rows, table
+from podium.cli.method_search import search_entries
 from podium.cli.overrides import catalogue_entry, load
-from podium.cli.search import search_entries
 from podium.cli.show import show_method
 from podium.core.errors import PodiumError, nearest
 from podium.docs.catalogue_text import EntryText, read_catalogue

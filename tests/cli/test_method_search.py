@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from podium.cli.search import search_entries
+from podium.cli.method_search import search_entries
 from podium.docs.catalogue_text import EntryText, read_catalogue
 
 CATALOGUE = read_catalogue()
