@@ -37,7 +37,10 @@ def compare(
         ),
     ] = None,
 ) -> None:
-    """Train methods on the same tasks, random numbers and token budget, and report paired differences."""
+    """Train several methods under equal conditions.
+
+    They get the same tasks, random numbers and token budget; the report has paired differences.
+    """
     check_typed(methods, out=out, world=world)
     if len(methods) < 2:
         raise PodiumError("A comparison needs at least two methods.")

@@ -13,6 +13,7 @@ __all__ = ["error", "line", "paragraphs", "rows", "table", "warning", "wrapped"]
 
 CODES = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "cyan": "36"}
 GAP = 2  # spaces between columns
+SIGNS = r"[./,:=(]"  # after which a path or a line of code may be broken
 ITEM = re.compile(r"\s*(- |\d+\. )?")
 
 
@@ -81,6 +82,8 @@ def rows(cells: Sequence[Sequence[str]], *, header: bool = False, indent: int = 
 def wrapped(text: str, width: int) -> list[str]:
     """The lines of a text, broken between words; only a word that is wider than a whole line is broken itself, after a
     dot, a slash or another sign if it has one."""
+    if len(text) <= width:
+        return [text]
     lines, current = [], ""
     for word in text.split(" "):
         if current and len(current) + 1 + len(word) > width:
@@ -89,7 +92,8 @@ def wrapped(text: str, width: int) -> list[str]:
         else:
             current = f"{current} {word}" if current else word
         while len(current) > width:
-            cut = max((m.end() for m in re.finditer(r"[./,:=(_-]", current[:width])), default=width)
+            ends = [m.end() for signs in (SIGNS, r"[_-]") for m in list(re.finditer(signs, current[:width]))[-1:]]
+            cut = ends[0] if ends else width
             lines.append(current[:cut])
             current = current[cut:]
     return [*lines, current]
@@ -141,11 +145,13 @@ def _beside(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _fitted(cells: Sequence[Sequence[str]], natural: Sequence[int], room: int) -> list[int] | None:
-    """The widths of columns that fit: no column is narrower than its longest word, and the widest ones give way first.
+    """The widths of columns that fit: no column is narrower than its longest word (or piece of
+    a path), and the widest ones give way first.
     None if that cannot be."""
     room -= GAP * (len(natural) - 1)
+    pieces = re.compile(rf"(?<={SIGNS})|\s+")
     longest = [
-        max((len(word) for cell in column for word in cell.split()), default=0) for column in zip(*cells, strict=True)
+        max(len(piece) for cell in column for piece in pieces.split(cell)) for column in zip(*cells, strict=True)
     ]
     longest[0] = natural[0]  # names stay whole
     widths = list(natural)

@@ -27,7 +27,7 @@ def evaluate(
     level: Level = None,
     k: Annotated[
         list[str] | None,
-        typer.Option("--k", help="Report pass@k for these k: --k 1 8 64, or --k 1,8,64. [default: 1 8]"),
+        typer.Option("--k", metavar="K", help="Report pass@k for these k: --k 1 8 64, or --k 1,8,64. [default: 1 8]"),
     ] = None,
     tasks: Annotated[int, typer.Option(help="The number of held-out tasks.")] = 128,
     samples: Annotated[int | None, typer.Option(help="Answers per task. [default: the largest k]")] = None,
@@ -50,9 +50,10 @@ def evaluate(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
-    """Measure a model or a run on held-out tasks: pass@k, avg@k, maj@k, length, entropy and distinct correct answers.
+    """Measure a model or a run on held-out tasks.
 
-    With --compare, report what training has gained and lost; with --thinking, how accuracy grows with thinking.
+    Reports pass@k, avg@k, maj@k, length, entropy and distinct correct answers; with --compare, what training has gained
+    and lost; with --thinking, how accuracy grows with thinking.
     """
     settings: dict[str, Any] = {path.removeprefix("world."): value for path, value in map(split_change, changes or [])}
     settings |= {} if level is None else {"level": level}

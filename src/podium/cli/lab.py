@@ -25,7 +25,10 @@ def lab(
         bool, typer.Option("--quick", help="Run a small version: about a minute, with wide intervals.")
     ] = False,
 ) -> None:
-    """Run a study's controlled experiment on an embedded world, and print a table with intervals and a conclusion."""
+    """Run the controlled experiment of a study.
+
+    It runs on an embedded world, and prints a table with intervals and a conclusion.
+    """
     from podium import labs
 
     if slug is None:

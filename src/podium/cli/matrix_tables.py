@@ -15,7 +15,7 @@ __all__ = ["show_matrix", "show_pair", "show_row"]
 def show_matrix(matrix: Matrix) -> None:
     """Shares of pairs that combine, by the stages that they change, and the most frequent conflicts."""
     counts, shares = matrix.counts(), matrix.shares()
-    stages = [stage for stage in STAGES if stage != "evaluate"]  # metrics never conflict
+    stages = [stage for stage in STAGES if stage != "metric"]  # metrics never conflict
     line("The percentage of pairs that combine, by the stages that the two methods change:")
     line()
     numbers = [str(number) for number, _ in enumerate(stages, 1)]

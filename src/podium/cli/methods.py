@@ -25,7 +25,7 @@ __all__ = ["app"]
 app = typer.Typer(
     cls=MethodCommands,
     rich_markup_mode=None,
-    help="List, show, check, compare and combine the methods of the catalogue.",
+    help="List, show, check, compare and combine methods.",
 )
 
 Name = Annotated[str, typer.Argument(metavar="METHOD", help="A slug, slug@preset, A+B, or the path of a YAML file.")]
@@ -59,7 +59,10 @@ def list_methods(
         ),
     ] = None,
 ) -> None:
-    """List the methods of the catalogue, or show, check, compare and combine them."""
+    """List, show, check, compare and combine methods.
+
+    Without a command, the methods of the catalogue are listed by family.
+    """
     if context.invoked_subcommand is not None:
         return
     catalogue = read_catalogue()
@@ -112,9 +115,10 @@ def show(
     full: Annotated[bool, typer.Option("--all", help="Print every setting, not only those that were changed.")] = False,
     yaml: Annotated[bool, typer.Option("--yaml", help="Print the complete method as YAML instead.")] = False,
 ) -> None:
-    """Show the formula, stages, settings, needs and presets of a method.
+    """Show the formula, stages and settings of a method.
 
-    Only the settings that differ from the defaults of the parts are printed, unless --all is given.
+    Its needs and presets are shown too. Of the settings, only those that differ from the defaults of the parts are
+    printed, unless --all is given.
     """
     entry = catalogue_entry(name)
     if entry is not None and not changes and not yaml:
@@ -158,7 +162,7 @@ def compare(
     names: Annotated[list[str], typer.Argument(metavar="METHOD", help="Several methods, or one with all its presets.")],
     rewards: Annotated[str, typer.Option(metavar="R,R,…", help="The rewards of one group of rollouts.")] = "1,0,0,0",
 ) -> None:
-    """Compare the advantages that methods compute from the same rewards.
+    """Compare advantages for the same rewards.
 
     Prints the advantage of each rollout of a group, and the settings in which the methods differ from the first.
     """

@@ -20,7 +20,10 @@ def rollouts(
     failed: Annotated[bool, typer.Option("--failed", help="Print only rollouts in which the world failed.")] = False,
     count: Annotated[int, typer.Option(help="The largest number of rollouts to print.")] = 3,
 ) -> None:
-    """Print rollouts of a run: each turn, the world's answer, its reward and credit, and why the episode ended."""
+    """Print rollouts of a run as conversations.
+
+    Each has its turns, the answers of the world, rewards and credit, and the reason why it ended.
+    """
     from podium.report.conversation import conversation, conversation_text, read_rollouts
     from podium.store.run_directory import RunDirectory
 

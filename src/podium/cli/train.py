@@ -39,7 +39,7 @@ def train(
         typer.Option(
             "--set",
             metavar="PATH=VALUE",
-            help="Change a setting: advantage.scale=none, world.noise=0.1, optimizer.lr=3e-4, tasks=32. Repeatable.",
+            help="Change a setting: advantage.scale=none, world.noise=0.1, optimizer.lr=3e-4, tasks=32.",
         ),
     ] = None,
     parts: Annotated[
@@ -54,7 +54,9 @@ def train(
         Path | None, typer.Option(help="Train from a complete configuration, such as the config.yaml of a run.")
     ] = None,
     resume: Annotated[Path | None, typer.Option(help="Continue the run in this directory.")] = None,
-    track: Annotated[list[str] | None, typer.Option(help="Also log to tensorboard or wandb. May be repeated.")] = None,
+    track: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Also log to tensorboard or wandb. May be repeated.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
     """Train a model. Without arguments, GRPO teaches podium/tiny to add, in about a minute on a laptop."""

@@ -23,7 +23,10 @@ def values(
     lr: Annotated[float, typer.Option(help="The learning rate.")] = 3e-4,
     seed: Annotated[int, typer.Option(help="The seed of the order of contexts.")] = 0,
 ) -> None:
-    """Train a value model on logged runs: it predicts, before sampling, how likely a task is to be solved."""
+    """Train a value model on logged runs.
+
+    It predicts, before anything is sampled, how likely a task is to be solved.
+    """
     from podium.sessions.value_model import fit
 
     if out.exists():
