@@ -138,7 +138,7 @@ def test_a_prompt_longer_than_the_context_is_named(capsys: Capture, out: Path, t
         (["grpo", "--with", "SamplerCorection"], "Did you mean 'SamplerCorrection'"),
         (["grpo", "--track", "wandbb"], "There is no tracker 'wandbb'. Did you mean 'wandb'?"),
         (["--config", "none.yaml"], "Cannot read 'none.yaml'"),
-        (["grpo", "--config", "none.yaml"], "--config has a method in it"),
+        (["grpo", "--config", "none.yaml"], "--config contains a method"),
     ],
 )
 def test_a_misspelt_name(capsys: Capture, out: Path, words: list[str], said: str) -> None:
@@ -226,16 +226,16 @@ def test_a_resume_of_nothing(capsys: Capture, tmp_path: Path) -> None:
     assert main(["train", "--resume", str(tmp_path / "none")]) == 2
     assert "is not a run: it has no config.yaml" in capsys.readouterr().err
     assert main(["train", "--resume", str(tmp_path), "--set", "tasks=3"]) == 2
-    assert "leave the other options but --device away" in capsys.readouterr().err
+    assert "of the other options, only --device may be given" in capsys.readouterr().err
     assert main(["train", "dapo", "--resume", str(tmp_path)]) == 2
-    assert "leave the other options but --device away" in capsys.readouterr().err
+    assert "of the other options, only --device may be given" in capsys.readouterr().err
 
 
 def test_a_resume_of_a_finished_run_says_so_and_changes_nothing(capsys: Capture, tmp_path: Path) -> None:
     train(small(iterations=1), out=tmp_path / "run")
     before = numbers(tmp_path / "run")
     assert main(["train", "--resume", str(tmp_path / "run")]) == 0
-    assert "The run was finished already" in capsys.readouterr().out
+    assert "The run had already finished" in capsys.readouterr().out
     assert numbers(tmp_path / "run") == before
 
 
@@ -252,7 +252,7 @@ def test_an_out_that_is_a_file(capsys: Capture, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("resume runs/x", "There is no command 'resume'. To go on with a run: podium train --resume RUN"),
+        ("resume runs/x", "There is no command 'resume'. To continue a run: podium train --resume RUN"),
         ("grpo", "'grpo' is a method, not a command. To train with it: podium train grpo"),
         ("trian", "There is no command 'trian'. Did you mean 'train'?"),
         ("bench creidt", "There is no command 'creidt'. Did you mean 'credit'?"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from podium.cli import main
-from podium.cli.train import spread
+from podium.cli.evaluate import expand_options
 from podium.sessions.train import train
 from tests.sessions.test_train import small
 
@@ -42,7 +42,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_an_option_takes_the_numbers_after_it(line: str, meant: str) -> None:
-    assert spread(line.split()) == meant.split()
+    assert expand_options(line.split()) == meant.split()
 
 
 @pytest.mark.parametrize("ks", ["--k 1 2 4", "--k 1,2,4", "--k 1 --k 2 --k 4"])

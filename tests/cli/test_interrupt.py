@@ -54,5 +54,5 @@ def test_the_command_ends_with_one_line(
     code = main(["train", "--quiet", "--out", str(tmp_path / "run"), "--set", "eval_tasks=2"])
     assert code == 130
     assert capsys.readouterr().err.strip() == (
-        "Error: Stopped at once. A run goes on from its last checkpoint with podium train --resume."
+        "Error: Stopped at once. To continue a run from its last checkpoint: podium train --resume RUN"
     )

@@ -11,6 +11,9 @@ import pytest
 from podium import __version__, methods
 from podium.cli import main
 from podium.cli.overrides import load
+from podium.cli.show import show_method
+from podium.docs.catalogue_text import read_catalogue
+from podium.docs.reading import method_text
 from podium.method import Method
 
 Capture = pytest.CaptureFixture[str]
@@ -24,18 +27,32 @@ def typed(capsys: Capture, line: str) -> tuple[int, str, str]:
 
 
 def slugs(output: str) -> set[str]:
-    return {row.split()[0] for row in output.splitlines()[1:]}
+    """The methods of a listing; its headings are the lines that are not indented."""
+    return {row.split()[0] for row in output.splitlines() if row.startswith("  ")}
 
 
 # -- list ----------------------------------------------------------------------------------------------------------
 
 
-def test_list_has_a_line_a_method_with_its_whole_summary(capsys: Capture) -> None:
+def test_list_has_one_line_per_method_with_its_whole_summary(capsys: Capture) -> None:
     code, out, err = typed(capsys, "methods")
     assert (code, err) == (0, "")
     assert slugs(out) == set(methods.CATALOGUE)
-    for row in out.splitlines()[1:]:
-        assert row.endswith(methods.CATALOGUE[row.split()[0]].summary)
+    for row in out.splitlines():
+        if row.startswith("  "):
+            assert row.endswith(methods.CATALOGUE[row.split()[0]].summary)
+
+
+def test_list_is_grouped_by_family_with_a_sentence_each(capsys: Capture) -> None:
+    out = typed(capsys, "methods")[1]
+    headings = [row for row in out.splitlines() if row and not row.startswith("  ")]
+    assert headings == [f"{name}: {sentence}" for name, sentence in methods.FAMILIES.items()]
+    family = ""
+    for row in out.splitlines():
+        if row.startswith("  "):
+            assert methods.CATALOGUE[row.split()[0]].family == family
+        else:
+            family = row.partition(":")[0]
 
 
 def test_list_has_no_colour_codes_in_a_pipe(capsys: Capture) -> None:
@@ -43,10 +60,16 @@ def test_list_has_no_colour_codes_in_a_pipe(capsys: Capture) -> None:
     assert "\x1b" not in typed(capsys, "methods show grpo")[1]
 
 
-def test_family_filter(capsys: Capture) -> None:
-    assert slugs(typed(capsys, "methods --family turns")[1]) == {
-        e.slug for e in methods.CATALOGUE.values() if e.family == "turns"
-    }
+@pytest.mark.parametrize("family", list(methods.FAMILIES))
+def test_family_filter_finds_all_of_a_family(capsys: Capture, family: str) -> None:
+    folder = Path(methods.__file__).parent / family
+    files = {file.stem.replace("_", "-") for file in folder.glob("*.py") if not file.stem.startswith("_")}
+    assert slugs(typed(capsys, f"methods --family {family}")[1]) == files
+
+
+def test_an_unknown_family_gets_the_list(capsys: Capture) -> None:
+    err = typed(capsys, "methods --family xyzzy")[2]
+    assert err == f"Error: There is no family 'xyzzy'. The families are {', '.join(methods.FAMILIES)}.\n"
 
 
 def test_kind_filter(capsys: Capture) -> None:
@@ -68,8 +91,9 @@ def test_plain_update_plan_is_no_part_of_its_own(capsys: Capture) -> None:
 
 
 def test_search_reads_notes_and_ignores_case(capsys: Capture) -> None:
-    assert "gspo" in slugs(typed(capsys, "methods --search GEOMETRIC")[1])
-    assert typed(capsys, "methods --search xyzzy")[1] == "No entry of the catalogue fits.\n"
+    found = [row.split()[0] for row in typed(capsys, "methods --search GEOMETRIC")[1].splitlines()]
+    assert "gspo" in found
+    assert typed(capsys, "methods --search xyzzy")[1] == "No entry of the catalogue matches.\n"
 
 
 def test_filters_narrow_each_other(capsys: Capture) -> None:
@@ -89,7 +113,7 @@ def test_misspelt_filter_gets_the_nearest_name(capsys: Capture, line: str, near:
 
 
 def test_show_has_formula_stages_settings_needs_presets_and_citation(capsys: Capture) -> None:
-    code, out, _ = typed(capsys, "methods show grpo")
+    code, out, _ = typed(capsys, "methods show grpo --all")
     entry = methods.CATALOGUE["grpo"]
     assert code == 0
     assert entry.summary in out
@@ -99,6 +123,23 @@ def test_show_has_formula_stages_settings_needs_presets_and_citation(capsys: Cap
     assert "# divide by n − 1" in out
     assert "Signal('logp', of='ref')" in out
     assert "grpo@nemo\n      advantage.centre = 'leave_one_out'" in out
+
+
+def test_show_has_only_the_settings_that_differ_from_the_defaults(capsys: Capture) -> None:
+    out = typed(capsys, "methods show grpo")[1]
+    assert "advantage.unbiased" not in out
+    assert "objective.KL.coefficient" in out
+    assert "objective.PolicyGradient.clip" in out
+    assert "podium methods show grpo --all" in out
+    assert "--all" not in typed(capsys, "methods show grpo --all")[1]
+
+
+@pytest.mark.parametrize("name", ["grpo", "grpo@nemo", "gigpo", "drive", "spo-single-stream"])
+@pytest.mark.parametrize("option", ["", " --all"])
+def test_show_says_the_same_of_the_catalogue_and_of_the_method_itself(capsys: Capture, name: str, option: str) -> None:
+    method = methods.get(name)
+    show_method(name, method.summary, method.citation, method_text(method), read_catalogue().entry(name), bool(option))
+    assert capsys.readouterr().out == typed(capsys, f"methods show {name}{option}")[1]
 
 
 def test_show_never_cuts_a_line(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

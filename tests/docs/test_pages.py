@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,11 @@ import pytest
 from podium import advantage, methods, objective
 from podium.core.schedule import Linear
 from podium.core.signal import Signal
-from podium.docs import differences, method_page, needs, pages, settings_of
+from podium.docs import index
 from podium.docs.__main__ import main
 from podium.docs.comments import field_comments
-from podium.docs.reading import held
+from podium.docs.method_page import method_page, pages
+from podium.docs.reading import changed_settings, differences, held, needs, settings_of
 
 FOLDER = Path(__file__).parents[2] / "docs" / "methods"
 PAGES = pages()
@@ -54,7 +56,7 @@ def test_comment_behind_a_field_is_its_meaning_and_is_inherited() -> None:
 
 def test_class_without_source_has_no_comments() -> None:
     names: dict[str, type[advantage.Normalize]] = {}
-    exec("from podium.advantage import Normalize\nclass Typed(Normalize):\n    extra: int = 1  # unseen", names)
+    exec("from podium.parts.advantage import Normalize\nclass Typed(Normalize):\n    extra: int = 1  # unseen", names)
     assert "extra" not in field_comments(names["Typed"])
 
 
@@ -64,6 +66,12 @@ def test_settings_of_values_inside_a_part_have_their_own_paths() -> None:
     assert found["objective.PolicyGradient.clip.high"].value == 0.3
     assert found["objective.PolicyGradient.clip.high"].changed
     assert not found["objective.PolicyGradient.aggregate.path"].changed
+
+
+def test_changed_settings_are_those_that_differ_and_values_of_another_class() -> None:
+    term = objective.PolicyGradient(clip=objective.Clip(high=0.3), coefficient=0.5)
+    changed = {s.path: s.value for s in changed_settings(term, "x")}
+    assert changed == {"x.clip": objective.Clip(high=0.3), "x.coefficient": 0.5}
 
 
 def test_schedule_is_one_setting() -> None:
@@ -99,7 +107,23 @@ def test_equal_methods_do_not_differ() -> None:
     assert differences(methods.dapo(), methods.dapo()) == []
 
 
-def test_writing_removes_stale_pages_and_leaves_other_files_alone(tmp_path: Path) -> None:
+def test_the_committed_index_is_up_to_date() -> None:
+    assert json.loads(index.INDEX_FILE.read_text("utf-8")) == index.index_data(), "run `make docs`"
+
+
+def test_the_committed_catalogue_is_up_to_date_and_small() -> None:
+    committed = index.CATALOGUE_FILE.read_text("utf-8")
+    assert json.loads(committed) == json.loads(json.dumps(index.catalogue_data())), "run `make docs`"
+    assert len(committed.encode()) < 700_000
+
+
+def test_writing_removes_stale_pages_and_leaves_other_files_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    monkeypatch.setattr(index, "INDEX_FILE", package / "index.json")
+    monkeypatch.setattr(index, "CATALOGUE_FILE", package / "catalogue.json")
     stale, own = tmp_path / "gone.md", tmp_path / "own.md"
     stale.write_text(PAGES["grpo.md"], encoding="utf-8")
     own.write_text("# mine")
@@ -107,6 +131,8 @@ def test_writing_removes_stale_pages_and_leaves_other_files_alone(tmp_path: Path
     assert not stale.exists()
     assert own.read_text() == "# mine"
     assert (tmp_path / "grpo.md").read_text(encoding="utf-8") == PAGES["grpo.md"]
+    assert json.loads((package / "index.json").read_text("utf-8")) == index.index_data()
+    assert json.loads((package / "catalogue.json").read_text("utf-8"))["families"] == methods.FAMILIES
 
 
 def test_usage_error_without_a_folder(capsys: pytest.CaptureFixture[str]) -> None:

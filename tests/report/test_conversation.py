@@ -71,7 +71,7 @@ def test_the_terminal_shows_the_same(run: Path, capsys: pytest.CaptureFixture[st
     assert main(["rollouts", str(run), "--task", rows[-1]["task"], "--count", "9"]) == 0
     assert capsys.readouterr().out.count(rows[-1]["task"]) == 3
     assert main(["rollouts", str(run), "--failed"]) == 0
-    assert capsys.readouterr().out == "None of the rollouts of iteration-000001 is like that.\n"
+    assert capsys.readouterr().out == "No rollout of iteration-000001 matches.\n"
 
 
 def test_the_terminal_refuses_what_is_not_there(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -126,7 +126,7 @@ def test_the_command_trains_one_and_says_how_to_use_it(tmp_path: Path, capsys: p
     assert main(["values", str(run), "--out", str(tmp_path / "value"), "--steps", "2", "--support", "2"]) == 0
     assert "--set value=" in capsys.readouterr().out
     assert main(["values", str(run), "--out", str(tmp_path / "value")]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "exists already" in capsys.readouterr().err
 
 
 def test_auc_counts_ties_half_and_is_undefined_without_both() -> None:

@@ -1,4 +1,4 @@
-"""The command line: `podium methods …`."""
+"""The command line: `podium train`, `podium eval`, `podium methods`, …"""
 
 from podium.cli.app import main
 

@@ -1,4 +1,4 @@
-"""The `podium` command: its groups, and how its errors look."""
+"""The `podium` command: its subcommands, and how errors and warnings are printed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from podium import __version__
-from podium.cli import bench, lab, methods, rollouts, train, values, worlds
+from podium.cli import bench, compare, evaluate, lab, methods, rollouts, train, values, worlds
 from podium.cli.commands import RootCommands
 from podium.cli.console import error, line, warning
 from podium.core.errors import PodiumError
@@ -22,17 +22,17 @@ __all__ = ["app", "main"]
 # Typer may bring its own copy of click: this is the base of its usage errors in either case.
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 PACKAGE = Path(__file__).parents[1]
-INTERRUPTED = 130  # by Ctrl-C, as shells count
+INTERRUPTED = 130  # the exit code after Ctrl-C, as shells report it
 
 app = typer.Typer(
     cls=RootCommands,
     add_completion=False,
     rich_markup_mode=None,
-    help="Reinforcement-learning post-training, as parts.",
+    help="Reinforcement-learning post-training of language models, as small composable parts.",
 )
 app.command()(train.train)
-app.command("eval")(train.evaluate)
-app.command()(train.compare)
+app.command("eval")(evaluate.evaluate)
+app.command()(compare.compare)
 app.command()(rollouts.rollouts)
 app.command()(lab.lab)
 app.command()(values.values)
@@ -44,7 +44,7 @@ app.add_typer(bench.app, name="bench")
 @app.callback(invoke_without_command=True)
 def root(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
     if version:
         line(f"podium {__version__}")
@@ -53,15 +53,15 @@ def root(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 2 with one line of explanation for input that is refused."""
+    """Run the command line and return its exit code: 2, after one line of explanation, for input that is refused."""
     typed = list(sys.argv[1:] if arguments is None else arguments)
     if typed[:1] == ["eval"]:
-        typed = train.spread(typed)
+        typed = evaluate.expand_options(typed)
     with _short_warnings():
         try:
             code: int = app(typed, prog_name="podium", standalone_mode=False) or 0
             if code == INTERRUPTED:
-                error("Stopped at once. A run goes on from its last checkpoint with podium train --resume.")
+                error("Stopped at once. To continue a run from its last checkpoint: podium train --resume RUN")
             return code
         except PodiumError as problem:
             error(str(problem))
@@ -72,15 +72,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _short_warnings() -> Iterator[None]:
-    """What Podium warns of is one line, without the line of code that found it."""
+    """Podium's warnings are one line each, without the line of code that gave them."""
     with warnings.catch_warnings():
-        show = warnings.showwarning
+        usual = warnings.showwarning
 
-        def shown(message: Warning | str, category: type[Warning], filename: str, *rest: Any, **named: Any) -> None:
+        def show(message: Warning | str, category: type[Warning], filename: str, *rest: Any, **named: Any) -> None:
             if issubclass(category, UserWarning) and Path(filename).is_relative_to(PACKAGE):
                 warning(str(message))
             else:
-                show(message, category, filename, *rest, **named)
+                usual(message, category, filename, *rest, **named)
 
-        warnings.showwarning = shown
+        warnings.showwarning = show
         yield

@@ -16,26 +16,33 @@ __all__ = ["lab"]
 
 
 def lab(
-    slug: Annotated[str | None, typer.Argument(help="A study; without one, they are listed.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Where runs and results go; what is there is gone on with.")] = None,
-    seeds: Annotated[int | None, typer.Option(help="How many seeds each.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Small: about a minute, with wide intervals.")] = False,
+    slug: Annotated[str | None, typer.Argument(help="A study; without one, the studies are listed.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The directory of the runs and results; what is there already is continued.")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(help="The number of seeds per arm.")] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Run a small version: about a minute, with wide intervals.")
+    ] = False,
 ) -> None:
-    """Run a study's controlled experiment on an embedded world: a table with intervals, a figure, and what it says."""
+    """Run the controlled experiment of a study.
+
+    It runs on an embedded world, and prints a table with intervals and a conclusion.
+    """
     from podium import labs
 
     if slug is None:
-        table(["lab", "question"], [[name, made.question] for name, made in labs.LABS.items()])
+        table(["lab", "question"], [[name, study.question] for name, study in labs.LABS.items()])
         return
 
     def progress(name: str, seed: int, result: Result) -> None:
         line(f"{name}, seed {seed}: {result.metrics[-1]['iteration']} iterations")
 
-    found = labs.lab(slug, out=out, seeds=seeds, quick=quick, progress=progress)
+    outcome = labs.lab(slug, out=out, seeds=seeds, quick=quick, progress=progress)
     line()
-    header = ["arm", *(found.label(reading) for reading in found.lab.readings)]
-    table(header, [[arm, *("" if m is None else str(m) for m in row)] for arm, row in found.table()])
+    header = ["arm", *(outcome.label(reading) for reading in outcome.lab.readings)]
+    table(header, [[arm, *("" if m is None else str(m) for m in row)] for arm, row in outcome.table()])
     line()
-    line(found.found())
-    line(found.agreement())
-    line(f"Figure: {found.path / 'lab.html'}")
+    line(outcome.found())
+    line(outcome.agreement())
+    line(f"Figure: {outcome.path / 'lab.html'}")

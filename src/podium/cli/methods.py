@@ -1,25 +1,23 @@
-"""`podium methods`: list, show, check, compare and combine the methods of the catalogue."""
+"""`podium methods`: list, show, check, compare and combine the methods of the catalogue.
+
+Listing and showing read the generated catalogue; everything else imports the library, and with it torch, when it runs.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Sequence
 from typing import Annotated
 
 import typer
 
 from podium.cli.commands import MethodCommands
-from podium.cli.compare import advantages, one_group
-from podium.cli.console import line, table
-from podium.cli.overrides import load
-from podium.cli.show import show as show_method
+from podium.cli.console import line, rows, table
+from podium.cli.method_search import search_entries
+from podium.cli.overrides import catalogue_entry, load
+from podium.cli.show import show_method
 from podium.core.errors import PodiumError, nearest
-from podium.docs import differences
-from podium.method import STAGES, Method
-from podium.methods.catalogue import CATALOGUE, KINDS, Entry, get
-from podium.methods.combination import VERDICTS, Combination, combine
-from podium.methods.matrix import Matrix, row
-from podium.methods.matrix import matrix as all_pairs
+from podium.docs.catalogue_text import EntryText, read_catalogue
 
 __all__ = ["app"]
 
@@ -27,92 +25,129 @@ __all__ = ["app"]
 app = typer.Typer(
     cls=MethodCommands,
     rich_markup_mode=None,
-    help="The catalogue of methods: list, show, check, compare, combine them.",
+    help="List, show, check, compare and combine methods.",
 )
 
-Name = Annotated[str, typer.Argument(metavar="METHOD", help="A slug, slug@preset, or the path of a YAML file.")]
+Name = Annotated[str, typer.Argument(metavar="METHOD", help="A slug, slug@preset, A+B, or the path of a YAML file.")]
 Changes = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="PATH=VALUE", help="kl=0 (of the recipe), advantage.scale=none (of a part)."),
+    typer.Option(
+        "--set",
+        metavar="PATH=VALUE",
+        help="Change an argument of the recipe (kl=0) or a setting of a part (advantage.scale=none). May be repeated.",
+    ),
 ]
 
 
 @app.callback(invoke_without_command=True)
 def list_methods(
     context: typer.Context,
-    family: Annotated[str | None, typer.Option(metavar="NAME", help="Only this family.")] = None,
-    kind: Annotated[str | None, typer.Option(metavar="NAME", help=f"Only this kind: {', '.join(KINDS)}.")] = None,
+    family: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only this family: base, group, entropy, turns, …")
+    ] = None,
+    kind: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only this kind: method, metric, tool or reading.")
+    ] = None,
     stage: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only methods that do something of their own at this stage.")
+        str | None,
+        typer.Option(metavar="NAME", help="Only methods with a part at this stage: keep, advantage, shape, …"),
     ] = None,
     search: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Only where slug, summary or notes say TEXT.")
+        str | None,
+        typer.Option(
+            metavar="TEXT", help='Only methods about this, best first: "curriculum", "off-policy", "tool use".'
+        ),
     ] = None,
 ) -> None:
-    """List the catalogue, or show, check, compare methods of it."""
+    """List, show, check, compare and combine methods.
+
+    Without a command, the methods of the catalogue are listed by family.
+    """
     if context.invoked_subcommand is not None:
         return
-    families = list(dict.fromkeys(e.family for e in CATALOGUE.values()))
-    _known("family", family, families)
-    _known("kind", kind, KINDS)
-    _known("stage", stage, STAGES)
-    found = [
+    catalogue = read_catalogue()
+    _check_option("family", family, list(catalogue.families))
+    _check_option("kind", kind, catalogue.kinds)
+    _check_option("stage", stage, catalogue.stages)
+    entries = [
         entry
-        for entry in sorted(CATALOGUE.values(), key=lambda e: families.index(e.family))
+        for entry in catalogue.entries.values()
         if (family is None or entry.family == family)
         and (kind is None or entry.kind == kind)
-        and (stage is None or _acts_at(get(entry.slug), stage))
-        and (search is None or _mentions(entry, search))
+        and (stage is None or stage in entry.stages)
     ]
-    if found:
-        table(("method", "kind", "family", "summary"), [(e.slug, e.kind, e.family, e.summary) for e in found])
-    else:
-        line("No entry of the catalogue fits.")
+    if search is not None:
+        _print_entries(search_entries(entries, search, catalogue.families))
+        return
+    for number, (name, sentence) in enumerate((n, s) for n, s in catalogue.families.items() if _members(entries, n)):
+        if number:
+            line()
+        line(f"{name}: {sentence}", style="bold")
+        _print_entries(_members(entries, name), indent=2, least=max(len(entry.slug) for entry in entries))
+    if not entries:
+        _print_entries([])
 
 
-def _known(what: str, value: str | None, options: Collection[str]) -> None:
+def _members(entries: Sequence[EntryText], family: str) -> list[EntryText]:
+    return [entry for entry in entries if entry.family == family]
+
+
+def _print_entries(entries: Sequence[EntryText], indent: int = 0, least: int = 0) -> None:
+    """One row per method; what is no method says so."""
+    if not entries:
+        line("No entry of the catalogue matches.")
+    kinds = {entry.slug: "" if entry.kind == "method" else f"({entry.kind}) " for entry in entries}
+    rows([(e.slug, f"{kinds[e.slug]}{e.summary}") for e in entries], indent=indent, least=least)
+
+
+def _check_option(what: str, value: str | None, options: Collection[str]) -> None:
     if value is not None and value not in options:
-        raise PodiumError(f"There is no {what} {value!r}. {nearest(value, options)}")
-
-
-def _acts_at(method: Method, stage: str) -> bool:
-    """Whether the method has parts there, other than those that a method without any choices has."""
-    return bool(getattr(method, stage) != getattr(Method(""), stage))
-
-
-def _mentions(entry: Entry, text: str) -> bool:
-    return text.lower() in f"{entry.slug}\n{entry.summary}\n{entry.citation}\n{entry.notes}".lower()
+        plural = {"family": "families"}.get(what, f"{what}s")
+        suggestion = nearest(value, options)
+        suggestion = f"{suggestion} " if suggestion.startswith("Did you mean") else ""
+        raise PodiumError(f"There is no {what} {value!r}. {suggestion}The {plural} are {', '.join(options)}.")
 
 
 @app.command()
 def show(
     name: Name,
     changes: Changes = None,
+    full: Annotated[bool, typer.Option("--all", help="Print every setting, not only those that were changed.")] = False,
     yaml: Annotated[bool, typer.Option("--yaml", help="Print the complete method as YAML instead.")] = False,
 ) -> None:
-    """Show a method: formula, stages, settings, needs, presets."""
+    """Show the formula, stages and settings of a method.
+
+    Its needs and presets are shown too. Of the settings, only those that differ from the defaults of the parts are
+    printed, unless --all is given.
+    """
+    entry = catalogue_entry(name)
+    if entry is not None and not changes and not yaml:
+        show_method(name, entry.summary, entry.citation, read_catalogue().method(name), entry, full)
+        return
+    from podium.docs.reading import method_text
+
     method = load(name, changes or ())
     if yaml:
         print(method.to_yaml(), end="")
     else:
-        show_method(method, CATALOGUE.get(name.partition("@")[0]))
+        show_method(method.name, method.summary, method.citation, method_text(method), entry, full)
 
 
 @app.command()
 def check(
     name: Name,
-    columns: Annotated[str, typer.Option(metavar="A,B,…", help="Columns that your world writes.")] = "",
+    columns: Annotated[str, typer.Option(metavar="A,B,…", help="The columns that your world writes.")] = "",
     changes: Changes = None,
 ) -> None:
-    """Say what is wrong with a method before it runs.
+    """Report what is wrong with a method before it runs.
 
     The exit code is 1 if it cannot work.
     """
-    method = load(name, changes or ())
     names = [c.strip() for c in columns.split(",") if c.strip()]
     for column in names:
         if "." not in column:
             raise PodiumError(f"--columns: {column!r} must be named level.name, such as turn.{column}.")
+    method = load(name, changes or ())
     findings = method.check(names)
     for finding in findings:
         line(str(finding), style="red" if finding.kind == "error" else "yellow")
@@ -125,25 +160,29 @@ def check(
 @app.command()
 def compare(
     names: Annotated[list[str], typer.Argument(metavar="METHOD", help="Several methods, or one with all its presets.")],
-    rewards: Annotated[str, typer.Option(metavar="R,R,…", help="Rewards of one group of rollouts.")] = "1,0,0,0",
+    rewards: Annotated[str, typer.Option(metavar="R,R,…", help="The rewards of one group of rollouts.")] = "1,0,0,0",
 ) -> None:
-    """Compare what methods make of the same rewards.
+    """Compare advantages for the same rewards.
 
     Prints the advantage of each rollout of a group, and the settings in which the methods differ from the first.
     """
-    if len(names) == 1 and names[0] in CATALOGUE:
-        names = [names[0], *(f"{names[0]}@{preset}" for preset in CATALOGUE[names[0]].presets)]
+    numbers = _parse_rewards(rewards)
+    entries = [catalogue_entry(name) for name in names]
+    if len(names) == 1 and entries[0] is not None and names[0] == entries[0].slug:
+        names = list(entries[0].names)
+    from podium.cli.reward_comparison import advantages, one_group
+    from podium.docs.reading import differences
+
     methods = [load(name, ()) for name in names]
-    numbers = _numbers(rewards)
     batch = one_group(numbers)
-    rows, refusals = [], []
+    cells, refusals = [], []
     for method in methods:
         try:
-            rows.append((method.name, *(f"{a:.4f}" for a in advantages(method, batch).tolist())))
+            cells.append((method.name, *(f"{a:.4f}" for a in advantages(method, batch).tolist())))
         except PodiumError as problem:
             refusals.append(f"{method.name}: {problem}")
-    if rows:
-        table(("method", *(f"r={r:g}" for r in numbers)), rows)
+    if cells:
+        table(("method", *(f"r={r:g}" for r in numbers)), cells)
     for refusal in refusals:
         line(refusal, style="yellow")
     first = methods[0]
@@ -153,7 +192,7 @@ def compare(
         table(("method", "setting or part", f"in {first.name}", "here"), changed)
 
 
-def _numbers(text: str) -> list[float]:
+def _parse_rewards(text: str) -> list[float]:
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
@@ -163,55 +202,31 @@ def _numbers(text: str) -> list[float]:
 @app.command()
 def matrix(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[METHOD [METHOD]]", help="None: all pairs; one: its row; or a pair.")
+        list[str] | None,
+        typer.Argument(metavar="[METHOD [METHOD]]", help="None: all pairs. One: it with all others. Two: this pair."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Say which methods combine, and why others do not.
+    """Show which methods combine, and why others do not.
 
-    Each method is read as its changes of plain GRPO; two combine where these can be joined. `A+B` names what comes of
-    it, here and in podium train.
+    Each method is read as a set of changes to plain GRPO; two methods combine if their changes can be joined. A+B names
+    the combination, here and in podium train.
     """
-    held = [load(name, ()) for name in names or ()]
-    if not held:
-        found = all_pairs()
-        print(json.dumps(found.data(), indent=1)) if as_json else _overview(found)
-    elif len(held) == 1:
-        pairs = row(held[0])
-        print(json.dumps({slug: pair.data() for slug, pair in pairs.items()}, indent=1)) if as_json else _row(pairs)
-    elif len(held) == 2:
-        both = combine(*held)
-        print(json.dumps(both.data(), indent=1)) if as_json else _pair(both, " and ".join(m.name for m in held))
+    if len(names or ()) > 2:
+        raise PodiumError(f"A pair is two methods, not {len(names or ())}: name a combination as one, such as A+B.")
+    methods = [load(name, ()) for name in names or ()]
+    from podium.cli.matrix_tables import show_matrix, show_pair, show_row
+    from podium.methods import matrix as pairs
+    from podium.methods.combination import combine
+
+    if not methods:
+        everything = pairs.matrix()
+        print(json.dumps(everything.data(), indent=1)) if as_json else show_matrix(everything)
+    elif len(methods) == 1:
+        row = pairs.row(methods[0])
+        print(json.dumps({slug: pair.data() for slug, pair in row.items()}, indent=1)) if as_json else show_row(row)
+    else:
+        both = combine(*methods)
+        print(json.dumps(both.data(), indent=1)) if as_json else show_pair(both, " and ".join(m.name for m in methods))
         if both.method is None:
             raise typer.Exit(1)
-    else:
-        raise PodiumError(f"A pair is two methods, not {len(held)}: name what comes of some as one, such as A+B.")
-
-
-def _overview(found: Matrix) -> None:
-    counts, shares = found.counts(), found.shares()
-    stages = [stage for stage in STAGES if stage != "evaluate"]  # metrics stand beside each other
-    line("Of the pairs of methods that change something at these stages, so many of 100 combine:")
-    line(" ".join(("", *stages)).rjust(10 + sum(len(stage) + 1 for stage in stages)))
-    for x in stages:
-        cells = (f"{100 * shares[x, y]:.0f}" if (x, y) in shares else "" for y in stages)
-        line(f"{x:<10}" + "".join(cell.rjust(len(y) + 1) for cell, y in zip(cells, stages, strict=True)))
-    line()
-    line("What keeps most of the others apart:")
-    table(("pairs", "conflict"), [(str(count), kind) for kind, count in found.obstacles().most_common(8)])
-    line()
-    line(f"{counts['yes']} ordered pairs combine, {counts['care']} with a choice or a warning, {counts['no']} do not.")
-    line("One method with all others: podium methods matrix METHOD. A pair, with reasons: podium methods matrix A B.")
-
-
-def _row(pairs: Mapping[str, Combination]) -> None:
-    order = sorted(pairs.items(), key=lambda item: VERDICTS.index(item[1].verdict))
-    rows = [(slug, pair.verdict, " ".join(pair.reasons[:1])) for slug, pair in order]
-    table(("with", "combines", "why not, or what to look at first"), rows)
-
-
-def _pair(both: Combination, names: str) -> None:
-    for kind in ("conflict", "choice", "warning"):
-        for reason in getattr(both, f"{kind}s"):
-            line(f"{kind}: {reason}", style="red" if kind == "conflict" else "yellow")
-    line(f"{names} do not combine." if both.method is None else both.method.describe())

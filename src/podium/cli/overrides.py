@@ -5,53 +5,76 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import yaml
-
-from podium.core import serial
 from podium.core.errors import PodiumError
-from podium.method import Method
-from podium.methods.catalogue import get
+from podium.docs.catalogue_text import EntryText, read_catalogue
 
-__all__ = ["apart", "join", "load", "pair", "read"]
+if TYPE_CHECKING:
+    from podium.method import Method
+
+__all__ = ["catalogue_entry", "load", "read_file", "split_change", "split_changes", "with_parts"]
 
 V = TypeVar("V")
+RECIPES = Path(__file__).parents[1] / "methods"
+
+
+def catalogue_entry(name: str) -> EntryText | None:
+    """The entry of `grpo` or `grpo@verl`, and None for a YAML file or several methods joined. Refuses a misspelt name
+    without importing torch."""
+    if name.endswith((".yaml", ".yml")):
+        read_file(Path(name), str)
+        return None
+    if "+" in name:
+        for part in name.split("+"):
+            catalogue_entry(part.strip())
+        return None
+    slug = name.partition("@")[0]
+    catalogue = read_catalogue()
+    if slug not in catalogue.entries and any(RECIPES.glob(f"*/{slug.replace('-', '_')}.py")):
+        return None  # a recipe that is newer than the generated file
+    return catalogue.entry(name)
 
 
 def load(name: str, changes: Sequence[str], parts: Sequence[str] = ()) -> Method:
-    """`grpo`, `grpo@verl` or `mine.yaml`, with parts that join it and `PATH=VALUE` changes: `kl=0` is an argument of
-    the recipe, `advantage.scale=none` a setting of a part."""
-    pairs = [pair(change) for change in changes]
+    """`grpo`, `grpo@verl` or `mine.yaml`, with additional parts and `PATH=VALUE` changes: `kl=0` is an argument of the
+    recipe, `advantage.scale=none` a setting of a part."""
+    catalogue_entry(name)
+    from podium.method import Method
+    from podium.methods.catalogue import get
+
+    pairs = [split_change(change) for change in changes]
     arguments = {path: value for path, value in pairs if "." not in path}
     if name.endswith((".yaml", ".yml")):
         if arguments:
             raise PodiumError(
                 f"--set {next(iter(arguments))}: a method from a file has no recipe; name a part's setting."
             )
-        method = read(Path(name), Method.from_yaml)
+        method = read_file(Path(name), Method.from_yaml)
     else:
         method = get(name, **arguments)
-    method = join(method, parts)
+    method = with_parts(method, parts)
     for path, value in pairs:
         if "." in path:
             method = method.set(path, value)
     return method
 
 
-def join(method: Method, parts: Sequence[str]) -> Method:
-    """The method with these parts as they are typed: `SamplerCorrection`, or with settings as in YAML,
+def with_parts(method: Method, parts: Sequence[str]) -> Method:
+    """The method with these parts added, as they were typed: `SamplerCorrection`, or with settings as in YAML,
     `SamplerCorrection: {cap: 3}`."""
+    from podium.core import serial
+
     for text in parts:
         data = serial.from_yaml(text)
         method = method | (serial.build_value(data, {}) if isinstance(data, str) else serial.decode(data))
     return method
 
 
-def read(path: Path, make: Callable[[str], V]) -> V:
-    """What `make` makes of a file's text; every fault names the file."""
+def read_file(path: Path, parse: Callable[[str], V]) -> V:
+    """The parsed text of a file; every error names the file."""
     try:
-        return make(path.read_text(encoding="utf-8"))
+        return parse(path.read_text(encoding="utf-8"))
     except OSError as problem:
         raise PodiumError(f"Cannot read {str(path)!r}: {problem.strerror}.") from problem
     except UnicodeDecodeError as problem:
@@ -60,7 +83,7 @@ def read(path: Path, make: Callable[[str], V]) -> V:
         raise PodiumError(f"{path}: {problem}") from problem
 
 
-def apart(changes: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], list[str]]:
+def split_changes(changes: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], list[str]]:
     """Changes as they were typed, by what they change: the run, the world (`world.noise=0.1`), the optimiser
     (`optimizer.lr=3e-5`), and, as typed, the method."""
     from podium.training.config import Config
@@ -70,7 +93,7 @@ def apart(changes: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any], dict[
     optimizer: dict[str, Any] = {}
     method: list[str] = []
     for change in changes:
-        path, value = pair(change)
+        path, value = split_change(change)
         head, _, name = path.partition(".")
         if path == "method":
             raise PodiumError("--set method: name the method by itself, as in podium train dapo.")
@@ -83,16 +106,18 @@ def apart(changes: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any], dict[
     return run, world, optimizer, method
 
 
-def pair(change: str) -> tuple[str, Any]:
+def split_change(change: str) -> tuple[str, Any]:
     """(path, value) of a change as it was typed."""
     path, equals, text = change.partition("=")
     if not equals or not path:
         raise PodiumError(f"--set {change!r} must look like PATH=VALUE, for example advantage.scale=none.")
-    return path, _value(text)
+    return path, _parse_value(text)
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     """A value as YAML writes it, and numbers such as 3e-4, which are text to YAML."""
+    import yaml
+
     try:
         data = yaml.safe_load(text)
     except yaml.YAMLError as problem:
@@ -100,4 +125,9 @@ def _value(text: str) -> Any:
     if isinstance(data, str):
         with contextlib.suppress(ValueError):
             return float(data)
+        return data
+    if not isinstance(data, (dict, list)):
+        return data
+    from podium.core import serial
+
     return serial.decode(data)

@@ -1,4 +1,4 @@
-"""`podium rollouts`: what a run has written, as conversations."""
+"""`podium rollouts`: the rollouts of a run, as conversations."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ __all__ = ["rollouts"]
 
 
 def rollouts(
-    run: Annotated[Path, typer.Argument(help="A run's directory.")],
-    iteration: Annotated[int | None, typer.Option(help="Of which iteration. [default: the last]")] = None,
-    task: Annotated[str | None, typer.Option(help="Of this task alone.")] = None,
-    failed: Annotated[bool, typer.Option("--failed", help="Those in which the world failed.")] = False,
-    count: Annotated[int, typer.Option(help="How many at most.")] = 3,
+    run: Annotated[Path, typer.Argument(help="The directory of a run.")],
+    iteration: Annotated[int | None, typer.Option(help="The iteration to read. [default: the last]")] = None,
+    task: Annotated[str | None, typer.Option(help="Print only rollouts of this task.")] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Print only rollouts in which the world failed.")] = False,
+    count: Annotated[int, typer.Option(help="The largest number of rollouts to print.")] = 3,
 ) -> None:
-    """Read what a run has written: each turn, what the world answered, its reward and credit, and why it ended."""
+    """Print rollouts of a run as conversations.
+
+    Each has its turns, the answers of the world, rewards and credit, and the reason why it ended.
+    """
     from podium.report.conversation import conversation, conversation_text, read_rollouts
     from podium.store.run_directory import RunDirectory
 
     directory = RunDirectory(run)
-    directory.read_config()  # refuses what is no run
+    directory.read_config()  # refuses a directory that is not a run
     files = sorted((run / "rollouts").glob("iteration-*.parquet"))
     if not files:
         raise PodiumError(f"{run} has no rollouts yet.")
@@ -35,9 +38,9 @@ def rollouts(
         raise PodiumError(f"{run} has no rollouts of iteration {iteration}: it has those from {first} to {last}.")
     rows = read_rollouts(file)
     if task is not None:
-        known = list(dict.fromkeys(str(row["task"]) for row in rows))
-        if task not in known:
-            raise PodiumError(f"No rollout of {file.stem} has the task {task!r}. {nearest(task, known)}")
+        tasks = list(dict.fromkeys(str(row["task"]) for row in rows))
+        if task not in tasks:
+            raise PodiumError(f"No rollout of {file.stem} has the task {task!r}. {nearest(task, tasks)}")
         rows = [row for row in rows if str(row["task"]) == task]
     if failed:
         rows = [row for row in rows if row.get("failure")]
@@ -48,4 +51,4 @@ def rollouts(
     if len(rows) > count:
         line(f"({len(rows) - count} more: --count {len(rows)})", style="dim")
     if not rows:
-        line(f"None of the rollouts of {file.stem} is like that.")
+        line(f"No rollout of {file.stem} matches.")

@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-from podium.cli.console import line
-from podium.core.value import opening
-from podium.docs import differences, needs, settings_of
-from podium.docs.reading import held
-from podium.method import Method
-from podium.methods.catalogue import Entry, get
+from collections.abc import Sequence
 
-__all__ = ["show"]
+from podium.cli.console import line, paragraphs, rows
+from podium.docs.catalogue_text import EntryText, MethodText, SettingText
+
+__all__ = ["show_method"]
 
 
-def show(method: Method, entry: Entry | None) -> None:
-    """Print the method; `entry` is its place in the catalogue, if it has one."""
-    if list(method.leaves()) != [method]:  # several in turn
-        line(method.describe())
+def show_method(
+    name: str, summary: str, citation: str, method: MethodText, entry: EntryText | None, full: bool
+) -> None:
+    """Print a method; `entry` is its place in the catalogue, if it has one; `full`: also settings left at their
+    defaults."""
+    if method.description:
+        line(method.description)
         return
-    line(method.name, style="bold cyan")
-    for text in (method.summary, method.citation, f"{entry.kind} · family {entry.family}" if entry else ""):
+    line(name, style="bold cyan")
+    for text in (summary, citation, f"{entry.kind} · family {entry.family}" if entry else ""):
         if text:
             line(f"  {text}")
+    if entry is not None and entry.tags:
+        line(f"  tags: {', '.join(entry.tags)}")
     if entry is not None and entry.notes:
         _heading("Formula")
-        for text in entry.notes.splitlines():
-            line(f"  {text}".rstrip())
-    _stages(method)
-    _needs(method)
+        paragraphs(entry.notes, indent=2)
+    _print_stages(method, full)
+    _print_needs(method)
     if entry is not None and entry.presets:
-        _presets(entry)
+        _print_presets(entry)
+    if not full:
+        line()
+        line(f"Settings left at their defaults are not shown: podium methods show {name} --all prints them.", "dim")
 
 
 def _heading(text: str) -> None:
@@ -36,41 +41,34 @@ def _heading(text: str) -> None:
     line(text, style="bold")
 
 
-def _stages(method: Method) -> None:
+def _print_stages(method: MethodText, full: bool) -> None:
     _heading("Stages")
-    for path, value in held(method):
-        line(f"  {path.partition('.')[0]}: {type(value).__name__}", style="cyan")
-        line(f"    {opening(value)}")
-        found = settings_of(value, path)
-        width = max((len(s.path) for s in found), default=0)
-        span = max((len(repr(s.value)) for s in found), default=0)
-        for s in found:
-            note = f"# {s.comment}" if s.comment else ""
-            line(f"      {s.path:<{width}} = {s.value!r:<{span}}  {note}".rstrip(), style="" if s.changed else "dim")
+    for part in method.parts:
+        line(f"  {part.stage}: {part.name}", style="cyan")
+        line(f"    {part.opening}")
+        _print_settings(part.settings if full else part.changed)
 
 
-def _needs(method: Method) -> None:
-    need = needs(method)
+def _print_settings(settings: Sequence[SettingText]) -> None:
+    commented = any(setting.comment for setting in settings)
+    cells = []
+    for setting in settings:
+        comment = [f"# {setting.comment}" if setting.comment else ""] if commented else []
+        cells.append([setting.path, f"= {setting.value}", *comment])
+    rows(cells, indent=6)
+
+
+def _print_needs(method: MethodText) -> None:
     _heading("Needs")
-    rows = {
-        "columns": (*need.always, *need.columns),
-        "signals": tuple(repr(s) for s in need.signals),
-        "roles": tuple(role.name for role in method.roles),
-        "memories": tuple(type(memory).__name__ for memory in method.memories),
-    }
-    for what, names in rows.items():
-        if names:
-            line(f"  {what + ':':<9} {', '.join(names)}")
+    for what, names in (method.needs or {}).items():
+        line(f"  {what + ':':<9} {', '.join(names)}")
 
 
-def _presets(entry: Entry) -> None:
+def _print_presets(entry: EntryText) -> None:
     _heading("Presets")
-    plain = get(entry.slug)
-    for preset in entry.presets:
-        name = f"{entry.slug}@{preset}"
-        line(f"  {name}", style="cyan")
-        changes = differences(plain, get(name))
-        for d in changes:
-            line(f"      {d.path} = {d.right!r}")
+    for preset, changes in entry.presets.items():
+        line(f"  {entry.slug}@{preset}", style="cyan")
+        for change in changes:
+            line(f"      {change.path} = {change.value}")
         if not changes:
             line("      the defaults")

@@ -1,4 +1,4 @@
-"""`podium values`: a value model from logged runs."""
+"""`podium values`: a value model trained on logged runs."""
 
 from __future__ import annotations
 
@@ -14,27 +14,30 @@ __all__ = ["values"]
 
 
 def values(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Directories of runs.")],
-    out: Annotated[Path, typer.Option(help="A new directory for the model.")],
-    model: Annotated[str, typer.Option(help="What it starts from.")] = "podium/tiny",
-    support: Annotated[int, typer.Option(help="Scores of other tasks that it reads.", min=1)] = 8,
-    steps: Annotated[int, typer.Option(help="Optimiser steps.", min=1)] = 200,
-    alpha: Annotated[float, typer.Option(help="The share of the loss on pairs.", min=0, max=1)] = 0.25,
-    lr: Annotated[float, typer.Option(help="Learning rate.")] = 3e-4,
-    seed: Annotated[int, typer.Option(help="Of the order of contexts.")] = 0,
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="The directories of runs.")],
+    out: Annotated[Path, typer.Option(help="A new directory for the value model.")],
+    model: Annotated[str, typer.Option(help="The model that training starts from.")] = "podium/tiny",
+    support: Annotated[int, typer.Option(help="How many scores of other tasks the model reads as context.", min=1)] = 8,
+    steps: Annotated[int, typer.Option(help="The number of optimiser steps.", min=1)] = 200,
+    alpha: Annotated[float, typer.Option(help="The weight of the pairwise loss.", min=0, max=1)] = 0.25,
+    lr: Annotated[float, typer.Option(help="The learning rate.")] = 3e-4,
+    seed: Annotated[int, typer.Option(help="The seed of the order of contexts.")] = 0,
 ) -> None:
-    """Train a model on logged runs that says, before anything is sampled, how likely a task is solved."""
+    """Train a value model on logged runs.
+
+    It predicts, before anything is sampled, how likely a task is to be solved.
+    """
     from podium.sessions.value_model import fit
 
     if out.exists():
-        raise PodiumError(f"{out} is there already: choose another --out.")
-    found = fit(runs, out, model=model, support=support, steps=steps, alpha=alpha, lr=lr, seed=seed)
+        raise PodiumError(f"{out} exists already: choose another --out.")
+    fitted = fit(runs, out, model=model, support=support, steps=steps, alpha=alpha, lr=lr, seed=seed)
     rows = [
-        ["contexts trained on", str(found.contexts)],
-        ["loss at the end", f"{found.loss:.3f}"],
-        ["AUC", f"{found.auc:.3f}"],
-        ["AUC within a context", f"{found.auc_within:.3f}"],
-        ["pair accuracy", f"{found.pair_accuracy:.3f}"],
+        ["contexts trained on", str(fitted.contexts)],
+        ["loss at the end", f"{fitted.loss:.3f}"],
+        ["AUC", f"{fitted.auc:.3f}"],
+        ["AUC within a context", f"{fitted.auc_within:.3f}"],
+        ["pair accuracy", f"{fitted.pair_accuracy:.3f}"],
     ]
     table(["held out", ""], rows)
-    line(f"podium train v0 --set value={out}")
+    line(f"To train with it: podium train v0 --set value={out}")

@@ -1,4 +1,4 @@
-"""`podium worlds`: list them, play them, check one's own."""
+"""`podium worlds`: list the worlds, play one, check one of your own."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ from podium.core.errors import PodiumError
 
 __all__ = ["app"]
 
-app = typer.Typer(cls=Commands, help="Worlds: where tasks come from.", invoke_without_command=True)
+app = typer.Typer(
+    cls=Commands,
+    rich_markup_mode=None,
+    help="List, play and check worlds, which pose the tasks.",
+    invoke_without_command=True,
+)
 
 Name = Annotated[str, typer.Argument(help="A world: sums, jsonl:FILE, gym:NAME, textworld:NAME, file.py:MyWorld.")]
 
 
 @app.callback()
 def listing(context: typer.Context) -> None:
-    """List the worlds."""
+    """List, play and check worlds, which pose the tasks."""
     from podium import worlds
 
     if context.invoked_subcommand is None:
@@ -34,10 +39,10 @@ def listing(context: typer.Context) -> None:
 @app.command()
 def play(
     name: Name,
-    level: Annotated[int | None, typer.Option(help="How hard.")] = None,
-    task: Annotated[int, typer.Option(help="Which task.")] = 0,
+    level: Annotated[int | None, typer.Option(help="The difficulty of the task.")] = None,
+    task: Annotated[int, typer.Option(help="The number of the task.")] = 0,
 ) -> None:
-    """Play a task of a world yourself."""
+    """Play one task of a world yourself."""
     from podium import worlds
 
     world = worlds.get(name, **({} if level is None else {"level": level}))
@@ -47,7 +52,7 @@ def play(
 
 @app.command()
 def check(name: Name) -> None:
-    """Check a world: determinism, copying, rewards, ends."""
+    """Check that a world is deterministic, can be copied, gives valid rewards and ends its episodes."""
     from podium import worlds
 
     with closing(worlds.get(name)) as world:
@@ -55,5 +60,5 @@ def check(name: Name) -> None:
     for finding in findings:
         line(f"- {finding}")
     if findings:
-        raise PodiumError(f"{name} has {len(findings)} faults.")
+        raise PodiumError(f"{name} has {len(findings)} fault{'s' * (len(findings) > 1)}.")
     line(f"{name} is fine.")

@@ -1,19 +1,4 @@
-"""What the catalogue says about itself: read by `podium methods show` and written as a page a method.
+"""What the catalogue says about itself: one page per method, and the files that the command line reads without torch.
 
 python -m podium.docs docs/methods
 """
-
-from podium.docs.method_page import index, method_page, pages
-from podium.docs.reading import Difference, MethodNeeds, Setting, differences, needs, settings_of
-
-__all__ = [
-    "Difference",
-    "MethodNeeds",
-    "Setting",
-    "differences",
-    "index",
-    "needs",
-    "method_page",
-    "pages",
-    "settings_of",
-]

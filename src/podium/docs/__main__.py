@@ -1,10 +1,11 @@
-"""`python -m podium.docs OUT` writes the pages of the catalogue into the folder OUT."""
+"""`python -m podium.docs OUT` writes one page per method into the folder OUT, and the index into the package."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+from podium.docs.index import write_index
 from podium.docs.method_page import PAGE_MARK, pages
 
 
@@ -21,6 +22,7 @@ def main(arguments: list[str]) -> int:
     for name, text in texts.items():
         (out / name).write_text(text, encoding="utf-8")
     print(f"{len(texts)} pages in {out}")
+    write_index()
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The comments that stand behind the fields of a value class, from its source."""
+"""The trailing comments of the fields of a value class, from its source."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ __all__ = ["field_comments"]
 
 def field_comments(cls: type[Value]) -> dict[str, str]:
     """Field name → its trailing comment; a subclass that only changes a default inherits the comment."""
-    found: dict[str, str] = {}
+    comments: dict[str, str] = {}
     bases: list[Any] = [base for base in cls.__mro__ if issubclass(base, Value) and base is not Value]
     for base in reversed(bases):
-        found |= _own(base)
-    return found
+        comments |= _declared_comments(base)
+    return comments
 
 
 @functools.cache
-def _own(cls: Any) -> dict[str, str]:
+def _declared_comments(cls: Any) -> dict[str, str]:
     """The comments of the fields that the class itself declares."""
     try:
         source = textwrap.dedent(inspect.getsource(cls))

@@ -1,4 +1,4 @@
-"""A page a method, in Markdown, from the docstrings and fields that also run."""
+"""One page per method, in Markdown, from the docstrings and fields of the code that runs."""
 
 from __future__ import annotations
 

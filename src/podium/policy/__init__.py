@@ -5,6 +5,8 @@ Start with `policy.py` (`Policy`). `model` loads and saves, `forward` passes pac
 and `cuda` hold kernels.
 """
 
+from collections.abc import Callable
+
 from podium.policy.head.divergence import divergence as divergence
 from podium.policy.head.effective_rank import rank_dynamics as rank_dynamics
 from podium.policy.head.functionals import FUNCTIONALS, HeadRows, functional
@@ -34,4 +36,4 @@ __all__ = [
 ]
 
 # Sources of roles that are small networks on the policy's hidden states.
-NETWORKS = {"flow": Flow, "quality": QualityHead}
+NETWORKS: dict[str, Callable[[Policy], Policy]] = {"flow": Flow, "quality": QualityHead}

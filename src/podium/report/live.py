@@ -1,27 +1,32 @@
-"""Progress at the terminal: a live line, or plain lines when nobody watches."""
+"""Progress at the terminal: a line that is updated in place, or plain lines when the output is a file."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.markup import escape
 
 from podium.report.outcomes import troubles
-from podium.training.run import Run
+
+if TYPE_CHECKING:
+    from podium.training.run import Run
 
 __all__ = ["Live"]
 
+MOST_TROUBLES = 4  # that are printed: their reasons may differ in every iteration
+
 
 class Live:
-    """Called after each iteration with its metrics: a terminal gets one line that moves, a file some lines."""
+    """Called after each iteration with its metrics. A terminal gets one line that is updated, a file every tenth."""
 
     def __init__(self, console: Console, every: int = 10) -> None:
         self.console, self.every = console, every
         self.begun: float | None = None
         self.first = 0
-        self.told: list[str] = []  # troubles that have been named
+        self.reported: list[str] = []  # reasons of troubles that have been printed
         self.status = console.status("") if console.is_terminal else None
 
     def __enter__(self) -> Live:
@@ -33,30 +38,38 @@ class Live:
         if self.status is not None:
             self.status.stop()
 
+    def stage(self, text: str) -> None:
+        """What is being done now, such as loading a model: shown on a terminal until something else is."""
+        if self.status is not None:
+            self.status.update(f"{escape(text)} …")
+
     def tell(self, note: str) -> None:
-        """A line that stays."""
-        self.console.print(note, highlight=False, markup=False, soft_wrap=True)
+        """Print a line that stays."""
+        self._print(note)
 
     def __call__(self, run: Run, line: Mapping[str, Any]) -> None:
         if self.begun is None:
             self.begun, self.first = time.monotonic(), int(line["iteration"])
         for reason, note in troubles(line):
-            if reason not in self.told and len(self.told) < 4:  # they may differ each time
-                self.told.append(reason)
-                self.console.print(note, style="yellow", highlight=False, markup=False, soft_wrap=True)
+            if reason not in self.reported and len(self.reported) < MOST_TROUBLES:
+                self.reported.append(reason)
+                self._print(note, style="yellow")
         text = self._text(run, line)
-        held_out = "eval.pass@1" in line
         if self.status is not None:
             self.status.update(text)
-        if held_out or (self.status is None and line["iteration"] % self.every == 0):
-            self.console.print(text, highlight=False, soft_wrap=True)
+        if "eval.pass@1" in line or (self.status is None and line["iteration"] % self.every == 0):
+            self._print(text, markup=True)
+
+    def _print(self, text: str, style: str | None = None, markup: bool = False) -> None:
+        """A terminal breaks it between words; a file gets one line."""
+        self.console.print(text, style=style, highlight=False, markup=markup, soft_wrap=not self.console.is_terminal)
 
     def _text(self, run: Run, line: Mapping[str, Any]) -> str:
         done, total = int(line["iteration"]), run.config.iterations
         parts = [f"iteration {done}/{total}"]
-        for name, label in (("reward", "reward"), ("pass@1", "pass@1"), ("entropy", "entropy")):
+        for name in ("reward", "pass@1", "entropy"):
             if name in line:
-                parts.append(f"{label} {line[name]:.3f}")
+                parts.append(f"{name} {line[name]:.3f}")
         if "flat_groups" in line:
             parts.append(f"no signal {100 * line['flat_groups']:.0f} %")
         if line.get("failures"):

@@ -1,4 +1,4 @@
-"""Accuracy over budgets of thinking, as text."""
+"""Accuracy against the thinking budget, as text."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from podium.cli.console import table
 if TYPE_CHECKING:
     from podium.analysis.thinking import BudgetPoint
 
-__all__ = ["show"]
+__all__ = ["show_curve"]
 
 BAR = 24  # characters of an accuracy of 1
 
 
-def show(points: Sequence[BudgetPoint]) -> None:
-    """A row a budget, with a bar as long as the accuracy."""
+def show_curve(points: Sequence[BudgetPoint]) -> None:
+    """One row per budget, with a bar as long as the accuracy."""
     rows = [
         [
             str(p.budget),

@@ -1,0 +1,108 @@
+"""`podium eval`: measure a model or a run on held-out tasks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from json import dumps
+from typing import Annotated, Any
+
+import typer
+
+from podium.cli.console import line, table
+from podium.cli.options import Device, Level, World
+from podium.cli.overrides import split_change
+from podium.cli.preflight import check_world_file
+from podium.core.errors import PodiumError
+
+__all__ = ["evaluate", "expand_options"]
+
+NUMBERS = re.compile(r"\d+(,\d+)*,?")
+WITHOUT_VALUE = {"--compare": "base", "--thinking": "auto"}  # what an option means when no value follows it
+
+
+def evaluate(
+    target: Annotated[str, typer.Argument(help="The directory of a run, or a model.")],
+    world: World = None,
+    level: Level = None,
+    k: Annotated[
+        list[str] | None,
+        typer.Option("--k", metavar="K", help="Report pass@k for these k: --k 1 8 64, or --k 1,8,64. [default: 1 8]"),
+    ] = None,
+    tasks: Annotated[int, typer.Option(help="The number of held-out tasks.")] = 128,
+    samples: Annotated[int | None, typer.Option(help="Answers per task. [default: the largest k]")] = None,
+    seed: Annotated[int, typer.Option(help="The seed of the random numbers.")] = 0,
+    temperature: Annotated[float, typer.Option(help="The sampling temperature; 0 is greedy decoding.")] = 1.0,
+    device: Device = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="PATH=VALUE", help="Change a setting of the world: world.noise=0.1."),
+    ] = None,
+    compare: Annotated[
+        str | None,
+        typer.Option(help="Compare with this model or run; without a value, with the model that the run started from."),
+    ] = None,
+    thinking: Annotated[
+        str | None,
+        typer.Option(
+            help="Report the accuracy if thinking is cut off after so many tokens: 0,16,64; alone: powers of two."
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """Measure a model or a run on held-out tasks.
+
+    Reports pass@k, avg@k, maj@k, length, entropy and distinct correct answers; with --compare, what training has gained
+    and lost; with --thinking, how accuracy grows with thinking.
+    """
+    settings: dict[str, Any] = {path.removeprefix("world."): value for path, value in map(split_change, changes or [])}
+    settings |= {} if level is None else {"level": level}
+    settings |= {"world": world, "tasks": tasks, "seed": seed, "temperature": temperature, "device": device or "cpu"}
+    ks = _parse_numbers(k or ["1,8" if compare is None else "1,8,64" if samples is None else f"1,{samples}"])
+    budgets = None if thinking in (None, "auto") else _parse_numbers([thinking], "--thinking 0,16,64")
+    check_world_file(world)
+    from podium.cli.model_comparison import show_comparison
+    from podium.cli.thinking_curve import show_curve
+    from podium.sessions import evaluate as session
+
+    if compare is not None:
+        pair = session.contrast(target, compare, ks=ks, samples=samples, **settings)
+        if json:
+            line(dumps(pair.as_dict()))
+        else:
+            show_comparison(pair)
+    elif thinking is not None:
+        points = session.thinking(target, budgets=budgets, samples=samples or 1, **settings)
+        if json:
+            line(dumps([point.as_dict() for point in points]))
+        else:
+            show_curve(points)
+    else:
+        measures = session.evaluate(target, ks=ks, samples=samples, **settings)
+        if json:
+            line(dumps({name: measure.as_dict() for name, measure in measures.items()}))
+        else:
+            cells = [[n, f"{m.mean:.3f}", f"[{m.low:.3f}, {m.high:.3f}]"] for n, m in measures.items()]
+            table(["measure", "mean", "95 % interval"], cells)
+
+
+def expand_options(arguments: Sequence[str]) -> list[str]:
+    """The arguments as the parser takes them: `--k 1 8 64` becomes `--k 1 --k 8 --k 64`, and `--compare` and
+    `--thinking` get the value that they stand for when none follows."""
+    expanded: list[str] = []
+    for number, word in enumerate(arguments):
+        # A number continues the list if everything between it and its --k is a number too.
+        more = NUMBERS.fullmatch(word) and expanded[-2:-1] == ["--k"] and arguments[number - 1] != "--k"
+        expanded += ["--k", word] if more else [word]
+        following = arguments[number + 1] if number + 1 < len(arguments) else "-"
+        if word in WITHOUT_VALUE and following.startswith("-"):
+            expanded.append(WITHOUT_VALUE[word])
+    return expanded
+
+
+def _parse_numbers(words: Sequence[str], example: str = "--k 1 8 64") -> list[int]:
+    """The numbers of `1`, `8,64`, …, each once."""
+    for word in words:
+        if NUMBERS.fullmatch(word) is None:
+            raise PodiumError(f"{example.split()[0]} {word!r} is not a number: write {example}.")
+    return list(dict.fromkeys(int(n) for word in words for n in word.split(",") if n))

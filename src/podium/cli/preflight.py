@@ -1,0 +1,78 @@
+"""What can be refused before a model is loaded, or even before torch is imported: names, files, places, devices."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from podium.cli.overrides import catalogue_entry, split_change
+from podium.core.errors import PodiumError, nearest
+from podium.docs.catalogue_text import read_catalogue
+
+if TYPE_CHECKING:
+    from podium.training.config import Config
+
+__all__ = ["check_config", "check_setting_names", "check_typed", "check_world_file"]
+
+
+def check_typed(methods: Sequence[str] = (), *, out: Path | None = None, world: str | None = None) -> None:
+    """Refuse misspelt methods, a directory that cannot be written, and a world whose file is not there."""
+    for method in methods:
+        catalogue_entry(method)
+    _check_directory(Path("runs") if out is None else out)
+    check_world_file(world)
+
+
+def check_setting_names(method: str, changes: Sequence[str]) -> None:
+    """Refuse a setting that neither the recipe nor the run nor the optimiser has; those of parts are checked with the
+    parts, which need torch."""
+    catalogue, entry = read_catalogue(), catalogue_entry(method)
+    for path in [split_change(change)[0] for change in changes]:
+        head, _, name = path.partition(".")
+        if head == "optimizer" and name and name not in catalogue.optimizer_settings:
+            raise PodiumError(f"Optimizer has no setting {name!r}. {nearest(name, catalogue.optimizer_settings)}")
+        if entry is None or name or path in (*entry.arguments, *catalogue.run_settings):
+            continue
+        if path in catalogue.optimizer_settings:
+            raise PodiumError(f"--set {path}: write optimizer.{path}.")
+        if path in catalogue.world_settings:
+            raise PodiumError(f"--set {path}: write world.{path}.")
+        problem = f"Neither the recipe {method!r} nor the run has a setting {path!r}."
+        raise PodiumError(f"{problem} {nearest(path, [*entry.arguments, *catalogue.run_settings])}")
+
+
+def check_config(config: Config) -> None:
+    """Refuse a device that is not there, a world that cannot be made, and a method that cannot run on it."""
+    from podium import worlds
+    from podium.training.preflight import check_fit
+
+    _ = config.precision  # which looks for the device
+    if not isinstance(config.world, str) or config.world.partition(":")[0] in worlds.BRIDGES:
+        return  # these are slow to make: the run makes them once
+    with closing(worlds.get(config.world, **(config.world_settings or {}))) as world:
+        check_fit(config.method, world, config.world)
+
+
+def _check_directory(path: Path) -> None:
+    from podium.store.files import explained
+
+    with explained(path):
+        if path.is_file():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+        place = next(parent for parent in (path.absolute(), *path.absolute().parents) if parent.exists())
+        if not place.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if not os.access(place, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+def check_world_file(world: str | None) -> None:
+    """Refuse `jsonl:FILE` and `FILE.py:MyWorld` if there is no such file."""
+    kind, _, rest = (world or "").partition(":")
+    file = rest if kind == "jsonl" else kind if kind.endswith(".py") and rest else ""
+    if file and not Path(file).is_file():
+        raise PodiumError(f"There is no file {file!r} (looked in {Path.cwd()}).")
