@@ -31,7 +31,7 @@ def sequence_log_ratio(batch: Batch, now: Tensor, old: Tensor, span: str = "roll
 
     Unless `shared`, it is sg[log s] + log π(y_t) − sg[log π(y_t)]: the same value, but the gradient of a token's loss
     reaches that token alone (GSPO-token), so tokens of one span may have different advantages. Shared, it reaches all
-    tokens of the span (GSPO). Both are one gradient where the advantage is constant over the span.
+    tokens of the span (GSPO). The gradients agree where advantages and weights are constant over the span.
     """
     log_s = span_log_ratio(batch, now, old, span)
     if shared:
@@ -40,8 +40,8 @@ def sequence_log_ratio(batch: Batch, now: Tensor, old: Tensor, span: str = "roll
 
 
 def log_ratio_limits(clamp: float, of_tokens: bool) -> tuple[float, float]:
-    """Between what a log-ratio is held, so that its exponential stays finite.
+    """The bounds of a log-ratio, so that its exponential stays finite.
 
-    That of a token: ± clamp. That of a span has no lower limit, and the smaller of clamp and 10 as the upper one.
+    For a token they are ± clamp. For a span there is no lower bound, and the upper one is min(clamp, 10).
     """
     return (-clamp, clamp) if of_tokens else (-math.inf, min(clamp, LARGEST_SPAN_LOG_RATIO))
