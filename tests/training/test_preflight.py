@@ -35,7 +35,7 @@ def test_a_name_that_may_be_on_the_hub_passes(model: str) -> None:
 )
 def test_what_cannot_be_there_is_refused(settings: dict[str, str], said: str) -> None:
     with pytest.raises(PodiumError, match=re.escape(said)):
-        check_settings(**settings)  # type: ignore[arg-type]
+        check_settings(**settings)
 
 
 def test_a_directory_that_cannot_be_written_is_refused_and_not_created(
