@@ -5,7 +5,7 @@ from __future__ import annotations
 from podium.method import Method
 from podium.methods.catalogue import recipe
 from podium.methods.label_free.ttrl import ttrl
-from podium.parts.reward import Majority
+from podium.parts.reward import AnswerEntropy, VoteShare
 
 __all__ = ["ttrv"]
 
@@ -32,5 +32,6 @@ def ttrv(
     with a baseline of the whole batch, or as `ttrv@own`, by how much each answer raises it. With the indicator of the
     most frequent answer instead of p it is TTRL where there is no tie.
     """
-    reward = Majority(True, frequency_weight, entropy_weight, entropy_of, empty="votes")
-    return ttrl(votes, trained, epsilon, clip, kl).with_(reward=(reward,))
+    share = VoteShare(frequency_weight, empty="votes")
+    penalty = AnswerEntropy(entropy_weight, entropy_of, empty="votes")
+    return ttrl(votes, trained, epsilon, clip, kl).with_(reward=(share, penalty))
