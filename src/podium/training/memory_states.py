@@ -11,7 +11,7 @@ from podium.core.batch import Batch
 from podium.core.errors import PodiumError
 from podium.core.memory import Memory, State
 from podium.core.signal import Signal
-from podium.memories.replay import beside
+from podium.memories.replay import join_batches
 from podium.method import Method
 from podium.policy import Critic, values_of
 from podium.protocols.world import Task
@@ -87,7 +87,7 @@ class Memories:
             batch = self.trainer.provide(batch, after)
             seen = batch
             for groups in dropped if memory.sees_dropped else ():
-                seen = beside(seen, groups)
+                seen = join_batches(seen, groups)
             self.states[name] = memory.observe(self.states[name], seen)
         return batch
 
@@ -117,7 +117,7 @@ class Memories:
         joined = batch.with_columns({"rollout.weight.replay": torch.ones(len(batch), dtype=batch.dtype)})
         for memory in buffers:
             rows = memory.replay(self.states[type(memory).__name__], batch)
-            joined = joined if rows is None else beside(joined, rows)
+            joined = joined if rows is None else join_batches(joined, rows)
         return joined
 
     @property

@@ -14,9 +14,9 @@ from podium.memories import BetaBeliefs, DomainRewards, PassRates
 from podium.parts.objective import KL, Entropy, PolicyGradient
 from podium.parts.select import InformationGain, Ranked, Thompson
 from podium.parts.select.belief import information_gain
-from podium.parts.select.scored import descending
 from podium.parts.select.domains import domain_shares
 from podium.parts.select.history import hardest
+from podium.parts.select.scored import descending
 from tests.conformance.case import Case
 from tests.conformance.registry import adapter
 

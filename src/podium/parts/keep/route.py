@@ -141,7 +141,7 @@ class RouteByOrigin(Keep):
 
 
 class RejectGuided(Keep):
-    """Leaves wrong guided rollouts out of the loss (rejection sampling); they still count in their group's statistics."""
+    """Leaves wrong guided rollouts out of the loss (rejection sampling); they still count in group statistics."""
 
     reference = "ICPO: In-Context Steered Policy Optimization, https://arxiv.org/abs/2510.26519"
 

@@ -18,8 +18,8 @@ NOW, OLD = Signal("logp", of="now"), Signal("logp", of="old")
 class ClipBias(Metric):
     """Reports the bias of clipping, mean(min(r A, clip(r) A)) − mean(r A) ≤ 0 over the trained tokens.
 
-    r is the importance ratio. `batch.clip.up` and `batch.clip.down` are the shares of tokens at which the clip binds: from above where A > 0 and
-    r > 1 + high, from below where A < 0 and r < 1 − low.
+    r is the importance ratio. `batch.clip.up` and `batch.clip.down` are the shares of tokens at which the clip binds:
+    from above where A > 0 and r > 1 + high, from below where A < 0 and r < 1 − low.
     """
 
     reference = "Rethinking RLVR through Clipping, Entropy, and Spurious Reward"

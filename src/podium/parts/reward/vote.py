@@ -15,7 +15,7 @@ from podium.core.part import Columns, Reward
 from podium.core.partition import Partition
 from podium.core.schedule import Number
 
-__all__ = ["AnswerEntropy", "Majority", "PseudoLabel", "VoteShare", "answer_entropy", "ballot", "parsed"]
+__all__ = ["AnswerEntropy", "Majority", "PseudoLabel", "VoteShare", "ballot", "parsed", "vote_entropy"]
 
 EMPTY = ("dropped", "votes")  # what a rollout without an answer does
 
@@ -30,7 +30,7 @@ def ballot(batch: Batch, empty: str) -> Partition:
     return batch.by("rollout", "group", where=None if empty == "votes" else parsed(batch))
 
 
-def answer_entropy(votes: Partition, contribution: bool = False) -> Tensor:
+def vote_entropy(votes: Partition, contribution: bool = False) -> Tensor:
     """[rollout] The normalised entropy H/ln K of its group's votes over K different answers; 0 if all agree.
 
     `contribution`: minus that of the votes without this one, so by how much its answer raises the entropy.
@@ -99,7 +99,7 @@ class _Vote(Reward):
             "rollout.reward.majority": agrees,
             "rollout.share": share,
             "group.majority": tuple(answers[i] if any_ else "" for i, any_ in zip(row, voted.tolist(), strict=True)),
-            "group.disagreement": groups.agg.first(answer_entropy(votes)).to(batch.dtype),
+            "group.disagreement": groups.agg.first(vote_entropy(votes)).to(batch.dtype),
             "group.keep.voted": voted,
         }
 
@@ -150,7 +150,7 @@ class AnswerEntropy(Reward):
         one_of(self, "empty", EMPTY)
 
     def __call__(self, batch: Batch) -> Columns:
-        entropy = answer_entropy(ballot(batch, self.empty), contribution=self.of == "own").to(batch.dtype)
+        entropy = vote_entropy(ballot(batch, self.empty), contribution=self.of == "own").to(batch.dtype)
         return {"rollout.reward": batch["rollout.reward"] - self.weight * entropy}
 
 
