@@ -384,7 +384,8 @@ def _numbers(path: Path) -> list[dict[str, Any]]:
 
 def test_t1_leave_one_out_adds_up_to_zero_and_is_the_centred_reward_times_k_over_k_minus_one() -> None:
     reward = torch.tensor([1.0, 0, 0, 1, 1], dtype=torch.float64)
-    a = credited(methods.t1(kl=0.0).with_(reward=()), Batch.from_rewards(reward, [0] * 5))["rollout.advantage"]
+    method = methods.t1(kl=0.0).with_(annotate=(), reward=())
+    a = credited(method, Batch.from_rewards(reward, [0] * 5))["rollout.advantage"]
     assert float(a.sum()) == pytest.approx(0.0)
     assert a.tolist() == pytest.approx((5 / 4 * (reward - reward.mean())).tolist())
 
