@@ -13,7 +13,7 @@ from podium import methods
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
 from podium.parts.annotate import MatchPatterns
-from podium.parts.reward import Bonus, ContrastiveFeature
+from podium.parts.reward import ColumnBonus, ContrastiveFeature
 from tests.conformance.helpers import credited
 from tests.methods.support import credit, rewards, short_run
 
@@ -60,8 +60,8 @@ def test_gcpo_with_a_margin_of_one_is_grpo_with_format_and_length_rewards() -> N
 
 
 def test_gcpo_rewards_the_tool_as_an_unconditional_bonus_does_only_where_it_helps() -> None:
-    always = methods.gcpo_geometryzero()
-    always = always.with_(reward=(Bonus("rollout.feature", 0.5), *always.reward[1:]))
+    always = gcpo()
+    always = always.with_(reward=(ColumnBonus("rollout.feature", 0.5), *always.reward[1:]))
     for accuracy, same in ((WITH + WITHOUT, True), (WITHOUT + WITH, False), (WITH + WITH, False)):
         found, bonus = (credited(method, question(accuracy))["rollout.reward"] for method in (gcpo(), always))
         assert torch.allclose(found, bonus) == same

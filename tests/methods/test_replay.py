@@ -19,7 +19,7 @@ from podium.core.memory import decode_state, encode_state
 from podium.core.updates import Updates
 from podium.core.value import Clock
 from podium.memories import Monitor, PassRates, PriorityReplay, SuccessReplay
-from podium.memories.replay import bar, subset_size, young
+from podium.memories.replay import is_recent, reward_to_beat, subset_size
 from podium.parts.annotate.degenerate import garbled, repetitive
 from podium.parts.keep import KeepVaried
 from podium.parts.objective.preference import preference_loss
@@ -80,7 +80,7 @@ def test_a_buffer_forgets_what_is_too_old_and_what_does_not_fit() -> None:
     for step in range(5, 8):
         state = memory.observe(state, batch([1.0, 1.0], [0.0, 0.0], f"task {step}", seed=step))
     assert state["rows"] is None
-    assert young(torch.tensor([0, 1, 2]), 12, 30).tolist() == [False, False, True]  # never more than 10
+    assert is_recent(torch.tensor([0, 1, 2]), 12, 30).tolist() == [False, False, True]  # never more than 10
 
 
 def test_a_buffer_comes_back_from_a_checkpoint_as_it_was() -> None:
@@ -292,8 +292,8 @@ def test_spear_subsets_are_powers_of_two(kept: int, wanted: int) -> None:
 
 def test_spear_without_any_history_rewards_are_compared_with_their_own_mean() -> None:
     rewards = torch.tensor([1.0, 0.0, 0.5])
-    assert float(bar(torch.zeros(0), rewards)) == 0.5
-    assert float(bar(torch.tensor([0.1, 0.2, 0.9, 0.4]), rewards)) == pytest.approx(0.3)  # between the middle ones
+    assert float(reward_to_beat(torch.zeros(0), rewards)) == 0.5
+    assert float(reward_to_beat(torch.tensor([0.1, 0.2, 0.9, 0.4]), rewards)) == pytest.approx(0.3)  # the median
 
 
 def test_spear_a_reward_equal_to_the_median_is_no_win_in_double_precision_either() -> None:
@@ -384,9 +384,8 @@ def _numbers(path: Path) -> list[dict[str, Any]]:
 
 def test_t1_leave_one_out_adds_up_to_zero_and_is_the_centred_reward_times_k_over_k_minus_one() -> None:
     reward = torch.tensor([1.0, 0, 0, 1, 1], dtype=torch.float64)
-    a = credited(methods.t1(kl=0.0).with_(annotate=(), reward=()), Batch.from_rewards(reward, [0] * 5))[
-        "rollout.advantage"
-    ]
+    method = methods.t1(kl=0.0).with_(annotate=(), reward=())
+    a = credited(method, Batch.from_rewards(reward, [0] * 5))["rollout.advantage"]
     assert float(a.sum()) == pytest.approx(0.0)
     assert a.tolist() == pytest.approx((5 / 4 * (reward - reward.mean())).tolist())
 

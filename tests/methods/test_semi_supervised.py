@@ -9,7 +9,7 @@ from podium import methods
 from podium.core.batch import Batch
 from podium.memories import Trajectories
 from podium.parts.reward import PseudoLabel
-from podium.parts.reward.vote import labelled
+from podium.parts.reward.vote import has_label
 from podium.parts.shape import MatchTrajectories
 from podium.parts.shape.trajectories import trajectory_similarity
 from podium.worlds import Sums
@@ -70,9 +70,9 @@ def test_a_tie_or_a_single_vote_has_no_favourite() -> None:
 
 def test_which_tasks_have_labels_is_a_matter_of_their_names() -> None:
     names = [f"task {i}" for i in range(400)]
-    assert labelled(names, 0.25) == labelled(names, 0.25)
-    assert 70 < sum(labelled(names, 0.25)) < 130
-    assert sum(labelled(names, 0.0)) == 0
+    assert has_label(names, 0.25) == has_label(names, 0.25)
+    assert 70 < sum(has_label(names, 0.25)) < 130
+    assert sum(has_label(names, 0.0)) == 0
 
 
 def test_references_are_forgotten_when_a_labelled_task_comes_again() -> None:

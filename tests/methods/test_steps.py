@@ -214,7 +214,7 @@ def test_srgpo_worked_example() -> None:
 
 def test_one_block_over_the_batch_compares_each_step_with_all() -> None:
     batch = walks([[1, 0], [0, 0]], [[1, 1], [0, 1, 0]])
-    (blocks,), step = methods.srgpo(size=100).reward, methods.srgpo(size=100).advantage.comparisons[1]  # type: ignore[union-attr]
+    (blocks,), step = methods.srgpo(size=100).annotate, methods.srgpo(size=100).advantage.comparisons[1]  # type: ignore[union-attr]
     whole = batch.with_columns(blocks(batch))
     assert_close(step.compared(whole), batch.by("step").standardize(batch["step.reward"]))
 

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 import torch
+import yaml
 from torch.testing import assert_close
 
 from podium import methods
 from podium.core.batch import Batch
 from podium.core.columns import Purpose
-from podium.parts.reward import Majority
+from podium.method import Method
+from podium.parts.reward import AnswerEntropy, Majority, VoteShare
 from tests.methods.support import short_run
 
 ANSWERS = ["12", "12", "7", "12", "30", "7", "12", "5"]
@@ -102,3 +104,34 @@ def test_it_trains_and_reports_how_good_the_vote_was(tmp_path: Path) -> None:
     assert line["rollouts"] == 32
     assert line["grad_norm.policy"] > 0
     assert {"vote.label_accuracy", "vote.majority_ratio", "vote.trained.reward_accuracy"} <= set(line)
+
+
+def test_the_soft_vote_is_the_share_and_the_entropy_penalty_is_relative_to_an_even_split() -> None:
+    columns = {"rollout.answer": ["a", "a", "b", ""]}
+    batch = Batch.from_rewards(torch.zeros(4, dtype=torch.float64), [0] * 4, columns)
+    batch = batch.with_columns(VoteShare()(batch))
+    assert batch["rollout.reward"].tolist() == pytest.approx([2 / 3, 2 / 3, 1 / 3, 0])
+    # H = −(2/3 ln 2/3 + 1/3 ln 1/3) over ln 2; without one of the two "a" the split is even, without "b" there is none.
+    entropy = 0.9182958340544896
+    penalty = AnswerEntropy(1.0)(batch)["rollout.reward"] - batch["rollout.reward"]
+    assert penalty.tolist() == pytest.approx([-entropy] * 4)
+    own = AnswerEntropy(1.0, of="own")(batch)["rollout.reward"] - batch["rollout.reward"]
+    assert own.tolist() == pytest.approx([1 - entropy, 1 - entropy, -entropy, 0])
+
+
+OLD_FORMS = [
+    ({}, (Majority(),)),
+    ({"soft": False, "weight": 2.0, "entropy_weight": 0.0, "entropy_of": "group"}, (Majority(2.0),)),
+    ({"soft": True, "empty": "votes"}, (VoteShare(empty="votes"),)),
+    (
+        {"soft": True, "entropy_weight": 0.5, "entropy_of": "own", "empty": "votes"},
+        (VoteShare(empty="votes"), AnswerEntropy(0.5, "own", empty="votes")),
+    ),
+    ({"entropy_weight": 0.5}, (Majority(), AnswerEntropy(0.5))),
+]
+
+
+@pytest.mark.parametrize(("settings", "wanted"), OLD_FORMS)
+def test_a_majority_of_the_first_format_loads_as_the_parts_it_was_split_into(settings: object, wanted: object) -> None:
+    text = yaml.safe_dump({"reward": [{"Majority": settings}]})
+    assert Method.from_yaml(text).reward == wanted

@@ -24,10 +24,14 @@ Step = Callable[[str, Settings], tuple[str, Settings]]
 RENAMED_1 = {
     "Apart": "SeparateUpdates",
     "Beside": "AlternativeAdvantage",
+    "Bonus": "ColumnBonus",
     "Comparison": "MixtureComponent",
     "Halves": "SplitHalves",
     "HintWorth": "HintReward",
     "Marked": "MatchPatterns",
+    "Mixed": "MixedOutcomes",
+    "Override": "OverrideReward",
+    "Signed": "SignedReward",
     "Watch": "ReportMean",
 }
 # Parts that stood among the rewards before there was a stage for them.
@@ -87,6 +91,8 @@ DROPPED_1: dict[str, Settings] = {
 
 def _from_1(name: str, settings: Settings) -> tuple[str, Settings]:
     name = RENAMED_1.get(name, name)
+    if name == "Majority":
+        return _vote(settings)
     if name != "Method":
         fields = RENAMED_FIELDS_1.get(name, {})
         settings = {fields.get(key, key): _renamed_column(value) for key, value in settings.items()}
@@ -94,6 +100,9 @@ def _from_1(name: str, settings: Settings) -> tuple[str, Settings]:
     settings = {"metric" if key == "evaluate" else key: value for key, value in settings.items()}
     rewards = settings.get("reward")
     rewards = rewards if isinstance(rewards, list) else [] if rewards is None else [rewards]
+    rewards = [part for reward in rewards for part in _without_entropy(reward)]
+    if rewards:
+        settings["reward"] = rewards
     moved = [part for part in rewards if isinstance(part, dict) and ANNOTATE_1 & set(part)]
     if moved:
         settings["annotate"] = [*settings.get("annotate", []), *moved]
@@ -125,6 +134,29 @@ def _same(value: Any, default: Any) -> bool:
     if isinstance(value, dict) and isinstance(default, dict):
         return all(key in default and _same(inner, default[key]) for key, inner in value.items())
     return bool(value == default)
+
+
+def _vote(settings: Settings) -> tuple[str, Settings]:
+    """`Majority` was the hard and the soft vote in one, and subtracted the entropy of the answers."""
+    settings = dict(settings)
+    name = "VoteShare" if settings.pop("soft", False) else "Majority"
+    if settings.get("entropy_weight") == 0:
+        settings.pop("entropy_weight")
+    if "entropy_weight" not in settings:
+        settings.pop("entropy_of", None)
+    return name, settings
+
+
+def _without_entropy(reward: Any) -> list[Any]:
+    """A vote that subtracts the entropy of the answers, as the vote and the penalty that follows it."""
+    for name in ("Majority", "VoteShare"):
+        vote = reward.get(name) if isinstance(reward, dict) else None
+        if isinstance(vote, dict) and "entropy_weight" in vote:
+            penalty = {"weight": vote["entropy_weight"], "of": vote.get("entropy_of", "group")}
+            penalty |= {"empty": vote["empty"]} if "empty" in vote else {}
+            rest = {key: value for key, value in vote.items() if not key.startswith("entropy_")}
+            return [{name: rest}, {"AnswerEntropy": penalty}]
+    return [reward]
 
 
 def _renamed_column(value: Any) -> Any:

@@ -1,4 +1,10 @@
-"""TODO memories"""
+"""Memories: state that outlives an iteration and is saved with every checkpoint.
+
+At the start of an iteration a memory recalls columns for the tasks (`group.NAME`) or for the whole batch
+(`batch.NAME`), which any part may read; at its end it observes the batch. Some also expose numbers that schedules
+`Follow`, and some bring back rollouts of earlier iterations. They hold beliefs about tasks (pass rates, difficulty),
+running statistics, controllers of coefficients, replay buffers and libraries of texts.
+"""
 
 from podium.memories.beta_beliefs import BetaBeliefs
 from podium.memories.difficulty_control import DifficultyControl

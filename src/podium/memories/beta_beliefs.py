@@ -1,4 +1,4 @@
-"""TODO What is believed of each task's rate of success, and which tasks promise the most."""
+"""Beta beliefs about the success rate of each task."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ __all__ = ["BetaBeliefs"]
 
 
 class BetaBeliefs(Memory):
-    """Success rate ~ Beta(a, b): a ← prior + decay · (a − prior) + successes, b likewise with the failures.
+    """A Beta(a, b) belief about each task's success rate, with exponential forgetting.
 
-    A task that was not sampled decays at its own pace towards the prior, so that it becomes uncertain again.
+        a ← prior + decay · (a − prior) + successes,  b likewise with the failures
+
+    Tasks that were not sampled decay towards the prior with `decay_rest`, so that they become uncertain again.
     """
 
     reference = "VADE: Variance-Aware Dynamic Sampling; InSight, Weighted Mutual Information Data Selection"
     sees_dropped = True
-    decay: Number = 0.5  # of the counts of tasks that were sampled; 1: nothing is forgotten
-    decay_rest: Number = 0.99  # and of the others
-    prior_successes: float = 1.0
-    prior_failures: float = 1.0
-    of: str = "rollout.correct"  # successes: yes and no, or shares in [0, 1]
+    decay: Number = 0.5  # of the counts of sampled tasks, in [0, 1]; 1: nothing is forgotten
+    decay_rest: Number = 0.99  # of the counts of the other tasks, in [0, 1]
+    prior_successes: float = 1.0  # a of the prior, > 0
+    prior_failures: float = 1.0  # b of the prior, > 0
+    of: str = "rollout.correct"  # the success of a rollout, in [0, 1]
 
     provides = (*BELIEF, "group.belief.mean")
 
@@ -46,6 +48,7 @@ class BetaBeliefs(Memory):
 
     @property
     def prior(self) -> tuple[float, float]:
+        """The counts a, b of a task that was never seen."""
         return self.prior_successes, self.prior_failures
 
     def initial(self) -> State:
@@ -55,8 +58,8 @@ class BetaBeliefs(Memory):
         a, b = state["counts"].read(tasks, torch.float64).unbind(1)
         return {**dict(zip(BELIEF, (a, b), strict=True)), "group.belief.mean": a / (a + b)}
 
-    def forgotten(self, counts: Tensor, decay: float) -> Tensor:
-        """[task, 2] the counts, drawn back towards the prior."""
+    def decayed(self, counts: Tensor, decay: float) -> Tensor:
+        """[task, 2] The counts after they have decayed towards the prior."""
         prior = torch.tensor(self.prior, dtype=torch.float64)
         return prior + decay * (counts - prior)
 
@@ -68,12 +71,12 @@ class BetaBeliefs(Memory):
         seen = torch.stack([groups.max(x) for x in seen.unbind(1)], dim=1).cpu()
         observed = groups.any(rollouts.count() > 0).tolist()
         names = keys(batch["group.task"])
-        sampled = {task: row for task, row, there in zip(names, seen, observed, strict=True) if there}
+        sampled = {task: row for task, row, was_observed in zip(names, seen, observed, strict=True) if was_observed}
         rest = [task for task in state["counts"].rows if task not in sampled]
         table: Table = state["counts"]
-        after = self.forgotten(table.read(rest, torch.float64), float(self.decay_rest))
+        after = self.decayed(table.read(rest, torch.float64), float(self.decay_rest))
         table = table.write(rest, after) if rest else table
         if sampled:
-            before = self.forgotten(state["counts"].read(list(sampled), torch.float64), float(self.decay))
+            before = self.decayed(state["counts"].read(list(sampled), torch.float64), float(self.decay))
             table = table.write(list(sampled), before + torch.stack(list(sampled.values())))
         return {"counts": table}

@@ -1,4 +1,4 @@
-"""TODO Rewards for how often a rollout stops to think: windows of high entropy, counted against the task's difficulty."""
+"""Controllers of ARES: the entropy threshold of windows, and reward and KL weights per difficulty."""
 
 from __future__ import annotations
 
@@ -19,26 +19,27 @@ __all__ = ["DifficultyControl", "by_difficulty"]
 
 
 def by_difficulty(x: Tensor, level: Tensor, where: Tensor | None = None) -> list[float]:
-    """The mean of x over the rollouts of each difficulty; NaN where there are none."""
-    levels = (level == bucket for bucket in (EASY, MEDIUM, HARD))
-    return [float(x[inside if where is None else inside & where].double().mean()) for inside in levels]
+    """The mean of x over the rollouts of each difficulty; NaN for a difficulty without rollouts."""
+    of_bucket = (level == bucket for bucket in (EASY, MEDIUM, HARD))
+    return [float(x[rows if where is None else rows & where].double().mean()) for rows in of_bucket]
 
 
 class DifficultyControl(Memory):
-    """What ARES tracks: the threshold of windows, and for each difficulty the reward's weight and the KL's.
+    """Controls the entropy threshold of windows, and per difficulty the weights of their reward and of the KL.
 
-    threshold ← 0.99 threshold + 0.01 (median of the rollouts' quantiles), the first median at first;
-    alpha ± 0.05 (mean count − target) in [0, 2]; with e = KL/target_kl − 1 of a running mean of the KL, every
-    `interval` iterations, but not where |e| < deadzone, ē ← 0.97 ē + 0.03 e, ln beta += log_step · clip(ē, ±error_clip)
+    - threshold ← 0.99 · threshold + 0.01 · median of the rollouts' 95 % quantiles, starting from the first median;
+    - alpha ← clip(alpha ± alpha_step · (mean count − target), 0, 2), minus on hard tasks;
+    - beta: with e = KL / target_kl − 1 of a running mean of the KL, every `interval` iterations and unless
+      |e| < deadzone: ē ← decay · ē + (1 − decay) · e, ln beta ← ln beta + log_step · clip(ē, ±error_clip).
     """
 
     reference = "ARES, https://github.com/shawn0728/ARES"
-    target_kl: float = 0.01
-    interval: int = 100
-    decay: float = 0.97  # of the running means of KL and error
+    target_kl: float = 0.01  # > 0
+    interval: int = 100  # iterations, ≥ 1
+    decay: float = 0.97  # of the running means of KL and error, in [0, 1]
     log_step: float = 0.05
     error_clip: float = 0.2
-    deadzone: float = 0.02
+    deadzone: float = 0.02  # relative errors below this are ignored
     alpha_step: float = 0.05
 
     needs = (
@@ -69,7 +70,7 @@ class DifficultyControl(Memory):
         }
 
     def regulated(self, state: State, kl: Sequence[float]) -> State:
-        """The state after another iteration with these mean KLs by difficulty; NaN where there was none."""
+        """The state after an iteration with these mean KLs per difficulty; NaN for a difficulty without rollouts."""
         seen, means, errors, betas = state["seen"] + 1, list(state["kl"]), list(state["error"]), list(state["log_beta"])
         for level, new in enumerate(kl):
             if math.isnan(new):
@@ -84,23 +85,23 @@ class DifficultyControl(Memory):
         return state | {"seen": seen, "kl": tuple(means), "error": tuple(errors), "log_beta": tuple(betas)}
 
     def observe(self, state: State, batch: Batch) -> State:
-        everyone = batch.by("rollout")
-        if not bool(everyone.agg.count().any()):
+        rollouts = batch.by("rollout")
+        if not bool(rollouts.agg.count().any()):
             return state
         d = (batch[REF] - batch[OLD]).clamp(-20, 20)
-        own = batch.reduce(d.exp() - d - 1, "token", "rollout", "mean")
+        k3 = batch.reduce(d.exp() - d - 1, "token", "rollout", "mean")  # the k3 estimate of the KL
         level, count, target = (batch[f"rollout.{n}"] for n in ("difficulty", "moments", "moments.target"))
-        kl, surplus = (by_difficulty(x, level, everyone.where) for x in (own, count - target))
+        kl, surplus = (by_difficulty(x, level, rollouts.where) for x in (k3, count - target))
         alpha = list(state["alpha"])
-        for bucket, more in enumerate(surplus):
-            step = 0.0 if math.isnan(more) else self.alpha_step * (-more if bucket == HARD else more)
+        for bucket, excess in enumerate(surplus):
+            step = 0.0 if math.isnan(excess) else self.alpha_step * (-excess if bucket == HARD else excess)
             alpha[bucket] = min(max(alpha[bucket] + step, 0.0), 2.0)
-        median = float(everyone.agg.quantile(batch["rollout.moments.quantile"], 0.5)[0])
+        median = float(rollouts.agg.quantile(batch["rollout.moments.quantile"], 0.5)[0])
         threshold = state["threshold"]
         threshold = median if math.isnan(threshold) else 0.99 * threshold + 0.01 * median
         return self.regulated(state | {"threshold": threshold, "alpha": tuple(alpha)}, kl)
 
     def scalars(self, state: State) -> dict[str, float]:
         named = zip(("easy", "medium", "hard"), state["alpha"], state["log_beta"], strict=True)
-        found = {f"{x}.{name}": v for name, a, b in named for x, v in (("alpha", a), ("beta", math.exp(b)))}
-        return found | {"moments.threshold": state["threshold"]}
+        weights = {f"{x}.{name}": v for name, a, b in named for x, v in (("alpha", a), ("beta", math.exp(b)))}
+        return weights | {"moments.threshold": state["threshold"]}

@@ -1,4 +1,4 @@
-"""TODO More of the domains in which the policy is weak."""
+"""How far each domain's recent rewards lag behind a target."""
 
 from __future__ import annotations
 
@@ -16,28 +16,30 @@ from podium.parts.select.domains import REFERENCE
 __all__ = ["DomainRewards"]
 
 
-Sums = Mapping[str, tuple[float, float]]  # by domain: the sum of its rewards in a batch, and how many there were
+Sums = Mapping[str, tuple[float, float]]  # by domain: the sum of its rewards in a batch, and their number
 
 
 class DomainRewards(Memory):
-    """`group.domain.deficit`: max(0, target − r̄), with r̄ the domain's mean reward over the last `size` batches;
-    `group.domain.seen` says whether it is known.
+    """The deficit max(0, target − r̄) of each domain, r̄ its recent mean reward (`group.domain.deficit`).
 
-    `buffer`: rewards are multiplied by 1/(age + 1), 0.5^age or 1, and the target is `base` times the mean of these
-    factors over a full buffer. `ewma`: r̄ = alpha · its last value + (1 − alpha) · the mean of the last batch (that
-    alone where the last value is 0), and the target is `base`. A domain that was not seen lacks the whole target.
+    - variant = "buffer": r̄ is over the last `size` batches, rewards decayed by age, 1/(age + 1), 0.5^age or 1; the
+      target is `base` times the mean of these factors over a full buffer;
+    - variant = "ewma": r̄ = alpha · previous r̄ + (1 − alpha) · mean of the last batch (that mean alone if the previous
+      r̄ is 0); the target is `base`.
+
+    A domain that was not seen yet (`group.domain.seen`) lacks the whole target.
     """
 
     reference = REFERENCE
     sees_dropped = True
     keyed_by = "domain"
-    variant: str = "buffer"
-    size: int = 4  # batches
-    decay: str = "harmonic"  # of the rewards of `buffer` by age: harmonic, geometric, none
+    variant: str = "buffer"  # buffer or ewma
+    size: int = 4  # batches, ≥ 1
+    decay: str = "harmonic"  # by age, of the rewards in the buffer: harmonic, geometric or none
     base: float = 1.0  # the reward that counts as mastery, in (0, 1]
-    alpha: float = 0.5
-    every: int = 8  # iterations between two looks at the rewards
-    forget: bool = False  # whether the buffer is emptied after every iteration, as in the release
+    alpha: float = 0.5  # smoothing of ewma, in [0, 1]
+    every: int = 8  # iterations between two updates of the deficits, ≥ 1
+    forget: bool = False  # whether the buffer is emptied after every iteration, as released
 
     needs = ("rollout.domain", "rollout.correct")
     provides = ("group.domain.deficit", "group.domain.seen")
@@ -54,11 +56,11 @@ class DomainRewards(Memory):
         return {"buffer": [], "history": {}, "deficit": {}, "iteration": 0}
 
     def factor(self, age: int) -> float:
-        """What a reward of this age is multiplied by."""
+        """The factor on rewards of this age in batches."""
         return {"harmonic": 1 / (age + 1), "geometric": 0.5**age, "none": 1.0}[self.decay]
 
     def target(self, held: int) -> float:
-        """The mean decayed reward of a domain that is mastered, with so many batches in the buffer."""
+        """The mean decayed reward of a mastered domain, with `held` batches in the buffer."""
         if self.variant == "ewma":
             return self.base
         ages = held if self.decay == "none" else self.size
@@ -67,40 +69,41 @@ class DomainRewards(Memory):
     def means(self, buffer: Sequence[Sums], history: Mapping[str, float]) -> dict[str, float]:
         """r̄ of every domain of the buffer, whose oldest batch comes first."""
         if self.variant == "ewma":
-            found = {d: total / count for d, (total, count) in buffer[-1].items()}
+            newest = {d: total / count for d, (total, count) in buffer[-1].items()}
             return {
-                d: self.alpha * history[d] + (1 - self.alpha) * x if history.get(d) else x for d, x in found.items()
+                d: self.alpha * history[d] + (1 - self.alpha) * x if history.get(d) else x for d, x in newest.items()
             }
         total: dict[str, list[float]] = {}
         ages = list(enumerate(reversed(buffer)))
-        # The release walks back from the newest batch where it damps; of equal domains the first it meets go first.
+        # As released: newest batch first if rewards decay, oldest first if not. Tied domains keep the order they are
+        # met in.
         for age, batch in reversed(ages) if self.decay == "none" else ages:
             for domain, (rewards, count) in batch.items():
-                kept = total.setdefault(domain, [0.0, 0.0])
-                kept[0] += self.factor(age) * rewards
-                kept[1] += count
+                sums = total.setdefault(domain, [0.0, 0.0])
+                sums[0] += self.factor(age) * rewards
+                sums[1] += count
         return {domain: rewards / count for domain, (rewards, count) in total.items()}
 
     def deficits(
         self, buffer: Sequence[Sums], history: Mapping[str, float]
     ) -> tuple[dict[str, float], dict[str, float]]:
-        """What every domain of the buffer lacks, and its r̄."""
+        """The deficit of every domain in the buffer, and its r̄."""
         means = self.means(buffer, history)
         return {d: max(0.0, self.target(len(buffer)) - mean) for d, mean in means.items()}, means
 
     def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
         unseen = self.target(max(len(state["buffer"]), 1))
-        found = [state["deficit"].get(domain, unseen) for domain in tasks]
+        deficit = [state["deficit"].get(domain, unseen) for domain in tasks]
         return {
-            "group.domain.deficit": torch.tensor(found, dtype=torch.float64),
+            "group.domain.deficit": torch.tensor(deficit, dtype=torch.float64),
             "group.domain.seen": torch.tensor([domain in state["deficit"] for domain in tasks], dtype=torch.bool),
         }
 
     def observe(self, state: State, batch: Batch) -> State:
         counted, correct = batch.by("rollout").enters(), batch["rollout.correct"].double().tolist()
-        there = [True] * len(batch) if counted is None else counted.tolist()
+        enters = [True] * len(batch) if counted is None else counted.tolist()
         seen: dict[str, tuple[float, float]] = {}
-        for domain, right, counts in sorted(zip(batch["rollout.domain"], correct, there, strict=True)):
+        for domain, right, counts in sorted(zip(batch["rollout.domain"], correct, enters, strict=True)):
             if counts:
                 total, count = seen.get(domain, (0.0, 0.0))
                 seen[domain] = (total + right, count + 1)

@@ -1,4 +1,4 @@
-"""TODO Clip ranges and advantages that depend on how uncertain each token was."""
+"""The scale of log-entropies, for a sampling temperature that depends on the entropy of the next token."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ __all__ = ["EntropyScales"]
 
 
 class EntropyScales(Memory):
-    """The scale of the last batch's log-entropies, for a sampler whose temperature follows them (`Warmth`).
+    """The scale of the last batch's log-entropies, for entropy-dependent sampling temperatures (`Warmth`).
 
-    Schedules follow `warmth.pivot`, `warmth.above` and `warmth.below`; before the first batch the slopes are 0.
+    Schedules follow `warmth.pivot`, the quantile that separates low from high entropies, and the slopes `warmth.above`
+    and `warmth.below` of the temperature on either side of it. Before the first batch the slopes are 0.
     """
 
     reference = "HAPO, https://github.com/starriver030515/HAPO"
-    pivot: float = 0.8
-    sign: str = "intended"
+    pivot: float = 0.8  # quantile, in [0, 1]
+    sign: str = "intended"  # of the slopes: as the paper intends, or as released (released)
 
     needs = (Signal("entropy", of="old"),)
     provides = ("batch.warmth.pivot", "batch.warmth.above", "batch.warmth.below")
@@ -43,8 +44,8 @@ class EntropyScales(Memory):
     def observe(self, state: State, batch: Batch) -> State:
         if not bool(batch.trained("token").any()):
             return state
-        found = scales(batch, batch[Signal("entropy", of="old")].double(), self.pivot, self.sign)
-        return {name: float(x[0]) for name, x in zip(("pivot", "above", "below"), found, strict=True)}
+        values = scales(batch, batch[Signal("entropy", of="old")].double(), self.pivot, self.sign)
+        return {name: float(x[0]) for name, x in zip(("pivot", "above", "below"), values, strict=True)}
 
     def scalars(self, state: State) -> dict[str, float]:
         return {f"warmth.{name}": x for name, x in state.items()}

@@ -1,4 +1,4 @@
-"""TODO Entropy control: gates with memory, bands, targets and anchors that follow the entropy of training."""
+"""State of entropy control: the hysteresis of a gate, an entropy anchor, and a set point for the entropy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["EntropyAnchor", "EntropySetpoint", "GateState"]
 
 
 class GateState(Memory):
-    """Whether negatives were trained in the last iteration; yes, before the first one."""
+    """Whether negative samples were trained in the last iteration, for a gate with hysteresis; at first they are."""
 
     needs = ("batch.gate.negatives",)
     provides = ("batch.gate.before",)
@@ -38,15 +38,15 @@ class GateState(Memory):
 
 
 class EntropyAnchor(Memory):
-    """The mean entropy at the peaks of the first batch's rollouts, before any update; then constant.
+    """The initial entropy at peak tokens, measured on the first batch before any update and constant from then on.
 
-    A peak is a token whose entropy is above the (1 − share)-quantile of its rollout; means over the peaks of a rollout,
-    then over rollouts. Schedules follow it as `anchor.level`; until it is known it is −1.
+    A peak is a token whose entropy is above the (1 − share)-quantile of its rollout; the mean is over the peaks of a
+    rollout, then over rollouts. Schedules follow it as `anchor.level`; −1 until it is measured.
     """
 
     reference = "SIREN, https://github.com/Linn3a/siren"
-    share: float = 0.2
-    top_p: float = 0.8  # the nucleus in which entropies are taken
+    share: float = 0.2  # of a rollout's tokens, in (0, 1]
+    top_p: float = 0.8  # the nucleus whose entropy is taken, in (0, 1]
 
     provides = ("batch.anchor.level",)
 
@@ -56,6 +56,7 @@ class EntropyAnchor(Memory):
 
     @property
     def peaks(self) -> SelectTokens:
+        """The part that selects the peak tokens."""
         return SelectTokens(share=self.share, scope="rollout", rule="above_quantile", of="old", top_p=self.top_p)
 
     @property
@@ -80,15 +81,16 @@ class EntropyAnchor(Memory):
 
 
 class EntropySetpoint(Memory):
-    """H, the mean of −log π over the tokens of the last batch (0 before the first one), against a target.
+    """A set-point controller of the entropy: H, the mean −log π of the last batch's tokens, against a target.
 
-    Schedules follow `setpoint.gap` = |target − H| and `setpoint.temperature`: `hot` while H ≤ target, else `cold`.
+    Schedules follow `setpoint.gap` = |target − H| and the sampling temperature `setpoint.temperature`, `hot` while
+    H ≤ target, else `cold`. H is 0 before the first batch.
     """
 
     reference = "DCPO, https://github.com/597358816/DCPO"
     target: float = 0.5  # nats
-    hot: float = 1.2
-    cold: float = 0.8
+    hot: float = 1.2  # temperature, > 0
+    cold: float = 0.8  # temperature, > 0
 
     needs = (Signal("logp", of="old"),)
     provides = ("batch.setpoint.gap", "batch.setpoint.temperature")

@@ -1,4 +1,4 @@
-"""How much help each task gets, remembered from visit to visit."""
+"""The hint level of each task and the hints last shown for it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ __all__ = ["HintLevels", "LastHints"]
 
 
 class HintLevels(Memory):
-    """`group.hint.level`: one more than at the task's last visit if at most `low` of its rollouts succeeded then, one
-    less if more than `high` did, else the same; 0, no hint, at the first visit. What counts is the level at which the
-    task was sampled then: 0 where there was no hint to show.
+    """An adaptive hint level per task (`group.hint.level`): raised after failures, lowered after successes.
+
+    One more than at the last visit if at most a share `low` of its rollouts succeeded then, one less if more than
+    `high` did, else the same; 0, no hint, at the first visit. The level at the last visit is the one at which the task
+    was actually sampled, 0 if there was no hint to show.
     """
 
     reference = "SAGE: Self-Hinting Language Models Enhance Reinforcement Learning, https://github.com/BaohaoLiao/SAGE"
-    low: float = 0.1
-    high: float = 0.35  # the smaller of the two is the lower threshold
-    most: int = 3  # level
+    low: float = 0.1  # success rates, in [0, 1]; the smaller of the two is the lower threshold
+    high: float = 0.35
+    most: int = 3  # highest level, ≥ 1
 
     needs = ("rollout.reward", "rollout.help.level")
     provides = ("group.hint.level",)
@@ -39,7 +41,7 @@ class HintLevels(Memory):
         return {"visits": Table(default=(0.0, -1.0))}  # level, share of successes; −1: never seen
 
     def level(self, before: Tensor, success: Tensor) -> Tensor:
-        """The next level after one at which so many succeeded; a negative share: never seen."""
+        """The next level after one with this success rate; a negative rate: never seen."""
         low, high = sorted((self.low, self.high))
         step = (success <= low).to(before.dtype) - (success > high).to(before.dtype)
         return (before + step).clamp(0, self.most).where(success >= 0, 0)
@@ -61,7 +63,7 @@ class HintLevels(Memory):
 
 
 class LastHints(Memory):
-    """`group.hints`: the hints that were last shown for a task, the weakest first; none before the first."""
+    """The hints that were last shown for each task, weakest first (`group.hints`); empty at first."""
 
     reference = "SAGE: Self-Hinting Language Models Enhance Reinforcement Learning, https://github.com/BaohaoLiao/SAGE"
 
@@ -76,6 +78,6 @@ class LastHints(Memory):
 
     def observe(self, state: State, batch: Batch) -> State:
         names, group = keys(batch["group.task"]), batch.link("rollout", "group").tolist()
-        found = {(names[row], tuple(hints)) for row, hints in zip(group, batch["rollout.hints"], strict=True) if hints}
+        shown = {(names[row], tuple(hints)) for row, hints in zip(group, batch["rollout.hints"], strict=True) if hints}
         # Two groups of one task may have different hints: the order of the texts decides, not that of the rows.
-        return {"hints": state["hints"] | dict(sorted(found, key=str))}
+        return {"hints": state["hints"] | dict(sorted(shown, key=str))}

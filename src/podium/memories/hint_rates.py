@@ -1,4 +1,4 @@
-"""TODO Hints as long as needed: several rounds, each with a share of the solution that the rounds before it suggest."""
+"""How much of its solution each task needs as a hint."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["HintRates"]
 
 
 class HintRates(Memory):
-    """`group.hint.rate`: the share of its solution that a task's last visit ended with; −1 before the first one."""
+    """The share of its solution that each task needed as a hint at its last visit (`group.hint.rate`); −1 at first."""
 
     reference = "SEELE, https://arxiv.org/abs/2509.06923"
 

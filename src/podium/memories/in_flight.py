@@ -1,4 +1,4 @@
-"""TODO Windows: each iteration writes a bounded piece of every rollout, and what is not finished goes on in the next one."""
+"""Partial rollouts: unfinished rollouts that are resumed in a later iteration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOGP, ENTROPY = Signal("logp", of="sampler"), Signal("entropy", of="sampler")
 
 
 class InFlight(Memory):
-    """The rollouts that are not finished, by task: their tokens so far, and what the sampler said of them."""
+    """The unfinished rollouts of each task: their tokens so far, with the sampler's log-probabilities and entropies."""
 
     needs = ("rollout.finished", "rollout.index", "token.id", LOGP, ENTROPY)
     provides = ("group.in_flight", "group.in_flight.count")
@@ -38,15 +38,15 @@ class InFlight(Memory):
         group, index = batch.link("rollout", "group").tolist(), batch["rollout.index"].tolist()
         waits = ~batch["rollout.finished"] if counted is None else counted & ~batch["rollout.finished"]
         tasks = keys(batch["group.task"])
-        found: dict[Any, list[tuple[int, tuple[Any, ...]]]] = {task: [] for task in tasks}
+        unfinished: dict[Any, list[tuple[int, tuple[Any, ...]]]] = {task: [] for task in tasks}
         start = 0
         for row, length in enumerate(lengths):
             piece = tuple(tuple(c[start : start + length]) for c in columns)
             start += length
             if bool(waits[row]):
-                found[tasks[group[row]]].append((index[row], piece))
-        kept = {task: tuple(piece for _, piece in sorted(pieces)) for task, pieces in found.items()}
-        merged = {**state["tasks"], **kept}  # a task of this batch has what it holds now; the others wait as before
+                unfinished[tasks[group[row]]].append((index[row], piece))
+        new = {task: tuple(piece for _, piece in sorted(pieces)) for task, pieces in unfinished.items()}
+        merged = {**state["tasks"], **new}  # replaced for the tasks of this batch, unchanged for the others
         return {"tasks": {task: pieces for task, pieces in merged.items() if pieces}}
 
     def scalars(self, state: State) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Controllers of the KL coefficient: how hard the policy is held to its reference, from how training goes."""
+"""Adaptive KL coefficients: controllers that react to the KL, the entropy and the rewards of training."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["AsymmetricKL", "EntropyGatedKL"]
 
 REFERENCE = "SAFE, https://github.com/ryyzn9/SAFE"
 OLD, REF, ENTROPY = Signal("logp", of="old"), Signal("logp", of="ref"), Signal("entropy", of="sampler")
-PHASES = {"WARMUP": 1.5, "CLIMBING": 1.2, "CONVERGED": 1.0, "PLATEAU": 0.8}  # what the threshold is multiplied by
+PHASES = {"WARMUP": 1.5, "CLIMBING": 1.2, "CONVERGED": 1.0, "PLATEAU": 0.8}  # factors on the threshold
 
 
 class _Controller(Memory):
-    """Sees the mean KL, entropy and reward of a batch, `times` times each; schedules follow `kl.coefficient`."""
+    """Observes the mean KL, entropy and reward of a batch, `times` times each; schedules follow `kl.coefficient`."""
 
-    times: int = 1  # how often a batch is seen: once for each epoch of its training
+    times: int = 1  # observations per batch: one for each epoch of its training, ≥ 1
 
     needs = ("rollout.reward", OLD, REF, ENTROPY)
     provides = ("batch.kl.penalty", "batch.kl.threshold")
@@ -33,7 +33,7 @@ class _Controller(Memory):
         within(self, "times", 1)
 
     def step(self, state: State, kl: float, entropy: float, reward: float) -> State:
-        """The state after one look, with `penalty`, `coefficient` (its slope in the KL) and `threshold`."""
+        """The state after one observation, with `penalty`, `coefficient` (its slope in the KL) and `threshold`."""
         raise NotImplementedError
 
     def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
@@ -53,23 +53,25 @@ class _Controller(Memory):
 
 
 class EntropyGatedKL(_Controller):
-    """penalty = weight · (k − θ)² · max(½, floor / (H + 0.1)) where k, a moving average of the KL, exceeds θ; else 0.
+    """An entropy-gated KL penalty above an adaptive threshold θ, stronger where the entropy H is low.
 
-    θ = clip((base + u) · phase, lowest, highest): u is a PID on the velocity of the smoothed reward, less 0.001, and
-    the phase comes from the last `window` rewards and those before them: WARMUP 1.5, CLIMBING 1.2, CONVERGED 1,
-    PLATEAU 0.8.
+        penalty = weight · max(k − θ, 0)² · max(½, floor / (H + 0.1)),  θ = clip((base + u) · phase, lowest, highest)
+
+    k is a moving average of the KL. u is a PID controller on the velocity of the smoothed reward, with set point 0.001.
+    The phase of training, from the last `window` rewards and those before them, is a factor: WARMUP 1.5, CLIMBING 1.2,
+    CONVERGED 1, PLATEAU 0.8. The coefficient is the penalty's slope in k. weight = 0 is no penalty.
     """
 
     reference = REFERENCE
-    base: float = 0.3
-    lowest: float = 0.1  # θ
+    base: float = 0.3  # of θ, nats
+    lowest: float = 0.1  # bounds of θ
     highest: float = 0.6
-    weight: float = 0.1
+    weight: float = 0.1  # ≥ 0
     floor: float = 2.0  # nats: below this entropy the penalty is stronger
-    kp: float = 0.3
+    kp: float = 0.3  # proportional, integral and derivative gain
     ki: float = 0.01
     kd: float = 0.05
-    window: int = 50  # looks
+    window: int = 50  # observations, ≥ 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -78,9 +80,9 @@ class EntropyGatedKL(_Controller):
         within(self, "lowest", high=self.highest)
 
     def initial(self) -> State:
-        controls = {"ema": 0.0, "error": 0.0, "integral": 0.0, "kl_short": 0.0}
-        shown = {"threshold": 0.0, "penalty": 0.0, "coefficient": 0.0, "entropy_factor": 1.0, "phase": "WARMUP"}
-        return {"rewards": [], **controls, **shown}
+        inputs = {"ema": 0.0, "error": 0.0, "integral": 0.0, "kl_short": 0.0}
+        outputs = {"threshold": 0.0, "penalty": 0.0, "coefficient": 0.0, "entropy_factor": 1.0, "phase": "WARMUP"}
+        return {"rewards": [], **inputs, **outputs}
 
     def step(self, state: State, kl: float, entropy: float, reward: float) -> State:
         first, rewards = not state["rewards"], [*state["rewards"], reward][-2 * self.window :]
@@ -108,7 +110,7 @@ class EntropyGatedKL(_Controller):
         }
 
     def phase(self, rewards: Sequence[float]) -> str:
-        """What the rewards of the last looks say about where training stands."""
+        """The phase of training, by the rewards of the last observations."""
         if len(rewards) < self.window:
             return "WARMUP"
         recent, before = rewards[-self.window :], rewards[-2 * self.window : -self.window]
@@ -118,13 +120,18 @@ class EntropyGatedKL(_Controller):
 
 
 class AsymmetricKL(_Controller):
-    """penalty = weight · max(k − threshold, 0)² + momentum · max(m, 0)², m the KL's rise over a window of looks."""
+    """A one-sided KL penalty, on exceeding a threshold and on rising: neither a small nor a falling KL is penalised.
+
+        penalty = weight · max(k − threshold, 0)² + momentum · max(m, 0)²
+
+    k is the KL and m its mean rise over a window. The coefficient is the penalty's slope in k.
+    """
 
     reference = REFERENCE
-    threshold: float = 0.3
-    weight: float = 0.1
-    momentum: float = 5.0
-    window: int = 50  # looks
+    threshold: float = 0.3  # nats
+    weight: float = 0.1  # ≥ 0
+    momentum: float = 5.0  # ≥ 0
+    window: int = 50  # observations, ≥ 1
 
     def __post_init__(self) -> None:
         super().__post_init__()

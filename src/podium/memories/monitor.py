@@ -1,4 +1,4 @@
-"""A level that rises when something that the run measures gets worse: less is then asked of what caused it."""
+"""A level that rises when a metric of the run gets worse, for schedules that back off from what caused it."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ __all__ = ["Monitor"]
 
 
 class Monitor(Memory):
-    """`monitor.level`: begins at `start` and rises by `step`, up to `high`, when `metric` is worse than the last time.
+    """Raises `monitor.level` by `step`, from `start` up to `high`, when a metric got worse since its last value.
 
-    A schedule follows it: `HybridReward(squash="threshold", threshold=Follow("monitor.level"))` accepts fewer of a
-    reward model's scores, `model=Follow("monitor.level", scale=-1, offset=0.5, low=0)` counts them less.
+    A schedule follows it: `HybridReward(squash="threshold", threshold=Follow("monitor.level"))` makes a reward model's
+    scores harder to pass, `model=Follow("monitor.level", scale=-1, offset=0.5, low=0)` lowers their weight.
     """
 
     reference = "Skywork R1V2, https://arxiv.org/abs/2504.16656"
-    metric: str  # a number of the run: eval.NAME is measured now and then, others in every iteration
-    worse: str = "rises"  # rises or falls: what is bad in it
-    by: float = 0.0  # changes up to this one do not count
+    metric: str  # its name in the run: eval.NAME is measured at evaluations, others in every iteration
+    worse: str = "rises"  # the direction that is worse: rises or falls
+    by: float = 0.0  # changes up to this one are ignored, ≥ 0
     start: float = 0.0
-    step: float = 0.1
-    high: float = math.inf
+    step: float = 0.1  # ≥ 0
+    high: float = math.inf  # ≥ start
 
     provides = ("batch.monitor.level",)
     read_by_loop = ("metric", "worse", "by", "step", "high")
@@ -54,7 +54,7 @@ class Monitor(Memory):
             of_evaluation = self.metric.startswith("eval.")
             same = {name for name in values if name.startswith("eval.") == of_evaluation} - {"iteration"}
             if not same or state["last"] is not None:
-                return state  # nothing of its kind was measured now
+                return state  # no metric of its kind was measured this time
             raise PodiumError(
                 f"{self!r} watches {self.metric!r}, which the run does not measure. {nearest(self.metric, values)}"
             )

@@ -1,4 +1,4 @@
-"""TODO How often each task was solved, visit by visit: rankings, and the hardest tasks in ever smaller sets."""
+"""Pass rates of each task: at every visit, or measured before each phase of a curriculum."""
 
 from __future__ import annotations
 
@@ -19,32 +19,35 @@ __all__ = ["PassRates", "Sweeps", "alignment"]
 
 
 def alignment(histories: Sequence[Sequence[float]]) -> list[float]:
-    """1 − Σ_e (a(e) − ā(e))² / Σ_e (1 − ā(e))², ā the mean of all histories, over the shortest of them.
+    """How closely each history follows the average learning curve: 1 − Σ_e (a(e) − ā(e))² / Σ_e (1 − ā(e))².
 
-    1 for a task whose curve is the average one; 0 for all where the average is 1 throughout.
+    ā is the mean of all histories, cut to the shortest. 1 for a task that follows it exactly; 0 for all tasks if the
+    average is 1 throughout.
     """
     length = min(map(len, histories), default=0)
     if not length:
         return [0.0] * len(histories)
     curves = torch.tensor([h[:length] for h in histories], dtype=torch.float64)
     mean = curves.mean(0)
-    room = (1 - mean).square().sum()
-    if room == 0:
+    headroom = (1 - mean).square().sum()
+    if headroom == 0:
         return [0.0] * len(histories)
-    found: list[float] = (1 - (curves - mean).square().sum(1) / room).tolist()
-    return found
+    aligned: list[float] = (1 - (curves - mean).square().sum(1) / headroom).tolist()
+    return aligned
 
 
 class PassRates(Memory):
-    """The share of right answers at every visit of a task: how often it was seen, its last rate, and how it moved.
+    """The pass rate of each task at every visit, and what follows from its history.
 
-    With a `source`, the directory of an earlier run, it begins with what that run has logged.
+    Recalls the number of visits, the last rate (½ at first), the std of the rates (`spread`), the alignment with the
+    average learning curve, and the share of visits with mixed outcomes. With a `source` it starts from the logs of an
+    earlier run.
     """
 
     reference = "Reinforcement Learning for Reasoning with One Training Example, https://arxiv.org/abs/2504.20571"
     sees_dropped = True
-    source: str | None = None  # a run's directory
-    keep: int = 64  # visits of a task that are remembered at most, the last ones
+    source: str | None = None  # the directory of an earlier run; None: start empty
+    keep: int = 64  # visits per task that are remembered, the most recent ones, ≥ 2
 
     needs = ("rollout.correct",)
     provides = (
@@ -62,14 +65,14 @@ class PassRates(Memory):
     def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
         rates: dict[Any, tuple[float, ...]] = state["rates"]
         names = keys(tasks)
-        follows = dict(zip(rates, alignment(list(rates.values())), strict=True))
-        found = [rates.get(task, ()) for task in names]
+        aligned = dict(zip(rates, alignment(list(rates.values())), strict=True))
+        histories = [rates.get(task, ()) for task in names]
         columns = {
-            "group.visits": [float(len(r)) for r in found],
-            "group.pass_rate.last": [r[-1] if r else 0.5 for r in found],
-            "group.pass_rate.spread": [float(np.std(r)) if r else 0.0 for r in found],
-            "group.pass_rate.alignment": [follows.get(task, 0.0) for task in names],
-            "group.pass_rate.mixed": [sum(0 < x < 1 for x in r) / len(r) if r else 0.0 for r in found],
+            "group.visits": [float(len(h)) for h in histories],
+            "group.pass_rate.last": [h[-1] if h else 0.5 for h in histories],
+            "group.pass_rate.spread": [float(np.std(h)) if h else 0.0 for h in histories],
+            "group.pass_rate.alignment": [aligned.get(task, 0.0) for task in names],
+            "group.pass_rate.mixed": [sum(0 < x < 1 for x in h) / len(h) if h else 0.0 for h in histories],
         }
         return {name: torch.tensor(values, dtype=torch.float64) for name, values in columns.items()}
 
@@ -81,18 +84,16 @@ class PassRates(Memory):
 
 
 def observed_rates(batch: Batch) -> dict[Any, float]:
-    """By task, the share of right answers among the rollouts that count, of all its groups."""
+    """By task, the share of right answers among the rollouts of all its groups that count."""
     rollouts, groups = batch.by("rollout", "group.task"), batch.partition("rollout", "group").agg
-    rate = groups.max(rollouts.mean(batch["rollout.correct"].double())).tolist()
-    there = groups.any(rollouts.count() > 0).tolist()
-    names = keys(batch["group.task"])
-    return dict(
-        sorted(((t, r) for t, r, seen in zip(names, rate, there, strict=True) if seen), key=lambda x: str(x[0]))
-    )
+    rates = groups.max(rollouts.mean(batch["rollout.correct"].double())).tolist()
+    observed = groups.any(rollouts.count() > 0).tolist()
+    rows = zip(keys(batch["group.task"]), rates, observed, strict=True)
+    return dict(sorted(((task, rate) for task, rate, seen in rows if seen), key=lambda row: str(row[0])))
 
 
 def _logged_rates(path: Path) -> dict[Any, tuple[float, ...]]:
-    """The rates of the tasks of a run, iteration by iteration."""
+    """The pass rates of each task of a run, iteration by iteration."""
     import pyarrow.parquet as pq
 
     seen: dict[Any, dict[int, list[bool]]] = {}
@@ -105,14 +106,14 @@ def _logged_rates(path: Path) -> dict[Any, tuple[float, ...]]:
 
 
 class Sweeps(Memory):
-    """Rates of success measured before each phase of a curriculum: −1 where a task has not been measured yet.
+    """Pass rates measured before each phase of a curriculum (`group.sweep.rates`); −1: not measured yet.
 
-    An iteration in which a task lacks its measurement is one of measuring; `iterations[k]` others are phase k.
+    An iteration with a task that lacks its measurement is a measuring sweep; phase k ends after `iterations[k]` others.
     """
 
     reference = "DRIVE: Data Curation Best Practices for RLVR in Competitive Code Generation"
     sees_dropped = True
-    iterations: tuple[int, ...] = (64, 32, 32)  # of each phase; the last one goes on
+    iterations: tuple[int, ...] = (64, 32, 32)  # per phase, ≥ 1; the last one does not end
 
     needs = ("rollout.correct",)
     provides = ("group.sweep.rates", "batch.sweep.phase")
@@ -129,15 +130,15 @@ class Sweeps(Memory):
         return {"group.sweep.rates": state["rates"].read(tasks, torch.float64), "batch.sweep.phase": phase}
 
     def observe(self, state: State, batch: Batch) -> State:
-        found, phase = observed_rates(batch), state["phase"]
-        if not found:
+        observed, phase = observed_rates(batch), state["phase"]
+        if not observed:
             return state
-        rows = state["rates"].read(list(found), torch.float64)
+        rows = state["rates"].read(list(observed), torch.float64)
         due = rows[:, phase] == UNKNOWN
         if bool(due.any()):
-            rate = torch.tensor(list(found.values()), dtype=torch.float64)
+            rate = torch.tensor(list(observed.values()), dtype=torch.float64)
             rows[:, phase] = torch.where(due, rate, rows[:, phase])
-            return {**state, "rates": state["rates"].write(list(found), rows)}
+            return {**state, "rates": state["rates"].write(list(observed), rows)}
         done = state["done"] + 1
         over = done >= self.iterations[phase] and phase + 1 < len(self.iterations)
         return {**state, "phase": phase + 1, "done": 0} if over else {**state, "done": done}

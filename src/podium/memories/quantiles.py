@@ -1,4 +1,4 @@
-"""TODO Risk over bundles of questions: binary rewards of one question are too coarse for quantiles."""
+"""Online quantiles of the scores of papers, for risk-sensitive advantages."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ __all__ = ["QuantileTracker"]
 
 
 class QuantileTracker(Memory):
-    """q ← q + lr · (level − share of scores strictly below q), for each level; at first the batch's own quantiles."""
+    """Online quantile estimates by stochastic approximation: q ← q + lr · (level − share of scores strictly below q).
+
+    They start from the quantiles of the first batch. lr = 0 keeps those.
+    """
 
     reference = REFERENCE
-    levels: tuple[float, ...] = tuple(round(0.05 * k, 2) for k in range(1, 20))
-    lr: float = 0.1
+    levels: tuple[float, ...] = tuple(round(0.05 * k, 2) for k in range(1, 20))  # in (0, 1)
+    lr: float = 0.1  # step size, ≥ 0
 
     needs = ("rollout.reward", "rollout.index", "group.bundle")
     provides = ("batch.risk.levels", "batch.risk.quantiles")
@@ -38,7 +41,7 @@ class QuantileTracker(Memory):
         return {"batch.risk.levels": levels[None], "batch.risk.quantiles": state["quantiles"][None]}
 
     def track(self, quantiles: Tensor, scores: Tensor) -> Tensor:
-        """One step of the tracked quantiles towards those of `scores`; none where there are no scores."""
+        """The quantiles after one step towards those of `scores`; unchanged without scores."""
         if scores.numel() == 0:
             return quantiles
         levels = torch.tensor(self.levels, dtype=scores.dtype)

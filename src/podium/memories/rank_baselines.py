@@ -1,4 +1,4 @@
-"""TODO A bonus for answers whose hidden states span more, or come to span more, than they used to."""
+"""Moving averages of the effective rank of hidden states, the baselines of a rank bonus."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ __all__ = ["RankBaselines"]
 
 
 class RankBaselines(Memory):
-    """μ ← (1 − rate) · μ + rate · batch mean of rank, velocity and acceleration, from 0; used before it is updated.
+    """Moving averages of the effective rank of hidden states, its velocity and its acceleration.
 
-    It exposes `rank.weight` for the bonus: 0 until a batch was seen, then 1, or by `success` 1 − (S + 1)/2 with S the
-    moving average of the mean reward.
+        μ ← (1 − rate) · μ + rate · batch mean, from 0
+
+    Schedules follow `rank.weight`, the weight of the rank bonus: 0 until a batch was seen, then 1, or with `success`
+    1 − (S + 1)/2, S being the moving average of the mean reward.
     """
 
     reference = REFERENCE
-    stride: int = 40
-    window: int = 512
-    rate: float = 0.3
+    stride: int = 40  # tokens between two measurements of the rank
+    window: int = 512  # tokens that each measurement spans
+    rate: float = 0.3  # in [0, 1]
     success: bool = False  # whether the weight falls as rewards rise, instead of being 1
 
     provides = ("batch.rank.averages",)
@@ -48,13 +50,13 @@ class RankBaselines(Memory):
         rollouts = batch.by("rollout").agg
         if not bool(rollouts.count().any()):
             return state
-        found = rollouts.mean(batch[rank_dynamics_of(self.stride, self.window)].double())[0].tolist()
+        batch_means = rollouts.mean(batch[rank_dynamics_of(self.stride, self.window)].double())[0].tolist()
         reward = float(rollouts.mean(batch["rollout.reward"].double())[0])
 
         def moved(old: float, new: float) -> float:
             return (1 - self.rate) * old + self.rate * new
 
-        means = tuple(moved(old, new) for old, new in zip(state["mean"], found, strict=True))
+        means = tuple(moved(old, new) for old, new in zip(state["mean"], batch_means, strict=True))
         return {"mean": means, "reward": moved(state["reward"], reward), "seen": state["seen"] + 1}
 
     def scalars(self, state: State) -> dict[str, float]:

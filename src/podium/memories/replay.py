@@ -1,4 +1,4 @@
-"""Rollouts of earlier iterations that are trained again, beside those of today."""
+"""Replay buffers: rollouts of earlier iterations that are trained again, off-policy, together with fresh ones."""
 
 from __future__ import annotations
 
@@ -15,18 +15,27 @@ from podium.core.memory import Memory, State, keys
 from podium.core.part import Columns, Need
 from podium.core.schedule import Number
 
-__all__ = ["Kept", "PriorityReplay", "SuccessReplay", "bar", "beside", "dated", "subset_size", "young"]
+__all__ = [
+    "Kept",
+    "PriorityReplay",
+    "SuccessReplay",
+    "for_storage",
+    "is_recent",
+    "join_batches",
+    "reward_to_beat",
+    "subset_size",
+]
 
-OLDEST = 10  # iterations: an older rollout says too little about the policy of today
+OLDEST = 10  # iterations; older rollouts are too far off-policy, whatever `max_age` is
 
 
-def young(stored: Tensor, newest: int, max_age: int) -> Tensor:
-    """Whether what was stored at an iteration is at most `max_age` (and never more than 10) older than the newest."""
+def is_recent(stored: Tensor, newest: int, max_age: int) -> Tensor:
+    """Whether rollouts stored at these iterations are at most `max_age` iterations old, and never more than 10."""
     return newest - stored <= min(max_age, OLDEST)
 
 
-def beside(batch: Batch, rows: Batch) -> Batch:
-    """The two as one batch, with the columns that both have, and what the first says of all."""
+def join_batches(batch: Batch, rows: Batch) -> Batch:
+    """The two as one batch, with the columns that both have; `batch.*` columns are those of the first."""
     rows = rows.with_columns({c: batch[c] for c in batch.columns if c.startswith("batch.")})
     shared = set(batch.columns) & set(rows.columns)
     batch, rows = (b.without(set(b.columns) - shared) for b in (batch, rows))
@@ -34,9 +43,9 @@ def beside(batch: Batch, rows: Batch) -> Batch:
 
 
 class Kept(Memory):
-    """Rollouts of earlier iterations that come back beside those of today.
+    """A store of earlier rollouts, some of which join the batch of an iteration.
 
-    They are in no statistics of the batch that they join. `group.fresh` tells the groups of today from them.
+    They do not count in its statistics. `group.fresh` is False for them.
     """
 
     provides = ("group.fresh", "batch.replay.stored")
@@ -49,10 +58,10 @@ class Kept(Memory):
         fresh = torch.ones(len(tasks), dtype=torch.bool)
         return {"group.fresh": fresh, "batch.replay.stored": torch.tensor([float(stored)])}
 
-    def drawn(self, state: State, rows: Batch, batch: Batch, chance: Tensor) -> tuple[Tensor, Columns]:
-        """The numbers of the stored rollouts that join `batch`, and what of all stored ones has changed since.
+    def draw(self, state: State, rows: Batch, batch: Batch, random: Tensor) -> tuple[Tensor, Columns]:
+        """The indices of the stored rollouts that join `batch`, and columns of all stored ones to update.
 
-        `chance` holds a random number for each stored rollout.
+        `random` holds a uniform number for each stored rollout.
         """
         raise NotImplementedError
 
@@ -61,27 +70,28 @@ class Kept(Memory):
         if rows is None:
             return None
         rows = rows.with_columns({})
-        rows.seed = batch.seed  # the chance of today
-        numbers, changed = self.drawn(state, rows, batch, rows.random("rollout", "replay"))
-        if not len(numbers):
+        rows.seed = batch.seed  # random numbers differ from iteration to iteration
+        indices, updated = self.draw(state, rows, batch, rows.random("rollout", "replay"))
+        if not len(indices):
             return None
-        today = {
+        columns = {
             "rollout.purpose": torch.full((len(rows),), int(Purpose.demo)),
             "rollout.weight.replay": torch.ones(len(rows), dtype=rows.dtype),
             "group.fresh": torch.zeros(rows.size("group"), dtype=torch.bool),
         }
-        return rows.with_columns({**today, **changed}).take("rollout", numbers.sort().values)
+        return rows.with_columns({**columns, **updated}).take("rollout", indices.sort().values)
 
 
 class _Buffer(Kept):
-    """Keeps rollouts with the log-probabilities and advantages of their time; says which are trained once more.
+    """A replay buffer of rollouts with the log-probabilities and advantages of when they were sampled.
 
-    They are trained at `weight` times their loss, with the log-probabilities of their time in the ratio.
+    Those log-probabilities are the old ones of the importance ratio; the loss of a replayed rollout is multiplied by
+    `weight`.
     """
 
-    size: int = 8192  # rollouts that are kept at most, the newest
-    max_age: int = 5  # iterations, at most 10
-    weight: Number = 1.0  # of the loss of a replayed rollout
+    size: int = 8192  # capacity in rollouts, the newest are kept, ≥ 1
+    max_age: int = 5  # iterations, ≥ 0; never more than 10
+    weight: Number = 1.0  # of the loss of a replayed rollout, ≥ 0
 
     def __post_init__(self) -> None:
         within(self, "size", 1)
@@ -90,84 +100,89 @@ class _Buffer(Kept):
 
     # -- what a kind of buffer decides -----------------------------------------------------------------------------
 
-    def worth(self, batch: Batch) -> Tensor:
-        """[rollout] who is kept."""
+    def admits(self, batch: Batch) -> Tensor:
+        """[rollout] Whether it is stored."""
         raise NotImplementedError
 
-    def chosen(self, state: State, rows: Batch, batch: Batch, chance: Tensor) -> tuple[Tensor, Tensor]:
-        """The numbers of the stored rollouts to train beside `batch`, and [stored rollout] their advantages of today.
+    def chosen(self, state: State, rows: Batch, batch: Batch, random: Tensor) -> tuple[Tensor, Tensor]:
+        """The indices of the stored rollouts to replay with `batch`, and [stored rollout] their current advantages.
 
-        `chance` holds a random number for each of them.
+        `random` holds a uniform number for each of them.
         """
         raise NotImplementedError
 
     def emptied(self, state: State) -> bool:
-        """Whether everything stored has been used up in this iteration."""
+        """Whether this iteration uses up the buffer, so that it starts empty again."""
         return False
 
     # -- what all of them do ---------------------------------------------------------------------------------------
 
-    def drawn(self, state: State, rows: Batch, batch: Batch, chance: Tensor) -> tuple[Tensor, Columns]:
-        numbers, advantage = self.chosen(state, rows, batch, chance)
+    def draw(self, state: State, rows: Batch, batch: Batch, random: Tensor) -> tuple[Tensor, Columns]:
+        indices, advantage = self.chosen(state, rows, batch, random)
         weight = torch.full((len(rows),), float(self.weight), dtype=rows.dtype)
-        changed: Columns = {"rollout.advantage": advantage, "rollout.weight.replay": weight}
-        if "token.advantage" in rows.columns:  # a shape has moved some tokens' away from their rollout's
-            moved = advantage - rows["rollout.advantage"]
-            changed["token.advantage"] = rows["token.advantage"] + rows.spread(moved, "rollout", "token")
-        return numbers, changed
+        updated: Columns = {"rollout.advantage": advantage, "rollout.weight.replay": weight}
+        if "token.advantage" in rows.columns:  # shaped token advantages move by as much as their rollout's
+            change = advantage - rows["rollout.advantage"]
+            updated["token.advantage"] = rows["token.advantage"] + rows.spread(change, "rollout", "token")
+        return indices, updated
 
     def observe(self, state: State, batch: Batch) -> State:
         iteration = state["iteration"] + 1
         rows: Batch | None = None if self.emptied(state) else state["rows"]
-        worth = self.worth(batch) & batch.trained("rollout")
-        if bool(worth.any()):
+        admitted = self.admits(batch) & batch.trained("rollout")
+        if bool(admitted.any()):
             order = torch.argsort(batch["rollout.advantage"], stable=True)
             order = order[torch.argsort(batch.identity("rollout")[order], stable=True)]
-            new = dated(batch.take("rollout", order[worth[order]]), iteration)
-            rows = new if rows is None else beside(rows, new)
+            new = for_storage(batch.take("rollout", order[admitted[order]]), iteration)
+            rows = new if rows is None else join_batches(rows, new)
         if rows is not None:
-            kept = young(rows["rollout.stored"], iteration, self.max_age).nonzero().reshape(-1)[-self.size :]
+            kept = is_recent(rows["rollout.stored"], iteration, self.max_age).nonzero().reshape(-1)[-self.size :]
             rows = None if not len(kept) else rows.take("rollout", kept) if len(kept) < len(rows) else rows
         return {**state, "rows": rows, "iteration": iteration}
 
 
-def dated(batch: Batch, iteration: int) -> Batch:
-    """Rollouts to be stored: what belongs to their batch, or to models that may move, is left behind."""
-    kept = ("token.old.", "token.sampler.")
-    gone = [c for c in batch.columns if c.startswith("batch.") or (c.endswith(".logp") and not c.startswith(kept))]
+def for_storage(batch: Batch, iteration: int) -> Batch:
+    """The rollouts as they are stored: dated, on the CPU, and without `batch.*` columns, relations and the
+    log-probabilities of models that change (all but those of the old policy and the sampler)."""
+    constant = ("token.old.", "token.sampler.")
+    dropped = [
+        c for c in batch.columns if c.startswith("batch.") or (c.endswith(".logp") and not c.startswith(constant))
+    ]
     names = keys(batch["group.uid"] if "group.uid" in batch else batch["group.task"])
     columns = {
         "group.uid": [(name, iteration) for name in names],
         "rollout.stored": torch.full((len(batch),), iteration),
     }
-    return batch.without(gone).with_columns(columns).to(device="cpu").without_relations()
+    return batch.without(dropped).with_columns(columns).to(device="cpu").without_relations()
 
 
-def bar(means: Tensor, reward: Tensor) -> Tensor:
-    """What a win must beat: the median of recent group means, or where there are none the mean of the rewards."""
+def reward_to_beat(means: Tensor, reward: Tensor) -> Tensor:
+    """The median of recent group means; without any, the mean of the rewards."""
     return means.quantile(0.5) if len(means) else reward.mean()
 
 
 def subset_size(kept: int, most: int) -> int:
-    """min(2^⌊log2 n⌋, most) of n rollouts; 0 of one or none."""
+    """The size min(2^⌊log2 n⌋, most) of a random subset of n = `kept` rollouts; 0 for n ≤ 1."""
     return 0 if kept <= 1 else min(1 << (kept.bit_length() - 1), most)
 
 
 class SuccessReplay(_Buffer):
-    """Successes, once there are enough that still are: A = r − the median of the recent group means, where above 0.
+    """Self-imitation: stores rollouts of positive advantage and replays those that still beat the current baseline.
 
-    Kept are rollouts of positive advantage (`where` says which else). When more than `above` · `count` of them have a
-    reward above the median, a random 2^k of them, at most `count`, are trained once more, and all are forgotten.
+        A = r − the median of recent group means
+
+    Once more than `above` · `count` stored rollouts have A > 0, a random 2^k of them, at most `count`, are replayed and
+    the buffer is emptied.
     """
 
     reference = "SPEAR, https://github.com/TencentYoutuResearch/SPEAR"
-    count: int = 2048  # rollouts that are replayed at most
-    above: float = 1.5
-    baselines: int = 10240  # group means that are remembered at most
-    credit: str = "median"  # median: recalibrated; decay: `decay` times the stored advantage
-    decay: float = 1.0
-    std: bool = False  # whether recalibrated advantages are divided by the median std of the groups
-    where: str | None = None  # a boolean column of rollouts: who else is left out
+    count: int = 2048  # replayed rollouts, at most, ≥ 1
+    above: float = 1.5  # ≥ 0
+    baselines: int = 10240  # group means that are remembered, the most recent, ≥ 1
+    credit: str = "median"  # advantage of a replayed rollout: median (as above) or decay (`decay` · the stored one)
+    decay: float = 1.0  # in (0, 1]
+    std: bool = False  # whether A is divided by the median std of the groups
+    where: str | None = None  # a boolean column: only rollouts where it is True are stored; None: all
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -187,48 +202,51 @@ class SuccessReplay(_Buffer):
         return ("rollout.reward", "rollout.advantage", *((self.where,) if self.where else ()))
 
     def initial(self) -> State:
-        return {**super().initial(), "means": [], "stds": []}  # a list for each iteration
+        return {**super().initial(), "means": [], "stds": []}  # one list per iteration
 
-    def worth(self, batch: Batch) -> Tensor:
+    def admits(self, batch: Batch) -> Tensor:
         good: Tensor = batch["rollout.advantage"] > 0
         return good & batch[self.where].bool() if self.where else good
 
     def advantages(self, state: State, rows: Batch) -> Tensor:
-        """[stored rollout] its advantage of today."""
-        logged = ([x for step in state[name] for x in step] for name in ("means", "stds"))
+        """[stored rollout] Its advantage against the current baseline."""
+        logged = ([x for iteration in state[name] for x in iteration] for name in ("means", "stds"))
         means, stds = (torch.tensor(x, dtype=rows.dtype) for x in logged)
         scale = stds.quantile(0.5) + 1e-6 if self.std and len(stds) else 1.0
-        return (rows["rollout.reward"] - bar(means, rows["rollout.reward"])) / scale
+        return (rows["rollout.reward"] - reward_to_beat(means, rows["rollout.reward"])) / scale
 
     def emptied(self, state: State) -> bool:
         rows = state["rows"]
         return rows is not None and int((self.advantages(state, rows) > 0).sum()) > self.above * self.count
 
-    def chosen(self, state: State, rows: Batch, batch: Batch, chance: Tensor) -> tuple[Tensor, Tensor]:
+    def chosen(self, state: State, rows: Batch, batch: Batch, random: Tensor) -> tuple[Tensor, Tensor]:
         a = self.advantages(state, rows)
         if not self.emptied(state):
             return torch.zeros(0, dtype=torch.long), a
-        kept = (a > 0).nonzero().reshape(-1)
-        drawn = kept[torch.argsort(chance[kept])][: subset_size(len(kept), self.count)]
+        successes = (a > 0).nonzero().reshape(-1)
+        drawn = successes[torch.argsort(random[successes])][: subset_size(len(successes), self.count)]
         return drawn, self.decay * rows["rollout.advantage"] if self.credit == "decay" else a
 
     def observe(self, state: State, batch: Batch) -> State:
         groups, reward = batch.by("rollout", "group").agg, batch["rollout.reward"].double()
-        some = groups.count() > 0
-        found = {"means": groups.mean(reward)[some], "stds": groups.std(reward)[some]}
-        # A step's means in order of size: what is remembered does not depend on how groups are numbered.
-        logged = {name: [*state[name], x.sort().values.tolist()] for name, x in found.items()}
+        observed = groups.count() > 0
+        new = {"means": groups.mean(reward)[observed], "stds": groups.std(reward)[observed]}
+        # Sorted, so that what is remembered does not depend on how groups are numbered.
+        logged = {name: [*state[name], x.sort().values.tolist()] for name, x in new.items()}
         while sum(map(len, logged["means"])) > self.baselines and len(logged["means"]) > 1:
-            logged = {name: steps[1:] for name, steps in logged.items()}
+            logged = {name: iterations[1:] for name, iterations in logged.items()}
         return {**super().observe(state, batch), **logged}
 
 
 class PriorityReplay(_Buffer):
-    """Rollouts with an advantage are kept; p ∝ |A|^alpha says which take the places of those of today without one."""
+    """Prioritised replay: stores rollouts with A ≠ 0 and replays them with probability ∝ |A|^alpha.
+
+    They replace the fresh rollouts whose advantage vanishes (selective sample buffer). alpha = 0 draws uniformly.
+    """
 
     reference = "Skywork R1V2, https://github.com/SkyworkAI/Skywork-R1V"
-    alpha: Number = 1.0
-    count: int | None = None  # rollouts to replay; None: as many as today's have no advantage
+    alpha: Number = 1.0  # ≥ 0
+    count: int | None = None  # replayed rollouts, ≥ 0; None: as many as fresh rollouts have A = 0
 
     needs = ("rollout.advantage",)
 
@@ -237,18 +255,18 @@ class PriorityReplay(_Buffer):
         within(self, "alpha", 0)
         within(self, "count", 0, optional=True)
 
-    def worth(self, batch: Batch) -> Tensor:
-        worth: Tensor = batch["rollout.advantage"] != 0
-        return worth
+    def admits(self, batch: Batch) -> Tensor:
+        nonzero: Tensor = batch["rollout.advantage"] != 0
+        return nonzero
 
     def probability(self, advantage: Tensor) -> Tensor:
-        """[rollout] of being drawn first; 0 for an advantage of 0."""
+        """[rollout] The probability of being drawn first; 0 for an advantage of 0."""
         weight = (advantage.abs() ** self.alpha).where(advantage != 0, 0)
         return weight / weight.sum().clamp(min=torch.finfo(weight.dtype).tiny)
 
-    def chosen(self, state: State, rows: Batch, batch: Batch, chance: Tensor) -> tuple[Tensor, Tensor]:
+    def chosen(self, state: State, rows: Batch, batch: Batch, random: Tensor) -> tuple[Tensor, Tensor]:
         a = rows["rollout.advantage"]
-        idle = (batch["rollout.advantage"] == 0) & batch.trained("rollout", empty=True)
-        # Of clocks that ring at these rates the first ones are taken: a draw without replacement.
-        rings = -chance.clamp(min=1e-12).log() / self.probability(a)
-        return torch.argsort(rings, stable=True)[: int(idle.sum()) if self.count is None else self.count], a
+        vanishing = (batch["rollout.advantage"] == 0) & batch.trained("rollout", empty=True)
+        # The earliest of exponential arrival times with these rates: a weighted draw without replacement.
+        arrival = -random.clamp(min=1e-12).log() / self.probability(a)
+        return torch.argsort(arrival, stable=True)[: int(vanishing.sum()) if self.count is None else self.count], a

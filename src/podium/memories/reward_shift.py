@@ -1,4 +1,4 @@
-"""TODO Pairwise preferences: the better rollouts of a group against the worse ones, and each against a moving bar."""
+"""The reward shift of a quality loss: a moving average of implicit rewards."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ __all__ = ["RewardShift"]
 
 
 class RewardShift(Memory):
-    """δ: the moving average of D = Σ_t (log π − log π_ref) / temperature over the rollouts; 0 at first."""
+    """The moving average δ of the implicit reward Σ_t (log π_old − log π_ref) / temperature over rollouts; 0 at first.
+
+    The quality loss of mixed preference optimisation compares implicit rewards with it.
+    """
 
     reference = "Wang et al. 2024, Mixed Preference Optimization, https://arxiv.org/abs/2411.10442"
-    temperature: float = 10.0  # 1 / beta
-    decay: float = 0.9
+    temperature: float = 10.0  # 1 / beta, > 0
+    decay: float = 0.9  # of the average, in [0, 1]
 
     needs = (Signal("logp", of="old"), Signal("logp", of="ref"))
     provides = ("batch.reward_shift",)
@@ -39,10 +42,10 @@ class RewardShift(Memory):
     def observe(self, state: State, batch: Batch) -> State:
         old, ref = (batch[signal] for signal in self.needs)
         reward = batch.reduce(old - ref, "token", "rollout", "sum") / self.temperature
-        everyone = batch.by("rollout").agg
-        if not int(everyone.count()[0]):
+        rollouts = batch.by("rollout").agg
+        if not int(rollouts.count()[0]):
             return state
-        mean = float(everyone.mean(reward.double())[0])
+        mean = float(rollouts.mean(reward.double())[0])
         return {"shift": self.decay * state["shift"] + (1 - self.decay) * mean}
 
     def scalars(self, state: State) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""TODO Rewards on the scale of all that was seen so far."""
+"""Running mean and variance of the rewards."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["RewardStatistics"]
 
 
 class RewardStatistics(Memory):
-    """Count, mean and variance of all rewards so far; each batch joins with its unbiased variance."""
+    """Running count, mean and variance of all rewards so far; each batch contributes its unbiased variance."""
 
     reference = REFERENCE
-    count: float = 1e-4  # what the start at mean 0 and variance 1 is worth, in rollouts
+    count: float = 1e-4  # weight of the initial mean 0 and variance 1, in rollouts, > 0
 
     needs = ("rollout.reward",)
     provides = ("batch.reward.statistics",)

@@ -1,4 +1,4 @@
-"""TODO Pruning while sampling: rollouts pause early, a head says how likely each is to end well, and some go no further."""
+"""Calibration of early quality scores, for pruning rollouts while they are sampled."""
 
 from __future__ import annotations
 
@@ -19,10 +19,13 @@ BINS = ("group.bins.count", "group.bins.right")
 
 
 class ScoreBins(Memory):
-    """How many finished rollouts had a score in each of `bins` equal parts of [0, 1], and how many were right."""
+    """A histogram of early quality scores: per bin of [0, 1], the finished rollouts and how many of them were right.
+
+    It calibrates the scores by which rollouts are pruned (`group.bins.count`, `group.bins.right`).
+    """
 
     reference = "ARRoL: Prune as You Generate"
-    bins: int = 10
+    bins: int = 10  # of equal width, ≥ 1
 
     needs = ("rollout.quality", "rollout.detected", "rollout.pruned", "rollout.correct")
     provides = BINS
@@ -42,9 +45,9 @@ class ScoreBins(Memory):
         seen = (batch["rollout.detected"].bool() & ~batch["rollout.pruned"].bool()).cpu()
         counted = batch.counted("rollout")
         seen = seen if counted is None else seen & counted.cpu()
-        place = (batch["rollout.quality"].cpu()[seen].double() * self.bins).long().clamp(0, self.bins - 1)
+        number = (batch["rollout.quality"].cpu()[seen].double() * self.bins).long().clamp(0, self.bins - 1)
         right = batch["rollout.correct"].cpu()[seen].double()
         return {
-            "count": state["count"].index_add(0, place, torch.ones_like(right)),
-            "right": state["right"].index_add(0, place, right),
+            "count": state["count"].index_add(0, number, torch.ones_like(right)),
+            "right": state["right"].index_add(0, number, right),
         }

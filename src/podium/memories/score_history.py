@@ -1,4 +1,4 @@
-"""What a value model says of tasks before they are sampled, from the scores of the policy on others."""
+"""In-context values of tasks: a value model reads recent scores and predicts the success rate of a new task."""
 
 from __future__ import annotations
 
@@ -16,34 +16,35 @@ from podium.memories.pass_rates import observed_rates
 
 __all__ = ["TaskScore", "ScoreHistory", "question", "routing_score"]
 
-TaskScore = tuple[str, float]  # a prompt, and the share of right answers to it
+TaskScore = tuple[str, float]  # a prompt, and its pass rate
 
 
 def question(scores: Sequence[TaskScore], prompt: str, support: int, longest: int = 160) -> str:
-    """What a value model reads: the last `support` prompts with 1 or 0 for solved or not, then the prompt in question.
+    """The input of a value model: the last `support` prompts, each with 1 (solved) or 0, then the prompt in question.
 
-    Of each prompt the last `longest` characters are shown.
+    Each prompt is cut to its last `longest` characters.
     """
-    known = [f"{p[-longest:]} -> {int(score >= 0.5)}" for p, score in scores[-support:]] if support else []
-    return "\n".join([*known, f"{prompt[-longest:]} ->"])
+    examples = [f"{p[-longest:]} -> {int(score >= 0.5)}" for p, score in scores[-support:]] if support else []
+    return "\n".join([*examples, f"{prompt[-longest:]} ->"])
 
 
 def routing_score(rate: Tensor, cost: Tensor, share: float = 0.5) -> Tensor:
-    """share · p + (1 − share) · (1 − cost / the largest cost): which of several models should get a prompt."""
+    """share · rate + (1 − share) · (1 − cost / highest cost): the score by which a prompt is routed to a model."""
     return share * rate + (1 - share) * (1 - cost / cost.max().clamp(min=torch.finfo(cost.dtype).tiny))
 
 
 class ScoreHistory(Memory):
-    """`group.value`, how likely a task is solved, and `group.prior` = 2 · value − 1: what `reader` says of it.
+    """A generalist value model's estimate of each task's success rate before it is sampled.
 
-    The reader is a role with a value head (`podium.sessions.value_model.fit` trains one on logged runs): it sees the
-    last `support` tasks with their scores, and the task. Without a reader all tasks get their mean score, shrunk to ½.
+    Recalls `group.value`, the success rate v, and `group.prior` = 2 v − 1. The `reader` is a role with a value head
+    (`podium.sessions.value_model.fit` trains one on logged runs) that sees the last `support` tasks with their scores
+    and the task in question. Without a reader v is the mean of those scores, shrunk to ½, for all tasks.
     """
 
     reference = "V0: A Generalist Value Model for Any Policy at State Zero, https://github.com/Now-Join-Us/V0"
     sees_dropped = True
-    reader: str = ""  # a role
-    support: int = 8  # scores that are shown, as many as when the model was trained
+    reader: str = ""  # a role; empty: none
+    support: int = 8  # scores in the context, as many as the model was trained with, ≥ 1
 
     needs = ("rollout.correct", "rollout.prompt")
     read_by_loop = ("reader",)

@@ -1,4 +1,4 @@
-"""Solved tasks as examples for others that resemble them."""
+"""Solved tasks as in-context examples for similar ones."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ Example = tuple[str, str]  # a question and its solution
 
 
 def prompt_similarity(first: str, second: str, length: int = 3) -> float:
-    """The cosine of the counts of sequences of `length` characters in two texts."""
+    """The cosine similarity of two texts' counts of character n-grams of this length."""
     a, b = (Counter(t[i : i + length] for i in range(max(len(t) - length + 1, 1))) for t in (first, second))
     norm = (sum(x * x for x in a.values()) * sum(x * x for x in b.values())) ** 0.5
     return sum(count * b[gram] for gram, count in a.items()) / norm if norm else 0.0
 
 
 def neighbours(
-    question: str, corpus: Sequence[Example], count: int, alike: Callable[[str, str], float] = prompt_similarity
+    question: str, corpus: Sequence[Example], count: int, similarity: Callable[[str, str], float] = prompt_similarity
 ) -> tuple[Example, ...]:
-    """The examples whose questions resemble this one most, but for the question itself; `alike` compares two."""
+    """The `count` examples with the most similar questions, the question itself excepted."""
     others = [example for example in corpus if example[0] != question]
-    ranked = sorted(others, key=lambda example: (-alike(question, example[0]), example))
+    ranked = sorted(others, key=lambda example: (-similarity(question, example[0]), example))
     return tuple(ranked[:count])
 
 
 def show_examples(examples: Sequence[Example]) -> str:
-    """Solved examples as they stand above a question."""
+    """The text of solved examples, as it is put in front of a question."""
     return "\n".join(f"{question}\n{solution}\n" for question, solution in examples)
 
 
 class SolvedTasks(Memory):
-    """`batch.solved`: questions with a solution each, the policy's own, that the world found right."""
+    """A corpus of solved questions, each with one right solution by the policy itself (`batch.solved`)."""
 
     reference = "XRPO, https://github.com/UIUC-MLSys/XRPO"
     sees_dropped = True
-    size: int = 512  # examples, the newest
-    longest: int = 2000  # characters of a solution that are kept
+    size: int = 512  # examples, the newest are kept, ≥ 1
+    longest: int = 2000  # characters; longer solutions are cut, ≥ 1
 
     needs = ("rollout.correct", "rollout.text", "rollout.prompt")
     provides = ("batch.solved",)
@@ -62,8 +62,8 @@ class SolvedTasks(Memory):
         counted = batch.by("rollout").enters()
         right = batch["rollout.correct"] if counted is None else batch["rollout.correct"] & counted
         rows = right.nonzero().reshape(-1).tolist()
-        found = sorted((batch["rollout.prompt"][i], batch["rollout.text"][i][: self.longest]) for i in rows)
-        new = dict(reversed(found))  # of several the first in order
+        examples = sorted((batch["rollout.prompt"][i], batch["rollout.text"][i][: self.longest]) for i in rows)
+        new = dict(reversed(examples))  # of several solutions to a question the first in order
         kept = {question: solution for question, solution in state["solved"] if question not in new}
         solved = [*kept.items(), *sorted(new.items())][-self.size :]
         return {"solved": tuple(solved)}

@@ -1,4 +1,4 @@
-"""Right answers to hard tasks, kept for a later round."""
+"""Right answers to hard tasks, replayed in the next round."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["SolvedTexts"]
 
 
 class SolvedTexts(Memory):
-    """Right answers to tasks that are rarely solved: of a round of `iterations`, where a share in (0, `at_most`] was.
+    """Stores right answers to hard tasks: those with a pass rate in (0, `at_most`] over a round of iterations.
 
-    `group.solved` are their texts in the next round, token by token; nothing for a task that has none.
+    `group.solved` holds their token ids in the next round; empty for a task without any.
     """
 
     reference = "DeepSearch, https://github.com/smiles724/DeepSearch"
-    iterations: int = 100  # of a round
-    at_most: float = 0.25
+    iterations: int = 100  # per round, ≥ 1
+    at_most: float = 0.25  # pass rate, in [0, 1]
 
     needs = ("rollout.correct", "token.id", "group.task")
     provides = ("group.solved",)
@@ -47,14 +47,14 @@ class SolvedTexts(Memory):
         tasks, group = keys(batch["group.task"]), batch.link("rollout", "group").tolist()
         for task in dict.fromkeys(tasks):
             rows = [i for i, g in enumerate(group) if tasks[g] == task and enters[i]]
-            total, solved, known = seen.get(task, (0, 0, ()))
-            new = sorted({texts[i] for i in rows if right[i]} | set(known))
-            seen[task] = (total + len(rows), solved + sum(right[i] for i in rows), tuple(new))
+            total, solved, answers = seen.get(task, (0, 0, ()))
+            merged = sorted({texts[i] for i in rows if right[i]} | set(answers))
+            seen[task] = (total + len(rows), solved + sum(right[i] for i in rows), tuple(merged))
         done = state["done"] + 1
         if done % self.iterations:
             return {"done": done, "seen": seen, "solved": state["solved"]}
-        rare = {t: x for t, (n, k, x) in seen.items() if n and 0 < k <= self.at_most * n}
-        return {"done": done, "seen": {}, "solved": rare}
+        hard = {t: x for t, (n, k, x) in seen.items() if n and 0 < k <= self.at_most * n}
+        return {"done": done, "seen": {}, "solved": hard}
 
     def scalars(self, state: State) -> dict[str, float]:
         return {"solved": float(sum(len(texts) for texts in state["solved"].values()))}

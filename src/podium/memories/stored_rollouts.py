@@ -1,4 +1,4 @@
-"""Rollouts that are kept from iteration to iteration, by task."""
+"""A replay buffer of rollouts by task."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ LOGP, ENTROPY = Signal("logp", of="sampler"), Signal("entropy", of="sampler")
 
 
 class StoredRollouts(Memory):
-    """`group.stored`: rollouts of a task from earlier iterations, with their tokens and log-probabilities of the time.
+    """Stores the newest `most` right and `most` wrong rollouts of each task (`group.stored`).
 
-    Of each task the newest `most` right ones and the newest `most` wrong ones are kept. `group.stored.mean` is the
-    share of right ones among all its rollouts so far, 1 before the first.
+    They keep their tokens, with the log-probabilities and entropies of when they were sampled. `group.stored.mean` is
+    the task's pass rate over all rollouts so far; 1 before the first.
     """
 
     reference = "R³: Replay, Reflection and Ranking Rewards"
-    most: int = 4
+    most: int = 4  # rollouts, ≥ 1
 
     needs = (
         *("token.id", "turn.context", "turn.train_context", LOGP, ENTROPY),

@@ -1,4 +1,4 @@
-"""A success rate for each task that persists over training and forgets as the policy moves."""
+"""Persistent success rates of tasks, which forget as the policy moves."""
 
 from __future__ import annotations
 
@@ -21,22 +21,24 @@ NOW = Signal("logp")
 
 
 def policy_shift(batch: Batch, stored: str = "stored") -> Tensor:
-    """[rollout] D: the mean |log π_stored − log π| over the tokens of a response kept from an earlier visit."""
+    """[rollout] D, the mean |log π_stored − log π| over the tokens of a response stored at an earlier visit."""
     difference = batch[Signal("logp", of=stored)] - batch[NOW]
     return batch.reduce(difference.abs(), "token", "rollout", "mean")
 
 
 class SuccessTracker(Memory):
-    """Beta counts: alpha ← rho·alpha + r, beta ← rho·beta + 1 − r, value v = alpha / (alpha + beta).
+    """A Bayesian tracker of each task's success rate v = alpha / (alpha + beta), which forgets as the policy moves.
 
-    rho = clip(2^(−D / half_life), rho_min, rho_max), with D the policy's shift on the task's last stored response
-    (`policy_shift`).
+        alpha ← rho · alpha + r,  beta ← rho · beta + 1 − r,  rho = clip(2^(−D / half_life), rho_min, rho_max)
+
+    D is the policy's shift on the task's last stored response (`policy_shift`, from `StoredResponses`). Rewards must
+    lie in [0, 1].
     """
 
     reference = "Single-stream Policy Optimization, https://arxiv.org/abs/2509.13232"
-    half_life: float = 0.06  # of the memory, in units of D
-    rho_min: float = 0.875
-    rho_max: float = 0.96
+    half_life: float = 0.06  # of the counts, in units of D, > 0
+    rho_min: float = 0.875  # in [0, 1]
+    rho_max: float = 0.96  # in [rho_min, 1]
 
     needs = ("rollout.reward", "group.policy_shift")
     provides = ("group.tracker.alpha", "group.tracker.beta", "group.tracker.value")
@@ -50,12 +52,12 @@ class SuccessTracker(Memory):
         return {"counts": Table(default=(0.5, 0.5))}
 
     def prior(self, successes: Tensor, samples: int) -> tuple[Tensor, Tensor]:
-        """Counts from offline samples, worth 1 / (1 − rho_min) samples in all."""
+        """Initial counts from offline samples, with the weight of 1 / (1 − rho_min) samples in all."""
         size = 1.0 / (1.0 - self.rho_min)
         return size * (successes + 0.5) / (samples + 1), size * (samples - successes + 0.5) / (samples + 1)
 
     def keep_rate(self, shift: Tensor) -> Tensor:
-        """rho: how much of the past is kept after the policy has moved by `shift`."""
+        """rho, the share of the counts that is kept after the policy has moved by `shift`."""
         return torch.exp2(-shift / self.half_life).clamp(self.rho_min, self.rho_max)
 
     def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
@@ -78,10 +80,10 @@ class SuccessTracker(Memory):
 
 
 class StoredResponses(Memory):
-    """The last response to each task, with its log-probabilities right after it was trained on.
+    """Stores the last response to each task, with its log-probabilities right after training on it.
 
-    At the task's next visit `group.policy_shift` says how far the policy has moved since on those tokens; 0 at the
-    first visit.
+    At the task's next visit `group.policy_shift` is how far the policy has moved on those tokens since
+    (`policy_shift`); 0 at the first visit.
     """
 
     reference = "Single-stream Policy Optimization, https://arxiv.org/abs/2509.13232"
@@ -111,11 +113,11 @@ class StoredResponses(Memory):
 
     def revisited(self, batch: Batch, scored: Batch) -> Columns:
         shift = dict(zip(keys(scored["group.task"]), policy_shift(scored).tolist(), strict=True))
-        found = [shift.get(task, 0.0) for task in keys(batch["group.task"])]
-        return {"group.policy_shift": torch.tensor(found, dtype=batch.dtype, device=batch.device)}
+        shifts = [shift.get(task, 0.0) for task in keys(batch["group.task"])]
+        return {"group.policy_shift": torch.tensor(shifts, dtype=batch.dtype, device=batch.device)}
 
     def observe(self, state: State, batch: Batch) -> State:
-        # Of several rollouts of a task the one with the largest identity is kept, wherever it stands.
+        # Of several rollouts of a task the one with the largest identity is stored, whatever the order of rows.
         identity, counted = batch.identity("rollout"), batch.by("rollout").enters()
         last = batch.by("rollout", "group.task").argmax(identity, counted)
         group, names = batch.link("rollout", "group"), keys(batch["group.task"])
@@ -133,13 +135,15 @@ class StoredResponses(Memory):
 
 
 class SuccessPrior(Memory):
-    """`group.prior` in [−1, 1]: 2p − 1, with p the task's rate of success so far, shrunk to that of all tasks.
+    """A prior of each task's value, `group.prior` = 2p − 1 in [−1, 1], p its success rate shrunk to that of all tasks.
 
-    p = (successes + weight · rate of all) / (rollouts + weight); before anything was seen the rate of all is 1/2.
+        p = (successes + weight · overall rate) / (rollouts + weight)
+
+    The overall rate is ½ before anything was observed.
     """
 
     sees_dropped = True
-    weight: float = 2.0  # rollouts that the rate of all tasks is worth, > 0
+    weight: float = 2.0  # weight of the overall rate, in rollouts, > 0
 
     needs = ("rollout.correct",)
     provides = ("group.prior",)
@@ -152,8 +156,8 @@ class SuccessPrior(Memory):
 
     def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
         right, rollouts = state["counts"].read(tasks, torch.float64).unbind(1)
-        everyone = (state["all"][0] + 1) / (state["all"][1] + 2)
-        return {"group.prior": 2 * (right + self.weight * everyone) / (rollouts + self.weight) - 1}
+        overall = (state["all"][0] + 1) / (state["all"][1] + 2)
+        return {"group.prior": 2 * (right + self.weight * overall) / (rollouts + self.weight) - 1}
 
     def observe(self, state: State, batch: Batch) -> State:
         # Two groups of one task are one observation of it.
@@ -162,5 +166,5 @@ class SuccessPrior(Memory):
         seen = torch.stack([groups.max(rollouts.sum(correct)), groups.max(rollouts.count().double())], dim=1).cpu()
         tasks = batch["group.task"]
         counts = state["counts"].read(tasks, torch.float64) + seen.clamp(min=0)
-        everyone = torch.stack([batch.by("rollout").agg.sum(correct), batch.by("rollout").agg.count().double()])
-        return {"counts": state["counts"].write(tasks, counts), "all": state["all"] + everyone.reshape(2).cpu()}
+        total = torch.stack([batch.by("rollout").agg.sum(correct), batch.by("rollout").agg.count().double()])
+        return {"counts": state["counts"].write(tasks, counts), "all": state["all"] + total.reshape(2).cpu()}

@@ -1,4 +1,4 @@
-"""TODO Questions made easier or harder: a hint where a task goes worse than usual, words masked where it goes better."""
+"""The difficulty of each task relative to recent rewards."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ __all__ = ["TaskDifficulty"]
 
 
 class TaskDifficulty(Memory):
-    """`group.difficulty`: the mean reward of the last `window` iterations − that of the task at its last visit.
+    """The relative difficulty of each task, `group.difficulty`: the mean reward of the last `window` iterations minus
+    that of the task at its last visit.
 
-    0 for a task that was never seen.
+    Positive for harder tasks; 0 for a task that was never seen.
     """
 
     reference = "DeepVideo-R1: Difficulty-aware Regressive GRPO, https://github.com/mlvlab/DeepVideoR1"
-    window: int = 16  # iterations
+    window: int = 16  # iterations, ≥ 1
 
     needs = ("rollout.reward",)
     provides = ("group.difficulty",)
@@ -44,8 +45,8 @@ class TaskDifficulty(Memory):
         seen = groups.any(rollouts.count() > 0).cpu()
         before = state["tasks"].read(tasks, torch.float64)[:, 0]
         after = torch.where(seen, groups.max(rollouts.mean(reward)).cpu(), before)
-        everyone = batch.by("rollout").agg
-        means = [float(everyone.mean(reward)[0])] if int(everyone.count()[0]) else []
+        overall = batch.by("rollout").agg
+        means = [float(overall.mean(reward)[0])] if int(overall.count()[0]) else []
         return {
             "tasks": state["tasks"].write(tasks, after[:, None]),
             "means": [*state["means"], *means][-self.window :],

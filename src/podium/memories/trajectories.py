@@ -1,4 +1,4 @@
-"""TODO Tasks without labels that learn like tasks with labels: their rates of success over time have the same shape."""
+"""Pass-rate trajectories, by which unlabelled tasks are matched with labelled ones in semi-supervised training."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["Trajectories"]
 
 
 class Trajectories(Memory):
-    """The rate of success of each task at each of its visits, and the curves that others are compared with.
+    """The pass-rate trajectory of each task (`group.curve`), and reference trajectories for comparison.
 
-    These are the curves of labelled tasks in this epoch, which are forgotten when one of them comes a second time, and
-    those of unlabelled tasks that were ever among the most similar.
+    The references (`batch.references`) are the trajectories of this epoch's labelled tasks, discarded when one of them
+    is visited a second time, and those of unlabelled tasks that were ever among the most similar (`group.top`).
     """
 
     reference = "TraPO: Semi-Supervised RLVR, https://github.com/ShenzhiYang2000/TRAPO"
@@ -41,15 +41,15 @@ class Trajectories(Memory):
             batch.by("rollout", "group.task").mean(batch["rollout.reward"])
         )
         seen = dict(zip(names, rate.tolist(), strict=True))
-        given, best = (
+        with_label, top = (
             {task for task, marked in zip(names, batch[column].tolist(), strict=True) if marked}
             for column in ("group.labelled", "group.top")
         )
         new = {task: (*state["curves"].get(task, ()), seen[task]) for task in sorted(seen, key=str)}
-        own = {task: new[task] for task in new if task in given}
-        again = any(task in state["labelled"] for task in own)
+        labelled = {task: new[task] for task in new if task in with_label}
+        new_epoch = any(task in state["labelled"] for task in labelled)
         return {
             "curves": state["curves"] | new,
-            "labelled": own if again else state["labelled"] | own,
-            "top": state["top"] | {task: new[task] for task in new if task in best},
+            "labelled": labelled if new_epoch else state["labelled"] | labelled,
+            "top": state["top"] | {task: new[task] for task in new if task in top},
         }

@@ -1,4 +1,4 @@
-"""TODO How many turns an episode may take, from how many episodes have taken."""
+"""Percentiles of the number of turns of recent episodes, for turn budgets."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ PERCENTILES = (25, 50, 75)
 
 
 class TurnCounts(Memory):
-    """How many turns the rollouts of the last `window` iterations took; its percentiles are turns.p25, .p50, .p75."""
+    """The numbers of turns in the last `window` iterations; schedules follow the percentiles turns.p25, .p50, .p75."""
 
-    window: int = 8  # iterations
+    window: int = 8  # iterations, ≥ 1
 
     provides = ()
 
@@ -35,7 +35,7 @@ class TurnCounts(Memory):
         return {}
 
     def after(self, state: State, turns: Sequence[int]) -> State:
-        """The state after an iteration whose rollouts took so many turns."""
+        """The state after an iteration whose rollouts took these numbers of turns."""
         return {"turns": [*state["turns"], sorted(turns)][-self.window :]}
 
     def observe(self, state: State, batch: Batch) -> State:
@@ -44,9 +44,9 @@ class TurnCounts(Memory):
         return self.after(state, (counts if counted is None else counts[counted]).tolist())
 
     def percentile(self, state: State, q: float) -> float:
-        """The q-th percentile, between two counts where it falls there; 0 before the first iteration."""
-        known = torch.tensor([t for turns in state["turns"] for t in turns], dtype=torch.float64)
-        return float(torch.quantile(known, q / 100)) if known.numel() else 0.0
+        """The q-th percentile of the recent counts, linearly interpolated; 0 before the first iteration."""
+        counts = torch.tensor([t for turns in state["turns"] for t in turns], dtype=torch.float64)
+        return float(torch.quantile(counts, q / 100)) if counts.numel() else 0.0
 
     def scalars(self, state: State) -> dict[str, float]:
         return {f"turns.p{q}": self.percentile(state, q) for q in PERCENTILES}

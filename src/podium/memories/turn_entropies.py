@@ -1,4 +1,4 @@
-"""TODO A band around what the entropy of each turn has been so far."""
+"""The historical entropy of each turn of an episode, for entropy bands around it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ ENTROPY = Signal("entropy", of="sampler")
 
 
 class TurnEntropies(Memory):
-    """The mean over iterations of the mean sampling entropy of the first, second, … turn; unknown before the first.
+    """The mean sampling entropy of the first, second, … turn, averaged over iterations (`batch.turn_entropy`).
 
-    An iteration with fewer than `turns` turns has zeros before them, of one with more the last ones count, as in the
-    release.
+    NaN before the first iteration. As released, an iteration with fewer than `turns` turns is padded with leading
+    zeros, and of one with more the last turns count.
     """
 
-    turns: int = 4  # K
+    turns: int = 4  # ≥ 1
 
     needs = (ENTROPY,)
     provides = ("batch.turn_entropy",)
@@ -40,11 +40,11 @@ class TurnEntropies(Memory):
         return {"total": torch.zeros(self.turns, dtype=torch.float64), "iterations": 0}
 
     def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
-        known = state["total"] / state["iterations"] if state["iterations"] else state["total"] * float("nan")
-        return {"batch.turn_entropy": known.reshape(1, -1)}
+        mean = state["total"] / state["iterations"] if state["iterations"] else state["total"] * float("nan")
+        return {"batch.turn_entropy": mean.reshape(1, -1)}
 
     def after(self, state: State, means: Tensor) -> State:
-        """The state after an iteration whose turns have had these mean entropies."""
+        """The state after an iteration with these mean entropies per turn."""
         last = means.to(dtype=torch.float64, device="cpu")[-self.turns :]
         return {
             "total": state["total"] + pad(last, (self.turns - len(last), 0)),

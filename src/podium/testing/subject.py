@@ -20,7 +20,7 @@ from podium.core.updates import Updates
 
 __all__ = ["COLUMN_PARTS", "attempt", "difference", "leaves", "with_row_numbers", "outcome", "rows"]
 
-COLUMN_PARTS = (Reward, Keep, Advantage, Shape, Metric)
+COLUMN_PARTS = (Annotate, Reward, Keep, Advantage, Shape, Metric)
 
 
 def outcome(part: Any, batch: Batch) -> Columns:

@@ -11,7 +11,7 @@ from podium.core.batch import Batch
 from podium.core.errors import PodiumError
 from podium.core.memory import Memory, State
 from podium.core.signal import Signal
-from podium.memories.replay import beside
+from podium.memories.replay import join_batches
 from podium.method import Method
 from podium.policy import Critic, values_of
 from podium.protocols.world import Task
@@ -91,7 +91,7 @@ class Memories:
             batch = self.trainer.provide(batch, after)
             observed = batch
             for groups in dropped if memory.sees_dropped else ():
-                observed = beside(observed, groups)
+                observed = join_batches(observed, groups)
             self.states[name] = memory.observe(self.states[name], observed)
         return batch
 

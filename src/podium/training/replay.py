@@ -7,7 +7,7 @@ import torch
 from podium.core.batch import Batch
 from podium.core.memory import Memory
 from podium.core.signal import Signal
-from podium.memories.replay import beside
+from podium.memories.replay import join_batches
 from podium.method import Method
 from podium.training.metrics import Metrics
 from podium.training.run import Run
@@ -27,7 +27,7 @@ def with_replayed(run: Run, method: Method, batch: Batch) -> Batch:
     joined = batch.with_columns({WEIGHT: torch.ones(len(batch), dtype=batch.dtype)})
     for memory in buffers:
         rows = memory.replay(run.memories.states[type(memory).__name__], batch)
-        joined = joined if rows is None else beside(joined, rows)
+        joined = joined if rows is None else join_batches(joined, rows)
     return joined
 
 

@@ -10,7 +10,7 @@ from podium import methods
 from podium.core.batch import Batch
 from podium.core.value import Clock
 from podium.memories import PriorityReplay, SuccessReplay
-from podium.memories.replay import bar, young
+from podium.memories.replay import is_recent, reward_to_beat
 from podium.parts.reward import CallBonus
 from tests.conformance.case import Case
 from tests.conformance.helpers import Weights, credited, differentiate, padded
@@ -26,14 +26,14 @@ def spear(case: Case) -> dict[str, Any]:
         (memory,) = methods.spear(**case.given(max_age="tolerate_steps")).memories
         assert isinstance(memory, SuccessReplay)
         newest = int(stored.max()) if len(stored) else 0
-        return {"kept_steps": stored[young(stored, newest, memory.max_age)]}
+        return {"kept_steps": stored[is_recent(stored, newest, memory.max_age)]}
     (memory,) = methods.spear().memories
     assert isinstance(memory, SuccessReplay)
     state = {**memory.initial(), "means": [means for _, means in case["group_means_by_step"]]}
     rewards = case.tensor("stored_rewards")
     a = memory.advantages(state, Batch.from_rewards(rewards, [0] * len(rewards)))
     means = torch.tensor([x for step in state["means"] for x in step], dtype=torch.float64)
-    return {"baseline_p50": bar(means, rewards), "advantages": a, "kept": (a > 0).long()}
+    return {"baseline_p50": reward_to_beat(means, rewards), "advantages": a, "kept": (a > 0).long()}
 
 
 def _schedules(case: Case) -> dict[str, Any]:
@@ -59,8 +59,8 @@ def skywork_r1v2(case: Case) -> dict[str, Any]:
         (memory,) = methods.skywork_r1v2(**case.given(alpha="alpha")).memories
         assert isinstance(memory, PriorityReplay)
         a = case.tensor("advantages")
-        worth = memory.worth(Batch.from_rewards(a, [0] * len(a), {"rollout.advantage": a}))
-        return {"stored": worth.nonzero().reshape(-1), "sampling_probability": memory.probability(a)}
+        admitted = memory.admits(Batch.from_rewards(a, [0] * len(a), {"rollout.advantage": a}))
+        return {"stored": admitted.nonzero().reshape(-1), "sampling_probability": memory.probability(a)}
     settings = case.given(rule="w_rule", format="w_format", model="w_model")
     method = methods.skywork_r1v2(score="rollout.score", **settings)
     columns = {"rollout.answered": case.tensor("format"), "rollout.score": case.tensor("reward_model")}

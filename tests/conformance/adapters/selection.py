@@ -14,9 +14,9 @@ from podium.memories import BetaBeliefs, DomainRewards, PassRates
 from podium.parts.objective import KL, Entropy, PolicyGradient
 from podium.parts.select import InformationGain, Ranked, Thompson
 from podium.parts.select.belief import information_gain
-from podium.parts.select.best import ordered
 from podium.parts.select.domains import domain_shares
 from podium.parts.select.history import hardest
+from podium.parts.select.scored import descending
 from tests.conformance.case import Case
 from tests.conformance.registry import adapter
 
@@ -51,7 +51,7 @@ def vade(case: Case) -> dict[str, Any]:
     assert isinstance(select, Thompson)
     state, known = beliefs(case, memory)
     scores = select.score(case.tensor("posterior_draws"))
-    chosen = ordered(scores, known["group.random"])[: case.hyper["select"]].tolist()
+    chosen = descending(scores, known["group.random"])[: case.hyper["select"]].tolist()
     after = sampled(case, memory, state, chosen, case.hyper["group_size"])
     return {"scores": scores, "selected": chosen, **after}
 

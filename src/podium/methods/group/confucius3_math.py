@@ -9,7 +9,7 @@ from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.keep import KeepMixed
 from podium.parts.objective import Clip, EntropyTarget, PolicyGradient
-from podium.parts.reward import Signed
+from podium.parts.reward import SignedReward
 from podium.parts.shape import Hardness
 from podium.strategies import Sample
 
@@ -51,7 +51,7 @@ def confucius3_math(
     """
     if stage not in (1, 2):
         raise PodiumError(f"confucius3-math: stage = {stage!r} is not 1 or 2.")
-    method = Method(rollout=Sample(n=n), reward=(Signed(),), advantage=Normalize())
+    method = Method(rollout=Sample(n=n), reward=(SignedReward(),), advantage=Normalize())
     if stage == 1:
         pull = EntropyTarget(target, distance="abs", coefficient=coefficient)
         sequence = Aggregate("token mean, rollout mean")

@@ -8,7 +8,7 @@ from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.annotate import MatchPatterns
 from podium.parts.objective import KL, Clip, PolicyGradient
-from podium.parts.reward import Bonus, ContrastiveFeature, LengthBonus
+from podium.parts.reward import ColumnBonus, ContrastiveFeature, LengthBonus
 from podium.strategies import Contrasted, Sample
 
 __all__ = ["gcpo_geometryzero"]
@@ -62,7 +62,7 @@ def gcpo_geometryzero(
         annotate=(MatchPatterns((("feature", feature), ("format", layout))),),
         reward=(
             ContrastiveFeature("rollout.feature", margin=margin, weight=feature_weight),
-            Bonus("rollout.format", format_weight),
+            ColumnBonus("rollout.format", format_weight),
             LengthBonus(length_reference, length_weight),
         ),
         advantage=Normalize(singleton="zero"),

@@ -7,7 +7,7 @@ from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.annotate import MarkDegenerate
 from podium.parts.objective import Entropy, PolicyGradient
-from podium.parts.reward import Override
+from podium.parts.reward import OverrideReward
 from podium.parts.shape import CentredKL
 from podium.strategies import Draw, Sample
 
@@ -46,7 +46,7 @@ def t1(
     return Method(
         rollout=Sample(n=n, draw=Draw(temperature=temperature)),
         annotate=(MarkDegenerate(),),
-        reward=(Override(value=penalty),),
+        reward=(OverrideReward(value=penalty),),
         advantage=Normalize(centre="leave_one_out", scale="none"),
         shape=(CentredKL(kl),) if kl else (),
         objective=(PolicyGradient(ratio="none"), *((Entropy(coefficient=entropy),) if entropy else ())),

@@ -8,7 +8,7 @@ from podium.method import Method, Role
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import ShrunkBaseline
 from podium.parts.objective import Clip, PolicyGradient
-from podium.parts.reward import Signed
+from podium.parts.reward import SignedReward
 from podium.strategies import SampleMore
 
 __all__ = ["v0_5"]
@@ -53,7 +53,7 @@ def v0_5(
     memories = prior_memory if prior == "history" else ()
     return Method(
         rollout=SampleMore(n=n, most=most, cost=cost),
-        reward=(Signed(),),
+        reward=(SignedReward(),),
         advantage=ShrunkBaseline(),
         objective=(PolicyGradient(clip=Clip(clip_low, clip_high)),),
         memories=memories,

@@ -9,7 +9,7 @@ from podium.parts.advantage import Normalize
 from podium.parts.annotate import MatchPatterns
 from podium.parts.metric.report_mean import ReportMean
 from podium.parts.objective import Clip, PolicyGradient
-from podium.parts.reward import Bonus
+from podium.parts.reward import ColumnBonus
 from podium.strategies import Repair, SolutionShares
 
 __all__ = ["ghpo"]
@@ -50,7 +50,7 @@ def ghpo(
     return Method(
         rollout=Repair(n=n, help=SolutionShares(shares, style=style), active=_from(after)),
         annotate=(MatchPatterns((("format", layout),)),),
-        reward=(Bonus("rollout.format", format_weight),),
+        reward=(ColumnBonus("rollout.format", format_weight),),
         advantage=Normalize(epsilon=epsilon),
         objective=(PolicyGradient(clip=Clip(clip, clip)),),
         metric=(ReportMean("rollout.guided"),),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from podium.method import Method
 from podium.methods.catalogue import recipe
 from podium.methods.label_free.ttrl import ttrl
-from podium.parts.reward import Majority
+from podium.parts.reward import AnswerEntropy, VoteShare
 
 __all__ = ["ttrv"]
 
@@ -43,5 +43,6 @@ def ttrv(
         clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
         kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
     """
-    reward = Majority(True, frequency_weight, entropy_weight, entropy_of, empty="votes")
-    return ttrl(votes, trained, epsilon, clip, kl).with_(reward=(reward,))
+    share = VoteShare(frequency_weight, empty="votes")
+    penalty = AnswerEntropy(entropy_weight, entropy_of, empty="votes")
+    return ttrl(votes, trained, epsilon, clip, kl).with_(reward=(share, penalty))

@@ -13,7 +13,7 @@ from podium.parts.advantage import Normalize
 from podium.parts.annotate import MatchPatterns
 from podium.parts.objective import KL, Clip, Likelihood, PolicyGradient, Preference, Quality
 from podium.parts.reward import HybridReward
-from podium.parts.select import Mixed
+from podium.parts.select import MixedOutcomes
 from podium.strategies import Sample
 
 __all__ = ["skywork_r1v2"]
@@ -103,5 +103,5 @@ def skywork_r1v2(
         memories=(PriorityReplay(alpha=alpha, max_age=max_age), *watch),
     )
     if source is not None:
-        method = method.with_(select=Mixed(), memories=(*method.memories, PassRates(source=source)))
+        method = method.with_(select=MixedOutcomes(), memories=(*method.memories, PassRates(source=source)))
     return anchored(method, KL("k3", coefficient=kl))

@@ -1,4 +1,8 @@
-"""TODO parts.advantage"""
+"""Advantage: credit for rollouts, steps or tokens, relative to a baseline.
+
+An advantage part reads rewards, and values of critics where it has any, and writes `LEVEL.advantage` at the level at
+which the method credits; parts with a critic also write the returns that it learns from. A method has one of them.
+"""
 
 from podium.parts.advantage.bundles import RiskBundles
 from podium.parts.advantage.halves import SplitHalves
@@ -26,17 +30,16 @@ from podium.parts.advantage.turn_q import TurnQ
 
 __all__ = [
     "BoundaryDifference",
-    "MixtureComponent",
     "DampReplayed",
     "FinalBaseline",
     "GAE",
     "GainReturns",
     "GatedGain",
     "GroupInGroup",
-    "SplitHalves",
     "HierarchicalGAE",
     "JensenGap",
     "Mixture",
+    "MixtureComponent",
     "NestedHistories",
     "NodeDifference",
     "Normalize",
@@ -47,6 +50,7 @@ __all__ = [
     "RiskBundles",
     "SeatReturns",
     "ShrunkBaseline",
+    "SplitHalves",
     "SuffixSums",
     "TokenWeighted",
     "TurnQ",

@@ -1,4 +1,4 @@
-"""Risk over bundles of questions: binary rewards of one question are too coarse for quantiles."""
+"""Risk-sensitive advantages over bundles of questions: binary rewards of one question are too coarse for quantiles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ REFERENCE = "RiskPO, https://github.com/RTkenny/RiskPO"
 
 
 def papers(batch: Batch) -> Partition:
-    """Rollouts by paper: the k-th rollout of each question of a bundle, k below the bundle's smallest group."""
+    """Rollouts by paper: the k-th rollout of every question of a bundle, as if one student had sat an exam of them.
+
+    k runs up to the size of the bundle's smallest group; rollouts beyond that belong to no paper.
+    """
     groups = batch.by("rollout", "group")
     k = groups.rank(batch["rollout.index"].to(batch.dtype))
     smallest = batch.by("rollout", "group.bundle").min(groups.count().to(batch.dtype))
@@ -26,28 +29,32 @@ def papers(batch: Batch) -> Partition:
 
 
 def scores(batch: Batch, paper: Partition) -> tuple[Tensor, Tensor]:
-    """[paper] the summed reward of its rollouts, and whether it is one: what lies beyond the smallest group is not."""
+    """[paper] The summed reward of its rollouts, and whether it has any."""
     return paper.agg.sum(batch["rollout.reward"]), paper.agg.count() > 0
 
 
 class RiskBundles(Advantage):
-    """A mixed value-at-risk of the scores S of papers, with quantiles a (level low) and b (level high):
+    """Risk-sensitive advantage: a mixed value-at-risk of the scores S of papers, which stresses hard questions.
 
-    g = ((S − a)⁺ − (S − b)⁺ [+ a − b]) / (high − low),  h = −(a − S)⁺ / low,  value = (w·h + g) / (w + 1),
+        g = ((S − a)⁺ − (S − b)⁺ [+ a − b]) / (high − low),  h = −(a − S)⁺ / low,  value = (w·h + g) / (w + 1)
 
-    divided by the std of the bundle's scores, and credited to the rollouts of each paper.
+    a and b are the quantiles of S at the levels low and high; S is the total reward of a paper (`papers`). The value is
+    divided by the std of the bundle's scores and credited to the rollouts of the paper. The upper tail uses
+    h = (S − b)⁺ / (1 − high) instead. tail = "none" is the range value-at-risk g alone.
     """
 
     reference = REFERENCE
-    low: Number = 0.2
-    high: Number = 0.8
-    quantiles: str = "track"  # track (of a memory), batch (of the bundle's own scores), mix (their mean)
-    tail: str = "lower"  # extra weight on the lower tail, the upper one, or none
-    tail_weight: Number = 1.5  # w, or u for the upper tail
+    low: Number = 0.2  # quantile level, in [0, 1]
+    high: Number = 0.8  # quantile level, in [0, 1]
+    quantiles: str = "track"  # track (those of `QuantileTracker`), batch (of the bundle's own scores), mix (their mean)
+    tail: str = "lower"  # which tail has extra weight: lower, upper or none
+    tail_weight: Number = 1.5  # w, ≥ 0
     natural_baseline: bool = True  # add a − b, so that no value is positive
-    credit: str = "std"  # uniform, std, score, sum-mean
-    scale: str = "std"  # of the bundle's scores: std or none
-    epsilon: float = 1e-6  # beside every divisor
+    # How a paper's value is credited to its rollouts: uniform; std (divided by the std of the question's rewards);
+    # score (halved for positive rewards, 1.5 times otherwise); sum-mean (in proportion to the reward's deviation).
+    credit: str = "std"
+    scale: str = "std"  # by what values are divided: the std of the bundle's scores, or none
+    epsilon: float = 1e-6  # added to every divisor
 
     provides = ("rollout.advantage", "batch.risk.score")
 
@@ -84,14 +91,14 @@ class RiskBundles(Advantage):
         return {"rollout.advantage": credit, "batch.risk.score": paper.by().agg.mean(score, taken)}
 
     def _quantile(self, batch: Batch, bundle: Partition, score: Tensor, taken: Tensor, level: Number) -> Tensor:
-        """[paper] the quantile at `level`."""
-        own = bundle.quantile(score, float(level), taken)
+        """[paper] The quantile of the scores at `level`."""
+        of_batch = bundle.quantile(score, float(level), taken)
         if self.quantiles == "batch":
-            return own
+            return of_batch
         levels, tracked = batch["batch.risk.levels"][0], batch["batch.risk.quantiles"][0]
         q = tracked[(levels - float(level)).abs().argmin()]
-        q = own if bool(q.isnan()) else q.expand_as(own)  # nothing is tracked before the first iteration
-        return q if self.quantiles == "track" else (q + own) / 2
+        q = of_batch if bool(q.isnan()) else q.expand_as(of_batch)  # nothing is tracked before the first iteration
+        return q if self.quantiles == "track" else (q + of_batch) / 2
 
     def _risk(self, s: Tensor, a: Tensor, b: Tensor) -> Tensor:
         low, high, w = float(self.low), float(self.high), float(self.tail_weight)
@@ -106,7 +113,7 @@ class RiskBundles(Advantage):
         return middle
 
     def _credit(self, batch: Batch, paper: Partition, value: Tensor) -> Tensor:
-        """[rollout] what each rollout of a paper gets of its value."""
+        """[rollout] What each rollout of a paper gets of its value."""
         reward, question = batch["rollout.reward"], batch.by("rollout", "group")
         if self.credit == "std":
             std = question.std(reward)
@@ -117,6 +124,6 @@ class RiskBundles(Advantage):
         if self.credit == "sum-mean":
             deviation = question.centre(reward)
             total = paper.sum(deviation)
-            alike = 1.0 / paper.count().clamp(min=1).to(value.dtype)
-            return value * torch.where(total.abs() <= self.epsilon, alike, deviation / total.where(total != 0, 1.0))
+            uniform = 1.0 / paper.count().clamp(min=1).to(value.dtype)
+            return value * torch.where(total.abs() <= self.epsilon, uniform, deviation / total.where(total != 0, 1.0))
         return value

@@ -1,4 +1,4 @@
-"""Two time scales: turns inside a stretch with one subgoal, and the stretches."""
+"""Hierarchical GAE on two time scales: turns within a stretch that pursues one subgoal, and the stretches."""
 
 from __future__ import annotations
 
@@ -21,23 +21,29 @@ def segmented(batch: Batch) -> Batch:
 
 
 class HierarchicalGAE(Advantage):
-    """GAE over the turns of a stretch for actions, GAE over stretches for subgoals, and a return for the switches.
+    """Hierarchical advantages: GAE over turns for actions, GAE over stretches for subgoals, and a switching advantage.
+
+    A stretch is the turns from one switch of the subgoal to the next; n = 0 where the episode is over, else 1.
 
     - A_low: δ_t = r_t + γ n_t V' − V_low, with V' the next turn's V_low, after a stretch the next one's V_high, after
-      the rollout 0; summed inside the stretch with γ · lam_turn · n_t, n_t = 0 where the episode is over, else 1;
-    - A_high: δ_m = Σ γ^j r_j + γ^d n V_high(next) − V_high, over the d turns of a stretch; summed with γ^d · lam · n;
+      the rollout 0; summed within the stretch with decay γ · lam_turn · n_t;
+    - A_high: δ_m = Σ γ^j r_j + γ^d n V_high(next) − V_high over the d turns of a stretch; summed over stretches with
+      decay γ^d · lam_stretch · n;
     - A_switch: G_t − V_switch, with G the rewards to the end of the stretch and then n · V_high(next).
+
+    Writes them as `turn.{action,subgoal,switch}.advantage`, and the critic's targets as
+    `turn.{low,high,switch}.return`.
     """
 
     reference = "HiPER, https://github.com/JonP07/HiPER-agent"
-    gamma: Number = 1.0
-    lam_turn: Number = 1.0
-    lam_stretch: Number = 0.95
-    bootstrap: bool = False  # whether a rollout that was cut goes on as its last value says
-    normalize: bool = True  # whether each of the three is compared over the turns that have it: (A − mean)/(std + ε)
-    switch: bool = True  # whether there is a value of switching; False: no credit for it
-    reward: str = "turn.reward"
-    epsilon: float = 1e-8
+    gamma: Number = 1.0  # γ, discount per turn, in [0, 1]
+    lam_turn: Number = 1.0  # λ of GAE over turns, in [0, 1]
+    lam_stretch: Number = 0.95  # λ of GAE over stretches, in [0, 1]
+    bootstrap: bool = False  # whether a rollout that ends before its episode is bootstrapped from its last value
+    normalize: bool = True  # whether each advantage is normalised, (A − mean) / (std + ε), over the turns that have it
+    switch: bool = True  # whether the critic has a value of switching; False: A_switch = 0
+    reward: str = "turn.reward"  # a column of turns
+    epsilon: float = 1e-8  # ε, > 0
 
     provides = (
         *("turn.action.advantage", "turn.subgoal.advantage", "turn.switch.advantage"),
@@ -52,15 +58,15 @@ class HierarchicalGAE(Advantage):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        own = ("turn.switch.value",) if self.switch else ()
-        return (self.reward, "turn.switch", "turn.done", "turn.low.value", "turn.high.value", *own)
+        of_switch = ("turn.switch.value",) if self.switch else ()
+        return (self.reward, "turn.switch", "turn.done", "turn.low.value", "turn.high.value", *of_switch)
 
     @property
     def normalizes(self) -> bool:
         return self.normalize
 
     def action(self, batch: Batch) -> Tensor:
-        """[turn] A_low, not compared."""
+        """[turn] A_low, before normalisation."""
         low, going = batch["turn.low.value"], (~batch["turn.done"]).to(batch.dtype)
         ends = batch.last("turn", "stretch")
         after = batch.shift(low, "turn", by=-1).where(~ends, batch.shift(batch["turn.high.value"], "turn", by=-1))
@@ -69,7 +75,7 @@ class HierarchicalGAE(Advantage):
         return batch.scan(delta, "turn", "stretch", decay=self.gamma * self.lam_turn * going)
 
     def subgoal(self, batch: Batch) -> Tensor:
-        """[stretch] A_high, not compared."""
+        """[stretch] A_high, before normalisation."""
         first, last = batch.first("turn", "stretch"), batch.last("turn", "stretch")
         rewards = batch.scan(batch[self.reward], "turn", "stretch", decay=float(self.gamma))
         value, earned = (
@@ -83,13 +89,13 @@ class HierarchicalGAE(Advantage):
         return batch.scan(delta, "stretch", decay=self.lam_stretch * reach)
 
     def switching(self, batch: Batch) -> Tensor:
-        """[turn] G: what the stretch still earns, and what comes after it."""
+        """[turn] G: the rewards to the end of the stretch, then the value of the next."""
         going, last = (~batch["turn.done"]).to(batch.dtype), batch.last("turn", "stretch")
         high, first = batch["turn.high.value"], batch.first("turn", "stretch")
-        after = batch.shift(high, "turn", by=-1)  # 0 after the rollout, or as if its last stretch went on
-        if self.bootstrap:
-            own = batch.reduce(high, "turn", "stretch", "sum", where=first)
-            after = after.where(~batch.last("turn"), batch.spread(own, "stretch", "turn"))
+        after = batch.shift(high, "turn", by=-1)  # 0 after the rollout
+        if self.bootstrap:  # as if the last stretch went on
+            of_stretch = batch.reduce(high, "turn", "stretch", "sum", where=first)
+            after = after.where(~batch.last("turn"), batch.spread(of_stretch, "stretch", "turn"))
         earned = batch[self.reward] + (self.gamma * going * after).where(last, 0)
         return batch.scan(earned, "turn", "stretch", decay=float(self.gamma))
 
@@ -98,20 +104,20 @@ class HierarchicalGAE(Advantage):
         first = batch.first("turn", "stretch")
         action = self.action(batch)
         subgoal = batch.spread(self.subgoal(batch), "stretch", "turn").where(first, 0)
-        returned = self.switching(batch)
-        switch = returned - batch["turn.switch.value"] if self.switch else torch.zeros_like(returned)
+        returns = self.switching(batch)
+        switch = returns - batch["turn.switch.value"] if self.switch else torch.zeros_like(returns)
         return {
-            "turn.action.advantage": self._compared(batch, action),
-            "turn.subgoal.advantage": self._compared(batch, subgoal, first),
-            "turn.switch.advantage": self._compared(batch, switch),
+            "turn.action.advantage": self._normalized(batch, action),
+            "turn.subgoal.advantage": self._normalized(batch, subgoal, first),
+            "turn.switch.advantage": self._normalized(batch, switch),
             "turn.low.return": action + batch["turn.low.value"],
             "turn.high.return": (subgoal + batch["turn.high.value"]).where(first, 0),
-            "turn.switch.return": returned,
+            "turn.switch.return": returns,
         }
 
-    def _compared(self, batch: Batch, advantage: Tensor, where: Tensor | None = None) -> Tensor:
+    def _normalized(self, batch: Batch, advantage: Tensor, where: Tensor | None = None) -> Tensor:
         if not self.normalize:
             return advantage
-        compare = Normalizer(unbiased=False, epsilon=self.epsilon, singleton="zero")
-        found = compare.normalized(batch.by("turn", where=where), advantage)
-        return found if where is None else found.where(where, 0)
+        normalizer = Normalizer(unbiased=False, epsilon=self.epsilon, singleton="zero")
+        advantage = normalizer.normalized(batch.by("turn", where=where), advantage)
+        return advantage if where is None else advantage.where(where, 0)

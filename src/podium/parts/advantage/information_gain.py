@@ -1,4 +1,4 @@
-"""Credit for turns by what they found out, beside the outcome."""
+"""Turn-level credit from information gain, together with the outcome."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ __all__ = ["GainReturns", "GatedGain"]
 
 
 class GainReturns(Advantage):
-    """A_t = r'_t + gamma · A_{t+1}, with r' = (r − mean) / (std + ε) over all turn rewards of the group.
+    """Discounted returns of turn rewards that are normalised over the group: information gains and outcomes.
 
-    std = sqrt(population variance + ε_var), 1 in a set of one. `apart` compares outcomes with outcomes, gains with
-    gains.
+        A_t = r'_t + gamma · A_{t+1},  r' = (r − mean) / (std + ε),  std = sqrt(population variance + ε_var)
+
+    over = "joint" normalises all turn rewards of the group together, "apart" the outcomes and the gains separately. A
+    reward that is alone in its set has std 1. gamma = 0 credits each turn by its own reward.
     """
 
     reference = "IGPO, https://github.com/GuoqingWang1/IGPO"
-    gamma: Number = 1.0
-    over: str = "joint"  # joint, or apart: the last turns, which hold the outcomes, and the others
+    gamma: Number = 1.0  # discount per turn, in [0, 1]
+    over: str = "joint"  # joint or apart
     scale: str = "std"  # std or none
-    outcome: str | None = None  # a column that is True where a turn holds an outcome; None: the last of each rollout
-    epsilon: float = 1e-6
-    variance_epsilon: float = 1e-8
+    outcome: str | None = None  # a boolean column: the turns whose reward is an outcome; None: the last of each rollout
+    epsilon: float = 1e-6  # ε, ≥ 0
+    variance_epsilon: float = 1e-8  # ε_var, ≥ 0
 
     provides = ("turn.advantage",)
 
@@ -40,8 +42,8 @@ class GainReturns(Advantage):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        told = self.outcome is not None and self.over == "apart"
-        return ("turn.reward.gain", *((self.outcome,) if told else ()))
+        outcome = () if self.outcome is None or self.over == "joint" else (self.outcome,)
+        return ("turn.reward.gain", *outcome)
 
     @property
     def normalizes(self) -> bool:
@@ -62,19 +64,22 @@ class GainReturns(Advantage):
 
 
 class GatedGain(Advantage):
-    """A = A_out + weight · g · m · A_int: the outcome's comparison, and that of the gains where outcomes are alike.
+    """GRPO's advantage plus a gated intrinsic advantage of information gain, which acts where the outcomes are alike.
 
-    A_int compares x = gain / (tokens of the turn) over the tokens of the group with x ≠ 0; g = sigmoid(−std/tau) with
-    the std of the group's outcomes; m = min(1, max(sd(A_out), cap) / sd(A_int)) over the tokens of the batch.
+        A = A_out + weight · g · m · A_int
+
+    A_out is GRPO's; A_int normalises x = gain / (tokens of the turn) over the group's tokens with x ≠ 0. The gate is
+    g = sigmoid(−std / tau), std that of the group's outcomes; m = min(1, max(sd(A_out), cap) / sd(A_int)) over the
+    tokens of the batch bounds the intrinsic term. weight = 0 is GRPO.
     """
 
     reference = "InfoPO, https://github.com/kfq20/InfoPO"
-    weight: Number = 0.1  # beta
-    tau: Number = 0.05  # temperature of the gate
-    cap: Number = 1.0
+    weight: Number = 0.1  # weight of the intrinsic term
+    tau: Number = 0.05  # temperature of the gate, > 0
+    cap: Number = 1.0  # the std of A_int may always reach this, ≥ 0
     gains: str = "normalized"  # normalized, or raw: A_int = x
-    outcome: bool = True  # False: the gains alone, A = m · A_int
-    epsilon: float = 1e-6
+    outcome: bool = True  # False: the intrinsic term alone, A = m · A_int
+    epsilon: float = 1e-6  # > 0
 
     needs = ("rollout.reward", "turn.gain")
     provides = ("turn.advantage", "rollout.gate")
@@ -87,7 +92,7 @@ class GatedGain(Advantage):
         within(self, "epsilon", 0, open_low=True)
 
     def scores(self, batch: Batch) -> Tensor:
-        """[rollout] outcomes, to four digits: what differs less is alike."""
+        """[rollout] The outcomes, rounded to four decimals so that rounding error does not open or shut the gate."""
         return batch["rollout.reward"].round(decimals=4)
 
     def extrinsic(self, batch: Batch) -> Tensor:
@@ -95,7 +100,7 @@ class GatedGain(Advantage):
         return Normalizer(epsilon=self.epsilon).normalized(batch.by("rollout", "group"), self.scores(batch))
 
     def gate(self, batch: Batch) -> Tensor:
-        """[rollout] g; that of a group of one is shut."""
+        """[rollout] g; a group of one counts as std 1, so its gate is shut."""
         groups = batch.by("rollout", "group")
         return torch.sigmoid(-groups.std(self.scores(batch)).where(groups.count() > 1, 1) / self.tau)
 
@@ -105,9 +110,9 @@ class GatedGain(Advantage):
         x = (batch["turn.gain"] / length.clamp(min=1)).where(length > 0, 0)
         if self.gains == "raw":
             return x
-        gained = batch.by("turn", "group", where=x != 0)  # a turn counts once for each of its tokens
-        std = gained.std(x, weight=length).where(gained.sum(length) > 1, 1)
-        return (gained.centre(x, weight=length) / (std + self.epsilon)).where(x != 0, 0)
+        nonzero = batch.by("turn", "group", where=x != 0)  # a turn counts once for each of its tokens
+        std = nonzero.std(x, weight=length).where(nonzero.sum(length) > 1, 1)
+        return (nonzero.centre(x, weight=length) / (std + self.epsilon)).where(x != 0, 0)
 
     def magnitude(self, batch: Batch) -> Tensor:
         """[batch] m."""
@@ -117,8 +122,8 @@ class GatedGain(Advantage):
         return (outer.clamp(min=float(self.cap)) / inner).clamp(max=1)
 
     def __call__(self, batch: Batch) -> Columns:
-        gate, inner = self.gate(batch), batch.spread(self.magnitude(batch), "batch", "turn") * self.intrinsic(batch)
+        gate, advantage = self.gate(batch), batch.spread(self.magnitude(batch), "batch", "turn") * self.intrinsic(batch)
         if self.outcome:
-            out = self.extrinsic(batch)
-            inner = batch.spread(out, "rollout", "turn") + self.weight * batch.spread(gate, "rollout", "turn") * inner
-        return {"turn.advantage": inner, "rollout.gate": gate}
+            outer, gate_of_turn = (batch.spread(x, "rollout", "turn") for x in (self.extrinsic(batch), gate))
+            advantage = outer + self.weight * gate_of_turn * advantage
+        return {"turn.advantage": advantage, "rollout.gate": gate}

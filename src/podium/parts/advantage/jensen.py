@@ -1,4 +1,4 @@
-"""What one sample adds to a bound that all samples of a group make together."""
+"""Leave-one-out credit for a multi-sample lower bound."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ __all__ = ["JensenGap"]
 
 
 class JensenGap(Advantage):
-    """A_i = log mean_j e^{x_j} − log mean_{j ≠ i} e^{x_j} over a group; the first part alone for a lone one."""
+    """What a rollout adds to the group's Jensen evidence lower bound: the bound minus the bound without it.
+
+        A_i = log mean_j e^{x_j} − log mean_{j ≠ i} e^{x_j}
+
+    A rollout that is alone in its group gets the first term only.
+    """
 
     reference = "JEPO: Jensen's Evidence lower bound Policy Optimization, https://arxiv.org/abs/2503.19618"
-    of: str = "rollout.answer.score"  # x
+    of: str = "rollout.answer.score"  # x, such as the log-likelihood of the right answer
 
     provides = ("rollout.advantage",)
 

@@ -1,4 +1,4 @@
-"""Many turns: several comparisons of steps, each over its own key, added up."""
+"""Multi-turn credit as a weighted sum of normalised comparisons, each over its own key."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from podium.core.schedule import Number
 
 __all__ = ["MixtureComponent", "Mixture"]
 
-INDEX = "step.index"  # 0, 1, 2, … along a rollout: known from the structure
+INDEX = "step.index"  # the position of a step in its rollout, computed rather than read as a column
 
 
 class MixtureComponent(Normalizer):
-    """share · (x − centre) / (scale + ε) over the steps with the same key.
+    """One comparison of a mixture: share · (x − centre) / (scale + ε) over the steps with the same key.
 
-    x is a column; with `gamma` the discounted sum of what follows of it in the rollout. An outcome, `rollout.NAME`,
-    counts at every step, with `gamma` discounted by the steps that are left: γ^(T − t) · R.
+    x is a column, or with `gamma` its discounted return. An outcome, `rollout.NAME`, counts at every step; with `gamma`
+    it is discounted by the steps that are left: γ^(T − t) · R.
     """
 
-    of: str = "step.reward"
-    gamma: Number | None = None  # None: x is the column itself
-    key: tuple[str, ...] = ("group",)  # levels above and columns; step.index compares steps at the same place
-    share: Number = 1.0  # of this comparison in the mixture
-    rows: str = "step"  # who counts in the statistics: each step, or each rollout once (of an outcome)
-    where: str | None = None  # a boolean column of steps: who is compared; the others get 0
+    of: str = "step.reward"  # x, a column of steps or rollouts
+    gamma: Number | None = None  # discount per step, in [0, 1]; None: x is the column itself
+    key: tuple[str, ...] = ("group",)  # levels above and columns; step.index compares steps at the same position
+    share: Number = 1.0  # weight of this comparison in the mixture
+    rows: str = "step"  # what counts once in the statistics: each step, or each rollout (for an outcome)
+    where: str | None = None  # a boolean column: the steps that are compared; the others get 0; None: all
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -37,14 +37,15 @@ class MixtureComponent(Normalizer):
         one_of(self, "rows", ("step", "rollout"))
         if self.rows == "rollout" and (self.level != "rollout" or self.gamma is not None or self.where is not None):
             raise PodiumError(
-                f"Comparison(rows='rollout') counts each rollout once, so that `of` must be a column of rollouts, "
+                f"MixtureComponent(rows='rollout') counts each rollout once, so `of` must be a column of rollouts, "
                 f"without gamma or where, not {self.of!r}."
             )
         if self.level not in ("step", "rollout"):
-            raise PodiumError(f"Comparison.of = {self.of!r} must name a column of steps or of rollouts.")
+            raise PodiumError(f"MixtureComponent.of = {self.of!r} must name a column of steps or of rollouts.")
 
     @property
     def level(self) -> str:
+        """The level of x."""
         return self.of.partition(".")[0]
 
     @property
@@ -62,30 +63,32 @@ class MixtureComponent(Normalizer):
         return x if self.gamma is None else batch.scan(x, "step", "rollout", decay=float(self.gamma))
 
     def compared(self, batch: Batch) -> Tensor:
-        """[step] the comparison, before its share."""
+        """[step] The normalised comparison, before its share."""
         if self.rows == "rollout":
             outcomes = self.normalized(batch.by("rollout", *self.key), batch[self.of])
             return batch.spread(outcomes, "rollout", "step")
-        found = self.normalized(self.cells(batch), self.values(batch))
-        return found if self.where is None else found.where(batch[self.where], 0)
+        compared = self.normalized(self.cells(batch), self.values(batch))
+        return compared if self.where is None else compared.where(batch[self.where], 0)
 
     def cells(self, batch: Batch) -> Partition:
         """The steps by key."""
-        place = batch.position("step", "rollout")
+        position = batch.position("step", "rollout")
         where = None if self.where is None else batch[self.where]
-        return batch.by("step", *(place if k == INDEX else k for k in self.key), where=where)
+        return batch.by("step", *(position if k == INDEX else k for k in self.key), where=where)
 
     def alone(self, batch: Batch) -> Tensor:
-        """[step] whether it has nobody to be compared with."""
+        """[step] Whether it has no other step to be compared with."""
         if self.rows == "rollout":
             return batch.spread(batch.by("rollout", *self.key).count() <= 1, "rollout", "step")
         return self.cells(batch).count() <= 1
 
 
 class Mixture(Advantage):
-    """A = Σ_k share_k · N_k(x_k): the key of each comparison makes the method.
+    """Step advantages as a weighted sum of normalised comparisons: A = Σ_k share_k · N_k(x_k).
 
-    `rollout.alone` is the share of a rollout's comparisons in which a step has no company.
+    What each comparison takes as x and over which key it normalises makes the method; one comparison of
+    `rollout.reward` within the group is GRPO. `rollout.alone` reports the share of a rollout's comparisons in which a
+    step had nothing to be compared with.
     """
 
     comparisons: tuple[MixtureComponent, ...] = (MixtureComponent(),)
@@ -93,13 +96,13 @@ class Mixture(Advantage):
     provides = ("step.advantage", "rollout.alone")
 
     def __post_init__(self) -> None:
-        given = self.comparisons if isinstance(self.comparisons, tuple) else (self.comparisons,)
-        for comparison in given:
-            if not isinstance(comparison, MixtureComponent):
-                raise PodiumError(f"Mixture.comparisons holds {comparison!r}: give Comparison(...) only.")
-        if not given:
-            raise PodiumError("Mixture.comparisons is empty: give at least one Comparison.")
-        object.__setattr__(self, "comparisons", given)
+        components = self.comparisons if isinstance(self.comparisons, tuple) else (self.comparisons,)
+        for component in components:
+            if not isinstance(component, MixtureComponent):
+                raise PodiumError(f"Mixture.comparisons holds {component!r}: give MixtureComponent(...) only.")
+        if not components:
+            raise PodiumError("Mixture.comparisons is empty: give at least one MixtureComponent.")
+        object.__setattr__(self, "comparisons", components)
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -110,9 +113,9 @@ class Mixture(Advantage):
         return any(c.scale != "none" for c in self.comparisons)
 
     def __call__(self, batch: Batch) -> Columns:
-        parts = [c.share * c.compared(batch) for c in self.comparisons]
+        terms = [c.share * c.compared(batch) for c in self.comparisons]
         alone = torch.stack([c.alone(batch) for c in self.comparisons]).to(batch.dtype).mean(0)
         return {
-            "step.advantage": sum(parts[1:], parts[0]),
+            "step.advantage": sum(terms[1:], terms[0]),
             "rollout.alone": batch.reduce(alone, "step", "rollout", "mean"),
         }

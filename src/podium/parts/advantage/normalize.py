@@ -1,4 +1,4 @@
-"""The keyed normaliser as an advantage: GRPO and everything that differs from it by a setting."""
+"""Normalised rewards as advantages: GRPO and everything that differs from it by a setting."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ __all__ = ["Normalize"]
 
 
 class Normalize(Advantage, Normalizer):
-    """A = (x − centre) / (scale + ε) over the elements with the same key."""
+    """Normalises a reward within the group: A = (x − centre) / (scale + ε) over the elements with the same key.
 
-    of: str = "rollout.reward"  # what is compared; the advantage has its level
-    key: tuple[str, ...] = ("group",)  # levels above, or full names of columns
-    weight: str | None = None  # a column that counts rows more than once in the centre, such as rollout.length
+    The defaults are GRPO; scale = "none" is Dr. GRPO, a leave-one-out centre without a scale RLOO.
+    """
+
+    of: str = "rollout.reward"  # x; the advantage is written at its level
+    key: tuple[str, ...] = ("group",)  # what is compared with each other: levels above, or full names of columns
+    weight: str | None = None  # a column that weights rows in the centre, such as rollout.length
     baseline: str | None = None  # a column to subtract instead of the centre
-    scope: tuple[str, ...] | None = None  # the key of the scale, where it differs; () is the whole batch
-    scope_weight: str | None = None
-    trained_only: bool = False  # whether those who are not trained, such as extra voters, stay out of the statistics
+    scope: tuple[str, ...] | None = None  # the key of the scale; () is the whole batch; None: the key of the centre
+    scope_weight: str | None = None  # a column that weights rows in the scale
+    trained_only: bool = False  # whether rows that are not trained, such as extra voters, stay out of the statistics
 
     @property
     def level(self) -> str:
+        """The level of x."""
         return self.of.partition(".")[0]
 
     @property

@@ -1,4 +1,4 @@
-"""Advantages from a matrix of pairwise differences, without pointwise rewards."""
+"""Advantages from pairwise preferences, without pointwise rewards."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ __all__ = ["PairwiseDifferences"]
 
 
 class PairwiseDifferences(Advantage):
-    """A_i = (1/G) Σ_j d_ij / sqrt(Σ_{i,j} d_ij² / (2 G (G − 1)) + ε), the sums over the ordered pairs of a group.
+    """Normalises the mean pairwise difference of a rollout to the others of its group, as a reward model judges pairs.
 
-    The relation `pair` holds each unordered pair once, with its `difference` d = r_left − r_right. If d_ij = r_i − r_j
-    for some scores, this is GRPO with epsilon inside the root.
+        A_i = (1/G) Σ_j d_ij / sqrt(Σ_{i,j} d_ij² / (2 G (G − 1)) + ε)
+
+    The relation `pair` holds each unordered pair once, with `difference` d = r_left − r_right; the sums run over
+    ordered pairs. If d_ij = r_i − r_j for some scores r, this is GRPO with ε inside the root.
     """
 
     reference = "Think-RM, https://github.com/IlgeeHong/Think-RM"
-    epsilon: float = 1e-6
+    epsilon: float = 1e-6  # ε, ≥ 0
 
     needs = ("pair.difference",)
     provides = ("rollout.advantage",)
@@ -33,10 +35,10 @@ class PairwiseDifferences(Advantage):
         groups = batch.by("rollout", "group")
         size = groups.count().clamp(min=1).to(d.dtype)
         counted = batch.counted("rollout")
-        weight = torch.ones_like(size) if counted is None else counted.to(d.dtype)  # who is compared with
+        weight = torch.ones_like(size) if counted is None else counted.to(d.dtype)  # 0: not compared with
         left, right = weight[pair.left], weight[pair.right]
         mean = (pair.sum(d * right, "left", n) - pair.sum(d * left, "right", n)) / size
-        # Each unordered pair stands for two ordered ones, and meets each of its two rollouts once.
+        # Each unordered pair stands for two ordered ones: it is counted at each of its two rollouts.
         square = groups.sum(pair.sum(d.square() * right, "left", n) + pair.sum(d.square() * left, "right", n))
         spread = (square / (2 * size * (size - 1).clamp(min=1)) + self.epsilon).sqrt()
         return {"rollout.advantage": mean / spread.where(spread > 0, spread.new_ones(()))}

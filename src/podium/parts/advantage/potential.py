@@ -1,4 +1,4 @@
-"""Credit for steps by what is known after each: the step potential."""
+"""Step-level credit from the step potential."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ PAPER = "SPAE: Step Potential Advantage Estimation, https://github.com/cii030/SP
 
 
 class PotentialCredit(Advantage):
-    """A = (R − mean)·f + xi·g for each step, with f = 1 − alpha·(1 − e^{−C}) and g = e^{s} − mean of e^{s}.
+    """Credits steps by the outcome, discounted once the task is solved, and by how much they raise the potential Φ.
 
-    C counts the earlier steps with Φ > saturation: once solved, credit decays. s is Φ_k − Φ_{k−1} (0 at first steps)
-    scaled to [0, 1] over all steps of the batch: steps that raise the potential earn more.
+        A = (R − mean) · f + xi · g,  f = 1 − alpha · (1 − e^{−C}),  g = e^{s} − mean of e^{s}
+
+    C counts the earlier steps with Φ > saturation, so credit decays after the task is solved. s is the rise
+    Φ_k − Φ_{k−1} (0 at first steps), min-max scaled to [0, 1] over the steps of the batch. alpha = xi = 0 is the
+    group-centred outcome.
     """
 
     reference = PAPER
-    alpha: Number = 0.5  # how much credit a solved task loses
-    xi: Number = 0.5
-    saturation: Number = 0.9
+    alpha: Number = 0.5  # the most that credit decays after the task is solved, in [0, 1]
+    xi: Number = 0.5  # weight of the rise in potential
+    saturation: Number = 0.9  # the potential above which a task counts as solved, in [−1, 1]
 
     needs = ("rollout.reward", "segment.potential")
     provides = ("segment.advantage",)

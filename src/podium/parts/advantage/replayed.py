@@ -1,4 +1,4 @@
-"""Groups that hold rollouts of earlier policies."""
+"""Advantages of groups that contain off-policy, replayed rollouts."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ __all__ = ["DampReplayed"]
 
 
 class DampReplayed(Advantage):
-    """A = (r − mean) / (alpha · std + ε) in a group with replayed rollouts; alpha = 1 in every other; unbiased std."""
+    """GRPO with damped advantages in groups with replayed rollouts: A = (r − mean) / (alpha · std + ε).
+
+    Groups without replayed rollouts have alpha = 1; the std is unbiased. alpha = 1 is GRPO.
+    """
 
     reference = "R³: Replay, Reflection and Ranking Rewards"
-    alpha: Number = 1.0  # larger: smaller steps where some rollouts are off policy
-    epsilon: float = 1e-6
+    alpha: Number = 1.0  # > 0; larger: smaller steps where some rollouts are off-policy
+    epsilon: float = 1e-6  # ε, > 0
 
     needs = ("rollout.reward", "rollout.replayed")
     provides = ("rollout.advantage",)

@@ -1,4 +1,4 @@
-"""Returns along the tokens of a rollout, with and without a critic."""
+"""Token-level returns and generalised advantage estimation."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ VALUE = Signal("value", of="old")
 
 
 class Returns(Advantage):
-    """A_t = G_t − b, with G_t = r_t + gamma · G_{t+1} over the tokens of a rollout."""
+    """Discounted returns of the tokens minus a baseline: A_t = G_t − b, with G_t = r_t + gamma · G_{t+1}.
 
-    gamma: Number = 1.0
-    baseline: str | None = None  # a column to subtract, such as group.baseline
-    given: str = "pass"  # what a token of the world does to the return: pass it on as it is, or stop it
+    Without a baseline this is REINFORCE, with the greedy rollout's reward ReMax.
+    """
+
+    gamma: Number = 1.0  # discount per token, in [0, 1]
+    baseline: str | None = None  # b, a column such as group.baseline; None: 0
+    given: str = "pass"  # what the world's tokens do to the return: pass it on undiscounted, or stop it
 
     provides = ("token.advantage", "token.return")
 
@@ -50,17 +53,18 @@ class Returns(Advantage):
 
 
 class GAE(Advantage):
-    """A_t = δ_t + gamma·lam·A_{t+1}, with δ_t = r_t + gamma·V_{t+1} − V_t; returns R = A + V.
+    """Generalised advantage estimation: A_t = δ_t + gamma·lam·A_{t+1}, δ_t = r_t + gamma·V_{t+1} − V_t; R = A + V.
 
-    Tokens given by the world are stepped over: value and advantage pass through them unchanged. After the last token
-    the value is 0, or, in a rollout that is not `finished`, the one before that token, as if it went on like that.
+    Tokens of the world are skipped: value and advantage pass through them unchanged. After the last token the value is
+    0; a rollout that is not `finished` is bootstrapped from the value at its last token. lam = 1 is the Monte Carlo
+    return minus the value, lam = 0 the one-step temporal difference.
     """
 
     reference = "https://arxiv.org/abs/1506.02438; Truncated Proximal Policy Optimization for unfinished rollouts"
-    gamma: Number = 1.0
-    lam: Number = 1.0
-    lam_return: Number | None = None  # of the returns, where it differs: 1 is the Monte-Carlo return
-    finished: str | None = None  # a boolean column of rollouts; None: all are
+    gamma: Number = 1.0  # discount per token, in [0, 1]
+    lam: Number = 1.0  # λ, in [0, 1]
+    lam_return: Number | None = None  # λ of the returns that the critic learns, in [0, 1]; None: lam
+    finished: str | None = None  # a boolean column of rollouts; None: all are finished
 
     provides = ("token.advantage", "token.return")
 
@@ -74,7 +78,7 @@ class GAE(Advantage):
         return ("token.reward", VALUE, *(() if self.finished is None else (self.finished,)))
 
     def deltas(self, batch: Batch) -> Tensor:
-        """[token] δ; 0 at tokens of the world."""
+        """[token] The temporal difference δ; 0 at tokens of the world."""
         value, action = batch[VALUE], batch.action
         end: Tensor | float = 0.0
         if self.finished is not None:
@@ -85,8 +89,8 @@ class GAE(Advantage):
 
     def __call__(self, batch: Batch) -> Columns:
         advantage = self._sum(batch, self.lam)
-        returned = advantage if self.lam_return is None else self._sum(batch, self.lam_return)
-        return {"token.advantage": advantage, "token.return": returned + batch[VALUE]}
+        of_return = advantage if self.lam_return is None else self._sum(batch, self.lam_return)
+        return {"token.advantage": advantage, "token.return": of_return + batch[VALUE]}
 
     def _sum(self, batch: Batch, lam: Number) -> Tensor:
         delta = self.deltas(batch)

@@ -1,4 +1,4 @@
-"""Returns of turns, centred apart for each game and each seat at it."""
+"""Multi-agent returns: rewards and returns centred separately for each game and each agent."""
 
 from __future__ import annotations
 
@@ -17,22 +17,24 @@ CENTRES = ("none", "mean", "mean_std")
 
 
 class SeatReturns(Advantage):
-    """A = whiten(centre_agent(Σ_{t' ≥ t} gamma^(t' − t) · whiten(centre_{game, agent}(r)))) over the tokens.
+    """Turn-level returns for self-play, normalised per game and agent so that no role has a built-in advantage.
 
-    The reward of a turn stands at its last token and is centred over the turns of its game and agent; the returns are
-    centred over their distinct values, 0 among them, of the agent. A turn that is alone with its key gets 0.
+        A = whiten(centre_agent(Σ_{t' ≥ t} gamma^(t' − t) · whiten(centre_{game, agent}(r)))) over the tokens
+
+    The reward of a turn stands at its last token and is centred over the turns of the same game and agent; a turn that
+    is alone there gets 0. The returns are centred over the agent's distinct return values, 0 among them.
     """
 
     reference = "MARS, https://github.com/thu-nics/MARS"
-    game: str | None = "rollout.domain"  # None: one for all
-    agent: str | None = None  # such as rollout.agent; None: one for all
-    reward_centre: str = "mean"  # none, mean, mean_std, or asymmetric: mean_std held within [−1, 3]
+    game: str | None = "rollout.domain"  # a column; None: one game
+    agent: str | None = None  # a column such as rollout.agent; None: one agent
+    reward_centre: str = "mean"  # none, mean, mean_std, or asymmetric: mean_std clipped to [−1, 3]
     whiten_rewards: bool = True
-    gamma: Number = 1.0  # for each token, those of the world included
+    gamma: Number = 1.0  # discount per token, the world's included, in [0, 1]
     advantage_centre: str = "mean"  # none, mean or mean_std
     whiten_advantages: bool = True
     rounding: float = 1e-5  # returns closer than this, relative to the largest, are one value; 1e-30: as released
-    epsilon: float = 1e-6
+    epsilon: float = 1e-6  # ≥ 0
 
     provides = ("token.advantage", "token.return")
 
@@ -52,18 +54,18 @@ class SeatReturns(Advantage):
         return self.whiten_advantages or "std" in self.advantage_centre
 
     def rewards(self, batch: Batch) -> Tensor:
-        """[step] centred over the turns of the same game and agent."""
+        """[step] The rewards, centred over the turns of the same game and agent."""
         seats = batch.by("step", *(name for name in (self.game, self.agent) if name is not None))
         return self._centred(seats, batch["step.reward"], self.reward_centre)
 
     def returns(self, batch: Batch) -> Tensor:
-        """[token] the reward to go."""
+        """[token] The reward to go."""
         action = batch.action
         last = batch.last("token", "step", where=action)
         reward = batch.spread(self.rewards(batch), "step", "token").where(last, 0)
         if self.whiten_rewards:
             reward = self._whitened(batch, reward)
-        # One token after another: a sum in higher precision would take values apart that are one in the release.
+        # Token by token: a sum in higher precision would distinguish values that are equal in the release.
         decay = torch.full_like(reward, float(self.gamma))
         return batch.scan(reward, "token", "rollout", decay=decay)
 
@@ -77,27 +79,27 @@ class SeatReturns(Advantage):
     def _centred(self, p: Partition, x: Tensor, how: str) -> Tensor:
         if how == "none":
             return x
-        found = self._deviation(p, x).where(p.count() > 1, 0)
+        centred = self._deviation(p, x).where(p.count() > 1, 0)
         if how != "mean":
             std = p.std(x)
-            found = (found / (std + self.epsilon)).where(std > self.epsilon, 0)
-        return found.clamp(-1, 3) if how == "asymmetric" else found
+            centred = (centred / (std + self.epsilon)).where(std > self.epsilon, 0)
+        return centred.clamp(-1, 3) if how == "asymmetric" else centred
 
     def _deviation(self, p: Partition, x: Tensor) -> Tensor:
-        """From the mean of the cell; the release keeps the error of rounding, which its distinct values then show."""
+        """The deviation from the cell's mean; as released, with the rounding error that splits equal values."""
         return p.centre(x) if self.rounding > torch.finfo(x.dtype).eps else x - p.mean(x)
 
     def _by_distinct_values(self, batch: Batch, returns: Tensor) -> Tensor:
-        """Each value of an agent counts once, however many tokens carry it; the tokens of the world bring a 0."""
+        """[token] The returns, centred over the agent's distinct values: each counts once, and 0 is one of them."""
         cells = batch.by("token", *(() if self.agent is None else (self.agent,)))
         counted = batch.counted("rollout")
         where = None if counted is None else batch.spread(counted, "rollout", "token")
-        p = Partition(cells.index, cells.cells, where=where)  # those of the world as well
-        apart = self.rounding * p.agg.max(returns.abs()).clamp(min=0)  # [cell]
+        p = Partition(cells.index, cells.cells, where=where)  # the world's tokens included
+        tolerance = self.rounding * p.agg.max(returns.abs()).clamp(min=0)  # [cell]
         element, cell, place = p.sort(returns)
         value = returns[element]
-        new = (place == 0) | (value - value.roll(1) > apart[cell])
-        new = new & (value.abs() > apart[cell])  # what is 0 is the 0 that each cell has
+        new = (place == 0) | (value - value.roll(1) > tolerance[cell])
+        new = new & (value.abs() > tolerance[cell])  # 0 is counted once for every cell below
         distinct = torch.zeros_like(returns).index_copy(0, element, new.to(returns.dtype))
         count = p.total(distinct) + 1
         mean = p.total(distinct * returns) / count
@@ -110,6 +112,6 @@ class SeatReturns(Advantage):
     def _whitened(self, batch: Batch, x: Tensor) -> Tensor:
         """(x − mean) / sqrt(var + 1e-8) over the tokens of the model; 0 at the others."""
         p = batch.by("token")
-        away, count = self._deviation(p, x), p.count().to(x.dtype)
-        variance = p.mean(away.square()) * (count / (count - 1).clamp(min=1))
-        return (away * (variance + 1e-8).rsqrt()).where(batch.action, 0)
+        deviation, count = self._deviation(p, x), p.count().to(x.dtype)
+        variance = p.mean(deviation.square()) * (count / (count - 1).clamp(min=1))
+        return (deviation * (variance + 1e-8).rsqrt()).where(batch.action, 0)

@@ -1,4 +1,4 @@
-"""Few rollouts and a guess: a baseline between the mean of a group and what was expected of its task."""
+"""Shrinkage baselines: between the group mean of a few rollouts and a prior of the task's value."""
 
 from __future__ import annotations
 
@@ -12,28 +12,31 @@ __all__ = ["ShrunkBaseline", "error_reduction", "prior_bias", "squared_error"]
 
 
 def prior_bias(mean: Tensor, prior: Tensor, noise: Tensor) -> Tensor:
-    """D² = max(0, (mean − prior)² − noise): how wrong the prior is, as far as the data can tell."""
+    """D² = max(0, (mean − prior)² − noise), an estimate of the squared bias of the prior."""
     return ((mean - prior).square() - noise).clamp(min=0)
 
 
 def squared_error(bias: Tensor, noise: Tensor) -> Tensor:
-    """D² · noise / (D² + noise): the expected squared error of the best mixture of mean and prior."""
+    """D² · noise / (D² + noise), the expected squared error of the optimal combination of mean and prior."""
     return bias * noise / (bias + noise)
 
 
 def error_reduction(bias: Tensor, rollouts: Tensor) -> Tensor:
-    """How much one more rollout of variance 1 would take off the squared error, D² being held."""
+    """The reduction of the squared error by one more rollout of variance 1, at the same D²."""
     return squared_error(bias, 1 / rollouts) - squared_error(bias, 1 / (rollouts + 1))
 
 
 class ShrunkBaseline(Advantage):
-    """A = r − b, b = w · mean + (1 − w) · prior, w = D² / (D² + noise), D² = max(0, (mean − prior)² − noise).
+    """Subtracts an empirical shrinkage baseline between the group mean and a prior: A = r − b.
 
-    Rewards lie in [−1, 1], so the noise of the mean of k rollouts is at most 1/k: within it the prior stands alone.
+        b = w · mean + (1 − w) · prior,  w = D² / (D² + noise),  D² = max(0, (mean − prior)² − noise)
+
+    Rewards must lie in [−1, 1], so that the variance of the mean of k rollouts is at most 1/k; if the mean deviates
+    from the prior by less than that, the prior is the baseline. Reads `group.prior` (`SuccessPrior` or `ScoreHistory`).
     """
 
     reference = "V0.5, https://now-join-us.github.io/V0_5"
-    noise: str = "bound"  # 1/k; or sample: the variance of the group's rewards over k, for rewards between −1 and 1
+    noise: str = "bound"  # variance of the mean: the bound 1/k, or sample, the variance of the group's rewards over k
 
     needs = ("rollout.reward", "group.prior")
     provides = ("rollout.advantage", "group.baseline", "group.prior.weight")
@@ -48,7 +51,7 @@ class ShrunkBaseline(Advantage):
         if self.noise == "sample":
             noise = noise * groups.agg.var(reward)
         bias = prior_bias(mean, prior, noise)
-        # Rewards that do not vary have no noise: where they contradict the prior they are right.
+        # Rewards that do not vary have no noise: if they contradict the prior, the mean is the baseline.
         weight = bias / (bias + noise).where(bias > 0, 1)
         baseline = weight * mean + (1 - weight) * prior
         return {

@@ -1,4 +1,4 @@
-"""Credit from states that several rollouts of a task visit."""
+"""Step-level credit from anchor states: states that several rollouts of a task visit."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ __all__ = ["GroupInGroup", "NestedHistories"]
 
 
 class GroupInGroup(Advantage):
-    """A = A_episode + omega · A_step.
+    """Group-in-group advantages: A = A_episode + omega · A_step.
 
-    A_episode compares the outcomes of the rollouts of a group; A_step compares the discounted returns of all steps
-    of the group taken from the same state, or, with `similarity`, from states whose texts are so alike.
+    A_episode compares the outcomes of the rollouts of a group; A_step compares the discounted returns of all the
+    group's steps from the same anchor state, or with `similarity` from states with similar texts. omega = 0 is GRPO.
     """
 
     reference = "GiGPO, https://arxiv.org/abs/2505.10978"
-    gamma: Number = 0.95
-    omega: Number = 1.0
+    gamma: Number = 0.95  # discount per step, in [0, 1]
+    omega: Number = 1.0  # weight of the step advantage
     scale: str = "none"  # of both comparisons: none or std
-    rows: str = "step"  # who counts in the episode's mean: each step (as released) or each rollout once (as published)
-    similarity: float | None = None  # at least this ratio of matching characters, 0.95 as released; None: equal states
-    epsilon: float = 1e-6
+    rows: str = "step"  # what counts once in the episode's mean: each step (as released) or each rollout (as published)
+    similarity: float | None = None  # least ratio of matching characters, 0.95 as released; None: equal states
+    epsilon: float = 1e-6  # ≥ 0
 
     needs = ("rollout.reward", "step.reward", "step.state")
     provides = ("step.advantage",)
@@ -45,11 +45,11 @@ class GroupInGroup(Advantage):
         return self.scale != "none"
 
     def returns(self, batch: Batch) -> Tensor:
-        """[step] discounted reward to go."""
+        """[step] The discounted reward to go."""
         return batch.scan(batch["step.reward"], "step", "rollout", decay=self.gamma)
 
     def episode(self, batch: Batch) -> Tensor:
-        """[step] the comparison of whole rollouts."""
+        """[step] A_episode."""
         normalizer = Normalizer(scale=self.scale, epsilon=self.epsilon, singleton="raw")
         outcome = batch.spread(batch["rollout.reward"], "rollout", self.rows)
         advantage = normalizer.normalized(batch.by(self.rows, "group"), outcome)
@@ -63,33 +63,36 @@ class GroupInGroup(Advantage):
 
     @staticmethod
     def _similar_states(batch: Batch, similarity: float) -> Tensor:
-        """[step] a number for each cluster of states: a state joins the first whose first member is alike."""
+        """[step] The cluster of its state in the group; a state joins the first cluster with a similar first member."""
         texts: tuple[str, ...] = batch["step.state"]
-        # In the order of rollout and step, so that where rows stand does not show.
+        # In the order of rollout and step, so that the result does not depend on the order of rows.
         element, group, _ = batch.by("step", "group").sort(torch.zeros(len(texts), device=batch.device))
-        number = torch.zeros(len(texts), dtype=torch.long, device=batch.device)
+        cluster = torch.zeros(len(texts), dtype=torch.long, device=batch.device)
         for g in range(batch.size("group")):
-            own = element[group == g]
-            found = clusters([texts[i] for i in own.tolist()], similarity)
-            number[own] = torch.tensor(found, dtype=torch.long, device=batch.device)
-        return number
+            steps = element[group == g]
+            numbers = clusters([texts[i] for i in steps.tolist()], similarity)
+            cluster[steps] = torch.tensor(numbers, dtype=torch.long, device=batch.device)
+        return cluster
 
 
 class NestedHistories(Advantage):
-    """A = Σ_k w_k A_k: a step compared with those that share its last k states, k = 1 … history + 1.
+    """Hierarchy-of-groups advantages: a step is compared with those that share its last k states, k = 1 … history + 1.
 
-    A_k = (G − mean) / (std + ε) over steps of the group with the same last k states, at least two of them;
-    w_k ∝ (k + 1)^alpha over the comparisons that a step has. A return that equals its mean up to rounding gets 0.
+        A = Σ_k w_k A_k,  A_k = (G − mean) / (std + ε),  w_k ∝ (k + 1)^alpha
+
+    A_k is over the steps of the group with the same last k states, at least two of them; the weights are normalised
+    over the comparisons that a step has. A return that equals its mean up to rounding gets 0. history = 0 compares
+    steps from the same state alone.
     """
 
     reference = "HGPO, https://github.com/langfengQ/verl-agent"
-    gamma: Number = 0.95
-    history: int = 2
+    gamma: Number = 0.95  # discount per step, in [0, 1]
+    history: int = 2  # earlier states, ≥ 0
     scale: str = "std"  # std (population) or none
-    alpha: Number = 1.0  # 0 weighs all histories alike
-    drop_zero: bool = True  # leave out comparisons that come to exactly 0
-    base_group: bool = False  # add the comparison of whole rollouts as k = 0
-    epsilon: float = 1e-6
+    alpha: Number = 1.0  # how much longer histories weigh; 0: all alike
+    drop_zero: bool = True  # whether comparisons that are exactly 0 are left out of the weights
+    base_group: bool = False  # whether the comparison of whole rollouts is added as k = 0
+    epsilon: float = 1e-6  # ≥ 0
 
     provides = ("step.advantage",)
 
@@ -108,7 +111,7 @@ class NestedHistories(Advantage):
         return self.scale != "none"
 
     def returns(self, batch: Batch) -> Tensor:
-        """[step] discounted reward to go."""
+        """[step] The discounted reward to go."""
         return batch.scan(batch["step.reward"], "step", "rollout", decay=self.gamma)
 
     def __call__(self, batch: Batch) -> Columns:
@@ -125,10 +128,10 @@ class NestedHistories(Advantage):
     def _comparisons(self, batch: Batch, returns: Tensor) -> list[tuple[int, Tensor, Tensor]]:
         """(k, advantage, whether a step has it) for each length of history."""
         normalizer = Normalizer(scale=self.scale, unbiased=False, epsilon=self.epsilon, singleton="zero")
-        found = []
+        comparisons = []
         if self.base_group:
             episode = GroupInGroup(scale=self.scale, epsilon=self.epsilon).episode(batch)
-            found.append((0, episode, torch.ones_like(returns, dtype=torch.bool)))
+            comparisons.append((0, episode, torch.ones_like(returns, dtype=torch.bool)))
         for k in range(1, self.history + 2):
             codes, enough = batch.history("step", "step.state", k)
             same = batch.by("step", "group", codes, where=enough)
@@ -136,5 +139,5 @@ class NestedHistories(Advantage):
             # A return at the mean is 0 whatever rounding makes of it: `drop_zero` must not depend on the last bit.
             rounding = 8 * torch.finfo(returns.dtype).eps * same.max(returns.abs())
             advantage = advantage.masked_fill(same.centre(returns).abs() <= rounding, 0.0)
-            found.append((k, advantage, enough & (same.count() > 1)))
-        return found
+            comparisons.append((k, advantage, enough & (same.count() > 1)))
+        return comparisons

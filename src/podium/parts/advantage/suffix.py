@@ -1,4 +1,4 @@
-"""What is still to come: suffix sums of token rewards beside the outcome."""
+"""Process rewards as credit: suffix sums and returns of token rewards, together with the outcome."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ __all__ = ["SuffixSums", "TwoSources"]
 
 
 class SuffixSums(Advantage, Normalizer):
-    """A_t = z(R) + Σ_{s ≥ t} c_s at the last token of each step, and the same for all tokens of the step.
+    """Adds process rewards to the normalised outcome: A = z(R) + Σ_{s ≥ t} c_s, t the last token of the step.
 
-    z is the outcome compared within the group, c the reward of tokens.
+    All tokens of a step share its value. z normalises the outcome within the group, c is a reward per token. c = 0 is
+    GRPO.
     """
 
     reference = "Process Reward Learning, https://github.com/MaxwellJryao/Process-Reward-Learning"
     of: str = "token.reward.process"  # c
     outcome: str = "rollout.reward"  # R
-    step: int | str = 64  # how many of the model's tokens make a step; or a boolean column: the tokens that end one
-    skip_zero: bool = True  # a step whose value is exactly 0 takes the next one's, as in the release
+    step: int | str = 64  # length of a step in the model's tokens; or a boolean column: the tokens that end a step
+    skip_zero: bool = True  # whether a step whose value is exactly 0 takes that of the next one, as released
 
     provides = ("token.advantage",)
 
@@ -46,7 +47,7 @@ class SuffixSums(Advantage, Normalizer):
         return self.normalized(batch.by("rollout", "group"), batch[self.outcome])
 
     def ends(self, batch: Batch) -> Tensor:
-        """[token] whether a step ends there; the last one ends with the rollout."""
+        """[token] Whether a step ends there; the last one ends with the rollout."""
         action = batch.action
         if isinstance(self.step, str):
             ends: Tensor = batch[self.step]
@@ -55,7 +56,7 @@ class SuffixSums(Advantage, Normalizer):
         return action & (ends | batch.last("token", "rollout", where=action))
 
     def values(self, batch: Batch) -> Tensor:
-        """[token] z(R) + what is still to come, at the ends of steps; 0 elsewhere."""
+        """[token] z(R) + Σ_{s ≥ t} c_s at the ends of steps; 0 elsewhere."""
         rewards = batch[self.of].where(batch.action, 0)
         value = batch.spread(self.outcomes(batch), "rollout", "token") + batch.scan(rewards, "token", "rollout")
         return value.where(self.ends(batch), 0)
@@ -68,17 +69,20 @@ class SuffixSums(Advantage, Normalizer):
 
 
 class TwoSources(Advantage):
-    """A_t = returns of the process rewards c and of the outcome R, each less what the rest of the group earns.
+    """Returns of process rewards c plus returns of the outcome R, each with a leave-one-out baseline.
 
-    c_t ← (n · c_t − Σ_j mean c_j) / (n − 1) over the n rollouts of the group, likewise R, which stands at the last
-    token; returns are Σ_{s ≥ t} gamma^{s−t}, each with its own gamma. A group of one has no baseline.
+        A_t = Σ_{s ≥ t} gamma_process^{s−t} c'_s + Σ_{s ≥ t} gamma_outcome^{s−t} R'_s
+        c'_t = (n · c_t − Σ_j mean c_j) / (n − 1) over the n rollouts of the group
+
+    R' is the outcome minus the mean of the other rollouts, and stands at the last token. A group of one has no
+    baseline. c = 0 is RLOO.
     """
 
     reference = "PRIME, https://github.com/PRIME-RL/PRIME"
     process: str = "token.reward.process"  # c
     outcome: str = "rollout.reward"  # R
-    gamma_process: Number = 1.0
-    gamma_outcome: Number = 1.0
+    gamma_process: Number = 1.0  # discount per token, in [0, 1]
+    gamma_outcome: Number = 1.0  # discount per token, in [0, 1]
 
     provides = ("token.advantage", "token.return")
 
@@ -105,6 +109,6 @@ class TwoSources(Advantage):
 
     @staticmethod
     def _returns(batch: Batch, x: Tensor, gamma: Number) -> Tensor:
-        # Tokens of the world have no reward and take no time.
+        # Tokens of the world have no reward and are not discounted.
         decay = torch.ones_like(x).masked_fill(batch.action, float(gamma))
         return batch.scan(x.where(batch.action, 0), "token", "rollout", decay=decay)

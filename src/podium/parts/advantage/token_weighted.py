@@ -1,4 +1,4 @@
-"""Group statistics in which every token counts once."""
+"""Group normalisation in which every token counts once."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ __all__ = ["TokenWeighted"]
 
 
 class TokenWeighted(Advantage):
-    """(r − mean) / (std + ε) with mean and population std over the tokens of a group, each with its rollout's reward.
+    """Normalises rewards with token-weighted group statistics: A = (r − mean) / (std + ε).
 
-    A group in which any value reaches ±limit takes GRPO's instead: each rollout once, unbiased std. As in the release,
-    tokens of the world have a value too, that of the reward 0.
+    Mean and population std are over the tokens of the group, each with its rollout's reward, so that long rollouts
+    weigh more. A group in which |A| reaches `limit` falls back to GRPO. As released, tokens of the world count with
+    reward 0.
     """
 
     reference = "HAPO, https://github.com/starriver030515/HAPO"
-    epsilon: float = 1e-6
-    limit: float = 5.0
+    epsilon: float = 1e-6  # ε, > 0
+    limit: float = 5.0  # > 0
 
     needs = ("rollout.reward",)
     provides = ("token.advantage",)
@@ -38,6 +39,6 @@ class TokenWeighted(Advantage):
         tokens, action = batch.by("token", "group"), batch.action
         r = batch.spread(batch["rollout.reward"], "rollout", "token").where(action, 0)
         a = tokens.centre(r) / (tokens.std(r, unbiased=False) + self.epsilon)
-        plain = batch.spread(Normalize(epsilon=self.epsilon)(batch)["rollout.advantage"], "rollout", "token")
-        far = batch.partition("token", "group").max(a.abs()) >= self.limit
-        return {"token.advantage": torch.where(far, plain.where(action, 0), a)}
+        grpo = batch.spread(Normalize(epsilon=self.epsilon)(batch)["rollout.advantage"], "rollout", "token")
+        extreme = batch.partition("token", "group").max(a.abs()) >= self.limit
+        return {"token.advantage": torch.where(extreme, grpo.where(action, 0), a)}

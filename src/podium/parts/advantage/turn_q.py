@@ -1,4 +1,4 @@
-"""TODO A critic of whole turns, learned by temporal differences: two values of a state, two of a state and an action."""
+"""Turn-level advantages from a critic with twin Q and V heads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["TurnQ"]
 
 
 class TurnQ(Advantage):
-    """A = min(Q_1, Q_2) − min(V_1, V_2) for each turn."""
+    """The advantage of a turn by the twin critics of `TurnCritic`: A = min(Q_1, Q_2) − min(V_1, V_2)."""
 
     reference = REFERENCE
 

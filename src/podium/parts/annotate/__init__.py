@@ -1,4 +1,9 @@
-"""TODO parts.annotate"""
+"""Annotate: columns about the rollouts, written before the reward parts run.
+
+An annotate part reads texts, tokens, signals of models, what memories recall and the world's `rollout.reward`. It
+writes columns for later stages: marks on tokens, features of answers, values of critics, baselines. It writes no
+reward.
+"""
 
 from podium.parts.annotate.answer_value import AnswerValue
 from podium.parts.annotate.degenerate import MarkDegenerate

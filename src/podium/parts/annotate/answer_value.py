@@ -1,4 +1,4 @@
-"""TODO One value for a whole answer: what the critic says before its last token."""
+"""The critic's value of a whole answer, as a column for the advantage to subtract."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ __all__ = ["AnswerValue"]
 
 
 class AnswerValue(Annotate):
-    """`rollout.value`: the critic's value of an answer, before its last token."""
+    """Writes `rollout.value`, the old critic's value at the last token of an answer.
+
+    A critic of several heads is read through their soft minimum, which guards against overestimation.
+    """
 
     reference = REFERENCE
-    softmin: float | None = 0.3  # the temperature of the minimum over the critic's heads; None: it has one head
+    softmin: float | None = 0.3  # temperature of the soft minimum over the critic's heads, > 0; None: one head
 
     provides = ("rollout.value",)
 

@@ -1,4 +1,4 @@
-"""Text that has gone wrong as text: cut off, repeating itself, or garbled."""
+"""Degenerate text: truncated, repetitive or garbled answers."""
 
 from __future__ import annotations
 
@@ -15,33 +15,32 @@ from podium.core.part import Annotate, Columns
 __all__ = ["MarkDegenerate", "garbled", "repetitive"]
 
 
-SCRIPTS = 3  # letters of so many alphabets are no text
-
-
-STRAY = ("Cc", "Cn", "Co", "Cs")  # categories of characters that nobody writes
+SCRIPTS = 3  # a text with letters of this many scripts (Latin, Cyrillic, …) counts as garbled
+# Unicode categories of characters that do not occur in text: control, unassigned, private use and surrogate.
+STRAY_CATEGORIES = ("Cc", "Cn", "Co", "Cs")
 
 
 def repetitive(tokens: Sequence[int], length: int = 10, times: int = 4) -> bool:
-    """Whether some sequence of so many tokens stands there so often or more."""
+    """Whether some n-gram of `length` tokens occurs at least `times` times."""
     grams = Counter(tuple(tokens[i : i + length]) for i in range(len(tokens) - length + 1))
     return max(grams.values(), default=0) >= times
 
 
 def garbled(text: str) -> bool:
-    """Whether the text has characters that nobody writes, or letters of too many scripts."""
-    if any(c == "\ufffd" or (c not in "\n\r\t" and unicodedata.category(c) in STRAY) for c in text):
+    """Whether the text has replacement, control or unassigned characters, or letters of too many scripts."""
+    if any(c == "\ufffd" or (c not in "\n\r\t" and unicodedata.category(c) in STRAY_CATEGORIES) for c in text):
         return True
     return len({unicodedata.name(c, "?").split()[0] for c in text if c.isalpha()}) >= SCRIPTS
 
 
 class MarkDegenerate(Annotate):
-    """`rollout.degenerate`: whether an answer was cut off, repeats itself, or is garbled."""
+    """Writes `rollout.degenerate`: whether an answer was truncated, repeats an n-gram too often, or is garbled."""
 
     reference = (
         "T1: Advancing Language Model Reasoning through RL and Inference Scaling, https://arxiv.org/abs/2501.11651"
     )
-    length: int = 10  # a sequence of so many tokens
-    times: int = 4  # that often is a repetition
+    length: int = 10  # tokens of the n-grams that are counted, ≥ 1
+    times: int = 4  # an n-gram that occurs this often makes the answer repetitive, ≥ 2
 
     needs = ("rollout.text", "rollout.truncated", "token.id")
     provides = ("rollout.degenerate",)
@@ -55,6 +54,6 @@ class MarkDegenerate(Annotate):
         order = tokens.members(torch.arange(len(batch), device=batch.device))
         order = order[batch.action[order]]
         rows = batch["token.id"][order].split(tokens.agg.count(batch.action).tolist())
-        said = zip(batch["rollout.text"], rows, strict=True)
-        wrong = [repetitive(ids.tolist(), self.length, self.times) or garbled(text) for text, ids in said]
-        return {"rollout.degenerate": batch["rollout.truncated"] | torch.tensor(wrong, device=batch.device)}
+        answers = zip(batch["rollout.text"], rows, strict=True)
+        bad = [repetitive(ids.tolist(), self.length, self.times) or garbled(text) for text, ids in answers]
+        return {"rollout.degenerate": batch["rollout.truncated"] | torch.tensor(bad, device=batch.device)}

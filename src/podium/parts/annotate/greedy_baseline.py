@@ -1,4 +1,4 @@
-"""What the rollouts that are not trained say about their group."""
+"""Baselines from rollouts that are sampled for comparison and not trained."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ __all__ = ["GreedyBaseline"]
 
 
 class GreedyBaseline(Annotate):
-    """The reward of the group's rollout of purpose `baseline`, as a column of the group."""
+    """Writes `group.baseline`, the reward of the group's greedy rollout (purpose `baseline`).
+
+    Subtracted by `Returns(baseline="group.baseline")` this is ReMax's baseline.
+    """
 
     reference = "ReMax, https://arxiv.org/abs/2310.10505"
 

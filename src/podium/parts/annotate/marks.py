@@ -1,4 +1,4 @@
-"""Marks: tokens found by what the rollout's text says there.
+"""Marks: boolean columns of tokens, found by matching phrases or patterns in the text of a turn.
 
 Text is never tokenised again: `token.end` says where in its turn's text each token ends.
 """
@@ -16,45 +16,46 @@ from podium.core.batch import Batch
 from podium.core.errors import PodiumError
 from podium.core.part import Annotate, Columns
 
-__all__ = ["MarkPattern", "MarkPhrases", "in_grams", "overlapping", "where_said", "words_of"]
+__all__ = ["MarkPattern", "MarkPhrases", "in_grams", "overlapping", "phrase_spans", "words_of"]
 
-Span = tuple[int, int]  # characters of a turn's text, the second one not included
+Span = tuple[int, int]  # first and last character in a turn's text, the last one exclusive
 WORD = re.compile(r"[\w']+")
 
 
 def in_grams(sequence: Sequence[Any], grams: Iterable[Sequence[Any]]) -> list[bool]:
-    """Which elements of a sequence lie in any of the n-grams, where they stand in it one after another."""
-    beginning: dict[Any, list[tuple[Any, ...]]] = {}
+    """Which elements of a sequence belong to an occurrence of one of the n-grams."""
+    by_first: dict[Any, list[tuple[Any, ...]]] = {}
     for gram in grams:
         if gram:
-            beginning.setdefault(gram[0], []).append(tuple(gram))
+            by_first.setdefault(gram[0], []).append(tuple(gram))
     marked = [False] * len(sequence)
-    if beginning.keys().isdisjoint(sequence):
+    if by_first.keys().isdisjoint(sequence):
         return marked
-    for start in [place for place, first in enumerate(sequence) if first in beginning]:
-        for gram in beginning[sequence[start]]:
+    for start in [place for place, first in enumerate(sequence) if first in by_first]:
+        for gram in by_first[sequence[start]]:
             if tuple(sequence[start : start + len(gram)]) == gram:
                 marked[start : start + len(gram)] = [True] * len(gram)
     return marked
 
 
 def words_of(texts: Iterable[str]) -> list[list[str]]:
-    """The words of each text, without case."""
+    """The words of each text in lower case."""
     return [WORD.findall(text.lower()) for text in texts]
 
 
-def where_said(text: str, phrases: Iterable[Sequence[str]]) -> Iterator[Span]:
-    """Where the words of the phrases stand in a text, compared without case."""
+def phrase_spans(text: str, phrases: Iterable[Sequence[str]]) -> Iterator[Span]:
+    """The spans of the words of a text that belong to one of the phrases, ignoring case."""
     marked = in_grams(WORD.findall(text.lower()), phrases)
     places = WORD.finditer(text.lower()) if any(marked) else ()
     return (word.span() for word, inside in zip(places, marked, strict=False) if inside)
 
 
 def overlapping(batch: Batch, find: Callable[[str], Iterable[Span]]) -> Tensor:
-    """[token] whether the token shares a character with a span that `find` sees in its turn's text."""
+    """[token] Whether the token shares a character with a span that `find` returns for its turn's text."""
     end = batch["token.end"].long()
     begin = batch.shift(end, "token", "turn", by=1)
-    # A running count of marked characters for each turn, one after another: a token is marked if it grows inside it.
+    # All texts stand in one row. `before` counts the marked characters up to each: a token between whose ends the
+    # count grows holds a marked character.
     texts: tuple[str, ...] = batch["turn.text"]
     offset = torch.tensor([0, *(len(t) + 1 for t in texts)], device=end.device).cumsum(0)
     size = int(offset[-1]) + 1
@@ -70,10 +71,10 @@ def overlapping(batch: Batch, find: Callable[[str], Iterable[Span]]) -> Tensor:
 
 
 class MarkPattern(Annotate):
-    """`into` is True at the model's tokens that overlap a match of a regular expression in the turn's text."""
+    """Marks the model's tokens that overlap a match of a regular expression in the turn's text."""
 
-    pattern: str = "</think>"
-    into: str = "token.end_of_thinking"
+    pattern: str = "</think>"  # a regular expression
+    into: str = "token.end_of_thinking"  # the boolean column to write
 
     needs = ("turn.text", "token.end")
 
@@ -88,16 +89,16 @@ class MarkPattern(Annotate):
         return (self.into,)
 
     def __call__(self, batch: Batch) -> Columns:
-        found = overlapping(batch, lambda text: (match.span() for match in re.finditer(self.pattern, text)))
-        return {self.into: found & batch.action}
+        matched = overlapping(batch, lambda text: (match.span() for match in re.finditer(self.pattern, text)))
+        return {self.into: matched & batch.action}
 
 
 class MarkPhrases(Annotate):
-    """`into` is True at the model's tokens that belong to one of the phrases, compared word by word without case."""
+    """Marks the model's tokens that belong to one of the phrases, compared word by word and ignoring case."""
 
     reference = "HICRA, https://github.com/TIGER-AI-Lab/Hierarchical-Reasoner"
     phrases: tuple[str, ...] = ()
-    into: str = "token.planning"
+    into: str = "token.planning"  # the boolean column to write
 
     needs = ("turn.text", "token.end")
 
@@ -107,4 +108,4 @@ class MarkPhrases(Annotate):
 
     def __call__(self, batch: Batch) -> Columns:
         grams = words_of(self.phrases)
-        return {self.into: overlapping(batch, lambda text: where_said(text, grams)) & batch.action}
+        return {self.into: overlapping(batch, lambda text: phrase_spans(text, grams)) & batch.action}

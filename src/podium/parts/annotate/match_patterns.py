@@ -1,4 +1,4 @@
-"""TODO Rewards for a feature of the answer, such as a tool call, where it helps."""
+"""Features of an answer from regular expressions, such as whether it has a given format."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["MatchPatterns"]
 
 
 class MatchPatterns(Annotate):
-    """For each mark, whether its pattern stands in the text of a rollout: 1 or 0 in a column `rollout.NAME`."""
+    """Writes a feature `rollout.NAME` for each pattern: 1 if it matches anywhere in the rollout's text, else 0."""
 
-    marks: tuple[tuple[str, str], ...] = (("answered", "(?m)^answer:"),)  # names, and regular expressions
+    marks: tuple[tuple[str, str], ...] = (("answered", "(?m)^answer:"),)  # (NAME, regular expression)
 
     needs = ("rollout.text",)
 
@@ -25,7 +25,9 @@ class MatchPatterns(Annotate):
             try:
                 re.compile(pattern)
             except re.error as error:
-                raise PodiumError(f"Marked: the pattern {pattern!r} of {name!r} cannot be read: {error}.") from None
+                raise PodiumError(
+                    f"MatchPatterns: the pattern {pattern!r} of {name!r} cannot be read: {error}."
+                ) from None
 
     @property
     def provides(self) -> tuple[str, ...]:
@@ -33,5 +35,5 @@ class MatchPatterns(Annotate):
 
     def __call__(self, batch: Batch) -> Columns:
         texts = batch["rollout.text"]
-        found = {name: [re.search(pattern, text) is not None for text in texts] for name, pattern in self.marks}
-        return {f"rollout.{name}": torch.tensor(x, device=batch.device).to(batch.dtype) for name, x in found.items()}
+        matches = {name: [re.search(pattern, text) is not None for text in texts] for name, pattern in self.marks}
+        return {f"rollout.{name}": torch.tensor(x, device=batch.device).to(batch.dtype) for name, x in matches.items()}

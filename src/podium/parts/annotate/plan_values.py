@@ -1,4 +1,4 @@
-"""TODO A critic of three time scales, each read at a place of its own."""
+"""The values of a hierarchical critic: of the action, of the subgoal and of switching the subgoal."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from podium.parts.objective.plan_value import HEADS, REFERENCE, head_positions
 __all__ = ["PlanValues"]
 
 
+# The signal of each head of the critic, before any update of this iteration.
 OLD = {name: Signal("value", of="old", head=number) for number, name in enumerate(HEADS)}
 
 
 class PlanValues(Annotate):
-    """`turn.low.value`, `turn.high.value`, `turn.switch.value`: what the critic's three heads say of a turn."""
+    """Writes the values of a three-headed critic per turn: `turn.low.value`, `turn.high.value`, `turn.switch.value`.
+
+    Each head is read at its own token of the turn (`token.plan_low` and what `head_positions` derives from it).
+    """
 
     reference = REFERENCE
 

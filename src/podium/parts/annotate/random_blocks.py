@@ -1,4 +1,4 @@
-"""Random blocks of steps: keys for comparisons among steps that need not share a state."""
+"""Random blocks of steps: a key for step-level baselines that does not require a shared state."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ __all__ = ["RandomBlocks"]
 
 
 class RandomBlocks(Annotate):
-    """`step.block`: the steps in a random order, cut into blocks of `size`, the last one smaller."""
+    """Writes `step.block`, a random partition of the steps into blocks of `size`; the last block may be smaller."""
 
     reference = "SRGPO, https://github.com/WzcTHU/SeeNav-Agent"
-    size: int = 16  # steps
-    among: tuple[str, ...] = ()  # what the steps of a block have in common: () nothing, ("group",), ("rollout",)
+    size: int = 16  # steps, ≥ 1
+    among: tuple[str, ...] = ()  # the key that the steps of a block share: () none, ("group",) or ("rollout",)
 
     provides = ("step.block",)
 

@@ -1,4 +1,4 @@
-"""Anchors that depend on the reward."""
+"""Reward-dependent sharpness of the reference policy, for a KL term that leaves room to explore."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ __all__ = ["ReferencePower"]
 
 
 class ReferencePower(Annotate):
-    """`rollout.power` = low + (high − low) · r for rewards r in [0, 1]: how sharp the reference is held for a rollout.
+    """Writes `rollout.power` = low + (high − low) · r, the exponent of the reference policy in a KL term, r ∈ [0, 1].
 
-    1 is the reference itself, 0 the uniform distribution: where the reference fails, exploration is wide.
+    Power 1 is the reference itself, 0 the uniform distribution: failed rollouts are anchored to a flatter reference,
+    which leaves more room for exploration. low = high = 1 is the plain KL.
     """
 
     reference = "RAPO: Unlocking Reasoning Capabilities via Reinforcement Learning Exploration"

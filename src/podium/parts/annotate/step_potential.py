@@ -1,4 +1,4 @@
-"""How near each step has brought the model to the right answer."""
+"""The step potential: how close each reasoning step has brought the model to the right answer."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ from podium.core.signal import Signal
 
 __all__ = ["StepPotential"]
 
-RIGHT = Signal("logp", of="old", level="segment", passage="answer", reduce="mean_exp")
+# The mean probability of the right answer's tokens, when the model is made to answer after a segment.
+ACCURACY = Signal("logp", of="old", level="segment", passage="answer", reduce="mean_exp")
 
 
 class StepPotential(Annotate):
-    """Φ = 1.5·Acc·Conf + 0.5·Acc − Conf after each step: near 0 exploring, 1 right and sure, −1 wrong and sure.
+    """Writes `segment.potential`, Φ = 1.5·Acc·Conf + 0.5·Acc − Conf after each step.
 
-    Acc is the mean probability of the right answer's tokens when the model must answer now; Conf how sure its answers
-    are. Both lie in [0, 1].
+    Acc is the mean probability of the right answer's tokens if the model must answer at once, Conf the confidence of
+    the answers it would give; both lie in [0, 1]. Φ ≈ 0: still exploring; 1: confident and right; −1: confident and
+    wrong.
     """
 
     reference = "SPAE: Step Potential Advantage Estimation, https://github.com/cii030/SPAE-RL"
 
-    needs = (RIGHT, "segment.confidence")
+    needs = (ACCURACY, "segment.confidence")
     provides = ("segment.potential",)
 
     def __call__(self, batch: Batch) -> Columns:
-        right, sure = batch[RIGHT], batch["segment.confidence"]
-        return {"segment.potential": 1.5 * right * sure + 0.5 * right - sure}
+        accuracy, confidence = batch[ACCURACY], batch["segment.confidence"]
+        return {"segment.potential": 1.5 * accuracy * confidence + 0.5 * accuracy - confidence}

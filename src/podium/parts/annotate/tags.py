@@ -1,4 +1,4 @@
-"""TODO Rewards of steps for how the model says it thinks: tags, and rules that the world can check."""
+"""The tag by which a step declares its kind of reasoning: planning, exploring or reflecting."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["ReadTags"]
 
 
 class ReadTags(Annotate):
-    """`step.tag`: the first of the tags, in this order, that stands in a step's text, without its brackets; or none."""
+    """Writes `step.tag`: the first of `tags` that occurs in the step's text, without brackets, or "none"."""
 
-    tags: tuple[str, ...] = ("<planning>", "<explore>", "<reflection>")
+    tags: tuple[str, ...] = ("<planning>", "<explore>", "<reflection>")  # in order of precedence
 
     needs = ("turn.text",)
     provides = ("step.tag",)
@@ -21,4 +21,5 @@ class ReadTags(Annotate):
         return {"step.tag": tuple(self.tag(text) for text in batch["turn.text"])}
 
     def tag(self, text: str) -> str:
+        """The tag of one step, ignoring case."""
         return next((tag.strip("<>") for tag in self.tags if tag in text.lower()), NONE)

@@ -1,4 +1,4 @@
-"""TODO A critic of whole turns, learned by temporal differences: two values of a state, two of a state and an action."""
+"""The values of a turn-level critic and its temporal-difference targets."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ __all__ = ["TurnCritic"]
 
 
 class TurnCritic(Annotate):
-    """`turn.q1`, `turn.v1`, …: what the critic says of each turn; and the targets that it learns from.
+    """Writes the turn critic's twin values Q_1, Q_2, V_1, V_2 (`turn.q1`, …) and their TD targets (`turn.q1.target`).
 
-    y_j = r + gamma · V̄_j(next turn), and r alone where the episode is over; Q̄_j(this turn) for V_j. The barred ones are
-    those of the slow copy, the role `target`; the two chains never mix.
+        target of Q_j = r + gamma · V̄_j(next turn), or r where the episode ends;  target of V_j = Q̄_j(this turn)
+
+    Barred values come from the slowly updated target network, the role `target`; the twins never mix.
     """
 
     reference = REFERENCE
-    gamma: Number = 0.95
+    gamma: Number = 0.95  # discount per turn, in [0, 1]
 
     needs = (*OLD.values(), *TARGET.values(), "turn.reward", "turn.done")
     provides = tuple(f"turn.{name}{kind}" for kind in ("", ".target") for name in HEADS)
@@ -30,7 +31,7 @@ class TurnCritic(Annotate):
         within(self, "gamma", 0, 1)
 
     def targets(self, batch: Batch, after: Tensor) -> Tensor:
-        """[turn] r + (1 − done) · gamma · V̄ of what comes after."""
+        """[turn] r + (1 − done) · gamma · V̄, `after` being the target value of the next turn."""
         return bootstrapped(batch, after, float(self.gamma))
 
     def __call__(self, batch: Batch) -> Columns:

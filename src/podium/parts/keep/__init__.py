@@ -1,4 +1,10 @@
-"""TODO parts.keep"""
+"""Keep: what is trained, and with which loss.
+
+A keep part reads rewards and other columns. It writes boolean columns `LEVEL.keep` or `LEVEL.keep.NAME`, which take
+rows out of the loss where they are False, or columns by which terms of the objective choose their rows
+(`rollout.imitated`, `token.foreign`, …). Filters with `top_up` make the loop sample more groups in place of those
+that were dropped.
+"""
 
 from podium.parts.keep.bundle import Bundle
 from podium.parts.keep.filters import (

@@ -1,4 +1,4 @@
-"""Tasks in bundles: what is compared is how well a bundle of tasks goes."""
+"""Bundles of tasks, for advantages that compare the total score on several tasks."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["Bundle"]
 
 
 class Bundle(Keep):
-    """Groups in bundles of `size`, drawn at random; the last one may be smaller."""
+    """Assigns groups at random to bundles of `size` (`group.bundle`); the last bundle may be smaller. Drops nothing."""
 
     reference = "RiskPO, https://github.com/RTkenny/RiskPO"
-    size: int = 5  # groups
+    size: int = 5  # groups, ≥ 1
 
     provides = ("group.bundle",)
 

@@ -1,4 +1,4 @@
-"""Filters: groups and rollouts that are left out of training, by their rewards, by a column, or when cut off."""
+"""Filters: groups or rollouts that are left out of the loss, by their rewards, by truncation or by a column."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ __all__ = ["DropMarked", "DropSolved", "DropTruncated", "KeepMixed", "KeepPivots
 
 
 class KeepMixed(Keep):
-    """Keep a group whose `of` varies, or which has a single rollout; ask for more rollouts until enough are kept."""
+    """Dynamic sampling: keeps the groups whose rewards are not all equal, and samples more until the batch is full.
+
+    A group with a single rollout is kept. Without `top_up` the batch just gets smaller.
+    """
 
     reference = "DAPO, https://arxiv.org/abs/2503.14476"
-    of: str = "rollout.reward"
-    top_up: bool = True  # whether dropped groups are made up for by sampling more
-    max_rounds: int = 10  # of sampling for one batch; 0: no limit
-    carry_over: bool = False  # whether groups beyond the batch wait for the next one, the oldest first, or are cut
+    of: str = "rollout.reward"  # the column that must vary within the group
+    top_up: bool = True  # whether more groups are sampled in place of the dropped ones
+    max_rounds: int = 10  # rounds of sampling per batch; 0: no limit
+    carry_over: bool = False  # whether surplus groups wait for the next batch, oldest first, instead of being discarded
 
     provides = ("group.keep",)
     read_by_loop = ("top_up", "max_rounds", "carry_over")
@@ -37,10 +40,10 @@ class KeepMixed(Keep):
 
 
 class DropSolved(KeepMixed):
-    """Drop groups all of whose rollouts have the highest `of`: nothing is left to learn there, but from failure is."""
+    """Drops the groups in which every rollout reaches the highest reward; groups without any success are kept."""
 
     reference = "NGRPO, https://github.com/nangongrui-ngr/NGRPO"
-    highest: float = 1.0
+    highest: float = 1.0  # a group is dropped if its minimum reaches this
     carry_over: bool = True
 
     def __call__(self, batch: Batch) -> Columns:
@@ -49,10 +52,10 @@ class DropSolved(KeepMixed):
 
 
 class KeepVaried(Keep):
-    """Keep the share of the groups, rounded up, whose rewards have the largest std."""
+    """Keeps the `share` of the groups whose rewards have the largest std. share = 1 keeps all."""
 
     reference = "SPEAR, https://github.com/TencentYoutuResearch/SPEAR"
-    share: Number = 0.75
+    share: Number = 0.75  # in (0, 1]; the number of groups is rounded up
 
     needs = ("rollout.reward",)
     provides = ("group.keep",)
@@ -63,16 +66,16 @@ class KeepVaried(Keep):
     def __call__(self, batch: Batch) -> Columns:
         std = batch.by("rollout", "group").agg.std(batch["rollout.reward"])
         rank = batch.by("group").rank(-std)
-        wanted = (batch.size("group") * self.share - 1e-9) // 1 + 1
-        return {"group.keep": rank < wanted}
+        count = (batch.size("group") * self.share - 1e-9) // 1 + 1  # rounded up, but for rounding error
+        return {"group.keep": rank < count}
 
 
 class KeepWithin(KeepMixed):
-    """Keep a group whose mean of `of` lies strictly between `low` and `high`."""
+    """Online difficulty filtering: keeps the groups whose mean reward lies strictly between `low` and `high`."""
 
     reference = "ARES, https://github.com/shawn0728/ARES"
-    low: float = 0.01
-    high: float = 0.99
+    low: float = 0.01  # exclusive
+    high: float = 0.99  # exclusive
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -85,10 +88,10 @@ class KeepWithin(KeepMixed):
 
 
 class KeepPivots(KeepMixed):
-    """Keep a group with variance > 0 and mean < `below`: outcomes differ, and success is not the rule."""
+    """Keeps the groups whose rewards vary and whose mean reward is below `below`: hard states with mixed outcomes."""
 
     reference = "PivotRL: High Accuracy Agentic Post-Training at Low Compute Cost"
-    below: Number = 0.75
+    below: Number = 0.75  # ≥ 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -100,7 +103,7 @@ class KeepPivots(KeepMixed):
 
 
 class DropTruncated(Keep):
-    """Leave rollouts that were cut off out of the loss; they still count in the statistics of their group."""
+    """Overlong filtering: leaves truncated rollouts out of the loss; they still count in their group's statistics."""
 
     reference = "DAPO, https://arxiv.org/abs/2503.14476"
 
@@ -112,7 +115,7 @@ class DropTruncated(Keep):
 
 
 class DropMarked(Keep):
-    """Leave the rollouts for which `where` is true out of the loss; they still count in their group's statistics."""
+    """Leaves the rollouts for which `where` is True out of the loss; they still count in their group's statistics."""
 
     where: str = "rollout.degenerate"  # a boolean column of rollouts
 

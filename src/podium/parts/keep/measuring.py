@@ -1,4 +1,4 @@
-"""TODO How often each task was solved, visit by visit: rankings, and the hardest tasks in ever smaller sets."""
+"""Rollouts that only measure a pass rate for the curriculum are not trained."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["DropMeasuring"]
 
 
 class DropMeasuring(Keep):
-    """Groups that only measure a task before its phase are not trained."""
+    """Drops the groups that were sampled only to measure a task's pass rate before a phase (`Sweeps`)."""
 
     reference = "DRIVE: Data Curation Best Practices for RLVR in Competitive Code Generation"
 

@@ -1,4 +1,4 @@
-"""Routing: which loss a rollout gets."""
+"""Routing: which rollouts are reinforced, imitated or distilled, and which tokens are off-policy."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ __all__ = ["DuplicateHard", "RejectGuided", "RouteByOrigin", "RouteBySuccess", "
 
 
 class RouteBySuccess(Keep):
-    """A group with more than `gate` rollouts of reward 1 is reinforced; another drops them for its demonstrations.
+    """Switches between RL and SFT per group: with more than `gate` successes its rollouts are reinforced, otherwise its
+    demonstrations are imitated instead.
 
-    No rollout is in both branches, and the others of its group are in neither.
+    A success is a sampled rollout of reward 1. Writes `rollout.reinforced` and `rollout.imitated`, which exclude each
+    other, and leaves the rest of the group out of the loss. gate = −1 is RL alone.
     """
 
     reference = "Hybrid Post-Training, https://arxiv.org/abs/2509.04419"
-    gate: int = 0  # rollouts; −1: always reinforced
+    gate: int = 0  # successes, ≥ −1
 
     needs = ("rollout.reward", "rollout.demonstration")
     provides = ("rollout.reinforced", "rollout.imitated", "rollout.keep.route", "group.imitated")
@@ -43,15 +45,15 @@ class RouteBySuccess(Keep):
 
 
 class RouteSoftly(Keep):
-    """The more rollouts of a group have reward 1, the more they are reinforced and the less its demonstration imitated.
+    """Blends RL and SFT per group: the more successes, the more its rollouts weigh and the less its demonstrations.
 
-    `rollout.weight.route` of its rollouts is own[k − 1] after k of them were solved, `rollout.imitation` of its
-    demonstrations given[k − 1]; k = 0 counts as 1, more than there are numbers as the last.
+    With k rollouts of reward 1, `rollout.weight.route` of the sampled rollouts is own[k − 1] and `rollout.imitation` of
+    the demonstrations is given[k − 1]; k = 0 uses the first number, a k beyond the end the last.
     """
 
     reference = "Hybrid Post-Training, https://arxiv.org/abs/2509.04419"
-    own: tuple[float, ...] = (0.0, 0.125, 0.25, 0.5, 1.0)
-    given: tuple[float, ...] = (1.0, 0.5, 0.25, 0.125, 0.0)
+    own: tuple[float, ...] = (0.0, 0.125, 0.25, 0.5, 1.0)  # weights of sampled rollouts by number of successes, ≥ 0
+    given: tuple[float, ...] = (1.0, 0.5, 0.25, 0.125, 0.0)  # weights of demonstrations, ≥ 0
 
     needs = ("rollout.reward", "rollout.demonstration")
     provides = ("rollout.weight.route", "rollout.imitation")
@@ -64,16 +66,21 @@ class RouteSoftly(Keep):
         demonstration = batch["rollout.demonstration"]
         solved = batch.by("rollout", "group").agg.count((batch["rollout.reward"] == 1) & ~demonstration)
         k = batch.spread((solved - 1).clamp(min=0), "group", "rollout")
-        own, given = (batch["rollout.reward"].new_tensor(x)[k.clamp(max=len(x) - 1)] for x in (self.own, self.given))
+        sampled_weight, demonstration_weight = (
+            batch["rollout.reward"].new_tensor(weights)[k.clamp(max=len(weights) - 1)]
+            for weights in (self.own, self.given)
+        )
         return {
-            "rollout.weight.route": own.masked_fill(demonstration, 1),
-            "rollout.imitation": given.where(demonstration, 0),
+            "rollout.weight.route": sampled_weight.masked_fill(demonstration, 1),
+            "rollout.imitation": demonstration_weight.where(demonstration, 0),
         }
 
 
 class DuplicateHard(Keep):
-    """All demonstrations of a task that none of its rollouts solves, the first of one that some solve, none of one that
-    all solve: with two copies of each, hard tasks are seen twice. The rollouts themselves are dropped.
+    """Difficulty-aware SFT: imitates demonstrations by the pass rate of the task and drops the sampled rollouts.
+
+    A task that no rollout solves keeps all its demonstrations, one that some solve the first, one that all solve none.
+    With two copies of each demonstration in the data, hard tasks are thus seen twice.
     """
 
     reference = "DRIVE: Data Curation Best Practices for RLVR in Competitive Code Generation"
@@ -82,22 +89,24 @@ class DuplicateHard(Keep):
     provides = ("rollout.imitated", "rollout.keep.route", "group.hard")
 
     def __call__(self, batch: Batch) -> Columns:
-        given, groups = batch["rollout.demonstration"], batch.by("rollout", "group").agg
-        rate = groups.mean((batch["rollout.correct"] > 0).double())  # of the rollouts that count
+        demonstration, counted = batch["rollout.demonstration"], batch.by("rollout", "group").agg
+        rate = counted.mean((batch["rollout.correct"] > 0).double())
         hard, solved = rate == 0, rate == 1
-        among = batch.partition("rollout", "group").agg
-        place = batch["rollout.index"].double()
-        first = place == batch.spread(among.min(place.where(given, torch.inf)), "group", "rollout")
-        enough = batch.spread(hard, "group", "rollout") | first
-        imitated = given & enough & ~batch.spread(solved, "group", "rollout")
+        groups, index = batch.partition("rollout", "group").agg, batch["rollout.index"].double()
+        first = index == batch.spread(groups.min(index.where(demonstration, torch.inf)), "group", "rollout")
+        wanted = batch.spread(hard, "group", "rollout") | first
+        imitated = demonstration & wanted & ~batch.spread(solved, "group", "rollout")
         return {"rollout.imitated": imitated, "rollout.keep.route": imitated, "group.hard": hard.to(batch.dtype)}
 
 
 class RouteToTeacher(Keep):
-    """A wrong rollout for which a teacher has something to go by is distilled; every other one is reinforced."""
+    """Routes wrong rollouts for which a teacher has privileged information to distillation, all others to RL.
+
+    Writes `rollout.distilled` and its complement `rollout.reinforced`.
+    """
 
     reference = "SRPO: Group-Relative and Self-Distillation Policy Optimization via Sample Routing"
-    available: str = "rollout.sibling"  # a boolean column: whether there is help, such as another one's right solution
+    available: str = "rollout.sibling"  # a boolean column: whether the teacher has any, such as a sibling's solution
 
     provides = ("rollout.distilled", "rollout.reinforced")
 
@@ -111,9 +120,9 @@ class RouteToTeacher(Keep):
 
 
 class RouteByOrigin(Keep):
-    """`token.foreign`: whether somebody else than the policy wrote a token; `token.own`: the others."""
+    """Separates off-policy tokens (`token.foreign`) from those that the policy sampled itself (`token.own`)."""
 
-    origins: tuple[str, ...] = ("expert",)  # who else: expert, hint, copied, forced
+    origins: tuple[str, ...] = ("expert",)  # which origins are off-policy: expert, hint, copied, forced
 
     needs = ("token.origin",)
     provides = ("token.foreign", "token.own")
@@ -132,7 +141,7 @@ class RouteByOrigin(Keep):
 
 
 class RejectGuided(Keep):
-    """Leave guided rollouts that are wrong out of the loss; they still count in the statistics of their group."""
+    """Leaves wrong guided rollouts out of the loss (rejection sampling); they still count in group statistics."""
 
     reference = "ICPO: In-Context Steered Policy Optimization, https://arxiv.org/abs/2510.26519"
 

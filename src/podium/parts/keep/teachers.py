@@ -1,4 +1,4 @@
-"""Which teachers' answers take the place of failures."""
+"""Off-policy guidance: teachers' answers that replace failed rollouts of a group."""
 
 from __future__ import annotations
 
@@ -14,22 +14,24 @@ from podium.parts.reward.likelihood import answer_signal
 
 __all__ = ["InjectTeachers"]
 
-READ = answer_signal("avg_prob", "old")
+# The mean probability of the right answer's tokens after a rollout's reasoning.
+ANSWER_PROBABILITY = answer_signal("avg_prob", "old")
 
 
 class InjectTeachers(Keep):
-    """In a group without a success the `most` best understood teachers' answers replace failures drawn at random; in
-    one with successes and failures too, with the probability `even_solved`.
+    """Replaces random failures of a group by the teachers' answers that the policy comprehends best.
 
-    A teacher's answer is a guided rollout of purpose `probe`. How well it is understood: (1 − share) · the mean
-    probability of the right answer's tokens after its reasoning + share · [right format]. The reward of a teacher's
-    answer is at least 1.
+        comprehension = (1 − share) · mean probability of the right answer's tokens after the reasoning + share · format
+
+    At most `most` answers are injected, into groups without a success and, with probability `even_solved`, into groups
+    that have one. A teacher's answer is a guided rollout of purpose `probe`; if injected its purpose becomes `train`
+    and its reward at least 1, and the rollout it replaces gets the purpose `replaced`. most = 0 is no injection.
     """
 
     reference = "AMPO: More Than One Teacher, https://github.com/SII-Enigma/AMPO"
-    most: int = 2
-    share: float = 0.1  # of the format
-    even_solved: Number = 0.0  # probability
+    most: int = 2  # answers per group, ≥ 0
+    share: float = 0.1  # weight of the format in the comprehension, in [0, 1]
+    even_solved: Number = 0.0  # probability, in [0, 1]
 
     provides = ("rollout.purpose", "rollout.reward", "rollout.understood")
 
@@ -40,31 +42,38 @@ class InjectTeachers(Keep):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return ("rollout.correct", "rollout.reward", "rollout.purpose", "rollout.guided", "rollout.format", READ)
+        return (
+            "rollout.correct",
+            "rollout.reward",
+            "rollout.purpose",
+            "rollout.guided",
+            "rollout.format",
+            ANSWER_PROBABILITY,
+        )
 
     def understood(self, batch: Batch) -> Tensor:
-        """[rollout] how well an answer's reasoning is understood."""
-        read: Tensor = batch[READ]
+        """[rollout] The comprehension of an answer's reasoning."""
+        probability: Tensor = batch[ANSWER_PROBABILITY]
         well_formed: Tensor = batch["rollout.format"]
-        return (1 - self.share) * read.clamp(min=0) + self.share * well_formed
+        return (1 - self.share) * probability.clamp(min=0) + self.share * well_formed
 
     def candidates(self, batch: Batch) -> Tensor:
-        """[rollout] the teachers' answers to tasks that the group itself has not solved, or that are drawn."""
-        own = batch["rollout.purpose"] == Purpose.train
-        solved = batch.partition("rollout", "group").agg.any(own & batch["rollout.correct"].bool())
-        asked = ~solved | (batch.random("group", "teachers") < self.even_solved)
-        offered: Tensor = batch["rollout.guided"] & (batch["rollout.purpose"] == Purpose.probe)
-        return offered & batch.spread(asked, "group", "rollout")
+        """[rollout] The teachers' answers that may be injected: into unsolved groups, or those that are drawn."""
+        sampled = batch["rollout.purpose"] == Purpose.train
+        solved = batch.partition("rollout", "group").agg.any(sampled & batch["rollout.correct"].bool())
+        injected = ~solved | (batch.random("group", "teachers") < self.even_solved)
+        from_teacher: Tensor = batch["rollout.guided"] & (batch["rollout.purpose"] == Purpose.probe)
+        return from_teacher & batch.spread(injected, "group", "rollout")
 
     def order(self, batch: Batch) -> Tensor:
-        """[rollout] the place of a candidate among those of its group, the best understood first; −1 of the others."""
-        everyone = batch.partition("rollout", "group")
-        return everyone.rank(-self.understood(batch), self.candidates(batch))
+        """[rollout] The rank of a candidate in its group by comprehension, best first; −1 for the others."""
+        groups = batch.partition("rollout", "group")
+        return groups.rank(-self.understood(batch), self.candidates(batch))
 
     def __call__(self, batch: Batch) -> Columns:
-        groups, place = batch.partition("rollout", "group"), self.order(batch)
+        groups, rank = batch.partition("rollout", "group"), self.order(batch)
         failed = (batch["rollout.purpose"] == Purpose.train) & ~batch["rollout.correct"].bool()
-        taken = (place >= 0) & (place < self.most) & (place < groups.count(failed))
+        taken = (rank >= 0) & (rank < self.most) & (rank < groups.count(failed))
         drawn = groups.rank(batch.random("rollout", "inject"), failed)
         replaced = failed & (drawn < groups.count(taken))
         purpose = batch["rollout.purpose"]

@@ -1,4 +1,4 @@
-"""TODO Rewards by how likely the right answer is after a rollout's reasoning: no verifier, and no sampled answer."""
+"""The likelihood of the right answer, as a metric."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ __all__ = ["AnswerPerplexity"]
 
 
 class AnswerPerplexity(Metric):
-    """log of a group's mean of exp(Σ l), and exp(−mean of Σ l / length), for the right answer's tokens."""
+    """Reports the log-likelihood and the perplexity of the right answer after the rollouts' reasoning.
+
+    With l the log-probabilities of the answer's tokens, `group.answer.mc_logprob` is log mean exp(Σ l) over the group,
+    a Monte Carlo estimate of the marginal likelihood; `batch.answer.perplexity` is exp(−mean of Σ l / length).
+    """
 
     reference = "Likelihood-Based Reward Designs for General LLM Reasoning"
 

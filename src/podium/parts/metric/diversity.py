@@ -1,4 +1,4 @@
-"""How different the answers to one task are."""
+"""Diversity of the answers to one task."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["Diversity"]
 
 
 class Diversity(Metric):
-    """1 − the mean of |A ∩ B| / |A ∪ B| over the pairs of rollouts of a task, A and B the sets of their tokens.
+    """Reports 1 − the mean Jaccard similarity |A ∩ B| / |A ∪ B| of the token sets A, B of two rollouts of a task.
 
-    0 where all say the same, in whatever order, 1 where no two share a token; two empty answers are the same. The mean
-    over the tasks with at least two rollouts; undefined where there are none.
+    0 if all rollouts use the same tokens, in whatever order; 1 if no two share a token. Two empty answers are equal.
+    Averaged over the tasks with at least two rollouts; NaN without any.
     """
 
     reference = "SCOPE: Step-wise Correction for On-Policy Exploration"
@@ -24,16 +24,16 @@ class Diversity(Metric):
     provides = ("batch.diversity",)
 
     def shared(self, batch: Batch) -> Tensor:
-        """[rollout, place] how many tokens, each once, it shares with the rollout at a place of its group."""
+        """[rollout, place] The number of distinct tokens it shares with the rollout at this place of its group."""
         rows, ids = len(batch), batch["token.id"].long()
         place = _places(batch)
         rollout, group = (batch.partition("token", level).index for level in ("rollout", "group"))
         word = group * (ids.max() + 1 if len(ids) else 1) + ids  # no word belongs to two groups
         word, rollout = (x[batch.action] for x in (word, rollout))
-        said = (word * rows + rollout).unique()  # by word
-        rollout = said % rows
-        count = torch.unique_consecutive(said // rows, return_counts=True)[1]
-        # Every rollout that has a word meets all that have it, itself too.
+        uses = (word * rows + rollout).unique()  # each (word, rollout) once, sorted by word
+        rollout = uses % rows
+        count = torch.unique_consecutive(uses // rows, return_counts=True)[1]
+        # Every rollout that uses a word is paired with all that use it, itself included.
         times = count.repeat_interleave(count)
         one, first = rollout.repeat_interleave(times), (count.cumsum(0) - count).repeat_interleave(count)
         step = torch.arange(len(one), device=batch.device) - (times.cumsum(0) - times).repeat_interleave(times)
@@ -42,7 +42,7 @@ class Diversity(Metric):
         return torch.bincount(one * wide + place[other], minlength=rows * wide).reshape(rows, wide)
 
     def overlap(self, batch: Batch) -> Tensor:
-        """[rollout] the sum of |A ∩ B| / |A ∪ B| over the other rollouts of its group that count."""
+        """[rollout] The sum of |A ∩ B| / |A ∪ B| over the other rollouts of its group that count."""
         groups, both = batch.partition("rollout", "group"), self.shared(batch)
         place, enters = _places(batch), batch.counted("rollout")
         size = both.gather(1, place[:, None])
@@ -59,7 +59,7 @@ class Diversity(Metric):
         n = groups.count()
         mean = groups.sum(self.overlap(batch)) / (n * (n - 1)).clamp(min=1)
         several = (n > 1).to(mean.dtype)
-        diversity = ((1 - mean) * several).sum() / several.sum()  # 0 / 0: undefined
+        diversity = ((1 - mean) * several).sum() / several.sum()  # 0 / 0 is NaN
         return {"batch.diversity": diversity.to(batch.dtype).reshape(1)}
 
 

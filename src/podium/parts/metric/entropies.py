@@ -1,4 +1,4 @@
-"""Metrics of how spread out a policy is, and where."""
+"""Entropy metrics: of tokens and of answers, where in a rollout, and over strategic phrases."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ SAMPLED = Signal("entropy", of="sampler")
 
 
 def shannon(counts: Iterable[float]) -> float:
-    """−Σ f ln f over the shares of the counts; 0 without any."""
+    """The Shannon entropy −Σ f ln f of the shares f of the counts, in nats; 0 without any."""
     present = [c for c in counts if c > 0]
     total = sum(present)
     return -sum(c / total * math.log(c / total) for c in present)
 
 
 class EntropyPair(Metric):
-    """Per task: the mean entropy of its tokens, and −Σ f ln f over the frequencies of its answers.
+    """Reports token entropy and answer entropy per task: the mean over tokens, and −Σ f ln f of the answer frequencies.
 
-    Training can raise the first while the second falls: more ways of saying it, fewer things said.
+    Training can raise the first while the second falls: local uncertainty grows while the answers collapse.
     """
 
     reference = "The Invisible Leash, https://arxiv.org/abs/2507.14843"
@@ -43,9 +43,9 @@ class EntropyPair(Metric):
 
 
 class EntropyProfile(Metric):
-    """Where the entropy is: in right and in wrong rollouts, and in the first and second half of each.
+    """Reports the mean token entropy of right and of wrong rollouts, and of the first and second half of all rollouts.
 
-    Undefined where there are no such tokens.
+    NaN where there are no such tokens.
     """
 
     reference = "Decomposing the Entropy-Performance Exchange"
@@ -58,18 +58,21 @@ class EntropyProfile(Metric):
         place = batch.scan(batch.action.to(batch.dtype), "token", "rollout", reverse=False)
         late = place > batch.spread(batch["rollout.length"], "rollout", "token") / 2
         cells = batch.by("token").agg
-        found = {}
+        profile = {}
         for name, where in zip(self.provides, (right, ~right, ~late, late), strict=True):
             mean = cells.mean(batch[SAMPLED], where)
-            found[name] = mean.where(cells.count(where) > 0, float("nan"))
-        return found
+            profile[name] = mean.where(cells.count(where) > 0, float("nan"))
+        return profile
 
 
 class SemanticEntropy(Metric):
-    """−Σ f ln f over how often each phrase is used in a batch: how many different plans the policy tries."""
+    """Reports semantic entropy: −Σ f ln f of how often each strategic phrase is used in the batch.
+
+    High where the policy tries many different strategies, 0 where it uses one or none.
+    """
 
     reference = "HICRA, https://github.com/TIGER-AI-Lab/Hierarchical-Reasoner"
-    phrases: tuple[str, ...] = ()
+    phrases: tuple[str, ...] = ()  # compared word by word, ignoring case
 
     needs = ("turn.text",)
     provides = ("batch.entropy.semantic",)
@@ -77,9 +80,9 @@ class SemanticEntropy(Metric):
     def __call__(self, batch: Batch) -> Columns:
         counted = batch.by("turn").where
         texts = [t for i, t in enumerate(batch["turn.text"]) if counted is None or bool(counted[i])]
-        said = [(words, set(words)) for words in words_of(texts)]
+        turns = [(words, set(words)) for words in words_of(texts)]
         uses = [
-            sum(known.issuperset(phrase) and any(in_grams(words, [phrase])) for words, known in said)
+            sum(vocabulary.issuperset(phrase) and any(in_grams(words, [phrase])) for words, vocabulary in turns)
             for phrase in words_of(self.phrases)
         ]
         return {"batch.entropy.semantic": torch.tensor([shannon(uses)], dtype=batch.dtype, device=batch.device)}

@@ -1,4 +1,4 @@
-"""TODO Credit for steps by what is known after each: the step potential."""
+"""Overthinking metrics from the step potential."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["PotentialWatch"]
 
 
 class PotentialWatch(Metric):
-    """How many tokens came after the task was solved, and whether a solved task still ended wrong."""
+    """Reports overthinking: the tokens written after the task was solved, and solved tasks that still ended wrong."""
 
     reference = PAPER
-    solved: Number = 0.9  # a step with a larger Φ has solved the task
+    solved: Number = 0.9  # a step with a larger potential Φ has solved the task
 
     needs = ("segment.potential", "rollout.correct")
     provides = ("rollout.checking_tokens", "rollout.right_to_wrong")

@@ -1,4 +1,4 @@
-"""How well a reward model that is a log-ratio ranks answers, and what it makes of their steps."""
+"""Metrics of an implicit process reward model: best-of-N scores and pairwise ranking accuracy."""
 
 from __future__ import annotations
 
@@ -14,27 +14,32 @@ __all__ = ["BestOfN", "PairwiseAccuracy"]
 
 
 class _Scores(Metric):
-    """Reads q_t = log π_of − log π_against at the tokens that the model wrote."""
+    """Reads the implicit token reward q_t = log π_of − log π_against at the tokens that the model wrote."""
 
-    of: str = "reward_model"
-    against: str = "ref"
+    of: str = "reward_model"  # old, or a role
+    against: str = "ref"  # a role
 
     @property
     def needs(self) -> tuple[Need, ...]:
         return (Signal("logp", of=self.of), Signal("logp", of=self.against))
 
     def log_ratio(self, batch: Batch) -> Tensor:
-        """[token] q."""
+        """[token] The implicit reward q; 0 at the world's tokens."""
         ratio: Tensor = batch[Signal("logp", of=self.of)] - batch[Signal("logp", of=self.against)]
         return ratio.where(batch.action, 0)
 
 
 class BestOfN(_Scores):
-    """`rollout.best_of_n`: the smallest of coefficient · Σ q up to the end of each step; or the last one."""
+    """Reports `rollout.best_of_n`, the score by which an implicit process reward model ranks answers for best-of-N.
+
+        score = min over the steps k of coefficient · Σ_{t ≤ end of step k} q_t
+
+    over = "sum" takes the value after the last step, the outcome reward, instead of the minimum.
+    """
 
     reference = "Free Process Rewards without Process Labels, https://github.com/PRIME-RL/ImplicitPRM"
-    coefficient: float = 0.001
-    over: str = "min"  # the steps: min, or sum (the value after the last step)
+    coefficient: float = 0.001  # β of the reward model
+    over: str = "min"  # how the steps are reduced: min or sum
 
     provides = ("rollout.best_of_n",)
 
@@ -42,11 +47,11 @@ class BestOfN(_Scores):
         one_of(self, "over", ("min", "sum"))
 
     def steps(self, batch: Batch, coefficient: float) -> Tensor:
-        """[step] coefficient · Σ q over the step: its process reward."""
+        """[step] The process reward coefficient · Σ q over the tokens of the step."""
         return coefficient * batch.reduce(self.log_ratio(batch), "token", "step", "sum")
 
     def cumulative(self, batch: Batch) -> Tensor:
-        """[step] the score of the answer up to the end of the step."""
+        """[step] The score of the answer up to the end of the step."""
         return batch.scan(self.steps(batch, self.coefficient), "step", "rollout", reverse=False)
 
     def __call__(self, batch: Batch) -> Columns:
@@ -57,9 +62,10 @@ class BestOfN(_Scores):
 
 
 class PairwiseAccuracy(_Scores):
-    """`group.pairwise_accuracy`: of the pairs with different rewards, the share that Σ q ranks alike; ½ without any.
+    """Reports `group.pairwise_accuracy`: the share of pairs with different rewards that Σ q ranks in the same order.
 
-    A pair counts by how far its rewards are apart. Of equal sums that of the later rollout ranks higher.
+    A pair is weighted by the difference of its rewards; ½ without any such pair. Ties in Σ q rank the later rollout
+    higher.
     """
 
     reference = "PRIME, https://github.com/PRIME-RL/PRIME"
@@ -72,11 +78,11 @@ class PairwiseAccuracy(_Scores):
     def __call__(self, batch: Batch) -> Columns:
         reward, score = batch["rollout.reward"], batch.reduce(self.log_ratio(batch), "token", "rollout", "sum")
         pairs, counted = batch.pairs("rollout", "group"), batch.counted("rollout")
-        apart = reward[pairs.left] - reward[pairs.right]
+        gap = reward[pairs.left] - reward[pairs.right]
         if counted is not None:
-            apart = apart.where(counted[pairs.left] & counted[pairs.right], 0)
+            gap = gap.where(counted[pairs.left] & counted[pairs.right], 0)
         groups = batch.partition("rollout", "group")
         rank = groups.rank(score)
-        alike = apart.abs().where((rank[pairs.left] - rank[pairs.right]) * apart > 0, 0)
-        right, total = (groups.agg.sum(pairs.sum(x, "left", len(batch))) for x in (alike, apart.abs()))
+        concordant = gap.abs().where((rank[pairs.left] - rank[pairs.right]) * gap > 0, 0)
+        right, total = (groups.agg.sum(pairs.sum(x, "left", len(batch))) for x in (concordant, gap.abs()))
         return {"group.pairwise_accuracy": torch.where(total > 0, right / total.where(total > 0, 1), 0.5)}

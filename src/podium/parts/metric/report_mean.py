@@ -1,4 +1,4 @@
-"""A column as a metric."""
+"""The mean of any column, as a metric."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ __all__ = ["ReportMean"]
 
 
 class ReportMean(Metric):
-    """Reports the mean of a column over those who count or are trained; of yes and no, the share of yes."""
+    """Reports the mean of a column over the rows that count or are trained; of a boolean column the share of True."""
 
     column: str  # its full name, such as group.imitated
-    where: str | None = None  # a boolean column of the same level: who enters
+    where: str | None = None  # a boolean column of the same level that restricts the mean; None: all rows
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -20,13 +20,13 @@ class ReportMean(Metric):
 
     @property
     def provides(self) -> tuple[str, ...]:
-        name = self.column.partition(".")[2].replace("keep.", "kept.")  # a share, where the column says yes or no
+        name = self.column.partition(".")[2].replace("keep.", "kept.")  # the mean of a filter is the share that is kept
         return (f"batch.watched.{name}",)
 
     def __call__(self, batch: Batch) -> Columns:
         level = self.column.partition(".")[0]
         counted = batch.counted(level)
-        enters = None if counted is None else counted | batch.trained(level, empty=True)
+        where = None if counted is None else counted | batch.trained(level, empty=True)
         if self.where is not None:
-            enters = batch[self.where] if enters is None else enters & batch[self.where]
-        return {self.provides[0]: batch.partition(level, "batch").agg.mean(batch[self.column].to(batch.dtype), enters)}
+            where = batch[self.where] if where is None else where & batch[self.where]
+        return {self.provides[0]: batch.partition(level, "batch").agg.mean(batch[self.column].to(batch.dtype), where)}

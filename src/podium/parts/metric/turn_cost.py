@@ -1,4 +1,4 @@
-"""TODO How many turns an episode may take, from how many episodes have taken."""
+"""The price of multi-turn episodes in tokens read and written."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ __all__ = ["TurnCost"]
 
 
 class TurnCost(Metric):
-    """What a rollout costs: Σ over turns of input · (tokens of the context) + output · (tokens written).
+    """Reports the cost of a rollout: Σ over turns of input · (context tokens) + output · (tokens written).
 
-    A context that holds everything so far is sent again each turn, so the cost grows with the square of the turns. The
-    cost of a solved task is that of all rollouts over those that are right.
+    Each turn sends its whole context again, so the cost grows quadratically with the number of turns.
+    `batch.cost_of_solved` is the cost of all rollouts divided by the number of right ones.
     """
 
     reference = "More with Less: Turn-Control Strategies for Efficient Coding Agents"
-    input: float = 3e-6  # price of a token read
-    output: float = 1.5e-5  # and of a token written
+    input: float = 3e-6  # price per token read, ≥ 0
+    output: float = 1.5e-5  # price per token written, ≥ 0
 
     needs = ("turn.train_context", "rollout.correct")
     provides = ("rollout.cost", "rollout.turns", "batch.cost_of_solved")
@@ -31,7 +31,7 @@ class TurnCost(Metric):
         within(self, "output", 0)
 
     def read(self, batch: Batch) -> Tensor:
-        """[turn] the tokens of its context."""
+        """[turn] The number of tokens in its context."""
         return torch.tensor([len(c) for c in batch["turn.train_context"]], dtype=batch.dtype, device=batch.device)
 
     def __call__(self, batch: Batch) -> Columns:

@@ -1,4 +1,4 @@
-"""TODO Rewards without labels: the rollouts of a task vote on its answer."""
+"""Accuracy of votes: of a weighted vote, and of the pseudo-labels of a majority vote."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ __all__ = ["VoteQuality", "WeightedVote"]
 
 
 class WeightedVote(Metric):
-    """Whether the answer with the largest sum of weights is right, in each group; a tie goes to the one given first."""
+    """Reports `group.weighted_vote`: whether the answer with the largest sum of weights in the group is right.
+
+    Ties go to the answer that was given first; rollouts without an answer do not vote.
+    """
 
     reference = "ARRoL: Prune as You Generate"
-    weight: str = "rollout.quality"
+    weight: str = "rollout.quality"  # a column of rollouts
 
     provides = ("group.weighted_vote",)
 
@@ -24,7 +27,7 @@ class WeightedVote(Metric):
         return (self.weight, "rollout.answer", "rollout.correct")
 
     def totals(self, batch: Batch) -> Tensor:
-        """[rollout] the sum of the weights of those that give the same answer."""
+        """[rollout] The total weight of the rollouts of its group that give the same answer."""
         votes = batch.by("rollout", "group", where=parsed(batch))
         return votes.refine("rollout.answer").sum(batch[self.weight].to(batch.dtype))
 
@@ -38,13 +41,15 @@ class WeightedVote(Metric):
 
 
 class VoteQuality(Metric):
-    """How good the vote was, by the true verdicts: of the label, of the rewards, and of the rollouts themselves.
+    """Reports how good a majority vote was, judged by the true verdicts.
 
-    The share of the votes divides by all rollouts, those without an answer included.
+    `label_accuracy`: whether the pseudo-label is right; `majority_ratio`: the share of rollouts that gave it, those
+    without an answer included in the denominator; `reward_accuracy`: the share of rewards that equal the true ones;
+    `ground_truth_ratio`: the share of right rollouts; `pass`: whether any rollout is right.
     """
 
     reference = "TTRL, https://arxiv.org/abs/2504.16084"
-    trained_only: bool = False  # over the rollouts that are trained instead of all that vote
+    trained_only: bool = False  # over the trained rollouts only (`group.vote.trained.*`), instead of all that vote
 
     needs = ("rollout.correct", "rollout.reward.majority")
 

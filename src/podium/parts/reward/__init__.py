@@ -1,11 +1,17 @@
-"""TODO parts.reward"""
+"""Reward: how good each rollout, step or token was.
+
+A reward part reads `rollout.reward`, at first the world's verdict, and other columns or signals. It writes
+`rollout.reward`, `step.reward`, `turn.reward.NAME` or `token.reward.NAME` anew; parts run in the order of the method,
+each on what the one before has left. What a part adds or subtracts is also written as `rollout.reward.NAME`, so that
+the terms of a total can be told apart in the logs.
+"""
 
 from podium.parts.reward.answer_gain import AnswerGain
 from podium.parts.reward.call_bonus import CallBonus
 from podium.parts.reward.calls import MatchCalls
 from podium.parts.reward.cascade import Cascade, RandomReward
 from podium.parts.reward.continuation import ContinuationReward
-from podium.parts.reward.contrast import Bonus, ContrastiveFeature, WeightedSum
+from podium.parts.reward.contrast import ColumnBonus, ContrastiveFeature, WeightedSum
 from podium.parts.reward.difficulty_entropy import WindowReward
 from podium.parts.reward.flow import FlowReward
 from podium.parts.reward.guided import GuidedBonus
@@ -14,28 +20,28 @@ from podium.parts.reward.length import LengthBonus, LengthLimit, Overlong
 from podium.parts.reward.likelihood import AnswerLikelihood
 from podium.parts.reward.log_ratio import LogRatio
 from podium.parts.reward.meta_reasoning import MetaReasoning
-from podium.parts.reward.override import Override
+from podium.parts.reward.override import OverrideReward, SignedReward
 from podium.parts.reward.penalty import SequenceKL, TokenReward
 from podium.parts.reward.phase import PhaseEntropy
 from podium.parts.reward.planning import PlanPenalties
 from podium.parts.reward.rank_discount import RankDiscount
 from podium.parts.reward.rubric import Rubric
 from podium.parts.reward.running import RunningNormalize
-from podium.parts.reward.scale import Signed
 from podium.parts.reward.search import SearchScore
 from podium.parts.reward.speed import Speedup
 from podium.parts.reward.stages import ProgressiveReward
 from podium.parts.reward.structure import BrevityBonus, RankTruncated
 from podium.parts.reward.tool_use import ToolUse
-from podium.parts.reward.vote import Majority, PseudoLabel
+from podium.parts.reward.vote import AnswerEntropy, Majority, PseudoLabel, VoteShare
 
 __all__ = [
+    "AnswerEntropy",
     "AnswerGain",
     "AnswerLikelihood",
-    "Bonus",
     "BrevityBonus",
     "CallBonus",
     "Cascade",
+    "ColumnBonus",
     "ContinuationReward",
     "ContrastiveFeature",
     "FlowReward",
@@ -48,7 +54,7 @@ __all__ = [
     "MatchCalls",
     "MetaReasoning",
     "Overlong",
-    "Override",
+    "OverrideReward",
     "PhaseEntropy",
     "PlanPenalties",
     "ProgressiveReward",
@@ -60,10 +66,11 @@ __all__ = [
     "RunningNormalize",
     "SearchScore",
     "SequenceKL",
-    "Signed",
+    "SignedReward",
     "Speedup",
     "TokenReward",
     "ToolUse",
+    "VoteShare",
     "WeightedSum",
     "WindowReward",
 ]

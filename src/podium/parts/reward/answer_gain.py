@@ -1,4 +1,4 @@
-"""What a turn has found out: how much nearer the answer is, or how much its feedback changed the next action."""
+"""Information gain of a turn: how much more likely the right answer has become."""
 
 from __future__ import annotations
 
@@ -12,25 +12,28 @@ from podium.core.signal import Signal
 __all__ = ["AnswerGain"]
 
 
+# The mean log-probability of the right answer's tokens, when the model is made to answer in place of a turn.
 ANSWER = Signal("logp", of="old", level="turn", passage="answer", reduce="mean")
 
 
 class AnswerGain(Reward):
-    """r_t = p_{t+1} − p_t for a turn that another follows, the outcome for the last one.
+    """Rewards a turn by its information gain about the right answer, and the last turn by the outcome.
 
-    p_t = exp(mean log π of the right answer's tokens) when the model must answer in place of turn t: the gain of a
-    turn is what its observation adds to that.
+        r_t = gain · (p_{t+1} − p_t),  r_T = outcome · R,  p_t = exp(mean log π of the right answer's tokens)
+
+    p_t is taken with the model made to answer in place of turn t, so the gain of a turn is what its observation adds.
+    Writes `turn.reward.gain`, and the sum of the gains as `rollout.gain`. gain = 0 leaves the outcome alone.
     """
 
     reference = "IGPO, https://github.com/GuoqingWang1/IGPO"
     gain: Number = 1.0  # weight of the gains
-    outcome: Number = 1.0  # and of the outcome
+    outcome: Number = 1.0  # weight of the outcome
 
     needs = ("rollout.reward", ANSWER)
     provides = ("turn.reward.gain", "rollout.gain")
 
     def gains(self, batch: Batch) -> Tensor:
-        """[turn] p_{t+1} − p_t; 0 at the last one."""
+        """[turn] p_{t+1} − p_t; 0 at the last turn."""
         p = batch[ANSWER].exp()
         return (batch.shift(p, "turn", by=-1) - p).where(~batch.last("turn"), 0)
 

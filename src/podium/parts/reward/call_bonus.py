@@ -1,4 +1,4 @@
-"""A bonus for calling tools, whatever comes of it."""
+"""A bonus for calling tools, regardless of the outcome."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ __all__ = ["CallBonus"]
 
 
 class CallBonus(Reward):
-    """r + weight · min(each · turns with a tool call, most), for right and wrong answers alike."""
+    """Adds weight · min(each · turns with a tool call, most) to the reward, for right and wrong answers alike.
+
+    weight = 0 leaves the reward as it is; a schedule usually anneals it to that.
+    """
 
     reference = "SPEAR, https://github.com/TencentYoutuResearch/SPEAR"
-    weight: Number = 1.0  # a schedule lets it fade
-    each: float = 0.1
-    most: float = 1.0
-    calls: str = "turn.calls"  # a column of turns: calls, or whether there was one
+    weight: Number = 1.0
+    each: float = 0.1  # per turn with a call, ≥ 0
+    most: float = 1.0  # cap of the bonus before the weight, ≥ 0
+    calls: str = "turn.calls"  # a column of turns: the calls, or whether there was one
 
     provides = ("rollout.reward", "rollout.reward.calls", "rollout.called")
 
@@ -33,7 +36,7 @@ class CallBonus(Reward):
         return ("rollout.reward", self.calls)
 
     def bonus(self, turns: Tensor) -> Tensor:
-        """Of so many turns with a call."""
+        """The bonus for this number of turns with a call."""
         return self.weight * (self.each * turns).clamp(max=self.most)
 
     def __call__(self, batch: Batch) -> Columns:

@@ -1,4 +1,4 @@
-"""Tool calls: how well those of a rollout match the calls of a reference."""
+"""Rewards for tool calls that match those of a reference trajectory."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from podium.core.part import Columns, Reward
 
 __all__ = ["MatchCalls", "assign_best", "assign_greedily", "call_similarity", "token_f1", "transport"]
 
-Call = Mapping[str, Any]  # name, and arguments by name
+Call = Mapping[str, Any]  # `name`, and `arguments` by name
 
 
 def call_similarity(call: Call, reference: Call) -> float:
-    """[1 + J(keys) + right values] / (2 + number of reference arguments); 0 if the names differ, whatever their case.
+    """(1 + J + right values) / (2 + number of reference arguments); 0 if the names differ, ignoring case.
 
-    J is the overlap of the arguments' names over their union, 1 where both calls have none.
+    J is the Jaccard similarity of the argument names, 1 if neither call has any.
     """
     if str(call["name"]).lower() != str(reference["name"]).lower():
         return 0.0
-    given, wanted = dict(call.get("arguments") or {}), dict(reference.get("arguments") or {})
-    shared = len(given.keys() & wanted.keys())
-    names = 1.0 if given.keys() == wanted.keys() else shared / (len(given) + len(wanted) - shared)
-    values = sum(bool(k in given and given[k] == v) for k, v in wanted.items())
-    return (1 + names + values) / (2 + len(wanted))
+    arguments, expected = dict(call.get("arguments") or {}), dict(reference.get("arguments") or {})
+    shared = len(arguments.keys() & expected.keys())
+    names = 1.0 if arguments.keys() == expected.keys() else shared / (len(arguments) + len(expected) - shared)
+    values = sum(bool(k in arguments and arguments[k] == v) for k, v in expected.items())
+    return (1 + names + values) / (2 + len(expected))
 
 
 def assign_greedily(similarity: Tensor) -> list[int]:
-    """The reference of each call, −1 for none: the most similar pair first, then the next of those still free."""
+    """The reference of each call, −1 for none, by greedy matching: the most similar free pair first."""
     calls, references = similarity.shape
     chosen = [-1] * calls
     order = similarity.reshape(-1).argsort(descending=True, stable=True).tolist()
@@ -45,7 +45,7 @@ def assign_greedily(similarity: Tensor) -> list[int]:
 
 
 def assign_best(similarity: Tensor) -> list[int]:
-    """The reference of each call, −1 for none, so that the similarities add up to the most."""
+    """The reference of each call, −1 for none, by the matching of maximal total similarity (Hungarian algorithm)."""
     from scipy.optimize import linear_sum_assignment  # type: ignore[import-untyped]
 
     chosen = [-1] * len(similarity)
@@ -56,39 +56,41 @@ def assign_best(similarity: Tensor) -> list[int]:
 
 
 def transport(similarity: Tensor, regularization: float = 0.1, rounds: int = 10_000) -> Tensor:
-    """[call, reference] the entropic transport plan between uniform weights that keeps the most similarity."""
+    """[call, reference] The entropy-regularised optimal transport plan between uniform weights (Sinkhorn)."""
     calls, references = similarity.shape
     score = similarity.double() / regularization
     row, column = score.new_full((calls, 1), -math.log(calls)), score.new_full((1, references), -math.log(references))
     v = torch.zeros_like(column)
     for _ in range(rounds):
         u = row - (score + v).logsumexp(1, keepdim=True)
-        moved = column - (score + u).logsumexp(0, keepdim=True)
-        done = bool((moved - v).abs().max() < 1e-13)
-        v = moved
-        if done:
+        new = column - (score + u).logsumexp(0, keepdim=True)
+        converged = bool((new - v).abs().max() < 1e-13)
+        v = new
+        if converged:
             break
     return (score + u + v).exp()
 
 
 def token_f1(answer: str, reference: str) -> float:
-    """F1 of the sets of words, without case and punctuation."""
-    said, wanted = (set(re.sub(r"[^\w\s]|_", " ", text.lower()).split()) for text in (answer, reference))
-    shared = len(said & wanted)
-    return 2 * shared / (len(said) + len(wanted)) if shared else 0.0
+    """The F1 score of two texts as sets of words, ignoring case and punctuation."""
+    words, expected = (set(re.sub(r"[^\w\s]|_", " ", text.lower()).split()) for text in (answer, reference))
+    shared = len(words & expected)
+    return 2 * shared / (len(words) + len(expected)) if shared else 0.0
 
 
 class MatchCalls(Reward):
-    """The reward of a step: the mean of how well its calls match the reference, over the whole rollout at once.
+    """Rewards each step by how well its tool calls match the reference calls, matched over the whole rollout.
 
-    A call is matched one to one (`greedy`: the best pair first; `best`: the largest total) and gets its similarity, or
-    `unmatched`; or softly (`transport`), and gets Σ_j T_ij S_ij. The step that answers adds the F1 of its words.
+    The reward of a step is the mean over its calls, plus the word F1 of its answer if it answers. A call is matched one
+    to one (`best`: maximal total similarity; `greedy`: best pair first) and gets its similarity S, or `unmatched`; with
+    `transport` it is matched softly by a transport plan T and gets Σ_j T_ij S_ij. `rollout.reward` is the sum over
+    steps, `rollout.match` the matched similarity per reference call.
     """
 
     reference = "MatchTIR, https://github.com/quchangle1/MatchTIR"
     matching: str = "best"  # best, greedy or transport
-    unmatched: float = 0.0  # reward of a call that has no partner
-    regularization: float = 0.1  # of the transport
+    unmatched: float = 0.0  # reward of a call without a partner
+    regularization: float = 0.1  # entropy regularisation of the transport, > 0
 
     provides = ("step.reward", "rollout.reward", "rollout.match")
     needs = ("step.calls", "step.answer", "rollout.reference_calls", "rollout.reference_answer")
@@ -98,28 +100,29 @@ class MatchCalls(Reward):
         within(self, "regularization", 0, open_low=True)
 
     def rewards(self, similarity: Tensor) -> Tensor:
-        """[call] from the similarities of the calls of a rollout to those of its reference."""
+        """[call] The rewards, from the similarities [call, reference] of a rollout."""
         if 0 in similarity.shape:
             return similarity.new_full((len(similarity),), self.unmatched)
         if self.matching == "transport":
             return (transport(similarity, self.regularization) * similarity).sum(1)
         partner = (assign_best if self.matching == "best" else assign_greedily)(similarity)
-        found = [float(similarity[i, j]) if j >= 0 else self.unmatched for i, j in enumerate(partner)]
-        return similarity.new_tensor(found)
+        return similarity.new_tensor(
+            [float(similarity[i, j]) if j >= 0 else self.unmatched for i, j in enumerate(partner)]
+        )
 
     def __call__(self, batch: Batch) -> Columns:
         lengths = batch.partition("step", "rollout").lengths().tolist()
-        wanted, right = batch["rollout.reference_calls"], batch["rollout.reference_answer"]
+        reference_calls, reference_answer = batch["rollout.reference_calls"], batch["rollout.reference_answer"]
         rewards, matched, start = [], [], 0
         for rollout, length in enumerate(lengths):
             steps = range(start, start + length)
             calls = [call for step in steps for call in batch["step.calls"][step]]
-            paid = iter(self.rewards(_similarities(calls, wanted[rollout])).tolist())
-            own = [[next(paid) for _ in batch["step.calls"][step]] for step in steps]
+            in_order = iter(self.rewards(_similarities(calls, reference_calls[rollout])).tolist())
+            of_calls = [[next(in_order) for _ in batch["step.calls"][step]] for step in steps]
             answers = (batch["step.answer"][step] for step in steps)
-            said = [token_f1(answer, right[rollout]) if answer else 0.0 for answer in answers]
-            rewards += [(sum(x) / len(x) if x else 0.0) + y for x, y in zip(own, said, strict=True)]
-            matched.append(sum(map(sum, own)) / max(len(wanted[rollout]), 1))
+            of_answers = [token_f1(answer, reference_answer[rollout]) if answer else 0.0 for answer in answers]
+            rewards += [(sum(x) / len(x) if x else 0.0) + f1 for x, f1 in zip(of_calls, of_answers, strict=True)]
+            matched.append(sum(map(sum, of_calls)) / max(len(reference_calls[rollout]), 1))
             start += length
         step = torch.tensor(rewards, dtype=batch.dtype, device=batch.device)
         return {

@@ -1,4 +1,4 @@
-"""Ordered checks with partial credit, and rewards that say nothing."""
+"""Cascaded checks with partial credit; and random rewards, as a control."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["Cascade", "RandomReward"]
 
 
 class Cascade(Reward):
-    """The reward of the last of several ordered checks that a rollout passes, plus partial credit, or all of it.
+    """Rewards a cascade of ordered checks: the more of them a rollout passes in a row, the higher its reward.
 
-    `levels[i]` is the total after i checks in a row. A rollout that passes all of them adds `partial` times its share
-    of tests passed, and gets `full` if it is also equivalent to a reference, or right where no reference exists.
+    `levels[i]` is the reward after the first i checks. A rollout that passes all of them adds `partial` times the share
+    of tests it passes, and gets `full` if it is complete: equivalent to the reference, or right where there is none.
     """
 
     reference = "EARL: Entropy-Aware RL Alignment of LLMs for Reliable RTL Code Generation"
     checks: tuple[str, ...] = ("rollout.parses", "rollout.interface_matches")  # columns that are 1 where passed
-    levels: tuple[float, ...] = (0.0, 0.1, 0.2)  # totals, increasing: nothing, the first check, …
-    tests: str = "rollout.fraction_tests_passed"  # a share
-    partial: Number = 0.3
-    complete: str = "rollout.equivalent"
+    levels: tuple[float, ...] = (0.0, 0.1, 0.2)  # rewards after 0, 1, … checks, increasing
+    tests: str = "rollout.fraction_tests_passed"  # the share of tests passed, in [0, 1]
+    partial: Number = 0.3  # reward of all tests passed, ≥ 0
+    complete: str = "rollout.equivalent"  # a column, above 0 where the rollout gets `full`
     full: Number = 1.0
 
     provides = ("rollout.reward", "rollout.reward.cascade")
@@ -46,19 +46,19 @@ class Cascade(Reward):
             return batch[name].to(batch.dtype)
 
         passed = [column(check) > 0 for check in self.checks]
-        run = torch.stack([torch.ones_like(column(self.tests)), *passed]).bool().cumprod(0)
-        total = torch.tensor(self.levels, dtype=batch.dtype, device=batch.device)[run.sum(0) - 1]
-        through = run[-1] > 0
-        reward = total + self.partial * column(self.tests).clamp(0, 1).where(through, 0)
-        reward = torch.where(through & (column(self.complete) > 0), float(self.full), reward)
+        in_a_row = torch.stack([torch.ones_like(column(self.tests)), *passed]).bool().cumprod(0)
+        level = torch.tensor(self.levels, dtype=batch.dtype, device=batch.device)[in_a_row.sum(0) - 1]
+        passed_all = in_a_row[-1] > 0
+        reward = level + self.partial * column(self.tests).clamp(0, 1).where(passed_all, 0)
+        reward = torch.where(passed_all & (column(self.complete) > 0), float(self.full), reward)
         return {"rollout.reward": reward, "rollout.reward.cascade": reward}
 
 
 class RandomReward(Reward):
-    """1 with this probability, else 0, whatever the answer: a control run that must not learn from its rewards."""
+    """Spurious reward: 1 with the given probability, else 0, whatever the answer; a control that carries no signal."""
 
     reference = "Rethinking RLVR through Clipping, Entropy, and Spurious Reward"
-    probability: Number = 0.5
+    probability: Number = 0.5  # in [0, 1]
 
     provides = ("rollout.reward", "rollout.reward.random")
 

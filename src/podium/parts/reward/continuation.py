@@ -1,4 +1,4 @@
-"""Rewards by the text itself: how near a continuation comes to the one that is there."""
+"""Self-supervised rewards for raw text: how close a sampled continuation comes to the true one."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ SIMILARITY = Signal("similarity", of="old", level="rollout", passage="truth")
 
 
 class ContinuationReward(Reward):
-    """cosine: mean cosine of hidden states; binary: share of the true tokens that are hit; hybrid: the sum of both.
+    """Rewards a sampled continuation by its similarity to the true text.
 
-    A continuation that ends early misses what is left.
+    `cosine`: the mean cosine similarity of the hidden states; `binary`: the share of true tokens that are reproduced at
+    their positions; `hybrid`: their sum. A continuation that ends early misses the rest of the true tokens.
     """
 
     reference = "ReFINE, https://github.com/princetonvisualai/ReFINE"
-    kind: str = "cosine"
+    kind: str = "cosine"  # cosine, binary or hybrid
 
     provides = ("rollout.reward", "rollout.reward.continuation")
 
@@ -35,7 +36,7 @@ class ContinuationReward(Reward):
         return (*similar, *(() if self.kind == "cosine" else ("token.id", "token.truth", "rollout.truth.length")))
 
     def hits(self, batch: Batch) -> Tensor:
-        """[rollout] the share of the true tokens that stand at their places."""
+        """[rollout] The share of the true tokens that are reproduced at their positions."""
         equal = (batch["token.id"].to(batch.dtype) == batch["token.truth"]).to(batch.dtype)
         return batch.reduce(equal, "token", "rollout", "sum") / batch["rollout.truth.length"].clamp(min=1)
 

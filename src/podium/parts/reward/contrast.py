@@ -1,4 +1,4 @@
-"""Rewards for a feature of the answer, such as a tool call, where it helps."""
+"""Rewards from features of an answer: weighted sums of columns, and a feature that pays only where it helps."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from podium.core.errors import within
 from podium.core.part import Columns, Need, Reward
 from podium.core.schedule import Number
 
-__all__ = ["Bonus", "ContrastiveFeature", "WeightedSum"]
+__all__ = ["ColumnBonus", "ContrastiveFeature", "WeightedSum"]
 
 
-class Bonus(Reward):
-    """r + weight · (a column of the rollout)."""
+class ColumnBonus(Reward):
+    """Adds weight · x to the reward, x a column of rollouts such as a format score. weight = 0 adds nothing."""
 
-    of: str = "rollout.answered"
-    weight: Number = 0.5
+    of: str = "rollout.answered"  # x
+    weight: Number = 0.5  # negative: a penalty
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -28,15 +28,15 @@ class Bonus(Reward):
         return ("rollout.reward", f"rollout.reward.{self.of.partition('.')[2]}")
 
     def __call__(self, batch: Batch) -> Columns:
-        reward, own = self.provides
+        total, addend = self.provides
         bonus = self.weight * batch[self.of]
-        return {reward: batch[reward] + bonus, own: bonus}
+        return {total: batch[total] + bonus, addend: bonus}
 
 
 class WeightedSum(Reward):
-    """r = Σ weight · (a column of the rollout), in place of the reward so far."""
+    """Replaces the reward by a weighted sum of columns: r = Σ weight · x."""
 
-    terms: tuple[tuple[str, float], ...] = (("rollout.correct", 0.9), ("rollout.format", 0.1))
+    terms: tuple[tuple[str, float], ...] = (("rollout.correct", 0.9), ("rollout.format", 0.1))  # (x, weight)
 
     provides = ("rollout.reward",)
 
@@ -50,15 +50,18 @@ class WeightedSum(Reward):
 
 
 class ContrastiveFeature(Reward):
-    """r + weight · m for rollouts with the feature, m = sign(gap) if |gap| > margin, else 0, in each group:
+    """Rewards a feature, such as a tool call, in groups where it helps, and penalises it where it hurts.
 
-    gap = accuracy of the rollouts with the feature − accuracy of those without. No gap where either are missing.
+        r ← r + weight · m for rollouts with the feature,  m = sign(gap) if |gap| > margin, else 0
+        gap = accuracy of the group's rollouts with the feature − accuracy of those without
+
+    A group in which all or none have the feature has gap 0. weight = 0 is the plain reward.
     """
 
     reference = "GeometryZero, https://github.com/ekonwang/GeometryZero"
     feature: str = "rollout.feature"  # a column, above 0 where the rollout has it
     accuracy: str = "rollout.correct"
-    margin: Number = 0.1
+    margin: Number = 0.1  # gaps up to this one count as none, ≥ 0
     weight: Number = 0.5
 
     provides = ("rollout.reward", "rollout.reward.contrast", "group.contrast")
@@ -71,7 +74,7 @@ class ContrastiveFeature(Reward):
         return ("rollout.reward", self.feature, self.accuracy)
 
     def gap(self, batch: Batch) -> Tensor:
-        """[group] how much more often the rollouts with the feature are right."""
+        """[group] How much more accurate the rollouts with the feature are."""
         has, right, groups = batch[self.feature] > 0, batch[self.accuracy], batch.by("rollout", "group").agg
         both = (groups.count(has) > 0) & (groups.count(~has) > 0)
         return (groups.mean(right, has) - groups.mean(right, ~has)).where(both, 0)

@@ -1,4 +1,4 @@
-"""Rewards for how often a rollout stops to think: windows of high entropy, counted against the task's difficulty."""
+"""Difficulty-aware exploration rewards: the number of high-entropy windows against a target per difficulty."""
 
 from __future__ import annotations
 
@@ -14,48 +14,55 @@ __all__ = ["WindowReward", "entropy_reward"]
 
 
 EASY, MEDIUM, HARD = 0, 1, 2
-
-
-MARGIN, KNEE, WARMTH, CAP = (0.15, 0.25, 0.35), (2.0, 3.0, 4.0), (2.0, 2.5, 3.0), (1.0, 1.0, 1.2)
-
-
-CONSOLATION = (0.6, 0.8, 1.0)  # what a wrong answer's search counts for
-
-
+# Constants of the release, one per difficulty.
+MARGIN = (0.15, 0.25, 0.35)  # tolerated deviation from the target, as a share of it
+HUBER_KNEE = (2.0, 3.0, 4.0)  # where the penalty turns from quadratic to linear, windows
+TEMPERATURE = (2.0, 2.5, 3.0)  # of the sigmoid that pays for more windows
+CAP = (1.0, 1.0, 1.2)  # bound of the reward, in units of alpha
+WRONG_SHARE = (0.6, 0.8, 1.0)  # how much of the exploration reward a wrong answer gets
 OLD, REF = Signal("logp", of="old"), Signal("logp", of="ref")
 
 
 def entropy_reward(count: Tensor, target: Tensor, level: Tensor, correct: Tensor, alpha: Tensor) -> Tensor:
-    """What `count` windows of high entropy earn where `target` are expected; |result| ≤ alpha times the level's cap."""
+    """[rollout] The reward for `count` high-entropy windows where `target` are expected; bounded by alpha · CAP.
+
+    A right answer pays a Huber penalty for windows off target beyond the margin (on an easy task only for too many),
+    but on a hard task it earns a sigmoid of the surplus. A wrong answer earns a share of that sigmoid for exploring.
+    """
     f, kappa, tau, cap, share = (
-        torch.tensor(x, dtype=count.dtype, device=count.device)[level] for x in (MARGIN, KNEE, WARMTH, CAP, CONSOLATION)
+        torch.tensor(x, dtype=count.dtype, device=count.device)[level]
+        for x in (MARGIN, HUBER_KNEE, TEMPERATURE, CAP, WRONG_SHARE)
     )
     c, delta = alpha * cap, count - target
-    g = (f * target.clamp(min=1)).clamp(min=1)
+    margin = (f * target.clamp(min=1)).clamp(min=1)
 
-    def cost(x: Tensor) -> Tensor:
-        """Huber's cost of an excess x ≥ 0, relative to the margin."""
+    def huber(x: Tensor) -> Tensor:
+        """The Huber loss of an excess x ≥ 0, relative to the margin."""
         x = x.clamp(min=0)
-        return torch.where(x <= kappa, x.square() / (2 * kappa), x - kappa / 2) / (g + kappa)
+        return torch.where(x <= kappa, x.square() / (2 * kappa), x - kappa / 2) / (margin + kappa)
 
-    off = torch.where(level == EASY, delta - g, delta.abs() - g)
-    fewer = -torch.minimum(c, c * cost(off))
-    more = torch.where(delta >= -g, c * torch.sigmoid((delta + g) / tau), -torch.minimum(c, c * cost(-delta - g) / 2))
-    search = c * torch.sigmoid((delta - g).clamp(min=0) / tau) * share
-    return torch.where(correct, torch.where(level == HARD, more, fewer), search)
+    excess = torch.where(level == EASY, delta - margin, delta.abs() - margin)
+    penalty = -torch.minimum(c, c * huber(excess))
+    bonus = torch.where(
+        delta >= -margin, c * torch.sigmoid((delta + margin) / tau), -torch.minimum(c, c * huber(-delta - margin) / 2)
+    )
+    wrong = c * torch.sigmoid((delta - margin).clamp(min=0) / tau) * share
+    return torch.where(correct, torch.where(level == HARD, bonus, penalty), wrong)
 
 
 class WindowReward(Reward):
-    """[right] + `entropy_reward`: few windows of high entropy on easy tasks, many on hard ones.
+    """Rewards correctness plus difficulty-aware exploration: few high-entropy windows on easy tasks, many on hard ones.
 
-    The target of a difficulty is the rounded mean over its tasks of their mean count in this batch. The weight of the
-    distance to the reference is the controller's for the difficulty, and less for a wrong rollout on an easy task that
-    has searched (`second_chance`).
+        r = [right] + entropy_reward(count, target, difficulty, right, alpha)
+
+    The target of a difficulty is the rounded mean over its tasks of their mean count in this batch. Also writes
+    `rollout.kl_weight`, the KL coefficient of the difficulty from `DifficultyControl`, lowered by `second_chance` for a
+    wrong rollout on an easy task that has explored.
     """
 
     reference = "ARES, https://github.com/shawn0728/ARES"
-    second_chance: Number = 0.67
-    searched: float = 0.5  # from this excess on a rollout has searched
+    second_chance: Number = 0.67  # factor on the KL coefficient
+    searched: float = 0.5  # a rollout with at least this entropy excess has explored, nats
 
     needs = (
         "rollout.moments",
@@ -73,11 +80,11 @@ class WindowReward(Reward):
         size = tasks.count().clamp(min=1)  # each task once
         target = batch.by("rollout", level).mean(tasks.mean(count), weight=1 / size.to(count.dtype)).round()
         alpha, beta = (batch[f"batch.difficulty.{name}"][0][level] for name in ("alpha", "beta"))
-        extra = entropy_reward(count, target, level, right, alpha)
-        searching = (level == EASY) & ~right & (batch["rollout.moments.excess"] >= self.searched)
+        exploration = entropy_reward(count, target, level, right, alpha)
+        explored = (level == EASY) & ~right & (batch["rollout.moments.excess"] >= self.searched)
         return {
-            "rollout.reward": right.to(batch.dtype) + extra,
-            "rollout.reward.windows": extra,
+            "rollout.reward": right.to(batch.dtype) + exploration,
+            "rollout.reward.windows": exploration,
             "rollout.moments.target": target,
-            "rollout.kl_weight": torch.where(searching, beta * self.second_chance, beta),
+            "rollout.kl_weight": torch.where(explored, beta * self.second_chance, beta),
         }

@@ -1,4 +1,4 @@
-"""Rewards from hidden states: tokens whose latent states stray from those of good rollouts lose a little."""
+"""Flow rewards: tokens whose latent states deviate from those of good rollouts are penalised."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ __all__ = ["FlowReward"]
 
 
 class FlowReward(Reward):
-    """−coefficient · n_t, with n_t a flow's score scaled to [0, 1] over the rollout: n_t > threshold, `top_k` at most.
+    """Penalises tokens whose latent states deviate from a flow field fitted to good rollouts.
 
-    `minimum="second"` takes the second smallest score of a rollout for the smallest, as the release does in rows
-    without padding.
+        r_t = −coefficient · n_t,  n = the flow's velocity deviation, min-max scaled to [0, 1] over the rollout
+
+    Only the `top_k` largest n_t of a rollout above `threshold` count. coefficient = 0 is no penalty.
     """
 
     reference = "RLFR, https://github.com/Jinghaoleven/RLFR"
     coefficient: Number = 0.01
-    threshold: Number = 0.6  # 0 or below: off
-    top_k: int = 15  # tokens of a rollout; 0 or below: all
-    minimum: str = "least"
-    timestep: float = 0.8  # τ at which the flow is asked
-    neighbour: str = "before"  # which token's state the flow sees beside the one it judges: before or after
+    threshold: Number = 0.6  # of n, in [0, 1]; 0 or below: none
+    top_k: int = 15  # tokens per rollout; 0 or below: all
+    minimum: str = "least"  # the minimum of the scaling: least, or the second smallest score (second), as released
+    timestep: float = 0.8  # τ at which the flow is evaluated, in [0, 0.999]
+    neighbour: str = "before"  # which adjacent token's state the flow is conditioned on: before or after
     flow: str = "flow"  # a role
 
     provides = ("token.reward.flow", "token.flow.normalized")
@@ -42,7 +43,7 @@ class FlowReward(Reward):
         return (Signal("flow_score", of=self.flow, timestep=self.timestep, neighbour=self.neighbour),)
 
     def normalized(self, batch: Batch) -> Tensor:
-        """[token] n: 0 where all scores of a rollout are equal, and at tokens of the world."""
+        """[token] n; 0 where all scores of a rollout are equal, and at tokens of the world."""
         score = batch[self.needs[0]]
         rollouts = batch.partition("token", "rollout")
         low, high = rollouts.min(score, batch.action), rollouts.max(score, batch.action)
@@ -53,7 +54,7 @@ class FlowReward(Reward):
         return n.where(batch.action & width.isfinite() & (width > 0), 0)
 
     def kept(self, batch: Batch, n: Tensor) -> Tensor:
-        """[token] n where it is among the largest ones above the threshold; 0 elsewhere."""
+        """[token] n where it is among the `top_k` largest above the threshold; 0 elsewhere."""
         above = batch.action & (n > self.threshold) if self.threshold > 0 else batch.action
         if self.top_k > 0:
             ranks = batch.partition("token", "rollout").rank(-n, above)

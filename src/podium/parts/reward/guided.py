@@ -1,4 +1,4 @@
-"""Rewards that know with which help a rollout was made."""
+"""A bonus for right answers that were sampled with guidance."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["GuidedBonus"]
 
 
 class GuidedBonus(Reward):
-    """r + bonus for a rollout that is right and was guided; the bonus usually fades with training."""
+    """Adds a bonus to the reward of right rollouts that were guided by demonstrations; usually annealed to 0."""
 
     reference = "ICPO: In-Context Steered Policy Optimization, https://arxiv.org/abs/2510.26519"
-    bonus: Number = 1.0
+    bonus: Number = 1.0  # ≥ 0
 
     needs = ("rollout.reward", "rollout.correct", "rollout.guided")
     provides = ("rollout.reward", "rollout.reward.guided")

@@ -1,4 +1,4 @@
-"""A rule, a format and a reward model in one number."""
+"""A hybrid reward: a rule-based verifier, the format and a reward model."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ __all__ = ["HybridReward"]
 
 
 class HybridReward(Reward):
-    """rule · r + format · f + model · σ(s): r from the world's rule, f from the format, s a reward model's score.
+    """Combines rule-based reward r, format reward f and a reward model's score s: rule · r + format · f + model · σ(s).
 
-    `squash="threshold"` counts a score as 1 where it is above `threshold`, else 0.
+    squash = "threshold" replaces σ(s) by [s > threshold]. format = model = 0 is the rule-based reward.
     """
 
     reference = "Skywork R1V2, https://github.com/SkyworkAI/Skywork-R1V"
-    rule: Number = 1.0
-    format: Number = 0.5
-    model: Number = 0.5
-    formatted: str | None = "rollout.answered"  # a column of rollouts, 1 where the format is as asked for
-    score: str | None = None  # a column of rollouts; None: there is no reward model
-    squash: str = "sigmoid"
-    threshold: Number = 0.0  # the score from which on a rollout is accepted, if squash is threshold
+    rule: Number = 1.0  # weight of r, the world's reward
+    format: Number = 0.5  # weight of f
+    model: Number = 0.5  # weight of the squashed score
+    formatted: str | None = "rollout.answered"  # f, a column of rollouts, 1 where the format is right; None: no f
+    score: str | None = None  # s, a column of rollouts; None: there is no reward model
+    squash: str = "sigmoid"  # sigmoid or threshold
+    threshold: Number = 0.0  # the score above which a rollout is accepted, if squash is threshold
 
     provides = ("rollout.reward", "rollout.reward.rule", "rollout.reward.format", "rollout.reward.model")
 
@@ -40,7 +40,6 @@ class HybridReward(Reward):
         model = 0 * rule
         if self.score is not None:
             score = batch[self.score].to(rule.dtype)
-            sure = score.sigmoid() if self.squash == "sigmoid" else (score > self.threshold).to(rule.dtype)
-            model = self.model * sure
-        parts = (rule + form + model, rule, form, model)
-        return dict(zip(self.provides, parts, strict=True))
+            squashed = score.sigmoid() if self.squash == "sigmoid" else (score > self.threshold).to(rule.dtype)
+            model = self.model * squashed
+        return dict(zip(self.provides, (rule + form + model, rule, form, model), strict=True))

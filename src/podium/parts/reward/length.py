@@ -1,4 +1,4 @@
-"""Rewards that depend on length."""
+"""Length rewards: penalties for overlong answers, bonuses for length, and hard length limits."""
 
 from __future__ import annotations
 
@@ -14,12 +14,17 @@ __all__ = ["LengthBonus", "LengthLimit", "Overlong"]
 
 
 class Overlong(Reward):
-    """reward + min(−(length − (max_length − buffer)) / buffer · factor, 0): a soft penalty near the limit."""
+    """Soft overlong punishment: a penalty that grows linearly over the last `buffer` tokens before the length limit.
+
+        r ← r − factor · max(0, length − (max_length − buffer)) / buffer
+
+    factor = 0 is no penalty.
+    """
 
     reference = "DAPO, https://arxiv.org/abs/2503.14476"
     max_length: int = 20480  # tokens
-    buffer: int = 4096  # tokens before the limit in which the penalty grows
-    factor: Number = 1.0
+    buffer: int = 4096  # tokens before the limit over which the penalty grows, ≥ 1
+    factor: Number = 1.0  # penalty at the limit, ≥ 0
 
     needs = ("rollout.reward", "rollout.length")
     provides = ("rollout.reward", "rollout.reward.overlong")
@@ -37,9 +42,9 @@ class Overlong(Reward):
 
 
 class LengthBonus(Reward):
-    """r + weight · min(length / reference_length, 1)."""
+    """Adds weight · min(length / reference_length, 1) to the reward, so that longer answers pay up to a length."""
 
-    reference_length: int = 1024  # tokens
+    reference_length: int = 1024  # tokens, ≥ 1
     weight: Number = 0.1
 
     needs = ("rollout.reward", "rollout.length")
@@ -54,14 +59,15 @@ class LengthBonus(Reward):
 
 
 class LengthLimit(Reward):
-    """0 for a rollout that was cut off or is longer than its limit: limits[k] if k thresholds are ≤ the pass rate.
+    """Truncation penalty: the reward is 0 for a rollout that was truncated or exceeds its length limit.
 
-    The pass rate is the share of the group's rollouts that were right before.
+    With thresholds the limit depends on the difficulty: limits[k] if the group's pass rate reaches k of them. The pass
+    rate is taken before the penalty.
     """
 
     reference = "DLER, https://github.com/NVlabs/DLER"
-    limits: tuple[int, ...] = (4000,)  # tokens; one more than thresholds
-    thresholds: tuple[float, ...] = ()  # of the pass rate, increasing
+    limits: tuple[int, ...] = (4000,)  # tokens; one more than there are thresholds
+    thresholds: tuple[float, ...] = ()  # pass rates, increasing
 
     provides = ("rollout.reward", "group.length_limit")
 
@@ -78,7 +84,7 @@ class LengthLimit(Reward):
         return (*common, "rollout.correct") if self.thresholds else common
 
     def limit(self, pass_rate: Tensor) -> Tensor:
-        """The limit at each pass rate."""
+        """[group] The limit at each pass rate."""
         reached = (pass_rate[:, None] >= pass_rate.new_tensor(self.thresholds)).sum(1)
         return torch.tensor(self.limits, device=pass_rate.device)[reached]
 

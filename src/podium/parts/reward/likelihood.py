@@ -1,4 +1,4 @@
-"""Rewards by how likely the right answer is after a rollout's reasoning: no verifier, and no sampled answer."""
+"""Likelihood rewards: how likely the right answer is after a rollout's reasoning, without a verifier."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from podium.core.signal import Signal
 __all__ = ["AnswerLikelihood", "LIKELIHOODS", "answer_likelihood", "log_mean_exp"]
 
 
-# How the log-probabilities l of the answer's tokens become one number.
+# How the log-probabilities l of the answer's tokens are reduced to the signal that each kind of reward reads.
 LIKELIHOODS = {
     "logprob": "sum",  # Σ l
     "avg_logprob": "mean",  # mean of l
@@ -25,31 +25,32 @@ LIKELIHOODS = {
 
 
 def answer_signal(kind: str, of: str, grad: bool = False) -> Signal:
-    """What is computed of the right answer for a reward of this kind."""
+    """The signal that a reward of this kind reads: the right answer scored after the rollout's reasoning."""
     return Signal("logp", of=of, level="rollout", grad=grad, passage="answer", reduce=LIKELIHOODS[kind])
 
 
 def log_mean_exp(cells: Partition, x: Tensor, where: Tensor | None = None) -> Tensor:
-    """[element] log of its cell's mean of e^x."""
+    """[element] The logarithm of its cell's mean of e^x."""
     total = cells.agg.logsumexp(x, where)
     return cells.spread(total.where(total > -torch.inf, 0)) - cells.count(where).clamp(min=1).to(x.dtype).log()
 
 
 def answer_likelihood(kind: str, groups: Partition, x: Tensor, where: Tensor | None = None) -> Tensor:
-    """[rollout] the reward of this kind from its signal; those in `where` speak for their group."""
+    """[rollout] The reward of this kind from its signal x; `where` restricts the group's mean of `jepo`."""
     if kind == "prob":
         return x.clamp(max=0).exp()
     return log_mean_exp(groups, x, where) if kind == "jepo" else x
 
 
 class AnswerLikelihood(Reward):
-    """R from the log-probabilities l of the right answer's tokens after the rollout's reasoning, by `kind`.
+    """Rewards a rollout by the likelihood of the right answer after its reasoning, so that no verifier is needed.
 
-    logprob Σ l; avg_logprob mean of l; prob exp(Σ l); avg_prob mean of exp(l); jepo log of a group's mean of exp(Σ l).
+    With l the log-probabilities of the answer's tokens, by `kind`: logprob Σ l; avg_logprob mean of l; prob exp(Σ l);
+    avg_prob mean of exp(l); jepo the log of the group's mean of exp(Σ l).
     """
 
     reference = "Likelihood-Based Reward Designs for General LLM Reasoning"
-    kind: str = "logprob"
+    kind: str = "logprob"  # logprob, avg_logprob, prob, avg_prob or jepo
 
     provides = ("rollout.reward", "rollout.reward.likelihood", "rollout.answer.score")
 

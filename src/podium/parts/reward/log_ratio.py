@@ -1,4 +1,4 @@
-"""Rewards of tokens that are differences of two models' log-probabilities."""
+"""Token rewards from the log-ratio of two models: implicit process rewards and the KL penalty."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ __all__ = ["LogRatio"]
 
 
 class LogRatio(Reward):
-    """c_t = coefficient · (log π_of − log π_against) at the tokens that the model wrote, 0 elsewhere.
+    """Token reward c_t = coefficient · (log π_of − log π_against), 0 at tokens that the model did not write.
 
-    With a reward model trained on outcomes as `of`, partial sums are its Q values: process rewards without labels of
-    steps. With the policy as `of` and a negative coefficient it is the KL penalty, token by token.
+    With a reward model trained on outcomes as `of` it is an implicit process reward: partial sums are Q values, learned
+    without labels of steps. With the old policy as `of` and a negative coefficient it is the KL penalty per token.
     """
 
     reference = "Free Process Rewards without Process Labels, https://github.com/PRIME-RL/ImplicitPRM"
     of: str = "old"  # old, or a role
-    against: str = "ref"
+    against: str = "ref"  # a role
     coefficient: Number = 1.0
-    into: str = "token.reward.process"
+    into: str = "token.reward.process"  # the column to write
 
     def __post_init__(self) -> None:
         if not self.into.startswith("token."):
@@ -41,7 +41,7 @@ class LogRatio(Reward):
         return (self.into,)
 
     def log_ratio(self, batch: Batch) -> Tensor:
-        """[token] log π_of − log π_against."""
+        """[token] log π_of − log π_against; 0 at the world's tokens."""
         ratio: Tensor = batch[Signal("logp", of=self.of)] - batch[Signal("logp", of=self.against)]
         return ratio.where(batch.action, 0)
 

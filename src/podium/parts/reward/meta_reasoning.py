@@ -1,4 +1,4 @@
-"""Rewards of steps for how the model says it thinks: tags, and rules that the world can check."""
+"""Meta-reasoning rewards: a step that declares its kind of reasoning by a tag is paid if a rule confirms it."""
 
 from __future__ import annotations
 
@@ -11,22 +11,26 @@ from podium.core.part import Columns, Need, Reward
 __all__ = ["MetaReasoning"]
 
 
-NONE = "none"
+NONE = "none"  # the tag of a step that declares no kind of reasoning
 
 
 class MetaReasoning(Reward):
-    """What a step earns for its tag: planning, if the rollout succeeds; explore, for an action that no earlier valid
-    step has taken; reflection, for another action after a step that failed (or at the start).
+    """Rewards steps whose declared meta-reasoning is confirmed by a rule (`step.reward.meta`).
 
-    A step that is not valid, or has another tag, gets the tag "none" and 0.
+    - planning: the rollout succeeds;
+    - explore: no earlier valid step of the rollout took this action;
+    - reflection: the action differs from that of the previous step, which failed (the start counts as a failure).
+
+    A malformed step, or one with another tag, gets the tag "none" and 0. Also writes the mean reward, the share of
+    repeated actions and the share of invalid steps per rollout.
     """
 
     reference = "RLVMR, https://github.com/Tencent/DigitalHuman"
-    planning: float = 1.0  # what each rule pays
+    planning: float = 1.0  # the reward of each rule
     explore: float = 1.0
     reflection: float = 1.0
-    valid: str | None = None  # a boolean column: the output is well-formed; None: each is
-    available: str = "step.valid"  # a boolean column: the world allows the action there
+    valid: str | None = None  # a boolean column: whether the output is well-formed; None: all are
+    available: str = "step.valid"  # a boolean column: whether the world allows the action in this state
 
     provides = ("step.tag", "step.reward.meta", "rollout.meta", "rollout.repeated", "rollout.invalid")
 
@@ -41,24 +45,24 @@ class MetaReasoning(Reward):
         )
 
     def well_formed(self, batch: Batch) -> Tensor:
-        """[step]"""
+        """[step] Whether the output has the required format."""
         if self.valid is None:
             return torch.ones(batch.size("step"), dtype=torch.bool, device=batch.device)
         return torch.as_tensor(batch[self.valid], dtype=torch.bool)
 
     def tags(self, batch: Batch) -> tuple[str, ...]:
-        """[step] the tag that counts."""
-        valid, paid = self.well_formed(batch).tolist(), ("planning", "explore", "reflection")
-        return tuple(t if v and t in paid else NONE for t, v in zip(batch["step.tag"], valid, strict=True))
+        """[step] The tag, or "none" for a malformed step or an unknown tag."""
+        valid, rewarded = self.well_formed(batch).tolist(), ("planning", "explore", "reflection")
+        return tuple(t if v and t in rewarded else NONE for t, v in zip(batch["step.tag"], valid, strict=True))
 
     def repeated(self, batch: Batch) -> Tensor:
-        """[step] whether an earlier valid step of the rollout took the same action."""
+        """[step] Whether an earlier valid step of the rollout took the same action."""
         valid, place = self.well_formed(batch), batch.position("step", "rollout")
         first = batch.by("step", "rollout", "step.action").min(place, where=valid)
         return place > first
 
     def differs(self, batch: Batch) -> Tensor:
-        """[step] whether the action is another one than that of the step before, if any."""
+        """[step] Whether the action differs from that of the previous step, if any."""
         ((code, _),) = batch.codes("step", "step.action")
         return code != batch.shift(code, "step", "rollout", by=1, fill=-1)
 
@@ -66,17 +70,17 @@ class MetaReasoning(Reward):
         tags, valid = self.tags(batch), self.well_formed(batch)
         success = batch.spread(batch["rollout.reward"] > 0, "rollout", "step")
         acted = (valid & batch[self.available]).long()
-        failed = batch.shift(acted, "step", "rollout", by=1) == 0  # the start counts as one
+        failed = batch.shift(acted, "step", "rollout", by=1) == 0  # the start counts as a failure
         repeated = self.repeated(batch)
-        earned = {
+        by_tag = {
             "planning": self.planning * success,
             "explore": self.explore * ~repeated,
             "reflection": self.reflection * (failed & self.differs(batch)),
         }
         meta = torch.zeros(len(tags), dtype=batch.dtype, device=batch.device)
-        for name, pay in earned.items():
-            own = torch.tensor([tag == name for tag in tags], dtype=torch.bool, device=batch.device)
-            meta = meta + pay.to(batch.dtype) * own
+        for name, reward in by_tag.items():
+            tagged = torch.tensor([tag == name for tag in tags], dtype=torch.bool, device=batch.device)
+            meta = meta + reward.to(batch.dtype) * tagged
 
         def share(x: Tensor) -> Tensor:
             return batch.reduce(x.to(batch.dtype), "step", "rollout", "mean")

@@ -1,4 +1,4 @@
-"""Rewards per token, and the distance to the reference as a penalty inside the reward."""
+"""The KL penalty inside the reward: per token, or summed over the answer."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ OLD, REF = Signal("logp", of="old"), Signal("logp", of="ref")
 
 
 class TokenReward(Reward):
-    """r_t = [t is the last action token] · R − beta · (log π_old − log π_ref)."""
+    """Token rewards of RLHF: r_t = [t is the model's last token] · R − beta · (log π_old − log π_ref).
 
-    beta: Number = 0.0
-    finished: str | None = None  # a boolean column of rollouts: the others have no outcome yet; None: all have one
+    beta = 0 leaves the outcome alone, and needs no reference model.
+    """
+
+    beta: Number = 0.0  # KL coefficient, ≥ 0
+    finished: str | None = None  # a boolean column: unfinished rollouts have no outcome yet; None: all are finished
 
     provides = ("token.reward",)
 
@@ -45,10 +48,10 @@ class TokenReward(Reward):
 
 
 class SequenceKL(Reward):
-    """R − beta · Σ_t (log π_old − log π_ref): the penalty of the whole answer inside its reward."""
+    """Subtracts a sequence-level KL penalty from the reward: R − beta · Σ_t (log π_old − log π_ref)."""
 
     reference = "Back to Basics (RLOO), https://arxiv.org/abs/2402.14740"
-    beta: Number = 0.05
+    beta: Number = 0.05  # KL coefficient, ≥ 0
 
     needs = ("rollout.reward", OLD, REF)
     provides = ("rollout.reward", "rollout.reward.kl")

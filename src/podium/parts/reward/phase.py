@@ -1,4 +1,4 @@
-"""Rewards that depend on how uncertain the parts of a rollout were."""
+"""Phase-dependent entropy penalties: uncertainty while thinking, set off against uncertainty while answering."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ __all__ = ["PhaseEntropy"]
 
 
 class PhaseEntropy(Reward):
-    """Right: min(1, score − P) with P = max(0, H_think − alpha · H_answer); wrong: `otherwise`.
+    """Penalises entropy in the thinking phase of right answers, which makes them shorter.
 
-    H_think is the mean entropy before the first marked token of a rollout, H_answer the mean after its last one; a part
-    without tokens has 0, and a rollout without a marked token is all thinking.
+        right: r = min(1, score − P),  P = max(0, H_think − alpha · H_answer);  wrong: r = otherwise
+
+    H_think is the mean entropy before the first marked token of a rollout, H_answer the mean after the last. A phase
+    without tokens has entropy 0; a rollout without a marked token is all thinking.
     """
 
     reference = "PEAR, https://github.com/iNLP-Lab/PEAR"
-    alpha: Number = 1.0
-    score: Number = 1.0  # of a right answer
-    otherwise: Number = 0.0  # what a wrong one gets
-    end: str = "token.end_of_thinking"  # a boolean column: the tokens between thinking and answer
-    of: str = "sampler"  # whose entropy
+    alpha: Number = 1.0  # how much the entropy of the answer offsets that of the thinking
+    score: Number = 1.0  # reward of a right answer before the penalty
+    otherwise: Number = 0.0  # reward of a wrong answer
+    end: str = "token.end_of_thinking"  # a boolean column: the tokens that separate thinking from the answer
+    of: str = "sampler"  # whose entropy: sampler, old or a role
 
     provides = ("rollout.reward", "rollout.reward.phase", "rollout.entropy.think", "rollout.entropy.answer")
 
@@ -36,10 +38,10 @@ class PhaseEntropy(Reward):
     def entropies(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """[rollout] H_think, H_answer."""
         h, marked = batch[Signal("entropy", of=self.of)], batch[self.end] & batch.action
-        seen = batch.scan(marked.to(batch.dtype), "token", "rollout", reverse=False)
-        left = batch.scan(marked.to(batch.dtype), "token", "rollout", reverse=True)
-        think = batch.reduce(h, "token", "rollout", "mean", where=seen == 0)
-        answer = batch.reduce(h, "token", "rollout", "mean", where=(left == 0) & (seen > 0))
+        so_far = batch.scan(marked.to(batch.dtype), "token", "rollout", reverse=False)
+        to_come = batch.scan(marked.to(batch.dtype), "token", "rollout", reverse=True)
+        think = batch.reduce(h, "token", "rollout", "mean", where=so_far == 0)
+        answer = batch.reduce(h, "token", "rollout", "mean", where=(to_come == 0) & (so_far > 0))
         return think, answer
 
     def __call__(self, batch: Batch) -> Columns:

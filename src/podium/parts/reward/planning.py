@@ -1,4 +1,4 @@
-"""Prices of plans that are kept for too long, or not kept."""
+"""Penalties on hierarchical plans: for keeping a subgoal, and for invalid actions."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ __all__ = ["PlanPenalties"]
 
 
 class PlanPenalties(Reward):
-    """`turn.reward.plan`: the reward of a turn + keep where it keeps its subgoal − invalid where its action is none.
+    """Writes `turn.reward.plan`: the turn's reward, plus `keep` if it keeps its subgoal, minus `invalid` for an invalid
+    action.
 
-    `normalized` spreads keep over the turns of a rollout: keep · (share of turns that keep) in all, in rollouts of
-    more than one turn; `fixed` takes it at each.
+    `normalized` divides `keep` by the number of turns, so that a rollout pays at most `keep`; rollouts of one turn pay
+    nothing. `fixed` charges it at every turn. keep = invalid = 0 is the plain reward.
     """
 
     reference = "HiPER, https://github.com/JonP07/HiPER-agent"
-    keep: Number = -0.3
-    mode: str = "normalized"  # or fixed
-    invalid: Number = 0.1
+    keep: Number = -0.3  # negative: keeping a subgoal costs
+    mode: str = "normalized"  # normalized or fixed
+    invalid: Number = 0.1  # ≥ 0
 
     needs = ("turn.reward", "turn.switch", "turn.valid")
     provides = ("turn.reward.plan", "rollout.switches")

@@ -1,4 +1,4 @@
-"""Rewards that depend on how likely the answer was."""
+"""The unlikeliness reward: likely answers earn less, which counters rank bias."""
 
 from __future__ import annotations
 
@@ -16,10 +16,14 @@ OLD = Signal("logp", of="old")
 
 
 class RankDiscount(Reward):
-    """r · (1 − beta · rank / G), the rank by mean token log-probability in the group: 0 for the least likely of G."""
+    """Discounts the reward of likely answers: r · (1 − beta · rank / G), which favours unlikely right ones.
+
+    The rank among the G rollouts of the group is by mean token log-probability, 0 for the least likely. beta = 0 is
+    the plain reward.
+    """
 
     reference = "Rewarding the Unlikely, https://github.com/AndreHe02/rewarding-unlikely-release"
-    beta: Number = 0.25  # below 1 a right answer keeps more than a wrong one
+    beta: Number = 0.25  # ≥ 0; below 1 every right answer keeps a positive reward
 
     needs = ("rollout.reward", OLD)
     provides = ("rollout.reward", "rollout.reward.rank")
@@ -28,11 +32,11 @@ class RankDiscount(Reward):
         within(self, "beta", 0)
 
     def likelihood(self, batch: Batch) -> Tensor:
-        """[rollout] the mean log-probability of its tokens."""
+        """[rollout] The mean log-probability of its tokens."""
         return batch.reduce(batch[OLD], "token", "rollout", "mean")
 
     def __call__(self, batch: Batch) -> Columns:
         reward, groups = batch["rollout.reward"], batch.by("rollout", "group")
-        rank = groups.rank(self.likelihood(batch)).clamp(min=0)  # who does not count has none
-        loss = -reward * self.beta * rank / groups.count().clamp(min=1)
-        return {"rollout.reward": reward + loss, "rollout.reward.rank": loss}
+        rank = groups.rank(self.likelihood(batch)).clamp(min=0)  # −1 for a rollout that does not count
+        discount = -reward * self.beta * rank / groups.count().clamp(min=1)
+        return {"rollout.reward": reward + discount, "rollout.reward.rank": discount}

@@ -1,4 +1,4 @@
-"""Rewards by a checklist: criteria with points, and a verdict on each for every rollout."""
+"""Rubric rewards: criteria with points, and a verdict on each criterion for every rollout."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["Rubric", "score"]
 
 
 def score(points: Tensor, met: Tensor) -> Tensor:
-    """Σ points of the criteria that are met / Σ of the positive points, along the last dimension; 0 without any."""
-    most = points.clamp(min=0).sum(-1)
-    return torch.where(most > 0, (points * met).sum(-1) / most.where(most > 0, 1), 0)
+    """Σ points of the criteria that are met / Σ positive points, along the last dimension; 0 if none are positive."""
+    highest = points.clamp(min=0).sum(-1)
+    return torch.where(highest > 0, (points * met).sum(-1) / highest.where(highest > 0, 1), 0)
 
 
 class Rubric(Reward):
-    """r = Σ points of the criteria that a rollout meets / Σ of the positive points of its task.
+    """Rubric reward: r = Σ points of the criteria that a rollout meets / Σ positive points of its task.
 
-    Negative points are for what should not be there, so r may be negative; it is not clipped. A task without positive
-    points gives 0. `rollout.perfect`: whether every criterion with positive points is met, and none with negative ones.
+    Negative points penalise what should not occur, so r may be negative; it is not clipped. A task without positive
+    points gives 0. `rollout.perfect`: whether every criterion with positive points is met and none with negative ones.
     """
 
     reference = "RuscaRL, https://arxiv.org/abs/2508.16949"

@@ -1,4 +1,4 @@
-"""Rewards on the scale of all that was seen so far."""
+"""Reward normalisation by running statistics over all batches so far."""
 
 from __future__ import annotations
 
@@ -16,18 +16,21 @@ REFERENCE = "SAFE, https://github.com/ryyzn9/SAFE"
 
 
 def merged(batch: Batch, statistics: Tensor) -> Tensor:
-    """[3] count, mean and variance after the batch's rewards have joined those of before."""
+    """[1, 3] Count, mean and variance after the batch's rewards join the statistics (parallel variance formula)."""
     count, mean, variance = statistics.double().unbind(-1)
     rewards = batch.by("rollout").agg
     n = rewards.count().double()
-    own, spread = (f(batch["rollout.reward"].double()) for f in (rewards.mean, rewards.var))
-    total, apart = count + n, own - mean
-    joined = (variance * count + spread * n + apart.square() * count * n / total) / total
-    return torch.stack([total, mean + apart * n / total, joined], dim=-1)
+    new_mean, new_variance = (f(batch["rollout.reward"].double()) for f in (rewards.mean, rewards.var))
+    total, delta = count + n, new_mean - mean
+    joined = (variance * count + new_variance * n + delta.square() * count * n / total) / total
+    return torch.stack([total, mean + delta * n / total, joined], dim=-1)
 
 
 class RunningNormalize(Reward):
-    """`rollout.reward.normalized` = (r − mean) / (std + ε) over all rewards so far, this batch's included."""
+    """Writes `rollout.reward.normalized` = (r − mean) / (std + ε) by running statistics, this batch included.
+
+    Reads the statistics of `RewardStatistics`.
+    """
 
     reference = REFERENCE
     epsilon: float = 1e-8

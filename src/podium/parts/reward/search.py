@@ -1,4 +1,4 @@
-"""What a search has found out about each chunk, as its score."""
+"""Rewards of the nodes of a search tree, from the values that the search has backed up."""
 
 from __future__ import annotations
 
@@ -13,10 +13,15 @@ __all__ = ["SearchScore"]
 
 
 class SearchScore(Reward):
-    """scale · tanh(W / scale) for a chunk of the value W, the verdict for the last one, and the reward for length."""
+    """Writes `node.reward`: the soft-clipped search value of each node, and the plain verdict of the last one.
+
+        r = scale · tanh(W / scale) + the overlong penalty,  W = `node.worth`
+
+    A large scale leaves W as it is.
+    """
 
     reference = "DeepSearch, https://github.com/smiles724/DeepSearch"
-    scale: Number = 1.0
+    scale: Number = 1.0  # bound of |W| after the soft clip, > 0
 
     needs = ("node.worth", "rollout.reward.overlong")
     provides = ("node.reward",)
@@ -25,7 +30,7 @@ class SearchScore(Reward):
         within(self, "scale", 0, open_low=True)
 
     def __call__(self, batch: Batch) -> Columns:
-        worth, scale = batch["node.worth"].to(batch.dtype), float(self.scale)
+        value, scale = batch["node.worth"].to(batch.dtype), float(self.scale)
         last = batch.last("node", "rollout")
-        squashed = torch.where(last, worth, scale * torch.tanh(worth / scale))
-        return {"node.reward": squashed + batch.spread(batch["rollout.reward.overlong"], "rollout", "node")}
+        clipped = torch.where(last, value, scale * torch.tanh(value / scale))
+        return {"node.reward": clipped + batch.spread(batch["rollout.reward.overlong"], "rollout", "node")}

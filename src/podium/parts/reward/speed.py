@@ -1,4 +1,4 @@
-"""Rewards of written kernels: right, fast, and doing the work themselves."""
+"""Rewards for generated kernels: correctness, speedup and coverage."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ __all__ = ["Speedup"]
 
 
 class Speedup(Reward):
-    """r = correct_weight · correct + speed_weight · min(speedup, upper) + coverage_weight · coverage where correct.
+    """Rewards a generated kernel for being correct, fast and responsible for the speed itself.
 
-    A speedup below `lower` counts as 0; `penalty` is paid where the run failed or the kernel is a decoy.
+        r = correct_weight · correct + speed_weight · min(speedup, upper) + coverage_weight · correct · coverage
 
-    Coverage is the share of the time that is spent in the generated kernels: a lazy one has little.
+    A speedup below `lower` counts as 0. Coverage is the share of the run time spent in the generated kernels, low for
+    one that leaves the work to a library. A run that failed, or whose kernel is a decoy, gets `penalty` instead.
+    `rollout.reward` is the sum over steps.
     """
 
     reference = "Dr. Kernel, https://github.com/hkust-nlp/KernelGYM"
     correct_weight: Number = 0.5
     speed_weight: Number = 0.5
-    upper: Number = 3.0  # speedups above it pay no more
-    lower: Number = 0.0  # a speedup below it counts as 0
+    upper: Number = 3.0  # cap of the speedup, ≥ 0
+    lower: Number = 0.0  # a speedup below this counts as 0
     coverage_weight: Number = 0.5
-    penalty: Number = 0.0
-    completed: str = "step.completed"  # a boolean column: ran, and is no decoy
+    penalty: Number = 0.0  # the reward of a failed run or a decoy
+    completed: str = "step.completed"  # a boolean column: the run completed and the kernel is no decoy
 
     provides = ("step.reward", "rollout.reward", "rollout.speedup", "rollout.coverage")
 
@@ -40,9 +42,9 @@ class Speedup(Reward):
         speedup, coverage = batch["step.speedup"], batch["step.coverage"]
         correct = batch["step.correct"].to(speedup.dtype)
         speed = speedup.clamp(max=float(self.upper))
-        paid = self.correct_weight * correct + self.speed_weight * speed.where(speed >= self.lower, 0)
-        paid = paid + self.coverage_weight * correct * coverage
-        reward = paid.where(batch[self.completed], float(self.penalty))
+        reward = self.correct_weight * correct + self.speed_weight * speed.where(speed >= self.lower, 0)
+        reward = reward + self.coverage_weight * correct * coverage
+        reward = reward.where(batch[self.completed], float(self.penalty))
         return {
             "step.reward": reward,
             "rollout.reward": batch.reduce(reward, "step", "rollout", "sum"),

@@ -1,4 +1,4 @@
-"""Rewards in stages: what is asked for later pays only where what is asked for first is there."""
+"""Progressive reward shaping: a later stage pays only where the earlier ones are met."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ __all__ = ["ProgressiveReward", "length_aware_bleu"]
 
 
 def length_aware_bleu(prediction: Sequence[str], reference: Sequence[str], longest: int = 4) -> float:
-    """The geometric mean of clipped n-gram precisions up to the shorter text's length, times the brevity penalty.
+    """BLEU with n-grams only up to the length of the shorter text: plain BLEU-4 is 0 for answers of under four words.
 
-    Plain BLEU-4 is 0 for every answer of fewer than four words.
+    The geometric mean of the clipped n-gram precisions, n ≤ `longest`, times the brevity penalty.
     """
-    most = min(longest, len(prediction), len(reference))
-    if most == 0:
+    orders = min(longest, len(prediction), len(reference))
+    if orders == 0:
         return 0.0
     logs = 0.0
-    for n in range(1, most + 1):
-        said, wanted = _grams(prediction, n), _grams(reference, n)
-        shared = sum((said & wanted).values())
+    for n in range(1, orders + 1):
+        predicted, expected = _grams(prediction, n), _grams(reference, n)
+        shared = sum((predicted & expected).values())
         if shared == 0:
             return 0.0
-        logs += math.log(shared / sum(said.values()))
+        logs += math.log(shared / sum(predicted.values()))
     brevity = min(0.0, 1 - len(reference) / len(prediction))
-    return math.exp(logs / most + brevity)
+    return math.exp(logs / orders + brevity)
 
 
 def _grams(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
@@ -38,17 +38,17 @@ def _grams(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
 
 
 class ProgressiveReward(Reward):
-    """0 where tool calls do not parse; w1 where the format is wrong; else w1 + w2 + w3 · q.
+    """Progressive reward shaping: 0 if the tool calls do not parse, w1 if the format is wrong, else w1 + w2 + w3 · q.
 
-    So a mended format never lowers the reward, and text without it cannot collect what quality pays.
+    Fixing the format never lowers the reward, and quality earns nothing without it.
     """
 
     reference = "Progressive Reward Shaping, Value-based Sampling Policy Optimization"
-    parse: Number = 0.1  # w1
-    format: Number = 0.1  # w2
-    quality: Number = 0.8  # w3
+    parse: Number = 0.1  # w1, ≥ 0
+    format: Number = 0.1  # w2, ≥ 0
+    quality: Number = 0.8  # w3, ≥ 0
     parsed: str = "rollout.parsed"  # a column of rollouts, above 0 where the calls parse
-    formatted: str = "rollout.formatted"  # and above 0 where the format is as asked for
+    formatted: str = "rollout.formatted"  # a column of rollouts, above 0 where the format is right
     score: str = "rollout.reward"  # q, in [0, 1]
 
     provides = ("rollout.reward", "rollout.quality")
@@ -64,5 +64,5 @@ class ProgressiveReward(Reward):
     def __call__(self, batch: Batch) -> Columns:
         q = batch[self.score].to(batch.dtype)
         well_formed = (batch[self.formatted] > 0).to(q.dtype)
-        paid = self.parse + well_formed * (self.format + self.quality * q)
-        return {"rollout.reward": paid.where(batch[self.parsed] > 0, 0), "rollout.quality": q}
+        reward = self.parse + well_formed * (self.format + self.quality * q)
+        return {"rollout.reward": reward.where(batch[self.parsed] > 0, 0), "rollout.quality": q}

@@ -1,4 +1,4 @@
-"""Rewards for answers that took tools to find."""
+"""Rewards for right answers that used the tools."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ __all__ = ["ToolUse"]
 
 
 class ToolUse(Reward):
-    """−1 if the format is wrong; else the score of the answer, + bonus if it is above 0 and all tools were used."""
+    """Rewards the answer's score, plus a bonus if it is above 0 and all tools were used; a malformed answer gets −1."""
 
     reference = "ARPO, https://github.com/dongguanting/ARPO"
     bonus: Number = 0.1
-    malformed: Number = -1.0
+    malformed: Number = -1.0  # the reward of an answer in the wrong format
 
     needs = ("rollout.well_formed", "rollout.score", "rollout.all_tools")
     provides = ("rollout.reward", "rollout.reward.tools")

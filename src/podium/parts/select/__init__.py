@@ -1,11 +1,16 @@
-"""TODO parts.select"""
+"""Select: which tasks an iteration samples, its curriculum.
+
+A select part reads columns of the task level (`group.*`) that memories recall, `group.number` and a random number per
+task, `group.random`. It returns one weight per task, by which tasks are drawn; a part that overrides `choose` picks
+the tasks of a batch itself. It never reads rollouts.
+"""
 
 from podium.parts.select.belief import InformationGain, LeastKnown, Thompson
 from podium.parts.select.domains import ByDomain
-from podium.parts.select.history import HardFocus, Mixed, Ranked
+from podium.parts.select.history import HardFocus, MixedOutcomes, Ranked
 from podium.parts.select.resume_first import ResumeFirst
+from podium.parts.select.scored import Balanced, Uncertain
 from podium.parts.select.still_hard import StillHard
-from podium.parts.select.uncertain import Balanced, Uncertain
 
 __all__ = [
     "Balanced",
@@ -13,7 +18,7 @@ __all__ = [
     "HardFocus",
     "InformationGain",
     "LeastKnown",
-    "Mixed",
+    "MixedOutcomes",
     "Ranked",
     "ResumeFirst",
     "StillHard",

@@ -1,4 +1,4 @@
-"""What is believed of each task's rate of success, and which tasks promise the most."""
+"""Selection by a Beta belief about each task's success rate: Thompson sampling and information gain."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from torch import Tensor
 from podium.core.errors import one_of, within
 from podium.core.part import Need
 from podium.core.schedule import Number
-from podium.parts.select.best import Best
+from podium.parts.select.scored import HighestScore
 
 __all__ = ["InformationGain", "LeastKnown", "Thompson", "beta_entropy", "information_gain"]
 
 
+# The pseudo-counts a and b of the belief Beta(a, b), as the memory `BetaBeliefs` recalls them.
 BELIEF = ("group.belief.successes", "group.belief.failures")
+# Above this a + b the difference of two entropies has cancelled to rounding error; the asymptotic formula takes over.
+LARGE_COUNT = 1e5
 
 
-WIDE = 1e5  # counts from which on differences of entropies have lost their digits
-
-
-class LeastKnown(Best):
-    """1 / (a + b): the tasks of which the fewest outcomes have been seen."""
+class LeastKnown(HighestScore):
+    """Takes the tasks with the fewest observed outcomes: score 1 / (a + b) under the belief Beta(a, b)."""
 
     reference = "InSight: Efficient RLVR Training via Weighted Mutual Information Data Selection"
     needs = BELIEF
@@ -32,16 +32,19 @@ class LeastKnown(Best):
         return 1 / (a + b)
 
 
-class Thompson(Best):
-    """θ^success · (1 − θ)^failure, θ drawn from Beta(a, b): the variance of the reward that the draw promises.
+class Thompson(HighestScore):
+    """Thompson sampling of tasks: draws θ ~ Beta(a, b) for each task and takes the highest reward variances.
 
-    With both exponents 1 it orders tasks as |θ − 1/2| does.
+        score = θ^success · (1 − θ)^failure
+
+    With both exponents 1 the score is the Bernoulli variance, and the tasks with θ nearest to 1/2 come first. Reads the
+    belief of `BetaBeliefs`.
     """
 
     reference = "VADE: Variance-Aware Dynamic Sampling via Online Sample-Level Difficulty Estimation"
-    success: Number = 1.0  # the exponent of θ: larger prefers easier tasks
-    failure: Number = 1.0  # the exponent of 1 − θ: larger prefers harder ones
-    draw: str = "posterior"  # θ is a draw from the belief, or its mean
+    success: Number = 1.0  # exponent of θ, ≥ 0: larger prefers easier tasks
+    failure: Number = 1.0  # exponent of 1 − θ, ≥ 0: larger prefers harder tasks
+    draw: str = "posterior"  # θ is a draw from the belief (posterior) or its mean (mean)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -54,7 +57,7 @@ class Thompson(Best):
         return (*BELIEF, "group.random") if self.draw == "posterior" else BELIEF
 
     def score(self, rate: Tensor) -> Tensor:
-        """[task] of the success rates that were drawn."""
+        """[task] The score of a task with this success rate."""
         return rate**self.success * (1 - rate) ** self.failure
 
     def __call__(self, columns: Mapping[str, Tensor]) -> Tensor:
@@ -68,19 +71,22 @@ class Thompson(Best):
 
 
 def log_beta(a: Tensor, b: Tensor) -> Tensor:
+    """The logarithm of the Beta function."""
     return torch.lgamma(a) + torch.lgamma(b) - torch.lgamma(a + b)
 
 
 def beta_entropy(a: Tensor, b: Tensor) -> Tensor:
-    """The differential entropy of Beta(a, b), nats."""
-    own = (a - 1) * torch.digamma(a) + (b - 1) * torch.digamma(b)
-    return log_beta(a, b) - own + (a + b - 2) * torch.digamma(a + b)
+    """The differential entropy of Beta(a, b) in nats."""
+    marginal = (a - 1) * torch.digamma(a) + (b - 1) * torch.digamma(b)
+    return log_beta(a, b) - marginal + (a + b - 2) * torch.digamma(a + b)
 
 
 def information_gain(a: Tensor, b: Tensor, rollouts: int) -> Tensor:
-    """I = H(a, b) − Σ_s q_s H(a + s, b + K − s): what K outcomes are expected to say about the rate, nats.
+    """The mutual information in nats between the success rate and K = `rollouts` outcomes.
 
-    q is the beta-binomial distribution of the number of successes. For large counts it is ½ ln(1 + K / (a + b)).
+        I = H(a, b) − Σ_s q_s H(a + s, b + K − s)
+
+    q is the beta-binomial distribution of the number of successes. For large counts I → ½ ln(1 + K / (a + b)).
     """
     a, b = a.double()[:, None], b.double()[:, None]
     s = torch.arange(rollouts + 1, dtype=torch.float64)
@@ -89,17 +95,23 @@ def information_gain(a: Tensor, b: Tensor, rollouts: int) -> Tensor:
     q = (log_choose + log_beta(a + s, b + f) - log_beta(a, b)).exp()
     exact = beta_entropy(a, b)[:, 0] - (q * beta_entropy(a + s, b + f)).sum(1)
     counts = (a + b)[:, 0]
-    return torch.where(counts > WIDE, 0.5 * torch.log1p(rollouts / counts), exact)
+    return torch.where(counts > LARGE_COUNT, 0.5 * torch.log1p(rollouts / counts), exact)
 
 
-class InformationGain(Best):
-    """p (1 − p) e^{−eta (p − mu)²} · I_K, p the mean of the belief and I_K what K rollouts would say about the task."""
+class InformationGain(HighestScore):
+    """Takes the tasks with the highest mutual information between success rate and outcomes, weighted by difficulty.
+
+        score = p (1 − p) e^{−eta (p − mu)²} · I_K,  p = a / (a + b)
+
+    I_K is `information_gain` of K rollouts under the belief of `BetaBeliefs`. eta = 0 leaves the Bernoulli variance as
+    the only weight.
+    """
 
     reference = "InSight: Efficient RLVR Training via Weighted Mutual Information Data Selection"
-    rollouts: int = 8  # K
-    eta: Number = 3.0
-    mu: Number = 0.3  # the rate of success around which tasks count most
-    pool: int | None = 16
+    rollouts: int = 8  # K, rollouts per task
+    eta: Number = 3.0  # how sharply difficulties away from mu are discounted, ≥ 0
+    mu: Number = 0.3  # the preferred success rate, in [0, 1]
+    pool: int | None = 16  # candidates per task of a batch; None: all tasks
 
     needs = BELIEF
 
@@ -110,11 +122,11 @@ class InformationGain(Best):
         within(self, "mu", 0, 1)
 
     def weight(self, mean: Tensor) -> Tensor:
-        """[task] how much a task of this difficulty is worth."""
+        """[task] The weight of a task whose belief has this mean."""
         return mean * (1 - mean) * (-self.eta * (mean - self.mu).square()).exp()
 
     def variance_reduction(self, a: Tensor, b: Tensor) -> Tensor:
-        """K p (1 − p) / ((n + 1)(n + K)), n = a + b: how much the belief's variance is expected to fall."""
+        """[task] K p (1 − p) / ((n + 1)(n + K)), n = a + b: the expected decrease of the belief's variance."""
         n, mean = a + b, a / (a + b)
         return self.rollouts * mean * (1 - mean) / ((n + 1) * (n + self.rollouts))
 

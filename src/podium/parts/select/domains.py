@@ -1,4 +1,4 @@
-"""More of the domains in which the policy is weak."""
+"""A curriculum over domains: more tasks from the domains whose rewards are furthest below target."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ REFERENCE = "RuleReasoner, https://github.com/bigai-nlco/RuleReasoner"
 
 
 def domain_shares(weight: Tensor, count: int, least: int = 0) -> Tensor:
-    """[domain] ⌊count · w⌋ places of a batch, those left over one each to the highest weights, at least `least`.
+    """[domain] How many of a batch's `count` tasks each domain gets: ⌊count · w⌋, the remainder to the highest weights.
 
-    The least is taken from whoever has most; in a batch that is too small for it, the lowest weights get nothing.
+    Every domain then gets at least `least`, taken from the domain with the most. In a batch too small for that the
+    domains of the lowest weights get none.
     """
     n = (count * weight.double()).floor().long()
     order = torch.argsort(weight, descending=True, stable=True)
@@ -34,17 +35,17 @@ def domain_shares(weight: Tensor, count: int, least: int = 0) -> Tensor:
 
 
 class ByDomain(Select):
-    """Domains by softmax(deficit / temperature), tasks inside a domain in turn, in a random order.
+    """Divides a batch among domains by softmax(deficit / temperature), the deficit being how far rewards lag a target.
 
-    The number of tasks of a domain is fixed by its weight (`domain_shares`). A domain whose tasks have all been sampled begins
-    again. Before the rewards are first looked at, domains are drawn alike, or by their number of tasks: 1/√size, or
-    e^(1/√size), over its sum.
+    A domain's weight fixes its number of tasks (`domain_shares`). Within a domain tasks are visited without
+    replacement in random order, then again from the start. Reads the deficits of `DomainRewards` and the visits of
+    `PassRates`. Before any deficit is known the weights are given by `start`. A high temperature is uniform sampling.
     """
 
     reference = REFERENCE
-    temperature: Number = 0.3
-    least: int = 1  # tasks of every domain
-    start: str = "uniform"  # uniform, root (1/√size) or exponential (e^(1/√size))
+    temperature: Number = 0.3  # > 0
+    least: int = 1  # tasks that every domain gets in a batch
+    start: str = "uniform"  # first weights, ∝ 1 (uniform), 1/√size (root) or e^(1/√size) (exponential)
 
     needs = ("group.domain.code", "group.domain.deficit", "group.domain.seen", "group.visits")
     read_by_loop = ("least",)
@@ -55,35 +56,34 @@ class ByDomain(Select):
         one_of(self, "start", ("uniform", "root", "exponential"))
 
     def first(self, size: Tensor) -> Tensor:
-        """[domain] weights by the number of tasks."""
+        """[domain] The weights before any deficit is known, from the number of tasks of each domain."""
         root = size.double().rsqrt()
         weight = {"uniform": torch.ones_like(root), "root": root, "exponential": root.exp()}[self.start]
         return weight / weight.sum()
 
     def weights(self, deficit: Tensor) -> Tensor:
-        """[domain]"""
+        """[domain] The share of each domain in a batch."""
         return torch.softmax(deficit / self.temperature, 0)
 
     def _domains(self, columns: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """[task] the number of its domain, and [domain] the weights."""
+        """[task] The number of its domain, and [domain] the weights."""
         codes, domain = torch.unique(columns["group.domain.code"], return_inverse=True)
         if not bool(columns["group.domain.seen"].any()):
             return domain, self.first(torch.bincount(domain))
-        lacks = columns["group.domain.deficit"].double()
-        deficit = torch.full((len(codes),), -torch.inf, dtype=torch.float64).scatter_reduce(0, domain, lacks, "amax")
+        by_task = columns["group.domain.deficit"].double()
+        deficit = torch.full((len(codes),), -torch.inf, dtype=torch.float64).scatter_reduce(0, domain, by_task, "amax")
         return domain, self.weights(deficit)
 
     def __call__(self, columns: Mapping[str, Tensor]) -> Tensor:
         domain, weight = self._domains(columns)
         visits = columns["group.visits"].double()
         fewest = torch.full_like(weight, torch.inf).scatter_reduce(0, domain, visits, "amin")
-        next_ = visits == fewest[domain]
-        return weight[domain] * next_ / torch.bincount(domain[next_], minlength=len(weight))[domain]
+        is_next = visits == fewest[domain]
+        return weight[domain] * is_next / torch.bincount(domain[is_next], minlength=len(weight))[domain]
 
     def choose(self, columns: Mapping[str, Tensor], count: int) -> Tensor:
         domain, weight = self._domains(columns)
         order = torch.argsort(columns["group.random"], stable=True)
         order = order[torch.argsort(columns["group.visits"][order], stable=True)]
-        wanted = domain_shares(weight, count, self.least).tolist()
-        parts = [repeated(order[domain[order] == d], n) for d, n in enumerate(wanted) if n]
-        return torch.cat(parts)
+        shares = domain_shares(weight, count, self.least).tolist()
+        return torch.cat([repeated(order[domain[order] == d], n) for d, n in enumerate(shares) if n])

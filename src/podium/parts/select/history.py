@@ -1,4 +1,4 @@
-"""How often each task was solved, visit by visit: rankings, and the hardest tasks in ever smaller sets."""
+"""Selection by the history of pass rates: rankings, tasks with mixed outcomes, and a curriculum of hard tasks."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from torch import Tensor
 
 from podium.core.errors import PodiumError, within
 from podium.core.part import Need, Select, repeated
-from podium.parts.select.best import ordered
+from podium.parts.select.scored import descending
 
-__all__ = ["HardFocus", "Mixed", "Ranked", "hardest", "unmeasured"]
+__all__ = ["HardFocus", "MixedOutcomes", "Ranked", "hardest", "unmeasured"]
 
 
-UNKNOWN = -1.0  # a rate that has not been measured
+UNKNOWN = -1.0  # stands for a pass rate that has not been measured
 
 
 class Ranked(Select):
-    """The `shots` tasks of the highest `by`, copied to fill the batch: each copy is a group of its own.
+    """Trains on the `shots` tasks that rank highest by a column, repeated to fill the batch.
 
-    Of equal ones those of the lowest number are taken.
+    Each copy is a group of its own. Ties go to the task with the lowest number. shots = 1 is one-shot RLVR.
     """
 
     reference = "Reinforcement Learning for Reasoning with One Training Example, https://arxiv.org/abs/2504.20571"
-    by: str = "group.pass_rate.spread"
-    shots: int = 1  # tasks
-    start: int = 0  # how many of the first ones are passed over
+    by: str = "group.pass_rate.spread"  # the column to rank by, highest first
+    shots: int = 1  # tasks, ≥ 1
+    start: int = 0  # how many of the highest-ranked tasks are skipped
 
     def __post_init__(self) -> None:
         within(self, "shots", 1)
@@ -38,8 +38,8 @@ class Ranked(Select):
         return (self.by, "group.number")
 
     def order(self, columns: Mapping[str, Tensor]) -> Tensor:
-        """The numbers of the tasks, the first of the ranking first."""
-        return ordered(columns[self.by], columns["group.number"])
+        """The indices of the tasks, highest-ranked first."""
+        return descending(columns[self.by], columns["group.number"])
 
     def __call__(self, columns: Mapping[str, Tensor]) -> Tensor:
         chosen = self.order(columns)[self.start : self.start + self.shots]
@@ -50,8 +50,11 @@ class Ranked(Select):
         return repeated(self.order(columns)[self.start : self.start + self.shots], count)
 
 
-class Mixed(Select):
-    """Tasks that had right and wrong answers at some visit, all alike; every task while there is none."""
+class MixedOutcomes(Select):
+    """Draws uniformly from the tasks that had both right and wrong answers at some visit.
+
+    While there is no such task, all tasks are drawn with equal probability. Reads `PassRates`.
+    """
 
     reference = "Skywork R1V2, https://arxiv.org/abs/2504.16656"
 
@@ -63,35 +66,36 @@ class Mixed(Select):
 
 
 def hardest(rates: Tensor, number: Tensor, keep: Sequence[int]) -> list[Tensor]:
-    """[task] whether it is in the set of each phase: of those in the set before, the `keep` lowest rates.
+    """[task] For each phase, whether the task is one of the `keep[phase]` hardest of the previous phase's tasks.
 
-    `rates` [task, phase] are measured before each phase. Of equal ones those of the lowest number are kept, and all
-    where there are fewer.
+    `rates` [task, phase] are measured before each phase. Ties go to the lowest number; a previous phase with fewer
+    tasks than that is kept whole.
     """
     members, sets = torch.ones(len(rates), dtype=torch.bool), []
-    for phase, wanted in enumerate(keep):
+    for phase, size in enumerate(keep):
         rate = rates[:, phase].where(members, torch.inf)
-        kept = ordered(-rate, number)[: min(wanted, int(members.sum()))]
+        kept = descending(-rate, number)[: min(size, int(members.sum()))]
         members = torch.zeros_like(members).index_fill(0, kept, True)
         sets.append(members)
     return sets
 
 
-def unmeasured(known: Mapping[str, Any]) -> bool:
-    """Whether a task lacks the measurement before the phase of today, by what `Sweeps` recalls of it."""
-    rates = known.get("group.sweep.rates")
-    return rates is not None and float(rates[int(known["batch.sweep.phase"])]) == UNKNOWN
+def unmeasured(recalled: Mapping[str, Any]) -> bool:
+    """Whether a task still needs its pass rate measured for the current phase, by what `Sweeps` recalls of it."""
+    rates = recalled.get("group.sweep.rates")
+    return rates is not None and float(rates[int(recalled["batch.sweep.phase"])]) == UNKNOWN
 
 
 class HardFocus(Select):
-    """Phase k trains on the `keep[k]` hardest tasks of phase k − 1; before it begins, all of these are measured.
+    """A curriculum that narrows to the hardest tasks: phase k trains on the `keep[k]` hardest tasks of phase k − 1.
 
-    The first phase begins with the `pool` tasks of the lowest numbers. No task comes back.
+    Before each phase the pass rates of the previous phase's tasks are measured anew (`Sweeps`); the first phase starts
+    from the `pool` tasks with the lowest numbers. A task that was dropped does not return.
     """
 
     reference = "DRIVE: Data Curation Best Practices for RLVR in Competitive Code Generation"
-    keep: tuple[int, ...] = (72, 50, 25)  # tasks
-    pool: int | None = 175  # tasks; None: all
+    keep: tuple[int, ...] = (72, 50, 25)  # tasks of each phase
+    pool: int | None = 175  # tasks to start from; None: all
 
     needs = ("group.sweep.rates", "batch.sweep.phase", "group.number")
 
@@ -110,11 +114,11 @@ class HardFocus(Select):
             raise PodiumError(f"HardFocus keeps {len(self.keep)} sets, but Sweeps measures {rates.shape[1]} times.")
         pool = torch.ones(len(rates), dtype=torch.bool)
         if self.pool is not None:
-            pool = ordered(-number, number).argsort() < self.pool
-        # Outside the pool nothing counts, as if it were never solved less often than anything else.
-        known = rates.where(pool[:, None], torch.inf)
-        before = pool if phase == 0 else pool & hardest(known, number, self.keep[:phase])[-1]
+            pool = descending(-number, number).argsort() < self.pool
+        # A task outside the pool must never rank among the hardest: its rate counts as infinite.
+        in_pool = rates.where(pool[:, None], torch.inf)
+        before = pool if phase == 0 else pool & hardest(in_pool, number, self.keep[:phase])[-1]
         due = before & (rates[:, phase] == UNKNOWN)
         if bool(due.any()):
             return due.double()
-        return (before & hardest(known, number, self.keep[: phase + 1])[-1]).double()
+        return (before & hardest(in_pool, number, self.keep[: phase + 1])[-1]).double()

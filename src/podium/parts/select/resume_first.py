@@ -1,4 +1,4 @@
-"""TODO Windows: each iteration writes a bounded piece of every rollout, and what is not finished goes on in the next one."""
+"""Partial rollouts: tasks whose rollouts were interrupted at a token budget are resumed before new ones start."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["ResumeFirst"]
 
 
 class ResumeFirst(Select):
-    """Tasks with rollouts in flight before any other, which are drawn with equal chance."""
+    """Takes the tasks with unfinished rollouts first; the rest of the batch is drawn uniformly."""
 
-    column: str = "group.in_flight.count"
+    column: str = "group.in_flight.count"  # the number of unfinished rollouts per task
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -23,6 +23,6 @@ class ResumeFirst(Select):
 
     def __call__(self, columns: Mapping[str, Tensor]) -> Tensor:
         waiting = columns[self.column] > 0
-        # So likely that no task without rollouts in flight is drawn as long as one with them is left.
+        # So large a weight that no other task is drawn while one with unfinished rollouts is left.
         weight = torch.where(waiting, 1e15, 1.0)
         return weight / weight.sum()

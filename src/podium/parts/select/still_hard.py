@@ -1,4 +1,4 @@
-"""Rounds over the tasks that are still hard."""
+"""A curriculum in rounds over the tasks that are still hard."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ __all__ = ["StillHard"]
 
 
 class StillHard(Select):
-    """A round trains on the tasks that were solved at a rate of at most `at_most` before it and before all the others.
+    """A curriculum in rounds: each trains on the tasks whose pass rate is still at most `at_most`.
 
-    The tasks of the round before are measured first: before round 0 the `pool` tasks of the lowest numbers. Where none
-    is that hard any more, all of these go on.
+    Before a round the previous round's tasks are measured (`Sweeps`), before round 0 the `pool` tasks with the lowest
+    numbers; a task that was too easy once does not return. If no task is that hard any more, the previous round's tasks
+    are trained again.
     """
 
     reference = "DeepSearch, https://github.com/smiles724/DeepSearch"
-    at_most: float = 0.25
-    pool: int | None = None  # tasks; None: all
+    at_most: float = 0.25  # pass rate, in [0, 1]
+    pool: int | None = None  # tasks to start from; None: all
 
     needs = ("group.sweep.rates", "batch.sweep.phase", "group.number")
 
