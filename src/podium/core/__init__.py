@@ -3,7 +3,8 @@
 from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
 from podium.core.columns import Origin, Purpose
-from podium.core.errors import PodiumError
+from podium.core.errors import PodiumError, one_of, within
+from podium.core.gradient import backward
 from podium.core.memory import Memory, State, Table
 from podium.core.normalize import Normalizer
 from podium.core.part import (
@@ -34,10 +35,13 @@ from podium.core.schedule import (
     TwoPhases,
 )
 from podium.core.signal import Signal
+from podium.core.term import Aggregate, Term
+from podium.core.updates import Updates
 from podium.core.value import Clock, Value
 
 __all__ = [
     "Advantage",
+    "Aggregate",
     "Annotate",
     "Batch",
     "Clock",
@@ -69,8 +73,13 @@ __all__ = [
     "Steps",
     "Strategy",
     "Table",
+    "Term",
     "Turn",
     "TwoPhases",
+    "Updates",
     "Value",
+    "backward",
+    "one_of",
     "stop_gradient",
+    "within",
 ]
