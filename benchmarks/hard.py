@@ -5,8 +5,8 @@
 Every method trains with every seed until `--budget` tokens were sampled or encoded (contexts and given texts count, and
 so do rollouts that are thrown away), on the same finite set of tasks with the same random numbers, 8 rollouts a task,
 and no penalty towards the reference in any. Held-out pass@1 is measured eight times on the way, the last time with more
-samples. Runs are jobs in processes of one thread; the same command goes on where it was stopped. DIR gets one file per run,
-`table.md` and `hard.svg`.
+samples. Runs are jobs in processes of one thread; the same command goes on where it was stopped. DIR gets
+one file per run, `table.md` and `hard.svg`.
 """
 
 from __future__ import annotations

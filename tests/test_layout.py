@@ -1,4 +1,4 @@
-"""The layout of the source: stage = folder, one recipe per file, no two public names alike, tests beside what they test."""
+"""The layout of the source: stage = folder, one recipe per file, unique public names, tests that mirror the source."""
 
 from __future__ import annotations
 

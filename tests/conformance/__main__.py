@@ -1,4 +1,7 @@
-"""`python -m tests.conformance [DIR] [--only SLUG …] [--json FILE]`: one line per slug and a total; exit code 1 on any failure."""
+"""`python -m tests.conformance [DIR] [--only SLUG …] [--json FILE]`: one line per slug and a total.
+
+The exit code is 1 if any case fails.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from podium.core.batch import Batch
 from podium.core.errors import PodiumError
 from podium.core.gradient import now_signals
 from podium.core.memory import Memory
-from podium.core.part import Advantage, Columns, Keep, Metric, Reward, Select, Shape
+from podium.core.part import Advantage, Annotate, Columns, Keep, Metric, Reward, Select, Shape
 from podium.core.signal import Signal
 from podium.core.term import Term
 from podium.core.updates import Updates
