@@ -1,7 +1,7 @@
 """The catalogue: recipes by slug, their presets, and how to find them.
 
-A recipe lives in `methods/FAMILY/SLUG.py` (with underscores for the dashes of the slug): its file name is its slug and its
-folder is its family, and neither is written a second time.
+A recipe lives in `methods/FAMILY/SLUG.py` (with underscores for the dashes of the slug): its file name is its slug and
+its folder is its family, and neither is written a second time.
 """
 
 from __future__ import annotations
