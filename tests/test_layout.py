@@ -12,7 +12,7 @@ import pytest
 
 from podium.core.memory import Memory
 from podium.core.part import Part
-from podium.core.serial import homes, load_class
+from podium.core.serial import class_modules, load_class
 from podium.method import STAGES
 from podium.methods.catalogue import CATALOGUE, FAMILIES, get
 
@@ -45,7 +45,7 @@ def _public(path: Path) -> set[str]:
 
 def test_every_part_lives_in_the_folder_of_its_stage() -> None:
     misplaced = []
-    for name in homes():
+    for name in class_modules():
         cls = load_class(name)
         if issubclass(cls, Part) and not cls.__module__.startswith("podium.core."):
             home = ELSEWHERE.get(cls.stage, f"podium.parts.{cls.stage}.")
@@ -55,7 +55,7 @@ def test_every_part_lives_in_the_folder_of_its_stage() -> None:
 
 
 def test_every_memory_lives_among_the_memories() -> None:
-    classes = [load_class(name) for name in homes()]
+    classes = [load_class(name) for name in class_modules()]
     memories = [cls for cls in classes if issubclass(cls, Memory) and cls is not Memory]
     assert [str(cls) for cls in memories if not cls.__module__.startswith("podium.memories.")] == []
     assert memories

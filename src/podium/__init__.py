@@ -99,7 +99,7 @@ _PACKAGES = {
         for stage in ("advantage", "annotate", "keep", "metric", "objective", "reward", "select", "shape", "updates")
     },
 }
-_HOMES = {
+_MODULE_OF = {
     **dict.fromkeys(("Alternate", "Method", "Phases", "Plateau", "Reached", "Role"), "podium.method"),
     "compare": "podium.sessions.compare",
     "evaluate": "podium.sessions.evaluate",
@@ -113,7 +113,7 @@ def __getattr__(name: str) -> Any:
     if name in _PACKAGES:
         return importlib.import_module(_PACKAGES[name])
     if name in __all__:
-        return getattr(importlib.import_module(_HOMES.get(name, "podium.core")), name)
+        return getattr(importlib.import_module(_MODULE_OF.get(name, "podium.core")), name)
     raise AttributeError(f"module 'podium' has no attribute {name!r}")
 
 

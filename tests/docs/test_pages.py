@@ -12,6 +12,7 @@ from podium.core.schedule import Linear
 from podium.core.signal import Signal
 from podium.docs import index
 from podium.docs.__main__ import main
+from podium.docs.catalogue_text import CATALOGUE_FILE
 from podium.docs.comments import field_comments
 from podium.docs.method_page import method_page, pages
 from podium.docs.reading import changed_settings, differences, held, needs, settings_of
@@ -112,7 +113,7 @@ def test_the_committed_index_is_up_to_date() -> None:
 
 
 def test_the_committed_catalogue_is_up_to_date_and_small() -> None:
-    committed = index.CATALOGUE_FILE.read_text("utf-8")
+    committed = CATALOGUE_FILE.read_text("utf-8")
     assert json.loads(committed) == json.loads(json.dumps(index.catalogue_data())), "run `make docs`"
     assert len(committed.encode()) < 700_000
 

@@ -145,24 +145,27 @@ def class_name(cls: type[Value]) -> str:
 
 
 @cache
-def homes() -> dict[str, str]:
-    """The module of each class that YAML may name, from the generated index: classes are imported when first named."""
+def class_modules() -> dict[str, str]:
+    """The module of each class that YAML may name, from the generated index, so that a class is imported when it is
+    first named."""
     classes: dict[str, str] = json.loads((Path(__file__).parents[1] / "index.json").read_text("utf-8"))["classes"]
     return classes
 
 
 def named(name: object) -> bool:
     """Whether a name of YAML is that of a class of Podium."""
-    return name in REGISTRY or name in homes()
+    return name in REGISTRY or name in class_modules()
 
 
 def load_class(name: str) -> type[Value]:
     """A class by its Podium name, or `my_file.py:MyPart`, or `package.module:MyPart`."""
     if ":" not in name:
         if not named(name):
-            raise PodiumError(f"There is no part or value named {name!r}. {nearest(name, {**homes(), **REGISTRY})}")
+            raise PodiumError(
+                f"There is no part or value named {name!r}. {nearest(name, {**class_modules(), **REGISTRY})}"
+            )
         if name not in REGISTRY:
-            importlib.import_module(homes()[name])
+            importlib.import_module(class_modules()[name])
         return REGISTRY[name]
     source, _, attribute = name.rpartition(":")
     module = _load_file(source) if source.endswith(".py") else _import(source)
