@@ -1,10 +1,6 @@
 """The catalogue: recipes by slug, their presets, and how to find them.
 
-<<<<<<< HEAD
 A recipe lives in `methods/FAMILY/SLUG.py`, with underscores for the dashes of the slug: its file name is its slug and
-=======
-A recipe lives in `methods/FAMILY/SLUG.py` (with underscores for the dashes of the slug): its file name is its slug and
->>>>>>> w-cli
 its folder is its family, and neither is written a second time.
 """
 

@@ -11,7 +11,7 @@ import podium.core.part
 from podium.core.errors import PodiumError
 from podium.core.memory import Memory
 from podium.core.part import Part, Select, Shape
-from podium.core.serial import homes, load_class
+from podium.core.serial import class_modules, load_class
 from podium.core.term import Term
 from podium.core.updates import Updates
 from podium.core.value import Clock
@@ -79,7 +79,7 @@ class Report:
 def registered_parts() -> list[type]:
     """All parts and memories of Podium but the bases that they are made from."""
     bases = (*vars(podium.core.part).values(), Memory, Term)
-    classes = map(load_class, homes())
+    classes = map(load_class, class_modules())
     parts = [c for c in classes if issubclass(c, (Part, Memory)) and c not in bases]
     # What has not said its formula yet is a base, too.
     formulas = ((Term, "loss"), (Select, "__call__"), (Memory, "observe"))
