@@ -49,7 +49,7 @@ def grown(strategy: Any, tasks: int = 1, max_tokens: int = 40, known: Any = None
         capture=capture,
         follow_up=policy.follow_up,
         written=policy.written,
-        score={"policy": policy.score, "quality": policies.Quality(policy).score},
+        score={"policy": policy.score, "quality": policies.QualityHead(policy).score},
     )
     plans = [
         strategy.plan(TaskRequest(SUMS.task(i), i, Sampling(max_tokens=max_tokens), (0, 0, i), known or {}))
