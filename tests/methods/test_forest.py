@@ -448,7 +448,7 @@ def test_the_head_learns_which_beginnings_end_well() -> None:
     groups, _ = grown(Prune(n=8, keep=1.0, detect=6), tasks=2, known=known)
     batch = Batch.from_rollouts([r for group in groups for r in group])
     batch = batch.with_columns({"rollout.correct": batch["rollout.index"] % 3 == 0})
-    head, term, signal = policies.Quality(tiny()), QualityLoss(), Signal("quality", grad=True)
+    head, term, signal = policies.QualityHead(tiny()), QualityLoss(), Signal("quality", grad=True)
     optimizer = torch.optim.Adam(list(head.parameters()), lr=1e-2)
     losses = []
     for _ in range(60):
