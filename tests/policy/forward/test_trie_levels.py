@@ -59,8 +59,17 @@ def test_attention_by_levels_is_attention_along_paths(sequences: list[tuple[int,
 @given(SEQUENCES, st.data())
 @settings(max_examples=60, deadline=None)
 def test_attention_after_given_keys_is_that_of_the_whole(sequences: list[tuple[int, ...]], data: st.DataObject) -> None:
+    check_given_keys(sequences, [data.draw(st.integers(0, len(s))) for s in sequences])
+
+
+def test_a_sequence_may_branch_off_within_given_nodes() -> None:
+    """The branching point belongs to no new node: the leaf before it, which is shorter, must not be cut there."""
+    sequences = [*[(0,)] * 4, (1, 0), (1, 1, 0, 0), (1, 1, 0, 1)]
+    check_given_keys(sequences, [0, 0, 0, 0, 0, 3, 0])
+
+
+def check_given_keys(sequences: list[tuple[int, ...]], counts: list[int]) -> None:
     whole = pack(sequences)
-    counts = [data.draw(st.integers(0, len(s))) for s in sequences]
     begins = [sum(counts[:i]) for i in range(len(counts))]
     held = np.concatenate([nodes[:count] for nodes, count in zip(whole.nodes, counts, strict=True)])
     packed = pack(sequences, given=list(zip(begins, counts, strict=True)), total=len(held))

@@ -187,14 +187,18 @@ def _trie(sequences: Sequence[Ids], cached: Sequence[tuple[int, int]], least: in
     leaves: list[_Leaf] = []
     ids = array("q")
     position: list[Index] = []
-    path: list[_Leaf] = []  # the leaves that own the nodes of the current path, from the root
+    # The leaves that own the nodes of the current path, from the root, and how many tokens the path follows each.
+    path: list[_Leaf] = []
+    followed: list[int] = []
     for numbers, sequence, shared in zip(ends, longest, _worth_sharing(common, least), strict=True):
         begin, count = cached[numbers[-1]]
         count = min(count, min(len(sequences[i]) for i in numbers) - 1)
         while path and path[-1].start >= shared:
             path.pop()
-        if path:
+            followed.pop()
+        if path and shared <= followed[-1]:  # else it branches off within given nodes, which no leaf owns
             path[-1].cuts.add(shared)
+            followed[-1] = shared
         pieces = [leaves[-1].nodes[:shared]] if shared else []
         if count > shared:
             pieces.append(np.arange(-1 - begin - shared, -1 - begin - count, -1, dtype=np.int64))
@@ -204,6 +208,7 @@ def _trie(sequences: Sequence[Ids], cached: Sequence[tuple[int, int]], least: in
         position.append(np.arange(start, len(sequence), dtype=np.int64))
         leaves.append(_Leaf(np.concatenate(pieces), start, numbers, shared))
         path.append(leaves[-1])
+        followed.append(len(sequence))
     return leaves, np.frombuffer(ids, dtype=np.int64), np.concatenate(position)
 
 
