@@ -78,6 +78,10 @@ def test_importing_podium_needs_no_torch() -> None:
         ("train --resume none", "none is not a run"),
         ("train --out FILE", "FILE is a file, not a directory"),
         ("train --out FILE/run", "FILE/run could not be written: Not a directory"),
+        ("train --out /proc/none/run", "could not be written"),
+        ("train --device gpu", "use cpu, cuda or cuda:N."),
+        ("train --model none/such/model", "There is no model directory none/such/model"),
+        ("train --world jsonl:FILE", "FILE has no rows"),
         ("train --config none.yaml", "Cannot read 'none.yaml'"),
         ("train grpo --config none.yaml", "--config contains a method"),
         ("train --set tasks", "PATH=VALUE"),
@@ -112,14 +116,12 @@ def test_names_and_files_that_are_not_there_are_refused_without_torch(
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("train --device gpu", "use cpu, cuda or cuda:N."),
         ("train --set tasks=0", "Config.tasks = 0 is out of range"),
         ("train --set advantage.scal=none", "Normalize has no setting 'scal'"),
         ("train --set world.nose=1", "has no setting 'nose'"),
         ("train --world smus", "There is no world 'smus'"),
         ("train --world sums --level 9", "sums has no level 9"),
         ("train gigpo --world sums", "gigpo cannot run on sums"),
-        ("train --world jsonl:FILE", "FILE has no rows"),
         ("train --track wandbb", "There is no tracker 'wandbb'"),
     ],
 )

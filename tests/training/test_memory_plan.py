@@ -38,6 +38,7 @@ class Card:
         own: float = 0.0,  # GiB that this program has allocated
         beside: float | None = None,  # GiB that are free on a second one
     ) -> None:
+        monkeypatch.setattr("podium.training.preflight.GPU_DRIVERS", ("/",))
         numbers = [free] if beside is None else [free, beside]
 
         def memory(place: Any = 0) -> tuple[int, int]:

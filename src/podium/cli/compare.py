@@ -41,7 +41,7 @@ def compare(
 
     They get the same tasks, random numbers and token budget; the report has paired differences.
     """
-    check_typed(methods, out=out, world=world)
+    check_typed(methods, out=out, world=world, model=model)
     if len(methods) < 2:
         raise PodiumError("A comparison needs at least two methods.")
     run, world_settings, optimizer, others = split_changes(changes or [])

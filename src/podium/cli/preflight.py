@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-import errno
-import os
 from collections.abc import Sequence
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from podium.cli.overrides import catalogue_entry, split_change
 from podium.core.errors import PodiumError, nearest
 from podium.docs.catalogue_text import read_catalogue
+from podium.store.json_lines import objects
+from podium.training.preflight import check_settings
 
 if TYPE_CHECKING:
     from podium.training.config import Config
 
 __all__ = ["check_config", "check_setting_names", "check_typed", "check_world_file"]
 
+FIRST_ROWS = 1000  # of a file of JSON lines that are looked at before torch is imported
 
-def check_typed(methods: Sequence[str] = (), *, out: Path | None = None, world: str | None = None) -> None:
-    """Refuse misspelt methods, a directory that cannot be written, and a world whose file is not there."""
+
+def check_typed(
+    methods: Sequence[str] = (),
+    *,
+    out: Path | None = None,
+    world: str | None = None,
+    device: str | None = None,
+    model: str | None = None,
+) -> None:
+    """Refuse misspelt methods, a directory that cannot be written, and files, devices or models that are not there."""
     for method in methods:
         catalogue_entry(method)
-    _check_directory(Path("runs") if out is None else out)
+    check_settings(out=Path("runs") if out is None else out, device=device, model=model)
     check_world_file(world)
 
 
@@ -57,22 +67,12 @@ def check_config(config: Config) -> None:
         check_fit(config.method, world, config.world)
 
 
-def _check_directory(path: Path) -> None:
-    from podium.store.files import explained
-
-    with explained(path):
-        if path.is_file():
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-        place = next(parent for parent in (path.absolute(), *path.absolute().parents) if parent.exists())
-        if not place.is_dir():
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-        if not os.access(place, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-
-
 def check_world_file(world: str | None) -> None:
-    """Refuse `jsonl:FILE` and `FILE.py:MyWorld` if there is no such file."""
+    """Refuse `jsonl:FILE` and `FILE.py:MyWorld` if there is no such file, or if it does not begin with JSON lines."""
     kind, _, rest = (world or "").partition(":")
     file = rest if kind == "jsonl" else kind if kind.endswith(".py") and rest else ""
     if file and not Path(file).is_file():
         raise PodiumError(f"There is no file {file!r} (looked in {Path.cwd()}).")
+    if kind == "jsonl":
+        for _ in islice(objects(file), FIRST_ROWS):
+            pass  # which raises where a line is no object; the world reads the rest

@@ -73,7 +73,7 @@ def train(
     else:
         if method and config:
             raise PodiumError("--config contains a method: leave out the name of the method.")
-        check_typed([] if config else [method or "grpo"], out=out, world=world)
+        check_typed([] if config else [method or "grpo"], out=out, world=world, device=device, model=model)
         if config is None:
             check_setting_names(method or "grpo", changes or [])
         complete = _configure(config, method or "grpo", settings, changes or [], parts or [])

@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,15 +41,17 @@ def _explanation(path: Path, number: int | None, reason: str) -> PodiumError:
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a directory that could not be created or written to; it is not created."""
-    with explained(path):
-        if path.exists() and not path.is_dir():
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-        nearest = next(place for place in (path, *path.parents) if place.exists())
-        if not nearest.is_dir():
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-        if not os.access(nearest, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    """Refuse a directory that cannot be created or written to, by trying: what was created for the trial is removed."""
+    missing = [place for place in (path, *path.parents) if not place.exists()]
+    try:
+        with explained(path):
+            path.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=path):
+                pass
+    finally:
+        for place in missing:  # the innermost first
+            if place.is_dir():
+                place.rmdir()
 
 
 def atomic_write(path: Path, write: Callable[[Path], None]) -> None:

@@ -5,7 +5,9 @@ A run opens its world next, and asks `check_fit` whether its method can work the
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["check_fit", "check_settings"]
 
 DEVICE = re.compile(r"(cpu|cuda)(:\d+)?")
+GPU_DRIVERS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")  # of NVIDIA, of AMD, and of either under Windows' Linux
 HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 
@@ -26,10 +29,18 @@ def check_settings(*, out: Path | str | None = None, device: str | None = None, 
     """Refuse a directory that cannot be written, a device that does not exist, and a model path that is not there."""
     if out is not None:
         check_writable(Path(out))
-    if device is not None and DEVICE.fullmatch(device) is None:
-        raise PodiumError(f"There is no device {device!r}: use cpu, cuda or cuda:N.")
+    if device is not None:
+        _check_device(device)
     if model is not None:
         _check_model(model)
+
+
+def _check_device(name: str) -> None:
+    """Refuse what is no device, and a GPU on a machine that plainly has none: torch need not be asked for that."""
+    if DEVICE.fullmatch(name) is None:
+        raise PodiumError(f"There is no device {name!r}: use cpu, cuda or cuda:N.")
+    if name.startswith("cuda") and sys.platform == "linux" and not any(map(os.path.exists, GPU_DRIVERS)):
+        raise PodiumError(f"device = {name!r}: this machine has no GPU driver; use device='cpu'.")
 
 
 def check_fit(method: Method, world: World, name: str) -> None:
