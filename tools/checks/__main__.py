@@ -77,11 +77,12 @@ ABOUT = {
 }
 
 
-def run(name: str, command: Command) -> dict[str, Any]:
+def run(name: str, command: Command, commit: str) -> dict[str, Any]:
     """The result of a check as it stands in the table."""
     print(f"== {name}: {ABOUT[name]}", flush=True)
     start, lines = time.monotonic(), []
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    paths = [str(ROOT / "src"), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as process:
@@ -93,7 +94,7 @@ def run(name: str, command: Command) -> dict[str, Any]:
         "passed": process.returncode == 0,
         "figure": lines[-1] if lines else "",
         "date": datetime.date.today().isoformat(),
-        "commit": _commit(),
+        "commit": commit,
         "minutes": round((time.monotonic() - start) / 60, 1),
         "machine": _machine(),
     }
@@ -142,6 +143,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", choices=CHECKS)
     parser.add_argument("names", nargs="*", help="some of the checks (all)")
+    parser.add_argument("--commit", default=_commit(), help="what is checked, where the tree is no repository")
     given = parser.parse_args()
     unknown = set(given.names) - set(CHECKS[given.kind])
     if unknown:
@@ -149,7 +151,7 @@ def main() -> int:
     data = ROOT / "checks" / f"{given.kind}.json"
     results = json.loads(data.read_text("utf-8")) if data.exists() else {}
     for name in given.names or CHECKS[given.kind]:
-        results[name] = run(name, CHECKS[given.kind][name])
+        results[name] = run(name, CHECKS[given.kind][name], given.commit)
         data.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", "utf-8")
         (ROOT / "checks" / f"{given.kind}.md").write_text(table(given.kind, results), "utf-8")
     failed = [name for name in given.names or CHECKS[given.kind] if not results[name]["passed"]]
