@@ -44,7 +44,7 @@ CHECKS: dict[str, dict[str, Command]] = {
         "parity": (PYTHON, "tests/parity/run.py"),
     },
     "gpu": {
-        "tests": (PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", *GPU_TESTS),
+        "tests": (PYTHON, "-m", "pytest", "-o", "addopts=", "-q", "-p", "no:cacheprovider", *GPU_TESTS),
         "demo": (
             PYTHON,
             "-m",
@@ -149,6 +149,7 @@ def main() -> int:
     if unknown:
         parser.error(f"there is no check {', '.join(sorted(unknown))}; there are {', '.join(CHECKS[given.kind])}")
     data = ROOT / "checks" / f"{given.kind}.json"
+    data.parent.mkdir(exist_ok=True)
     results = json.loads(data.read_text("utf-8")) if data.exists() else {}
     for name in given.names or CHECKS[given.kind]:
         results[name] = run(name, CHECKS[given.kind][name], given.commit)
