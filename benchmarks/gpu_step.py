@@ -269,9 +269,11 @@ def main() -> None:
     folder = tempfile.mkdtemp()
     policy(sizes(arguments.small)[3], torch.float32, torch.device("cpu")).save(folder)
     middle: dict[str, tuple[float, float]] = {}
+    failed: list[str] = []
     for name in arguments.sides:
         found = side(name, folder, arguments)
         if found is None:
+            failed.append(name)
             continue
         took = sorted(found["seconds"])[len(found["seconds"]) // 2]
         middle[name] = took, found["memory"]
@@ -283,6 +285,8 @@ def main() -> None:
     for other in [name for name in middle if name in ("trl", "plain") and "podium" in middle]:
         time_ratio, memory_ratio = (a / max(b, 1e-9) for a, b in zip(middle[other], middle["podium"], strict=True))
         print(f"against {other}: {time_ratio:.2f} times as fast, 1/{memory_ratio:.1f} of its memory")
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

@@ -174,7 +174,7 @@ def replaced(mixed: bool) -> StandIn:
     model = policy.load("podium/tiny")
     said: Any = StandIn(model, mixed)
     changed: Any = Policy
-    changed._answer = lambda *asked: said.answer(*asked)
+    changed._evaluate = lambda *asked: said.answer(*asked)
     changed.states = lambda _, sequences, *, grad=False, layers=None: said.states(sequences, layers)
     changed._check_lengths = lambda *_: None
     policy.load = lambda *_, **__: model  # type: ignore[assignment]
@@ -187,7 +187,7 @@ def timed() -> Clock:
     """A clock of the stages of a step."""
     clock = Clock()
     for owner, name, stage in (
-        *((Policy, name, "model") for name in ("_answer", "states")),
+        *((Policy, name, "model") for name in ("_evaluate", "states")),
         (Drawer, "poll", "model"),
         (build.Driver, "collect", "collect"),
         (Run, "collect", "annotate"),

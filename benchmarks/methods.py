@@ -70,7 +70,7 @@ def count_scored() -> list[int]:
     from podium.policy import Policy
 
     found: list[int] = []
-    answer, states = Policy._answer, Policy.states
+    answer, states = Policy._evaluate, Policy.states
 
     def counted(policy: Any, question: Any, *rest: Any) -> Any:
         found.append(sum(map(len, question.sequences)))
@@ -80,7 +80,7 @@ def count_scored() -> list[int]:
         found.append(sum(map(len, sequences)))
         return states(policy, sequences, **rest)
 
-    Policy._answer, Policy.states = counted, seen  # type: ignore[method-assign]
+    Policy._evaluate, Policy.states = counted, seen  # type: ignore[method-assign]
     return found
 
 

@@ -80,8 +80,8 @@ def test_without_slopes_the_temperature_is_left_alone() -> None:
 def test_hapo_samples_on_the_scale_of_the_batch_before(tmp_path: Path) -> None:
     method = methods.get("hapo-heterogeneous", n=4)
     first, later = (method.at(podium.Clock(i, x)).rollout for i, x in ((0, {}), (1, {"warmth.above": 0.7})))
-    assert first.warmth.above == 0.0  # type: ignore[union-attr]
-    assert later.warmth.above == 0.7  # type: ignore[union-attr]
+    assert first.draw.warmth.above == 0.0  # type: ignore[union-attr]
+    assert later.draw.warmth.above == 0.7  # type: ignore[union-attr]
     result = podium.train(method, out=tmp_path / "run", **SMALL)
     assert result.finished
 

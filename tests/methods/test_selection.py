@@ -525,7 +525,7 @@ def test_drive_of_one_phase_that_keeps_everything_is_grpo_on_its_tasks() -> None
 
 def test_drive_begins_by_imitating_solutions_where_asked_and_hard_tasks_twice() -> None:
     method = methods.drive(supervised=2, first=1, keep=(2,), iterations=(1,), pool=2, first_n=4, n=4)
-    assert [child.name for child in method.children()] == ["imitate", "drive", "drive"]  # type: ignore[attr-defined]
+    assert [child.name for child in method.children()] == ["imitate", "broad", "focus"]  # type: ignore[attr-defined]
     found = lines(method, worlds.get("sums", level=2), iterations=3, tasks=4)
     assert [line["phase"] for line in found] == [0, 0, 1]
     assert all(line["loss.Likelihood"] > 0 for line in found[:2])

@@ -133,5 +133,5 @@ OLD_FORMS = [
 
 @pytest.mark.parametrize(("settings", "wanted"), OLD_FORMS)
 def test_a_majority_of_the_first_format_loads_as_the_parts_it_was_split_into(settings: object, wanted: object) -> None:
-    text = yaml.safe_dump({"reward": [{"Majority": settings}]})
+    text = yaml.safe_dump({"name": "x", "reward": [{"Majority": settings}]})
     assert Method.from_yaml(text).reward == wanted

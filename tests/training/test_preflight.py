@@ -11,17 +11,17 @@ import pytest
 from podium.core.errors import PodiumError
 from podium.sessions import train as session
 from podium.sessions.train import train
-from podium.training.preflight import check_settings
+from podium.training.preflight import check_resources
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda", "cuda:3"])
 def test_devices_that_may_be_there_pass(device: str) -> None:
-    check_settings(device=device)
+    check_resources(device=device)
 
 
 @pytest.mark.parametrize("model", ["podium/tiny", "someone/some-model", "some-model"])
 def test_a_name_that_may_be_on_the_hub_passes(model: str) -> None:
-    check_settings(model=model)
+    check_resources(model=model)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_a_name_that_may_be_on_the_hub_passes(model: str) -> None:
 )
 def test_what_cannot_be_there_is_refused(settings: dict[str, str], said: str) -> None:
     with pytest.raises(PodiumError, match=re.escape(said)):
-        check_settings(**settings)
+        check_resources(**settings)
 
 
 def test_a_directory_that_cannot_be_written_is_refused_and_not_created(
@@ -43,13 +43,13 @@ def test_a_directory_that_cannot_be_written_is_refused_and_not_created(
 ) -> None:
     (tmp_path / "file").write_text("mine")
     with pytest.raises(PodiumError, match="file is a file, not a directory"):
-        check_settings(out=tmp_path / "file")
+        check_resources(out=tmp_path / "file")
     with pytest.raises(PodiumError, match="could not be written: Not a directory"):
-        check_settings(out=tmp_path / "file/run")
-    check_settings(out=tmp_path / "new/run")
+        check_resources(out=tmp_path / "file/run")
+    check_resources(out=tmp_path / "new/run")
     monkeypatch.setattr(os, "access", lambda *_: False)  # the superuser may write everywhere
     with pytest.raises(PodiumError, match=r"run cannot be written \(no permission\). Choose another place with --out."):
-        check_settings(out=tmp_path / "new/run")
+        check_resources(out=tmp_path / "new/run")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 

@@ -12,7 +12,7 @@ from podium.cli.overrides import catalogue_entry, split_change
 from podium.core.errors import PodiumError, nearest
 from podium.docs.catalogue_text import read_catalogue
 from podium.store.json_lines import objects
-from podium.training.preflight import check_settings
+from podium.training.preflight import check_resources
 
 if TYPE_CHECKING:
     from podium.training.config import Config
@@ -33,7 +33,7 @@ def check_typed(
     """Refuse misspelt methods, a directory that cannot be written, and files, devices or models that are not there."""
     for method in methods:
         catalogue_entry(method)
-    check_settings(out=Path("runs") if out is None else out, device=device, model=model)
+    check_resources(out=Path("runs") if out is None else out, device=device, model=model)
     check_world_file(world)
 
 

@@ -24,7 +24,7 @@ from podium.training.build import build_run
 from podium.training.config import Config, Optimizer
 from podium.training.loop import iterate
 from podium.training.memory_plan import suggest_settings
-from podium.training.preflight import check_settings
+from podium.training.preflight import check_resources
 from podium.training.run import Run, is_due
 from podium.training.trackers import Trackers, require
 from podium.worlds import World
@@ -98,7 +98,7 @@ def train(
     config = method if isinstance(method, Config) else configure(method, **settings)
     trackers = require(track)
     path = Path(out) if out is not None else _fresh_path(config)
-    check_settings(out=path, device=config.device, model=config.model)
+    check_resources(out=path, device=config.device, model=config.model)
     directory = RunDirectory(path)
     if directory.checkpoints() or (path / "metrics.jsonl").exists():
         raise PodiumError(
@@ -132,7 +132,7 @@ def resume(
             f"The run {path} was made with other settings ({', '.join(changed)}). Start a new run with --out."
         )
     config = stored.replace(device=device or stored.device)
-    check_settings(out=directory.path, device=config.device)
+    check_resources(out=directory.path, device=config.device)
     with suggest_settings(), _locked(directory), closing(build_run(config, _stage(progress))) as run:
         if directory.checkpoints():
             run.restore(directory.checkpoints()[-1])

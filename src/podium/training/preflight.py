@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from podium.method import Method
     from podium.protocols.world import World
 
-__all__ = ["check_fit", "check_settings"]
+__all__ = ["check_fit", "check_resources"]
 
 DEVICE = re.compile(r"(cpu|cuda)(:\d+)?")
 GPU_DRIVERS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")  # of NVIDIA, of AMD, and of either under Windows' Linux
 HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 
-def check_settings(*, out: Path | str | None = None, device: str | None = None, model: str | None = None) -> None:
+def check_resources(*, out: Path | str | None = None, device: str | None = None, model: str | None = None) -> None:
     """Refuse a directory that cannot be written, a device that does not exist, and a model path that is not there."""
     if out is not None:
         check_writable(Path(out))
