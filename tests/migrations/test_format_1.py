@@ -24,6 +24,7 @@ from tests.migrations.resumed import differences, machine, outcome
 
 HERE = Path(__file__).parent
 RUNS, YAML = HERE / "runs_1", HERE / "yaml_1"
+BASES = {"Best", "Forked", "Places"}  # which no method could hold, and which are gone
 
 
 def _texts(name: str) -> dict[str, Any]:
@@ -68,7 +69,7 @@ def test_the_configuration_of_a_run_is_read(name: str) -> None:
 
 def test_the_yaml_of_every_class_is_read() -> None:
     for name, text in _texts("values.json.gz").items():
-        if text is not None:
+        if text is not None and name not in BASES:
             value = serial.decode(migrations.migrate(yaml.safe_load(text), 1))
             assert serial.decode(serial.encode(value)) == value, name
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,12 +11,21 @@ import pytest
 from podium.core.errors import PodiumError
 from podium.sessions import train as session
 from podium.sessions.train import train
+from podium.training import preflight
 from podium.training.preflight import check_resources
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda", "cuda:3"])
-def test_devices_that_may_be_there_pass(device: str) -> None:
+def test_devices_that_may_be_there_pass(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight, "GPU_DRIVERS", ("/",))
     check_resources(device=device)
+
+
+def test_a_gpu_is_refused_where_there_is_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight, "GPU_DRIVERS", ("/none",))
+    monkeypatch.setattr(preflight.sys, "platform", "linux")
+    with pytest.raises(PodiumError, match="no GPU driver"):
+        check_resources(device="cuda")
 
 
 @pytest.mark.parametrize("model", ["podium/tiny", "someone/some-model", "some-model"])
@@ -47,7 +56,11 @@ def test_a_directory_that_cannot_be_written_is_refused_and_not_created(
     with pytest.raises(PodiumError, match="could not be written: Not a directory"):
         check_resources(out=tmp_path / "file/run")
     check_resources(out=tmp_path / "new/run")
-    monkeypatch.setattr(os, "access", lambda *_: False)  # the superuser may write everywhere
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)  # the superuser may write everywhere
     with pytest.raises(PodiumError, match=r"run cannot be written \(no permission\). Choose another place with --out."):
         check_resources(out=tmp_path / "new/run")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]

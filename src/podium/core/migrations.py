@@ -23,7 +23,6 @@ Step = Callable[[str, Settings], tuple[str, Settings]]
 
 RENAMED_1 = {
     "Apart": "SeparateUpdates",
-    "Best": "HighestScore",
     "Beside": "AlternativeAdvantage",
     "Bonus": "ColumnBonus",
     "Comparison": "MixtureComponent",
@@ -32,7 +31,6 @@ RENAMED_1 = {
     "Marked": "MatchPatterns",
     "Mixed": "MixedOutcomes",
     "Override": "OverrideReward",
-    "Places": "ForkPoints",
     "Signed": "SignedReward",
     "Watch": "ReportMean",
 }
