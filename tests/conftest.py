@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 LONG = Path(__file__).parent / "long.json"
-LIMIT = 0.4
+LIMIT = 0.25
 _seconds: defaultdict[str, float] = defaultdict(float)
 
 
