@@ -62,7 +62,7 @@ dist: $(STAMP)
 	$(PYTHON) -m tools.dist
 
 lock: $(STAMP)
-	$(PYTHON) -m pip freeze --exclude-editable --local | sed 's/+cpu//' > requirements-dev.lock
+	@{ echo "# The versions that the last full run used; make lock writes it."; $(PYTHON) -m pip freeze --exclude-editable --local | sed "s/+cpu//"; } > requirements-dev.lock
 
 $(STAMP): pyproject.toml src/podium/policy/native/kernels.c src/podium/policy/native/kernels.h
 	@if [ ! -x $(PYTHON) ]; then \
