@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from podium.cli.console import line, paragraphs, rows
-from podium.docs.catalogue_text import EntryText, MethodText, SettingText
+from podium.docs.catalogue_text import EntryText, MethodText, SettingText, split_arguments
 
 __all__ = ["show_method"]
 
@@ -25,8 +25,12 @@ def show_method(
     if entry is not None and entry.tags:
         line(f"  tags: {', '.join(entry.tags)}")
     if entry is not None and entry.notes:
+        formula, arguments = split_arguments(entry.notes)
         _heading("Formula")
-        paragraphs(entry.notes, indent=2)
+        paragraphs(formula, indent=2)
+        if arguments:
+            _heading("Arguments of the recipe")
+            rows(list(arguments.items()), indent=2)
     _print_stages(method, full)
     _print_needs(method)
     if entry is not None and entry.presets:

@@ -6,6 +6,7 @@ It is read from `catalogue.json`, which `python -m podium.docs` writes, so that 
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -22,6 +23,7 @@ __all__ = [
     "PartText",
     "SettingText",
     "read_catalogue",
+    "split_arguments",
 ]
 
 CATALOGUE_FILE = Path(__file__).parents[1] / "catalogue.json"
@@ -145,3 +147,10 @@ def _entry(slug: str, fields: Mapping[str, Any]) -> EntryText:
         arguments=tuple(fields["arguments"]),
         presets=presets,
     )
+
+
+def split_arguments(notes: str) -> tuple[str, dict[str, str]]:
+    """The docstring without its `Args:` block, and the meaning of each argument."""
+    text, _, block = notes.partition("\n\nArgs:\n")
+    entries = textwrap.dedent(block).replace("\n    ", " ").splitlines()
+    return text, {name: meaning for name, _, meaning in (entry.partition(": ") for entry in entries)}

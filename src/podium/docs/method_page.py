@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from podium.core.part import Part, Shape
 from podium.core.term import Term
+from podium.docs.catalogue_text import split_arguments
 from podium.docs.reading import differences, held, needs, nested, settings_of
 from podium.method import Method
 from podium.methods.catalogue import CATALOGUE, Entry, get
@@ -43,7 +43,7 @@ def index() -> str:
 def method_page(entry: Entry) -> str:
     """The page of one catalogue entry."""
     method = get(entry.slug)
-    text, meanings = _split_arguments(entry.notes)
+    text, meanings = split_arguments(entry.notes)
     formula, notes = _split(text)
     sections = [
         f"{PAGE_MARK}\n\n# {entry.slug}\n\n{entry.summary}\n\n"
@@ -66,13 +66,6 @@ def _split(notes: str) -> tuple[str, str]:
     while end < len(paragraphs) and paragraphs[end].startswith("- "):  # variants belong to the formula
         end += 1
     return "\n\n".join(paragraphs[:end]), "\n\n".join(paragraphs[end:])
-
-
-def _split_arguments(notes: str) -> tuple[str, dict[str, str]]:
-    """The docstring without its `Args:` block, and the meaning of each argument."""
-    text, _, block = notes.partition("\n\nArgs:\n")
-    entries = textwrap.dedent(block).replace("\n    ", " ").splitlines()
-    return text, {name: meaning for name, _, meaning in (entry.partition(": ") for entry in entries)}
 
 
 def _relation(entry: Entry, method: Method, notes: str) -> str:

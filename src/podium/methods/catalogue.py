@@ -32,11 +32,11 @@ FAMILIES = {
     "turns": "Credit assignment over several turns, agents and tools",
     "hints": "Hints, rubrics and other guidance while sampling",
     "hybrid": "Demonstrations, teachers and distillation beside reinforcement learning",
-    "trees": "Trees: forks, search and pruning",
+    "trees": "Rollouts that branch: forks, tree search and pruning",
     "replay": "Replay of earlier rollouts",
     "selection": "Data selection, curricula and rollout budgets",
     "preference": "Preferences and reward models",
-    "study": "Studies: experiments and metrics rather than methods",
+    "study": "Experiments and metrics of studies, rather than methods",
 }
 P = ParamSpec("P")
 
