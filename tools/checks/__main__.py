@@ -1,7 +1,7 @@
 """`python -m tools.checks slow|gpu [NAME …]` runs the checks and writes `checks/slow.md` or `checks/gpu.md`.
 
-Each check is a command. It passes if it exits with 0; the last line that it prints is its figure in the table. A check
-that was not run this time keeps its row, so the table says when each last passed and at which commit.
+Each check is a command. It passes if it exits with 0; the last line that it prints, or the one that FIGURES names, is
+its figure in the table. A check that was not run this time keeps its row, so the table says when each last passed.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import datetime
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import time
@@ -77,6 +78,16 @@ ABOUT = {
 }
 
 
+FIGURES = {
+    "tests": r"\d+ passed.*",
+    "demo": r"Held-out pass@1.*",
+    "decode": r"135M whole rollouts.*",
+    "methods": r"^methods +[\d.]+ s a step",
+    "soak": r"\d+ iterations:.*",
+    "kills": r"bit-equal.*",
+}
+
+
 def run(name: str, command: Command, commit: str) -> dict[str, Any]:
     """The result of a check as it stands in the table."""
     print(f"== {name}: {ABOUT[name]}", flush=True)
@@ -92,12 +103,17 @@ def run(name: str, command: Command, commit: str) -> dict[str, Any]:
             lines += [line.strip()] if line.strip() else []
     return {
         "passed": process.returncode == 0,
-        "figure": lines[-1] if lines else "",
+        "figure": _figure(name, lines),
         "date": datetime.date.today().isoformat(),
         "commit": commit,
         "minutes": round((time.monotonic() - start) / 60, 1),
         "machine": _machine(),
     }
+
+
+def _figure(name: str, lines: list[str]) -> str:
+    named = [match[0] for line in lines if (match := re.search(FIGURES.get(name, ".*"), line))]
+    return named[-1] if named else ""
 
 
 def table(kind: str, results: dict[str, Any]) -> str:

@@ -28,8 +28,8 @@ def resident() -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--iterations", type=int, default=400)
-    parser.add_argument("--method", default="spear@alfworld")
-    parser.add_argument("--world", default="keydoor")
+    parser.add_argument("--method", default="r3")
+    parser.add_argument("--world", default="sums")
     given = parser.parse_args()
     memory: list[int] = []
     seconds: list[float] = []
