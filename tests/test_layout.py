@@ -33,13 +33,9 @@ def _module(path: Path) -> str:
 
 
 def _public(path: Path) -> set[str]:
-    """The names that a module defines and does not keep to itself."""
-    names = set()
-    for node in ast.parse(path.read_text("utf-8")).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "")[:1].isupper():
-            pass  # constants are read through their module
+    """The public functions and classes that a module defines."""
+    body = ast.parse(path.read_text("utf-8")).body
+    names = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     return {name for name in names if not name.startswith("_")}
 
 
