@@ -239,6 +239,14 @@ def test_a_resume_of_a_finished_run_says_so_and_changes_nothing(capsys: Capture,
     assert numbers(tmp_path / "run") == before
 
 
+def test_an_out_that_holds_a_run_is_refused_before_anything_is_printed(capsys: Capture, out: Path) -> None:
+    (out / "checkpoints" / "iteration-000001").mkdir(parents=True)
+    assert main(["train", "--out", str(out)]) == 2
+    captured = capsys.readouterr()
+    assert "already holds a run" in captured.err
+    assert captured.out == ""
+
+
 def test_an_out_that_is_a_file(capsys: Capture, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     assert main(["train", "--world", "echo", "--iterations", "1", "--out", str(tmp_path / "file")]) == 2

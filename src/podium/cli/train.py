@@ -13,6 +13,7 @@ from podium.cli.options import Device, Level, Model, World
 from podium.cli.overrides import load, read_file, split_change, split_changes, with_parts
 from podium.cli.preflight import check_config, check_setting_names, check_typed
 from podium.core.errors import PodiumError
+from podium.training.preflight import check_fresh
 
 if TYPE_CHECKING:
     from podium.sessions.train import Result
@@ -74,6 +75,8 @@ def train(
         if method and config:
             raise PodiumError("--config contains a method: leave out the name of the method.")
         check_typed([] if config else [method or "grpo"], out=out, world=world, device=device, model=model)
+        if out is not None:
+            check_fresh(out)
         if config is None:
             check_setting_names(method or "grpo", changes or [])
         complete = _configure(config, method or "grpo", settings, changes or [], parts or [])

@@ -24,7 +24,7 @@ from podium.training.build import build_run
 from podium.training.config import Config, Optimizer
 from podium.training.loop import iterate
 from podium.training.memory_plan import suggest_settings
-from podium.training.preflight import check_resources
+from podium.training.preflight import check_fresh, check_resources
 from podium.training.run import Run, is_due
 from podium.training.trackers import Trackers, require
 from podium.worlds import World
@@ -99,11 +99,8 @@ def train(
     trackers = require(track)
     path = Path(out) if out is not None else _fresh_path(config)
     check_resources(out=path, device=config.device, model=config.model)
+    check_fresh(path)
     directory = RunDirectory(path)
-    if directory.checkpoints() or (path / "metrics.jsonl").exists():
-        raise PodiumError(
-            f"{path} already holds a run. Resume it (podium train --resume {path}) or choose another --out."
-        )
     with suggest_settings():
         run = build_run(config, _stage(progress))  # before anything is written: most mistakes show here
         with closing(run), _locked(directory):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from podium.method import Method
     from podium.protocols.world import World
 
-__all__ = ["check_fit", "check_resources"]
+__all__ = ["check_fit", "check_fresh", "check_resources"]
 
 DEVICE = re.compile(r"(cpu|cuda)(:\d+)?")
 GPU_DRIVERS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")  # of NVIDIA, of AMD, and of either under Windows' Linux
@@ -33,6 +33,14 @@ def check_resources(*, out: Path | str | None = None, device: str | None = None,
         _check_device(device)
     if model is not None:
         _check_model(model)
+
+
+def check_fresh(path: Path) -> None:
+    """Refuse a directory that holds a run already: a new one would mix with it."""
+    if (path / "metrics.jsonl").exists() or any((path / "checkpoints").glob("iteration-*")):
+        raise PodiumError(
+            f"{path} already holds a run. Resume it (podium train --resume {path}) or choose another --out."
+        )
 
 
 def _check_device(name: str) -> None:
