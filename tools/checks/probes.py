@@ -41,7 +41,8 @@ def without(method: Method) -> Iterator[tuple[str, Method]]:
 
 def weights(method: Method, world: World) -> str:
     """A hash of the policy that a short run ends with; why it cannot be run, if it cannot."""
-    with tempfile.TemporaryDirectory() as folder, patch.object(policies, "load", lambda *_, **__: tiny().copy()):
+    model = tiny()  # before `load` is replaced: it is loaded by it
+    with tempfile.TemporaryDirectory() as folder, patch.object(policies, "load", lambda *_, **__: model.copy()):
         try:
             result = podium.train(
                 method, world=world, tasks=6, iterations=3, eval_every=0, eval_tasks=1, out=Path(folder) / "run"
