@@ -1,0 +1,11 @@
+"""Code that must not be trusted, in processes of its own: killable, limited, without network and without files.
+
+`Sandbox` runs functions of Python modules in such processes. What reads a model's text with someone else's code (the
+scorers of reasoning-gym, math-verify, programs that a model has written) is called through it.
+"""
+
+from podium.sandbox.client import Outcome, Sandbox, SandboxedCall, Session, Workers
+from podium.sandbox.confine import enforced, unconfinable
+from podium.sandbox.limits import Limits
+
+__all__ = ["Limits", "Outcome", "Sandbox", "SandboxedCall", "Session", "Workers", "enforced", "unconfinable"]
