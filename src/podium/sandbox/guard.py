@@ -8,20 +8,36 @@ functions of a mathematical expression. Anything else is refused before it runs,
 from __future__ import annotations
 
 import importlib
+import opcode
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from types import CodeType, FrameType
 from typing import Any
 
-__all__ = ["AnswerIsCode", "guard_evaluation"]
+__all__ = ["AnswerIsCode", "no_programs"]
 
 # Modules of the standard library that write code of their own when a class is defined.
 WRITE_CODE = ("dataclasses", "collections", "enum", "typing", "functools")
 PLAIN = frozenset(("set", "frozenset", "dict", "list", "tuple", "int", "float", "str", "bool", "range"))
 EXPRESSIONS = frozenset(
-    "sympy Symbol Integer Float Rational Function Add Mul Pow Mod Abs Eq Ne Lt Le Gt Ge And Or Not Interval Union FiniteSet "
-    "Matrix Tuple Derivative Integral Sum Product Limit pi E I oo zoo nan true false EulerGamma GoldenRatio Max Min "
-    "sqrt cbrt root factorial factorial2 binomial".split()
+    (
+        *("Symbol", "Integer", "Float", "Rational", "Function", "Add", "Mul", "Pow", "Mod", "Abs", "Max", "Min"),
+        *("Eq", "Ne", "Lt", "Le", "Gt", "Ge", "And", "Or", "Not", "true", "false"),
+        *("Interval", "Union", "FiniteSet", "Matrix", "Tuple"),
+        *("Derivative", "Integral", "Sum", "Product", "Limit"),
+        *("pi", "E", "I", "oo", "zoo", "nan", "EulerGamma", "GoldenRatio"),
+        *("sqrt", "cbrt", "root", "factorial", "factorial2", "binomial"),
+    )
+)
+# Instructions whose effect would outlast the evaluation: they bind, change or delete something, or import.
+LASTING = frozenset(
+    opcode.opmap[name]
+    for name in (
+        *("STORE_NAME", "STORE_GLOBAL", "STORE_ATTR", "STORE_SUBSCR", "STORE_DEREF", "IMPORT_NAME", "IMPORT_FROM"),
+        *("DELETE_NAME", "DELETE_GLOBAL", "DELETE_ATTR", "DELETE_SUBSCR"),
+    )
 )
 
 
@@ -30,36 +46,55 @@ class AnswerIsCode(Exception):
 
 
 class _Guard:
-    refused = ""  # the first name that an answer may not use
-    names: frozenset[str] | None = None  # allowed in expressions of sympy, once it is needed
+    def __init__(self, functions: frozenset[str]) -> None:
+        self.active, self.refused, self.functions = False, "", functions
 
     def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event == "exec" and isinstance(arguments[0], CodeType):
-            self.check(arguments[0], sys._getframe(1))
+        if self.active and event == "exec" and isinstance(arguments[0], CodeType):
+            forbidden = self.forbidden(arguments[0], sys._getframe(1))
+            if forbidden:
+                self.refused = self.refused or forbidden
+                raise AnswerIsCode(_sentence(forbidden))
 
-    def check(self, code: CodeType, caller: FrameType) -> None:
-        module = caller.f_globals.get("__name__", "")
+    def forbidden(self, code: CodeType, caller: FrameType) -> str:
+        """What this code does that an expression may not; empty: nothing."""
+        module = str(caller.f_globals.get("__name__", ""))
         if code.co_filename.startswith(("<frozen", "/")) or module.partition(".")[0] in WRITE_CODE:
-            return  # a module that is being imported, or a class that is being defined
-        allowed: frozenset[str] = PLAIN
+            return ""  # a module that is being imported, or a class that is being defined
+        allowed = PLAIN
         if module.startswith("sympy."):
-            allowed = self.of_sympy() | frozenset(caller.f_locals.get("local_dict") or ())
-        nested = any(isinstance(constant, CodeType) for constant in code.co_consts)
-        forbidden = next((name for name in code.co_names if name not in allowed), "a function" if nested else "")
-        if forbidden:
-            self.refused = self.refused or forbidden
-            raise AnswerIsCode(f"the answer is a program: it uses {forbidden[:40]!r}")
+            if code.co_names == ("sympy",):
+                return ""  # its parser's own `from sympy import *`
+            allowed = self.functions | frozenset(caller.f_locals.get("local_dict") or ())
+        for name in code.co_names:
+            if name not in allowed:
+                return name
+        if any(isinstance(constant, CodeType) for constant in code.co_consts):
+            return "a function"
+        return "an assignment" if LASTING.intersection(code.co_code[::2]) else ""
 
-    def of_sympy(self) -> frozenset[str]:
-        if self.names is None:
-            self.names = EXPRESSIONS | frozenset(importlib.import_module("sympy.functions").__all__)
-        return self.names
+
+def _sentence(forbidden: str) -> str:
+    return f"the answer is a program: it uses {forbidden[:40]!r}"
 
 
 @cache
-def guard_evaluation() -> _Guard:
-    """Refuse, in this process and for good, to evaluate text that is more than an expression."""
-    guard = _Guard()
-    guard.of_sympy()
+def _installed() -> _Guard:
+    """The guard of this process. An audit hook cannot be removed, so there is one for good."""
+    guard = _Guard(EXPRESSIONS | frozenset(importlib.import_module("sympy.functions").__all__))
     sys.addaudithook(guard)
     return guard
+
+
+@contextmanager
+def no_programs() -> Iterator[None]:
+    """Refuse to evaluate text that is more than an expression. Where one was tried, AnswerIsCode is raised in the end,
+    whatever the scorer has made of it."""
+    guard = _installed()
+    guard.active, guard.refused = True, ""
+    try:
+        yield
+    finally:
+        guard.active = False
+        if guard.refused:
+            raise AnswerIsCode(_sentence(guard.refused))

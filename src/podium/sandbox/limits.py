@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import os
-import resource
 from dataclasses import dataclass
-from pathlib import Path
 
-__all__ = ["Limits", "apply_limits"]
+__all__ = ["MB", "Limits", "apply_limits", "memory_file", "mapped_bytes"]
 
 MB = 1 << 20
 
@@ -18,33 +15,34 @@ class Limits:
     """The resources of one call, or of one request to a session."""
 
     wall_s: float = 5.0  # seconds for an answer
-    cpu_s: float = 5.0  # of processor time; for a session in all
-    memory_mb: int = 256  # on top of what the server has loaded
-    files_mb: int = 0  # the size of a file that it may write into its own folder; 0: it has none and writes nothing
+    cpu_s: float = 5.0  # of processor time
+    memory_mb: int = 256  # on top of what the server has loaded; for a session in all
+    files_mb: int = 0  # what it may write into a folder of its own; 0: it has none and writes nothing
     answer_mb: int = 1  # the size of what it returns
 
 
-def apply_limits(limits: Limits) -> None:
-    """Limit this process, for good."""
-    data = _data_bytes() + limits.memory_mb * MB
-    cpu = math.ceil(limits.cpu_s)
-    for kind, soft, hard in (
-        (resource.RLIMIT_CPU, cpu, cpu + 1),
-        (resource.RLIMIT_DATA, data, data),
-        (resource.RLIMIT_FSIZE, limits.files_mb * MB, limits.files_mb * MB),
-        (resource.RLIMIT_CORE, 0, 0),
-        (resource.RLIMIT_NOFILE, 64, 64),
+def apply_limits(limits: Limits, mapped: int) -> None:
+    """Limit this process, which has `mapped` bytes of memory, for good. Of time, the server keeps account."""
+    import resource  # which Windows does not have
+
+    memory = mapped + limits.memory_mb * MB
+    for kind, limit in (
+        # All of the address space: RLIMIT_DATA leaves out shared memory, which any process can make.
+        (resource.RLIMIT_AS, memory),
+        (resource.RLIMIT_FSIZE, limits.files_mb * MB),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_NOFILE, 64),
     ):
         _, highest = resource.getrlimit(kind)
         if highest != resource.RLIM_INFINITY:
-            soft, hard = min(soft, highest), min(hard, highest)
-        resource.setrlimit(kind, (soft, hard))
+            limit = min(limit, highest)
+        resource.setrlimit(kind, (limit, limit))
 
 
-def _data_bytes() -> int:
-    """The writable private memory that this process has now."""
-    try:
-        pages = int(Path("/proc/self/statm").read_bytes().split()[5])
-    except (OSError, IndexError, ValueError):
-        return 512 * MB
-    return pages * os.sysconf("SC_PAGE_SIZE")
+def memory_file() -> int:
+    """A handle from which this process and its children can read how much memory this process has mapped."""
+    return os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def mapped_bytes(handle: int) -> int:
+    return int(os.pread(handle, 256, 0).split()[0]) * os.sysconf("SC_PAGE_SIZE")

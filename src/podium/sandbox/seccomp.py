@@ -31,7 +31,6 @@ ALLOWED: dict[str, tuple[int | None, int | None]] = {
     "rt_sigaction": (13, 134),
     "rt_sigprocmask": (14, 135),
     "rt_sigreturn": (15, 139),
-    "ioctl": (16, 29),
     "pread64": (17, 67),
     "pwrite64": (18, 68),
     "readv": (19, 65),
@@ -49,7 +48,6 @@ ALLOWED: dict[str, tuple[int | None, int | None]] = {
     "getpid": (39, 172),
     "exit": (60, 93),
     "uname": (63, 160),
-    "fcntl": (72, 25),
     "fsync": (74, 82),
     "ftruncate": (77, 46),
     "getcwd": (79, 17),
@@ -133,7 +131,15 @@ FORBIDDEN: dict[str, tuple[int | None, int | None]] = {
     "pidfd_send_signal": (424, 424),
     "clone3": (435, 435),
 }
-OPENAT, PRLIMIT64 = (257, 56), (302, 261)
+# Allowed with certain arguments only: `filter_program` says which.
+PARTLY: dict[str, tuple[int, int]] = {
+    "ioctl": (16, 29),
+    "fcntl": (72, 25),
+    "openat": (257, 56),
+    "prlimit64": (302, 261),
+}
+IOCTL = (0x5401, 0x5450, 0x5451)  # is it a terminal; close on exec or not. Others can have signals sent
+FCNTL = (0, 1, 2, 3, 4, 1030)  # duplicates and flags. Others can have signals sent to any process, or lock files
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # the column of the tables, and the audit number
@@ -175,15 +181,26 @@ def filter_program(machine: str, *, writes: bool) -> list[Instruction]:
             if number is not None:
                 program += [(EQUAL, 0, 1, number), (RETURN, 0, 0, action)]
     flags = [] if writes else [(LOAD, 0, 0, ARGUMENTS + 16), (ANY_BIT, 0, 1, WRITING), (RETURN, 0, 0, DENY)]
-    program += [(EQUAL, 0, 1 + len(flags), OPENAT[column]), *flags, (RETURN, 0, 0, ALLOW)]
     # Limits may be read, not set: the new ones (the third argument) must be a null pointer.
     set_nothing = [
         *((LOAD, 0, 0, ARGUMENTS + 16), (EQUAL, 1, 0, 0), (RETURN, 0, 0, KILL)),
         *((LOAD, 0, 0, ARGUMENTS + 20), (EQUAL, 1, 0, 0), (RETURN, 0, 0, KILL)),
-        (RETURN, 0, 0, ALLOW),
     ]
-    program += [(EQUAL, 0, len(set_nothing), PRLIMIT64[column]), *set_nothing]
+    checks = {
+        "ioctl": _one_of(IOCTL),
+        "fcntl": _one_of(FCNTL),
+        "openat": [*flags, (RETURN, 0, 0, ALLOW)],
+        "prlimit64": [*set_nothing, (RETURN, 0, 0, ALLOW)],
+    }
+    for name, check in checks.items():
+        program += [(EQUAL, 0, len(check), PARTLY[name][column]), *check]
     return [*program, (RETURN, 0, 0, DENY)]
+
+
+def _one_of(commands: tuple[int, ...]) -> list[Instruction]:
+    """Allow a system call whose second argument is one of these."""
+    tests = [step for command in commands for step in ((EQUAL, 0, 1, command), (RETURN, 0, 0, ALLOW))]
+    return [(LOAD, 0, 0, ARGUMENTS + 8), *tests, (RETURN, 0, 0, DENY)]
 
 
 class _Program(ctypes.Structure):

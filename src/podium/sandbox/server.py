@@ -1,9 +1,9 @@
 """The server of a sandbox: a process that has loaded its modules once, and forks one process for each call.
 
-    python -m podium.sandbox.server HANDLE
+    python -m podium.sandbox.server PARENT
 
-Each call finds the modules as they were loaded, whatever the calls before it have done. The server itself never looks
-at what a call has computed beyond passing it on.
+Each call finds the modules as they were loaded, whatever the calls before it have done. The server never looks at what
+a call has computed: it passes bytes on. It speaks to the process PARENT through its standard input, and ends with it.
 """
 
 from __future__ import annotations
@@ -11,139 +11,151 @@ from __future__ import annotations
 import ctypes
 import gc
 import importlib
+import json
 import os
-import platform
 import secrets
 import selectors
-import shutil
 import signal
 import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
 
-from podium.sandbox.confine import confine_call, confine_server
-from podium.sandbox.frames import Frames, packed, write_all
-from podium.sandbox.guard import AnswerIsCode
-from podium.sandbox.limits import MB, Limits
+from podium.sandbox.child import CHUNK, described, resolve, work
+from podium.sandbox.confine import HANDLES, Confinement, close_handles, confine_server
+from podium.sandbox.folders import remove_folder
+from podium.sandbox.frames import ANSWER, LARGEST_REQUEST, Frames, framed, packed
+from podium.sandbox.limits import Limits
+from podium.sandbox.process import LINUX, TOKEN, Child, reason
 
 __all__ = ["main"]
 
-LARGEST = 64 * MB  # bytes of a request
-CHUNK = 1 << 16
-
-
-@dataclass
-class Child:
-    """A process that works on a call, or on the requests of a session one after another."""
-
-    pid: int
-    channel: socket.socket
-    limits: Limits
-    token: str
-    folder: str
-    session: bool
-    request: int  # that it works on
-    started: float
-    frames: Frames = field(init=False)
-    late: bool = False
-    waiting: bool = False  # a session that has answered
-
-    def __post_init__(self) -> None:
-        self.frames = Frames(self.limits.answer_mb * MB)
-
-    @property
-    def deadline(self) -> float:
-        return float("inf") if self.waiting else self.started + self.limits.wall_s
+ALIVE_S = 5.0  # how often the server looks whether its parent is alive
 
 
 class Server:
-    def __init__(self, channel: socket.socket, settings: dict[str, Any]) -> None:
-        self.channel, self.folder = channel, settings["folder"]
-        self.confined, self.side_by_side = settings["confined"], settings["side_by_side"]
-        self.children: dict[int, Child] = {}  # by the number of the request that started it
+    def __init__(self, channel: socket.socket, settings: dict[str, Any], confinement: Confinement | None) -> None:
+        self.channel, self.confinement, self.parent = channel, confinement, os.getppid()
+        self.folder, self.side_by_side = settings["folder"], settings["side_by_side"]
+        self.children: dict[int, Child] = {}
         self.queue: deque[dict[str, Any]] = deque()
-        self.frames = Frames(LARGEST)
+        self.frames = Frames(LARGEST_REQUEST)
         self.selector = selectors.DefaultSelector()
         self.selector.register(channel, selectors.EVENT_READ)
 
     def serve(self) -> None:
-        """Work until the other side hangs up."""
+        """Work until the other side hangs up or is gone."""
         try:
-            while True:
-                now = time.monotonic()
-                until = min((child.deadline for child in self.children.values()), default=float("inf"))
-                ready = self.selector.select(None if until == float("inf") else max(until - now, 0))
-                for key, _ in ready:
-                    if key.fileobj is self.channel:
+            while os.getppid() == self.parent:
+                until = min((child.look_at for child in self.children.values()), default=float("inf"))
+                for key, events in self.selector.select(min(max(until - time.monotonic(), 0), ALIVE_S)):
+                    child = key.data
+                    if child is None:
                         data = self.channel.recv(CHUNK)
                         if not data:
                             return
                         for message in self.frames.add(data):
-                            self.receive(message)
-                    else:
-                        self.hear(key.data)
-                self.end_late()
+                            self.receive(json.loads(message))
+                    elif child.number in self.children:  # it may have been closed just now
+                        if events & selectors.EVENT_WRITE:
+                            self.send(child)
+                        if events & selectors.EVENT_READ:
+                            self.hear(child)
+                for child in list(self.children.values()):
+                    failure, detail = child.overrun() if child.look_at <= time.monotonic() else ("", "")
+                    if failure:
+                        self.end(child, failure, detail)
                 while self.queue and len(self.children) < self.side_by_side:
                     self.start(self.queue.popleft())
         finally:
-            for child in self.children.values():
+            for child in list(self.children.values()):
                 self.kill(child)
+            for child in list(self.children.values()):
+                self.finish(child)
+            remove_folder(self.folder)
 
     def receive(self, message: dict[str, Any]) -> None:
-        child = self.children.get(message.get("session", -1))
-        if "function" in message:
+        child, kind = self.children.get(message.get("session", -1)), message["do"]
+        if kind in ("call", "open"):
             self.queue.append(message)
-        elif message["do"] == "close":
+        elif kind == "prepare":
+            failed = prepare([(message["function"], message["arguments"])])
+            self.fail(message["id"], "error", failed) if failed else self.reply(message["id"], b"{}")
+        elif kind == "close":
             self.queue = deque(m for m in self.queue if m["id"] != message["session"])
             if child is not None:
                 self.kill(child)
                 self.finish(child)
-        elif child is None:
-            self.reply(message["id"], failure="ended", detail="the session has ended")
+        elif child is None or not child.waiting:
+            self.fail(message["id"], "ended", "the session has ended" if child is None else "the session is busy")
         else:
-            child.request, child.started, child.waiting = message["id"], time.monotonic(), False
-            try:
-                write_all(child.channel.fileno(), packed(message["arguments"]))
-            except OSError:
-                self.kill(child)  # its end is noticed at once
+            child.ask(message["id"], packed(message["arguments"]))
+            self.send(child)
 
-    def reply(self, request: int, **outcome: Any) -> None:
-        self.channel.sendall(packed({"id": request, **outcome}))
+    def send(self, child: Child) -> None:
+        """Send a request, or as much of it as the child takes now: one that does not read must hold up nobody."""
+        try:
+            child.unsent = child.unsent[child.channel.send(child.unsent) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            child.unsent = b""  # its end is noticed at once
+        writes = selectors.EVENT_WRITE if child.unsent else 0
+        self.selector.modify(child.channel, selectors.EVENT_READ | writes, child)
+
+    def reply(self, request: int, answer: bytes, cpu_s: float = 0.0) -> None:
+        self.channel.sendall(framed(ANSWER.pack(request, cpu_s) + answer))
+
+    def fail(self, request: int, failure: str, detail: str, cpu_s: float = 0.0) -> None:
+        self.reply(request, json.dumps({"failure": failure, "detail": detail}).encode(), cpu_s)
 
     # -- children --------------------------------------------------------------------------------------------------
 
     def start(self, message: dict[str, Any]) -> None:
-        ours, theirs = socket.socketpair()
-        limits, token = Limits(**message["limits"]), secrets.token_hex(16)
-        folder = os.path.join(self.folder, str(message["id"])) if limits.files_mb else ""
-        pid = os.fork()
-        if pid == 0:
-            handle = theirs.detach()
-            self._become(handle, message, limits, token, folder)
-        theirs.close()
-        child = Child(pid, ours, limits, token, folder, message["session"], message["id"], time.monotonic())
-        self.children[message["id"]] = child
+        number, limits, token = message["id"], Limits(**message["limits"]), secrets.token_bytes(TOKEN)
+        folder = os.path.join(self.folder, str(number)) if limits.files_mb else ""
+        try:
+            ours, pid = self._forked(message, limits, token, folder)
+        except OSError as error:
+            self.fail(number, "crash", f"no process could be started: {error}")
+            return
+        ours.setblocking(False)
+        child = Child(number, pid, ours, limits, token, folder, message["do"] == "open", number)
+        self.children[number] = child
         self.selector.register(ours, selectors.EVENT_READ, child)
 
-    def _become(self, handle: int, message: dict[str, Any], limits: Limits, token: str, folder: str) -> None:
+    def _forked(self, message: dict[str, Any], limits: Limits, token: bytes, folder: str) -> tuple[socket.socket, int]:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                pid = os.fork()
+            except OSError:
+                ours.close()
+                raise
+            if pid == 0:
+                self._become(theirs.detach(), message, limits, token, folder)
+        return ours, pid
+
+    def _become(self, handle: int, message: dict[str, Any], limits: Limits, token: bytes, folder: str) -> None:
         """What a forked process does; it never returns."""
         try:
+            self.queue.clear()  # what others ask is not its business
+            self.children.clear()
             os.dup2(handle, 3)
-            os.closerange(4, 1024)
+            os.dup2(1, 2)  # the server's errors go to a file
             if folder:
                 os.mkdir(folder, 0o700)
                 os.chdir(folder)
-            _die_with_parent()
-            if self.confined:
-                confine_call(limits, folder)
+                os.environ.update(HOME=folder, TMPDIR=folder)
+            _die_with(os.getppid())
+            if self.confinement is not None:
+                self.confinement.confine(limits, folder)
             else:
                 os.setsid()  # so that what it starts can be ended with it
-            work(3, message["function"], message["arguments"], token, session=message["session"])
+                close_handles()
+            work(3, message["function"], message["arguments"], token, session=message["do"] == "open")
         except BaseException:
             os._exit(70)
         os._exit(0)
@@ -152,151 +164,112 @@ class Server:
         """Read what a child has written, or notice that it has ended."""
         try:
             data = child.channel.recv(CHUNK)
-            answers = child.frames.add(data) if data else []
+            answers = child.frames.add(data)
+        except BlockingIOError:
+            return
         except (OSError, ValueError):
             data, answers = b"", []
         for answer in answers:
-            if not isinstance(answer, dict) or answer.pop("token", "") != child.token or child.waiting:
-                data = b""
+            if child.waiting or not answer.startswith(child.token):
+                data = b""  # it speaks out of turn
                 break
-            request, child.waiting = child.request, True
             if child.session:
-                self.reply(request, **answer)
+                cpu_s = child.rest()
             else:
+                child.waiting = True
                 self.kill(child)
-                self.reply(request, **answer, cpu_s=self.finish(child)[1])
-                return
-        if not data:
-            waiting = child.waiting
-            if os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-                time.sleep(0.002)  # a process closes its channel a little before it is gone
-                self.kill(child)
-            status, cpu_s = self.finish(child)
-            if not waiting:
-                failure, detail = _end(status, child)
-                self.reply(child.request, failure=failure, detail=detail, cpu_s=cpu_s)
+                cpu_s = self.finish(child)[1]
+            self.reply(child.request, answer[TOKEN:], cpu_s)
+        if not data and child.number in self.children:
+            self.end(child, "", "")
 
-    def end_late(self) -> None:
-        now = time.monotonic()
-        for child in [c for c in self.children.values() if c.deadline <= now]:
-            self.kill(child)
-            _, cpu_s = self.finish(child)
-            detail = f"it took more than {child.limits.wall_s:g} s"
-            self.reply(child.request, failure="timeout", detail=detail, cpu_s=cpu_s)
+    def end(self, child: Child, failure: str, detail: str) -> None:
+        """End a child that has gone wrong; if no failure is named, for the reason for which it has ended itself."""
+        self.kill(child)  # which does not change the status of one that is ending already
+        status, cpu_s = self.finish(child)
+        if not child.waiting:
+            failure, detail = (failure, detail) if failure else reason(status)
+            self.fail(child.request, failure, detail, cpu_s)
 
     def kill(self, child: Child) -> None:
         with suppress(ProcessLookupError):
             os.kill(child.pid, signal.SIGKILL)
-        if not self.confined:
+        if self.confinement is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(child.pid, signal.SIGKILL)
 
     def finish(self, child: Child) -> tuple[int, float]:
-        """Wait for a child that is ending; its exit status, and the processor time that it took."""
+        """Wait for a child that is ending; its exit status, and the processor time of its last request."""
         self.selector.unregister(child.channel)
         child.channel.close()
         _, status, used = os.wait4(child.pid, 0)
-        self.children = {number: other for number, other in self.children.items() if other is not child}
+        del self.children[child.number]
         if child.folder:
-            shutil.rmtree(child.folder, ignore_errors=True)
-        return status, used.ru_utime + used.ru_stime
+            remove_folder(child.folder)
+        return status, max(used.ru_utime + used.ru_stime - child.cpu_before, 0.0)
 
 
-def _end(status: int, child: Child) -> tuple[str, str]:
-    """Why a process ended without an answer: the kind of failure, and a sentence."""
-    if not os.WIFSIGNALED(status):
-        return "crash", f"it ended with exit code {os.waitstatus_to_exitcode(status)} and without an answer"
-    number = os.WTERMSIG(status)
-    if number == signal.SIGSYS:
-        return "violation", "it made a system call that is forbidden here"
-    if number == signal.SIGXFSZ:
-        return "violation", "it wrote more to a file than is allowed"
-    if number == signal.SIGXCPU:
-        return "timeout", f"it took more than {child.limits.cpu_s:g} s of processor time"
-    return "crash", f"it was ended by {signal.Signals(number).name}"
-
-
-def _die_with_parent() -> None:
+def _die_with(parent: int) -> None:
     """If the server is killed, nobody is left to end a process that waits for ever."""
-    if platform.system() == "Linux":
+    if LINUX:
         ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(70)
 
 
-def work(handle: int, function: str, arguments: list[Any], token: str, *, session: bool) -> None:
-    """Answer a call; for a session, make its handler and then answer the requests to it."""
-    handler = resolve(function)
-    answer: dict[str, Any]
-    answer, result = attempt(handler, arguments, keep=session)
-    write_all(handle, packed({"token": token, **answer}))
-    frames = Frames(LARGEST)
-    while session and "failure" not in answer:
-        data = os.read(handle, CHUNK)
+def prepare(calls: list[tuple[str, list[Any]]]) -> str:
+    """Make calls for what they leave in their modules; what went wrong, if something did."""
+    try:
+        for function, arguments in calls:
+            resolve(function)(*arguments)
+    except Exception as error:
+        return described(error)
+    gc.collect()
+    gc.freeze()  # a collection in a child would copy all the pages that it shares with the server
+    return ""
+
+
+def _opened() -> tuple[socket.socket, dict[str, Any]] | None:
+    """The channel to the parent, and the settings that come through it first; None if it has hung up."""
+    channel = socket.socket(fileno=os.dup(0))
+    os.dup2(1, 0)  # standard output is nowhere, and so is standard input from here on
+    frames, messages = Frames(LARGEST_REQUEST), list[bytes]()
+    while not messages:
+        data = channel.recv(CHUNK)
         if not data:
-            return
-        for request in frames.add(data):
-            answer, _ = attempt(result, request)
-            write_all(handle, packed({"token": token, **answer}))
-
-
-def attempt(handler: Callable[..., Any], arguments: list[Any], keep: bool = False) -> tuple[dict[str, Any], Any]:
-    try:
-        result = handler(*arguments)
-        answer = {"value": None if keep else result}
-        packed(answer)  # what JSON cannot hold is an error of the function
-    except AnswerIsCode as refusal:
-        return {"failure": "violation", "detail": str(refusal)}, None
-    except MemoryError:
-        return {"failure": "memory", "detail": "it needed more memory than is allowed"}, None
-    except BaseException as error:  # SystemExit too: it ends only the call
-        return {"failure": "error", "detail": _said(error)}, None
-    return answer, result
-
-
-def _said(error: BaseException) -> str:
-    try:
-        return f"{type(error).__name__}: {error}"[:300]
-    except BaseException:  # an exception whose text cannot be made
-        return type(error).__name__
-
-
-def resolve(function: str) -> Callable[..., Any]:
-    module, _, name = function.partition(":")
-    found: Callable[..., Any] = getattr(importlib.import_module(module), name)
-    return found
+            return None
+        messages = frames.add(data)
+    return channel, json.loads(messages[0])
 
 
 def main() -> None:
     """Load the modules, confine this process, and serve."""
-    channel = socket.socket(fileno=int(sys.argv[1]))
-    frames, settings = Frames(LARGEST), None
-    while settings is None:
-        data = channel.recv(CHUNK)
-        if not data:
-            return
-        settings = next(iter(frames.add(data)), None)
+    import resource
+
+    parent, opened = int(sys.argv[1]), _opened()
+    if opened is None or os.getppid() != parent:
+        return
+    channel, settings = opened
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C in the terminal is for the process that called
-    problems = []
+    _, highest = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(HANDLES, highest), highest))  # so that all can be closed
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")  # where memory runs out, end this rather than the training
+    problem, confinement = "", None
     try:
         for name in settings["preload"]:
             importlib.import_module(name)
-        for function, arguments in settings["prepare"]:
-            resolve(function)(*arguments)
+        problem = prepare(settings["prepare"])
+        if settings["confined"] and not problem:
+            confinement = confine_server(settings["folder"], settings["preload"], settings["readable"])
     except Exception as error:
-        problems.append(_said(error))
-    with suppress(OSError):
-        with open("/proc/self/oom_score_adj", "w") as file:  # where memory runs out, end this rather than the training
-            file.write("1000")
-    try:
-        if settings["confined"]:
-            confine_server(settings["folder"], settings["readable"])
-    except OSError as error:
-        problems.append(str(error))
-    channel.sendall(packed({"id": 0, "value": problems}))
-    if problems:
-        return
-    gc.collect()
-    gc.freeze()  # a collection in a child would copy all the pages that it shares with the server
-    Server(channel, settings).serve()
+        problem = described(error)
+    server = Server(channel, settings, confinement)
+    if problem:
+        server.fail(0, "error", problem)
+    else:
+        server.reply(0, b"{}")
+        server.serve()
 
 
 if __name__ == "__main__":
