@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from podium.core.errors import PodiumError
 from podium.sandbox.confine import unconfinable
-from podium.sandbox.connection import Connection, Outcome
+from podium.sandbox.connection import Connection, Outcome, exiting
 from podium.sandbox.limits import Limits
 
 __all__ = ["Sandbox", "SandboxedCall", "Session"]
@@ -60,7 +60,7 @@ class Sandbox:
         message = {"do": "call", "function": function, "arguments": arguments, "limits": asdict(limits or self.limits)}
         connection = self.start()
         outcome = connection.ask(message)
-        if outcome.failure == "ended" and not connection.closed:
+        if outcome.failure == "ended" and not connection.closed and not exiting():
             outcome = self.start().ask(message)
         return self._counted(outcome)
 

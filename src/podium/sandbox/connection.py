@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import socket
@@ -13,6 +14,7 @@ import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from podium.core.errors import PodiumError
 from podium.sandbox.folders import remove_folder
 from podium.sandbox.frames import ANSWER, LARGEST_REQUEST, Frames, packed
 
-__all__ = ["Connection", "Outcome"]
+__all__ = ["Connection", "Outcome", "exiting"]
 
 START_S = 120.0  # seconds for the server to load its modules
 END_S = 5.0  # seconds for the server to end its processes
@@ -75,6 +77,7 @@ class Connection:
         self._waiters: dict[int, _Waiter] = {}
         self._running, self.closed, self._owner = True, False, os.getpid()
         self._end = weakref.finalize(self, _end, ours, self._process, folder, self._owner)
+        _watch_for_exit()
         reader = threading.Thread(target=_read, args=(weakref.ref(self), ours, self._waiters), daemon=True)
         reader.name = "podium-sandbox"
         reader.start()
@@ -122,6 +125,19 @@ class Connection:
         """End the server; those who wait for an answer hear of it."""
         self.closed, self._running = True, False
         self._end()
+
+
+_exit = threading.Event()
+
+
+def exiting() -> bool:
+    """Whether this process is ending, so that no server may be started any more."""
+    return _exit.is_set()
+
+
+@cache
+def _watch_for_exit() -> None:
+    atexit.register(_exit.set)  # after `finalize` has registered itself, so that this is done first
 
 
 def _outcome(answer: bytes) -> Outcome:

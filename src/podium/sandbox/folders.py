@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-import secrets
 from contextlib import suppress
+from itertools import islice
 
-__all__ = ["MOST_FILES", "folder_bytes", "remove_folder"]
+__all__ = ["MOST_FILES", "folder_bytes", "is_small", "remove_folder"]
 
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 MOST_FILES = 2000  # files and folders that a process may make
+FEW = 20
 
 
 def folder_bytes(folder: str) -> int | None:
@@ -31,21 +33,54 @@ def folder_bytes(folder: str) -> int | None:
     return total
 
 
+def is_small(folder: str) -> bool:
+    """Whether a folder holds a few files at most, so that it is removed in no time."""
+    try:
+        entries = list(islice(os.scandir(folder), FEW + 1))
+        return len(entries) <= FEW and not any(entry.is_dir(follow_symlinks=False) for entry in entries)
+    except OSError:
+        return True
+
+
 def remove_folder(folder: str) -> None:
-    """Remove a folder and all in it, however deep: folders inside are moved up, so no path gets too long for the system
-    and no recursion too deep for Python."""
-    mark, folders = secrets.token_hex(8), [folder]
-    for inner in folders:  # which grows
+    """Remove a folder and all in it, however deep: no path gets too long for the system, no recursion for Python."""
+    with suppress(OSError):
+        here = os.open(folder, FOLDER)
+        try:
+            above: list[tuple[str, list[str]]] = []  # the folders on the way here, and those that are left beside them
+            folders = _without_files(here)
+            while above or folders:
+                if folders:
+                    name = folders.pop()
+                    with suppress(OSError):
+                        os.chmod(name, 0o700, dir_fd=here)
+                        here = _moved(here, name)
+                        above.append((name, folders))
+                        folders = _without_files(here)
+                else:
+                    name, folders = above.pop()
+                    here = _moved(here, "..")
+                    with suppress(OSError):
+                        os.rmdir(name, dir_fd=here)
+        finally:
+            os.close(here)
+        os.rmdir(folder)
+
+
+def _moved(here: int, name: str) -> int:
+    """The handle of another folder instead of this one."""
+    there = os.open(name, FOLDER, dir_fd=here)
+    os.close(here)
+    return there
+
+
+def _without_files(here: int) -> list[str]:
+    """Remove the files of a folder; the names of the folders in it."""
+    folders = []
+    for entry in list(os.scandir(here)):
         with suppress(OSError):
-            os.chmod(inner, 0o700)
-            for entry in list(os.scandir(inner)):
-                with suppress(OSError):
-                    if entry.is_dir(follow_symlinks=False):
-                        moved = os.path.join(folder, f"{mark}-{len(folders)}")
-                        os.rename(entry.path, moved)
-                        folders.append(moved)
-                    else:
-                        os.unlink(entry.path)
-    for inner in reversed(folders):
-        with suppress(OSError):
-            os.rmdir(inner)
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.name)
+            else:
+                os.unlink(entry.name, dir_fd=here)
+    return folders

@@ -18,8 +18,8 @@ from typing import Any
 
 __all__ = ["AnswerIsCode", "no_programs"]
 
-# Modules of the standard library that write code of their own when a class is defined.
-WRITE_CODE = ("dataclasses", "collections", "enum", "typing", "functools")
+# Modules that write code of their own, never from a text: when a class is defined, or for a number of variables.
+WRITE_CODE = ("dataclasses", "collections", "enum", "typing", "functools", "sympy.polys.monomials")
 PLAIN = frozenset(("set", "frozenset", "dict", "list", "tuple", "int", "float", "str", "bool", "range"))
 EXPRESSIONS = frozenset(
     (
@@ -59,8 +59,8 @@ class _Guard:
     def forbidden(self, code: CodeType, caller: FrameType) -> str:
         """What this code does that an expression may not; empty: nothing."""
         module = str(caller.f_globals.get("__name__", ""))
-        if code.co_filename.startswith(("<frozen", "/")) or module.partition(".")[0] in WRITE_CODE:
-            return ""  # a module that is being imported, or a class that is being defined
+        if code.co_filename.startswith(("<frozen", "/")) or module in WRITE_CODE:
+            return ""  # a module that is being imported, or code that no answer has a part in
         allowed = PLAIN
         if module.startswith("sympy."):
             if code.co_names == ("sympy",):

@@ -18,7 +18,7 @@ __all__ = ["LINUX", "TOKEN", "Child", "cpu_seconds", "reason"]
 
 TOKEN = 16  # bytes
 FOLDER_S = 0.2  # how often a folder is measured
-WAITING_S = 1.0  # how often a session is looked at that has nothing to do, and the processor time that it may take
+WAITING_S = 0.5  # how often a session is looked at that has nothing to do, and the processor time that it may take
 LINUX = platform.system() == "Linux"
 
 

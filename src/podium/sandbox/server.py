@@ -25,7 +25,7 @@ from typing import Any
 
 from podium.sandbox.child import CHUNK, described, resolve, work
 from podium.sandbox.confine import HANDLES, Confinement, close_handles, confine_server
-from podium.sandbox.folders import remove_folder
+from podium.sandbox.folders import is_small, remove_folder
 from podium.sandbox.frames import ANSWER, LARGEST_REQUEST, Frames, framed, packed
 from podium.sandbox.limits import Limits
 from podium.sandbox.process import LINUX, TOKEN, Child, reason
@@ -41,6 +41,7 @@ class Server:
         self.folder, self.side_by_side = settings["folder"], settings["side_by_side"]
         self.children: dict[int, Child] = {}
         self.queue: deque[dict[str, Any]] = deque()
+        self.removing: list[int] = []  # processes that remove folders
         self.frames = Frames(LARGEST_REQUEST)
         self.selector = selectors.DefaultSelector()
         self.selector.register(channel, selectors.EVENT_READ)
@@ -67,6 +68,7 @@ class Server:
                     failure, detail = child.overrun() if child.look_at <= time.monotonic() else ("", "")
                     if failure:
                         self.end(child, failure, detail)
+                self.removing = [pid for pid in self.removing if not os.waitpid(pid, os.WNOHANG)[0]]
                 while self.queue and len(self.children) < self.side_by_side:
                     self.start(self.queue.popleft())
         finally:
@@ -205,8 +207,22 @@ class Server:
         _, status, used = os.wait4(child.pid, 0)
         del self.children[child.number]
         if child.folder:
-            remove_folder(child.folder)
+            self.remove(child.folder)
         return status, max(used.ru_utime + used.ru_stime - child.cpu_before, 0.0)
+
+    def remove(self, folder: str) -> None:
+        """Remove a folder; one with many files in a process that does nothing else, so that nobody waits for that."""
+        if is_small(folder):
+            remove_folder(folder)
+            return
+        with suppress(OSError):  # without a process for it, it is removed in the end
+            pid = os.fork()
+            if pid == 0:
+                with suppress(BaseException):
+                    os.closerange(3, HANDLES)
+                    remove_folder(folder)
+                os._exit(0)
+            self.removing.append(pid)
 
 
 def _die_with(parent: int) -> None:

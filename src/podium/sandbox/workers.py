@@ -9,7 +9,7 @@ import weakref
 from typing import Any
 
 from podium.sandbox.client import Sandbox, Session
-from podium.sandbox.connection import Outcome
+from podium.sandbox.connection import Outcome, exiting
 
 __all__ = ["Workers"]
 
@@ -36,7 +36,9 @@ class Workers:
     def call(self, *arguments: Any) -> Outcome:
         """What the function returns for these arguments, or why it failed."""
         outcome = self._attempt(arguments)
-        if outcome.failure == "ended":  # the server has died or was closed, which no argument is to blame for
+        if (
+            outcome.failure == "ended" and not exiting()
+        ):  # the server has died or was closed, which no argument is to blame for
             outcome = self._attempt(arguments)
         return outcome
 
