@@ -20,7 +20,7 @@ from podium.sandbox.seccomp import ALLOWED, FORBIDDEN, IN_FOLDER, MACHINES, PART
 from tests.sandbox.test_sandbox import HERE, call
 
 confinable = pytest.mark.skipif(bool(unconfinable()), reason=unconfinable())
-needs_landlock = pytest.mark.skipif(bool(landlock.available()), reason=landlock.available())
+needs_landlock = pytest.mark.skipif(bool(landlock.landlock_missing()), reason=landlock.landlock_missing())
 TABLES = {**ALLOWED, **IN_FOLDER, **FORBIDDEN, **PARTLY}
 
 
@@ -274,7 +274,7 @@ def _interpret(program: list[seccomp.Instruction], number: int, architecture: in
 
 def test_everything_that_is_enforced_here_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(enforced()) >= {"wall clock", "memory", "no network"}
-    monkeypatch.setattr(seccomp, "available", lambda: "no")
-    monkeypatch.setattr(landlock, "available", lambda: "no")
+    monkeypatch.setattr(seccomp, "seccomp_missing", lambda: "no")
+    monkeypatch.setattr(landlock, "landlock_missing", lambda: "no")
     missing = {name for name, by in enforced().items() if not by}
     assert missing == {name for name in enforced() if name.startswith("no ")}

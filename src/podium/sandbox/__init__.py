@@ -7,8 +7,8 @@ scorers of reasoning-gym, math-verify, programs that a model has written) is cal
 
 from podium.sandbox.client import Sandbox, SandboxedCall, Session
 from podium.sandbox.confine import enforced, unconfinable
-from podium.sandbox.connection import Outcome
+from podium.sandbox.connection import CallOutcome
 from podium.sandbox.limits import Limits
 from podium.sandbox.workers import Workers
 
-__all__ = ["Limits", "Outcome", "Sandbox", "SandboxedCall", "Session", "Workers", "enforced", "unconfinable"]
+__all__ = ["Limits", "CallOutcome", "Sandbox", "SandboxedCall", "Session", "Workers", "enforced", "unconfinable"]

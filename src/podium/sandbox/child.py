@@ -11,7 +11,7 @@ from typing import Any
 from podium.sandbox.frames import LARGEST_REQUEST, Frames, framed
 from podium.sandbox.guard import AnswerIsCode
 
-__all__ = ["CHUNK", "described", "resolve", "work"]
+__all__ = ["CHUNK", "error_line", "resolve", "work"]
 
 CHUNK = 1 << 16  # bytes read at once
 LONGEST = 300  # characters of a reason
@@ -48,20 +48,20 @@ def _attempt(make: Callable[[], Any]) -> tuple[dict[str, str], Any]:
     except MemoryError:
         return {"failure": "memory", "detail": "it needed more memory than is allowed"}, None
     except BaseException as error:  # SystemExit too: it ends only the call
-        return {"failure": "error", "detail": described(error)}, None
+        return {"failure": "error", "detail": error_line(error)}, None
 
 
 def _write(handle: int, token: bytes, answer: dict[str, Any]) -> None:
     try:
         data = json.dumps(answer).encode()
     except Exception as error:  # what JSON cannot hold is an error of the function
-        data = json.dumps({"failure": "error", "detail": described(error)}).encode()
+        data = json.dumps({"failure": "error", "detail": error_line(error)}).encode()
     view = memoryview(framed(token + data))
     while view:
         view = view[os.write(handle, view) :]
 
 
-def described(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """An error in a line."""
     try:
         return f"{type(error).__name__}: {error}"[:LONGEST]

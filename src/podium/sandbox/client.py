@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from podium.core.errors import PodiumError
 from podium.sandbox.confine import unconfinable
-from podium.sandbox.connection import Connection, Outcome, exiting
+from podium.sandbox.connection import CallOutcome, Connection, exiting
 from podium.sandbox.limits import Limits
 
 __all__ = ["Sandbox", "SandboxedCall", "Session"]
@@ -55,7 +55,7 @@ class Sandbox:
         self._connection: Connection | None = None
         _everywhere.add(self)
 
-    def call(self, function: str, *arguments: Any, limits: Limits | None = None) -> Outcome:
+    def call(self, function: str, *arguments: Any, limits: Limits | None = None) -> CallOutcome:
         """The outcome of a function, given as `module:name`, whose arguments and value JSON can hold."""
         message = {"do": "call", "function": function, "arguments": arguments, "limits": asdict(limits or self.limits)}
         connection = self.start()
@@ -64,7 +64,7 @@ class Sandbox:
             outcome = self.start().ask(message)
         return self._counted(outcome)
 
-    def open(self, function: str, *arguments: Any, limits: Limits | None = None) -> tuple[Session | None, Outcome]:
+    def open(self, function: str, *arguments: Any, limits: Limits | None = None) -> tuple[Session | None, CallOutcome]:
         """A session: the function makes a handler, in a process that lives until the session is closed."""
         message = {"do": "open", "function": function, "arguments": arguments, "limits": asdict(limits or self.limits)}
         connection = self.start()
@@ -94,7 +94,7 @@ class Sandbox:
         if connection is not None:
             connection.close()
 
-    def _counted(self, outcome: Outcome) -> Outcome:
+    def _counted(self, outcome: CallOutcome) -> CallOutcome:
         if outcome.failure:
             with self._counting:
                 self.failures[outcome.failure] += 1
@@ -135,7 +135,7 @@ class Session:
         """Whether the server that it belongs to is."""
         return self._connection.alive
 
-    def ask(self, *arguments: Any) -> Outcome:
+    def ask(self, *arguments: Any) -> CallOutcome:
         """What the handler returns for these arguments. After any failure but an error, the session has ended."""
         return self._sandbox._counted(
             self._connection.ask({"do": "ask", "session": self._number, "arguments": arguments})

@@ -27,12 +27,12 @@ HANDLES = 1024  # that the server may have open at once
 
 def unconfinable() -> str:
     """Why untrusted code cannot be confined on this system; empty: it can."""
-    return seccomp.available()
+    return seccomp.seccomp_missing()
 
 
 def enforced() -> dict[str, str]:
     """What is enforced on this system, by what; empty where it is not."""
-    filtered, ruled = not seccomp.available(), not landlock.available()
+    filtered, ruled = not seccomp.seccomp_missing(), not landlock.landlock_missing()
     linux = platform.system() == "Linux"
     no_writing = "Landlock" if ruled else "seccomp: no writing at all" if filtered else ""
     return {
@@ -82,7 +82,7 @@ def confine_server(folder: str, packages: Iterable[str], readable: Sequence[str]
     memory = memory_file()
     _drop_capabilities()
     reading = None
-    if not landlock.available():
+    if not landlock.landlock_missing():
         reading = landlock.ruleset(paths)
         own = landlock.ruleset(paths, folder, removable=os.path.dirname(folder))
         landlock.enter(own)

@@ -23,7 +23,7 @@ from podium.core.errors import PodiumError
 from podium.sandbox.folders import remove_folder
 from podium.sandbox.frames import ANSWER, LARGEST_REQUEST, Frames, packed
 
-__all__ = ["Connection", "Outcome", "exiting"]
+__all__ = ["Connection", "CallOutcome", "exiting"]
 
 START_S = 120.0  # seconds for the server to load its modules
 END_S = 5.0  # seconds for the server to end its processes
@@ -33,7 +33,7 @@ LONGEST = 300  # characters of a reason
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CallOutcome:
     """What a call returned, or why it failed.
 
     Failures: error (it raised), timeout, memory, violation (it tried what is forbidden), crash, ended (there is no such
@@ -46,7 +46,7 @@ class Outcome:
     cpu_s: float = 0.0  # processor time, as the system measured it
 
 
-ENDED = Outcome(failure="ended", detail="the sandbox was closed, or its server has died")
+ENDED = CallOutcome(failure="ended", detail="the sandbox was closed, or its server has died")
 
 
 class _Waiter:
@@ -106,12 +106,12 @@ class Connection:
             with self._sending, suppress(OSError):  # that a server has ended is noticed when its answer is read
                 self._channel.sendall(data)
 
-    def ask(self, message: Mapping[str, Any], number: int | None = None, wait_s: float | None = None) -> Outcome:
+    def ask(self, message: Mapping[str, Any], number: int | None = None, wait_s: float | None = None) -> CallOutcome:
         """Send a message and wait for its answer: the server limits how long that takes, unless `wait_s` does."""
         number = self.number() if number is None else number
         data = packed({"id": number, **message})
         if len(data) > LARGEST_REQUEST:
-            return Outcome(failure="error", detail=f"the arguments are larger than {LARGEST_REQUEST >> 20} MB")
+            return CallOutcome(failure="error", detail=f"the arguments are larger than {LARGEST_REQUEST >> 20} MB")
         waiter = self._waiters[number] = _Waiter()
         try:
             self._send(data)
@@ -140,7 +140,7 @@ def _watch_for_exit() -> None:
     atexit.register(_exit.set)  # after `finalize` has registered itself, so that this is done first
 
 
-def _outcome(answer: bytes) -> Outcome:
+def _outcome(answer: bytes) -> CallOutcome:
     """An answer as an outcome. What a process has written may be anything."""
     if not answer:
         return ENDED
@@ -150,9 +150,9 @@ def _outcome(answer: bytes) -> Outcome:
         if not isinstance(said, dict) or not said.keys() <= {"value", "failure", "detail"}:
             raise ValueError("not an answer")
     except (ValueError, RecursionError, MemoryError):
-        return Outcome(failure="crash", detail="its answer makes no sense", cpu_s=cpu_s)
+        return CallOutcome(failure="crash", detail="its answer makes no sense", cpu_s=cpu_s)
     failure, detail = _plain(str(said.get("failure", ""))), _plain(str(said.get("detail", "")))
-    return Outcome(None if failure else said.get("value"), failure, detail, cpu_s)
+    return CallOutcome(None if failure else said.get("value"), failure, detail, cpu_s)
 
 
 def _plain(text: str) -> str:

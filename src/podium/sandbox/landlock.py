@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-__all__ = ["available", "enter", "ruleset"]
+__all__ = ["landlock_missing", "enter", "ruleset"]
 
 CREATE, ADD_RULE, RESTRICT = 444, 445, 446  # system calls, the same on every architecture
 LEAST = 3  # the version from which truncating a file can be forbidden
@@ -27,7 +27,7 @@ def _version() -> int:
     return max(int(ctypes.CDLL(None, use_errno=True).syscall(CREATE, None, 0, 1)), 0)
 
 
-def available() -> str:
+def landlock_missing() -> str:
     """Why there is no Landlock here; empty: there is."""
     return "" if _version() >= LEAST else "this kernel has no Landlock, or an early version of it"
 

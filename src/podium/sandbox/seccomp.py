@@ -12,7 +12,7 @@ import os
 import platform
 import struct
 
-__all__ = ["available", "filter_program", "install"]
+__all__ = ["filter_program", "install", "seccomp_missing"]
 
 # The number of each system call on x86-64 and on 64-bit ARM; None: it does not exist there.
 ALLOWED: dict[str, tuple[int | None, int | None]] = {
@@ -152,7 +152,7 @@ X32 = 0x40000000  # system calls of another ABI, whose numbers mean other things
 Instruction = tuple[int, int, int, int]  # code, where to go on if true and if false, operand
 
 
-def available() -> str:
+def seccomp_missing() -> str:
     """Why there is no seccomp here; empty: there is."""
     if platform.system() != "Linux":
         return f"{platform.system()} has no seccomp"

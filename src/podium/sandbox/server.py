@@ -23,14 +23,14 @@ from collections import deque
 from contextlib import suppress
 from typing import Any
 
-from podium.sandbox.child import CHUNK, described, resolve, work
+from podium.sandbox.child import CHUNK, error_line, resolve, work
 from podium.sandbox.confine import HANDLES, Confinement, close_handles, confine_server
 from podium.sandbox.folders import is_small, remove_folder
 from podium.sandbox.frames import ANSWER, LARGEST_REQUEST, Frames, framed, packed
 from podium.sandbox.limits import Limits
 from podium.sandbox.process import LINUX, TOKEN, Child, reason
 
-__all__ = ["main"]
+__all__ = ["run_server"]
 
 ALIVE_S = 5.0  # how often the server looks whether its parent is alive
 
@@ -239,7 +239,7 @@ def prepare(calls: list[tuple[str, list[Any]]]) -> str:
         for function, arguments in calls:
             resolve(function)(*arguments)
     except Exception as error:
-        return described(error)
+        return error_line(error)
     gc.collect()
     gc.freeze()  # a collection in a child would copy all the pages that it shares with the server
     return ""
@@ -258,7 +258,7 @@ def _opened() -> tuple[socket.socket, dict[str, Any]] | None:
     return channel, json.loads(messages[0])
 
 
-def main() -> None:
+def run_server() -> None:
     """Load the modules, confine this process, and serve."""
     import resource
 
@@ -279,7 +279,7 @@ def main() -> None:
         if settings["confined"] and not problem:
             confinement = confine_server(settings["folder"], settings["preload"], settings["readable"])
     except Exception as error:
-        problem = described(error)
+        problem = error_line(error)
     server = Server(channel, settings, confinement)
     if problem:
         server.fail(0, "error", problem)
@@ -289,4 +289,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_server()

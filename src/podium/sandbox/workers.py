@@ -9,7 +9,7 @@ import weakref
 from typing import Any
 
 from podium.sandbox.client import Sandbox, Session
-from podium.sandbox.connection import Outcome, exiting
+from podium.sandbox.connection import CallOutcome, exiting
 
 __all__ = ["Workers"]
 
@@ -33,7 +33,7 @@ class Workers:
         self._idle: list[_Worker] = []
         self._change, self._busy, self._most, self._progress = threading.Condition(), 0, CORES, 0.0
 
-    def call(self, *arguments: Any) -> Outcome:
+    def call(self, *arguments: Any) -> CallOutcome:
         """What the function returns for these arguments, or why it failed."""
         outcome = self._attempt(arguments)
         if (
@@ -50,7 +50,7 @@ class Workers:
         """End the processes; the next call starts them again."""
         self.sandbox.close()
 
-    def _attempt(self, arguments: tuple[Any, ...]) -> Outcome:
+    def _attempt(self, arguments: tuple[Any, ...]) -> CallOutcome:
         self.sandbox.start()  # before anybody waits for a process: that takes seconds, and is no sign of a stall
         worker, outcome = self._take(), None
         try:

@@ -9,7 +9,7 @@ from typing import Any
 from podium.core.errors import one_of, within
 from podium.protocols.answer_text import ANSWER_MARK, final_answer
 from podium.protocols.world import Answer, Episode, FailedAction, Feedback, Task
-from podium.sandbox import Outcome
+from podium.sandbox import CallOutcome
 
 __all__ = ["Graded", "Verdict", "hashed_uniform", "judged"]
 
@@ -77,7 +77,7 @@ class _Question(Episode):
         return self.world.grade(self.task, text, self.seed)
 
 
-def judged(outcome: Outcome) -> Any:
+def judged(outcome: CallOutcome) -> Any:
     """What a scorer in a sandbox returned. If it failed, so has the verdict: the answer counts as wrong, and the
     rollout is counted and shown as failed."""
     if outcome.failure:
