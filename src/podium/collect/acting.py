@@ -16,7 +16,7 @@ from functools import partial
 from numbers import Real
 from typing import Any
 
-from podium.protocols.world import Episode, Feedback, Task, World
+from podium.protocols.world import Episode, FailedAction, Feedback, Task, World
 
 __all__ = ["Actor", "unknown_agent"]
 
@@ -187,10 +187,6 @@ def _discard(outcome: Any) -> None:
             outcome.close()
 
 
-class _Failure(Exception):
-    """A failure of a world whose message is the reason."""
-
-
 class _Unopened(Episode):
     """Stands for an episode that its world could not open."""
 
@@ -199,7 +195,7 @@ class _Unopened(Episode):
         self.reason = reason
 
     def act(self, text: str) -> Feedback:
-        raise _Failure(self.reason)
+        raise FailedAction(self.reason)
 
 
 def _opened(world: World, task: Task, seed: int) -> Episode:
@@ -228,7 +224,7 @@ def _attempt(episode: Episode, text: str) -> Outcome:
     try:
         feedback = episode.act(text)
         problem = _feedback_problem(feedback) or _episode_problem(episode)
-    except _Failure as failure:
+    except FailedAction as failure:
         problem = str(failure)
     except (Exception, SystemExit) as error:  # a world that calls sys.exit ends only its episode
         problem = _raised(error)

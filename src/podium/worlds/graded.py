@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import Any
 
 from podium.core.errors import one_of, within
 from podium.protocols.answer_text import ANSWER_MARK, final_answer
-from podium.protocols.world import Answer, Episode, Feedback, Task
+from podium.protocols.world import Answer, Episode, FailedAction, Feedback, Task
+from podium.sandbox import CallOutcome
 
-__all__ = ["Graded", "Verdict", "hashed_uniform"]
+__all__ = ["Graded", "Verdict", "hashed_uniform", "judged"]
 
 FORMAT = f"Reason step by step. Write the answer alone on the last line, after `{ANSWER_MARK}`."
 
@@ -73,6 +75,14 @@ class _Question(Episode):
 
     def act(self, text: str) -> Feedback:
         return self.world.grade(self.task, text, self.seed)
+
+
+def judged(outcome: CallOutcome) -> Any:
+    """What a scorer in a sandbox returned. If it failed, so has the verdict: the answer counts as wrong, and the
+    rollout is counted and shown as failed."""
+    if outcome.failure:
+        raise FailedAction(f"the answer could not be judged ({outcome.failure}): {outcome.detail}")
+    return outcome.value
 
 
 def hashed_uniform(*key: object) -> float:

@@ -14,7 +14,9 @@ from typing import Any
 from podium.core.errors import PodiumError, nearest
 from podium.protocols.answer_text import ANSWER_MARK, final_answer, stated_answer
 from podium.protocols.world import Task
-from podium.worlds.graded import FORMAT, Graded, Verdict, hashed_uniform
+from podium.sandbox import unconfinable
+from podium.sandbox.graders import GYM, as_text
+from podium.worlds.graded import FORMAT, Graded, Verdict, hashed_uniform, judged
 from podium.worlds.puzzle import HELD_OUT, task_key
 
 __all__ = ["Gym"]
@@ -25,7 +27,7 @@ NUMBER = r"-?[0-9]+(?:\.[0-9]+)?"
 
 
 class Gym(Graded):
-    """A procedural task of reasoning-gym, graded by its own scorer.
+    """A procedural task of reasoning-gym, graded by its own scorer, in a sandbox: some scorers evaluate answers.
 
     A score of 1 is correct. With `partial`, scores between 0 and 1, which some tasks give for nearly correct or merely
     well-formed answers, become the reward.
@@ -35,6 +37,7 @@ class Gym(Graded):
     summary = "any task of reasoning-gym"
     provides = (*Graded.provides, "task.solution")
     max_tokens = 128
+    act_limit_s = 60.0  # the first verdict waits for the sandbox to start; each has a limit of its own
     instructions: bool = True
     task_name: str = ""
     config: Mapping[str, Any] = field(default_factory=dict)  # settings of the task itself: min_terms, …
@@ -50,6 +53,11 @@ class Gym(Graded):
     def dataset(self) -> Any:
         """The data set of reasoning-gym."""
         factory = _factory()
+        if reason := unconfinable():
+            raise PodiumError(
+                f"gym: cannot score answers on this system: scorers of reasoning-gym evaluate what a model writes, and "
+                f"it could not be confined: {reason}. Use Linux on x86-64 or 64-bit ARM."
+            )
         if self.task_name not in factory.DATASETS:
             raise PodiumError(
                 f"reasoning-gym has no task {self.task_name!r}. {nearest(self.task_name, factory.DATASETS)}"
@@ -73,14 +81,21 @@ class Gym(Graded):
                 return Task(key, prompt, domain=self.task_name, data={"entry": entry})
         raise PodiumError(f"gym:{self.task_name} has too few different questions to hold some out for {split}.")
 
+    def close(self) -> None:
+        GYM.close()
+
     def read(self, text: str) -> str | None:
         return final_answer(text, lines=True) if self.marked else stated_answer(text, lines=True)
 
+    @cached_property
+    def scorer(self) -> str:
+        """The settings under which the sandbox knows the data set; it makes the data set for its scorer."""
+        settings = as_text((self.task_name, dict(self.config), POSITIONS))
+        GYM.prepare("podium.sandbox.graders:prepare_gym", settings)
+        return settings
+
     def verdict(self, task: Task, answer: str) -> Verdict:
-        try:
-            score = float(self.dataset.score_answer(answer, task.data["entry"]))
-        except Exception:  # some scorers raise if an answer is not in the expected form
-            score = 0.0
+        score = float(judged(GYM.call(self.scorer, answer, as_text(task.data["entry"]))))
         score = min(max(score, 0.0), 1.0) if score == score else 0.0
         return Verdict(score >= 1, " ".join(answer.split())[:200], score if self.partial else None)
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import re
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -16,8 +14,10 @@ from typing import Any
 from podium.core.errors import PodiumError, one_of, within
 from podium.protocols.answer_text import ANSWER_MARK, boxed, final_answer, plain
 from podium.protocols.world import Task
+from podium.sandbox import unconfinable
+from podium.sandbox.graders import MATH
 from podium.store.json_lines import objects, text_of
-from podium.worlds.graded import FORMAT, Graded, Verdict, hashed_uniform
+from podium.worlds.graded import FORMAT, Graded, Verdict, hashed_uniform, judged
 from podium.worlds.puzzle import task_key
 
 __all__ = ["Jsonl"]
@@ -26,7 +26,6 @@ PROMPTS = ("question", "problem", "prompt", "input", "query")
 ANSWERS = ("answer", "final_answer", "expected_answer", "target", "solution")
 DOMAINS = ("domain", "data_source", "category", "subject")
 LONGEST = 300  # characters of an answer that are graded
-SECONDS = 5  # time limit of one comparison by math-verify
 
 
 @dataclass(frozen=True)
@@ -50,6 +49,7 @@ class Jsonl(Graded):
     name = "jsonl"
     summary = "questions and answers from a file of JSON lines"
     max_tokens = 256
+    act_limit_s = 60.0  # the first verdict waits for the sandbox to start; each has a limit of its own
     provides = (*Graded.provides, "task.solution")
     instructions: bool = True
     file: str = ""
@@ -74,6 +74,11 @@ class Jsonl(Graded):
     @cached_property
     def rows(self) -> Mapping[str, list[JsonlRow]]:
         """The rows of each split."""
+        if self._compares_mathematics and (reason := unconfinable()):
+            raise PodiumError(
+                f"math-verify cannot be used on this system: it computes with what a model writes, and could not be "
+                f"confined: {reason}. Set grader = 'exact', or use Linux on x86-64 or 64-bit ARM."
+            )
         rows = self._read(self.file)
         if self.test_file:
             return {"train": rows, "test": self._read(self.test_file)}
@@ -109,9 +114,16 @@ class Jsonl(Graded):
         gold, said = task.data["answer"], answer[:LONGEST]
         canonical = _normal(said)
         correct = canonical == _normal(gold)
-        if not correct and self.grader != "exact" and (self.grader == "math" or _has_math_verify()):
-            correct = _math_equal(gold, said)
+        if not correct and self._compares_mathematics:
+            correct = bool(judged(MATH.call(gold, said)))
         return Verdict(correct, _normal(gold) if correct else canonical)
+
+    @property
+    def _compares_mathematics(self) -> bool:
+        return self.grader == "math" or (self.grader == "auto" and _has_math_verify())
+
+    def close(self) -> None:
+        MATH.close()
 
     def solve(self, task: Task, style: str = "short", seed: int = 0) -> str:
         """The solution of the row; there is only one style."""
@@ -160,11 +172,3 @@ def _normal(answer: str) -> str:
 
 def _has_math_verify() -> bool:
     return importlib.util.find_spec("math_verify") is not None
-
-
-def _math_equal(gold: str, said: str) -> bool:
-    """Whether math-verify considers them equal. Its time limit uses a signal, which works only in the main thread."""
-    math_verify = importlib.import_module("math_verify")
-    seconds = SECONDS if threading.current_thread() is threading.main_thread() else None
-    sides = [math_verify.parse(f"${text}$", parsing_timeout=seconds) for text in (gold, said)]
-    return bool(all(sides) and math_verify.verify(*sides, timeout_seconds=seconds))

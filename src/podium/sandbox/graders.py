@@ -1,0 +1,62 @@
+"""Scorers of other packages, as functions that a sandbox calls; one set of processes for each kind."""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import logging
+import pickle
+from typing import Any
+
+from podium.sandbox.client import Sandbox
+from podium.sandbox.guard import no_programs
+from podium.sandbox.limits import Limits
+from podium.sandbox.workers import Workers
+
+__all__ = ["GYM", "MATH", "as_text", "gym_score", "math_equal", "prepare_gym"]
+
+LIMITS = Limits(wall_s=5.0, cpu_s=5.0, memory_mb=512)
+# The worlds of this process share them: worlds are values, of which there may be many alike. No process runs before the
+# first call.
+GYM = Workers(Sandbox(("reasoning_gym", "sympy", __name__), limits=LIMITS), f"{__name__}:gym_score")
+MATH = Workers(Sandbox(("math_verify", __name__), limits=LIMITS), f"{__name__}:math_equal")
+
+_datasets: dict[str, Any] = {}
+
+
+def as_text(value: Any) -> str:
+    """A value of any kind as text, for the functions below. It comes from the person who trains or from a data set,
+    never from a model, and goes only into the sandbox."""
+    return base64.b64encode(pickle.dumps(value)).decode()
+
+
+def _from_text(text: str) -> Any:
+    return pickle.loads(base64.b64decode(text))
+
+
+def prepare_gym(settings: str) -> None:
+    """Make a data set of reasoning-gym, once, for the scores to come."""
+    task, config, size = _from_text(settings)
+    _datasets[settings] = importlib.import_module("reasoning_gym").create_dataset(task, seed=0, size=size, **config)
+
+
+def gym_score(settings: str, answer: str, entry: str) -> float:
+    """The score of an answer by the task's own scorer; 0 where that raises, as some do for a malformed answer."""
+    unpacked, score = _from_text(entry), 0.0
+    with no_programs():
+        try:
+            score = float(_datasets[settings].score_answer(answer, unpacked))
+        except MemoryError:
+            raise
+        except Exception:
+            score = 0.0
+    return score
+
+
+def math_equal(gold: str, answer: str) -> bool:
+    """Whether math-verify considers the two equal."""
+    math_verify = importlib.import_module("math_verify")
+    logging.disable()  # it warns that its own time limits are off: they work by signals, and the sandbox keeps the time
+    with no_programs():
+        sides = [math_verify.parse(f"${text}$", parsing_timeout=None) for text in (gold, answer)]
+        return bool(all(sides) and math_verify.verify(*sides, timeout_seconds=None))

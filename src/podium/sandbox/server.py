@@ -1,0 +1,292 @@
+"""The server of a sandbox: a process that has loaded its modules once, and forks one process for each call.
+
+    python -m podium.sandbox.server PARENT
+
+Each call finds the modules as they were loaded, whatever the calls before it have done. The server never looks at what
+a call has computed: it passes bytes on. It speaks to the process PARENT through its standard input, and ends with it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import importlib
+import json
+import os
+import secrets
+import selectors
+import signal
+import socket
+import sys
+import time
+from collections import deque
+from contextlib import suppress
+from typing import Any
+
+from podium.sandbox.child import CHUNK, error_line, resolve, work
+from podium.sandbox.confine import HANDLES, Confinement, close_handles, confine_server
+from podium.sandbox.folders import is_small, remove_folder
+from podium.sandbox.frames import ANSWER, LARGEST_REQUEST, Frames, framed, packed
+from podium.sandbox.limits import Limits
+from podium.sandbox.process import LINUX, TOKEN, Child, reason
+
+__all__ = ["run_server"]
+
+ALIVE_S = 5.0  # how often the server looks whether its parent is alive
+
+
+class Server:
+    def __init__(self, channel: socket.socket, settings: dict[str, Any], confinement: Confinement | None) -> None:
+        self.channel, self.confinement, self.parent = channel, confinement, os.getppid()
+        self.folder, self.side_by_side = settings["folder"], settings["side_by_side"]
+        self.children: dict[int, Child] = {}
+        self.queue: deque[dict[str, Any]] = deque()
+        self.removing: list[int] = []  # processes that remove folders
+        self.frames = Frames(LARGEST_REQUEST)
+        self.selector = selectors.DefaultSelector()
+        self.selector.register(channel, selectors.EVENT_READ)
+
+    def serve(self) -> None:
+        """Work until the other side hangs up or is gone."""
+        try:
+            while os.getppid() == self.parent:
+                until = min((child.look_at for child in self.children.values()), default=float("inf"))
+                for key, events in self.selector.select(min(max(until - time.monotonic(), 0), ALIVE_S)):
+                    child = key.data
+                    if child is None:
+                        data = self.channel.recv(CHUNK)
+                        if not data:
+                            return
+                        for message in self.frames.add(data):
+                            self.receive(json.loads(message))
+                    elif child.number in self.children:  # it may have been closed just now
+                        if events & selectors.EVENT_WRITE:
+                            self.send(child)
+                        if events & selectors.EVENT_READ:
+                            self.hear(child)
+                for child in list(self.children.values()):
+                    failure, detail = child.overrun() if child.look_at <= time.monotonic() else ("", "")
+                    if failure:
+                        self.end(child, failure, detail)
+                self.removing = [pid for pid in self.removing if not os.waitpid(pid, os.WNOHANG)[0]]
+                while self.queue and len(self.children) < self.side_by_side:
+                    self.start(self.queue.popleft())
+        finally:
+            for child in list(self.children.values()):
+                self.kill(child)
+            for child in list(self.children.values()):
+                self.finish(child)
+            remove_folder(self.folder)
+
+    def receive(self, message: dict[str, Any]) -> None:
+        child, kind = self.children.get(message.get("session", -1)), message["do"]
+        if kind in ("call", "open"):
+            self.queue.append(message)
+        elif kind == "prepare":
+            failed = prepare([(message["function"], message["arguments"])])
+            self.fail(message["id"], "error", failed) if failed else self.reply(message["id"], b"{}")
+        elif kind == "close":
+            self.queue = deque(m for m in self.queue if m["id"] != message["session"])
+            if child is not None:
+                self.kill(child)
+                self.finish(child)
+        elif child is None or not child.waiting:
+            self.fail(message["id"], "ended", "the session has ended" if child is None else "the session is busy")
+        else:
+            child.ask(message["id"], packed(message["arguments"]))
+            self.send(child)
+
+    def send(self, child: Child) -> None:
+        """Send a request, or as much of it as the child takes now: one that does not read must hold up nobody."""
+        try:
+            child.unsent = child.unsent[child.channel.send(child.unsent) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            child.unsent = b""  # its end is noticed at once
+        writes = selectors.EVENT_WRITE if child.unsent else 0
+        self.selector.modify(child.channel, selectors.EVENT_READ | writes, child)
+
+    def reply(self, request: int, answer: bytes, cpu_s: float = 0.0) -> None:
+        self.channel.sendall(framed(ANSWER.pack(request, cpu_s) + answer))
+
+    def fail(self, request: int, failure: str, detail: str, cpu_s: float = 0.0) -> None:
+        self.reply(request, json.dumps({"failure": failure, "detail": detail}).encode(), cpu_s)
+
+    # -- children --------------------------------------------------------------------------------------------------
+
+    def start(self, message: dict[str, Any]) -> None:
+        number, limits, token = message["id"], Limits(**message["limits"]), secrets.token_bytes(TOKEN)
+        folder = os.path.join(self.folder, str(number)) if limits.files_mb else ""
+        try:
+            ours, pid = self._forked(message, limits, token, folder)
+        except OSError as error:
+            self.fail(number, "crash", f"no process could be started: {error}")
+            return
+        ours.setblocking(False)
+        child = Child(number, pid, ours, limits, token, folder, message["do"] == "open", number)
+        self.children[number] = child
+        self.selector.register(ours, selectors.EVENT_READ, child)
+
+    def _forked(self, message: dict[str, Any], limits: Limits, token: bytes, folder: str) -> tuple[socket.socket, int]:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                pid = os.fork()
+            except OSError:
+                ours.close()
+                raise
+            if pid == 0:
+                self._become(theirs.detach(), message, limits, token, folder)
+        return ours, pid
+
+    def _become(self, handle: int, message: dict[str, Any], limits: Limits, token: bytes, folder: str) -> None:
+        """What a forked process does; it never returns."""
+        try:
+            self.queue.clear()  # what others ask is not its business
+            self.children.clear()
+            os.dup2(handle, 3)
+            os.dup2(1, 2)  # the server's errors go to a file
+            if folder:
+                os.mkdir(folder, 0o700)
+                os.chdir(folder)
+                os.environ.update(HOME=folder, TMPDIR=folder)
+            _die_with(os.getppid())
+            if self.confinement is not None:
+                self.confinement.confine(limits, folder)
+            else:
+                os.setsid()  # so that what it starts can be ended with it
+                close_handles()
+            work(3, message["function"], message["arguments"], token, session=message["do"] == "open")
+        except BaseException:
+            os._exit(70)
+        os._exit(0)
+
+    def hear(self, child: Child) -> None:
+        """Read what a child has written, or notice that it has ended."""
+        try:
+            data = child.channel.recv(CHUNK)
+            answers = child.frames.add(data)
+        except BlockingIOError:
+            return
+        except (OSError, ValueError):
+            data, answers = b"", []
+        for answer in answers:
+            if child.waiting or not answer.startswith(child.token):
+                data = b""  # it speaks out of turn
+                break
+            if child.session:
+                cpu_s = child.rest()
+            else:
+                child.waiting = True
+                self.kill(child)
+                cpu_s = self.finish(child)[1]
+            self.reply(child.request, answer[TOKEN:], cpu_s)
+        if not data and child.number in self.children:
+            self.end(child, "", "")
+
+    def end(self, child: Child, failure: str, detail: str) -> None:
+        """End a child that has gone wrong; if no failure is named, for the reason for which it has ended itself."""
+        self.kill(child)  # which does not change the status of one that is ending already
+        status, cpu_s = self.finish(child)
+        if not child.waiting:
+            failure, detail = (failure, detail) if failure else reason(status)
+            self.fail(child.request, failure, detail, cpu_s)
+
+    def kill(self, child: Child) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(child.pid, signal.SIGKILL)
+        if self.confinement is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.pid, signal.SIGKILL)
+
+    def finish(self, child: Child) -> tuple[int, float]:
+        """Wait for a child that is ending; its exit status, and the processor time of its last request."""
+        self.selector.unregister(child.channel)
+        child.channel.close()
+        _, status, used = os.wait4(child.pid, 0)
+        del self.children[child.number]
+        if child.folder:
+            self.remove(child.folder)
+        return status, max(used.ru_utime + used.ru_stime - child.cpu_before, 0.0)
+
+    def remove(self, folder: str) -> None:
+        """Remove a folder; one with many files in a process that does nothing else, so that nobody waits for that."""
+        if is_small(folder):
+            remove_folder(folder)
+            return
+        with suppress(OSError):  # without a process for it, it is removed in the end
+            pid = os.fork()
+            if pid == 0:
+                with suppress(BaseException):
+                    os.closerange(3, HANDLES)
+                    remove_folder(folder)
+                os._exit(0)
+            self.removing.append(pid)
+
+
+def _die_with(parent: int) -> None:
+    """If the server is killed, nobody is left to end a process that waits for ever."""
+    if LINUX:
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(70)
+
+
+def prepare(calls: list[tuple[str, list[Any]]]) -> str:
+    """Make calls for what they leave in their modules; what went wrong, if something did."""
+    try:
+        for function, arguments in calls:
+            resolve(function)(*arguments)
+    except Exception as error:
+        return error_line(error)
+    gc.collect()
+    gc.freeze()  # a collection in a child would copy all the pages that it shares with the server
+    return ""
+
+
+def _opened() -> tuple[socket.socket, dict[str, Any]] | None:
+    """The channel to the parent, and the settings that come through it first; None if it has hung up."""
+    channel = socket.socket(fileno=os.dup(0))
+    os.dup2(1, 0)  # standard output is nowhere, and so is standard input from here on
+    frames, messages = Frames(LARGEST_REQUEST), list[bytes]()
+    while not messages:
+        data = channel.recv(CHUNK)
+        if not data:
+            return None
+        messages = frames.add(data)
+    return channel, json.loads(messages[0])
+
+
+def run_server() -> None:
+    """Load the modules, confine this process, and serve."""
+    import resource
+
+    parent, opened = int(sys.argv[1]), _opened()
+    if opened is None or os.getppid() != parent:
+        return
+    channel, settings = opened
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C in the terminal is for the process that called
+    _, highest = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(HANDLES, highest), highest))  # so that all can be closed
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")  # where memory runs out, end this rather than the training
+    problem, confinement = "", None
+    try:
+        for name in settings["preload"]:
+            importlib.import_module(name)
+        problem = prepare(settings["prepare"])
+        if settings["confined"] and not problem:
+            confinement = confine_server(settings["folder"], settings["preload"], settings["readable"])
+    except Exception as error:
+        problem = error_line(error)
+    server = Server(channel, settings, confinement)
+    if problem:
+        server.fail(0, "error", problem)
+    else:
+        server.reply(0, b"{}")
+        server.serve()
+
+
+if __name__ == "__main__":
+    run_server()
