@@ -32,10 +32,12 @@ MBPP = {
 }
 HUMANEVAL = {
     "task_id": "x/0",
-    "prompt": 'from typing import List\n\n\ndef top(xs: List[int]) -> int:\n    """ The largest.\n    >>> top([1, 2])\n    2\n    """\n',
+    "prompt": 'from typing import List\n\n\ndef top(xs: List[int]) -> int:\n    """ The largest.\n    >>> top([1, 2])\n'
+    '    2\n    """\n',
     "canonical_solution": "    return max(xs)\n",
     "entry_point": "top",
-    "test": "METADATA = {'author': 'me'}\n\n\ndef check(candidate):\n    assert candidate([1, 2]) == 2\n    assert candidate([-3]) == -3\n",
+    "test": "METADATA = {'author': 'me'}\n\n\ndef check(candidate):\n    assert candidate([1, 2]) == 2\n"
+    "    assert candidate([-3]) == -3\n",
 }
 
 

@@ -11,7 +11,7 @@ __all__ = ["ALGORITHMS"]
 
 
 def _pairs(rng: Random) -> CodeProblem:
-    k, c = rng.randint(3, 60), rng.randint(1, 30)
+    k, c = rng.randint(3, 16), rng.randint(1, 60)
     return CodeProblem(
         "pairs(xs)",
         f"how many pairs of positions i < j have xs[i] + xs[j] + {c} divisible by {k}",
@@ -118,7 +118,7 @@ for y in xs:
     n += len(seen) - bisect_right(seen, {k} * y «+ {c}|- {c + 1}»)
     insort(seen, y)
 return n""",
-        lambda rng: [integers(rng, rng.randint(5, 8), 1, 60 + c)],
+        lambda rng: [[rng.choice((rng.randint(1, 12), rng.randint(c + k, 12 * k + c + 20))) for _ in range(6)]],
         lambda rng: [integers(rng, 400, 1, 9999)],
     )
 

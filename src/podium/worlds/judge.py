@@ -145,7 +145,7 @@ class Judged(Graded):
     def _run(self, task: Task, source: str) -> Judgement:
         data = task.data
         seconds = data.get("seconds") or self.seconds
-        limits = Limits(wall_s=PATIENCE * seconds, cpu_s=seconds, memory_mb=MEMORY_MB)
+        limits = Limits(wall_s=PATIENCE * max(seconds, 1.0), cpu_s=seconds, memory_mb=MEMORY_MB)
         inputs = [arguments for arguments, _ in data["tests"]]
         rest = data.get("setup", ""), data.get("assertions", ())
         outcome = self.sandbox.call(RUN, source, data["function"], inputs, *rest, limits=limits)
@@ -161,12 +161,13 @@ class Judged(Graded):
     def _speedup(self, task: Task, source: str, cpu_s: float) -> float:
         """How many times faster than the reference, by the processor time of the whole process without its start.
 
-        A difference below the resolution counts as none. Where the reward depends on it, measurements are repeated.
+        A difference below the resolution counts as none. Measurements are repeated where the reward depends on them,
+        and of programs that seem slower than the reference.
         """
         start = self._known.of("start", lambda: self._least(2 * REPEATS, self._start))
         reference = _whole(task, task.data["reference"])
         theirs = self._known.of((task.key, "time"), lambda: self._least(REPEATS, lambda: self._run(task, reference)))
-        if self.speed:
+        if self.speed or cpu_s > theirs + RESOLUTION_S:  # noise only ever adds
             cpu_s = min(cpu_s, self._least(REPEATS - 1, lambda: self._run(task, source)))
         if abs(theirs - cpu_s) < RESOLUTION_S:
             return 1.0
