@@ -18,6 +18,7 @@ from podium.worlds.keydoor import action_of
 from tools.pretrain import __main__ as script
 from tools.pretrain import dials, examples, model, table, text
 
+UNSEEN = ("code",)  # worlds that podium/tiny was not trained on
 PUZZLES = {name: world for name, world in worlds.EMBEDDED.items() if issubclass(world, worlds.Puzzle)}
 
 
@@ -85,11 +86,12 @@ def test_prompts_and_solutions_are_short(tokenizer: Any, name: str) -> None:
 @pytest.mark.parametrize("stage", dials.STAGES)
 def test_every_level_and_style_has_its_dials(stage: int) -> None:
     assert {name: tuple(levels) for name, levels in dials.STAGES[stage].items()} == {
-        name: world.levels for name, world in worlds.EMBEDDED.items()
+        name: world.levels for name, world in worlds.EMBEDDED.items() if name not in UNSEEN
     }
     assert {name: tuple(styles) for name, styles in dials.STYLES.items()} == {
         name: world.styles  # type: ignore[attr-defined]
         for name, world in worlds.EMBEDDED.items()
+        if name not in UNSEEN
     }
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Live"]
 
 MOST_TROUBLES = 4  # that are printed: their reasons may differ in every iteration
+STOPPED = ("timeout", "memory", "violation", "crash")  # programs that the sandbox has ended
 
 
 class Live:
@@ -74,6 +75,9 @@ class Live:
             parts.append(f"no signal {100 * line['flat_groups']:.0f} %")
         if line.get("failures"):
             parts.append(f"failed {line['failures']:.0f}")
+        stopped = sum(line.get(f"outcome.{kind}", 0) for kind in STOPPED)
+        if stopped:
+            parts.append(f"stopped {stopped:.0f}")
         if "eval.pass@1" in line:
             parts.append(f"[bold]held-out pass@1 {line['eval.pass@1']:.3f}[/bold]")
         assert self.begun is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -67,6 +68,8 @@ class Metrics:
         if contradictions:
             self._sum("contradictions", contradictions)
         self._episodes(batch)
+        for outcome, number in Counter(keys(batch.get("rollout.outcome", ()))).items():  # of programs that were run
+            self._sum(f"outcome.{outcome}", number)
         demonstration = torch.as_tensor(batch.get("rollout.demonstration", False), device=batch.device)
         demonstration = demonstration.expand(len(batch))
         trained = (batch["rollout.purpose"] == Purpose.train) & ~demonstration  # which says nothing about the policy

@@ -8,11 +8,14 @@ from podium.protocols.context import Context, Full, History, Rebuild, Window
 from podium.protocols.world import Answer, Episode, Feedback, Task, World
 from podium.worlds.checker import check_world
 from podium.worlds.clarify import Clarify
+from podium.worlds.code import Code
+from podium.worlds.code_file import CodeFile
 from podium.worlds.countdown import Countdown
 from podium.worlds.echo import Echo
 from podium.worlds.graded import Graded, Verdict
 from podium.worlds.gym import Gym
 from podium.worlds.jsonl import Jsonl
+from podium.worlds.judge import Judged
 from podium.worlds.keydoor import KeyDoor
 from podium.worlds.lookup import Lookup
 from podium.worlds.names import BRIDGES, EMBEDDED, FORMS, get
@@ -31,6 +34,8 @@ __all__ = [
     "FORMS",
     "Answer",
     "Clarify",
+    "Code",
+    "CodeFile",
     "Context",
     "Countdown",
     "Draft",
@@ -42,6 +47,7 @@ __all__ = [
     "Gym",
     "History",
     "Jsonl",
+    "Judged",
     "KeyDoor",
     "Lookup",
     "Procedural",

@@ -9,10 +9,13 @@ from podium.core.errors import PodiumError, nearest
 from podium.core.serial import load_class
 from podium.protocols.world import World
 from podium.worlds.clarify import Clarify
+from podium.worlds.code import Code
+from podium.worlds.code_file import CodeFile
 from podium.worlds.countdown import Countdown
 from podium.worlds.echo import Echo
 from podium.worlds.gym import Gym
 from podium.worlds.jsonl import Jsonl
+from podium.worlds.judge import Judged
 from podium.worlds.keydoor import KeyDoor
 from podium.worlds.lookup import Lookup
 from podium.worlds.rules import Rules
@@ -24,26 +27,32 @@ from podium.worlds.tools import Tools
 __all__ = ["BRIDGES", "EMBEDDED", "FORMS", "get"]
 
 EMBEDDED: dict[str, type[World]] = {
-    world.name: world for world in (Echo, Sums, Countdown, Rules, KeyDoor, Lookup, Tools, Clarify)
+    world.name: world for world in (Echo, Sums, Countdown, Rules, Code, KeyDoor, Lookup, Tools, Clarify)
 }
 BRIDGES: dict[str, type[Gym | TextWorld | ScienceWorld]] = {w.name: w for w in (Gym, TextWorld, ScienceWorld)}
+FILES: dict[str, type[World]] = {"jsonl": Jsonl, "code": CodeFile}
 # The other names that `get` accepts.
-FORMS = ("jsonl:FILE", *(f"{name}:NAME" for name in BRIDGES), "my_file.py:MyWorld")
+FORMS = ("jsonl:FILE", "code:FILE", *(f"{name}:NAME" for name in BRIDGES), "my_file.py:MyWorld")
 
 
 def get(name: str | World, **settings: Any) -> World:
     """The world of this name with these settings.
 
-    Examples: `get("countdown", level=2)`, `get("jsonl:questions.jsonl")`, `get("gym:chain_sum", min_terms=2)`,
-    `get("textworld:coin", level=5)`, `get("my_file.py:MyWorld")`.
+    Examples: `get("countdown", level=2)`, `get("jsonl:questions.jsonl")`, `get("code:problems.jsonl")`,
+    `get("gym:chain_sum", min_terms=2)`, `get("textworld:coin", level=5)`, `get("my_file.py:MyWorld")`.
     """
     if isinstance(name, World):
         return name.replace(**settings) if settings else name
     kind, _, rest = name.partition(":")
     if name in EMBEDDED:
-        return _make(EMBEDDED[name], settings, name)
-    if kind == "jsonl":
-        world = _make(Jsonl, {"file": rest, **settings}, name)
+        world = _make(EMBEDDED[name], settings, name)
+        if isinstance(world, Judged):
+            world.check_system()
+        return world
+    if kind in FILES and ":" in name:
+        world = _make(FILES[kind], {"file": rest, **settings}, name)
+        if isinstance(world, Judged):
+            world.check_system()
         world.size()  # reads the file, so that errors in it are reported now
         return world
     if kind in BRIDGES and ":" in name:

@@ -1,0 +1,248 @@
+"""Answers that are programs: run in a sandbox, judged by what they return and by the time that they take."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, TypeVar
+
+from podium.core.errors import PodiumError, one_of, within
+from podium.protocols.world import Feedback, Task
+from podium.sandbox import Limits, Outcome, Sandbox, unconfinable
+from podium.sandbox.programs import MODULES
+from podium.worlds.graded import Graded, Verdict
+from podium.worlds.program_text import program_in, same_value
+
+__all__ = ["Judged", "Judgement"]
+
+RUN = "podium.sandbox.programs:run_program"
+CORES = os.cpu_count() or 1
+PATIENCE = 10  # seconds of wall clock for each second of processor time: others may be using the processor too
+MEMORY_MB = 256
+FASTEST = 10.0  # the largest speedup
+RESOLUTION_S = 2e-3  # differences of processor time below it are noise
+REPEATS = 3  # measurements, of which the least counts
+REMEMBERED = 10_000  # judgements and times
+LONGEST = 200  # characters of an answer's canonical form
+UNWRITTEN = ("empty", "missing", "syntax")  # outcomes of a text without the function
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What became of a program."""
+
+    outcome: str  # right, wrong, error, timeout, memory, violation, crash; empty, missing or syntax: there is none
+    results: tuple[bool, ...] = ()  # of each test
+    errors: int = 0  # tests in which it raised an error
+    answer: str = ""  # what it returned: equal for programs that behave alike
+    cpu_s: float = 0.0
+    speedup: float = 0.0  # over the reference; 0 where there is none, and for a program that is not right
+
+    @property
+    def passed(self) -> float:
+        """The share of the tests."""
+        return sum(self.results) / len(self.results) if self.results else 0.0
+
+
+class Judged(Graded):
+    """A program is the last block of code of a text, or the whole text. Its function is called with the arguments of
+    each test in a process that knows neither what is expected nor anything of this one; this process compares.
+
+    `rollout.outcome` is right, wrong (other results), error (it raised one), timeout, memory, violation (of the
+    sandbox), crash, or, for a text without the function, empty, missing or syntax. `rollout.completed` says that it ran
+    to the end on all tests, `rollout.passed` is the share of tests, `rollout.errors` the number in which it raised an
+    error, `rollout.speedup` the processor time of the reference in relation to its own.
+    """
+
+    provides: ClassVar[tuple[str, ...]] = (
+        *(*Graded.provides, "task.solution", "turn.correct"),
+        *(f"{level}.{name}" for level in ("rollout", "turn") for name in ("completed", "speedup", "errors")),
+        *("rollout.passed", "rollout.outcome"),
+    )
+    blank: ClassVar[Mapping[str, Any]] = {
+        "completed": False,
+        "speedup": 0.0,
+        "errors": 0.0,
+        "passed": 0.0,
+        "outcome": "failed",  # the world itself
+    }
+    trusted = False
+    max_tokens = 256
+    act_limit_s = 600.0  # the sandbox keeps the time; programs wait for their turn
+    reward: str = "all"  # 1 for a program that passes all tests, or the share of tests that it passes
+    speed: float = 0.0  # the weight of the speedup in the reward of a right program
+    seconds: float = 1.0  # of processor time for all tests
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of(self, "reward", ("all", "share"))
+        within(self, "speed", 0, 10)
+        within(self, "seconds", 0, 60, open_low=True)
+
+    @cached_property
+    def sandbox(self) -> Sandbox:
+        """Where programs run: a few at a time, so that each gets its share of the processor."""
+        return Sandbox(("podium.sandbox.programs", *MODULES), side_by_side=max(4, 2 * CORES))
+
+    def check_system(self) -> None:
+        """Refuse a system that cannot confine a program."""
+        if reason := unconfinable():
+            raise PodiumError(
+                f"The world {self.name!r} runs what a model writes, which cannot be confined on this system: {reason}. "
+                "Use Linux on x86-64 or 64-bit ARM, in a container or a virtual machine if need be."
+            )
+
+    @cached_property
+    def _known(self) -> _Known:
+        return _Known()
+
+    def close(self) -> None:
+        """End the server of its sandbox."""
+        self.sandbox.close()
+
+    def read(self, text: str) -> str | None:
+        return program_in(text)
+
+    def grade(self, task: Task, text: str, seed: int = 0) -> Feedback:
+        found = self.judge(task, text)
+        correct = found.outcome == "right"
+        score = found.passed if self.reward == "share" else float(correct)
+        if correct and self.speed and found.speedup > 1:
+            score += self.speed * math.log(found.speedup) / math.log(FASTEST)
+        verdict = Verdict(correct, found.answer, score)
+        reward = self._reward(task, verdict, found.outcome not in UNWRITTEN, text, seed)
+        columns = {"correct": correct, "answer": found.answer, "outcome": found.outcome, "passed": found.passed}
+        columns |= {"completed": found.outcome in ("right", "wrong"), "errors": float(found.errors)}
+        return Feedback(reward, state=task.key, info={**columns, "speedup": found.speedup})
+
+    def judge(self, task: Task, text: str) -> Judgement:
+        """What becomes of the program in a text. The same program is judged once."""
+        name = task.data["function"]
+        program = program_in(text, name)
+        if program is None:
+            return Judgement("empty")
+        if name not in program and not task.data.get("prefix"):
+            return Judgement("missing", answer=f"no function {name}")
+        return self._known.of((task.key, program), lambda: self._judged(task, _whole(task, program)))
+
+    def _judged(self, task: Task, source: str) -> Judgement:
+        found = self._run(task, source)
+        if found.outcome == "crash":  # it may have been the machine: its memory, say
+            found = self._run(task, source)
+        if found.outcome == "right" and task.data.get("reference"):
+            return replace(found, speedup=self._speedup(task, source, found.cpu_s))
+        return found
+
+    def _run(self, task: Task, source: str) -> Judgement:
+        data = task.data
+        seconds = data.get("seconds") or self.seconds
+        limits = Limits(wall_s=PATIENCE * max(seconds, 1.0), cpu_s=seconds, memory_mb=MEMORY_MB)
+        inputs = [arguments for arguments, _ in data["tests"]]
+        rest = data.get("setup", ""), data.get("assertions", ())
+        outcome = self.sandbox.call(RUN, source, data["function"], inputs, *rest, limits=limits)
+        if outcome.failure or outcome.cpu_s > seconds:
+            return _failed(outcome)
+        try:
+            return _compared(outcome, [expected for _, expected in data["tests"]])
+        except (KeyError, TypeError, ValueError, AttributeError):  # no answer of ours: it forged one
+            return Judgement("violation", answer="violation: an answer of another form", cpu_s=outcome.cpu_s)
+
+    # -- time ------------------------------------------------------------------------------------------------------
+
+    def _speedup(self, task: Task, source: str, cpu_s: float) -> float:
+        """How many times faster than the reference, by the processor time of the whole process without its start.
+
+        A difference below the resolution counts as none. Measurements are repeated where the reward depends on them,
+        and of programs that seem slower than the reference.
+        """
+        start = self._known.of("start", lambda: self._least(2 * REPEATS, self._start))
+        reference = _whole(task, task.data["reference"])
+        theirs = self._known.of((task.key, "time"), lambda: self._least(REPEATS, lambda: self._run(task, reference)))
+        if self.speed or cpu_s > theirs + RESOLUTION_S:  # noise only ever adds
+            cpu_s = min(cpu_s, self._least(REPEATS - 1, lambda: self._run(task, source)))
+        if abs(theirs - cpu_s) < RESOLUTION_S:
+            return 1.0
+        theirs, ours = (max(seconds - start, 0.0) + RESOLUTION_S / 2 for seconds in (theirs, cpu_s))
+        return round(min(theirs / ours, FASTEST), 2)
+
+    def _start(self) -> Judgement:
+        outcome = self.sandbox.call(RUN, "def start():\n    pass", "start", [[]])
+        return _compared(outcome, [None])
+
+    def _least(self, count: int, run: Callable[[], Judgement]) -> float:
+        return min(run().cpu_s for _ in range(count))
+
+
+class _Known:
+    """What has been found out, up to a number of things. The first to find something out is right, so that the same
+    question always gets the same answer."""
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[Hashable, Any] = OrderedDict()
+        self._change = threading.Lock()
+
+    def of(self, key: Hashable, find: Callable[[], T]) -> T:
+        with self._change:
+            if key in self._found:
+                self._found.move_to_end(key)
+                return self._found[key]
+        found = find()
+        with self._change:
+            found = self._found.setdefault(key, found)
+            while len(self._found) > REMEMBERED:
+                self._found.popitem(last=False)
+        return found
+
+
+def _whole(task: Task, program: str) -> str:
+    """The program after what the task gives: the head of its function, or what it needs."""
+    prefix = task.data.get("prefix", "")
+    if not prefix:
+        return program
+    begun = f"def {task.data['function']}" not in program
+    return f"{prefix.rstrip() if begun else prefix}\n{program}"
+
+
+def _failed(outcome: Outcome) -> Judgement:
+    kind = outcome.failure or "timeout"
+    return Judgement(kind, answer=f"{kind}: {outcome.detail}"[:LONGEST].removesuffix(": "), cpu_s=outcome.cpu_s)
+
+
+def _compared(outcome: Outcome, expected: list[Any]) -> Judgement:
+    """A judgement by what a program has returned: two texts for each test, its value and its error."""
+    found, cpu_s = outcome.value, outcome.cpu_s
+    if found["problem"]:
+        raised = int(found["problem"] == "error")
+        return Judgement(found["problem"], errors=raised, answer=str(found["detail"])[:LONGEST], cpu_s=cpu_s)
+    results = [_agrees(value, error, wanted) for (value, error), wanted in zip(found["outputs"], expected, strict=True)]
+    results += [not result for result in found["assertions"]]
+    errors = [error for _, error in found["outputs"] if error]
+    errors += [result for result in found["assertions"] if result not in ("", "failed")]
+    outcome_kind = "right" if all(results) else "error" if errors else "wrong"
+    told = [value or error.partition(":")[0] for value, error in found["outputs"]]
+    told += [result.partition(":")[0] or "passed" for result in found["assertions"]]
+    return Judgement(outcome_kind, tuple(results), len(errors), _canonical("; ".join(told)), cpu_s)
+
+
+def _agrees(value: str, error: str, expected: Any) -> bool:
+    if error:
+        return False
+    try:
+        return same_value(json.loads(value), expected)
+    except (ValueError, RecursionError):  # numbers of too many digits, lists in lists in lists
+        return False
+
+
+def _canonical(text: str) -> str:
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[: LONGEST - 20]}… {hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}"
