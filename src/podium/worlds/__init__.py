@@ -12,6 +12,7 @@ from podium.worlds.countdown import Countdown
 from podium.worlds.echo import Echo
 from podium.worlds.graded import Graded, Verdict
 from podium.worlds.gym import Gym
+from podium.worlds.isolated import isolated
 from podium.worlds.jsonl import Jsonl
 from podium.worlds.keydoor import KeyDoor
 from podium.worlds.lookup import Lookup
@@ -60,5 +61,6 @@ __all__ = [
     "World",
     "check_world",
     "get",
+    "isolated",
     "play",
 ]
