@@ -60,16 +60,18 @@ def isolated(
         if isolation is not None or said in ("", "process"):
             return opened
         opened.close()
-        return _open(world, settings, said, act_limit_s) if said == "sandbox" else get(world, **settings)
+        return _open(world, settings, said, act_limit_s, known=True) if said == "sandbox" else get(world, **settings)
     made = get(world, **settings)
     chosen = isolation or isolation_of(made)
     if chosen not in ("process", "sandbox"):
         return made
     made.close()
     if isinstance(world, str):
-        return _open(world, settings, chosen, act_limit_s)
+        return _open(world, settings, chosen, act_limit_s, known=True)
     ((path, fields),) = encode(made).items()
-    return _open(path if ":" in path else f"{type(made).__module__}:{path}", decode(fields), chosen, act_limit_s)
+    return _open(
+        path if ":" in path else f"{type(made).__module__}:{path}", decode(fields), chosen, act_limit_s, known=True
+    )
 
 
 def _is_path(name: str) -> bool:
@@ -81,7 +83,11 @@ def is_isolated(world: World) -> bool:
     return isinstance(world, _Isolated)
 
 
-def _open(name: str, settings: Mapping[str, Any], isolation: str, act_limit_s: float | None) -> _Isolated:
+def _open(
+    name: str, settings: Mapping[str, Any], isolation: str, act_limit_s: float | None, *, known: bool = False
+) -> _Isolated:
+    """`known`: the code of the world has run outside a sandbox already, and only the texts that it reads are not to be
+    trusted; the server can then load it for all processes."""
     confined = isolation == "sandbox"
     file, _, cls = name.rpartition(":")
     if file.endswith(".py"):
@@ -90,7 +96,7 @@ def _open(name: str, settings: Mapping[str, Any], isolation: str, act_limit_s: f
     named = [text for text in settings.values() if isinstance(text, str) and os.path.exists(text)]
     sandbox = Sandbox(
         (HOST,),
-        prepare=() if confined else (SandboxedCall(f"{HOST}:prepare", made),),
+        prepare=() if confined and not known else (SandboxedCall(f"{HOST}:prepare", made),),
         readable=[
             os.path.abspath(path) for path in (*([os.path.dirname(name)] if file.endswith(".py") else []), *named)
         ],
