@@ -226,6 +226,10 @@ def _attempt(episode: Episode, text: str) -> Outcome:
     return (Feedback(), one_line(problem)) if problem else (feedback, "")
 
 
-def busy_worlds() -> int:
-    """How many threads of worlds still run, though nobody waits for them."""
-    return sum(thread.name == THREAD_NAME for thread in threading.enumerate())
+def busy_worlds(patience_s: float = 0.5) -> int:
+    """How many threads of worlds still run, though nobody waits for them; those that are about to end may."""
+    until = time.monotonic() + patience_s
+    threads = [thread for thread in threading.enumerate() if thread.name == THREAD_NAME]
+    for thread in threads:
+        thread.join(max(until - time.monotonic(), 0))
+    return sum(thread.is_alive() for thread in threads)

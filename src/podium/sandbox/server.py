@@ -170,7 +170,7 @@ class Server:
             waiting = child.waiting
             if os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
                 time.sleep(0.002)  # a process closes its channel a little before it is gone
-                self.kill(child)
+            self.kill(child)  # also what an unconfined one has started and left behind
             status, cpu_s = self.finish(child)
             if not waiting:
                 failure, detail = _end(status, child)

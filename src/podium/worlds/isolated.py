@@ -112,8 +112,8 @@ def _open(
     limit = about["act_limit_s"] if act_limit_s is None else act_limit_s
     verdicts = Processes(sandbox, f"{HOST}:Host", made, _limits(limit, limit * about["max_turns"]), reuse=not confined)
     world = object.__new__(_IsolatedAnswer if about["one_turn"] else _Isolated)
-    known = {each: about[each] for each in (*KINDS, "context")} | {"isolation": isolation, "act_limit_s": limit}
-    vars(world).update({**known, "path": name, "about": about, "tasks": tasks, "verdicts": verdicts})
+    shown = {each: about[each] for each in (*KINDS, "context")} | {"isolation": isolation, "act_limit_s": limit}
+    vars(world).update({**shown, "path": name, "about": about, "tasks": tasks, "verdicts": verdicts})
     return world
 
 
