@@ -82,8 +82,8 @@ def run() -> None:
     busy = acting.busy_worlds() if acting is not None else 0
     if busy:
         warning(
-            f"Actions of the world that have not ended: {busy}. They end with this process; with isolation=process they "
-            "would have been stopped."
+            f"Actions of the world that have not ended: {busy}. They end with this process; isolation=process would "
+            "have stopped them."
         )
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):

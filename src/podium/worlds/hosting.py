@@ -45,8 +45,6 @@ def prepare(name: str, settings: Any, folder: str, path: Sequence[str]) -> None:
 
 
 def _made(name: str, settings: Any, folder: str, path: Sequence[str]) -> World:
-    with suppress(OSError):
-        tempfile.gettempdir()  # finds where files may be written, which from then on is where temporary ones go
     os.chdir(folder)
     sys.path += [entry for entry in path if entry not in sys.path]
     return get(name, **decode(from_wire(settings)))
@@ -55,8 +53,11 @@ def _made(name: str, settings: Any, folder: str, path: Sequence[str]) -> World:
 class Host:
     """A world and its current episode; requests by name."""
 
-    def __init__(self, *made: Any) -> None:
-        world = _prepared[0] if _prepared else _made(*made)
+    def __init__(self, name: str, settings: Any, folder: str, path: Sequence[str]) -> None:
+        # A process starts in a folder of its own, which is for temporary files; the world works where the run does.
+        tempfile.tempdir = os.environ["TMPDIR"] = os.getcwd()
+        os.chdir(folder)
+        world = _prepared[0] if _prepared else _made(name, settings, folder, path)
         if isinstance(world, BaseException):
             raise world
         self.world, self.episode = world, Episode("")

@@ -59,6 +59,6 @@ def from_wire(data: Any) -> Any:
         try:
             ((kind, content),) = data.items()
             return READERS[kind](content)
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"{str(data)[:40]} is no value of a world") from error
     return data
