@@ -11,7 +11,7 @@ from typing import Any
 
 from podium.core.errors import PodiumError
 from podium.protocols.world_problems import WorldFailure
-from podium.sandbox import Limits, Outcome, Sandbox, Session
+from podium.sandbox import Limits, Sandbox, Session
 
 __all__ = ["Processes", "WorldProcess"]
 
@@ -37,7 +37,7 @@ class WorldProcess:
         answer = outcome.value
         if outcome.failure or not isinstance(answer, dict):
             self.clean, self.gone = False, outcome.failure == "ended"
-            raise WorldFailure(_reason(outcome, self.limit_s))
+            raise WorldFailure(_reason(outcome.failure, outcome.detail, self.limit_s))
         self.clean = self.clean and answer.get("clean") is True
         if "failure" in answer:
             kind, problem = answer.get("raised"), str(answer["failure"])
@@ -124,7 +124,7 @@ class Processes:
         kind, _, problem = outcome.detail.partition(": ")
         if outcome.failure == "error" and kind == "PodiumError":
             raise PodiumError(problem)
-        raise WorldFailure(_reason(outcome, self.limits.wall_s))
+        raise WorldFailure(_reason(outcome.failure, outcome.detail, self.limits.wall_s))
 
     def _give_back(self, process: WorldProcess) -> None:
         with self._change:
@@ -135,13 +135,12 @@ class Processes:
             process.session.close()
 
 
-def _reason(outcome: Outcome, limit_s: float) -> str:
+def _reason(failure: str, detail: str, limit_s: float) -> str:
     """Why a process gave no answer, as a reason for the failure of its episode."""
-    if outcome.failure == "timeout" and "processor" not in outcome.detail:
+    if failure == "timeout" and "processor" not in detail:
         return f"the world did not answer within {limit_s:g} s"
-    if outcome.failure == "error":
-        return f"the world raised {outcome.detail}"
-    if not outcome.failure:
+    if failure == "error":
+        return f"the world raised {detail}"
+    if not failure:
         return "the world's process answered something else than was asked"
-    detail = outcome.detail.removeprefix("it ") if outcome.detail.startswith("it ") else "has ended"
-    return f"the world's process {detail}"
+    return f"the world's process {detail.removeprefix('it ') if detail.startswith('it ') else 'has ended'}"
