@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from podium.protocols.world import Episode, Feedback, Task, World
+from podium.protocols.world import Episode, FailedAction, Feedback, Task, World
 from podium.protocols.world_problems import (
-    WorldFailure,
     episode_problem,
     feedback_problem,
     one_line,
@@ -201,14 +200,14 @@ class _Unopened(Episode):
         self.reason = reason
 
     def act(self, text: str) -> Feedback:
-        raise WorldFailure(self.reason)
+        raise FailedAction(self.reason)
 
 
 def _opened(world: World, task: Task, seed: int) -> Episode:
     try:
         episode = world.reset(task, seed=seed)
         problem = opening_problem(world, episode)
-    except WorldFailure as failure:
+    except FailedAction as failure:
         problem = str(failure)
     except (Exception, SystemExit) as error:
         problem = raised(error)
@@ -219,7 +218,7 @@ def _attempt(episode: Episode, text: str) -> Outcome:
     try:
         feedback = episode.act(text)
         problem = feedback_problem(feedback) or episode_problem(episode)
-    except WorldFailure as failure:
+    except FailedAction as failure:
         problem = str(failure)
     except (Exception, SystemExit) as error:  # a world that calls sys.exit ends only its episode
         problem = raised(error)

@@ -19,7 +19,18 @@ from podium.protocols.context import Context, Full
 if TYPE_CHECKING:
     from podium.worlds.oracle import Dynamics
 
-__all__ = ["ISOLATIONS", "Answer", "Criterion", "Episode", "Feedback", "Task", "World", "isolation_of", "task_of"]
+__all__ = [
+    "ISOLATIONS",
+    "Answer",
+    "Criterion",
+    "Episode",
+    "FailedAction",
+    "Feedback",
+    "Task",
+    "World",
+    "isolation_of",
+    "task_of",
+]
 
 ISOLATIONS = ("inline", "thread", "process", "sandbox")
 
@@ -56,6 +67,11 @@ class Criterion:
 
     text: str
     points: float = 1.0
+
+
+class FailedAction(Exception):
+    """An action that a world cannot answer. Its message is the reason: the rollout earns nothing more, and is counted
+    and shown as failed."""
 
 
 class Episode:

@@ -9,7 +9,6 @@ from typing import Any
 from podium.protocols.world import Episode, Feedback, World
 
 __all__ = [
-    "WorldFailure",
     "can_be_written",
     "episode_problem",
     "feedback_problem",
@@ -21,10 +20,6 @@ __all__ = [
 
 LARGEST = 1e30  # absolute value of a reward: sums of larger ones may overflow
 LONGEST = 300  # characters of a reason
-
-
-class WorldFailure(Exception):
-    """A failure of a world whose message is the reason."""
 
 
 def opening_problem(world: World, episode: Any) -> str:

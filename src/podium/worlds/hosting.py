@@ -19,8 +19,8 @@ from typing import Any
 
 from podium.core.errors import PodiumError
 from podium.core.serial import decode, encode
-from podium.protocols.world import Answer, Criterion, Episode, Feedback, Task, World, isolation_of
-from podium.protocols.world_problems import WorldFailure, episode_problem, feedback_problem, opening_problem, raised
+from podium.protocols.world import Answer, Criterion, Episode, FailedAction, Feedback, Task, World, isolation_of
+from podium.protocols.world_problems import episode_problem, feedback_problem, opening_problem, raised
 from podium.worlds.names import get
 from podium.worlds.wire import Unsendable, from_wire, to_wire
 
@@ -72,7 +72,7 @@ class Host:
             size = len(json.dumps(answer)) >> 20
             if size >= ANSWER_MB:
                 answer = {"failure": f"the world answered with {size} MB, more than the {ANSWER_MB - 1} MB that it may"}
-        except (WorldFailure, Unsendable) as failure:
+        except (FailedAction, Unsendable) as failure:
             answer = {"failure": str(failure)}
         except PodiumError as error:
             answer = {"failure": str(error), "raised": "PodiumError"}
@@ -99,7 +99,7 @@ class Host:
     def task(self, index: int, split: str) -> Any:
         task = self.world.task(index, split)
         if type(task) is not Task:
-            raise WorldFailure(f"the world's task is a {type(task).__name__}, not a Task")
+            raise FailedAction(f"the world's task is a {type(task).__name__}, not a Task")
         return task_to_wire(task)
 
     def ask(self, method: str, task: Any, *arguments: Any) -> Any:
@@ -120,7 +120,7 @@ class Host:
         if not problem and episode is self.episode:
             problem = "the world's reset() gave an episode that is under way, not a new one"
         if problem:
-            raise WorldFailure(problem)
+            raise FailedAction(problem)
         self.episode = episode
         return {"observation": episode.observation, **self._standing()}
 
@@ -143,7 +143,7 @@ class Host:
 
     def _checked(self, feedback: Feedback, problem: str) -> Any:
         if problem:
-            raise WorldFailure(problem)
+            raise FailedAction(problem)
         read = {*READ_BY_RUNS, *(column.partition(".")[2] for column in self.world.provides)}
         said = [float(feedback.reward), bool(feedback.done), feedback.observation, to_wire(feedback.state, "state")]
         return [*said, _info(feedback.info, read)]
@@ -159,7 +159,7 @@ def _info(info: Mapping[str, Any], read: set[str]) -> Any:
             if name == "answer":
                 sent[name] = str(value)  # which is all that a run keeps of it
             elif name in read:
-                raise WorldFailure(str(error)) from error
+                raise FailedAction(str(error)) from error
     return {"mapping": [[to_wire(name, "info"), value] for name, value in sent.items()]}
 
 
@@ -169,7 +169,7 @@ def task_to_wire(task: Task) -> Any:
         data = {"mapping": [[to_wire(k), to_wire(v, f"task.data[{k!r}]")] for k, v in task.data.items()]}
         return [*(to_wire(value, "task") for value in (task.key, task.prompt, task.level, task.domain)), data]
     except Unsendable as error:
-        raise WorldFailure(str(error)) from error
+        raise FailedAction(str(error)) from error
 
 
 def task_from_wire(sent: Sequence[Any]) -> Task:

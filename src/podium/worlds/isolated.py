@@ -17,8 +17,7 @@ from typing import Any, ClassVar
 from podium.core.errors import PodiumError
 from podium.core.serial import decode, encode
 from podium.protocols.context import Context
-from podium.protocols.world import Answer, Criterion, Episode, Feedback, Task, World, isolation_of
-from podium.protocols.world_problems import WorldFailure
+from podium.protocols.world import Answer, Criterion, Episode, FailedAction, Feedback, Task, World, isolation_of
 from podium.sandbox import Limits, Sandbox, SandboxedCall
 from podium.worlds.hosting import ANSWER_MB, CLASS_VARIABLES, task_to_wire
 from podium.worlds.names import BRIDGES, get
@@ -135,7 +134,7 @@ def _description(tasks: Processes, name: str, confined: bool) -> dict[str, Any]:
         about["context"] = decode(about["context"])
         if not isinstance(about["context"], Context):
             raise ValueError("its context is no Context")
-    except WorldFailure as failure:
+    except FailedAction as failure:
         problem = str(failure).removeprefix("the world ").removesuffix(".")
         raise PodiumError(f"The world {name} could not be opened: it {problem}.") from failure
     except (ValueError, KeyError, TypeError) as error:
@@ -181,7 +180,7 @@ class _Isolated(World):
         """What a method that makes tasks or solutions returns."""
         try:
             return self.tasks.call(do, *arguments)
-        except WorldFailure as failure:
+        except FailedAction as failure:
             raise PodiumError(f"The world {self.name!r} could not make {what}: {failure}.") from failure
 
     def _ask(self, method: str, task: Task, *arguments: Any) -> Any:
@@ -192,7 +191,7 @@ class _Isolated(World):
         """What a method returns that reads a model's text; where that fails, what is said instead."""
         try:
             return from_wire(self.verdicts.call("ask", method, task_to_wire(task), text))
-        except WorldFailure as failure:
+        except FailedAction as failure:
             warnings.warn(f"{method}() of the world {self.name!r} failed, and counts as 0: {failure}", stacklevel=3)
             return failed
 

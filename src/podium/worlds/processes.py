@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from podium.core.errors import PodiumError
-from podium.protocols.world_problems import WorldFailure
+from podium.protocols.world import FailedAction
 from podium.sandbox import Limits, Sandbox, Session
 
 __all__ = ["Processes", "WorldProcess"]
@@ -30,14 +30,14 @@ class WorldProcess:
         self.gone = False  # it had ended before it was asked
 
     def ask(self, do: str, *arguments: Any) -> Any:
-        """The value of an answer. A failure of the world is a WorldFailure, and what it refuses a PodiumError."""
+        """The value of an answer. A failure of the world is a FailedAction, and what it refuses a PodiumError."""
         self.asking = True
         outcome = self.session.ask(do, *arguments)
         self.asking = False
         answer = outcome.value
         if outcome.failure or not isinstance(answer, dict):
             self.clean, self.gone = False, outcome.failure == "ended"
-            raise WorldFailure(_reason(outcome.failure, outcome.detail, self.limit_s))
+            raise FailedAction(_reason(outcome.failure, outcome.detail, self.limit_s))
         self.clean = self.clean and answer.get("clean") is True
         if "failure" in answer:
             kind, problem = answer.get("raised"), str(answer["failure"])
@@ -45,7 +45,7 @@ class WorldProcess:
                 raise PodiumError(problem)
             if kind == "NotImplementedError" and do == "task":
                 raise NotImplementedError
-            raise WorldFailure(problem)
+            raise FailedAction(problem)
         return answer.get("value")
 
 
@@ -97,7 +97,7 @@ class Processes:
         if process.asking:
             process.clean = False
         elif self.reuse and process.clean:
-            with suppress(WorldFailure, PodiumError):  # a world that fails to close does not make the rollout fail
+            with suppress(FailedAction, PodiumError):  # a world that fails to close does not make the rollout fail
                 process.ask("end")
         self._give_back(process)
 
@@ -113,7 +113,7 @@ class Processes:
             if told:
                 try:
                     process.ask("close")
-                except (WorldFailure, PodiumError):
+                except (FailedAction, PodiumError):
                     told = False
             process.session.close()
 
@@ -124,7 +124,7 @@ class Processes:
         kind, _, problem = outcome.detail.partition(": ")
         if outcome.failure == "error" and kind == "PodiumError":
             raise PodiumError(problem)
-        raise WorldFailure(_reason(outcome.failure, outcome.detail, self.limits.wall_s))
+        raise FailedAction(_reason(outcome.failure, outcome.detail, self.limits.wall_s))
 
     def _give_back(self, process: WorldProcess) -> None:
         with self._change:
