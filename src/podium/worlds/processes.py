@@ -17,7 +17,7 @@ __all__ = ["Processes", "WorldProcess"]
 
 CORES = os.cpu_count() or 1
 PATIENCE_S = 0.05  # that a call waits for a process before another is started
-IDLE = max(CORES, 16)  # processes that are kept
+IDLE = 64  # processes that are kept
 
 
 class WorldProcess:
