@@ -19,7 +19,17 @@ from typing import Any
 
 from podium.core.errors import PodiumError
 from podium.core.serial import decode, encode
-from podium.protocols.world import Answer, Criterion, Episode, FailedAction, Feedback, Task, World, isolation_of
+from podium.protocols.world import (
+    Answer,
+    Criterion,
+    Episode,
+    FailedAction,
+    Feedback,
+    Task,
+    World,
+    isolation_of,
+    task_of,
+)
 from podium.protocols.world_problems import episode_problem, feedback_problem, opening_problem, raised
 from podium.worlds.names import get
 from podium.worlds.wire import Unsendable, from_wire, to_wire
@@ -64,8 +74,8 @@ class Host:
         self.pid, self.before = os.getpid(), _surroundings()
 
     def __call__(self, do: str, *arguments: Any) -> dict[str, Any]:
-        """The answer to a request: `value`, or `failure` in words with the kind of exception that was `raised`; and
-        whether the process is as `clean` as before."""
+        """The answer to a request: `value`, or `failure` in words, `refused` if it is a PodiumError; and whether the
+        process is as `clean` as before."""
         answer: dict[str, Any]
         try:
             answer = {"value": getattr(self, do)(*map(from_wire, arguments))}
@@ -75,11 +85,11 @@ class Host:
         except (FailedAction, Unsendable) as failure:
             answer = {"failure": str(failure)}
         except PodiumError as error:
-            answer = {"failure": str(error), "raised": "PodiumError"}
+            answer = {"failure": str(error), "refused": True}
         except (
             BaseException
         ) as error:  # SystemExit and KeyboardInterrupt too: nothing but an answer leaves this process
-            answer = {"failure": raised(error), "raised": type(error).__name__}
+            answer = {"failure": raised(error)}
         if os.getpid() != self.pid:
             os._exit(0)  # the world has forked: this is the copy, and only the original answers
         return {**answer, "clean": _surroundings() == self.before}
@@ -97,9 +107,9 @@ class Host:
         return to_wire(self.world.size(split), "size")
 
     def task(self, index: int, split: str) -> Any:
-        task = self.world.task(index, split)
+        task = task_of(self.world, index, split)
         if type(task) is not Task:
-            raise FailedAction(f"the world's task is a {type(task).__name__}, not a Task")
+            raise FailedAction(f"a {type(task).__name__}, unlike a plain Task, cannot leave the world's process")
         return task_to_wire(task)
 
     def ask(self, method: str, task: Any, *arguments: Any) -> Any:

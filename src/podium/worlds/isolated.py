@@ -112,6 +112,7 @@ def _open(
     verdicts = Processes(sandbox, f"{HOST}:Host", made, _limits(limit, limit * about["max_turns"]), reuse=not confined)
     world = object.__new__(_IsolatedAnswer if about["one_turn"] else _Isolated)
     shown = {each: about[each] for each in (*KINDS, "context")} | {"isolation": isolation, "act_limit_s": limit}
+    shown["name"] = shown["name"] or cls
     vars(world).update({**shown, "path": name, "about": about, "tasks": tasks, "verdicts": verdicts})
     return world
 

@@ -40,12 +40,8 @@ class WorldProcess:
             raise FailedAction(_reason(outcome.failure, outcome.detail, self.limit_s))
         self.clean = self.clean and answer.get("clean") is True
         if "failure" in answer:
-            kind, problem = answer.get("raised"), str(answer["failure"])
-            if kind == "PodiumError":
-                raise PodiumError(problem)
-            if kind == "NotImplementedError" and do == "task":
-                raise NotImplementedError
-            raise FailedAction(problem)
+            problem = str(answer["failure"])
+            raise PodiumError(problem) if answer.get("refused") is True else FailedAction(problem)
         return answer.get("value")
 
 
