@@ -65,7 +65,7 @@ class Digits(Answer):
 
     name = "digits"
     max_tokens = LIMIT
-    trusted = True
+    isolation = "inline"
 
     def task(self, index: int, split: str = "train") -> Task:
         return Task(f"digits/{split}/{index}", content(index))

@@ -24,3 +24,4 @@ LIMIT  # variable in sampler/rows.py
 _.action_value  # method in worlds/oracle.py
 _.only_last_action  # attribute in worlds/player.py
 _.force_recompile  # attribute in worlds/player.py
+_.tempdir  # attribute in worlds/hosting.py

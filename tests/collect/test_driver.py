@@ -26,7 +26,7 @@ class Slippery(World):
     """Three turns; the reward of each is a number that the seed determines."""
 
     name = "slippery"
-    trusted = True
+    isolation = "inline"
     max_tokens = 3
     wordy: int = 1  # how long its observations are
     seeds: ClassVar[list[int]] = []
@@ -159,7 +159,7 @@ def test_spurious_random_rewards_differ_within_a_group_and_repeat_with_the_seed(
 
 class Stuck(Slippery):
     name = "stuck"
-    trusted = False
+    isolation = ""
 
     def reset(self, task: Task, seed: int = 0) -> Episode:
         time.sleep(0.5)

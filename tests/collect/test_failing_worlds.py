@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -55,6 +57,18 @@ def test_a_failing_world_is_counted_and_the_run_goes_on(tmp_path: Path, fault: s
     assert {row["reward"] for row in failed} == {0.0}
     assert sum(line.get("failures", 0) for line in result.metrics) == len(failed)
     assert {line["failure"] for line in result.metrics if "failures" in line} == {reason}
+
+
+def test_the_command_ends_though_a_thread_of_its_world_does_not(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(WORLD.format(fault="while True: time.sleep(0.001)"))
+    sizes = [f"--set={size}" for size in ("tasks=2", "n=4", "eval_tasks=1", "act_limit_s=0.2", "isolation=thread")]
+    command = [sys.executable, "-m", "podium.cli", "train", "--world", f"{file}:Mine", "--iterations", "1", "--quiet"]
+    ended = subprocess.run([*command, *sizes, "--out", str(tmp_path / "run")], capture_output=True, timeout=120)
+    assert ended.returncode == 0
+    assert b"Actions of the world that have not ended: " in ended.stderr
+    assert b"isolation=process" in ended.stderr
+    assert (tmp_path / "run" / "report.html").is_file()
 
 
 def test_the_command_says_why_a_world_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,7 +30,7 @@ class Odd(World):
     """Three turns, of which the second is odd in some way."""
 
     name = "odd"
-    trusted = True
+    isolation = "inline"
     max_tokens, max_turns = 4, 4
     provides = (*World.provides, "turn.state", "turn.next_state", "turn.action", "turn.reward", "turn.valid")
     blank: ClassVar[dict[str, Any]] = {"valid": False}
@@ -175,7 +175,7 @@ class Duo(World):
     """Two may act, and one of them never does."""
 
     name = "duo"
-    trusted = True
+    isolation = "inline"
     max_tokens, max_turns = 4, 3
     agents = ("a", "b")
     provides = (*World.provides, "turn.agent", "turn.reward", "turn.state", "turn.next_state", "turn.action")

@@ -30,7 +30,7 @@ class Count(World):
     """Counts turns aloud."""
 
     name = "count"
-    trusted = True
+    isolation = "inline"
     max_tokens = 4
     max_turns = 6
     provides = (*World.provides, "turn.valid")
@@ -196,12 +196,12 @@ def test_a_full_context_is_a_stated_end_and_a_window_goes_on() -> None:
     assert all(len(r.turns) == 5 for r in collect(Count(wordy=30), Sample(n=3, draw=Draw(context=Window(0)))))
 
 
-@pytest.mark.parametrize("trusted", [True, False])
-def test_a_world_that_dies_ends_the_episode_with_what_was_earned_and_the_reason(trusted: bool) -> None:
+@pytest.mark.parametrize("isolation", ["inline", "thread"])
+def test_a_world_that_dies_ends_the_episode_with_what_was_earned_and_the_reason(isolation: str) -> None:
     class Mortal(Count):
         pass
 
-    Mortal.trusted = trusted
+    Mortal.isolation = isolation
     for rollout in collect(Mortal(dies=3)):
         assert len(rollout.turns) == 3
         assert rollout.columns["stop"] == "failed"
@@ -331,7 +331,7 @@ class Slow(Count):
     """Takes its time: some episodes to open, all to act."""
 
     name = "slow"
-    trusted = False
+    isolation = ""
     opening: float = 0.0
     acting: float = 0.0
 

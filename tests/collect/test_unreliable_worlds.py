@@ -78,7 +78,7 @@ class Mute(Exception):
     __repr__ = __str__
 
 
-@pytest.mark.parametrize("trusted", [True, False])
+@pytest.mark.parametrize("own", [{"isolation": "inline"}, {"isolation": "thread"}, {"trusted": True}])
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
@@ -89,8 +89,8 @@ class Mute(Exception):
         (KeyError(), "the world raised KeyError"),
     ],
 )
-def test_whatever_it_raises_is_one_line(error: BaseException, reason: str, trusted: bool) -> None:
-    for rollout in collect(world(raises(error), trusted=trusted)):
+def test_whatever_it_raises_is_one_line(error: BaseException, reason: str, own: dict[str, Any]) -> None:
+    for rollout in collect(world(raises(error), **own)):
         assert (rollout.columns["stop"], rollout.columns["failure"]) == ("failed", reason)
         assert rollout.columns["reward"] == 0.25
         assert rollout.columns["correct"] is False  # what it said before it failed is no verdict
@@ -173,7 +173,7 @@ def test_one_episode_for_everybody_is_found_out() -> None:
         only[0].turn = 0
         return only[0]
 
-    reasons = [rollout.columns["failure"] for rollout in collect(world(reset=reset, trusted=True))]
+    reasons = [rollout.columns["failure"] for rollout in collect(world(reset=reset, isolation="inline"))]
     assert reasons == ["", "the world's reset() gave an episode that is under way, not a new one"]
 
 
@@ -214,11 +214,11 @@ class Walk(Episode):
 """
 
 
-def trained(tmp_path: Path, fault: str) -> list[str]:
+def trained(tmp_path: Path, fault: str, *options: str) -> list[str]:
     """What the command writes on a world with a fault in its second turn."""
     file = tmp_path / "mine.py"
     file.write_text(MINE.replace("FAULT", fault))
-    small = ["--iterations", "1", "--set", "tasks=2", "--set", "n=3", "--set", "eval_tasks=1"]
+    small = ["--iterations", "1", "--set", "tasks=2", "--set", "n=3", "--set", "eval_tasks=1", *options]
     return ["train", "gigpo", "--world", f"{file}:Mine", *small, "--out", str(tmp_path / "run")]
 
 
@@ -226,7 +226,7 @@ def test_a_run_whose_world_contradicts_itself_says_so_everywhere(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Right and nothing earned, an agent who never acts, states and values of no type that files know."""
-    assert main(trained(tmp_path, "pass")) == 0
+    assert main(trained(tmp_path, "pass", "--set", "isolation=thread")) == 0
     out = capsys.readouterr().out
     page = write_report(tmp_path / "run").read_text()
     for said in (
@@ -240,6 +240,14 @@ def test_a_run_whose_world_contradicts_itself_says_so_everywhere(
     rows = pq.read_table(tmp_path / "run" / "rollouts" / "iteration-000001.parquet").to_pylist()
     assert rows[0]["turn.state"][1:] == ["(1, 'there')", "(2, 'there')"]
     assert all("Walk object" in row["kind"] for row in rows)
+
+
+def test_a_value_that_cannot_leave_the_worlds_process_is_a_failure_that_names_its_column(tmp_path: Path) -> None:
+    assert main(trained(tmp_path, "pass")) == 0
+    rows = pq.read_table(tmp_path / "run" / "rollouts" / "iteration-000001.parquet").to_pylist()
+    reason = "the world's info['kind'] holds a Walk, which cannot leave the world's process: use numbers, text, lists,"
+    assert all(row["failure"].startswith(reason) for row in rows)
+    assert all(len(row["turn.state"]) == 2 for row in rows)  # the first turn was fine
 
 
 def test_a_run_whose_world_fails_says_so_everywhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

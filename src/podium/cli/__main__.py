@@ -1,8 +1,6 @@
 """`python -m podium.cli` is `podium`."""
 
-import sys
-
-from podium.cli.app import main
+from podium.cli.app import run
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run()

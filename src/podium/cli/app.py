@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +19,7 @@ from podium.cli.commands import RootCommands
 from podium.cli.console import error, line, warning
 from podium.core.errors import PodiumError
 
-__all__ = ["app", "main"]
+__all__ = ["app", "main", "run"]
 
 # Typer may bring its own copy of click: this is the base of its usage errors in either case.
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]
@@ -68,6 +70,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except UsageError as problem:
             error(" ".join(problem.format_message().split()))  # type: ignore[attr-defined]
         return 2
+
+
+def run() -> None:
+    """The `podium` command: `main`, and the end of the process.
+
+    A thread cannot be ended from outside. Where a world's thread still runs, the process ends without it.
+    """
+    code = main()
+    acting = sys.modules.get("podium.collect.acting")
+    busy = acting.busy_worlds() if acting is not None else 0
+    if busy:
+        warning(
+            f"Actions of the world that have not ended: {busy}. They end with this process; isolation=process would "
+            "have stopped them."
+        )
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        atexit._run_exitfuncs()  # other processes and temporary files end here too
+        os._exit(code)
+    sys.exit(code)
 
 
 @contextmanager

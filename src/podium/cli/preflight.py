@@ -61,8 +61,8 @@ def check_config(config: Config) -> None:
     from podium.training.preflight import check_fit
 
     _ = config.precision  # which looks for the device
-    if not isinstance(config.world, str) or config.world.partition(":")[0] in worlds.BRIDGES:
-        return  # these are slow to make: the run makes them once
+    if not isinstance(config.world, str) or not (config.world in worlds.EMBEDDED or config.world.startswith("jsonl:")):
+        return  # the others are slow to make, or run elsewhere: the run makes them once
     with closing(worlds.get(config.world, **(config.world_settings or {}))) as world:
         check_fit(config.method, world, config.world)
 

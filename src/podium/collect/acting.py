@@ -9,22 +9,27 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from numbers import Real
 from typing import Any
 
 from podium.protocols.world import Episode, FailedAction, Feedback, Task, World
+from podium.protocols.world_problems import (
+    episode_problem,
+    feedback_problem,
+    one_line,
+    opening_problem,
+    raised,
+)
 
-__all__ = ["Actor", "unknown_agent"]
+__all__ = ["Actor", "busy_worlds"]
 
 Outcome = tuple[Feedback, str]  # the world's answer, and why it failed if it did
-LARGEST = 1e30  # absolute value of a reward: sums of larger ones may overflow
-LONGEST = 300  # characters of a reason
 GRACE_S = 5.0  # for jobs that are still running when an actor closes
 THREADS = 64  # at most: a world that waits for something else blocks only its thread
+THREAD_NAME = "podium-world"
 
 
 @dataclass(eq=False)
@@ -163,7 +168,7 @@ class Actor:
 
     def _start_thread(self) -> None:
         self._threads += 1
-        threading.Thread(target=_work, args=(self._todo, self._done), daemon=True, name="podium-world").start()
+        threading.Thread(target=_work, args=(self._todo, self._done), daemon=True, name=THREAD_NAME).start()
 
 
 def _work(todo: queue.SimpleQueue[_Job | None], done: queue.SimpleQueue[tuple[_Job, Any]]) -> None:
@@ -201,95 +206,29 @@ class _Unopened(Episode):
 def _opened(world: World, task: Task, seed: int) -> Episode:
     try:
         episode = world.reset(task, seed=seed)
-        if not isinstance(episode, Episode) or not isinstance(episode.observation, str):
-            problem = f"the world's reset() gave {episode!r}, not an Episode that says something"
-        elif not _can_be_written(episode.observation):
-            problem = f"the world begins with characters that no encoding knows: {episode.observation[:40]!r}"
-        else:
-            problem = _episode_problem(episode) or unknown_agent(world, episode.agent)
+        problem = opening_problem(world, episode)
+    except FailedAction as failure:
+        problem = str(failure)
     except (Exception, SystemExit) as error:
-        problem = _raised(error)
+        problem = raised(error)
     return _Unopened(task.prompt, problem) if problem else episode
-
-
-def unknown_agent(world: World, agent: str) -> str:
-    """Why this agent cannot act in this world; empty: it can."""
-    if agent in (world.agents or ("",)):
-        return ""
-    names = ", ".join(map(str, world.agents))
-    return f"the world lets {agent!r} act, who is none of its agents: {names or 'it names none'}"
 
 
 def _attempt(episode: Episode, text: str) -> Outcome:
     try:
         feedback = episode.act(text)
-        problem = _feedback_problem(feedback) or _episode_problem(episode)
+        problem = feedback_problem(feedback) or episode_problem(episode)
     except FailedAction as failure:
         problem = str(failure)
     except (Exception, SystemExit) as error:  # a world that calls sys.exit ends only its episode
-        problem = _raised(error)
-    return (Feedback(), _line(problem)) if problem else (feedback, "")
+        problem = raised(error)
+    return (Feedback(), one_line(problem)) if problem else (feedback, "")
 
 
-def _raised(error: BaseException) -> str:
-    try:
-        message = str(error)
-    except Exception:
-        message = ""
-    return f"the world raised {type(error).__name__}" + (f": {message}" if message else "")
-
-
-def _line(text: str) -> str:
-    """A reason as one line, shortened, in characters that any file can hold."""
-    plain = " ".join(text.encode(errors="backslashreplace").decode().split())
-    return plain if len(plain) <= LONGEST else f"{plain[:LONGEST]} …"
-
-
-def _episode_problem(episode: Episode) -> str:
-    """Why an episode cannot continue as it is; empty: it can."""
-    if not isinstance(episode.state, Hashable):
-        return f"the world's state is {episode.state!r}, not text"
-    for name, text in (("agent", episode.agent), ("recap", episode.recap)):
-        if not isinstance(text, str) or not _can_be_written(text):
-            return f"the world's {name} is {text!r}, not text"
-    return ""
-
-
-def _feedback_problem(feedback: Any) -> str:
-    """Why an episode cannot continue with this answer of the world; empty: it can."""
-    if not isinstance(feedback, Feedback):
-        return f"the world answered {feedback!r}, not a Feedback"
-    reward, info = feedback.reward, feedback.info
-    if isinstance(reward, bool) or not isinstance(reward, Real):
-        return f"the world's reward is {reward!r}, not a number"
-    if not abs(reward) <= LARGEST:
-        return f"the world's reward is {reward!r}"
-    if not isinstance(info, Mapping) or not isinstance(feedback.observation, str):
-        return "the world's observation is not text, or its info no mapping"
-    if not isinstance(feedback.state, Hashable):
-        return f"the world's state is {feedback.state!r}, not text"
-    for name, value, numbers in (
-        ("done", feedback.done, ()),
-        ("info['valid']", info.get("valid", True), ()),
-        ("info['correct']", info.get("correct", False), ("0", "1", "0.0", "1.0", "None")),
-    ):
-        if str(value) not in ("True", "False", *numbers):  # NumPy's booleans are fine too
-            return f"the world's {name} is {value!r}, not True or False"
-    texts = {
-        **info,
-        "answer": str(info.get("answer", "")),
-        "observation": feedback.observation,
-        "state": feedback.state,
-    }
-    for name, text in texts.items():
-        if isinstance(text, str) and not _can_be_written(text):
-            return f"the world's {name} has characters that no encoding knows: {text[:40]!r}"
-    return ""
-
-
-def _can_be_written(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # a lone surrogate
-        return False
-    return True
+def busy_worlds(patience_s: float = 0.5) -> int:
+    """How many threads of worlds still run, though nobody waits for them; those that are about to end may."""
+    until = time.monotonic() + patience_s
+    threads = [thread for thread in threading.enumerate() if thread.name == THREAD_NAME]
+    for thread in threads:
+        thread.join(max(until - time.monotonic(), 0))
+    return sum(thread.is_alive() for thread in threads)

@@ -23,8 +23,9 @@ from podium.core.errors import PodiumError, nearest
 from podium.policy.forward.pack import common_prefix
 from podium.protocols.context import Message, Wrote
 from podium.protocols.sampling import Completion, Generate, Sampler
-from podium.protocols.world import World
+from podium.protocols.world import World, isolation_of
 from podium.strategies.requests import Embed, Ends, Interrupt, Plan, Play, Read, Recite, Replay, Resume, Score
+from podium.worlds.isolated import is_isolated
 
 __all__ = ["Driver", "distinct_tokens"]
 
@@ -44,7 +45,7 @@ class Driver:
     `follow_up` encodes an observation as the tokens between two turns of the model, and `written` a text as the tokens
     of a turn; `ends` gives the number of characters after each token of a turn; `score` evaluates functionals of given
     texts, by the policy or by role; `embed` gives vectors of texts, by role. `others` are the samplers of further roles
-    that write.
+    that write. `isolation` says whether the world acts `inline` or in a `thread`; None: as the world says.
     """
 
     def __init__(
@@ -59,14 +60,16 @@ class Driver:
         score: Callable[..., list[Tensor]] | Mapping[str, Callable[..., list[Tensor]]] | None = None,
         embed: Mapping[str, Callable[[Sequence[str], str], Tensor]] | None = None,
         act_limit_s: float | None = None,
+        isolation: str | None = None,
         max_turns: int | None = None,
         others: Mapping[str, Sampler] | None = None,
     ) -> None:
         self.sampler, self.world = sampler, world
         self.samplers = {"policy": sampler, **(others or {})}
         self.capture, self.max_turns = capture, world.max_turns if max_turns is None else max_turns
+        self.inline = _inline(world, isolation)
         limit = world.act_limit_s if act_limit_s is None else act_limit_s
-        self.actor = Actor(limit, inline=world.trusted, live=world.live)
+        self.actor = Actor(limit + getattr(world, "grace_s", 0.0), inline=self.inline, live=world.live)
         self.context_length: float = getattr(sampler, "context_length", math.inf)
         self._written, self._ends = written, ends
         self._scorers = {"policy": score} if callable(score) else dict(score or {})
@@ -231,3 +234,12 @@ class Driver:
         if self._ends is None:
             raise PodiumError("A rollout is to be cut at what it says, but there is no way to find the place.")
         return self._ends(ids)
+
+
+def _inline(world: World, isolation: str | None) -> bool:
+    """Whether a world acts in this thread."""
+    chosen = isolation or isolation_of(world)
+    if chosen in ("process", "sandbox") and not is_isolated(world):
+        name = world.name or type(world).__name__
+        raise PodiumError(f"Episodes of {name} run as {chosen!r}: open it with podium.worlds.isolated.")
+    return chosen == "inline"

@@ -8,7 +8,6 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from podium.collect.acting import unknown_agent
 from podium.collect.episode_state import EpisodeState
 from podium.collect.prefix import NO_PREFIX, join_prefix, prefix_completion
 from podium.core.build import Rollout, Turn
@@ -19,6 +18,7 @@ from podium.protocols.context import Context, Wrote
 from podium.protocols.sampling import Completion, Generate, Stop
 from podium.protocols.world import Answer as OneTurn
 from podium.protocols.world import Episode, Feedback
+from podium.protocols.world_problems import unknown_agent
 from podium.strategies.requests import Play
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Episodes:
                 "later, which episodes cannot. Take a world of single answers, or another strategy."
             )
         # Episodes that open at once start together, so that the prompt that they share is encoded once.
-        self.start_together = (driver.world.trusted or isinstance(driver.world, OneTurn)) and driver.world.live is None
+        self.start_together = (driver.inline or isinstance(driver.world, OneTurn)) and driver.world.live is None
 
     def start(self) -> None:
         for index in range(self.play.first, self.play.first + self.play.n):

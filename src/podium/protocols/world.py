@@ -19,7 +19,20 @@ from podium.protocols.context import Context, Full
 if TYPE_CHECKING:
     from podium.worlds.oracle import Dynamics
 
-__all__ = ["Answer", "Criterion", "Episode", "FailedAction", "Feedback", "Task", "World", "task_of"]
+__all__ = [
+    "ISOLATIONS",
+    "Answer",
+    "Criterion",
+    "Episode",
+    "FailedAction",
+    "Feedback",
+    "Task",
+    "World",
+    "isolation_of",
+    "task_of",
+]
+
+ISOLATIONS = ("inline", "thread", "process", "sandbox")
 
 
 @dataclass(frozen=True)
@@ -94,7 +107,10 @@ class World(Value):
     blank: ClassVar[Mapping[str, Any]] = {}  # values of these columns where the world has failed
     max_tokens: ClassVar[int] = 64  # enough tokens for a turn of a model that solves it
     max_turns: ClassVar[int] = 50  # of an episode
-    trusted: ClassVar[bool] = False  # fast and safe: acts in the driver's own thread without a time limit
+    # How its episodes run, unless the run says otherwise: `inline`, in the driver's own thread without a time limit;
+    # `thread`; `process`, separate and killable; `sandbox`, a process with limits, without network and most files.
+    # Empty: `process` if the run names the world by its path, else `thread`.
+    isolation: ClassVar[str] = ""
     costly: ClassVar[bool] = False  # making a task is slow, so tasks are made only when needed
     act_limit_s: ClassVar[float] = 10.0  # seconds for an action, unless the run says otherwise
     agents: ClassVar[tuple[str, ...]] = ()  # names of the agents, where there are several
@@ -162,6 +178,16 @@ class World(Value):
     def dynamics(self, task: Task) -> Dynamics:
         """The task as a finite decision process, where the world is small enough for exact values."""
         raise PodiumError(f"The exact values of the world {self.name or type(self).__name__!r} are not known.")
+
+
+def isolation_of(world: World) -> str:
+    """How a world says that its episodes run; empty: it says nothing."""
+    if world.isolation not in ("", *ISOLATIONS):
+        raise PodiumError(
+            f"{world.name or type(world).__name__}: isolation is {world.isolation!r}, but must be one of "
+            f"{', '.join(ISOLATIONS)}."
+        )
+    return world.isolation or ("inline" if getattr(world, "trusted", False) else "")  # its name in earlier versions
 
 
 def task_of(world: World, index: int, split: str = "train") -> Task:

@@ -125,7 +125,7 @@ def compare(
 def _check(methods: Sequence[Method], settings: dict[str, Any]) -> None:
     """Refuse a method that cannot run on the world before any other is trained."""
     config = configure(methods[0], **settings)
-    with closing(worlds.get(config.world, **(config.world_settings or {}))) as world:
+    with closing(worlds.isolated(config.world, config.world_settings, isolation=config.isolation)) as world:
         for method in methods:
             check_fit(method, world, str(config.world))
 

@@ -120,7 +120,8 @@ class _Setting:
 
     world: World
     max_tokens: int
-    act_limit_s: float | None
+    isolation: str | None = None
+    act_limit_s: float | None = None
 
     @classmethod
     def of(
@@ -142,11 +143,14 @@ class _Setting:
         """With the world that was named, or the run's with these changes; None: there is neither."""
         if world is None and config is None:
             return None
+        isolation = None  # as a world says that was named here
         if world is None and config is not None:
             world, settings = config.world, {**(config.world_settings or {}), **settings}
-        opened = worlds.get(world or "", **settings)
+            isolation = config.isolation
+        act_limit_s = config.act_limit_s if config else None
+        opened = worlds.isolated(world or "", settings, isolation=isolation, act_limit_s=act_limit_s)
         limit = max_tokens or (config.max_tokens if config else None) or opened.max_tokens
-        return cls(opened, limit, config.act_limit_s if config else None)
+        return cls(opened, limit, isolation, act_limit_s)
 
     def sample(self, target: str | Path, device: str, **counts: Any) -> list[list[Rollout]]:
         """Rollouts of a run's last checkpoint, or of a model, on held-out tasks."""
@@ -171,6 +175,7 @@ class _Setting:
             written=policy.written,
             ends=policy.ends,
             act_limit_s=self.act_limit_s,
+            isolation=self.isolation,
         )
 
 

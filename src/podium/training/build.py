@@ -33,7 +33,9 @@ def build_run(config: Config, stage: Stage | None = None) -> Run:
     config = config.replace(dtype=config.precision)
     gc.unfreeze()  # what a run that nobody closed has left may go
     stage(f"Opening the world {_name(config)}")
-    world = worlds.get(config.world, **(config.world_settings or {}))
+    world = worlds.isolated(
+        config.world, config.world_settings, isolation=config.isolation, act_limit_s=config.act_limit_s
+    )
     try:
         return _build(config, world, stage)
     except BaseException:
@@ -111,6 +113,7 @@ def _driver(config: Config, world: World, models: Mapping[str, Policy], memory: 
         score={name: model.score for name, model in models.items()},
         embed={name: partial(embed, model) for name, model in models.items()},
         act_limit_s=config.act_limit_s,
+        isolation=config.isolation,
         others={name: LocalSampler(models[name], memory=each) for name in writers},
     )
 

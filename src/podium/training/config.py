@@ -9,7 +9,7 @@ from podium.core.errors import PodiumError, one_of, within
 from podium.core.value import Value
 from podium.method import Method
 from podium.policy.model.device import usual_dtype
-from podium.protocols.world import World
+from podium.protocols.world import ISOLATIONS, World
 from podium.store.run_directory import RunDirectory
 
 __all__ = ["Config", "Optimizer"]
@@ -57,6 +57,7 @@ class Config(Value):
     checkpoint_every: int = 25  # iterations; 0: only at the end
     keep_checkpoints: int = 2
     act_limit_s: float | None = None  # time limit of an action in a world that is not embedded; None: the world's
+    isolation: str | None = None  # how episodes run: inline, thread, process or sandbox; None: as the world says
     # The largest mean |log-prob| gap between sampler and trainer that a run survives; None: what rounding explains,
     # 1e-3, in bfloat16 5e-2.
     sentinel: float | None = None
@@ -71,6 +72,8 @@ class Config(Value):
         within(self, "token_budget", 1, optional=True)
         within(self, "act_limit_s", 0, open_low=True, optional=True)
         within(self, "sentinel", 0, open_low=True, optional=True)
+        if self.isolation is not None:
+            one_of(self, "isolation", ISOLATIONS)
         if self.dtype is not None:
             one_of(self, "dtype", ("float32", "bfloat16"))
 

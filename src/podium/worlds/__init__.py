@@ -14,6 +14,7 @@ from podium.worlds.countdown import Countdown
 from podium.worlds.echo import Echo
 from podium.worlds.graded import Graded, Verdict
 from podium.worlds.gym import Gym
+from podium.worlds.isolated import isolated
 from podium.worlds.jsonl import Jsonl
 from podium.worlds.judge import Judged
 from podium.worlds.keydoor import KeyDoor
@@ -66,5 +67,6 @@ __all__ = [
     "World",
     "check_world",
     "get",
+    "isolated",
     "play",
 ]

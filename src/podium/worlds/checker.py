@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from podium.core.errors import PodiumError
-from podium.protocols.world import Episode, Feedback, Task, World
+from podium.protocols.world import Episode, Feedback, Task, World, isolation_of
 
 __all__ = ["check_world"]
 
@@ -50,9 +50,9 @@ def check_world(world: World, *, tasks: int = 20, turns: int = 200) -> list[str]
 
 
 def _check_blank(world: World, task: Task, say: Say) -> None:
-    """Every column needs a value for the case that the world fails; a trusted world never does."""
+    """Every column needs a value for the case that the world fails; a world that runs inline never does."""
     covered = {"turn": {*KNOWN, *world.blank}, "rollout": {*KNOWN, *world.blank, *task.data}}
-    for column in () if world.trusted else world.provides:
+    for column in () if isolation_of(world) == "inline" else world.provides:
         level, _, name = column.partition(".")
         if level in covered and name not in covered[level]:
             say(f"The world provides {column}, but its `blank` has no value for it if the world fails.")

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeVar
 
 from podium.core.errors import PodiumError, one_of, within
 from podium.protocols.world import Feedback, Task
-from podium.sandbox import Limits, Outcome, Sandbox, unconfinable
+from podium.sandbox import CallOutcome, Limits, Sandbox, unconfinable
 from podium.sandbox.programs import MODULES
 from podium.worlds.graded import Graded, Verdict
 from podium.worlds.program_text import program_in, same_value
@@ -212,12 +212,12 @@ def _whole(task: Task, program: str) -> str:
     return f"{prefix.rstrip() if begun else prefix}\n{program}"
 
 
-def _failed(outcome: Outcome) -> Judgement:
+def _failed(outcome: CallOutcome) -> Judgement:
     kind = outcome.failure or "timeout"
     return Judgement(kind, answer=f"{kind}: {outcome.detail}"[:LONGEST].removesuffix(": "), cpu_s=outcome.cpu_s)
 
 
-def _compared(outcome: Outcome, expected: list[Any]) -> Judgement:
+def _compared(outcome: CallOutcome, expected: list[Any]) -> Judgement:
     """A judgement by what a program has returned: two texts for each test, its value and its error."""
     found, cpu_s = outcome.value, outcome.cpu_s
     if found["problem"]:

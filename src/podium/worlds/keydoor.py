@@ -50,7 +50,7 @@ class KeyDoor(World):
     )
     max_tokens = 48
     max_turns = LIMITS["horizon"][1]
-    trusted = True
+    isolation = "inline"
     context = Window(2, most=4)
     styles: ClassVar[tuple[str, ...]] = ("short", "long", "alternative")
 

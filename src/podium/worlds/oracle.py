@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.build import Rollout
 from podium.core.errors import PodiumError, nearest
+
+if TYPE_CHECKING:
+    from podium.core.build import Rollout  # needs torch, which the processes of worlds do without
 
 __all__ = ["END", "Array", "Dynamics", "Index", "Oracle", "Outcome", "Walks"]
 

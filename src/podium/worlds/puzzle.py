@@ -50,7 +50,7 @@ class Procedural(World):
     The split of a question is a hash of its identity, so that no test question occurs in training.
     """
 
-    trusted = True
+    isolation = "inline"
     styles: ClassVar[tuple[str, ...]] = ("short", "long")
 
     def draft(self, rng: Random) -> Draft:

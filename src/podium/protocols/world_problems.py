@@ -1,0 +1,103 @@
+"""What nobody can go on with: mistakes in what a world answers, each as a reason in words."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from numbers import Real
+from typing import Any
+
+from podium.protocols.world import Episode, Feedback, World
+
+__all__ = [
+    "can_be_written",
+    "episode_problem",
+    "feedback_problem",
+    "one_line",
+    "opening_problem",
+    "raised",
+    "unknown_agent",
+]
+
+LARGEST = 1e30  # absolute value of a reward: sums of larger ones may overflow
+LONGEST = 300  # characters of a reason
+
+
+def opening_problem(world: World, episode: Any) -> str:
+    """Why an episode that a world has opened cannot be played; empty: it can."""
+    if not isinstance(episode, Episode) or not isinstance(episode.observation, str):
+        return f"the world's reset() gave {episode!r}, not an Episode that says something"
+    if not can_be_written(episode.observation):
+        return f"the world begins with characters that no encoding knows: {episode.observation[:40]!r}"
+    return episode_problem(episode) or unknown_agent(world, episode.agent)
+
+
+def unknown_agent(world: World, agent: str) -> str:
+    """Why this agent cannot act in this world; empty: it can."""
+    if agent in (world.agents or ("",)):
+        return ""
+    names = ", ".join(map(str, world.agents))
+    return f"the world lets {agent!r} act, who is none of its agents: {names or 'it names none'}"
+
+
+def raised(error: BaseException) -> str:
+    try:
+        message = str(error)
+    except Exception:
+        message = ""
+    return f"the world raised {type(error).__name__}" + (f": {message}" if message else "")
+
+
+def one_line(text: str) -> str:
+    """A reason as one line, shortened, in characters that any file can hold."""
+    plain = " ".join(text.encode(errors="backslashreplace").decode().split())
+    return plain if len(plain) <= LONGEST else f"{plain[:LONGEST]} …"
+
+
+def episode_problem(episode: Episode) -> str:
+    """Why an episode cannot continue as it is; empty: it can."""
+    if not isinstance(episode.state, Hashable):
+        return f"the world's state is {episode.state!r}, not text"
+    for name, text in (("agent", episode.agent), ("recap", episode.recap)):
+        if not isinstance(text, str) or not can_be_written(text):
+            return f"the world's {name} is {text!r}, not text"
+    return ""
+
+
+def feedback_problem(feedback: Any) -> str:
+    """Why an episode cannot continue with this answer of the world; empty: it can."""
+    if not isinstance(feedback, Feedback):
+        return f"the world answered {feedback!r}, not a Feedback"
+    reward, info = feedback.reward, feedback.info
+    if isinstance(reward, bool) or not isinstance(reward, Real):
+        return f"the world's reward is {reward!r}, not a number"
+    if not abs(reward) <= LARGEST:
+        return f"the world's reward is {reward!r}"
+    if not isinstance(info, Mapping) or not isinstance(feedback.observation, str):
+        return "the world's observation is not text, or its info no mapping"
+    if not isinstance(feedback.state, Hashable):
+        return f"the world's state is {feedback.state!r}, not text"
+    for name, value, numbers in (
+        ("done", feedback.done, ()),
+        ("info['valid']", info.get("valid", True), ()),
+        ("info['correct']", info.get("correct", False), ("0", "1", "0.0", "1.0", "None")),
+    ):
+        if str(value) not in ("True", "False", *numbers):  # NumPy's booleans are fine too
+            return f"the world's {name} is {value!r}, not True or False"
+    texts = {
+        **info,
+        "answer": str(info.get("answer", "")),
+        "observation": feedback.observation,
+        "state": feedback.state,
+    }
+    for name, text in texts.items():
+        if isinstance(text, str) and not can_be_written(text):
+            return f"the world's {name} has characters that no encoding knows: {text[:40]!r}"
+    return ""
+
+
+def can_be_written(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # a lone surrogate
+        return False
+    return True
