@@ -133,7 +133,7 @@ def test_a_module_that_is_built_in_is_refused_too(project: Path) -> None:
 )
 def test_names_that_cannot_be_code_give_one_sentence(project: Path, name: str) -> None:
     for read in (lambda: check_code([name]), lambda: load_class(name)):
-        with pytest.raises(PodiumError, match="Cannot import|There is no file"):
+        with pytest.raises(PodiumError, match=r"Cannot import|There is no file"):
             read()
 
 
