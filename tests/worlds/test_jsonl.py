@@ -105,7 +105,15 @@ def test_exact_grading_needs_no_package(tmp_path: Path) -> None:
         (b'{"question": "q", "answer": " "}\n', "line 1: the answer is empty"),
         (b'{"question": "\xff", "answer": "1"}\n', "line 1: not UTF-8"),
         (b'{"text": "q"}\n', "it has text). Set prompt_field"),
-        (b"[" * 100_000, "line 1: not JSON"),
+        (b"[" * 100_000, "line 1: its lists and objects are nested too deep"),
+        (b'{"question": "q", "answer": ' + b"9" * 5000 + b"}", "line 1: a number has 5000 digits"),
+        (b'{"question": "q", "answer": NaN}', "line 1: NaN is no value of JSON"),
+        (b'{"question": "q", "answer": -Infinity}', "line 1: -Infinity is no value of JSON"),
+        (b'{"question": "q", "answer": 1e999}', "line 1: the number 1e999 is too large"),
+        (b'\n{"question": "q", "answer": "\\ud83d"}', r"line 2: \ud83d is half of a character"),
+        (b'\n{"question": "q", "\\uDC00": "1"}', r"line 2: \udc00 is half of a character"),
+        (b'{"question": "q", "answer": "1", "answer": "2"}', "line 1: the field 'answer' stands there twice"),
+        (b'{"\\u001b]0;owned\\u0007": "q"}', r"it has \x1b]0;owned\x07"),
     ],
 )
 def test_a_bad_file_is_refused_with_its_line(tmp_path: Path, content: bytes, message: str) -> None:
@@ -115,6 +123,17 @@ def test_a_bad_file_is_refused_with_its_line(tmp_path: Path, content: bytes, mes
         worlds.get(f"jsonl:{file}")
     assert message in str(error.value)
     assert str(file) in str(error.value)
+
+
+def test_both_halves_of_a_character_are_one_character(tmp_path: Path) -> None:
+    (tmp_path / "data.jsonl").write_bytes(b'{"question": "\\ud83d\\ude00", "answer": "1"}')
+    assert worlds.get(f"jsonl:{tmp_path / 'data.jsonl'}", held_out=0).task(0).prompt.startswith("\U0001f600")
+
+
+def test_annotations_of_calculations_are_left_out_of_solutions(tmp_path: Path) -> None:
+    answer = "6*7=<<6*7=42>>42 a<<b>>c<<d\n>>e\n#### 42"
+    world = get(write(tmp_path, {"question": "?", "answer": answer}), held_out=0)
+    assert world.task(0).data["solution"] == "6*7=42 ac<<d\n>>e"
 
 
 def test_a_misspelt_field_gets_its_nearest_name(tmp_path: Path) -> None:

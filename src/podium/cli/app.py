@@ -18,6 +18,7 @@ from podium.cli import bench, compare, evaluate, lab, methods, rollouts, train, 
 from podium.cli.commands import RootCommands
 from podium.cli.console import error, line, warning
 from podium.core.errors import PodiumError
+from podium.core.printable import printable
 
 __all__ = ["app", "main", "run"]
 
@@ -103,7 +104,7 @@ def _short_warnings() -> Iterator[None]:
             if issubclass(category, UserWarning) and Path(filename).is_relative_to(PACKAGE):
                 warning(str(message))
             else:
-                usual(message, category, filename, *rest, **named)
+                usual(printable(str(message)), category, filename, *rest, **named)
 
         warnings.showwarning = show
         yield

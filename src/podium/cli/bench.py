@@ -9,6 +9,7 @@ import typer
 
 from podium.cli.commands import Commands
 from podium.cli.console import line, table
+from podium.cli.options import Trust
 from podium.cli.overrides import catalogue_entry, load, split_change
 from podium.core.errors import PodiumError
 
@@ -65,6 +66,7 @@ def credit(
     svg: Annotated[
         Path | None, typer.Option(help="Write one figure per world, credit-WORLD.svg, to this folder.")
     ] = None,
+    trust: Trust = False,
 ) -> None:
     """Compare the credit that methods give each step with its exact advantage, in worlds where that is known.
 
@@ -82,7 +84,7 @@ def credit(
     settings = {path.removeprefix("world."): value for path, value in map(split_change, changes or [])}
     exact = [_exact_world(name.strip(), level=level, **settings) for name in dict.fromkeys(world.split(","))]
     chosen = names or [*COMPARED, *(slug for slug, entry in CATALOGUE.items() if entry.family == "turns")]
-    methods = [load(name, ()) for name in chosen]
+    methods = [load(name, (), trust=trust) for name in chosen]
     fit: list[list[Estimator]] = []
     for place in exact:  # all of them, before anything is measured
         estimators, refused = fitting(methods, place)

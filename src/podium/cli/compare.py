@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from podium.cli.console import line, table
-from podium.cli.options import Level, Model, World
+from podium.cli.options import Level, Model, Trust, World
 from podium.cli.overrides import load, split_changes
 from podium.cli.preflight import check_typed
 from podium.core.errors import PodiumError
@@ -36,6 +36,7 @@ def compare(
             help="Change a setting of all runs: world.noise=0.1, optimizer.lr=3e-4, tasks=32. May be repeated.",
         ),
     ] = None,
+    trust: Trust = False,
 ) -> None:
     """Train several methods under equal conditions.
 
@@ -65,7 +66,8 @@ def compare(
     def progress(name: str, seed: int, result: Result) -> None:
         line(f"{name} seed {seed}: held-out pass@1 {result.evaluations[-1]['eval.pass@1']:.3f}")
 
-    outcome = train_all([load(m, []) for m in methods], seeds=seeds, n=n, out=out, progress=progress, **settings)
+    loaded = [load(m, [], trust=trust) for m in methods]
+    outcome = train_all(loaded, seeds=seeds, n=n, out=out, progress=progress, **settings)
     cells = []
     for row in outcome.rows:
         mean = sum(row.differences) / len(row.differences)

@@ -1,4 +1,8 @@
-"""Printing for people and for pipes: colour and text that fits on a terminal, plain whole lines elsewhere."""
+"""Printing for people and for pipes: colour and text that fits on a terminal, plain whole lines elsewhere.
+
+Everything that the commands print goes through here, where control characters in it are made visible: names, answers
+and errors may come from files and models.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,9 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
-__all__ = ["error", "line", "paragraphs", "rows", "table", "warning", "wrapped"]
+from podium.core.printable import printable
+
+__all__ = ["error", "line", "paragraphs", "rows", "table", "unbroken", "warning", "wrapped"]
 
 CODES = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "cyan": "36"}
 GAP = 2  # spaces between columns
@@ -20,6 +26,11 @@ ITEM = re.compile(r"\s*(- |\d+\. )?")
 def line(text: str = "", style: str = "") -> None:
     """Text as it is, never read as markup; a terminal gets it broken between words, under its indentation."""
     _print(sys.stdout, text, style)
+
+
+def unbroken(text: str) -> None:
+    """YAML or JSON, which is never broken into lines of the terminal's width."""
+    print(printable(text), end="")
 
 
 def error(message: str) -> None:
@@ -53,6 +64,7 @@ def rows(cells: Sequence[Sequence[str]], *, header: bool = False, indent: int = 
     wider than the screen; where even that is too wide, each row becomes a short list. `least`: of the first column."""
     if not cells:
         return
+    cells = [[printable(cell) for cell in row] for row in cells]
     space = " " * indent
     natural = [max(map(len, column)) for column in zip(*cells, strict=True)]
     natural[0] = max(natural[0], least)
@@ -91,11 +103,14 @@ def wrapped(text: str, width: int) -> list[str]:
             current = word
         else:
             current = f"{current} {word}" if current else word
-        while len(current) > width:
-            ends = [m.end() for signs in (SIGNS, r"[_-]") for m in list(re.finditer(signs, current[:width]))[-1:]]
+        at = 0
+        while len(current) - at > width:
+            piece = current[at : at + width]
+            ends = [m.end() for signs in (SIGNS, r"[_-]") for m in list(re.finditer(signs, piece))[-1:]]
             cut = ends[0] if ends else width
-            lines.append(current[:cut])
-            current = current[cut:]
+            lines.append(piece[:cut])
+            at += cut
+        current = current[at:]
     return [*lines, current]
 
 
@@ -115,6 +130,7 @@ def _styled(text: str, style: str) -> str:
 
 
 def _print(stream: TextIO, text: str, style: str) -> None:
+    text = printable(text)
     if not _is_terminal(stream):
         print(text, file=stream)
         return

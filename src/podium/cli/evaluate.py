@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from podium.cli.console import line, table
-from podium.cli.options import Device, Level, World
+from podium.cli.options import Device, Level, Trust, World
 from podium.cli.overrides import split_change
 from podium.cli.preflight import check_world_file
 from podium.core.errors import PodiumError
@@ -48,6 +48,7 @@ def evaluate(
             help="Report the accuracy if thinking is cut off after so many tokens: 0,16,64; alone: powers of two."
         ),
     ] = None,
+    trust: Trust = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """Measure a model or a run on held-out tasks.
@@ -58,6 +59,7 @@ def evaluate(
     settings: dict[str, Any] = {path.removeprefix("world."): value for path, value in map(split_change, changes or [])}
     settings |= {} if level is None else {"level": level}
     settings |= {"world": world, "tasks": tasks, "seed": seed, "temperature": temperature, "device": device or "cpu"}
+    settings["trust"] = trust
     ks = _parse_numbers(k or ["1,8" if compare is None else "1,8,64" if samples is None else f"1,{samples}"])
     budgets = None if thinking in (None, "auto") else _parse_numbers([thinking], "--thinking 0,16,64")
     check_world_file(world)

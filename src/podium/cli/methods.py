@@ -12,8 +12,9 @@ from typing import Annotated
 import typer
 
 from podium.cli.commands import MethodCommands
-from podium.cli.console import line, rows, table
+from podium.cli.console import line, rows, table, unbroken
 from podium.cli.method_search import search_entries
+from podium.cli.options import Trust
 from podium.cli.overrides import catalogue_entry, load
 from podium.cli.show import show_method
 from podium.core.errors import PodiumError, nearest
@@ -114,6 +115,7 @@ def show(
     changes: Changes = None,
     full: Annotated[bool, typer.Option("--all", help="Print every setting, not only those that were changed.")] = False,
     yaml: Annotated[bool, typer.Option("--yaml", help="Print the complete method as YAML instead.")] = False,
+    trust: Trust = False,
 ) -> None:
     """Show the formula, stages and settings of a method.
 
@@ -126,9 +128,9 @@ def show(
         return
     from podium.docs.reading import method_text
 
-    method = load(name, changes or ())
+    method = load(name, changes or (), trust=trust)
     if yaml:
-        print(method.to_yaml(), end="")
+        unbroken(method.to_yaml())
     else:
         show_method(method.name, method.summary, method.citation, method_text(method), entry, full)
 
@@ -138,6 +140,7 @@ def check(
     name: Name,
     columns: Annotated[str, typer.Option(metavar="A,B,…", help="The columns that your world writes.")] = "",
     changes: Changes = None,
+    trust: Trust = False,
 ) -> None:
     """Report what is wrong with a method before it runs.
 
@@ -147,7 +150,7 @@ def check(
     for column in names:
         if "." not in column:
             raise PodiumError(f"--columns: {column!r} must be named level.name, such as turn.{column}.")
-    method = load(name, changes or ())
+    method = load(name, changes or (), trust=trust)
     findings = method.check(names)
     for finding in findings:
         line(str(finding), style="red" if finding.kind == "error" else "yellow")
@@ -161,6 +164,7 @@ def check(
 def compare(
     names: Annotated[list[str], typer.Argument(metavar="METHOD", help="Several methods, or one with all its presets.")],
     rewards: Annotated[str, typer.Option(metavar="R,R,…", help="The rewards of one group of rollouts.")] = "1,0,0,0",
+    trust: Trust = False,
 ) -> None:
     """Compare advantages for the same rewards.
 
@@ -173,7 +177,7 @@ def compare(
     from podium.cli.reward_comparison import advantages, one_group
     from podium.docs.reading import differences
 
-    methods = [load(name, ()) for name in names]
+    methods = [load(name, (), trust=trust) for name in names]
     batch = one_group(numbers)
     cells, refusals = [], []
     for method in methods:
@@ -206,6 +210,7 @@ def matrix(
         typer.Argument(metavar="[METHOD [METHOD]]", help="None: all pairs. One: it with all others. Two: this pair."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    trust: Trust = False,
 ) -> None:
     """Show which methods combine, and why others do not.
 
@@ -214,19 +219,23 @@ def matrix(
     """
     if len(names or ()) > 2:
         raise PodiumError(f"A pair is two methods, not {len(names or ())}: name a combination as one, such as A+B.")
-    methods = [load(name, ()) for name in names or ()]
+    methods = [load(name, (), trust=trust) for name in names or ()]
     from podium.cli.matrix_tables import show_matrix, show_pair, show_row
     from podium.methods import matrix as pairs
     from podium.methods.combination import combine
 
     if not methods:
         everything = pairs.matrix()
-        print(json.dumps(everything.data(), indent=1)) if as_json else show_matrix(everything)
+        _print_json(everything.data()) if as_json else show_matrix(everything)
     elif len(methods) == 1:
         row = pairs.row(methods[0])
-        print(json.dumps({slug: pair.data() for slug, pair in row.items()}, indent=1)) if as_json else show_row(row)
+        _print_json({slug: pair.data() for slug, pair in row.items()}) if as_json else show_row(row)
     else:
         both = combine(*methods)
-        print(json.dumps(both.data(), indent=1)) if as_json else show_pair(both, " and ".join(m.name for m in methods))
+        _print_json(both.data()) if as_json else show_pair(both, " and ".join(m.name for m in methods))
         if both.method is None:
             raise typer.Exit(1)
+
+
+def _print_json(data: object) -> None:
+    unbroken(json.dumps(data, indent=1) + "\n")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["Device", "Level", "Model", "World"]
+__all__ = ["Device", "Level", "Model", "Trust", "World"]
 
 World = Annotated[
     str | None,
@@ -18,3 +18,10 @@ Model = Annotated[
     typer.Option(help="podium/tiny, a Hugging Face directory or name, or a GGUF file. [default: podium/tiny]"),
 ]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N. [default: cpu]")]
+Trust = Annotated[
+    bool,
+    typer.Option(
+        "--trust",
+        help="Run code that a file names (file.py:Class, package.module:Class) wherever it is, not only here.",
+    ),
+]

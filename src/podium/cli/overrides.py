@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -36,9 +37,9 @@ def catalogue_entry(name: str) -> EntryText | None:
     return catalogue.entry(name)
 
 
-def load(name: str, changes: Sequence[str], parts: Sequence[str] = ()) -> Method:
+def load(name: str, changes: Sequence[str], parts: Sequence[str] = (), *, trust: bool = False) -> Method:
     """`grpo`, `grpo@verl` or `mine.yaml`, with additional parts and `PATH=VALUE` changes: `kl=0` is an argument of the
-    recipe, `advantage.scale=none` a setting of a part."""
+    recipe, `advantage.scale=none` a setting of a part. `trust`: run code that the file names, wherever it is."""
     catalogue_entry(name)
     from podium.method import Method
     from podium.methods.catalogue import get
@@ -50,7 +51,7 @@ def load(name: str, changes: Sequence[str], parts: Sequence[str] = ()) -> Method
             raise PodiumError(
                 f"--set {next(iter(arguments))}: a method from a file has no recipe; name a part's setting."
             )
-        method = read_file(Path(name), Method.from_yaml)
+        method = read_file(Path(name), partial(Method.from_yaml, trust=trust))
     else:
         method = get(name, **arguments)
     method = with_parts(method, parts)
@@ -64,9 +65,10 @@ def with_parts(method: Method, parts: Sequence[str]) -> Method:
     """The method with these parts added, as they were typed: `SamplerCorrection`, or with settings as in YAML,
     `SamplerCorrection: {cap: 3}`."""
     from podium.core import serial
+    from podium.core.yaml_text import from_yaml
 
     for text in parts:
-        data = serial.from_yaml(text)
+        data = from_yaml(text)
         method = method | (serial.build_value(data, {}) if isinstance(data, str) else serial.decode(data))
     return method
 
@@ -115,13 +117,13 @@ def split_change(change: str) -> tuple[str, Any]:
 
 
 def _parse_value(text: str) -> Any:
-    """A value as YAML writes it, and numbers such as 3e-4, which are text to YAML."""
-    import yaml
+    """A value as YAML writes it, and numbers such as inf, which are text to YAML."""
+    from podium.core.yaml_text import from_yaml
 
     try:
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as problem:
-        raise PodiumError(f"--set: {text!r} is not a value: {' '.join(str(problem).split())}.") from problem
+        data = from_yaml(text)
+    except PodiumError as problem:
+        raise PodiumError(f"--set: {text!r} is not a value. {problem}") from problem
     if isinstance(data, str):
         with contextlib.suppress(ValueError):
             return float(data)

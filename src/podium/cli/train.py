@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from podium.cli.console import line
-from podium.cli.options import Device, Level, Model, World
+from podium.cli.options import Device, Level, Model, Trust, World
 from podium.cli.overrides import load, read_file, split_change, split_changes, with_parts
 from podium.cli.preflight import check_config, check_setting_names, check_typed
 from podium.core.errors import PodiumError
@@ -58,6 +59,7 @@ def train(
     track: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Also log to tensorboard or wandb. May be repeated.")
     ] = None,
+    trust: Trust = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
     """Train a model. Without arguments, GRPO teaches podium/tiny to add, in about a minute on a laptop."""
@@ -68,9 +70,10 @@ def train(
     if resume is not None:
         if method or settings.keys() - {"device"} or changes or config or parts:
             raise PodiumError(
-                "--resume continues the run as it was configured: of the other options, only --device may be given."
+                "--resume continues the run as it was configured: of the other options, only --device, --track, "
+                "--trust and --quiet may be given."
             )
-        result = _resume(resume, device, track or (), quiet)
+        result = _resume(resume, device, track or (), trust, quiet)
     else:
         if method and config:
             raise PodiumError("--config contains a method: leave out the name of the method.")
@@ -79,7 +82,7 @@ def train(
             check_fresh(out)
         if config is None:
             check_setting_names(method or "grpo", changes or [])
-        complete = _configure(config, method or "grpo", settings, changes or [], parts or [])
+        complete = _configure(config, method or "grpo", settings, changes or [], parts or [], trust)
         check_config(complete)
         result = _start(complete, out, track or (), quiet)
     _finish(result, quiet)
@@ -105,7 +108,7 @@ def _start(config: Config, out: Path | None, track: Sequence[str], quiet: bool) 
         return session.train(config, out=out, progress=live, track=track, tell=live.tell)
 
 
-def _resume(path: Path, device: str | None, track: Sequence[str], quiet: bool) -> Result:
+def _resume(path: Path, device: str | None, track: Sequence[str], trust: bool, quiet: bool) -> Result:
     if not (path / "config.yaml").is_file():
         raise PodiumError(f"{path} is not a run: it has no config.yaml.")
     from rich.console import Console
@@ -115,11 +118,11 @@ def _resume(path: Path, device: str | None, track: Sequence[str], quiet: bool) -
     from podium.store.run_directory import RunDirectory
 
     if quiet:
-        return session.resume(path, device=device, track=track)
+        return session.resume(path, device=device, track=track, trust=trust)
     before = len(RunDirectory(path).metrics())
     with Live(Console()) as live:
         live.stage(f"Loading the last checkpoint of {path}")
-        result = session.resume(path, device=device, progress=live, track=track, tell=live.tell)
+        result = session.resume(path, device=device, progress=live, track=track, tell=live.tell, trust=trust)
     if result.finished and len(result.metrics) == before:
         line("The run had already finished: there was nothing left to do.")
     return result
@@ -145,7 +148,7 @@ def _finish(result: Result, quiet: bool) -> None:
 
 
 def _configure(
-    file: Path | None, method: str, settings: dict[str, Any], changes: Sequence[str], parts: Sequence[str]
+    file: Path | None, method: str, settings: dict[str, Any], changes: Sequence[str], parts: Sequence[str], trust: bool
 ) -> Config:
     """A configuration from a file or from the name of a method, with settings, `--with` parts and `--set` changes."""
     if file is not None:
@@ -154,7 +157,11 @@ def _configure(
     from podium.training.config import Config
 
     run, world, optimizer, of_method = split_changes(changes)
-    config = Config(method=load(method, of_method, parts)) if file is None else read_file(file, Config.from_yaml)
+    if file is None:
+        config = Config(method=load(method, of_method, parts, trust=trust))
+    else:
+        run_directory = file.parent if (file.parent / "metrics.jsonl").is_file() else None
+        config = read_file(file, partial(Config.from_yaml, trust=trust, run=run_directory))
     level = {"level": settings.pop("level")} if "level" in settings else {}
     if level or world:
         settings["world_settings"] = {**(config.world_settings or {}), **level, **world}

@@ -7,11 +7,17 @@ import difflib
 from collections.abc import Iterable
 from functools import cache
 
+from podium.core.printable import printable
+
 __all__ = ["PodiumError", "nearest", "one_of", "within"]
 
 
 class PodiumError(ValueError):
-    """Input that Podium refuses, with the reason and the remedy in the message."""
+    """Input that Podium refuses, with the reason and the remedy in the message, which is safe to print: it may quote
+    what stands in a file or what a world has raised."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
 
 
 def nearest(name: str, options: Iterable[str]) -> str:

@@ -3,47 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import importlib
-import importlib.util
 import json
-import re
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any, TypeVar
-
-import yaml
 
 from podium.core.errors import PodiumError, nearest
 from podium.core.migrations import FORMAT, migrate
+from podium.core.named_code import check_code, load_source
 from podium.core.signal import Signal
-from podium.core.value import REGISTRY, Value
+from podium.core.value import REGISTRY, Value, check_settings
+from podium.core.yaml_text import dump, from_yaml
 
-__all__ = ["FORMAT", "decode", "dump", "encode", "from_yaml", "load_class", "read_value", "to_yaml"]
+__all__ = ["FORMAT", "code_names", "decode", "decode_as", "encode", "load_class", "read_data", "read_value", "to_yaml"]
 
 V = TypeVar("V", bound=Value)
-
-
-class _Loader(yaml.SafeLoader):
-    """Safe YAML in which 1e-6 is a number, as people write it; the standard asks for 1.0e-6."""
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+[eE][-+]?[0-9]+$"), list("-+0123456789")
-)
-
-
-def from_yaml(text: str) -> Any:
-    """Plain data from YAML text."""
-    try:
-        return yaml.load(text, _Loader)
-    except yaml.MarkedYAMLError as error:
-        place = f" (line {error.problem_mark.line + 1})" if error.problem_mark else ""
-        raise PodiumError(f"This is not YAML: {error.problem}{place}.") from error
-    except yaml.YAMLError as error:
-        raise PodiumError(f"This is not YAML: {' '.join(str(error).split())}.") from error
 
 
 def to_yaml(value: Value) -> str:
@@ -52,14 +29,22 @@ def to_yaml(value: Value) -> str:
     return dump({"format": FORMAT, **settings})
 
 
-def dump(data: Any) -> str:
-    """Plain data as YAML text."""
-    text: str = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
-    return text
+def read_value(cls: type[V], text: str, *, trust: bool = False) -> V:
+    """A value of this class from the YAML of its settings, or of a class derived from it by name.
+
+    Code that it names is executed only if it stands in the current project, unless `trust`.
+    """
+    data = read_data(cls, text)
+    if not trust:
+        check_code(code_names(data))
+    return decode_as(cls, data)
 
 
-def read_value(cls: type[V], text: str) -> V:
-    """A value of this class from the YAML of its settings, or of a class derived from it by name."""
+def read_data(cls: type[Value], text: str) -> dict[str, Any]:
+    """`{ClassName: {field: value}}` from the YAML of the settings of a value of this class, as plain data.
+
+    Settings that Podium's classes do not have are refused. Nothing that the text names is executed.
+    """
     data = from_yaml(text)
     if not isinstance(data, dict):
         raise PodiumError(f"A {cls.__name__.lower()} in YAML is a mapping from settings to values.")
@@ -68,11 +53,48 @@ def read_value(cls: type[V], text: str) -> V:
         raise PodiumError(f"format: {version!r} is not the number of a version.")
     name = next(iter(data), None)
     single = len(data) == 1 and isinstance(name, str) and name[:1].isupper()  # a kind of it, named
-    data = migrate(data if single else {cls.__name__: data}, version)
+    plain: dict[str, Any] = migrate(data if single else {cls.__name__: data}, version)
+    _check_names(plain)
+    ((name, settings),) = plain.items()
+    if ":" not in name and not issubclass(load_class(name), cls):
+        raise PodiumError(f"This is YAML of a {name}, not of a {cls.__name__}.")
+    return {name: settings or {}}
+
+
+def decode_as(cls: type[V], data: dict[str, Any]) -> V:
+    """The value that `read_data` has read. This loads the code that it names."""
     value = decode(data)
     if not isinstance(value, cls):
         raise PodiumError(f"This is YAML of a {type(value).__name__}, not of a {cls.__name__}.")
     return value
+
+
+def code_names(data: Any) -> Iterator[str]:
+    """The names of code in encoded data, `my_file.py:MyPart` or `package.module:MyPart`, that `decode` would load."""
+    if isinstance(data, list):
+        for item in data:
+            yield from code_names(item)
+    elif isinstance(data, dict):
+        name = _value_name(data)
+        if name is not None and ":" in name:
+            yield name
+        for item in data.values():
+            yield from code_names(item)
+
+
+def _check_names(data: Any) -> None:
+    """Refuse unknown classes, and settings that Podium's own do not have, before anything else is loaded."""
+    if isinstance(data, list):
+        for item in data:
+            _check_names(item)
+    elif isinstance(data, dict):
+        name = _value_name(data)
+        if name is not None:
+            settings = _settings(name, data[name])
+            if ":" not in name and name != "Signal":
+                check_settings(load_class(name), settings)
+        for item in data.values():
+            _check_names(item)
 
 
 def encode(value: Any) -> Any:
@@ -105,19 +127,36 @@ def decode(data: Any) -> Any:
     if isinstance(data, list):
         return tuple(decode(v) for v in data)
     if isinstance(data, dict):
-        name = next(iter(data), None)
-        if len(data) == 1 and isinstance(name, str) and (named(name) or name == "Signal" or ":" in name):
-            return build_value(name, data[name] or {})
-        if len(data) == 1 and isinstance(name, str) and name[:1].isupper():
-            load_class(name)  # raises with the nearest names
+        name = _value_name(data)
+        if name is not None:
+            return build_value(name, _settings(name, data[name]))
         return {k: decode(v) for k, v in data.items()}
     return data
 
 
+def _value_name(data: dict[Any, Any]) -> str | None:
+    """The name of the class if a mapping stands for a value; None if it is just a mapping."""
+    name = next(iter(data), None)
+    if len(data) != 1 or not isinstance(name, str):
+        return None
+    if named(name) or name == "Signal" or ":" in name:
+        return name
+    if name[:1].isupper():
+        load_class(name)  # raises with the nearest names
+    return None
+
+
+def _settings(name: str, held: Any) -> dict[str, Any]:
+    if held is not None and not isinstance(held, dict):
+        raise PodiumError(f"{name} holds {held!r}: give its settings by name, such as {name}: {{field: value}}.")
+    for key in held or ():
+        if not isinstance(key, str):
+            raise PodiumError(f"{name} has no setting {key!r}: settings are named.")
+    return held or {}
+
+
 def build_value(name: str, settings: dict[str, Any]) -> Any:
     """The value of class `name` with these settings."""
-    if not isinstance(settings, dict):
-        raise PodiumError(f"{name} holds {settings!r}: give its settings by name, such as {name}: {{field: value}}.")
     fields = {k: decode(v) for k, v in settings.items()}
     if name == "Signal":
         return Signal(**fields)
@@ -168,7 +207,7 @@ def load_class(name: str) -> type[Value]:
             importlib.import_module(class_modules()[name])
         return REGISTRY[name]
     source, _, attribute = name.rpartition(":")
-    module = _load_file(source) if source.endswith(".py") else _import(source)
+    module = load_source(source)
     found = getattr(module, attribute, None)
     if not (isinstance(found, type) and issubclass(found, Value)):
         if isinstance(found, type):
@@ -176,34 +215,3 @@ def load_class(name: str) -> type[Value]:
         options = [k for k, v in vars(module).items() if isinstance(v, type) and issubclass(v, Value)]
         raise PodiumError(f"{source} has no part or world named {attribute!r}. {nearest(attribute, options)}")
     return found
-
-
-def _import(source: str) -> ModuleType:
-    try:
-        return importlib.import_module(source)
-    except ImportError as error:
-        raise PodiumError(f"Cannot import {source!r}: {error}.") from error
-
-
-def _load_file(source: str) -> ModuleType:
-    path = Path(source)
-    if not path.is_file():
-        raise PodiumError(f"There is no file {source!r} (looked in {Path.cwd()}).")
-    script = getattr(sys.modules["__main__"], "__file__", None)
-    if script is not None and path.resolve() == Path(script).resolve():
-        return sys.modules["__main__"]  # the script that is being run: its classes are there already
-    name = f"podium_user_{hashlib.blake2b(str(path.resolve()).encode(), digest_size=6).hexdigest()}"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    module.__podium_file__ = source  # type: ignore[attr-defined]
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        del sys.modules[name]
-        raise PodiumError(f"{source} could not be loaded: {type(error).__name__}: {error}.") from error
-    return module

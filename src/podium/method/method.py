@@ -199,8 +199,9 @@ class Method(Value):
         return serial.to_yaml(self)
 
     @classmethod
-    def from_yaml(cls, text: str) -> Method:
-        method = serial.read_value(cls, text)
+    def from_yaml(cls, text: str, *, trust: bool = False) -> Method:
+        """The method of a YAML text. Code that it names must stand in the current project, unless `trust`."""
+        method = serial.read_value(cls, text, trust=trust)
         if not method.name:
             raise PodiumError("Method needs the setting 'name'.")
         return method

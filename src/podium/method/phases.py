@@ -17,6 +17,7 @@ from podium.core.errors import PodiumError, within
 from podium.core.memory import Memory, State
 from podium.core.part import Part
 from podium.core.value import Clock, Value
+from podium.core.yaml_text import dump
 from podium.method.check import Finding
 from podium.method.method import Method, Role
 from podium.method.until import Iterations, Until
@@ -146,7 +147,7 @@ class _InTurn(Method):
         raise NotImplementedError
 
     def to_yaml(self) -> str:
-        return serial.dump({"format": serial.FORMAT, **serial.encode(self)})
+        return dump({"format": serial.FORMAT, **serial.encode(self)})
 
 
 class Phases(_InTurn):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 
-__all__ = ["ANSWER_MARK", "answer_place", "boxed", "final_answer", "plain", "stated_answer"]
+__all__ = ["ANSWER_MARK", "answer_place", "boxed", "enclosed", "final_answer", "plain", "stated_answer"]
 
 ANSWER_MARK = "answer:"
 LONGEST, LONGEST_BLOCK = 1_000, 20_000  # characters of an answer that are read: of one line, of several
 OPEN, CLOSE = "<answer>", "</answer>"
-STATED = re.compile(r"\banswer\b[^.=:]*?(?:\bis\b:?|:)(?!.*\banswer\b)", re.IGNORECASE)  # "The final answer to it is"
+WORD = re.compile(r"\banswer\b", re.IGNORECASE)
+STATED = re.compile(r"[^.=:]*?(?:\bis\b:?|:)", re.IGNORECASE)  # what follows it in "The final answer to it is"
 
 
 def final_answer(text: str, *, lines: bool = False) -> str | None:
@@ -46,9 +48,22 @@ def stated_answer(text: str, *, lines: bool = False) -> str | None:
     last = next((row for row in reversed(rows) if row.strip()), None)
     if last is None:
         return None
-    phrase = STATED.search(last[-LONGEST:])
-    rest = phrase.string[phrase.end() :] if phrase else last[-LONGEST:]
+    rest = last[-LONGEST:]
+    word = deque(WORD.finditer(rest), maxlen=1)  # the last one
+    phrase = STATED.match(rest, word[0].end()) if word else None
+    rest = rest[phrase.end() :] if phrase else rest
     return rest.rpartition("=")[2].strip("*`$ \t\r").removesuffix(".").strip("*`$ \t")
+
+
+def enclosed(text: str, opening: str, closing: str) -> tuple[int, int] | None:
+    """Where the text is between the first `opening` and the `closing` after it; None if one of them is missing.
+
+    Unlike a regular expression with `.*?`, it takes linear time on a text of openings alone.
+    """
+    mark = text.find(opening)
+    start = mark + len(opening)
+    end = text.find(closing, start) if mark >= 0 else -1
+    return None if end < 0 else (start, end)
 
 
 def boxed(text: str) -> str | None:

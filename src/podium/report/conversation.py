@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from podium.core.columns import TRAINS, Purpose
+from podium.core.printable import printable
 
 __all__ = ["Conversation", "ShownTurn", "conversation", "conversation_page", "read_rollouts", "conversation_text"]
 
@@ -137,16 +138,11 @@ def conversation_text(talk: Conversation) -> str:
         who = f"{turn.agent}, turn {number}" if turn.agent else f"turn {number}"
         lines += [" · ".join((who, *turn.notes)), _shifted(turn.text, "> ")]
         lines += [_shifted(turn.answer)] if turn.answer else []
-    return _plain("\n".join(lines))
+    return printable("\n".join(lines))
 
 
 def _shifted(text: str, mark: str = "  ") -> str:
     return "\n".join(mark + line for line in text.split("\n"))
-
-
-def _plain(text: str) -> str:
-    """Without characters that would move a terminal's cursor or colour it."""
-    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def conversation_page(talk: Conversation) -> str:

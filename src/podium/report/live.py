@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.markup import escape
 
+from podium.core.printable import printable
 from podium.report.outcomes import troubles
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Live:
     def stage(self, text: str) -> None:
         """What is being done now, such as loading a model: shown on a terminal until something else is."""
         if self.status is not None:
-            self.status.update(f"{escape(text)} …")
+            self.status.update(f"{escape(printable(text))} …")
 
     def tell(self, note: str) -> None:
         """Print a line that stays."""
@@ -63,6 +64,7 @@ class Live:
 
     def _print(self, text: str, style: str | None = None, markup: bool = False) -> None:
         """A terminal breaks it between words; a file gets one line."""
+        text = printable(text)
         self.console.print(text, style=style, highlight=False, markup=markup, soft_wrap=not self.console.is_terminal)
 
     def _text(self, run: Run, line: Mapping[str, Any]) -> str:

@@ -10,6 +10,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from podium.core import serial
+from podium.core.named_code import would_execute
+from podium.core.yaml_text import dump
+from podium.method import Method
 from podium.report.chart import Series, chart
 from podium.report.conversation import conversation, conversation_page, read_rollouts
 from podium.report.outcomes import section
@@ -46,14 +50,32 @@ def document(title: str, body: str) -> str:
 def write_report(path: Path | str) -> Path:
     """Write `report.html` of a run; returns its path."""
     directory = RunDirectory(path)
-    config = Config.from_yaml(directory.read_config())
+    config, method = _read(directory)
     target = directory.path / "report.html"
-    text = document(f"{config.method.name} on {config.world}", _body(directory, config))
+    text = document(f"{config.method.name} on {config.world}", _body(directory, config, method))
     atomic_text(target, text)
     return target
 
 
-def _body(directory: RunDirectory, config: Config) -> str:
+def _read(directory: RunDirectory) -> tuple[Config, str]:
+    """The configuration of a run, and its method as text, without executing code that the configuration names.
+
+    With such code, unless it has been loaded already, the method is described by its YAML.
+    """
+    data = serial.read_data(Config, directory.read_config())
+    if any(map(would_execute, serial.code_names(data))):
+        (settings,) = data.values()
+        (method,) = settings["method"].values()
+        description = dump(settings["method"])
+        settings["method"] = serial.encode(Method(name=method.get("name", ""), summary=method.get("summary", "")))
+        if isinstance(settings.get("world"), dict):
+            settings["world"] = next(iter(settings["world"]))
+        return serial.decode_as(Config, data), description
+    config = serial.decode_as(Config, data)
+    return config, config.method.describe()
+
+
+def _body(directory: RunDirectory, config: Config, method: str) -> str:
     metrics = directory.metrics()
     settings = ", ".join(f"{k} {v}" for k, v in (config.world_settings or {}).items())
     title = f"{config.method.name} on {config.world}" + (f" ({settings})" if settings else "")
@@ -68,8 +90,9 @@ def _body(directory: RunDirectory, config: Config) -> str:
         f"<div><h3>before</h3>{_rollouts(directory, first=True)}</div>",
         f"<div><h3>after</h3>{_rollouts(directory, first=False)}</div></div>",
         _trees(directory),
-        f'<h2>Method</h2><pre class="code">{html.escape(config.method.describe())}</pre>',
-        f'<details><summary>config.yaml</summary><pre class="code">{html.escape(config.to_yaml())}</pre></details>',
+        f'<h2>Method</h2><pre class="code">{html.escape(method)}</pre>',
+        "<details><summary>config.yaml</summary>",
+        f'<pre class="code">{html.escape(directory.read_config())}</pre></details>',
     ]
     return "".join(parts)
 
@@ -87,7 +110,8 @@ def _lead(metrics: Sequence[Mapping[str, Any]], config: Config) -> str:
     rollouts, tokens = sum(m["rollouts"] for m in trained), sum(m["tokens"] for m in trained)
     return (
         f'<p class="lead">Held-out pass@1 went from <b>{interval(first)}</b> to <b>{interval(last)}</b> over '
-        f"{last['iteration']} iterations ({rollouts:,} rollouts, {tokens:,} sampled tokens; {config.model}, "
+        f"{html.escape(str(last['iteration']))} iterations ({rollouts:,} rollouts, {tokens:,} sampled tokens; "
+        f"{html.escape(config.model)}, "
         f"seed {config.seed}; 95 % intervals over {config.eval_tasks} tasks).</p>"
     )
 

@@ -42,15 +42,17 @@ def evaluate(
     temperature: float = 1.0,
     max_tokens: int | None = None,
     device: str = "cpu",
+    trust: bool = False,
     **world_settings: Any,
 ) -> dict[str, Measure]:
     """Measures of a run's last checkpoint, or of a model, on held-out tasks (by default of the run's world).
 
-    Each task gets `samples` answers, as many as the largest of `ks` by default.
+    Each task gets `samples` answers, as many as the largest of `ks` by default. The code of a run's world must stand in
+    the current project, unless `trust`; that of its method is not executed.
     """
     wanted = max(ks, default=1) if samples is None else samples
     _check_counts(ks, tasks, wanted)
-    setting = _Setting.of(target, world, world_settings, max_tokens)
+    setting = _Setting.of(target, world, world_settings, max_tokens, trust)
     groups = setting.sample(target, device, tasks=tasks, samples=wanted, seed=seed, temperature=temperature)
     return measure(groups, ks)
 
@@ -67,11 +69,12 @@ def thinking(
     max_tokens: int | None = None,
     force: str = FORCE,
     device: str = "cpu",
+    trust: bool = False,
     **world_settings: Any,
 ) -> list[BudgetPoint]:
     """The accuracy of a run's last checkpoint, or of a model, by how many tokens it may think: see `curve`."""
     _check_counts((), tasks, samples)
-    setting = _Setting.of(target, world, world_settings, max_tokens)
+    setting = _Setting.of(target, world, world_settings, max_tokens, trust)
     driver = setting.driver(target, device)
     sampling = Sampling(max_tokens=setting.max_tokens, temperature=temperature)
     requests = held_out_requests(setting.world, tasks, sampling, seed)
@@ -91,6 +94,7 @@ def contrast(
     temperature: float = 1.0,
     max_tokens: int | None = None,
     device: str = "cpu",
+    trust: bool = False,
     **world_settings: Any,
 ) -> PairedComparison:
     """Compare a run or model with the model that it started from, or another, on the same prompts and random streams.
@@ -99,13 +103,13 @@ def contrast(
     """
     wanted = max(ks, default=1) if samples is None else samples
     _check_counts(ks, tasks, wanted)
-    config = _config(target)
+    config = _config(target, world, trust)
     if base == BASE_MODEL:
         if config is None:
             _check_there(Path(target))
             raise PodiumError(f"{target} is a model, which did not start from another: name one with --compare MODEL.")
         base = config.model
-    setting = _Setting.find(world, world_settings, config or _config(base), max_tokens)
+    setting = _Setting.find(world, world_settings, config or _config(base, world, trust), max_tokens)
     if setting is None:
         _check_there(Path(target))
         raise PodiumError(f"{target} and {base} are models and have no world of their own: name one with --world.")
@@ -125,10 +129,15 @@ class _Setting:
 
     @classmethod
     def of(
-        cls, target: str | Path, world: str | World | None, settings: dict[str, Any], max_tokens: int | None
+        cls,
+        target: str | Path,
+        world: str | World | None,
+        settings: dict[str, Any],
+        max_tokens: int | None,
+        trust: bool,
     ) -> _Setting:
         """As `find`, with an error where there is no world."""
-        setting = cls.find(world, settings, _config(target), max_tokens)
+        setting = cls.find(world, settings, _config(target, world, trust), max_tokens)
         if setting is None:
             _check_there(Path(target))
             there = Path(target).exists() or str(target).startswith(EMBEDDED)
@@ -179,13 +188,13 @@ class _Setting:
         )
 
 
-def _config(target: str | Path) -> Config | None:
-    """The configuration of a run; None for a model."""
+def _config(target: str | Path, world: str | World | None, trust: bool) -> Config | None:
+    """What measuring takes of the configuration of a run, its world only if no other is named; None for a model."""
     if not (Path(target) / "config.yaml").is_file():
         return None
     if not RunDirectory(target).checkpoints():
         raise PodiumError(f"The run {target} has no checkpoint yet.")
-    return Config.of_run(RunDirectory(target))
+    return Config.measured(RunDirectory(target), world=world is None, trust=trust)
 
 
 def _weights(target: str | Path) -> str:

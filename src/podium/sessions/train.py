@@ -116,11 +116,15 @@ def resume(
     progress: Progress | None = None,
     track: str | Sequence[str] = (),
     tell: Tell | None = None,
+    trust: bool = False,
 ) -> Result:
-    """Continue a run from its last checkpoint, perhaps on another device; on a CPU bit by bit."""
+    """Continue a run from its last checkpoint, perhaps on another device; on a CPU bit by bit.
+
+    Code that its configuration names must stand in the current project, unless `trust`.
+    """
     trackers = require(track)
     directory = RunDirectory(path)
-    stored = Config.of_run(directory)
+    stored = Config.of_run(directory, trust=trust)
     if config is not None and config.dtype is None:
         config = config.replace(dtype=stored.dtype)
     if config is not None and config != stored:

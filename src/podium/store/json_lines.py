@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,8 @@ from typing import Any
 from podium.core.errors import PodiumError, nearest
 
 __all__ = ["objects", "text_of"]
+
+LONGEST_NUMBER = 300  # digits, so that every whole number is finite as a float
 
 
 def objects(file: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -30,14 +34,56 @@ def objects(file: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 def _object(raw: bytes, where: str) -> Mapping[str, Any]:
     try:
-        data = json.loads(raw.decode("utf-8-sig"))
+        text = raw.decode("utf-8-sig")
+        data = json.loads(text, object_pairs_hook=_unique, **NUMBERS)
+        if "\\ud" in text.lower():  # half of a character can be written only as an escape
+            json.dumps(data, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
         raise PodiumError(f"{where}: not UTF-8 text ({error.reason} at byte {error.start}).") from error
-    except (json.JSONDecodeError, RecursionError) as error:
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(error.object[error.start]):04x}"
+        raise PodiumError(f"{where}: {half} is half of a character; write both halves, or the character.") from error
+    except json.JSONDecodeError as error:
         raise PodiumError(f"{where}: not JSON ({error}).") from error
+    except RecursionError as error:
+        raise PodiumError(f"{where}: its lists and objects are nested too deep.") from error
+    except _NotRead as error:
+        raise PodiumError(f"{where}: {error}.") from error
     if not isinstance(data, dict):
         raise PodiumError(f'{where}: a row must be a JSON object such as {{"question": …, "answer": …}}.')
     return data
+
+
+class _NotRead(Exception):
+    """JSON that Podium does not read, and why."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        name, _ = Counter(name for name, _ in pairs).most_common(1)[0]
+        raise _NotRead(f"the field {name!r} stands there twice")
+    return data
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > LONGEST_NUMBER:
+        raise _NotRead(f"a number has {len(digits)} digits; write it as text")
+    return int(digits)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise _NotRead(f"the number {digits[:20]} is too large")
+    return number
+
+
+def _no_constant(name: str) -> float:
+    raise _NotRead(f"{name} is no value of JSON; write null, or leave the field out")
+
+
+NUMBERS: dict[str, Any] = {"parse_int": _whole, "parse_float": _finite, "parse_constant": _no_constant}
 
 
 def text_of(data: Mapping[str, Any], field: str, usual: tuple[str, ...], setting: str, where: str) -> str:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from podium.core import serial
 from podium.core.errors import PodiumError, one_of, within
+from podium.core.named_code import check_code
 from podium.core.value import Value
 from podium.method import Method
 from podium.policy.model.device import usual_dtype
 from podium.protocols.world import ISOLATIONS, World
 from podium.store.run_directory import RunDirectory
+from podium.worlds.names import names_code
 
 __all__ = ["Config", "Optimizer"]
 
@@ -91,15 +96,46 @@ class Config(Value):
         return serial.to_yaml(self)
 
     @classmethod
-    def from_yaml(cls, text: str) -> Config:
-        return serial.read_value(cls, text)
+    def from_yaml(cls, text: str, *, trust: bool = False, run: Path | None = None) -> Config:
+        """The configuration of a YAML text. Code that it names is executed only if it stands in the current project and
+        not in the directory of the `run` that it is of, unless `trust`."""
+        return _from_data(serial.read_data(cls, text), trust, run)
 
     @classmethod
-    def of_run(cls, directory: RunDirectory) -> Config:
+    def of_run(cls, directory: RunDirectory, *, trust: bool = False) -> Config:
         """The configuration that a run was made with."""
-        try:
-            return cls.from_yaml(directory.read_config())
-        except PodiumError as problem:
-            if not (directory.path / "config.yaml").is_file():
-                raise
-            raise PodiumError(f"{directory.path / 'config.yaml'}: {problem}") from problem
+        with _naming(directory):
+            return cls.from_yaml(directory.read_config(), trust=trust, run=directory.path)
+
+    @classmethod
+    def measured(cls, directory: RunDirectory, *, world: bool = True, trust: bool = False) -> Config:
+        """The configuration of a run without what measuring its model does not need: its method, which is empty, and
+        its world unless `world`. Their code is not executed."""
+        with _naming(directory):
+            data = serial.read_data(cls, directory.read_config())
+            (settings,) = data.values()
+            settings["method"] = serial.encode(Method(name="measured"))
+            if not world:
+                settings.pop("world", None)
+            return _from_data(data, trust, directory.path)
+
+
+def _from_data(data: dict[str, Any], trust: bool, run: Path | None) -> Config:
+    if not trust:
+        (settings,) = data.values()
+        world = settings.get("world")
+        named = [world] if isinstance(world, str) and names_code(world) else []
+        check_code([*serial.code_names(data), *named], run)
+    return serial.decode_as(Config, data)
+
+
+@contextmanager
+def _naming(directory: RunDirectory) -> Iterator[None]:
+    """Errors name the file of the configuration."""
+    file = directory.path / "config.yaml"
+    try:
+        yield
+    except PodiumError as problem:
+        if not file.is_file():
+            raise
+        raise PodiumError(f"{file}: {problem}") from problem

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from podium.core import serial
 from podium.core.errors import PodiumError, nearest
+from podium.core.printable import printable
 from podium.training.config import Config
 
 __all__ = ["TRACKERS", "Trackers", "require"]
@@ -110,7 +111,7 @@ class Trackers:
             except Exception as error:  # no failure of a tracker is worth a run
                 del self.open[name]
                 reason = " ".join(str(error).split()) or type(error).__name__
-                print(f"The tracker {name} failed and is left out from here on: {reason}", file=sys.stderr)
+                print(f"The tracker {name} failed and is left out from here on: {printable(reason)}", file=sys.stderr)
 
 
 def flat(line: Mapping[str, Any]) -> dict[str, float]:

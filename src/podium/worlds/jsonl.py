@@ -146,7 +146,7 @@ class Jsonl(Graded):
         domain = next((data[name] for name in DOMAINS if isinstance(data.get(name), str)), "")
         if self.domain_field:
             domain = text_of(data, self.domain_field, (), "domain_field", where)
-        return JsonlRow(line, prompt, answer, re.sub(r"<<.*?>>", "", solution).strip(), hints, domain)
+        return JsonlRow(line, prompt, answer, _without_calculations(solution).strip(), hints, domain)
 
     def _hints(self, data: Mapping[str, Any], where: str) -> Mapping[str, list[str]]:
         hints = data.get(self.hints_field, {})
@@ -155,6 +155,15 @@ class Jsonl(Graded):
                 f"{where}: the hints in {self.hints_field!r} must be an object of lists, a list of texts for each tier."
             )
         return {tier: [str(piece) for piece in pieces] for tier, pieces in hints.items()}
+
+
+def _without_calculations(solution: str) -> str:
+    """GSM8K's reasoning without its annotations, `<<6*7=42>>`, each of which stands on one line.
+
+    What follows the last `>>` of a line is left aside: there every `<<` would be searched to the end of the line.
+    """
+    lines = (line.rpartition(">>") for line in solution.split("\n"))
+    return "\n".join(re.sub(r"<<.*?>>", "", before + mark) + after for before, mark, after in lines)
 
 
 def _normal(answer: str) -> str:

@@ -24,7 +24,7 @@ from podium.worlds.sums import Sums
 from podium.worlds.textworld import TextWorld
 from podium.worlds.tools import Tools
 
-__all__ = ["BRIDGES", "EMBEDDED", "FORMS", "get"]
+__all__ = ["BRIDGES", "EMBEDDED", "FORMS", "get", "names_code"]
 
 EMBEDDED: dict[str, type[World]] = {
     world.name: world for world in (Echo, Sums, Countdown, Rules, Code, KeyDoor, Lookup, Tools, Clarify)
@@ -65,12 +65,17 @@ def get(name: str | World, **settings: Any) -> World:
         return bridge
     if name.endswith(".py"):
         raise PodiumError(f"{name} is a file: name the class in it too, as in {name}:MyWorld.")
-    if ":" in name:
+    if names_code(name):
         cls = load_class(name)
         if not issubclass(cls, World):
             raise PodiumError(f"{name} is not a world: derive it from podium.worlds.World.")
         return _make(cls, settings, name)
     raise PodiumError(f"There is no world {name!r}. {nearest(name, [*EMBEDDED, *FORMS])}")
+
+
+def names_code(name: str) -> bool:
+    """Whether `get` would load code by this name, `my_file.py:MyWorld` or `package.module:MyWorld`."""
+    return ":" in name and name.partition(":")[0] not in ("jsonl", *BRIDGES)
 
 
 def _make(cls: type[World], settings: dict[str, Any], name: str) -> World:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from podium.collect.annotations.registry import AnnotationContext, annotated, annotation
 from podium.core.build import Rollout
+from podium.protocols.answer_text import enclosed
 from podium.protocols.world import Task
 
 __all__ = ["mark_plan_tags"]
 
-SPANS = {name: re.compile(rf"<{name}>(.*?)</{name}>", re.DOTALL) for name in ("switch", "subgoal", "action")}
+TAGS = ("switch", "subgoal", "action")
+Span = tuple[int, int]
 
 
 @annotation(
@@ -26,18 +27,18 @@ def mark_plan_tags(context: AnnotationContext, task: Task, rollouts: list[Rollou
     """
     result = []
     for rollout in rollouts:
-        marks: dict[str, list[bool]] = {f"plan_{name}": [] for name in (*SPANS, "low")}
+        marks: dict[str, list[bool]] = {f"plan_{name}": [] for name in (*TAGS, "low")}
         views = []
         for turn in rollout.turns:
             text, ends = context.policy.read(turn.ids, turn.columns.get("action"))
-            spans = {name: pattern.search(text) for name, pattern in SPANS.items()}
+            spans = {name: enclosed(text, f"<{name}>", f"</{name}>") for name in TAGS}
             for name, span in spans.items():
                 marks[f"plan_{name}"] += _inside(ends, span)
             if spans["action"] is None:
                 marks["plan_action"][len(marks["plan_action"]) - len(ends) :] = [True] * len(ends)
-            marks["plan_low"] += _after(ends, spans["subgoal"])
-            decision = spans["switch"]
-            switched = decision is not None and decision[1].strip().upper() == "SWITCH"
+            subgoal, decision = spans["subgoal"], spans["switch"]
+            marks["plan_low"] += _after(ends, subgoal and subgoal[1] + len("</subgoal>"))
+            switched = decision is not None and text[slice(*decision)].strip().upper() == "SWITCH"
             views.append({"switch": switched, "done": False})
         if views and not rollout.columns["truncated"]:
             views[-1]["done"] = True
@@ -45,15 +46,15 @@ def mark_plan_tags(context: AnnotationContext, task: Task, rollouts: list[Rollou
     return result
 
 
-def _inside(ends: Sequence[int], span: re.Match[str] | None) -> list[bool]:
+def _inside(ends: Sequence[int], span: Span | None) -> list[bool]:
     """Which tokens hold characters of the span."""
     starts = [0, *ends[:-1]]
-    return [span is not None and s < span.end(1) and e > span.start(1) for s, e in zip(starts, ends, strict=True)]
+    return [span is not None and s < span[1] and e > span[0] for s, e in zip(starts, ends, strict=True)]
 
 
-def _after(ends: Sequence[int], span: re.Match[str] | None) -> list[bool]:
-    """The first token that begins after the span, else the last one."""
+def _after(ends: Sequence[int], place: int | None) -> list[bool]:
+    """The first token that begins at a place or after it, else the last one."""
     starts = [0, *ends[:-1]]
-    places = [i for i, s in enumerate(starts) if span is not None and s >= span.end()]
+    places = [i for i, s in enumerate(starts) if place is not None and s >= place]
     chosen = places[0] if places else len(ends) - 1
     return [i == chosen for i in range(len(ends))]

@@ -18,6 +18,7 @@ PLAIN_TEMPLATE = (
     "{% if message['role'] == 'assistant' %}{{ eos_token }}{% endif %}{{ '\\n' }}{% endfor %}"
 )
 BROKEN = "\ufffd"  # what an incomplete character decodes to
+LONGEST_CHARACTER = 4  # tokens: UTF-8 has at most so many bytes
 MARK = "PODIUM-TURN"  # a placeholder for the model's turn, to find what the template writes around it
 
 
@@ -116,15 +117,32 @@ class Chat:
             return list(map(self._pieces.__getitem__, ids))
 
     def _by_characters(self, ids: Sequence[int], pieces: Sequence[str]) -> Iterator[int]:
-        """The text length after each token, where characters span several tokens: these are decoded together."""
-        begin = length = 0
+        """The text length after each token, where characters span several tokens: these are decoded together.
+
+        Tokens from `begin` on may be part of one character. So that a long row of broken ones is not decoded again and
+        again, its beginning is set aside where that changes nothing; `broken` counts its characters, which count only
+        if something else follows.
+        """
+        begin = length = broken = 0
         for n, piece in enumerate(pieces):
             if begin < n:
                 piece = self._decode(ids[begin : n + 1])
+            if n - begin >= 2 * LONGEST_CHARACTER:
+                for cut in range(n, n - LONGEST_CHARACTER, -1):
+                    aside, rest = self._decode(ids[begin:cut]), self._decode(ids[cut : n + 1])
+                    if aside + rest == piece:
+                        begin, piece = cut, rest
+                        whole = aside.rstrip(BROKEN)
+                        if whole:
+                            length, broken = length + broken + len(whole), 0
+                        broken += len(aside) - len(whole)
+                        break
             whole = piece.rstrip(BROKEN)
-            yield length + len(whole)
+            yield length + broken + len(whole) if whole else length
             if whole == piece:
-                begin, length = n + 1, length + len(whole)
+                begin = n + 1
+                if whole:
+                    length, broken = length + broken + len(whole), 0
 
     def text(self, ids: Sequence[int]) -> str:
         if self._joins:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -225,10 +224,10 @@ class SelfWritten(Help):
     def read(self, text: str) -> list[str]:
         """The hints in an answer, the weakest first; none where it cannot be parsed."""
         if self.ask:
-            json_object = re.search(r"\{.*\}", text, re.DOTALL)
+            start, end = text.find("{"), text.rfind("}")
             try:
-                data = json.loads(json_object[0]) if json_object else {}
-            except ValueError:
+                data = json.loads(text[start : end + 1]) if 0 <= start < end else {}
+            except (ValueError, RecursionError):
                 return []
             hints = [data.get(f"level_{number + 1}") for number in range(self.levels)]
             return [str(hint) for hint in hints] if all(hints) else []

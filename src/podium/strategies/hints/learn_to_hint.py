@@ -12,6 +12,7 @@ from podium.core.columns import Purpose
 from podium.core.errors import one_of, within
 from podium.core.part import Strategy
 from podium.core.schedule import Number
+from podium.protocols.answer_text import enclosed
 from podium.protocols.scaffold import Scaffold
 from podium.protocols.world import World
 from podium.strategies.draw import Draw
@@ -22,7 +23,6 @@ from podium.strategies.requests import Plan, Score, TaskRequest, Wave, rollouts_
 
 __all__ = ["LearnToHint", "leaks"]
 
-BLOCK = re.compile(r"<hint>(.*?)</hint>", re.DOTALL)
 INSTRUCTION = (
     "{question}\nA wrong answer:\n{attempt}\nA solution:\n{solution}\nWrite a hint of one to three sentences that "
     "helps without giving the answer away, between <hint> and </hint>."
@@ -106,8 +106,8 @@ class LearnToHint(Strategy):
     def read(self, text: str) -> str:
         """The hint in what was written; empty where it cannot be parsed."""
         if self.ask:
-            block = BLOCK.search(text)
-            return block[1].strip() if block else ""
+            place = enclosed(text, "<hint>", "</hint>")
+            return text[slice(*place)].strip() if place else ""
         lines = reasoning(text).splitlines()
         return "\n".join(lines[: (len(lines) + 1) // 2])
 
