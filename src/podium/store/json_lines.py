@@ -1,4 +1,4 @@
-"""Files of JSON lines: each object with its line number, and errors that name the file and the line."""
+"""JSON objects and files of JSON lines, with errors that name the file and the line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from podium.core.errors import PodiumError, nearest
 
-__all__ = ["objects", "text_of"]
+__all__ = ["objects", "parse_object", "read_object", "text_of"]
 
 
 def objects(file: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -23,20 +23,30 @@ def objects(file: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
         for number, raw in enumerate(lines, 1):
             if raw.strip():
                 empty = False
-                yield number, _object(raw, f"{file}, line {number}")
+                row = parse_object(raw, f"{file}, line {number}", 'a row must be a JSON object such as {"question": …}')
+                yield number, row
     if empty:
         raise PodiumError(f"{file} has no rows: write one JSON object per line.")
 
 
-def _object(raw: bytes, where: str) -> Mapping[str, Any]:
+def read_object(file: Path) -> dict[str, Any]:
+    """The JSON object that a file holds."""
+    try:
+        return parse_object(file.read_bytes(), str(file))
+    except OSError as error:
+        raise PodiumError(f"{file} cannot be read: {error.strerror or error}.") from error
+
+
+def parse_object(raw: bytes, where: str, otherwise: str = "it must hold a JSON object") -> dict[str, Any]:
+    """The JSON object of a text; `otherwise` is said of other JSON."""
     try:
         data = json.loads(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise PodiumError(f"{where}: not UTF-8 text ({error.reason} at byte {error.start}).") from error
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # among them whole numbers of more than 4,300 digits
         raise PodiumError(f"{where}: not JSON ({error}).") from error
     if not isinstance(data, dict):
-        raise PodiumError(f'{where}: a row must be a JSON object such as {{"question": …, "answer": …}}.')
+        raise PodiumError(f"{where}: {otherwise}.")
     return data
 
 

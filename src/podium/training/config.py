@@ -93,10 +93,17 @@ class Config(Value):
 
     @classmethod
     def of_run(cls, directory: RunDirectory) -> Config:
-        """The configuration that a run was made with."""
+        """What the config.yaml of a run says."""
+        text, file = directory.read_config(), directory.path / "config.yaml"
         try:
-            return cls.from_yaml(directory.read_config())
+            return cls.from_yaml(text)
         except PodiumError as problem:
-            if not (directory.path / "config.yaml").is_file():
-                raise
-            raise PodiumError(f"{directory.path / 'config.yaml'}: {problem}") from problem
+            raise PodiumError(f"{file}: {problem}") from problem
+        except (
+            TypeError,
+            ValueError,
+            AttributeError,
+            LookupError,
+            ArithmeticError,
+        ) as problem:  # of a part's own checks
+            raise PodiumError(f"{file}: {type(problem).__name__}: {problem}.") from problem
