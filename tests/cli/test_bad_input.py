@@ -14,7 +14,7 @@ import torch
 from podium.cli import main
 from podium.core.errors import PodiumError
 from podium.sessions import train as session
-from podium.sessions.train import resume, train
+from podium.sessions.train import train
 from podium.training.config import Config
 from podium.training.run import Run
 from tests.policy import tiny
@@ -316,8 +316,8 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_serves(capsys: Capt
     assert main(["train", "--resume", str(tmp_path / "run")]) == 0
     captured = capsys.readouterr()
     assert captured.err == (
-        "Checkpoint iteration-000003 is damaged: policy.optimizer.safetensors has 100 bytes, 7,489,232 by its manifest. "
-        "Resuming from iteration 2: 1 iteration is trained again. "
+        "Checkpoint iteration-000003 is damaged: policy.optimizer.safetensors has 100 bytes, 7,489,232 by its "
+        "manifest. Resuming from iteration 2: 1 iteration is trained again. "
         "What is damaged was renamed to iteration-000003.damaged.\n"
     )
     assert "already finished" not in captured.out

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -52,7 +51,9 @@ def swap(file: Path, others: list[Path], random: Random) -> None:
 def change_value(file: Path, others: list[Path], random: Random) -> None:
     """Put a value of another type, or a huge one, in the place of a number or a word."""
     content = file.read_bytes()
-    places = [i for i in range(1, len(content)) if content[i - 1 : i] in (b" ", b":", b"[") and content[i : i + 1] > b" "]
+    places = [
+        i for i in range(1, len(content)) if content[i - 1 : i] in (b" ", b":", b"[") and content[i : i + 1] > b" "
+    ]
     start = random.choice(places or [0])
     end = next((i for i in range(start, len(content)) if content[i : i + 1] in (b",", b"}", b"]", b"\n")), len(content))
     file.write_bytes(content[:start] + random.choice(HUGE) + content[end:])
@@ -74,7 +75,9 @@ def duplicate(file: Path, others: list[Path], random: Random) -> None:
 
 
 def replace_by_json(file: Path, others: list[Path], random: Random) -> None:
-    file.write_bytes(random.choice((b"[]", b"[1, 2]", b"{}", b"3", b'"a"', b"null", b"[" * 5000, b'{"a": ' + HUGE[0] + b"}")))
+    file.write_bytes(
+        random.choice((b"[]", b"[1, 2]", b"{}", b"3", b'"a"', b"null", b"[" * 5000, b'{"a": ' + HUGE[0] + b"}"))
+    )
 
 
 def spoil_encoding(file: Path, others: list[Path], random: Random) -> None:
@@ -105,10 +108,3 @@ def as_without_manifest(run: Path) -> None:
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     plain = [{name: value for name, value in line.items() if name != "check"} for line in lines]
     (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in plain))
-
-
-def copied(run: Path, to: Path) -> Path:
-    """A fresh copy of a run."""
-    shutil.rmtree(to, ignore_errors=True)
-    shutil.copytree(run, to)
-    return to

@@ -44,7 +44,7 @@ def from_yaml(text: str) -> Any:
         raise PodiumError(f"This is not YAML: {error.problem}{place}.") from error
     except yaml.YAMLError as error:
         raise PodiumError(f"This is not YAML: {' '.join(str(error).split())}.") from error
-    except ValueError as error:  # a whole number of more than 4,300 digits, a date that does not exist
+    except (ValueError, RecursionError) as error:  # a number of more than 4,300 digits, a date that does not exist
         raise PodiumError(f"This is not YAML that can be read: {error}.") from error
 
 

@@ -51,7 +51,7 @@ def document(title: str, body: str) -> str:
 def write_report(path: Path | str) -> Path:
     """Write `report.html` of a run; returns its path."""
     directory = RunDirectory(path)
-    config = stored_config(directory)
+    config = stored_config(directory).config
     target = directory.path / "report.html"
     text = document(f"{config.method.name} on {config.world}", _body(directory, config))
     atomic_text(target, text)

@@ -183,7 +183,7 @@ def _config(target: str | Path) -> Config | None:
         return None
     if not RunDirectory(target).checkpoints():
         raise PodiumError(f"The run {target} has no checkpoint yet.")
-    return stored_config(RunDirectory(target))
+    return stored_config(RunDirectory(target)).config
 
 
 def _load(target: str | Path, device: str) -> policies.Policy:

@@ -27,7 +27,7 @@ from podium.training.loop import iterate
 from podium.training.memory_plan import suggest_settings
 from podium.training.preflight import check_resources
 from podium.training.run import Run, is_due
-from podium.training.stored_config import mend_config, stored_config
+from podium.training.stored_config import stored_config
 from podium.training.trackers import Trackers, require
 from podium.worlds import World
 
@@ -125,7 +125,7 @@ def resume(
     """Continue a run from its last sound checkpoint, perhaps on another device; on a CPU bit by bit."""
     trackers = require(track)
     directory = RunDirectory(path)
-    stored = stored_config(directory)
+    stored, damaged = stored_config(directory)
     if config is not None and config.dtype is None:
         config = config.replace(dtype=stored.dtype)
     if config is not None and config != stored:
@@ -136,7 +136,8 @@ def resume(
     config = stored.replace(device=device or stored.device)
     check_resources(out=directory.path, device=config.device)
     with suggest_settings(), _locked(directory), closing(build_run(config, _stage(progress))) as run:
-        mend_config(directory, stored)
+        if damaged:
+            directory.write_config(stored.to_yaml())
         recover(run, directory)
         return _run_to_end(run, directory, progress, trackers, tell)
 
