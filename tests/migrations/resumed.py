@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 
 __all__ = ["END", "MIDDLE", "differences", "machine", "outcome"]
 
+STATE = ("iteration", "learners", "memories", "progress")  # what every version has written
 MIDDLE, END = 2, 4  # the iterations at which the recorded runs were interrupted, and at which they ended
 
 
@@ -28,7 +29,7 @@ def outcome(run: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
         "state": {
             "iteration": state["iteration"],
             "learners": state["learners"],
-            "sha256": _sha(_text(_in_order(state)).encode()),
+            "sha256": _sha(_text(_in_order({name: state[name] for name in STATE})).encode()),
         },
     }
     return data, {name: tensor for name, tensor in tensors.items() if name.startswith("policy/")}
@@ -65,7 +66,9 @@ def machine() -> dict[str, str]:
 
 def _metrics(run: Path, after: int) -> list[dict[str, Any]]:
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text("utf-8").splitlines()]
-    return [{k: v for k, v in line.items() if k != "seconds"} for line in lines if line["iteration"] > after]
+    return [
+        {k: v for k, v in line.items() if k not in ("seconds", "check")} for line in lines if line["iteration"] > after
+    ]
 
 
 def _rollouts(run: Path, iteration: int) -> dict[str, Any]:

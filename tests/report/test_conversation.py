@@ -66,10 +66,10 @@ def test_the_terminal_shows_the_same(run: Path, capsys: pytest.CaptureFixture[st
     rows = read_rollouts(run / "rollouts" / "iteration-000001.parquet")
     assert main(["rollouts", str(run), "--count", "1"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith(conversation_text(conversation(rows[0])))
+    assert out.startswith(conversation_text(rows[0]))
     assert f"({len(rows) - 1} more: --count {len(rows)})" in out
-    assert main(["rollouts", str(run), "--task", rows[-1]["task"], "--count", "9"]) == 0
-    assert capsys.readouterr().out.count(rows[-1]["task"]) == 3
+    assert main(["rollouts", str(run), "--task", rows[-1].task, "--count", "9"]) == 0
+    assert capsys.readouterr().out.count(rows[-1].task) == 3
     assert main(["rollouts", str(run), "--failed"]) == 0
     assert capsys.readouterr().out == "No rollout of iteration-000001 matches.\n"
 

@@ -16,6 +16,7 @@ from podium.store.run_directory import RunDirectory
 from podium.worlds import World
 from tests.methods.catalogue import NAMES, errors, fitting, small
 from tests.sessions.test_train import numbers, weights
+from tests.store.damage import as_without_manifest
 
 
 def remembers(method: Method) -> bool:
@@ -66,6 +67,9 @@ def test_the_memories_of_another_method_are_refused_with_what_to_do(tmp_path: Pa
     train(configure(methods.vade(n=2), iterations=1, **few), out=tmp_path / "run")
     other = configure(methods.rulereasoner(n=2), iterations=2, **few)
     (tmp_path / "run/config.yaml").write_text(other.to_yaml())
+    with pytest.raises(PodiumError, match=r"made with: method differs. Put back .*iteration-000001/config.yaml"):
+        resume(tmp_path / "run")
+    as_without_manifest(tmp_path / "run")  # and so without a copy of its configuration
     with pytest.raises(PodiumError, match=r"not written by rulereasoner: it remembers BetaBeliefs.*Put back") as no:
         resume(tmp_path / "run")
     assert "DomainRewards, PassRates" in str(no.value)

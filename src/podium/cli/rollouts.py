@@ -24,31 +24,32 @@ def rollouts(
 
     Each has its turns, the answers of the world, rewards and credit, and the reason why it ended.
     """
-    from podium.report.conversation import conversation, conversation_text, read_rollouts
+    from podium.report.conversation import conversation_text, read_rollouts
     from podium.store.run_directory import RunDirectory
+    from podium.store.tables import numbered
 
     directory = RunDirectory(run)
     directory.read_config()  # refuses a directory that is not a run
-    files = sorted((run / "rollouts").glob("iteration-*.parquet"))
+    files = numbered(run / "rollouts", ".parquet")
     if not files:
         raise PodiumError(f"{run} has no rollouts yet.")
-    file = files[-1] if iteration is None else directory.rollouts(iteration)
-    if file not in files:
-        first, last = (int(f.stem.partition("-")[2]) for f in (files[0], files[-1]))
+    first, last = min(files), max(files)
+    file = files.get(last if iteration is None else iteration)
+    if file is None:
         raise PodiumError(f"{run} has no rollouts of iteration {iteration}: it has those from {first} to {last}.")
-    rows = read_rollouts(file)
+    talks = read_rollouts(file)
     if task is not None:
-        tasks = list(dict.fromkeys(str(row["task"]) for row in rows))
+        tasks = list(dict.fromkeys(talk.task for talk in talks))
         if task not in tasks:
             raise PodiumError(f"No rollout of {file.stem} has the task {task!r}. {nearest(task, tasks)}")
-        rows = [row for row in rows if str(row["task"]) == task]
+        talks = [talk for talk in talks if talk.task == task]
     if failed:
-        rows = [row for row in rows if row.get("failure")]
-    for number, row in enumerate(rows[:count]):
+        talks = [talk for talk in talks if talk.verdict == "failed"]
+    for number, talk in enumerate(talks[:count]):
         if number:
             line()
-        line(conversation_text(conversation(row)))
-    if len(rows) > count:
-        line(f"({len(rows) - count} more: --count {len(rows)})", style="dim")
-    if not rows:
+        line(conversation_text(talk))
+    if len(talks) > count:
+        line(f"({len(talks) - count} more: --count {len(talks)})", style="dim")
+    if not talks:
         line(f"No rollout of {file.stem} matches.")

@@ -115,15 +115,13 @@ def _resume(path: Path, device: str | None, track: Sequence[str], trust: bool, q
 
     from podium.report.live import Live
     from podium.sessions import train as session
-    from podium.store.run_directory import RunDirectory
 
     if quiet:
         return session.resume(path, device=device, track=track, trust=trust)
-    before = len(RunDirectory(path).metrics())
     with Live(Console()) as live:
         live.stage(f"Loading the last checkpoint of {path}")
         result = session.resume(path, device=device, progress=live, track=track, tell=live.tell, trust=trust)
-    if result.finished and len(result.metrics) == before:
+    if result.finished and live.begun is None:  # no iteration was shown
         line("The run had already finished: there was nothing left to do.")
     return result
 
@@ -138,8 +136,8 @@ def _finish(result: Result, quiet: bool) -> None:
     if not result.finished:
         done = result.metrics[-1]["iteration"]
         line(f"Stopped after iteration {done}. To continue: podium train --resume {result.path}")
-    first, last = result.evaluations[0], result.evaluations[-1]
-    if last is not first:
+    first, last = (result.evaluations[place] if result.evaluations else None for place in (0, -1))
+    if first is not None and last is not None and last is not first:
         when = "after" if result.finished else f"after iteration {last['iteration']}"
         line(f"Held-out pass@1: {first['eval.pass@1']:.3f} before, {last['eval.pass@1']:.3f} {when}.", style="bold")
     line(f"Report: {page}")

@@ -16,10 +16,14 @@ from types import ModuleType
 
 from podium.core.errors import PodiumError
 
-__all__ = ["check_code", "load_source", "project_root", "would_execute"]
+__all__ = ["UntrustedCode", "check_code", "load_source", "project_root", "would_execute"]
 
 PROJECT_MARKS = (".git", "pyproject.toml")
 INSTALLED = ("site-packages", "dist-packages")
+
+
+class UntrustedCode(PodiumError):
+    """Code that a file names and that was not run, because nobody has said that it can be trusted."""
 
 
 def check_code(names: Iterable[str], run: Path | None = None) -> None:
@@ -52,8 +56,8 @@ def would_execute(name: str) -> bool:
         return True
 
 
-def _refusal(what: str) -> PodiumError:
-    return PodiumError(
+def _refusal(what: str) -> UntrustedCode:
+    return UntrustedCode(
         f"Code is named here that was not run: {what}. Read it first; if you trust it, add --trust (in Python: "
         "trust=True)."
     )

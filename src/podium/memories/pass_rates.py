@@ -94,11 +94,11 @@ def observed_rates(batch: Batch) -> dict[Any, float]:
 
 def _logged_rates(path: Path) -> dict[Any, tuple[float, ...]]:
     """The pass rates of each task of a run, iteration by iteration."""
-    import pyarrow.parquet as pq
+    from podium.store.tables import numbered, read_rows
 
     seen: dict[Any, dict[int, list[bool]]] = {}
-    for file in sorted((path / "rollouts").glob("*.parquet")):
-        for row in pq.read_table(file, columns=["iteration", "task", "correct"]).to_pylist():
+    for file in numbered(path / "rollouts", ".parquet").values():
+        for row in read_rows(file, ["iteration", "task", "correct"]):
             seen.setdefault(row["task"], {}).setdefault(row["iteration"], []).append(row["correct"])
     if not seen:
         raise PodiumError(f"{path} has no logged rollouts to rank tasks by: give the directory of a run.")

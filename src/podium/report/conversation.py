@@ -9,10 +9,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from podium.core.columns import TRAINS, Purpose
+from podium.core.errors import PodiumError
 from podium.core.printable import printable
+from podium.store.tables import column_names, read_rows
 
 __all__ = ["Conversation", "ShownTurn", "conversation", "conversation_page", "read_rollouts", "conversation_text"]
 
@@ -21,6 +21,7 @@ COLUMNS = (
     *("task", "prompt", "text", "correct", "reward", "stop", "failure", "idle", "purpose"),
     *("turn.length", "turn.action", "turn.observation", "turn.reward", "turn.valid", "turn.agent", "token.advantage"),
 )
+ALWAYS = ("task", "prompt", "text", "correct", "reward", "stop")  # what every file has
 KEEP = ("keep", "turn.keep", "token.keep")
 ENDS = {
     "end": "",
@@ -64,11 +65,21 @@ class Conversation:
         return (f"reward {self.reward:g}", *length, *((self.ending,) if self.ending else ()), *self.notes)
 
 
-def read_rollouts(file: Path) -> list[Mapping[str, Any]]:
-    """The rows of a file of rollouts, with the columns that conversations are made of."""
-    columns = pq.read_schema(file).names
+def read_rollouts(file: Path) -> list[Conversation]:
+    """The rollouts of a file as conversations."""
+    columns = column_names(file)
     chosen = [name for name in columns if name in COLUMNS or any(name == k or name.startswith(f"{k}.") for k in KEEP)]
-    return list(pq.read_table(file, columns=chosen).to_pylist())
+    rows = read_rows(file, list(dict.fromkeys((*ALWAYS, *chosen))))
+    try:
+        return [conversation(row) for row in rows]
+    except (
+        TypeError,
+        ValueError,
+        KeyError,
+        IndexError,
+        AttributeError,
+    ) as error:  # columns of other types than written
+        raise PodiumError(f"{file} is damaged: its columns do not fit together.") from error
 
 
 def conversation(row: Mapping[str, Any]) -> Conversation:
@@ -81,11 +92,11 @@ def conversation(row: Mapping[str, Any]) -> Conversation:
     notes += [] if purpose is Purpose.train else [f"made as {purpose.name}"]
     return Conversation(
         task=str(row["task"]),
-        prompt=row["prompt"],
+        prompt=str(row["prompt"]),
         verdict="failed" if failure else "right" if row["correct"] else "wrong",
-        reward=row["reward"],
+        reward=float(row["reward"]),
         exchanges=_exchanges(row),
-        ending=failure or ending,
+        ending=str(failure or ending),
         notes=tuple(notes),
     )
 

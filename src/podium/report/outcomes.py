@@ -6,7 +6,7 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from podium.report.conversation import conversation, conversation_page, read_rollouts
+from podium.report.conversation import conversation_page, read_rollouts
 from podium.store.run_directory import RunDirectory
 
 __all__ = ["section", "troubles"]
@@ -75,5 +75,5 @@ def _failed(directory: RunDirectory, line: Mapping[str, Any] | None) -> str:
     file = directory.rollouts(line["iteration"]) if line is not None else None
     if file is None or not file.is_file():
         return ""
-    rows = [row for row in read_rollouts(file) if row.get("failure")][:SHOWN]
-    return "".join(conversation_page(conversation(row)) for row in rows)
+    failed = [talk for talk in read_rollouts(file) if talk.verdict == "failed"][:SHOWN]
+    return "".join(map(conversation_page, failed))

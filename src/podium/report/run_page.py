@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from podium.core import serial
+from podium.core.errors import PodiumError
 from podium.core.named_code import would_execute
 from podium.core.yaml_text import dump
-from podium.method import Method
 from podium.report.chart import Series, chart
-from podium.report.conversation import conversation, conversation_page, read_rollouts
+from podium.report.conversation import Conversation, conversation_page, read_rollouts
 from podium.report.outcomes import section
 from podium.report.rollout_tree import forest
 from podium.store.files import atomic_text
+from podium.store.metrics_log import read_log
 from podium.store.run_directory import RunDirectory
+from podium.store.tables import numbered, read_rows
 from podium.training.config import Config
+from podium.training.stored_config import stored_config
 
 __all__ = ["document", "write_report"]
 
@@ -35,6 +37,8 @@ CURVES = (
     ("clipped tokens", "clip_fraction"),
     ("gradient norm", "grad_norm.policy"),
 )
+
+PASS = ("eval.pass@1", "eval.pass@1.low", "eval.pass@1.high")
 
 
 def document(title: str, body: str) -> str:
@@ -65,31 +69,28 @@ def _read(directory: RunDirectory) -> tuple[Config, str]:
     data = serial.read_data(Config, directory.read_config())
     if any(map(would_execute, serial.code_names(data))):
         (settings,) = data.values()
-        (method,) = settings["method"].values()
-        description = dump(settings["method"])
-        settings["method"] = serial.encode(Method(name=method.get("name", ""), summary=method.get("summary", "")))
-        if isinstance(settings.get("world"), dict):
-            settings["world"] = next(iter(settings["world"]))
-        return serial.decode_as(Config, data), description
-    config = serial.decode_as(Config, data)
+        return stored_config(directory, leave_out=("method", "world")).config, dump(settings["method"])
+    config = stored_config(directory, trust=True).config
     return config, config.method.describe()
 
 
 def _body(directory: RunDirectory, config: Config, method: str) -> str:
-    metrics = directory.metrics()
+    log = read_log(directory.metrics_file)
+    metrics = log.lines
     settings = ", ".join(f"{k} {v}" for k, v in (config.world_settings or {}).items())
     title = f"{config.method.name} on {config.world}" + (f" ({settings})" if settings else "")
     parts = [
         f"<h1>{html.escape(title)}</h1>",
         f"<p>{html.escape(config.method.summary)}</p>",
+        _damage([log.note(directory.metrics_file)] if log.damaged else []),
         _lead(metrics, config),
         f'<h2>Curves</h2><div class="charts">{_charts(metrics)}</div>',
-        section(directory, metrics),
+        _or_damage(lambda: section(directory, metrics)),
         "<h2>Rollouts before and after</h2>",
         '<p>The first and the last iteration of training, one answer per task.</p><div class="columns">',
-        f"<div><h3>before</h3>{_rollouts(directory, first=True)}</div>",
-        f"<div><h3>after</h3>{_rollouts(directory, first=False)}</div></div>",
-        _trees(directory),
+        f"<div><h3>before</h3>{_or_damage(lambda: _rollouts(directory, first=True))}</div>",
+        f"<div><h3>after</h3>{_or_damage(lambda: _rollouts(directory, first=False))}</div></div>",
+        _or_damage(lambda: _trees(directory)),
         f'<h2>Method</h2><pre class="code">{html.escape(method)}</pre>',
         "<details><summary>config.yaml</summary>",
         f'<pre class="code">{html.escape(directory.read_config())}</pre></details>',
@@ -97,8 +98,23 @@ def _body(directory: RunDirectory, config: Config, method: str) -> str:
     return "".join(parts)
 
 
+def _or_damage(part: Callable[[], str]) -> str:
+    """A part of the page; where a file that it shows is damaged, a sentence in its place."""
+    try:
+        return part()
+    except PodiumError as error:
+        return _damage([str(error).rstrip(".")])
+
+
+def _damage(notes: Sequence[str]) -> str:
+    """Sentences on what is damaged, on the page and as warnings."""
+    for note in notes:
+        warnings.warn(f"{note}: it is left out of the report.", stacklevel=2)
+    return "".join(f"<p><b>{html.escape(note)}.</b></p>" for note in notes)
+
+
 def _lead(metrics: Sequence[Mapping[str, Any]], config: Config) -> str:
-    measured = [m for m in metrics if "eval.pass@1" in m]
+    measured = _measured(metrics)
     if not measured:
         return ""
     first, last = measured[0], measured[-1]
@@ -116,12 +132,16 @@ def _lead(metrics: Sequence[Mapping[str, Any]], config: Config) -> str:
     )
 
 
+def _measured(metrics: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The lines with a held-out evaluation."""
+    return [m for m in metrics if all(isinstance(m.get(k), (int, float)) for k in PASS)]
+
+
 def _charts(metrics: Sequence[Mapping[str, Any]]) -> str:
     drawn = []
-    measured = [m for m in metrics if "eval.pass@1" in m]
+    measured = _measured(metrics)
     if measured:
-        keys = ("eval.pass@1", "eval.pass@1.low", "eval.pass@1.high")
-        y, low, high = ([m[k] for m in measured] for k in keys)
+        y, low, high = ([m[k] for m in measured] for k in PASS)
         drawn.append(chart("held-out pass@1", [Series("pass@1", [m["iteration"] for m in measured], y, low, high)]))
     for title, key in CURVES:
         rows = [m for m in metrics if isinstance(m.get(key), (int, float))]
@@ -131,19 +151,19 @@ def _charts(metrics: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _rollouts(directory: RunDirectory, *, first: bool, count: int = 6) -> str:
-    files = sorted((directory.path / "rollouts").glob("iteration-*.parquet"))
+    files = numbered(directory.path / "rollouts", ".parquet")
     if not files:
         return "<p>None.</p>"
-    chosen: dict[Any, Mapping[str, Any]] = {}
-    for row in read_rollouts(files[0 if first else -1]):
-        chosen.setdefault(row["task"], row)
-    return "".join(conversation_page(conversation(row)) for row in list(chosen.values())[:count])
+    chosen: dict[str, Conversation] = {}
+    for talk in read_rollouts(files[min(files) if first else max(files)]):
+        chosen.setdefault(talk.task, talk)
+    return "".join(map(conversation_page, list(chosen.values())[:count]))
 
 
 def _trees(directory: RunDirectory) -> str:
     """The rollouts of the last iteration that share beginnings."""
-    files = sorted((directory.path / "rollouts").glob("iteration-*.parquet"))
-    drawn = forest(pq.read_table(files[-1]).to_pylist()) if files else ""
+    files = numbered(directory.path / "rollouts", ".parquet")
+    drawn = _forest(files[max(files)]) if files else ""
     if not drawn:
         return ""
     return (
@@ -152,3 +172,11 @@ def _trees(directory: RunDirectory) -> str:
         "certain the model was. Behind each rollout are its reward and, where its last segment is trained, that "
         f"segment's advantage A.</p>{drawn}"
     )
+
+
+def _forest(file: Path) -> str:
+    rows = read_rows(file)
+    try:
+        return forest(rows)
+    except (TypeError, ValueError, KeyError, IndexError) as error:  # columns of other types than were written
+        raise PodiumError(f"{file} is damaged: its columns do not fit together.") from error

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,9 @@ from podium.protocols.sampling import Sampling
 from podium.protocols.world import World
 from podium.sampler.local import LocalSampler
 from podium.store.run_directory import RunDirectory
+from podium.store.sound_checkpoint import newest_sound
 from podium.training.config import Config
+from podium.training.stored_config import stored_config
 
 __all__ = ["BASE_MODEL", "contrast", "evaluate", "thinking"]
 
@@ -173,7 +176,7 @@ class _Setting:
     def driver(self, target: str | Path, device: str) -> Driver:
         """A driver that samples from a run's last checkpoint, or from a model."""
         _check_there(Path(target))
-        policy = policies.load(_weights(target), device=device, dtype=usual_dtype(device))
+        policy = _load(target, device)
         sampler = LocalSampler(policy)  # it may add notes to the policy's
         for note in policy.notes:
             warnings.warn(note, stacklevel=2)
@@ -194,13 +197,21 @@ def _config(target: str | Path, world: str | World | None, trust: bool) -> Confi
         return None
     if not RunDirectory(target).checkpoints():
         raise PodiumError(f"The run {target} has no checkpoint yet.")
-    return Config.measured(RunDirectory(target), world=world is None, trust=trust)
+    unneeded = ("method",) if world is None else ("method", "world")
+    return stored_config(RunDirectory(target), trust=trust, leave_out=unneeded).config
 
 
-def _weights(target: str | Path) -> str:
-    """Where the weights are: in a run's last checkpoint, or with the model."""
+def _load(target: str | Path, device: str) -> policies.Policy:
+    """A model, or that of a run's newest sound checkpoint."""
+    read = partial(policies.load, device=device, dtype=usual_dtype(device))
     checkpoints = RunDirectory(target).checkpoints()
-    return str(checkpoints[-1] / "policy") if checkpoints else str(target)
+    if not checkpoints:
+        return read(str(target))
+    policy, sound = newest_sound(checkpoints, lambda checkpoint: read(str(checkpoint / "policy")))
+    if sound.damaged:
+        reasons = " ".join(map(str, sound.damaged))
+        warnings.warn(f"{reasons} Measured instead: {sound.checkpoint.name}.", stacklevel=2)
+    return policy
 
 
 def _check_counts(ks: Sequence[int], tasks: int, samples: int) -> None:

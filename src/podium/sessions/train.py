@@ -19,6 +19,7 @@ from podium.core.errors import PodiumError, nearest
 from podium.evaluation.measure import failure_note, held_out, measure
 from podium.method import Method
 from podium.methods import get
+from podium.sessions.recover import recover
 from podium.store.run_directory import RunDirectory
 from podium.training.build import build_run
 from podium.training.config import Config, Optimizer
@@ -26,6 +27,7 @@ from podium.training.loop import iterate
 from podium.training.memory_plan import suggest_settings
 from podium.training.preflight import check_fresh, check_resources
 from podium.training.run import Run, is_due
+from podium.training.stored_config import stored_config
 from podium.training.trackers import Trackers, require
 from podium.worlds import World
 
@@ -118,13 +120,13 @@ def resume(
     tell: Tell | None = None,
     trust: bool = False,
 ) -> Result:
-    """Continue a run from its last checkpoint, perhaps on another device; on a CPU bit by bit.
+    """Continue a run from its last sound checkpoint, perhaps on another device; on a CPU bit by bit.
 
     Code that its configuration names must stand in the current project, unless `trust`.
     """
     trackers = require(track)
     directory = RunDirectory(path)
-    stored = Config.of_run(directory, trust=trust)
+    stored, damaged = stored_config(directory, trust=trust)
     if config is not None and config.dtype is None:
         config = config.replace(dtype=stored.dtype)
     if config is not None and config != stored:
@@ -135,10 +137,9 @@ def resume(
     config = stored.replace(device=device or stored.device)
     check_resources(out=directory.path, device=config.device)
     with suggest_settings(), _locked(directory), closing(build_run(config, _stage(progress))) as run:
-        if directory.checkpoints():
-            run.restore(directory.checkpoints()[-1])
-        directory.rewind(run.iteration or -1)
-        run.tokens = sum(line.get("tokens", 0) for line in directory.metrics())
+        if damaged:
+            directory.write_config(stored.to_yaml())
+        recover(run, directory)
         return _run_to_end(run, directory, progress, trackers, tell)
 
 

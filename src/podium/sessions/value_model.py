@@ -20,6 +20,7 @@ from podium.analysis.ranking import auc
 from podium.core.errors import PodiumError
 from podium.core.streams import key
 from podium.memories.score_history import TaskScore, question
+from podium.store.tables import numbered, read_rows
 
 __all__ = [
     "Fitted",
@@ -71,16 +72,14 @@ class Fitted:
 
 def contexts(run: str | Path, support: int) -> list[SolvedExamples]:
     """The contexts of a logged run: from its second iteration on."""
-    import pyarrow.parquet as pq
-
-    files = sorted((Path(run) / "rollouts").glob("*.parquet"))
+    files = list(numbered(Path(run) / "rollouts", ".parquet").values())
     if not files:
         raise PodiumError(f"{run} has no logged rollouts: give the directory of a run.")
     shown: tuple[TaskScore, ...] = ()
     examples = []
     for file in files:
         verdicts: dict[str, list[bool]] = {}
-        for row in pq.read_table(file, columns=["prompt", "correct"]).to_pylist():
+        for row in read_rows(file, ["prompt", "correct"]):
             verdicts.setdefault(row["prompt"], []).append(row["correct"])
         scores = tuple((prompt, sum(right) / len(right)) for prompt, right in verdicts.items())
         if shown:

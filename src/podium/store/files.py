@@ -85,9 +85,8 @@ def atomic_directory(path: Path, fill: Callable[[Path], None]) -> None:
         part.mkdir(parents=True)
         try:
             fill(part)
-            for file in part.rglob("*"):
-                if file.is_file():
-                    _sync(file)
+            for inside in (part, *part.rglob("*")):
+                _sync(inside)
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
             raise

@@ -1,4 +1,4 @@
-"""Files of JSON lines: each object with its line number, and errors that name the file and the line."""
+"""JSON objects and files of JSON lines, with errors that name the file and the line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from podium.core.errors import PodiumError, nearest
 
-__all__ = ["objects", "text_of"]
+__all__ = ["objects", "parse_object", "read_object", "text_of"]
 
 LONGEST_NUMBER = 300  # digits, so that every whole number is finite as a float
 
@@ -27,30 +27,43 @@ def objects(file: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
         for number, raw in enumerate(lines, 1):
             if raw.strip():
                 empty = False
-                yield number, _object(raw, f"{file}, line {number}")
+                where, otherwise = f"{file}, line {number}", 'a row must be a JSON object such as {"question": …}'
+                yield number, parse_object(raw, where, otherwise, strict=True)
     if empty:
         raise PodiumError(f"{file} has no rows: write one JSON object per line.")
 
 
-def _object(raw: bytes, where: str) -> Mapping[str, Any]:
+def read_object(file: Path) -> dict[str, Any]:
+    """The JSON object that a file holds."""
+    try:
+        return parse_object(file.read_bytes(), str(file))
+    except OSError as error:
+        raise PodiumError(f"{file} cannot be read: {error.strerror or error}.") from error
+
+
+def parse_object(
+    raw: bytes, where: str, otherwise: str = "it must hold a JSON object", *, strict: bool = False
+) -> dict[str, Any]:
+    """The JSON object of a text; `otherwise` is said of other JSON. `strict`: of the standard, so without NaN, and with
+    every field once, as data of others should be."""
     try:
         text = raw.decode("utf-8-sig")
-        data = json.loads(text, object_pairs_hook=_unique, **NUMBERS)
-        if "\\ud" in text.lower():  # half of a character can be written only as an escape
+        data = json.loads(text, object_pairs_hook=_unique, **NUMBERS) if strict else json.loads(text)
+        if strict and "\\ud" in text.lower():  # half of a character can be written only as an escape
             json.dumps(data, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
         raise PodiumError(f"{where}: not UTF-8 text ({error.reason} at byte {error.start}).") from error
     except UnicodeEncodeError as error:
         half = f"\\u{ord(error.object[error.start]):04x}"
         raise PodiumError(f"{where}: {half} is half of a character; write both halves, or the character.") from error
-    except json.JSONDecodeError as error:
+    except ValueError as error:  # among them whole numbers of more than 4,300 digits
         raise PodiumError(f"{where}: not JSON ({error}).") from error
     except RecursionError as error:
         raise PodiumError(f"{where}: its lists and objects are nested too deep.") from error
     except _NotRead as error:
         raise PodiumError(f"{where}: {error}.") from error
     if not isinstance(data, dict):
-        raise PodiumError(f'{where}: a row must be a JSON object such as {{"question": …, "answer": …}}.')
+        raise PodiumError(f"{where}: {otherwise}.")
     return data
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import IO, Any
@@ -18,6 +17,9 @@ from torch import Tensor
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
 from podium.store.files import atomic_directory, atomic_text, atomic_write, explained
+from podium.store.manifest import check_manifest, write_manifest
+from podium.store.metrics_log import append_line, read_log, rewind_log
+from podium.store.tables import numbered
 
 __all__ = ["RunDirectory"]
 
@@ -62,34 +64,31 @@ class RunDirectory:
         file = self.path / "config.yaml"
         if not file.is_file():
             raise PodiumError(f"{self.path} is not a run: it has no config.yaml.")
-        return file.read_text()
+        try:
+            return file.read_text("utf-8")
+        except UnicodeDecodeError as error:
+            raise PodiumError(f"{file}: not UTF-8 text ({error.reason} at byte {error.start}).") from error
 
     # -- metrics ---------------------------------------------------------------------------------------------------
 
     def append_metrics(self, line: Mapping[str, Any]) -> None:
         """Append the metrics of an iteration as one line of JSON."""
-        file = self.path / "metrics.jsonl"
-        with explained(file), file.open("a") as out:
-            out.write(json.dumps(dict(line)) + "\n")
+        append_line(self.metrics_file, line)
 
     def metrics(self) -> list[dict[str, Any]]:
-        file = self.path / "metrics.jsonl"
-        if not file.is_file():
-            return []
-        lines = []
-        for text in file.read_text().splitlines():
-            try:
-                lines.append(json.loads(text))
-            except json.JSONDecodeError:
-                break  # a line that a killed process did not finish
-        return lines
+        """The metrics of each iteration; `metrics_log.read_log` also says which lines are damaged."""
+        return list(read_log(self.metrics_file).lines)
+
+    @property
+    def metrics_file(self) -> Path:
+        return self.path / "metrics.jsonl"
 
     # -- rollouts --------------------------------------------------------------------------------------------------
 
     def write_rollouts(self, iteration: int, batch: Batch) -> None:
         """Every rollout of an iteration as a row of a parquet file."""
         table = pa.table({name: _array(values) for name, values in rollout_columns(iteration, batch).items()})
-        atomic_write(self.rollouts(iteration), lambda part: pq.write_table(table, part))
+        atomic_write(self.rollouts(iteration), lambda part: pq.write_table(table, part, write_page_checksum=True))
 
     def rollouts(self, iteration: int) -> Path:
         """The file of an iteration's rollouts, whether or not it is there."""
@@ -97,26 +96,40 @@ class RunDirectory:
 
     # -- checkpoints -----------------------------------------------------------------------------------------------
 
-    def write_checkpoint(self, iteration: int, fill: Any, keep: int) -> Path:
-        """A complete checkpoint, or none. The newest `keep` stay."""
+    def write_checkpoint(self, iteration: int, fill: Callable[[Path], None], keep: int) -> Path:
+        """A complete checkpoint with its manifest, or none. The newest `keep` stay, and those that are damaged."""
         path = self.path / "checkpoints" / CHECKPOINT.format(iteration)
-        atomic_directory(path, fill)
-        for old in self.checkpoints()[:-keep]:
+
+        def complete(part: Path) -> None:
+            fill(part)
+            write_manifest(part, iteration)
+
+        atomic_directory(path, complete)
+        for old in [each for each in self.checkpoints() if _looks_whole(each)][:-keep]:
             shutil.rmtree(old, ignore_errors=True)
         return path
 
     def checkpoints(self) -> list[Path]:
-        """Complete checkpoints, oldest first."""
-        return sorted((self.path / "checkpoints").glob("iteration-*"))
+        """Checkpoints, oldest first; damaged ones among them, which loading shows."""
+        return list(numbered(self.path / "checkpoints").values())
 
-    def rewind(self, iteration: int) -> None:
-        """Delete what was written after this iteration: a resumed run writes it again."""
-        kept = [line for line in self.metrics() if line["iteration"] <= iteration]
-        text = "".join(json.dumps(line) + "\n" for line in kept)
-        atomic_text(self.path / "metrics.jsonl", text)
-        for file in (self.path / "rollouts").glob("iteration-*.parquet"):
-            if int(file.stem.split("-")[1]) > iteration:
+    def rewind(self, iteration: int) -> str:
+        """Delete what was written after this iteration: a resumed run writes it again. Returns what was damaged, in
+        sentences."""
+        note = rewind_log(self.metrics_file, iteration)
+        for number, file in numbered(self.path / "rollouts", ".parquet").items():
+            if number > iteration and file.is_file():
                 file.unlink()
+        return note
+
+
+def _looks_whole(checkpoint: Path) -> bool:
+    """Whether a checkpoint has all files with their sizes: their hashes would take too long after each iteration."""
+    try:
+        check_manifest(checkpoint, hashes=False)
+    except PodiumError:
+        return False
+    return True
 
 
 def _array(values: Any) -> pa.Array:

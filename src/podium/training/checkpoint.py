@@ -7,60 +7,86 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from podium.core.errors import PodiumError
 from podium.core.memory import State, decode_state, encode_state
+from podium.policy.model.finite import NonFiniteWeights
+from podium.store.json_lines import read_object
+from podium.store.manifest import DamagedCheckpoint, check_manifest
+from podium.store.tables import read_tensors
 from podium.training.trainer import Learner, Trainer
 
-__all__ = ["check_memories", "load_checkpoint", "save_checkpoint"]
+__all__ = ["Position", "check_memories", "load_checkpoint", "save_checkpoint"]
+
+# What reading a state raises that has other keys, types or shapes than were written.
+MISSHAPEN = (PodiumError, OSError, KeyError, IndexError, TypeError, ValueError, AttributeError, RuntimeError)
 
 
-def save_checkpoint(
-    directory: Path, iteration: int, trainer: Trainer, memories: Mapping[str, State], progress: State | None = None
-) -> None:
-    """Fill `directory`, which the caller makes appear atomically. `progress`: how far a method in phases has come."""
-    for name, learner in trainer.learners.items():
-        learner.policy.save(directory / name)
-        save_file(_optimizer_tensors(learner), directory / f"{name}.optimizer.safetensors")
-    for name in trainer.decays:
-        trainer.roles[name].save(directory / name)
+@dataclass(frozen=True)
+class Position:
+    """Where a run stands, beside the weights and the state of its optimisers."""
+
+    iteration: int
+    memories: Mapping[str, State]
+    progress: State  # how far a method in phases has come
+    tokens: int = 0  # sampled so far; 0: not known, in checkpoints of earlier versions
+
+
+def save_checkpoint(directory: Path, trainer: Trainer, position: Position, config: str) -> None:
+    """Fill `directory`, which the caller makes appear atomically and with a manifest. `config`: that of the run."""
+    try:
+        for name, learner in trainer.learners.items():
+            learner.policy.save(directory / name)
+            save_file(_optimizer_tensors(learner), directory / f"{name}.optimizer.safetensors")
+        for name in trainer.decays:
+            trainer.roles[name].save(directory / name)
+    except NonFiniteWeights as error:
+        raise PodiumError(
+            f"Training has diverged by iteration {position.iteration}: {error} Nothing was saved, and earlier "
+            "checkpoints stay as they are. Train anew with a lower learning rate (--set optimizer.lr=…)."
+        ) from error
     tensors: dict[str, torch.Tensor] = {}
-    encoded = {name: encode_state(state, tensors, name) for name, state in memories.items()}
+    encoded = {name: encode_state(state, tensors, name) for name, state in position.memories.items()}
     if tensors:
         save_file(tensors, directory / "memories.safetensors")
     state = {
-        "iteration": iteration,
+        "iteration": position.iteration,
         "learners": trainer.state(),
         "memories": encoded,
-        "progress": encode_state(progress or {}, tensors),
+        "progress": encode_state(position.progress, tensors),
+        "tokens": position.tokens,
+        "manifest": True,  # without it, a checkpoint that has lost its manifest would look like one that never had any
     }
     (directory / "state.json").write_text(json.dumps(state))
+    (directory / "config.yaml").write_text(config, encoding="utf-8")
 
 
-def load_checkpoint(directory: Path, trainer: Trainer) -> tuple[int, dict[str, State], State]:
-    """Put a checkpoint's weights and optimiser state into the trainer; returns iteration, memories and progress."""
+def load_checkpoint(directory: Path, trainer: Trainer) -> Position:
+    """Put a checkpoint's weights and optimiser state into the trainer, if it is sound; returns the rest."""
+    listed = check_manifest(directory)
     try:
-        state = json.loads((directory / "state.json").read_text())
+        position, updates = _read_state(directory)
         for name, learner in trainer.learners.items():
             learner.policy.load(directory / name)
-            _load_optimizer(learner, load_file(directory / f"{name}.optimizer.safetensors"))
-            learner.updates = state["learners"][name]["updates"]
+            _load_optimizer(learner, directory / f"{name}.optimizer.safetensors")
+            learner.updates = updates[name]
         for name in trainer.decays:
             trainer.roles[name].load(directory / name)
-        file = directory / "memories.safetensors"
-        tensors = load_file(file) if file.exists() else {}
-    except (OSError, KeyError, json.JSONDecodeError, SafetensorError, PodiumError) as error:
+    except MISSHAPEN as error:
+        reason = str(error) if isinstance(error, PodiumError) else f"{type(error).__name__} {error}"
+        if not listed:
+            raise DamagedCheckpoint(directory, reason) from error
         raise PodiumError(
-            f"The checkpoint {directory} cannot be read: {error}. Delete it to resume from the one before."
+            f"The checkpoint {directory} does not fit the run: {reason.rstrip('.')}. Put back the config.yaml that it "
+            f"was made with ({directory / 'config.yaml'}), or start a new run (--out)."
         ) from error
-    memories = {name: decode_state(data, tensors) for name, data in state["memories"].items()}
-    return state["iteration"], memories, decode_state(state["progress"], tensors)
+    return position
 
 
 def check_memories(directory: Path, loaded: Mapping[str, State], initial: Mapping[str, State], method: str) -> None:
@@ -74,6 +100,21 @@ def check_memories(directory: Path, loaded: Mapping[str, State], initial: Mappin
         )
 
 
+def _read_state(directory: Path) -> tuple[Position, dict[str, int]]:
+    """What state.json and memories.safetensors hold, and the updates of each learner."""
+    state, file = read_object(directory / "state.json"), directory / "memories.safetensors"
+    tensors = read_tensors(file) if file.exists() else {}
+    memories = {name: decode_state(data, tensors) for name, data in state["memories"].items()}
+    progress = decode_state(state["progress"], tensors)
+    if any(not isinstance(entries, dict) for entries in (progress, *memories.values())):
+        raise PodiumError("state.json: memories and progress must be objects.")
+    counts = [state["iteration"], state.get("tokens", 0), *(entry["updates"] for entry in state["learners"].values())]
+    if any(type(count) is not int or not 0 <= count < 1 << 63 for count in counts):
+        raise PodiumError("state.json: iteration, tokens and updates must be numbers from 0 on.")
+    updates = {name: entry["updates"] for name, entry in state["learners"].items()}
+    return Position(state["iteration"], memories, progress, state.get("tokens", 0)), updates
+
+
 def _optimizer_tensors(learner: Learner) -> dict[str, torch.Tensor]:
     state: dict[int, dict[str, Any]] = learner.optimizer.state_dict()["state"]
     return {
@@ -81,10 +122,20 @@ def _optimizer_tensors(learner: Learner) -> dict[str, torch.Tensor]:
     }
 
 
-def _load_optimizer(learner: Learner, tensors: Mapping[str, torch.Tensor]) -> None:
+def _load_optimizer(learner: Learner, file: Path) -> None:
     full = learner.optimizer.state_dict()
     state: dict[int, dict[str, torch.Tensor]] = {}
-    for name, value in tensors.items():
+    for name, value in read_tensors(file).items():
         number, _, key = name.partition(".")
         state.setdefault(int(number), {})[key] = value
+    trained = [p for group in learner.optimizer.param_groups for p in group["params"]]
+    whole = state.keys() == set(range(len(trained))) and all(_fits(state[i], p) for i, p in enumerate(trained))
+    if state and not whole:
+        raise PodiumError(f"{file} does not fit the model: its tensors are of other weights")
     learner.optimizer.load_state_dict({"state": state, "param_groups": full["param_groups"]})
+
+
+def _fits(entry: Mapping[str, torch.Tensor], parameter: torch.Tensor) -> bool:
+    """Whether an optimiser's state is that of a parameter of this shape."""
+    shapes = {"step": torch.Size(()), "exp_avg": parameter.shape, "exp_avg_sq": parameter.shape}
+    return {name: value.shape for name, value in entry.items()} == shapes

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from podium.core import serial
 from podium.core.errors import PodiumError, one_of, within
-from podium.core.named_code import check_code
+from podium.core.named_code import UntrustedCode, check_code
 from podium.core.value import Value
 from podium.method import Method
 from podium.policy.model.device import usual_dtype
@@ -96,46 +94,44 @@ class Config(Value):
         return serial.to_yaml(self)
 
     @classmethod
-    def from_yaml(cls, text: str, *, trust: bool = False, run: Path | None = None) -> Config:
+    def from_yaml(
+        cls, text: str, *, trust: bool = False, run: Path | None = None, leave_out: tuple[str, ...] = ()
+    ) -> Config:
         """The configuration of a YAML text. Code that it names is executed only if it stands in the current project and
-        not in the directory of the `run` that it is of, unless `trust`."""
-        return _from_data(serial.read_data(cls, text), trust, run)
-
-    @classmethod
-    def of_run(cls, directory: RunDirectory, *, trust: bool = False) -> Config:
-        """The configuration that a run was made with."""
-        with _naming(directory):
-            return cls.from_yaml(directory.read_config(), trust=trust, run=directory.path)
-
-    @classmethod
-    def measured(cls, directory: RunDirectory, *, world: bool = True, trust: bool = False) -> Config:
-        """The configuration of a run without what measuring its model does not need: its method, which is empty, and
-        its world unless `world`. Their code is not executed."""
-        with _naming(directory):
-            data = serial.read_data(cls, directory.read_config())
+        not in the directory of the `run` that it is of, unless `trust`. Of what is in `leave_out`, `method` and
+        `world`, only the name is read, and no code is executed for it."""
+        data = _without(serial.read_data(cls, text), leave_out)
+        if not trust:
             (settings,) = data.values()
-            settings["method"] = serial.encode(Method(name="measured"))
-            if not world:
-                settings.pop("world", None)
-            return _from_data(data, trust, directory.path)
+            world = settings.get("world")
+            named = isinstance(world, str) and "world" not in leave_out and names_code(world)
+            check_code([*serial.code_names(data), *([world] if named else [])], run)
+        return serial.decode_as(Config, data)
+
+    @classmethod
+    def of_run(cls, directory: RunDirectory, *, trust: bool = False, leave_out: tuple[str, ...] = ()) -> Config:
+        """What the config.yaml of a run says."""
+        text, file = directory.read_config(), directory.path / "config.yaml"
+        try:
+            return cls.from_yaml(text, trust=trust, run=directory.path, leave_out=leave_out)
+        except UntrustedCode as problem:
+            raise UntrustedCode(f"{file}: {problem}") from problem
+        except PodiumError as problem:
+            raise PodiumError(f"{file}: {problem}") from problem
+        except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as problem:  # of a part's checks
+            raise PodiumError(f"{file}: {type(problem).__name__}: {problem}.") from problem
 
 
-def _from_data(data: dict[str, Any], trust: bool, run: Path | None) -> Config:
-    if not trust:
-        (settings,) = data.values()
-        world = settings.get("world")
-        named = [world] if isinstance(world, str) and names_code(world) else []
-        check_code([*serial.code_names(data), *named], run)
-    return serial.decode_as(Config, data)
-
-
-@contextmanager
-def _naming(directory: RunDirectory) -> Iterator[None]:
-    """Errors name the file of the configuration."""
-    file = directory.path / "config.yaml"
-    try:
-        yield
-    except PodiumError as problem:
-        if not file.is_file():
-            raise
-        raise PodiumError(f"{file}: {problem}") from problem
+def _without(data: dict[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
+    """The data of a configuration with only the names of its method and world, whose code need not be executed."""
+    ((name, settings),) = data.items()
+    settings = dict(settings)
+    if "method" in fields and isinstance(settings.get("method"), dict):
+        (method,) = settings["method"].values()
+        shown = {
+            k: method[k] for k in ("name", "summary") if isinstance(method, dict) and isinstance(method.get(k), str)
+        }
+        settings["method"] = serial.encode(Method(**shown))
+    if "world" in fields and isinstance(settings.get("world"), dict):
+        settings["world"] = next(iter(settings["world"]))
+    return {name: settings}

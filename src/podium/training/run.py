@@ -25,7 +25,7 @@ from podium.protocols.sampling import Sampling
 from podium.protocols.world import Task, World
 from podium.strategies import Sample
 from podium.strategies.requests import TaskRequest
-from podium.training.checkpoint import check_memories, load_checkpoint, save_checkpoint
+from podium.training.checkpoint import Position, check_memories, load_checkpoint, save_checkpoint
 from podium.training.config import Config
 from podium.training.memory_states import Memories
 from podium.training.tasks import Tasks
@@ -110,13 +110,15 @@ class Run:
 
     def save(self, directory: Path) -> None:
         """Write a checkpoint."""
-        save_checkpoint(directory, self.iteration, self.trainer, self.memories.states, self.progress)
+        position = Position(self.iteration, self.memories.states, self.progress, self.tokens)
+        save_checkpoint(directory, self.trainer, position, self.config.to_yaml())
 
     def restore(self, directory: Path) -> None:
         """Go back to where a checkpoint was written."""
-        self.iteration, states, self.progress = load_checkpoint(directory, self.trainer)
-        check_memories(directory, states, self.memories.states, self.config.method.name)
-        self.memories.states = states
+        position = load_checkpoint(directory, self.trainer)
+        check_memories(directory, position.memories, self.memories.states, self.config.method.name)
+        self.iteration, self.progress, self.tokens = position.iteration, position.progress, position.tokens
+        self.memories.states = dict(position.memories)
 
     # -- what the stages of an iteration call ----------------------------------------------------------------------
 

@@ -74,7 +74,7 @@ def test_a_directory_without_config_is_no_model(model: Path) -> None:
 
 def test_a_broken_config_is_named(model: Path) -> None:
     (model / "config.json").write_text("{")
-    with pytest.raises(PodiumError, match=r"config.json is not valid JSON"):
+    with pytest.raises(PodiumError, match=r"config.json: not JSON"):
         load(model)
     (model / "config.json").write_text(json.dumps({"model_type": "unheard-of"}))
     with pytest.raises(PodiumError, match=r"cannot be loaded: .*unheard-of"):

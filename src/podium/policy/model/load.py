@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, redirect_stderr
@@ -20,7 +19,10 @@ from safetensors import SafetensorError, safe_open
 from podium.core.errors import PodiumError, nearest
 from podium.policy.model import device as devices
 from podium.policy.model import lora as adapters
+from podium.policy.model.finite import check_finite
 from podium.policy.policy import Policy
+from podium.store.json_lines import read_object
+from podium.store.manifest import check_manifest, is_checkpoint
 
 __all__ = ["load"]
 
@@ -48,6 +50,7 @@ def load(
             f"{shown}: its tokenizer has {len(tokenizer)} tokens, its model only {vocabulary}. "
             "They do not belong together."
         )
+    check_finite(shown, model.named_parameters())
     if lora is not None:
         model = adapters.attach(model, lora)
     devices.check_model_fits(shown, sum(p.numel() for p in model.parameters()), DTYPES[dtype], place, lora is not None)
@@ -117,13 +120,13 @@ def _gguf(path: Path) -> tuple[str, dict[str, Any]]:
 
 def _check_directory(path: Path) -> None:
     """Refuse a directory that cannot be loaded, before anything is loaded."""
+    place = path.resolve()
+    if is_checkpoint(place.parent):
+        check_manifest(place.parent, place.name)
     config = path / "config.json"
     if not config.is_file():
         raise PodiumError(f"{path} is not a model: it has no config.json.")
-    try:
-        json.loads(config.read_text())
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise PodiumError(f"{config} is not valid JSON: {error}") from error
+    read_object(config)
     weights = sorted(path.glob("*.safetensors"))
     if not weights:
         pickles = [p.name for p in path.iterdir() if p.suffix in (".bin", ".pt", ".pth", ".pkl")]

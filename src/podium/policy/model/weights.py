@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
 from podium.core.errors import PodiumError
 from podium.policy.model import lora
+from podium.policy.model.finite import check_finite
+from podium.store.tables import read_tensors
 
 if TYPE_CHECKING:
     from podium.policy.policy import Policy
@@ -24,9 +25,10 @@ MODEL, EXTRA = "model.safetensors", "podium.safetensors"
 def save_weights(policy: Policy, path: Path) -> None:
     """Write the model as other tools load it (adapters merged), and in EXTRA what only Podium reads: adapters, a value
     head."""
-    path.mkdir(parents=True, exist_ok=True)
     model: Any = policy.model
     plain, extra = _split(policy)
+    check_finite(policy.name or "The model", [*plain.items(), *extra.items()])
+    path.mkdir(parents=True, exist_ok=True)
     save_file(plain, path / MODEL, metadata={"format": "pt"})
     if extra:
         save_file(extra, path / EXTRA)
@@ -45,10 +47,7 @@ def load_weights(policy: Policy, path: Path) -> None:
         if name == MODEL and not file.is_file():
             raise PodiumError(f"{path} has no {MODEL}.")
         if file.is_file():
-            try:
-                tensors |= load_file(file)
-            except SafetensorError as error:
-                raise PodiumError(f"{file} is damaged: {error}") from error
+            tensors |= read_tensors(file)
     plain, extra = _split(policy)
     adapters = lora.attached(policy.model)
     wanted = extra if adapters else {**plain, **extra}
@@ -57,6 +56,7 @@ def load_weights(policy: Policy, path: Path) -> None:
         if stored is None or stored.shape != mine.shape:
             shape = "nothing" if stored is None else f"shape {tuple(stored.shape)}"
             raise PodiumError(f"{path} does not fit the model: {name} has shape {tuple(mine.shape)}, the file {shape}.")
+    check_finite(str(path), ((name, tensors[name]) for name in wanted))
     with torch.no_grad():
         for name, mine in wanted.items():
             mine.copy_(tensors[name])

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import ClassVar
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError, nearest
 from podium.core.signal import Signal
+from podium.policy.model.finite import check_finite
 from podium.policy.policy import Policy
+from podium.store.tables import read_tensors
 
 __all__ = ["HiddenHead"]
 
@@ -36,11 +38,18 @@ class HiddenHead(Policy, ABC):
         return self.network.named_parameters()
 
     def save(self, path: str | Path) -> None:
+        check_finite(f"The {self.kind}", self.named_parameters())
         Path(path).mkdir(parents=True, exist_ok=True)
         save_file({name: p.detach() for name, p in self.named_parameters()}, Path(path) / FILE)
 
     def load(self, path: str | Path) -> None:
-        self.network.load_state_dict(load_file(Path(path) / FILE))
+        tensors = read_tensors(Path(path) / FILE)
+        check_finite(str(Path(path) / FILE), tensors.items())
+        try:
+            self.network.load_state_dict(tensors)
+        except RuntimeError as error:
+            reason = " ".join(str(error).split())
+            raise PodiumError(f"{Path(path) / FILE} does not fit the {self.kind}: {reason}") from error
         self.bump()
 
     def signals(

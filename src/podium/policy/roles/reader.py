@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
+from podium.core.errors import PodiumError
 from podium.core.signal import Signal
 from podium.policy.model import weights
 from podium.policy.model.load import load
@@ -24,8 +25,11 @@ def has_head(path: str | Path) -> bool:
     file = Path(path) / weights.EXTRA
     if not file.is_file():
         return False
-    with safe_open(file, "pt") as opened:
-        return any(name.startswith("value_head.") for name in opened.keys())  # noqa: SIM118
+    try:
+        with safe_open(file, "pt") as opened:
+            return any(name.startswith("value_head.") for name in opened.keys())  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise PodiumError(f"{file} is damaged: {error}. Copy it again.") from error
 
 
 def read_critic(path: str | Path, *, dtype: str = "float32", device: str = "cpu") -> Critic:

@@ -114,16 +114,13 @@ class _Graded(Episode):
 
 def _logged(path: Path) -> list[Mapping[str, Any]]:
     """The rollouts that a run has logged."""
-    import pyarrow.parquet as pq
+    from podium.store.tables import read_rows
 
     folder = path / "rollouts" if (path / "rollouts").is_dir() else path
     files = [path] if path.suffix == ".parquet" else sorted(folder.glob("*.parquet"))
     rows: list[Mapping[str, Any]] = []
     for file in files:
-        try:
-            rows += pq.read_table(file).to_pylist()
-        except (OSError, ValueError) as error:
-            raise PodiumError(f"{file} cannot be read: {' '.join(str(error).split())}") from error
+        rows += read_rows(file)
     if not rows:
         raise PodiumError(f"{path} has no rollouts: give a run's directory, a parquet file or a file of JSON lines.")
     turns = {f"turn.{name}" for name in TURN}

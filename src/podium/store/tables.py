@@ -1,0 +1,68 @@
+"""Reading parquet files and safetensors of a run: what cannot be read is named in one sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from podium.core.errors import PodiumError
+
+__all__ = ["column_names", "numbered", "read_rows", "read_tensors"]
+
+# What pyarrow raises on bytes that are no parquet, or no longer the parquet that was written.
+UNREADABLE = (OSError, pa.ArrowException, ValueError, KeyError, TypeError, MemoryError, OverflowError)
+
+
+def column_names(file: Path) -> list[str]:
+    """The names of a parquet file's columns."""
+    try:
+        return list(pq.read_schema(file).names)
+    except UNREADABLE as error:
+        raise _damaged(file, error) from error
+
+
+def read_rows(file: Path, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """The rows of a parquet file, after a comparison with the checksums of its pages where it has them."""
+    try:
+        chosen = None if columns is None else list(columns)
+        rows: list[dict[str, Any]] = pq.read_table(file, columns=chosen, page_checksum_verification=True).to_pylist()
+    except UNREADABLE as error:
+        raise _damaged(file, error) from error
+    missing = [name for name in columns or () if rows and name not in rows[0]]
+    if missing:
+        raise PodiumError(f"{file} has no column {missing[0]!r}: it is damaged, or was not written by a run.")
+    return rows
+
+
+def read_tensors(file: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file."""
+    try:
+        tensors: dict[str, Tensor] = load_file(file)
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+        raise _damaged(file, error) from error
+    return tensors
+
+
+def numbered(folder: Path, suffix: str = "") -> dict[int, Path]:
+    """What a folder holds under names such as `iteration-000025` followed by `suffix`, by iteration; the rest is none
+    of a run's."""
+    if not folder.is_dir():
+        return {}
+    pattern = re.compile(rf"iteration-(\d{{6,18}}){re.escape(suffix)}")
+    found = [(pattern.fullmatch(path.name), path) for path in folder.iterdir()]
+    return dict(sorted((int(match[1]), path) for match, path in found if match is not None))
+
+
+def _damaged(file: Path, error: BaseException) -> PodiumError:
+    if isinstance(error, FileNotFoundError):
+        return PodiumError(f"There is no file {file}.")
+    reason = " ".join(str(error).split()) or type(error).__name__
+    return PodiumError(f"{file} is damaged: {reason.rstrip('.')}.")
