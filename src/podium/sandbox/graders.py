@@ -8,18 +8,30 @@ import logging
 import pickle
 from typing import Any
 
-from podium.sandbox.client import Sandbox
+from podium.sandbox.client import Sandbox, SandboxedCall
 from podium.sandbox.guard import no_programs
 from podium.sandbox.limits import Limits
 from podium.sandbox.workers import Workers
 
-__all__ = ["GYM", "MATH", "as_text", "gym_score", "math_equal", "prepare_gym"]
+__all__ = ["GYM", "MATH", "as_text", "gym_score", "gym_workers", "math_equal", "math_workers", "prepare_gym"]
+
+
+def gym_workers(limits: Limits) -> Workers:
+    """Processes for `gym_score`."""
+    ready = SandboxedCall(f"{__name__}:prepare_sympy", ())
+    return Workers(Sandbox(("reasoning_gym", __name__), prepare=(ready,), limits=limits), f"{__name__}:gym_score")
+
+
+def math_workers(limits: Limits) -> Workers:
+    """Processes for `math_equal`."""
+    ready = SandboxedCall(f"{__name__}:math_equal", ("\\frac{x}{2}", "0.5 x"))
+    return Workers(Sandbox(("math_verify", __name__), prepare=(ready,), limits=limits), f"{__name__}:math_equal")
+
 
 LIMITS = Limits(wall_s=5.0, cpu_s=5.0, memory_mb=512)
 # The worlds of this process share them: worlds are values, of which there may be many alike. No process runs before the
 # first call.
-GYM = Workers(Sandbox(("reasoning_gym", "sympy", __name__), limits=LIMITS), f"{__name__}:gym_score")
-MATH = Workers(Sandbox(("math_verify", __name__), limits=LIMITS), f"{__name__}:math_equal")
+GYM, MATH = gym_workers(LIMITS), math_workers(LIMITS)
 
 _datasets: dict[str, Any] = {}
 
@@ -32,6 +44,12 @@ def as_text(value: Any) -> str:
 
 def _from_text(text: str) -> Any:
     return pickle.loads(base64.b64decode(text))
+
+
+def prepare_sympy() -> None:
+    """Use sympy's parser once: what it loads and keeps at its first use takes longer than most verdicts."""
+    with no_programs():
+        importlib.import_module("sympy").parse_expr("(2*x + 1)**2").expand()
 
 
 def prepare_gym(settings: str) -> None:
