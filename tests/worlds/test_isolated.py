@@ -404,3 +404,46 @@ def test_what_is_no_value_is_refused() -> None:
             from_wire(nonsense)
     with pytest.raises(Exception, match=r"task.data\['x'\]"):
         task_to_wire(Task("k", "p", data={"x": object()}))
+
+
+def test_a_verdict_on_a_text_that_fails_counts_as_nothing_and_is_told(good: Path) -> None:
+    verdicts = """
+    act_limit_s = 1.0
+
+    def criteria(self, task):
+        return (Criterion("short", 2.0), Criterion("long", -1.0))
+
+    def met(self, task, text):
+        if text == "hang":
+            while True: pass
+        return (len(text) < 3, len(text) > 9)
+
+    def step_scores(self, task, text):
+        return tuple(1 / len(line) for line in text.splitlines())
+
+    def completed(self, task, beginning):
+        import os
+        return beginning + "!" if beginning else os._exit(1)
+"""
+    name = made(
+        good,
+        lambda text: (
+            "from podium.protocols.world import Criterion\n"
+            + text.replace('    name = "short"\n', f'    name = "short"\n{verdicts}', 1)
+        ),
+    )
+    world = worlds.isolated(name)
+    task = world.task(0)
+    try:
+        assert [(c.text, c.points) for c in world.criteria(task)] == [("short", 2.0), ("long", -1.0)]
+        assert world.met(task, "ab") == (True, False)
+        assert world.step_scores(task, "ab\nabcd") == (0.5, 0.25)
+        assert world.completed(task, "so") == "so!"
+        with pytest.warns(UserWarning, match=r"met\(\) of the world 'short' failed.* did not answer within 1 s"):
+            assert world.met(task, "hang") == (False, False)
+        with pytest.warns(UserWarning, match=r"step_scores\(\) .* raised ZeroDivisionError"):
+            assert world.step_scores(task, "ab\n\nc") == (0.0, 0.0, 0.0)
+        with pytest.warns(UserWarning, match=r"completed\(\) .* exit code 1"):
+            assert world.completed(task, "") is None
+    finally:
+        world.close()

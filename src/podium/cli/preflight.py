@@ -61,8 +61,8 @@ def check_config(config: Config) -> None:
     from podium.training.preflight import check_fit
 
     _ = config.precision  # which looks for the device
-    if not isinstance(config.world, str) or not (config.world in worlds.EMBEDDED or config.world.startswith("jsonl:")):
-        return  # the others are slow to make, or run elsewhere: the run makes them once
+    if not isinstance(config.world, str) or (":" in config.world and not config.world.startswith("jsonl:")):
+        return  # bridges are slow to make, and worlds of one's own run in other processes: the run makes them once
     with closing(worlds.get(config.world, **(config.world_settings or {}))) as world:
         check_fit(config.method, world, config.world)
 
