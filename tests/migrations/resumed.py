@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,34 @@ import pyarrow.parquet as pq
 import torch
 from safetensors.torch import load_file
 
-__all__ = ["END", "MIDDLE", "differences", "machine", "outcome"]
+import podium
+
+__all__ = ["check_goes_on", "machine", "outcome"]
+
+MODEL = Path(__file__).parent / "runs_1/model"  # that of all recorded runs
 
 STATE = ("iteration", "learners", "memories", "progress")  # what every version has written
 MIDDLE, END = 2, 4  # the iterations at which the recorded runs were interrupted, and at which they ended
+
+
+def check_goes_on(recorded: Path, place: Path) -> None:
+    """Resume a copy of a recorded run in `place`, the current directory: it ends as it did when it was recorded."""
+    shutil.copytree(MODEL, place / "model")
+    shutil.copytree(recorded, place / recorded.name, ignore=shutil.ignore_patterns("expected.*"))
+    podium.resume(recorded.name)
+    expected = json.loads((recorded / "expected.json").read_text("utf-8"))
+    same_machine = expected.pop("machine") == machine()
+    actual, policy = outcome(place / recorded.name)
+    if not same_machine:  # another CPU rounds otherwise, and hashes say nothing of small differences
+        for side in (expected, actual):
+            del side["sha256"], side["state"]["sha256"]
+            for iteration in side["rollouts"].values():
+                del iteration["columns"]
+    tolerance = 0.0 if same_machine else 1e-5
+    assert differences(expected, actual, tolerance) == []
+    weights = load_file(recorded / "expected.safetensors")
+    assert weights.keys() == policy.keys()
+    assert max(float((weights[k] - policy[k]).abs().max()) for k in weights) <= tolerance
 
 
 def outcome(run: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:

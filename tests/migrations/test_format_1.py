@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import gzip
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from safetensors.torch import load_file
 
-import podium
 from podium import Method, PodiumError
 from podium.core import migrations, serial
 from podium.training.config import Config
-from tests.migrations.resumed import differences, machine, outcome
+from tests.migrations.resumed import check_goes_on
 
 HERE = Path(__file__).parent
 RUNS, YAML = HERE / "runs_1", HERE / "yaml_1"
@@ -35,23 +32,9 @@ def _texts(name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", ["grpo", "archer", "spear", "seele", "gigpo"])
 def test_a_recorded_run_goes_on_as_it_did(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for part in ("model", name):
-        shutil.copytree(RUNS / part, tmp_path / part, ignore=shutil.ignore_patterns("expected.*"))
     monkeypatch.chdir(tmp_path)
-    podium.resume(name)
-    expected = json.loads((RUNS / name / "expected.json").read_text("utf-8"))
-    same_machine = expected.pop("machine") == machine()
-    actual, policy = outcome(tmp_path / name)
-    if not same_machine:  # another CPU rounds otherwise, and hashes say nothing of small differences
-        for side in (expected, actual):
-            del side["sha256"], side["state"]["sha256"]
-            for iteration in side["rollouts"].values():
-                del iteration["columns"]
-    tolerance = 0.0 if same_machine else 1e-5
-    assert differences(expected, actual, tolerance) == []
-    weights = load_file(RUNS / name / "expected.safetensors")
-    assert weights.keys() == policy.keys()
-    assert max(float((weights[k] - policy[k]).abs().max()) for k in weights) <= tolerance
+    with pytest.warns(UserWarning, match="without a manifest"):
+        check_goes_on(RUNS / name, tmp_path)
 
 
 def test_the_yaml_of_every_method_is_read_and_written_in_the_format_of_today() -> None:

@@ -32,6 +32,7 @@ GPU_TESTS = (
     "tests/training/test_copies.py",
     "tests/core/test_cuda.py",
 )
+FUZZ = "tests/store/test_fuzz.py"
 Command = tuple[str, ...]
 CHECKS: dict[str, dict[str, Command]] = {
     "slow": {
@@ -41,6 +42,7 @@ CHECKS: dict[str, dict[str, Command]] = {
         "probes": (PYTHON, "-m", "tools.checks.probes"),
         "soak": (PYTHON, "-m", "tools.checks.soak"),
         "kills": (PYTHON, "benchmarks/kill_resume.py", "--kills", "20"),
+        "damage": ("env", "FUZZ_ROUNDS=20", PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", FUZZ),
         "distribution": (PYTHON, "-m", "tools.dist"),
         "parity": (PYTHON, "tests/parity/run.py"),
     },
@@ -69,6 +71,7 @@ ABOUT = {
     "probes": "every part of every preset changes the weights that a run ends with",
     "soak": "memory and time per iteration stay flat over a long run",
     "kills": "runs killed at random moments resume to the bit",
+    "damage": "every file of a run, damaged in 220 random ways, is named or healed",
     "distribution": "wheel and sdist install outside the checkout without a compiler and train",
     "parity": "advantages and losses equal those of trl and verl",
     "tests": "the tests that need a GPU",

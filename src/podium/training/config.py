@@ -128,9 +128,8 @@ def _without(data: dict[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
     settings = dict(settings)
     if "method" in fields and isinstance(settings.get("method"), dict):
         (method,) = settings["method"].values()
-        shown = {
-            k: method[k] for k in ("name", "summary") if isinstance(method, dict) and isinstance(method.get(k), str)
-        }
+        method = method if isinstance(method, dict) else {}
+        shown = {key: text for key in ("name", "summary") if isinstance(text := method.get(key), str)}
         settings["method"] = serial.encode(Method(**shown))
     if "world" in fields and isinstance(settings.get("world"), dict):
         settings["world"] = next(iter(settings["world"]))

@@ -26,8 +26,11 @@ class StoredConfig(NamedTuple):
 
 
 def stored_config(directory: RunDirectory, *, trust: bool = False, leave_out: tuple[str, ...] = ()) -> StoredConfig:
-    """The configuration of a run; `trust` and `leave_out` as in `Config.from_yaml`. In place of a config.yaml that cannot be read, the newest copy in a checkpoint is
-    taken; one that would train something else than the checkpoints have is refused."""
+    """The configuration of a run; `trust` and `leave_out` as in `Config.from_yaml`.
+
+    In place of a config.yaml that cannot be read, the newest copy in a checkpoint is taken; one that would train
+    something else than the checkpoints have is refused.
+    """
     file, copy = directory.path / "config.yaml", _copy(directory)
 
     def of_copy(copy: Path) -> Config:
