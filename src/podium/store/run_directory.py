@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import shutil
+import warnings
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import IO, Any
+from weakref import WeakSet
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,6 +28,9 @@ CHECKPOINT = "iteration-{:06d}"
 WIDEST = 16  # numbers per token that are written, unless nothing can recompute them: a hundred per token fill the disk
 
 
+LOCKED: WeakSet[RunDirectory] = WeakSet()  # by this process
+
+
 class RunDirectory:
     """The files of a run. One process at a time may write them; anyone may read them meanwhile."""
 
@@ -35,20 +41,32 @@ class RunDirectory:
     # -- lock ------------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Create the directory and lock it for this process."""
+        """Create the directory and lock it for this process.
+
+        The system releases the lock when the process ends, by whatever death, so that none is ever left behind. On NFS
+        it holds between hosts unless the mount says otherwise (`nolock`, `local_lock`).
+        """
         with explained(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-            lock = (self.path / ".lock").open("w")
+            self._lock = (self.path / ".lock").open("w")
+        LOCKED.add(self)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            lock.close()
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self.close()
             raise PodiumError(
                 f"Another process is writing to {self.path}. Wait for it, or choose another --out."
             ) from error
-        self._lock = lock
+        except OSError as error:  # such as Lustre, mounted without locks
+            warnings.warn(
+                f"The file system of {self.path} has no locks ({error.strerror}): nothing keeps a second process from "
+                "writing there.",
+                stacklevel=2,
+            )
 
     def close(self) -> None:
+        """Release the lock."""
+        LOCKED.discard(self)
         if self._lock is not None:
             self._lock.close()
             self._lock = None
@@ -117,6 +135,15 @@ class RunDirectory:
         for file in (self.path / "rollouts").glob("iteration-*.parquet"):
             if int(file.stem.split("-")[1]) > iteration:
                 file.unlink()
+
+
+def _release_in_child() -> None:
+    """A forked child shares its parent's locks, and would hold them for as long as it lives: it closes its copies."""
+    for directory in list(LOCKED):
+        directory.close()
+
+
+os.register_at_fork(after_in_child=_release_in_child)
 
 
 def _array(values: Any) -> pa.Array:
