@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 from podium.core.errors import PodiumError
-from podium.store import run_directory as store
 from podium.store.run_directory import RunDirectory
 
 HOLD = """
@@ -108,7 +107,7 @@ def test_a_file_system_without_locks_is_named_and_used(tmp_path: Path, monkeypat
     def lockless(*_: object) -> None:
         raise OSError(errno.ENOSYS, "Function not implemented")
 
-    monkeypatch.setattr(store.fcntl, "flock", lockless)
+    monkeypatch.setattr("fcntl.flock", lockless)
     directory = RunDirectory(tmp_path)
     with pytest.warns(UserWarning, match=r"has no locks \(Function not implemented\)"):
         directory.open()

@@ -127,9 +127,10 @@ class RunDirectory:
         """Complete checkpoints, oldest first."""
         return sorted((self.path / "checkpoints").glob("iteration-*"))
 
-    def rewind(self, iteration: int) -> None:
-        """Delete what was written after this iteration: a resumed run writes it again."""
-        kept = [line for line in self.metrics() if line["iteration"] <= iteration]
+    def rewind(self, iteration: int, *, measured: bool = True) -> None:
+        """Delete what was written after this iteration: a resumed run writes it again. Without `measured`, also the
+        metrics of the iteration itself."""
+        kept = [line for line in self.metrics() if line["iteration"] <= iteration - (not measured)]
         text = "".join(json.dumps(line) + "\n" for line in kept)
         atomic_text(self.path / "metrics.jsonl", text)
         for file in (self.path / "rollouts").glob("iteration-*.parquet"):

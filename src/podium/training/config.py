@@ -56,6 +56,8 @@ class Config(Value):
     eval_samples: int = 2
     checkpoint_every: int = 25  # iterations; 0: only at the end
     keep_checkpoints: int = 2
+    # Seconds between SIGTERM or SIGUSR1 and the end of the process: an iteration under way may use them to end.
+    grace_s: float = 25.0
     act_limit_s: float | None = None  # time limit of an action in a world that is not embedded; None: the world's
     # The largest mean |log-prob| gap between sampler and trainer that a run survives; None: what rounding explains,
     # 1e-3, in bfloat16 5e-2.
@@ -70,6 +72,7 @@ class Config(Value):
             within(self, name, 0)
         within(self, "token_budget", 1, optional=True)
         within(self, "act_limit_s", 0, open_low=True, optional=True)
+        within(self, "grace_s", 0)
         within(self, "sentinel", 0, open_low=True, optional=True)
         if self.dtype is not None:
             one_of(self, "dtype", ("float32", "bfloat16"))
