@@ -94,6 +94,19 @@ def test_a_run_stops_wherever_it_is_and_goes_on_to_the_bit(
     assert finished_as(whole, tmp_path / "run")
 
 
+def test_groups_that_an_abandoned_iteration_has_carried_over_are_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    method = methods.get("ngrpo", n=4)
+    config = small(method, world="sums", level=2, tasks=3, lr=3e-4, iterations=4, eval_every=0, checkpoint_every=0)
+    train.train(config, out=tmp_path / "whole")
+    assert any(line["groups.waiting"] for line in numbers(tmp_path / "whole")[3:])
+    with monkeypatch.context() as patched:
+        signalled(patched, Stop, "forbid", 5)  # in the third iteration, after its groups were carried over
+        train.train(config, out=tmp_path / "run")
+    assert finished_as(tmp_path / "whole", tmp_path / "run")
+
+
 def test_a_run_stopped_while_it_loads_has_written_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     signalled(monkeypatch, train, "build_run", 1, signal.SIGUSR1)
     result = train.train(CONFIG, out=tmp_path / "run")

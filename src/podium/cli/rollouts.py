@@ -25,11 +25,12 @@ def rollouts(
     Each has its turns, the answers of the world, rewards and credit, and the reason why it ended.
     """
     from podium.report.conversation import conversation, conversation_text, read_rollouts
+    from podium.store.retention import examples_kept, kept_text, rollout_files
     from podium.store.run_directory import RunDirectory
 
     directory = RunDirectory(run)
     directory.read_config()  # refuses a directory that is not a run
-    files = sorted((run / "rollouts").glob("iteration-*.parquet"))
+    files = rollout_files(run)
     if not files:
         raise PodiumError(f"{run} has no rollouts yet.")
     file = files[-1] if iteration is None else directory.rollouts(iteration)
@@ -37,6 +38,8 @@ def rollouts(
         first, last = (int(f.stem.partition("-")[2]) for f in (files[0], files[-1]))
         raise PodiumError(f"{run} has no rollouts of iteration {iteration}: it has those from {first} to {last}.")
     rows = read_rollouts(file)
+    if examples_kept(file) is not None:
+        line(f"The run keeps rollouts of {kept_text(files)} (keep_rollouts_gb, keep_examples).", style="dim")
     if task is not None:
         tasks = list(dict.fromkeys(str(row["task"]) for row in rows))
         if task not in tasks:

@@ -64,10 +64,10 @@ class Conversation:
 
 
 def read_rollouts(file: Path) -> list[Mapping[str, Any]]:
-    """The rows of a file of rollouts, with the columns that conversations are made of."""
+    """The rows of a file of rollouts that have their text, with the columns that conversations are made of."""
     columns = pq.read_schema(file).names
     chosen = [name for name in columns if name in COLUMNS or any(name == k or name.startswith(f"{k}.") for k in KEEP)]
-    return list(pq.read_table(file, columns=chosen).to_pylist())
+    return [row for row in pq.read_table(file, columns=chosen).to_pylist() if row["text"] is not None]
 
 
 def conversation(row: Mapping[str, Any]) -> Conversation:

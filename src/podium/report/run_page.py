@@ -15,6 +15,7 @@ from podium.report.conversation import conversation, conversation_page, read_rol
 from podium.report.outcomes import section
 from podium.report.rollout_tree import forest
 from podium.store.files import atomic_text
+from podium.store.retention import kept_text, rollout_files
 from podium.store.run_directory import RunDirectory
 from podium.training.config import Config
 
@@ -64,7 +65,8 @@ def _body(directory: RunDirectory, config: Config) -> str:
         f'<h2>Curves</h2><div class="charts">{_charts(metrics)}</div>',
         section(directory, metrics),
         "<h2>Rollouts before and after</h2>",
-        '<p>The first and the last iteration of training, one answer per task.</p><div class="columns">',
+        "<p>The first and the last iteration of training, one answer per task.</p>"
+        f'<p>{html.escape(_kept(directory))}</p><div class="columns">',
         f"<div><h3>before</h3>{_rollouts(directory, first=True)}</div>",
         f"<div><h3>after</h3>{_rollouts(directory, first=False)}</div></div>",
         _trees(directory),
@@ -106,8 +108,13 @@ def _charts(metrics: Sequence[Mapping[str, Any]]) -> str:
     return "".join(f"<div>{svg}</div>" for svg in drawn if svg)
 
 
+def _kept(directory: RunDirectory) -> str:
+    """Which rollouts are in the run's directory."""
+    return f"Rollouts that are kept: {kept_text(rollout_files(directory.path))}."
+
+
 def _rollouts(directory: RunDirectory, *, first: bool, count: int = 6) -> str:
-    files = sorted((directory.path / "rollouts").glob("iteration-*.parquet"))
+    files = rollout_files(directory.path)
     if not files:
         return "<p>None.</p>"
     chosen: dict[Any, Mapping[str, Any]] = {}
@@ -118,7 +125,7 @@ def _rollouts(directory: RunDirectory, *, first: bool, count: int = 6) -> str:
 
 def _trees(directory: RunDirectory) -> str:
     """The rollouts of the last iteration that share beginnings."""
-    files = sorted((directory.path / "rollouts").glob("iteration-*.parquet"))
+    files = rollout_files(directory.path)
     drawn = forest(pq.read_table(files[-1]).to_pylist()) if files else ""
     if not drawn:
         return ""

@@ -141,6 +141,8 @@ def resume(
             f"The run {path} was made with other settings ({', '.join(changed)}). Start a new run with --out."
         )
     config = stored.replace(device=device or stored.device, grace_s=stored.grace_s if grace_s is None else grace_s)
+    if "keep_rollouts_gb:" not in directory.read_config():  # written by an earlier version, which kept all
+        config = config.replace(keep_rollouts_gb=None)
     check_resources(out=directory.path, device=config.device)
     run, stop = None, Stop(config.grace_s, tell)
     with suppress(Preempted), stop.on_preemption(), suggest_settings(), _locked(directory):
@@ -205,7 +207,9 @@ def _advance(run: Run, directory: RunDirectory) -> dict[str, Any] | None:
     try:
         if run.pending is not None:
             return run.settle(_evaluation)
-        return iterate(run, _evaluation, directory.write_rollouts)[1]
+        _, metrics = iterate(run, _evaluation, directory.write_rollouts)
+        directory.thin_rollouts(run.config.keep_rollouts_gb, run.config.keep_examples)
+        return metrics
     except Preempted:
         run.stop.forbid()
         if run.stop.at_once:

@@ -14,13 +14,13 @@ from typing import IO, Any
 from weakref import WeakSet
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
-from podium.store.files import atomic_directory, atomic_text, atomic_write, explained
+from podium.store.files import atomic_directory, atomic_text, explained
+from podium.store.retention import rollout_files, thin_oldest, write_table
 
 __all__ = ["RunDirectory"]
 
@@ -37,6 +37,7 @@ class RunDirectory:
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         self._lock: IO[str] | None = None
+        self._thinned: set[Path] = set()  # files of rollouts of which only examples are kept
 
     # -- lock ------------------------------------------------------------------------------------------------------
 
@@ -107,7 +108,14 @@ class RunDirectory:
     def write_rollouts(self, iteration: int, batch: Batch) -> None:
         """Every rollout of an iteration as a row of a parquet file."""
         table = pa.table({name: _array(values) for name, values in rollout_columns(iteration, batch).items()})
-        atomic_write(self.rollouts(iteration), lambda part: pq.write_table(table, part))
+        self._thinned.discard(self.rollouts(iteration))
+        write_table(self.rollouts(iteration), table)
+
+    def thin_rollouts(self, keep_gb: float | None, examples: int) -> None:
+        """Keep whole rollouts of the newest iterations only, up to so many gigabytes (None: all), and of older ones so
+        many examples each."""
+        if keep_gb is not None:
+            thin_oldest(rollout_files(self.path), keep_gb * 1e9, examples, self._thinned)
 
     def rollouts(self, iteration: int) -> Path:
         """The file of an iteration's rollouts, whether or not it is there."""
@@ -194,7 +202,9 @@ def _lists(values: Tensor, lengths: Tensor) -> Any:
     """The values of tokens as a list for each rollout."""
     if not values.numel():
         return [x.tolist() for x in torch.split(values, lengths.tolist())]
-    kind = torch.float64 if values.is_floating_point() else torch.bool if values.dtype == torch.bool else torch.int64
+    kind = torch.bool if values.dtype == torch.bool else torch.int64
+    if values.is_floating_point():  # as exact as they are
+        kind = torch.float64 if values.dtype == torch.float64 else torch.float32
     array = pa.array(values.to(kind).reshape(-1).numpy())
     for size in reversed(values.shape[1:]):
         array = pa.ListArray.from_arrays(pa.array(range(0, len(array) + 1, size), pa.int32()), array)

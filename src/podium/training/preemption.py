@@ -133,7 +133,7 @@ def _handling(numbers: Sequence[signal.Signals], handle: Callable[[int], None]) 
         yield False
         return
     # None: a handler that was not installed by Python, which cannot put it back
-    before = {number: signal.getsignal(number) or signal.SIG_DFL for number in numbers}
+    before: dict[int, Any] = {number: signal.getsignal(number) or signal.SIG_DFL for number in numbers}
     _replaced.update(before)
     for number in numbers:
         signal.signal(number, lambda number, _: handle(number))
