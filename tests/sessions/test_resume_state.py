@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,9 +11,10 @@ from podium import methods, worlds
 from podium.core.errors import PodiumError
 from podium.method import Method
 from podium.sessions.train import configure, resume, train
-from podium.store.run_directory import RunDirectory
+from podium.training.preemption import Stop
 from podium.worlds import World
 from tests.methods.catalogue import NAMES, errors, fitting, small
+from tests.sessions.test_preemption import signalled
 from tests.sessions.test_train import numbers, weights
 from tests.store.damage import as_without_manifest
 
@@ -47,15 +47,15 @@ STATEFUL = [*PLAIN, *(name for name in NAMES if "@" in name and kinds(name) - KN
 
 
 @pytest.mark.parametrize("slug", STATEFUL)
-def test_a_method_that_remembers_resumes_to_the_bit(slug: str, tmp_path: Path) -> None:
+def test_a_method_that_remembers_resumes_to_the_bit(slug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     method = small(slug)
     world = next(w for w in (worlds.get("echo", level=3), fitting(method)) if w is not None and fits(method, w))
     few = {"tasks": 2, "max_tokens": 16, "eval_tasks": 1, "eval_samples": 1}
-    kept = {"checkpoint_every": 1, "keep_checkpoints": 3}
-    train(configure(method, world=world, iterations=3, lr=3e-4, **few, **kept), out=tmp_path / "whole")
-    shutil.copytree(tmp_path / "whole", tmp_path / "cut")
-    for later in RunDirectory(tmp_path / "cut").checkpoints()[1:]:
-        shutil.rmtree(later)
+    config = configure(method, world=world, iterations=3, lr=3e-4, **few)
+    train(config, out=tmp_path / "whole")
+    with monkeypatch.context() as patched:
+        signalled(patched, Stop, "forbid", 4)  # in the second iteration: all is collected and nothing trained yet
+        assert train(config, out=tmp_path / "cut").saved == 1
     resume(tmp_path / "cut")
     assert numbers(tmp_path / "cut") == numbers(tmp_path / "whole")
     whole, cut = weights(tmp_path / "whole"), weights(tmp_path / "cut")

@@ -9,13 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from safetensors import SafetensorError
 
 import podium.training.checkpoint
+from podium.cli import main
 from podium.core.errors import PodiumError
 from podium.sessions.train import resume, train
 from podium.store import run_directory as store
+from podium.store.retention import examples_kept, kept_text, rollout_files
 from podium.store.run_directory import RunDirectory
 from tests.sessions.test_train import numbers, small, weights
 
@@ -51,7 +54,7 @@ def after(times: int, then: Callable[..., Any], fails: Callable[..., Any]) -> Ca
     ("owner", "name", "times", "fails", "file"),
     [
         (store.RunDirectory, "append_metrics", 2, None, "metrics.jsonl"),
-        (store.pq, "write_table", 1, full, "iteration-000002.parquet"),
+        (pq, "write_table", 1, full, "iteration-000002.parquet"),
         (podium.training.checkpoint, "save_file", 1, full_for_weights, "iteration-000002"),
         (podium.training.checkpoint, "save_file", 1, full, "iteration-000002"),
     ],
@@ -102,3 +105,30 @@ def test_a_real_limit_of_file_sizes_stops_a_run_in_the_same_way(tmp_path: Path, 
     assert [p.name for p in RunDirectory(path).checkpoints()] == ["iteration-000001"]
     resume(path)
     assert numbers(path) == numbers(whole)
+
+
+def test_a_full_disk_while_old_rollouts_are_thinned_leaves_them_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Path
+) -> None:
+    path, config = tmp_path / "run", CONFIG.replace(keep_rollouts_gb=0.0)
+    with monkeypatch.context() as patched:  # two iterations are written, then the first is thinned
+        patched.setattr(pq, "write_table", after(2, pq.write_table, full))
+        with pytest.raises(PodiumError, match=r"^The disk is full: .*iteration-000001\.parquet could not be written"):
+            train(config, out=path)
+    assert examples_kept(RunDirectory(path).rollouts(1)) is None
+    resume(path)
+    assert numbers(path) == numbers(whole)
+    assert kept_text(rollout_files(path)) == "iterations 1–2: 8 examples each; 3: whole"
+
+
+def test_a_full_disk_while_the_report_is_written_is_said_and_costs_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], whole: Path
+) -> None:
+    shutil.copytree(whole, tmp_path / "run")
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_text", after(1, Path.write_text, full))  # the metrics, then the report
+        assert main(["train", "--quiet", "--resume", str(tmp_path / "run")]) == 2
+    said = "report.html could not be written. Free some space and resume the run."
+    assert said in capsys.readouterr().err
+    assert main(["train", "--quiet", "--resume", str(tmp_path / "run")]) == 0
+    assert (tmp_path / "run/report.html").is_file()

@@ -56,7 +56,8 @@ def root(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 2, after one line of explanation, for input that is refused."""
+    """Run the command line and return its exit code: after one line of explanation, 2 for input that is refused and 75
+    for work that the system has stopped and that can be resumed."""
     typed = list(sys.argv[1:] if arguments is None else arguments)
     if typed[:1] == ["eval"]:
         typed = evaluate.expand_options(typed)
@@ -68,6 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return code
         except PodiumError as problem:
             error(str(problem))
+            return problem.exit_code
         except UsageError as problem:
             error(" ".join(problem.format_message().split()))  # type: ignore[attr-defined]
         return 2

@@ -25,6 +25,7 @@ def rollouts(
     Each has its turns, the answers of the world, rewards and credit, and the reason why it ended.
     """
     from podium.report.conversation import conversation_text, read_rollouts
+    from podium.store.retention import examples_kept, kept_text
     from podium.store.run_directory import RunDirectory
     from podium.store.tables import numbered
 
@@ -38,6 +39,9 @@ def rollouts(
     if file is None:
         raise PodiumError(f"{run} has no rollouts of iteration {iteration}: it has those from {first} to {last}.")
     talks = read_rollouts(file)
+    if examples_kept(file) is not None:
+        kept = kept_text(files.values())
+        line(f"The run keeps rollouts of {kept} (keep_rollouts_gb, keep_examples).", style="dim")
     if task is not None:
         tasks = list(dict.fromkeys(talk.task for talk in talks))
         if task not in tasks:

@@ -13,7 +13,7 @@ from podium.cli.console import line
 from podium.cli.options import Device, Level, Model, Trust, World
 from podium.cli.overrides import load, read_file, split_change, split_changes, with_parts
 from podium.cli.preflight import check_config, check_setting_names, check_typed
-from podium.core.errors import PodiumError
+from podium.core.errors import PodiumError, Unfinished
 from podium.training.preflight import check_fresh
 
 if TYPE_CHECKING:
@@ -60,20 +60,27 @@ def train(
         list[str] | None, typer.Option(metavar="NAME", help="Also log to tensorboard or wandb. May be repeated.")
     ] = None,
     trust: Trust = False,
+    grace: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="After SIGTERM or SIGUSR1, the time left to end the iteration and write a checkpoint. [default: 25]",
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
     """Train a model. Without arguments, GRPO teaches podium/tiny to add, in about a minute on a laptop."""
-    typed = {"world": world, "model": model, "iterations": iterations, "seed": seed, "device": device}
+    typed = {"world": world, "model": model, "iterations": iterations, "seed": seed, "device": device, "grace_s": grace}
     settings = {k: v for k, v in typed.items() if v is not None}
     if level is not None or (world is None and config is None and resume is None):
         settings["level"] = 2 if level is None else level  # the demonstration's level, unless a world was named
     if resume is not None:
-        if method or settings.keys() - {"device"} or changes or config or parts:
+        if method or settings.keys() - {"device", "grace_s"} or changes or config or parts:
             raise PodiumError(
-                "--resume continues the run as it was configured: of the other options, only --device, --track, "
-                "--trust and --quiet may be given."
+                "--resume continues the run as it was configured: of the other options, only --device, --grace, "
+                "--track, --trust and --quiet may be given."
             )
-        result = _resume(resume, device, track or (), trust, quiet)
+        result = _resume(resume, device, grace, track or (), trust, quiet)
     else:
         if method and config:
             raise PodiumError("--config contains a method: leave out the name of the method.")
@@ -108,7 +115,9 @@ def _start(config: Config, out: Path | None, track: Sequence[str], quiet: bool) 
         return session.train(config, out=out, progress=live, track=track, tell=live.tell)
 
 
-def _resume(path: Path, device: str | None, track: Sequence[str], trust: bool, quiet: bool) -> Result:
+def _resume(
+    path: Path, device: str | None, grace: float | None, track: Sequence[str], trust: bool, quiet: bool
+) -> Result:
     if not (path / "config.yaml").is_file():
         raise PodiumError(f"{path} is not a run: it has no config.yaml.")
     from rich.console import Console
@@ -117,10 +126,12 @@ def _resume(path: Path, device: str | None, track: Sequence[str], trust: bool, q
     from podium.sessions import train as session
 
     if quiet:
-        return session.resume(path, device=device, track=track, trust=trust)
+        return session.resume(path, device=device, grace_s=grace, track=track, trust=trust)
     with Live(Console()) as live:
         live.stage(f"Loading the last checkpoint of {path}")
-        result = session.resume(path, device=device, progress=live, track=track, tell=live.tell, trust=trust)
+        result = session.resume(
+            path, device=device, grace_s=grace, progress=live, track=track, tell=live.tell, trust=trust
+        )
     if result.finished and live.begun is None:  # no iteration was shown
         line("The run had already finished: there was nothing left to do.")
     return result
@@ -128,6 +139,8 @@ def _resume(path: Path, device: str | None, track: Sequence[str], trust: bool, q
 
 def _finish(result: Result, quiet: bool) -> None:
     """Write the report, and print the outcome."""
+    if result.preempted:
+        raise Unfinished(_preempted(result))
     from podium.report.run_page import write_report
 
     page = write_report(result.path)
@@ -143,6 +156,15 @@ def _finish(result: Result, quiet: bool) -> None:
     line(f"Report: {page}")
     if result.finished:
         line(f"Next: podium eval {result.path} --k 1 8 64, or podium methods for other methods to train with.")
+
+
+def _preempted(result: Result) -> str:
+    """Where the system has stopped a run, what that costs, and how to go on."""
+    if not (result.path / "config.yaml").is_file():
+        return f"Stopped by {result.preempted} before the run began. The same command starts it."
+    at = f"with a checkpoint of iteration {result.saved}" if result.saved else "before the first checkpoint"
+    lost = f" Iterations {result.saved + 1} to {result.saved + result.lost} will be repeated." if result.lost else ""
+    return f"Stopped by {result.preempted} {at}.{lost} To continue: podium train --resume {result.path}"
 
 
 def _configure(

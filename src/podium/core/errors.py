@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import os
 from collections.abc import Iterable
 from functools import cache
 
 from podium.core.printable import printable
 
-__all__ = ["PodiumError", "nearest", "one_of", "within"]
+__all__ = ["PodiumError", "Unfinished", "nearest", "one_of", "within"]
 
 
 class PodiumError(ValueError):
     """Input that Podium refuses, with the reason and the remedy in the message, which is safe to print: it may quote
     what stands in a file or what a world has raised."""
 
+    exit_code = 2  # of the command
+
     def __init__(self, message: str) -> None:
         super().__init__(printable(message))
+
+
+class Unfinished(PodiumError):
+    """Work that the system has stopped and that can be resumed."""
+
+    exit_code = os.EX_TEMPFAIL  # 75: try again later
 
 
 def nearest(name: str, options: Iterable[str]) -> str:

@@ -66,12 +66,12 @@ class Conversation:
 
 
 def read_rollouts(file: Path) -> list[Conversation]:
-    """The rollouts of a file as conversations."""
+    """The rollouts of a file that have their text, as conversations."""
     columns = column_names(file)
     chosen = [name for name in columns if name in COLUMNS or any(name == k or name.startswith(f"{k}.") for k in KEEP)]
     rows = read_rows(file, list(dict.fromkeys((*ALWAYS, *chosen))))
     try:
-        return [conversation(row) for row in rows]
+        return [conversation(row) for row in rows if row["text"] is not None]
     except (
         TypeError,
         ValueError,

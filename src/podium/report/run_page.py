@@ -19,6 +19,7 @@ from podium.report.outcomes import section
 from podium.report.rollout_tree import forest
 from podium.store.files import atomic_text
 from podium.store.metrics_log import read_log
+from podium.store.retention import kept_text, rollout_files
 from podium.store.run_directory import RunDirectory
 from podium.store.tables import numbered, read_rows
 from podium.training.config import Config
@@ -87,7 +88,8 @@ def _body(directory: RunDirectory, config: Config, method: str) -> str:
         f'<h2>Curves</h2><div class="charts">{_charts(metrics)}</div>',
         _or_damage(lambda: section(directory, metrics)),
         "<h2>Rollouts before and after</h2>",
-        '<p>The first and the last iteration of training, one answer per task.</p><div class="columns">',
+        "<p>The first and the last iteration of training, one answer per task.</p>"
+        f'<p>{html.escape(_kept(directory))}</p><div class="columns">',
         f"<div><h3>before</h3>{_or_damage(lambda: _rollouts(directory, first=True))}</div>",
         f"<div><h3>after</h3>{_or_damage(lambda: _rollouts(directory, first=False))}</div></div>",
         _or_damage(lambda: _trees(directory)),
@@ -148,6 +150,11 @@ def _charts(metrics: Sequence[Mapping[str, Any]]) -> str:
         if rows:
             drawn.append(chart(title, [Series(title, [m["iteration"] for m in rows], [float(m[key]) for m in rows])]))
     return "".join(f"<div>{svg}</div>" for svg in drawn if svg)
+
+
+def _kept(directory: RunDirectory) -> str:
+    """Which rollouts are in the run's directory."""
+    return f"Rollouts that are kept: {kept_text(rollout_files(directory.path))}."
 
 
 def _rollouts(directory: RunDirectory, *, first: bool, count: int = 6) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from podium import worlds
-from podium.core.errors import PodiumError
+from podium.core.errors import PodiumError, Unfinished
 from podium.evaluation.resample import student
 from podium.method import Method
 from podium.methods import get
@@ -111,7 +111,8 @@ def compare(
             else:
                 result = train(config, out=directory, progress=watcher)
             if not result.finished:
-                raise PodiumError(f"Stopped in {directory}. The same command goes on from there.")
+                stopped = Unfinished if result.preempted else PodiumError
+                raise stopped(f"Stopped in {directory}. The same command goes on from there.")
             budget = budget or sum(line.get("tokens", 0) for line in result.metrics)
             results[method.name].append(result)
             if progress is not None:

@@ -30,7 +30,7 @@ def recover(run: Run, directory: RunDirectory) -> None:
         warnings.warn(
             f"{directory.path} has no checkpoint yet: training starts again from the beginning.", stacklevel=2
         )
-    note = directory.rewind(run.iteration or -1)
+    note = directory.rewind(run.iteration or -1, measured=run.pending is None)
     if note:
         warnings.warn(note, stacklevel=2)
     run.tokens = run.tokens or sum(line.get("tokens", 0) for line in directory.metrics())

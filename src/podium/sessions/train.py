@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -25,6 +23,7 @@ from podium.training.build import build_run
 from podium.training.config import Config, Optimizer
 from podium.training.loop import iterate
 from podium.training.memory_plan import suggest_settings
+from podium.training.preemption import Preempted, Stop
 from podium.training.preflight import check_fresh, check_resources
 from podium.training.run import Run, is_due
 from podium.training.stored_config import stored_config
@@ -51,6 +50,9 @@ class Result:
     path: Path
     metrics: list[dict[str, Any]]
     finished: bool  # False: stopped before its last iteration; `resume` continues it
+    preempted: str = ""  # the signal by which the system has stopped the run, such as SIGTERM
+    saved: int = 0  # the iteration of the last checkpoint
+    lost: int = 0  # iterations that were done but are in no checkpoint: `resume` repeats them
 
     @property
     def evaluations(self) -> list[dict[str, Any]]:
@@ -96,6 +98,8 @@ def train(
 
     `progress` is called after each iteration, and shows stages before the first one if it `ShowsStages`. `tell` gets
     notes on how the model is computed, line by line, before anything is. `track`: tensorboard, wandb.
+
+    In the main thread, SIGTERM and SIGUSR1 stop a run with a checkpoint, within `grace_s` seconds (`Result.preempted`).
     """
     config = method if isinstance(method, Config) else configure(method, **settings)
     trackers = require(track)
@@ -103,11 +107,15 @@ def train(
     check_resources(out=path, device=config.device, model=config.model)
     check_fresh(path)
     directory = RunDirectory(path)
-    with suggest_settings():
+    run, stop = None, Stop(config.grace_s, tell)
+    with suppress(Preempted), stop.on_preemption(), suggest_settings():
+        stop.allow()
         run = build_run(config, _stage(progress))  # before anything is written: most mistakes show here
         with closing(run), _locked(directory):
+            stop.forbid()
             directory.write_config(run.config.to_yaml())
-            return _run_to_end(run, directory, progress, trackers, tell)
+            _run_to_end(run, directory, progress, trackers, tell, stop)
+    return _result(directory, run, stop)
 
 
 def resume(
@@ -115,6 +123,7 @@ def resume(
     *,
     config: Config | None = None,
     device: str | None = None,
+    grace_s: float | None = None,
     progress: Progress | None = None,
     track: str | Sequence[str] = (),
     tell: Tell | None = None,
@@ -134,13 +143,20 @@ def resume(
         raise PodiumError(
             f"The run {path} was made with other settings ({', '.join(changed)}). Start a new run with --out."
         )
-    config = stored.replace(device=device or stored.device)
+    config = stored.replace(device=device or stored.device, grace_s=stored.grace_s if grace_s is None else grace_s)
+    if "keep_rollouts_gb:" not in directory.read_config():  # written by an earlier version, which kept all
+        config = config.replace(keep_rollouts_gb=None)
     check_resources(out=directory.path, device=config.device)
-    with suggest_settings(), _locked(directory), closing(build_run(config, _stage(progress))) as run:
-        if damaged:
-            directory.write_config(stored.to_yaml())
-        recover(run, directory)
-        return _run_to_end(run, directory, progress, trackers, tell)
+    run, stop = None, Stop(config.grace_s, tell)
+    with suppress(Preempted), stop.on_preemption(), suggest_settings(), _locked(directory):
+        stop.allow()
+        with closing(build_run(config, _stage(progress))) as run:
+            stop.forbid()
+            if damaged:
+                directory.write_config(stored.to_yaml())
+            recover(run, directory)
+            _run_to_end(run, directory, progress, trackers, tell, stop)
+    return _result(directory, run, stop)
 
 
 def _stage(progress: Progress | None) -> Tell:
@@ -157,52 +173,71 @@ def _locked(directory: RunDirectory) -> Iterator[None]:
 
 
 def _run_to_end(
-    run: Run, directory: RunDirectory, progress: Progress | None, trackers: Sequence[str], tell: Tell | None
-) -> Result:
-    config = run.config
+    run: Run, directory: RunDirectory, progress: Progress | None, trackers: Sequence[str], tell: Tell | None, stop: Stop
+) -> None:
+    config, run.stop = run.config, stop
     if tell is not None:
         for note in run.policy.notes:
             tell(note)
     with (
         closing(Trackers(trackers, directory.path, config, run.iteration)) as tracked,
         _reproducible(run.policy.device),
-        _stop_on_interrupt() as stopped,
+        stop.on_interrupt(),
     ):
         watchers: list[Progress] = [tracked] if progress is None else [progress, tracked]
         if run.iteration == 0 and not directory.metrics():
             _stage(progress)(_first_evaluation(run))
+            stop.allow()
             before = {"iteration": 0, **_evaluation(run)}
+            stop.forbid()
             run.measured(before)
             _report(run, directory, before, watchers)
-        while not run.finished:
-            batch, metrics = iterate(run, _evaluation)
-            directory.write_rollouts(run.iteration, batch)
-            _report(run, directory, metrics, watchers)
-            if run.finished or stopped or is_due(run.iteration, config.checkpoint_every):
-                directory.write_checkpoint(run.iteration, run.save, config.keep_checkpoints)
-            if stopped:
+        while run.pending is not None or not run.finished:
+            metrics = _advance(run, directory)
+            stop.in_time()
+            if metrics is not None:
+                _report(run, directory, metrics, watchers)
+            if run.finished or stop.asked_by or is_due(run.iteration, config.checkpoint_every):
+                _write_checkpoint(run, directory)
+            if stop.asked_by:
                 break
-    return Result(directory.path, directory.metrics(), run.finished)
 
 
-@contextmanager
-def _stop_on_interrupt() -> Iterator[list[int]]:
-    """Ctrl-C ends the run after the current iteration, with a checkpoint; a second one ends it at once."""
-    stopped: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield stopped
-        return
-
-    def stop(number: int, _: object) -> None:
-        if stopped:
-            raise KeyboardInterrupt
-        stopped.append(number)
-
-    before = signal.signal(signal.SIGINT, stop)
+def _advance(run: Run, directory: RunDirectory) -> dict[str, Any] | None:
+    """The metrics of the next iteration. None: it was abandoned, and the run is as it was before, or before the
+    evaluation."""
     try:
-        yield stopped
-    finally:
-        signal.signal(signal.SIGINT, before)
+        if run.pending is not None:
+            return run.settle(_evaluation)
+        _, metrics = iterate(run, _evaluation, directory.write_rollouts)
+        directory.thin_rollouts(run.config.keep_rollouts_gb, run.config.keep_examples)
+        return metrics
+    except Preempted:
+        run.stop.forbid()
+        if run.stop.at_once:
+            raise
+        run.abandon()
+        return None
+
+
+def _write_checkpoint(run: Run, directory: RunDirectory) -> None:
+    """Write a checkpoint, unless the last one holds all there is; before the first iteration there is nothing."""
+    if run.saved == run.iteration or run.iteration == 0:
+        return
+    begun = time.monotonic()
+    directory.write_checkpoint(run.iteration, run.save, run.config.keep_checkpoints)
+    run.stop.checkpoint_s = time.monotonic() - begun
+    run.saved = run.iteration if run.pending is None else None
+
+
+def _result(directory: RunDirectory, run: Run | None, stop: Stop) -> Result:
+    """What a run has come to. It is None if it was stopped while it was loading."""
+    metrics, checkpoints = directory.metrics(), directory.checkpoints()
+    finished = run is not None and run.finished and run.saved == run.iteration
+    saved = int(checkpoints[-1].name.partition("-")[2]) if checkpoints else 0
+    done = run.iteration if run is not None else metrics[-1]["iteration"] if metrics else 0
+    preempted = stop.asked_by.name if stop.asked_by and stop.preempted and not finished else ""
+    return Result(directory.path, metrics, finished, preempted, saved, max(0, done - saved))
 
 
 def _report(run: Run, directory: RunDirectory, metrics: Mapping[str, Any], watchers: Sequence[Progress]) -> None:

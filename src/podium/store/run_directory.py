@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import IO, Any
+from weakref import WeakSet
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
-from podium.store.files import atomic_directory, atomic_text, atomic_write, explained
+from podium.store.files import atomic_directory, atomic_text, explained
 from podium.store.manifest import check_manifest, write_manifest
 from podium.store.metrics_log import append_line, read_log, rewind_log
+from podium.store.retention import rollout_files, thin_oldest, write_table
 from podium.store.tables import numbered
 
 __all__ = ["RunDirectory"]
@@ -27,30 +30,46 @@ CHECKPOINT = "iteration-{:06d}"
 WIDEST = 16  # numbers per token that are written, unless nothing can recompute them: a hundred per token fill the disk
 
 
+LOCKED: WeakSet[RunDirectory] = WeakSet()  # by this process
+
+
 class RunDirectory:
     """The files of a run. One process at a time may write them; anyone may read them meanwhile."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         self._lock: IO[str] | None = None
+        self._thinned: set[Path] = set()  # files of rollouts of which only examples are kept
 
     # -- lock ------------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Create the directory and lock it for this process."""
+        """Create the directory and lock it for this process.
+
+        The system releases the lock when the process ends, by whatever death, so that none is ever left behind. On NFS
+        it holds between hosts unless the mount says otherwise (`nolock`, `local_lock`).
+        """
         with explained(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-            lock = (self.path / ".lock").open("w")
+            self._lock = (self.path / ".lock").open("w")
+        LOCKED.add(self)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            lock.close()
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self.close()
             raise PodiumError(
                 f"Another process is writing to {self.path}. Wait for it, or choose another --out."
             ) from error
-        self._lock = lock
+        except OSError as error:  # such as Lustre, mounted without locks
+            warnings.warn(
+                f"The file system of {self.path} has no locks ({error.strerror}): nothing keeps a second process from "
+                "writing there.",
+                stacklevel=2,
+            )
 
     def close(self) -> None:
+        """Release the lock."""
+        LOCKED.discard(self)
         if self._lock is not None:
             self._lock.close()
             self._lock = None
@@ -88,7 +107,14 @@ class RunDirectory:
     def write_rollouts(self, iteration: int, batch: Batch) -> None:
         """Every rollout of an iteration as a row of a parquet file."""
         table = pa.table({name: _array(values) for name, values in rollout_columns(iteration, batch).items()})
-        atomic_write(self.rollouts(iteration), lambda part: pq.write_table(table, part, write_page_checksum=True))
+        self._thinned.discard(self.rollouts(iteration))
+        write_table(self.rollouts(iteration), table)
+
+    def thin_rollouts(self, keep_gb: float | None, examples: int) -> None:
+        """Keep whole rollouts of the newest iterations only, up to so many gigabytes (None: all), and of older ones so
+        many examples each."""
+        if keep_gb is not None:
+            thin_oldest(rollout_files(self.path), keep_gb * 1e9, examples, self._thinned)
 
     def rollouts(self, iteration: int) -> Path:
         """The file of an iteration's rollouts, whether or not it is there."""
@@ -113,10 +139,10 @@ class RunDirectory:
         """Checkpoints, oldest first; damaged ones among them, which loading shows."""
         return list(numbered(self.path / "checkpoints").values())
 
-    def rewind(self, iteration: int) -> str:
-        """Delete what was written after this iteration: a resumed run writes it again. Returns what was damaged, in
-        sentences."""
-        note = rewind_log(self.metrics_file, iteration)
+    def rewind(self, iteration: int, *, measured: bool = True) -> str:
+        """Delete what was written after this iteration: a resumed run writes it again. Without `measured`, also the
+        metrics of the iteration itself. Returns what was damaged, in sentences."""
+        note = rewind_log(self.metrics_file, iteration - (not measured))
         for number, file in numbered(self.path / "rollouts", ".parquet").items():
             if number > iteration and file.is_file():
                 file.unlink()
@@ -130,6 +156,15 @@ def _looks_whole(checkpoint: Path) -> bool:
     except PodiumError:
         return False
     return True
+
+
+def _release_in_child() -> None:
+    """A forked child shares its parent's locks, and would hold them for as long as it lives: it closes its copies."""
+    for directory in list(LOCKED):
+        directory.close()
+
+
+os.register_at_fork(after_in_child=_release_in_child)
 
 
 def _array(values: Any) -> pa.Array:
@@ -179,7 +214,9 @@ def _lists(values: Tensor, lengths: Tensor) -> Any:
     """The values of tokens as a list for each rollout."""
     if not values.numel():
         return [x.tolist() for x in torch.split(values, lengths.tolist())]
-    kind = torch.float64 if values.is_floating_point() else torch.bool if values.dtype == torch.bool else torch.int64
+    kind = torch.bool if values.dtype == torch.bool else torch.int64
+    if values.is_floating_point():  # as exact as they are
+        kind = torch.float64 if values.dtype == torch.float64 else torch.float32
     array = pa.array(values.to(kind).reshape(-1).numpy())
     for size in reversed(values.shape[1:]):
         array = pa.ListArray.from_arrays(pa.array(range(0, len(array) + 1, size), pa.int32()), array)

@@ -59,6 +59,10 @@ class Config(Value):
     eval_samples: int = 2
     checkpoint_every: int = 25  # iterations; 0: only at the end
     keep_checkpoints: int = 2
+    keep_rollouts_gb: float | None = 2.0  # of whole rollouts, those of the newest iterations; None: all of them
+    keep_examples: int = 8  # rollouts of each older iteration that keep their text
+    # Seconds between SIGTERM or SIGUSR1 and the end of the process: an iteration under way may use them to end.
+    grace_s: float = 25.0
     act_limit_s: float | None = None  # time limit of an action in a world that is not embedded; None: the world's
     isolation: str | None = None  # how episodes run: inline, thread, process or sandbox; None: as the world says
     # The largest mean |log-prob| gap between sampler and trainer that a run survives; None: what rounding explains,
@@ -70,10 +74,12 @@ class Config(Value):
             within(self, name, 1)
         for name in ("max_tokens", "micro_tokens", "lora"):
             within(self, name, 1, optional=True)
-        for name in ("eval_every", "checkpoint_every"):
+        for name in ("eval_every", "checkpoint_every", "keep_examples"):
             within(self, name, 0)
         within(self, "token_budget", 1, optional=True)
         within(self, "act_limit_s", 0, open_low=True, optional=True)
+        within(self, "grace_s", 0)
+        within(self, "keep_rollouts_gb", 0, optional=True)
         within(self, "sentinel", 0, open_low=True, optional=True)
         if self.isolation is not None:
             one_of(self, "isolation", ISOLATIONS)
@@ -128,9 +134,8 @@ def _without(data: dict[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
     settings = dict(settings)
     if "method" in fields and isinstance(settings.get("method"), dict):
         (method,) = settings["method"].values()
-        method = method if isinstance(method, dict) else {}
-        shown = {key: text for key in ("name", "summary") if isinstance(text := method.get(key), str)}
-        settings["method"] = serial.encode(Method(**shown))
+        name_of, summary = (str(method.get(key, "")) if isinstance(method, dict) else "" for key in ("name", "summary"))
+        settings["method"] = serial.encode(Method(name=name_of, summary=summary))
     if "world" in fields and isinstance(settings.get("world"), dict):
         settings["world"] = next(iter(settings["world"]))
     return {name: settings}

@@ -9,17 +9,18 @@ from podium.method import Method
 from podium.training.live_parts import fixed_metrics, fixed_shapes, live_parts, signals_before_updates
 from podium.training.metrics import Metrics
 from podium.training.replay import with_replayed, without_replayed
-from podium.training.run import Evaluate, Run
+from podium.training.run import Evaluate, Record, Run
 from podium.training.sentinel import watch_sampler
 from podium.training.top_up import collect_until_full, top_up_part
 
 __all__ = ["iterate"]
 
 
-def iterate(run: Run, evaluate: Evaluate | None = None) -> tuple[Batch, dict[str, Any]]:
+def iterate(run: Run, evaluate: Evaluate | None = None, record: Record | None = None) -> tuple[Batch, dict[str, Any]]:
     """One iteration: collect, reward, keep, credit, update, remember. Returns the batch and its metrics.
 
-    `evaluate` measures the policy on held-out tasks, in those iterations after which an evaluation is due.
+    `record` gets the number of the iteration and its batch. `evaluate` measures the policy on held-out tasks, in those
+    iterations after which an evaluation is due.
     """
     method, metrics = run.begin(), Metrics()
     # Collect, annotate, reward, keep: `collect_round`, below.
@@ -38,6 +39,7 @@ def iterate(run: Run, evaluate: Evaluate | None = None) -> tuple[Batch, dict[str
     # Update.
     live = live_parts(method)
     trained = run.trainer.provide(with_replayed(run, method, batch), signals_before_updates(method, live))
+    run.stop.forbid()  # up to here an iteration may be abandoned
     with metrics.timed("train"):
         sentinel = watch_sampler(run, method, live, batch)
         for number, update in enumerate(method.updates(trained, run.trainer.current)):
@@ -50,6 +52,8 @@ def iterate(run: Run, evaluate: Evaluate | None = None) -> tuple[Batch, dict[str
     batch = without_replayed(method, batch, trained, metrics)
     batch = run.memories.observe(method, batch, run.dropped)
     metrics.report_columns(batch, (*method.parts(), *method.memories))
+    if record is not None:
+        record(run.iteration + 1, batch)
     return batch, run.end(metrics.line(run.iteration + 1), evaluate)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,17 +24,21 @@ from podium.method import Method
 from podium.policy import Policy
 from podium.protocols.sampling import Sampling
 from podium.protocols.world import Task, World
+from podium.store.json_lines import read_object
 from podium.strategies import Sample
 from podium.strategies.requests import TaskRequest
 from podium.training.checkpoint import Position, check_memories, load_checkpoint, save_checkpoint
 from podium.training.config import Config
 from podium.training.memory_states import Memories
+from podium.training.preemption import Stop
 from podium.training.tasks import Tasks
 from podium.training.trainer import Trainer
 
-__all__ = ["Evaluate", "Run"]
+__all__ = ["Evaluate", "Record", "Run"]
 
 Evaluate = Callable[["Run"], Mapping[str, Any]]  # measures the policy on held-out tasks
+Record = Callable[[int, Batch], None]  # gets an iteration's number and its batch
+PENDING = "pending.json"  # in a checkpoint: the metrics of its iteration, whose evaluation was cut off
 
 
 @dataclass
@@ -52,12 +57,16 @@ class Run:
     tokens: int = 0  # sampled so far
     progress: State = field(init=False)  # how far a method in phases has come
     dropped: list[Batch] = field(default_factory=list)  # groups of this iteration that are not trained
+    pending: dict[str, Any] | None = None  # the metrics of the last iteration, as long as it is not evaluated
+    saved: int | None = None  # the iteration whose checkpoint holds the state as it is
+    stop: Stop = field(default_factory=Stop)
     frozen: bool = False  # whether the garbage collector ignores what existed after the first iteration
 
     def __post_init__(self) -> None:
         method = self.config.method
         self.memories, self.tasks = Memories(method, self.trainer), Tasks(self.world, self.config)
         self.progress = method.start()
+        self._states_before = self.memories.states
 
     def close(self) -> None:
         """Release the world."""
@@ -78,12 +87,20 @@ class Run:
 
     def begin(self) -> Method:
         """The method of the next iteration with its schedules resolved; the trainer scores at its temperature."""
+        self._states_before = dict(self.memories.states)
+        self.stop.allow()
         method = self.config.method.at(self.clock)
         self.drawn, self.dropped = 0, []
         self.tasks.begin()
         self.memories.begin()
         self.trainer.temperature = 1.0 if method.rollout is None else float(method.rollout.temperature)
         return method
+
+    def abandon(self) -> None:
+        """Return to the state before an iteration that was left before its first update. Groups may have been carried
+        over already; nothing else has changed. After the updates, only an evaluation was left: it stays pending."""
+        if self.pending is None:
+            self.memories.states = self._states_before
 
     def end(self, metrics: Mapping[str, Any], evaluate: Evaluate | None = None) -> dict[str, Any]:
         """End an iteration: count it, evaluate if that is due, show the metrics to memories and to a method in phases.
@@ -95,11 +112,22 @@ class Run:
             # objects, which it would traverse every few iterations, for 0.2 s.
             gc.freeze()
             self.frozen = True
+        self.pending = dict(metrics)
+        return self.settle(evaluate)
+
+    def settle(self, evaluate: Evaluate | None = None) -> dict[str, Any]:
+        """The second half of `end`, with which a run begins that was stopped during an evaluation."""
+        assert self.pending is not None
+        metrics = self.pending
         if evaluate is not None and (self.finished or is_due(self.iteration, self.config.eval_every)):
-            metrics = {**metrics, **evaluate(self)}
+            self.stop.allow()
+            measured = evaluate(self)
+            self.stop.forbid()
+            metrics = {**metrics, **measured}
         phase = {"phase": self.progress["phase"]} if self.progress else {}
         self.measured(metrics)
         self.progress = self.config.method.advance(self.clock, metrics)
+        self.pending = None
         return {**metrics, **phase}
 
     def measured(self, metrics: Mapping[str, Any]) -> None:
@@ -112,6 +140,8 @@ class Run:
         """Write a checkpoint."""
         position = Position(self.iteration, self.memories.states, self.progress, self.tokens)
         save_checkpoint(directory, self.trainer, position, self.config.to_yaml())
+        if self.pending is not None:
+            (directory / PENDING).write_text(json.dumps(self.pending), encoding="utf-8")
 
     def restore(self, directory: Path) -> None:
         """Go back to where a checkpoint was written."""
@@ -119,6 +149,9 @@ class Run:
         check_memories(directory, position.memories, self.memories.states, self.config.method.name)
         self.iteration, self.progress, self.tokens = position.iteration, position.progress, position.tokens
         self.memories.states = dict(position.memories)
+        file = directory / PENDING
+        self.pending = read_object(file) if file.is_file() else None
+        self.saved = self.iteration if self.pending is None else None
 
     # -- what the stages of an iteration call ----------------------------------------------------------------------
 

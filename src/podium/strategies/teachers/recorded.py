@@ -18,6 +18,7 @@ from podium.core.part import Strategy
 from podium.core.streams import key
 from podium.protocols.world import Episode, Feedback, Task
 from podium.store.json_lines import objects, text_of
+from podium.store.retention import examples_kept, kept_text, rollout_files
 from podium.strategies.requests import Plan, Recite, Replay, Request, TaskRequest, rollouts_of
 
 __all__ = ["Recorded"]
@@ -55,7 +56,12 @@ class Recorded(Strategy):
 
     def prepare(self, world: Any = None) -> tuple[str, ...]:
         _ = self.groups
-        return ()
+        files = rollout_files(Path(self.source))
+        thinned = sum(examples_kept(file) is not None for file in files)
+        if not thinned:
+            return ()
+        kept = kept_text(files)
+        return (f"{self.source} keeps rollouts of {kept}: {len(files) - thinned} of {len(files)} are replayed.",)
 
     def plan(self, task: TaskRequest) -> Plan:
         epoch, position = divmod(task.number, len(self.groups))
@@ -119,8 +125,14 @@ def _logged(path: Path) -> list[Mapping[str, Any]]:
     folder = path / "rollouts" if (path / "rollouts").is_dir() else path
     files = [path] if path.suffix == ".parquet" else sorted(folder.glob("*.parquet"))
     rows: list[Mapping[str, Any]] = []
+    thinned = False
     for file in files:
-        rows += read_rows(file)
+        if examples_kept(file) is not None:  # their tokens are gone
+            thinned = True
+        else:
+            rows += read_rows(file)
+    if not rows and thinned:
+        raise PodiumError(f"{path} keeps only examples: record a run with keep_rollouts_gb=null to replay all of it.")
     if not rows:
         raise PodiumError(f"{path} has no rollouts: give a run's directory, a parquet file or a file of JSON lines.")
     turns = {f"turn.{name}" for name in TURN}
