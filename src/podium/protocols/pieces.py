@@ -1,7 +1,7 @@
 """Pieces: what a world says beside plain text, that is, tokens of the model and pictures.
 
 A prompt or an observation is usually a `str`, which is data: whatever it contains, the model never reads it as one of
-its control tokens. A world that speaks in control tokens gives them as such: `Pieces("Done.", ModelTokens("<|call|>"))`.
+its control tokens. A world that speaks in control tokens gives them so: `Pieces("Done.", ModelTokens("<|call|>"))`.
 """
 
 from __future__ import annotations

@@ -90,7 +90,8 @@ class Chat:
     def _turn_ids(self) -> set[int]:
         """The added tokens that the template writes around a user's message and after a turn of the model."""
         written = self._ids(self._render([{"role": "user", "content": MARK}], generation=False))
-        return {*written, *self._ids(self._after_turn())}.intersection(self.tokenizer.added_tokens_decoder)
+        added = set(self.tokenizer.added_tokens_decoder) - {self.tokenizer.unk_token_id}
+        return added & {*written, *self._ids(self._after_turn())}
 
     def _after_turn(self) -> str:
         """What the template writes after a turn of the model."""

@@ -49,7 +49,8 @@ class ControlTokens:
         added = tokenizer.added_tokens_decoder
         special = {number for number, token in added.items() if token.special} | set(tokenizer.all_special_ids)
         self.ids = frozenset((special - {tokenizer.unk_token_id}) | set(turns))
-        self.names = {str(tokenizer.convert_ids_to_tokens(number)): number for number in sorted(self.ids)}
+        names = {number: token.content for number, token in added.items()}
+        self.names = {names.get(i) or str(tokenizer.convert_ids_to_tokens(i)): i for i in sorted(self.ids)}
         self._name = _any_of(self.names)
         self._added = _any_of({*self.names, *(token.content for token in added.values())})
 
@@ -64,7 +65,6 @@ class ControlTokens:
 
     def encode(self, parts: Sequence[Markup | Piece]) -> list[int]:
         """The template's text, data, and the tokens that the data gives by name or id, joined."""
-        given = [i for part in parts if isinstance(part, ModelTokens) for i in self._given(part)]
         if self._renamed is None:
             return self._by_segments(parts)
         tokenizer, names, stand_in, number = self._renamed
@@ -76,8 +76,12 @@ class ControlTokens:
             else self._readable(part)
             for part in parts
         )
-        ids, rest = token_ids(tokenizer, text), iter(given)
-        return [next(rest) if i == number else i for i in ids]
+        ids = token_ids(tokenizer, text)
+        marks = sum(len(self._name.findall(part.text)) for part in parts if isinstance(part, Markup))
+        if len(self.among(ids)) != marks:  # the tokenizer does not find a control token beside this text
+            return self._by_segments(parts)
+        given = (i for part in parts if isinstance(part, ModelTokens) for i in self._given(part))
+        return [next(given) if i == number else i for i in ids]
 
     def _given(self, piece: ModelTokens) -> Iterable[int]:
         """The ids of tokens that are given by name or id."""
