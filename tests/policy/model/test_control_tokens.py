@@ -238,7 +238,7 @@ def test_pieces_that_a_model_cannot_read_are_named(piece: Any, message: str) -> 
         chat(0).encode([{"role": "user", "content": Pieces("see ", piece)}])
 
 
-def test_each_kind_of_text_is_reported_once_and_every_text_counted() -> None:
+def test_each_kind_of_text_is_reported_once() -> None:
     of = Chat(tiny.tokenizer(), tiny.model())
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
@@ -252,7 +252,6 @@ def test_each_kind_of_text_is_reported_once_and_every_text_counted() -> None:
         "An observation",
         "A text that is given as a turn of the model",
     ]
-    assert of.spelled_out == 9
 
 
 def test_a_tokenizer_of_another_library_is_encoded_between_its_control_tokens() -> None:

@@ -14,7 +14,7 @@ from podium.core.errors import PodiumError
 from podium.policy.model.control_tokens import ControlTokens, Markup, random_name, token_ids
 from podium.protocols.pieces import Piece, Pieces, pieces_of
 
-__all__ = ["PLAIN_TEMPLATE", "Chat"]
+__all__ = ["PLAIN_TEMPLATE", "PROMPT", "Chat"]
 
 # For models without a chat template: the texts, each followed by a line break, and the end token after the model's.
 PLAIN_TEMPLATE = (
@@ -32,7 +32,7 @@ class Chat:
     """Encodes conversations and follow-ups by the chat template, and knows which tokens end a turn.
 
     What messages say is data: control tokens come only from the template and from pieces that are tokens. Text whose
-    encoding has others is encoded again, with their names as plain text; `spelled_out` counts these texts.
+    encoding has others is encoded again, with their names as plain text, and a warning says so.
     """
 
     def __init__(self, tokenizer: Any, model: nn.Module, name: str = "") -> None:
@@ -50,7 +50,6 @@ class Chat:
         after = self._ids(self._after_turn())
         self._closing = next((i for i in after if i in self.end_ids), self.end_ids[0])
         self.control = ControlTokens(tokenizer, {*self.end_ids, *self._turn_ids()}, self.name)
-        self.spelled_out = 0
         self.warned: set[str] = set()  # the kinds of text whose control tokens were reported
         self._marks: list[str] = []  # placeholders for what messages say
         self._expected: dict[Any, list[int]] = {}  # the template's control tokens, by the messages without their texts
@@ -169,17 +168,20 @@ class Chat:
             parts += pieces
         return parts
 
+    def control_token_in(self, text: str) -> str:
+        return self._first_name(pieces_of(text))
+
+    def _first_name(self, parts: Sequence[Markup | Piece]) -> str:
+        """The first name of a control token in data."""
+        return next(filter(None, (self.control.first_in(part) for part in parts if isinstance(part, str))), "")
+
     def _spelled(self, parts: Sequence[Markup | Piece], kind: str) -> list[int]:
         """Encode parts of which only the template's are control tokens; this is reported once for each kind of text."""
-        name = next(filter(None, (self.control.first_in(part) for part in parts if isinstance(part, str))), "")
+        name = "" if kind in self.warned else self._first_name(parts)
         if name:
-            self.spelled_out += 1
-            if kind not in self.warned:
-                self.warned.add(kind)
-                warnings.warn(
-                    f"{kind} contains control tokens of the model, such as {name}: they are encoded as plain text.",
-                    stacklevel=2,
-                )
+            self.warned.add(kind)
+            said = f"{kind} contains control tokens of the model, such as {name}: they are encoded as plain text."
+            warnings.warn(said, stacklevel=2)
         return self.control.encode(parts)
 
     def read(self, ids: Sequence[int], known: str | None = None) -> tuple[str, list[int]]:
