@@ -159,5 +159,5 @@ def test_the_rows_of_a_file_are_named(tmp_path: Path) -> None:
     config = configure(podium.methods.get("grpo", n=2), world=f"jsonl:{file}", max_tokens=4, **settings)
     notes: list[str] = []
     train(config, out=tmp_path / "run", tell=notes.append)
-    said = "1 of 11 prompt contains control tokens of the model, such as <|end|> in jsonl-sums/train/4 (line 5): "
+    said = "1 of 11 prompts contains control tokens of the model, such as <|end|> in jsonl-sums/train/4 (line 5): "
     assert f"{said}they are encoded as plain text." in notes

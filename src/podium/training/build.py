@@ -89,9 +89,9 @@ def check_prompts(world: World, policy: Policy, config: Config) -> tuple[int, li
                 )
     if not spelled_out:
         return longest, []
-    contain = "prompt contains" if len(spelled_out) == 1 else "prompts contain"
-    many = f"{len(spelled_out):,} of {read:,} {contain} control tokens of the model, such as {spelled_out[0]}"
-    return longest, [f"{many}: they are encoded as plain text."]
+    contain = "contains" if len(spelled_out) == 1 else "contain"
+    note = f"{len(spelled_out):,} of {read:,} prompts {contain} control tokens of the model, such as {spelled_out[0]}"
+    return longest, [f"{note}: they are encoded as plain text."]
 
 
 def _trainer(

@@ -110,7 +110,7 @@ class ControlTokens:
         tokenizer, stand_in = copy.copy(self.tokenizer), random_name()
         renamed = Tokenizer.from_str(json.dumps(_renamed(json.loads(backend.to_str()), names)))
         renamed.add_tokens([AddedToken(stand_in, normalized=False)])
-        tokenizer._tokenizer = renamed
+        vars(tokenizer)["_tokenizer"] = renamed
         return tokenizer, names, stand_in, renamed.token_to_id(stand_in)
 
     def _by_segments(self, parts: Sequence[Markup | Piece]) -> list[int]:
