@@ -113,7 +113,7 @@ class Chat:
 
     def _encoded(self, messages: Sequence[Mapping[str, Any]], *, follows: bool) -> list[int]:
         """The tokens of messages, up to where the model's turn begins; `follows`: after a turn of the model."""
-        if not any(type(m.get("content")) is Pieces for m in messages):
+        if Pieces not in [type(m.get("content")) for m in messages]:
             try:
                 ids = self._ids(self._rendered(messages, follows=follows))
             except PodiumError:  # some templates refuse their own control tokens in a message
@@ -125,8 +125,9 @@ class Chat:
         return self._spelled(self._parts(messages, follows=follows), OBSERVATION if follows else PROMPT)
 
     def _rendered(self, messages: Sequence[Mapping[str, Any]], *, follows: bool) -> str:
-        text = self._render([*(BEFORE if follows else ()), *messages], generation=True)
-        return text.partition(MARK)[2] if follows else text
+        if not follows:
+            return self._render(messages, generation=True)
+        return self._render([*BEFORE, *messages], generation=True).partition(MARK)[2]
 
     def _marked(self, messages: Sequence[Mapping[str, Any]], pad: str = "") -> list[dict[str, Any]]:
         """The messages with placeholders for what they say."""
@@ -237,7 +238,7 @@ class Chat:
 def _says(message: Mapping[str, Any]) -> bool:
     """Whether a message has a text that is not blank."""
     content = message.get("content")
-    return isinstance(content, str) and content != "" and not content.isspace()
+    return isinstance(content, str) and bool(content) and not content.isspace()
 
 
 def _shape(message: Mapping[str, Any]) -> Any:
