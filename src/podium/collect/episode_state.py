@@ -56,7 +56,7 @@ class EpisodeState:
     def columns(self, world: World, text: str, feedback: Feedback) -> dict[str, Any]:
         """The columns of the turn in which the agent has written this text."""
         columns = {"reward": float(feedback.reward), "state": self.state, "next_state": feedback.state, "action": text}
-        columns["observation"] = feedback.observation  # what the world answered
+        columns["observation"] = str(feedback.observation)  # what the world answered
         values = {"valid": False, **world.blank, **feedback.info}
         columns |= {name: values.get(name) for name in sorted(_names(world.provides, "turn") - set(columns))}
         if world.agents:
@@ -92,7 +92,7 @@ class EpisodeState:
             "stop": self.stop,
             "failure": self.failure,
             "text": "\n".join(self.texts),
-            "prompt": request.task.prompt,
+            "prompt": str(request.task.prompt),
             "level": request.task.level,
             "domain": request.task.domain,
             "purpose": int(play.purpose),

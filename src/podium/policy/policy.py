@@ -148,7 +148,10 @@ class Policy:
         return self.chat.end_ids
 
     def encode(self, messages: Sequence[Mapping[str, Any]]) -> Ids:
-        """A conversation as token ids by the chat template, up to where the model's turn begins."""
+        """A conversation as token ids by the chat template, up to where the model's turn begins.
+
+        What messages say is data: the name of a control token in it is plain text. `Pieces` have tokens in them.
+        """
         return self.chat.encode(messages)
 
     def follow_up(self, observation: str, ended: bool = True) -> Ids:
@@ -161,6 +164,10 @@ class Policy:
     def written(self, text: str, ended: bool = True) -> Ids:
         """The tokens of a text as a turn of the model and, if `ended`, the end-of-turn token."""
         return self.chat.written(text, ended)
+
+    def control_token_in(self, text: str) -> str:
+        """The first name of a control token in what a text says, where it is no control token; empty: there is none."""
+        return self.chat.control_token_in(text)
 
     def ends(self, ids: Sequence[int]) -> list[int]:
         """For each token, the length in characters of the text up to and including it."""

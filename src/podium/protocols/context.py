@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from podium.core.errors import within
 from podium.core.value import Value
+from podium.protocols.pieces import joined
 
 __all__ = ["Context", "Exchange", "Full", "History", "Message", "Rebuild", "Window", "Wrote"]
 
@@ -78,7 +79,7 @@ class Window(Context):
         dropped = -(-max(len(history.exchanges) - most, 0) // at_once) * at_once
         if not dropped:
             return Full()(history)
-        opening = f"{history.prompt}\n{history.exchanges[dropped - 1].observation}"
+        opening = joined("\n", (history.prompt, history.exchanges[dropped - 1].observation))
         return [opening, *_messages(history.exchanges[dropped:])]
 
 
@@ -93,7 +94,7 @@ class Rebuild(Context):
     def __call__(self, history: History) -> Sequence[Message]:
         last = [history.exchanges[-1].observation] if history.exchanges else []
         texts = [history.prompt, history.recap, self._latest_notes(history), *last]
-        return ["\n".join(text for text in texts if text)]
+        return [joined("\n", (text for text in texts if text))]
 
     def _latest_notes(self, history: History) -> str:
         """The latest notes; a turn without notes keeps the earlier ones."""

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from podium.protocols.context import Context, Full, History, Message
+from podium.protocols.pieces import joined
 
 __all__ = ["Scaffold", "with_attempt", "with_hint"]
 
 
 def with_hint(prompt: str, hint: str) -> str:
     """The question with a hint: the first lines of a solution, or advice."""
-    return f"{prompt}\nhint: {hint}"
+    return prompt + "\nhint: " + hint
 
 
 def with_attempt(prompt: str, attempt: str) -> str:
     """The question with an earlier answer, which may be wrong, to be improved."""
-    return f"{prompt}\nattempt: {attempt}"
+    return prompt + "\nattempt: " + attempt
 
 
 class Scaffold(Context):
@@ -35,4 +36,4 @@ class Scaffold(Context):
             question = with_attempt(question, self.attempt)
         if self.hint:
             question = with_hint(question, self.hint)
-        return ["\n".join(text for text in (self.above, question, self.below) if text), *rest]
+        return [joined("\n", (text for text in (self.above, question, self.below) if text)), *rest]

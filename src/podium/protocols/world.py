@@ -40,7 +40,7 @@ class Task:
     """The start of an episode, such as a question or a game, identified by its key."""
 
     key: str  # the same task has the same key in every run: "sums-2/train/17"
-    prompt: str  # what the model sees first
+    prompt: str  # what the model sees first: a text, or `Pieces` if there are tokens of the model in it
     level: int = 1  # of difficulty
     domain: str = ""
     data: Mapping[str, Any] = field(default_factory=dict)  # what the world needs to grade it
@@ -55,7 +55,7 @@ class Feedback:
 
     reward: float = 0.0
     done: bool = True
-    observation: str = ""  # what the model sees next
+    observation: str = ""  # what the model sees next: a text, or `Pieces`
     state: str = ""  # a key of the world's state after the action; equal states have equal keys
     # correct, answer, …: the columns of the rollout, or of the turn (turn.valid, …), that the world `provides`.
     info: Mapping[str, Any] = field(default_factory=dict)

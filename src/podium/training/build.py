@@ -12,6 +12,7 @@ from podium.core.errors import PodiumError
 from podium.core.signal import Signal
 from podium.method import Method
 from podium.policy import Policy, embed
+from podium.policy.model.chat import PROMPT
 from podium.protocols.world import World, task_of
 from podium.sampler.local import LocalSampler
 from podium.training.config import Config
@@ -52,12 +53,12 @@ def _build(config: Config, world: World, stage: Stage) -> Run:
     models = load_models(config)
     policy = models["policy"]
     stage("Reading the first tasks")
-    prompt = check_prompts(world, policy, config)
+    prompt, remarks = check_prompts(world, policy, config)
     trained = learners(models, config)
     frozen = frozen_models(models, trained, config)
     longest = min(prompt + (config.max_tokens or world.max_tokens), policy.context_length)
     memory = plan_memory([x.policy for x in trained.values()], config.micro_tokens, longest, config.checkpointing)
-    policy.notes = (*policy.notes, *memory.notes, *notes)
+    policy.notes = (*policy.notes, *memory.notes, *notes, *remarks)
     for learner in trained.values():
         learner.policy.checkpoint_activations(memory.checkpointing)
     trainer = _trainer(config, trained, frozen, memory.micro_tokens)
@@ -65,16 +66,22 @@ def _build(config: Config, world: World, stage: Stage) -> Run:
     return Run(config, world, policy, trainer, _driver(config, world, models, memory))
 
 
-def check_prompts(world: World, policy: Policy, config: Config) -> int:
+def check_prompts(world: World, policy: Policy, config: Config) -> tuple[int, list[str]]:
     """Refuse a world that cannot make its first tasks, or a finite set of tasks with a prompt that leaves no room to
-    answer. Returns how many tokens the longest prompt has."""
-    longest = 0
+    answer. Returns how many tokens the longest prompt has, and a note if there are control tokens in what they say."""
+    longest = read = 0
+    spelled_out: list[str] = []  # in which prompts there are which control tokens
     needed = {"train": config.iterations * config.tasks, "test": config.eval_tasks}
     for split, count in needed.items():
         size = world.size(split)
         for number in range(min(count, 1 if world.costly or not size else size)):
             place = number if split == "test" or not size else shuffled(number, size, config.seed)
             task = task_of(world, place, split)
+            read += 1
+            if name := policy.control_token_in(task.prompt):
+                policy.chat.warned.add(PROMPT)  # the note says more
+                line = f" (line {task.data['line']})" if "line" in task.data else ""
+                spelled_out.append(f"{name} in {task.key}{line}")
             length = len(policy.encode([{"role": "user", "content": task.prompt}]))
             longest = max(longest, length)
             if length >= policy.context_length:
@@ -82,7 +89,11 @@ def check_prompts(world: World, policy: Policy, config: Config) -> int:
                     f"The prompt of {task.key} has {length} tokens, which leaves no room to answer in the context of "
                     f"{config.model}, {policy.context_length} tokens. Leave it out, or use another model."
                 )
-    return longest
+    if not spelled_out:
+        return longest, []
+    contain = "contains" if len(spelled_out) == 1 else "contain"
+    note = f"{len(spelled_out):,} of {read:,} prompts {contain} control tokens of the model, such as {spelled_out[0]}"
+    return longest, [f"{note}: they are encoded as plain text."]
 
 
 def _trainer(

@@ -43,7 +43,7 @@ class Memories:
         keys = {
             "task": [t.key for t in tasks],
             "domain": [t.domain for t in tasks],
-            "prompt": [t.prompt for t in tasks],
+            "prompt": [str(t.prompt) for t in tasks],  # as rollouts record it
         }
         return self._recall(method, keys)
 

@@ -5,6 +5,7 @@ Start with `names.py` (worlds by name) and `puzzle.py` (questions with one answe
 """
 
 from podium.protocols.context import Context, Full, History, Rebuild, Window
+from podium.protocols.pieces import ModelTokens, Picture, Pieces
 from podium.protocols.world import Answer, Episode, Feedback, Task, World
 from podium.worlds.checker import check_world
 from podium.worlds.clarify import Clarify
@@ -51,6 +52,8 @@ __all__ = [
     "Judged",
     "KeyDoor",
     "Lookup",
+    "Picture",
+    "Pieces",
     "Procedural",
     "Puzzle",
     "Quest",
@@ -61,6 +64,7 @@ __all__ = [
     "Sums",
     "Task",
     "TextWorld",
+    "ModelTokens",
     "Tools",
     "Verdict",
     "Window",

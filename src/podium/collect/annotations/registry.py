@@ -144,7 +144,7 @@ def sibling_contexts(context: AnnotationContext, task: Task, rollouts: list[Roll
         shown = prompt
         if other is not None:
             solution = other.columns["text"]
-            shown = encoded(f"{task.prompt}\nA solution that is right:\n{solution}\nSolve it in your own words.")
+            shown = encoded(task.prompt + f"\nA solution that is right:\n{solution}\nSolve it in your own words.")
         contexts = [(*shown, *turn.context[len(prompt) :]) for turn in rollout.turns]
         lengths = [len(c) + len(turn.ids) for c, turn in zip(contexts, rollout.turns, strict=True)]
         fits = other is not None and max(lengths, default=0) <= context.policy.context_length

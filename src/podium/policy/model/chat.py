@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
@@ -9,8 +11,10 @@ from typing import Any
 from torch import nn
 
 from podium.core.errors import PodiumError
+from podium.policy.model.control_tokens import ControlTokens, Markup, random_name, token_ids
+from podium.protocols.pieces import Piece, Pieces, pieces_of
 
-__all__ = ["PLAIN_TEMPLATE", "Chat"]
+__all__ = ["PLAIN_TEMPLATE", "PROMPT", "Chat"]
 
 # For models without a chat template: the texts, each followed by a line break, and the end token after the model's.
 PLAIN_TEMPLATE = (
@@ -20,10 +24,17 @@ PLAIN_TEMPLATE = (
 BROKEN = "\ufffd"  # what an incomplete character decodes to
 LONGEST_CHARACTER = 4  # tokens: UTF-8 has at most so many bytes
 MARK = "PODIUM-TURN"  # a placeholder for the model's turn, to find what the template writes around it
+BEFORE = ({"role": "user", "content": "."}, {"role": "assistant", "content": MARK})  # what a follow-up follows
+PROMPT, OBSERVATION = "A prompt", "An observation"  # in warnings
+PAD = "\t \t"  # around a placeholder, to find whether the template trims what messages say
 
 
 class Chat:
-    """Encodes conversations and follow-ups by the chat template, and knows which tokens end a turn."""
+    """Encodes conversations and follow-ups by the chat template, and knows which tokens end a turn.
+
+    What messages say is data: control tokens come only from the template and from pieces that are tokens. Text whose
+    encoding has others is encoded again, with their names as plain text, and a warning says so.
+    """
 
     def __init__(self, tokenizer: Any, model: nn.Module, name: str = "") -> None:
         self.tokenizer, self.name = tokenizer, name or "the model"
@@ -37,6 +48,12 @@ class Chat:
             note = f"The tokenizer of {self.name} has no chat template: prompts are plain text and a line break."
             self.notes = (note,)
         self.end_ids = self._end_ids(model)
+        after = self._ids(self._after_turn())
+        self._closing = next((i for i in after if i in self.end_ids), self.end_ids[0])
+        self.control = ControlTokens(tokenizer, {*self.end_ids, *self._turn_ids()}, self.name)
+        self.warned: set[str] = set()  # the kinds of text whose control tokens were reported
+        self._marks: list[str] = []  # placeholders for what messages say
+        self._expected: dict[Any, list[int]] = {}  # the template's control tokens, by the messages without their texts
 
     def _end_ids(self, model: nn.Module) -> tuple[int, ...]:
         """The end tokens named by the model's files, and the special token with which the template ends a turn."""
@@ -47,7 +64,7 @@ class Chat:
         ends.add(self.tokenizer.eos_token_id)
         ends &= set(range(len(self.tokenizer)))
         special = set(self.tokenizer.all_special_ids) | set(self.tokenizer.added_tokens_decoder)
-        after = self._ids(self._after_turn("", generation=False))
+        after = self._ids(self._after_turn())
         ends |= {i for i in after[:1] if i in special}
         if not ends:
             raise PodiumError(
@@ -68,30 +85,106 @@ class Chat:
         return text
 
     def _ids(self, text: str) -> list[int]:
-        ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
-        return ids
+        return token_ids(self.tokenizer, text)
 
-    def _after_turn(self, observation: str, *, generation: bool) -> str:
+    def _turn_ids(self) -> set[int]:
+        """The added tokens that the template writes around a user's message and after a turn of the model."""
+        written = self._ids(self._render([{"role": "user", "content": MARK}], generation=False))
+        added = set(self.tokenizer.added_tokens_decoder) - {self.tokenizer.unk_token_id}
+        return added & {*written, *self._ids(self._after_turn())}
+
+    def _after_turn(self) -> str:
         """What the template writes after a turn of the model."""
-        turns = [{"role": "user", "content": "."}, {"role": "assistant", "content": MARK}]
-        more = [{"role": "user", "content": observation}] if generation else []
-        return self._render([*turns, *more], generation=generation).partition(MARK)[2]
+        return self._render(BEFORE, generation=False).partition(MARK)[2]
 
     def encode(self, messages: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
-        return tuple(self._ids(self._render(messages, generation=True)))
+        return tuple(self._encoded(messages, follows=False))
 
     def follow_up(self, observation: str, ended: bool = True) -> tuple[int, ...]:
-        ids = self._ids(self._after_turn(observation, generation=True))
+        ids = self._encoded([{"role": "user", "content": observation}], follows=True)
         if ended and ids and ids[0] in self.end_ids:
             ids = ids[1:]
         return tuple(ids)
 
     def written(self, text: str, ended: bool = True) -> tuple[int, ...]:
-        ids = self._ids(text)
-        if ended:
-            after = self._ids(self._after_turn("", generation=False))
-            ids.append(next((i for i in after if i in self.end_ids), self.end_ids[0]))
-        return tuple(ids)
+        ids = [] if isinstance(text, Pieces) else self._ids(text)
+        if isinstance(text, Pieces) or not self.control.ids.isdisjoint(ids):
+            ids = self._spelled(pieces_of(text), "A text that is given as a turn of the model")
+        return (*ids, self._closing) if ended else tuple(ids)
+
+    def _encoded(self, messages: Sequence[Mapping[str, Any]], *, follows: bool) -> list[int]:
+        """The tokens of messages, up to where the model's turn begins; `follows`: after a turn of the model."""
+        if Pieces not in [type(m.get("content")) for m in messages]:
+            try:
+                ids = self._ids(self._rendered(messages, follows=follows))
+            except PodiumError:  # some templates refuse their own control tokens in a message
+                if not any(self.control.first_in(str(m.get("content"))) for m in messages):
+                    raise
+            else:
+                if self.control.among(ids) == self._expected_for(messages, follows=follows):
+                    return ids
+        return self._spelled(self._parts(messages, follows=follows), OBSERVATION if follows else PROMPT)
+
+    def _rendered(self, messages: Sequence[Mapping[str, Any]], *, follows: bool) -> str:
+        if not follows:
+            return self._render(messages, generation=True)
+        return self._render([*BEFORE, *messages], generation=True).partition(MARK)[2]
+
+    def _marked(self, messages: Sequence[Mapping[str, Any]], pad: str = "") -> list[dict[str, Any]]:
+        """The messages with placeholders for what they say."""
+        self._marks += [random_name() for _ in messages[len(self._marks) :]]
+        contents = [f"{pad}{mark}{pad}" for mark, _ in zip(self._marks, messages, strict=False)]
+        return [{**m, "content": mark} if _says(m) else {**m} for m, mark in zip(messages, contents, strict=True)]
+
+    def _expected_for(self, messages: Sequence[Mapping[str, Any]], *, follows: bool) -> list[int]:
+        """The control tokens that the template writes for these messages, whatever they say."""
+        key = (follows, *map(_shape, messages))
+        if key not in self._expected:
+            marked = self._rendered(self._marked(messages), follows=follows)
+            self._expected[key] = self.control.among(self._ids(marked))
+        return self._expected[key]
+
+    def _parts(self, messages: Sequence[Mapping[str, Any]], *, follows: bool) -> list[Markup | Piece]:
+        """What the template writes and what messages say, apart. The template may trim what they say or leave it out,
+        but not change it."""
+        marked = self._marked(messages, PAD)
+        text = self._rendered(marked, follows=follows)
+        said = dict(zip(self._marks, [m.get("content", "") for m in messages], strict=False))
+        lost = [n for n, (m, mark) in enumerate(zip(messages, said, strict=True)) if _says(m) and mark not in text]
+        other = [{**m, "content": random_name()} if n in lost else m for n, m in enumerate(marked)]
+        if lost and text != self._rendered(other, follows=follows):
+            raise PodiumError(
+                f"The chat template of {self.name} changes what messages say, so control tokens in a message cannot be "
+                "encoded as plain text: remove them from the data, or simplify the template."
+            )
+        parts: list[Markup | Piece] = []
+        for found in re.split(f"((?:{PAD})?(?:{'|'.join(said)})(?:{PAD})?)", text):
+            if (mark := found.strip()) not in said:
+                parts.append(Markup(found))
+                continue
+            pieces = list(pieces_of(said[mark]))
+            if not found.startswith(PAD) and isinstance(pieces[0], str):
+                pieces[0] = pieces[0].lstrip()
+            if not found.endswith(PAD) and isinstance(pieces[-1], str):
+                pieces[-1] = pieces[-1].rstrip()
+            parts += pieces
+        return parts
+
+    def control_token_in(self, text: str) -> str:
+        return self._first_name(pieces_of(text))
+
+    def _first_name(self, parts: Sequence[Markup | Piece]) -> str:
+        """The first name of a control token in data."""
+        return next(filter(None, (self.control.first_in(part) for part in parts if isinstance(part, str))), "")
+
+    def _spelled(self, parts: Sequence[Markup | Piece], kind: str) -> list[int]:
+        """Encode parts of which only the template's are control tokens; this is reported once for each kind of text."""
+        name = "" if kind in self.warned else self._first_name(parts)
+        if name:
+            self.warned.add(kind)
+            said = f"{kind} contains control tokens of the model, such as {name}: they are encoded as plain text."
+            warnings.warn(said, stacklevel=2)
+        return self.control.encode(parts)
 
     def read(self, ids: Sequence[int], known: str | None = None) -> tuple[str, list[int]]:
         pieces = self._pieces_of(ids)
@@ -158,6 +251,19 @@ class Chat:
         else:
             text = self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return text
+
+
+def _says(message: Mapping[str, Any]) -> bool:
+    """Whether a message has a text that is not blank."""
+    content = message.get("content")
+    return isinstance(content, str) and bool(content) and not content.isspace()
+
+
+def _shape(message: Mapping[str, Any]) -> Any:
+    """What there is to know of a message beside what it says."""
+    if len(message) == 2 and "content" in message and "role" in message:
+        return message["role"], _says(message)
+    return repr({**message, "content": _says(message)})
 
 
 def _decodes_by_backend(tokenizer: type) -> bool:

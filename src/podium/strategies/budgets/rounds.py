@@ -140,7 +140,7 @@ class Rounds(_SharedBudget):
         solved = [question for question, _ in (tasks[0].known.get("batch.solved", ()) if tasks else ())]
         if not (self.roles_asked and solved):
             return prompt_similarity
-        questions = list(dict.fromkeys([*(task.task.prompt for task in tasks), *solved]))
+        questions = list(dict.fromkeys([*(str(task.task.prompt) for task in tasks), *solved]))
         vectors = torch.tensor((yield [Embed(question, self.embedder, self.pool) for question in questions]))
         embedding = dict(zip(questions, vectors, strict=True))
         return lambda first, second: float(embedding[first] @ embedding[second])
@@ -148,7 +148,7 @@ class Rounds(_SharedBudget):
     def _seed(self, task: TaskRequest, similarity: Callable[[str, str], float]) -> dict[str, Any]:
         """How a task without a success is sampled: with examples in the prompt, if there are any."""
         corpus = task.known.get("batch.solved", ())
-        examples = neighbours(task.task.prompt, corpus, self.examples, similarity)
+        examples = neighbours(str(task.task.prompt), corpus, self.examples, similarity)
         if not examples:
             return {"columns": {"budget": 0.0, "seeded": 0.0}}
         plain = self.draw.context_of(task)

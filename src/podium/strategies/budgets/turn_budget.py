@@ -36,10 +36,11 @@ class TurnsLeft(Context):
         within(self, "step", 1)
 
     def __call__(self, history: History) -> Sequence[Message]:
-        messages, used = list(Full()(history)), len(history.exchanges)
+        (*earlier, last), used = Full()(history), len(history.exchanges)
+        assert isinstance(last, str)
         limit, _ = granted(used + 1, self.start, self.step, max(self.cap, self.start))
         left = max(limit - used, 0)
-        return [*messages[:-1], f"{messages[-1]}\n{left} turn{'' if left == 1 else 's'} left."]
+        return [*earlier, last + f"\n{left} turn{'' if left == 1 else 's'} left."]
 
 
 class BudgetedTurns(Strategy):

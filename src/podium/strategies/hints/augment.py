@@ -12,6 +12,7 @@ from podium.core.part import Strategy
 from podium.core.schedule import Number
 from podium.core.streams import key
 from podium.protocols.context import Context, Full, History, Message
+from podium.protocols.pieces import Pieces, pieces_of
 from podium.protocols.scaffold import Scaffold
 from podium.strategies.draw import Draw
 from podium.strategies.hints.guided import BARE, Assigned, Assigning, sample_assigned
@@ -32,10 +33,15 @@ class Blurred(Context):
     def __call__(self, history: History) -> Sequence[Message]:
         question, *rest = self.base(history)
         assert isinstance(question, str)
-        words = question.split(" ")
-        masked = np.random.default_rng(self.seed).random(len(words)) < self.rate
-        shown = " ".join("_" if mask else word for word, mask in zip(words, masked, strict=True))
-        return [shown, *rest]
+        chance = np.random.default_rng(self.seed)
+        if not isinstance(question, Pieces):
+            return [self._masked(question, chance), *rest]
+        return [Pieces(*(self._masked(x, chance) if isinstance(x, str) else x for x in pieces_of(question))), *rest]
+
+    def _masked(self, text: str, chance: np.random.Generator) -> str:
+        words = text.split(" ")
+        masked = chance.random(len(words)) < self.rate
+        return " ".join("_" if mask else word for word, mask in zip(words, masked, strict=True))
 
 
 class Augmented(Strategy):

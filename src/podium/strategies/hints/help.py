@@ -17,6 +17,7 @@ from podium.core.part import Need
 from podium.core.streams import key
 from podium.core.value import Value
 from podium.protocols.answer_text import answer_place
+from podium.protocols.pieces import filled, joined
 from podium.protocols.scaffold import Scaffold, with_hint
 from podium.protocols.world import Episode, Feedback, Task, World
 from podium.strategies.requests import Play, Recite, TaskRequest, Wave
@@ -241,7 +242,7 @@ def hint_prompt(template: str, question: str, solution_text: str, attempt: str =
     if not template:
         return with_hint(question, solution_text)
     try:
-        return template.format(question=question, solution=solution_text, attempt=attempt)
+        return filled(template, question=question, solution=solution_text, attempt=attempt)
     except (KeyError, IndexError, ValueError) as error:
         fields = "{question}, {solution} and {attempt}"
         raise PodiumError(f"A prompt for hints may name only {fields}, not as {template!r}: {error}.") from error
@@ -306,5 +307,5 @@ class WorkedExamples(Help):
         answers = (yield wave) if wave else []
         verified = [any(rollout.columns["correct"] for rollout in answer) for answer in answers]
         solved = [other for other, right in zip(others, verified, strict=True) if right]
-        examples = [f"{other.prompt}\n{task.world.solve(other, self.style)}\n" for other in solved]
-        return Offer([Scaffold(above="\n".join(examples))] if examples else ())
+        examples = [joined("\n", (other.prompt, task.world.solve(other, self.style), "")) for other in solved]
+        return Offer([Scaffold(above=joined("\n", examples))] if examples else ())

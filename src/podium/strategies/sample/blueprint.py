@@ -10,6 +10,7 @@ from podium.core.build import Rollout
 from podium.core.columns import Purpose
 from podium.core.errors import PodiumError, one_of, within
 from podium.core.part import Strategy
+from podium.protocols.pieces import Pieces, filled, joined
 from podium.protocols.world import Episode, Feedback
 from podium.strategies.draw import Draw
 from podium.strategies.requests import Plan, TaskRequest, rollouts_of
@@ -73,11 +74,17 @@ class SampleBlueprints(Strategy):
         return 0 if self.choice == "first" else max(range(len(logp)), key=lambda i: mean_log_probability(logp[i]))
 
 
+def _asked(observation: str, ask: str) -> str:
+    """The observation with the request for a blueprint below it."""
+    whole = joined("\n", (observation, ask))
+    return whole if isinstance(whole, Pieces) else whole.strip()
+
+
 class _Draft(Episode):
     """An episode of one turn: the blueprint."""
 
     def __init__(self, episode: Episode, ask: str) -> None:
-        super().__init__(f"{episode.observation}\n{ask}".strip(), episode.state)
+        super().__init__(_asked(episode.observation, ask), episode.state)
         self.agent = episode.agent
 
     def act(self, text: str) -> Feedback:
@@ -105,14 +112,15 @@ class _Planned(Episode):
     def _shown(self, observation: str) -> str:
         if not self.goals:
             return observation
-        return self.show.format(plan="\n".join(self.goals), subgoal=self.goals[self.reached], observation=observation)
+        goals = "\n".join(self.goals)
+        return filled(self.show, plan=goals, subgoal=self.goals[self.reached], observation=observation)
 
 
 class _Planning(Episode):
     """A blueprint as the first turn, then the episode that follows it. An empty blueprint ends it with reward 0."""
 
     def __init__(self, episode: Episode, ask: str, follow: Callable[..., Episode]) -> None:
-        super().__init__(f"{episode.observation}\n{ask}".strip(), episode.state)
+        super().__init__(_asked(episode.observation, ask), episode.state)
         self.inner, self.follow, self.planned = episode, follow, False
         self.agent, self.recap = episode.agent, episode.recap
 

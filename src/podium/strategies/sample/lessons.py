@@ -26,7 +26,8 @@ class Advised(Context):
         observation = history.exchanges[-1].observation if history.exchanges else history.prompt
         lines = [f"- {lesson.text}" for lesson in self.library.lessons(observation)]
         lessons = "\n".join(["Lessons:", *lines])[: self.longest]
-        return [*earlier, f"{lessons}\n{last}" if lines else last]
+        assert isinstance(last, str)
+        return [*earlier, lessons + "\n" + last if lines else last]
 
 
 class SampleAdvised(Strategy):

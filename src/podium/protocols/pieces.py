@@ -1,0 +1,117 @@
+"""Pieces: what a world says beside plain text, that is, tokens of the model and pictures.
+
+A prompt or an observation is usually a `str`, which is data: whatever it contains, the model never reads it as one of
+its control tokens. A world that speaks in control tokens gives them so: `Pieces("Done.", ModelTokens("<|call|>"))`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from string import Formatter
+from typing import Any, Self
+
+from podium.core.errors import PodiumError
+
+__all__ = ["Picture", "Piece", "Pieces", "ModelTokens", "filled", "joined", "pieces_of"]
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class ModelTokens:
+    """Tokens of the model, by name or by id: `ModelTokens("<|call|>")`, `ModelTokens(151652, 151653)`."""
+
+    tokens: tuple[str | int, ...]
+
+    def __init__(self, *tokens: str | int) -> None:
+        for token in tokens:
+            name = isinstance(token, str) and token
+            number = isinstance(token, int) and not isinstance(token, bool) and token >= 0
+            if not (name or number):
+                raise PodiumError(f"ModelTokens takes names and ids of tokens, not {token!r}.")
+        object.__setattr__(self, "tokens", tokens)
+
+    def __repr__(self) -> str:
+        return f"ModelTokens({', '.join(map(repr, self.tokens))})"
+
+    def __str__(self) -> str:
+        return "".join(token if isinstance(token, str) else f"<token {token}>" for token in self.tokens)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture, by its file. No model that Podium trains can see one yet: it is refused where it would be encoded."""
+
+    path: str
+
+    def __str__(self) -> str:
+        return f"<picture {self.path}>"
+
+
+Piece = str | ModelTokens | Picture
+
+
+class Pieces(str):
+    """A text with tokens or pictures in it. As a `str` it is what people are shown.
+
+    `+` with texts and other pieces keeps the pieces. Other operations, such as f-strings and `strip`, give the text
+    that people are shown, which is data like any other text.
+    """
+
+    pieces: tuple[Piece, ...]  # neighbouring texts are one
+
+    def __new__(cls, *pieces: Piece) -> Self:
+        merged: list[Piece] = []
+        for piece in (part for content in pieces for part in pieces_of(content)):
+            if not isinstance(piece, (str, ModelTokens, Picture)):
+                raise PodiumError(f"Pieces are texts, ModelTokens and Pictures, not {piece!r}.")
+            if merged and isinstance(piece, str) and isinstance(merged[-1], str):
+                merged[-1] += piece
+            elif piece != "":
+                merged.append(piece)
+        made = super().__new__(cls, "".join(map(str, merged)))
+        made.pieces = tuple(merged) or ("",)
+        return made
+
+    def __getnewargs__(self) -> tuple[Any, ...]:  # for copies and pickles
+        return self.pieces
+
+    def __add__(self, other: str) -> Pieces:
+        return Pieces(self, other)
+
+    def __radd__(self, other: str) -> Pieces:
+        return Pieces(other, self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, str) and self.pieces == pieces_of(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self.pieces[0] if len(self.pieces) == 1 else self.pieces)
+
+    def __repr__(self) -> str:
+        return f"Pieces({', '.join(map(repr, self.pieces))})"
+
+
+def pieces_of(content: Piece) -> tuple[Piece, ...]:
+    """The pieces of a prompt or an observation: a plain text is one piece."""
+    return content.pieces if isinstance(content, Pieces) else (content,)
+
+
+def joined(separator: str, contents: Iterable[str]) -> str:
+    """The texts with a separator between them, like `separator.join(contents)`, with the pieces kept."""
+    texts = list(contents)
+    if not any(isinstance(text, Pieces) for text in texts):
+        return separator.join(texts)
+    return Pieces(*(part for number, text in enumerate(texts) for part in ((separator, text) if number else (text,))))
+
+
+def filled(template: str, **fields: str) -> str:
+    """The template with its fields filled in, like `template.format(**fields)`, with the pieces kept."""
+    if not any(isinstance(text, Pieces) for text in fields.values()):
+        return template.format(**fields)
+    parts: list[str] = []
+    for literal, name, _, _ in Formatter().parse(template):
+        parts += [literal] if name is None else [literal, fields[name]]
+    return Pieces(*parts)
