@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
+from podium.core.cells import agreed
 from podium.core.keys import compact
 
 __all__ = ["Forest", "parent_rows"]
@@ -74,6 +75,10 @@ class Forest:
 
         The value of a vertex without children is that of its rollout; `where` says which rollouts enter.
         """
+        value, _ = self._fold(x, where)
+        return value, agreed(lambda wide: self._fold(wide, where)[1], x)
+
+    def _fold(self, x: Tensor, where: Tensor | None) -> tuple[Tensor, Tensor]:
         weight = torch.ones_like(x) if where is None else where.to(x.dtype)
         zeros = torch.zeros(len(self), dtype=x.dtype, device=x.device)
         total, count = zeros.index_add(0, self.end, x * weight), zeros.index_add(0, self.end, weight)
