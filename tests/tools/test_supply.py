@@ -9,7 +9,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from tools.checks.__main__ import table
-from tools.checks.supply import LOCK, broken_bounds, declared, drift, imported, licence, locked
+from tools.checks.supply import LOCK, SKIPPED, broken_bounds, declared, drift, imported, judged, licence, locked
 
 
 class Package:
@@ -61,6 +61,15 @@ def test_imports_are_found_wherever_they_stand(tmp_path: Path) -> None:
 )
 def test_the_licence_that_a_package_states(fields: dict[str, str], expected: str) -> None:
     assert licence(Package(**fields)) == expected  # type: ignore[arg-type]
+
+
+def test_packages_that_could_not_be_looked_up_are_not_audited(capsys: pytest.CaptureFixture[str]) -> None:
+    sound, unknown = {"name": "a", "version": "1", "vulns": []}, {"name": "b", "skip_reason": "not found"}
+    bad = {"name": "c", "version": "2", "vulns": [{"id": "CVE-1"}]}
+    assert [judged([sound]), judged([sound, unknown]), judged([sound, unknown, bad])] == [0, SKIPPED, 1]
+    said = capsys.readouterr().out
+    assert "not reachable, so not audited: 1 of 2 packages" in said
+    assert "c 2: CVE-1" in said
 
 
 def test_a_skipped_check_has_neither_passed_nor_failed() -> None:

@@ -21,6 +21,7 @@ import venv
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -170,13 +171,21 @@ def audit() -> int:
         print(done.stderr)
         print("not reachable: the advisory service does not answer; not audited")
         return SKIPPED
+    return judged(packages)
+
+
+def judged(packages: list[dict[str, Any]]) -> int:
+    """The outcome of pip-audit, which itself passes packages that it could not look up."""
     known = [f"{p['name']} {p['version']}: {v['id']}" for p in packages for v in p.get("vulns", ())]
-    unasked = [f"{p['name']}: {p['skip_reason']}" for p in packages if "skip_reason" in p]
-    print(*known, *unasked, sep="\n")
-    print(
-        f"{len(packages) - len(unasked)} packages audited, {len(known)} known vulnerabilities, {len(unasked)} skipped"
-    )
-    return 1 if known else 0
+    unknown = [p["name"] for p in packages if "skip_reason" in p]
+    print(*known, sep="\n")
+    if unknown:
+        print(
+            f"not reachable, so not audited: {len(unknown)} of {len(packages)} packages ({', '.join(unknown[:3])}, …)"
+        )
+    else:
+        print(f"{len(packages)} packages audited, {len(known)} known vulnerabilities")
+    return 1 if known else SKIPPED if unknown else 0
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ def extreme_input_gives_the_numbers_of_float64(part: Any, bench: Bench) -> str |
             bad = x.isinf() if undefined else ~x.isfinite()
             if bool(bad.any()) and not getattr(part, "overflows", ""):
                 return f"{name!r} is {float(x[bad][0])} in float32 on {scene.name!r}, and `overflows` does not say why"
-            gap = _gap(x, wide[name], least=1e-3 * min(abs(scene.scale), 1.0))
+            gap = _gap(x, wide[name], least=1e-2 * min(abs(scene.scale), 1.0))
             if gap > ROUNDING:
                 return f"{name!r} is off by {gap:.0%} of its largest value in float32 on {scene.name!r}"
     return None
