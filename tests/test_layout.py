@@ -107,7 +107,7 @@ def test_no_two_public_names_are_alike() -> None:
 
 def test_tests_mirror_the_source() -> None:
     """Every folder of tests is named after a package, save those of tests that are about the whole."""
-    whole = {"conformance", "examples", "migrations", "parity", "package"}
+    whole = {"conformance", "examples", "migrations", "parity", "package", "tools"}
     for folder in (path for path in (ROOT / "tests").rglob("*") if path.is_dir()):
         place = folder.relative_to(ROOT / "tests")
         if place.parts[0] not in whole and not any(part[0] in "_." for part in place.parts):

@@ -12,7 +12,7 @@ import torch
 from podium.core.batch import Batch
 from podium.core.errors import one_of
 from podium.core.memory import Memory, State, Table
-from podium.core.part import Advantage, Shape
+from podium.core.part import Advantage, Shape, stop_gradient
 from podium.core.signal import Signal
 from podium.core.term import Aggregate, Term
 from podium.core.updates import PolicyScore, Updates
@@ -124,6 +124,26 @@ class NoEpsilon(_Rewarded):
     def __call__(self, batch: Batch) -> dict[str, Any]:
         reward, groups = batch[REWARD], batch.by("rollout", "group")
         return {"rollout.advantage": groups.centre(reward) / groups.std(reward)}
+
+
+class SquaresInFloat32(_Rewarded):
+    """Divides by a standard deviation that is infinite for rewards of 1e30, which leaves advantages of 0."""
+
+    def __call__(self, batch: Batch) -> dict[str, Any]:
+        groups = batch.by("rollout", "group")
+        deviation = groups.centre(batch[REWARD])
+        return {"rollout.advantage": deviation / (groups.mean(deviation.square()).sqrt() + 1e-6)}
+
+
+class UnboundedRatio(Shape):
+    """The exponential of a log-ratio without a limit."""
+
+    needs = (Signal("logp", of="now"), OLD)
+    provides = ("token.weight.ratio",)
+
+    def __call__(self, batch: Batch) -> dict[str, Any]:
+        ratio = (stop_gradient(batch[self.needs[0]]) - batch[OLD]).clamp(max=600).exp()
+        return {"token.weight.ratio": ratio}
 
 
 class NeedsTokens(_Rewarded):

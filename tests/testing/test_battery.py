@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from podium.testing import BatteryFailed, check, examine, registered_parts
+from podium.testing import BatteryFailed, check, examine, finite, registered_parts
 from podium.testing.__main__ import main
+from podium.testing.bench import Bench
 from podium.testing.report import GROUPS
 from tests.testing import planted
 
@@ -36,6 +37,8 @@ FAULTS = [
     (planted.CountsTheRecorded, "mask", "a rollout that is only recorded has an influence"),
     (planted.CountsTheDropped, "mask", "a rollout that is not kept still counts"),
     (planted.NoEpsilon, "finite", "'rollout.advantage' is nan on 'one rollout in each group'"),
+    (planted.SquaresInFloat32, "finite", "is off by 100% of its largest value in float32 on 'rewards around ±1e30'"),
+    (planted.UnboundedRatio, "finite", "is inf in float32 on 'log-ratios of ±1e4', and `overflows` does not say why"),
     (planted.NeedsTokens, "finite", "with ZeroDivisionError"),
     (planted.DetachedByHand, "gradient", "finite differences give"),
     (planted.InertKnob, "settings", "InertKnob: inert setting 'bonus'"),
@@ -50,6 +53,17 @@ FAULTS = [
     (planted.ChangesInPlace, "value", "changes its state in place"),
     (planted.RemembersElsewhere, "value", "goes on differently after its state was saved and loaded"),
 ]
+
+
+def test_what_is_declared_to_overflow_does() -> None:
+    bench = Bench()
+    declared = [part for part in registered_parts() if getattr(part, "overflows", "")]
+    assert declared
+    for part in declared:
+        silent = type(part.__name__, (part,), {"overflows": ""})()
+        assert "`overflows` does not say why" in (
+            finite.extreme_input_gives_the_numbers_of_float64(silent, bench) or ""
+        )
 
 
 @pytest.mark.parametrize(("part", "group", "reason"), FAULTS, ids=lambda x: getattr(x, "__name__", None))

@@ -1,7 +1,8 @@
 """`python -m tools.checks slow|gpu [NAME …]` runs the checks and writes `checks/slow.md` or `checks/gpu.md`.
 
-Each check is a command. It passes if it exits with 0; the last line that it prints, or the one that FIGURES names, is
-its figure in the table. A check that was not run this time keeps its row, so the table says when each last passed.
+Each check is a command. It passes if it exits with 0, and counts as skipped if it exits with 77; the last line that it
+prints, or the one that FIGURES names, is its figure in the table. A check that was not run this time keeps its row, so
+the table says when each last passed.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ GPU_TESTS = (
     "tests/core/test_cuda.py",
 )
 FUZZ = "tests/store/test_fuzz.py"
+SKIPPED = 77  # the exit code of a check that cannot be made on this machine: neither passed nor failed
 Command = tuple[str, ...]
 CHECKS: dict[str, dict[str, Command]] = {
     "slow": {
@@ -45,6 +47,9 @@ CHECKS: dict[str, dict[str, Command]] = {
         "damage": ("env", "FUZZ_ROUNDS=20", PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", FUZZ),
         "distribution": (PYTHON, "-m", "tools.dist"),
         "parity": (PYTHON, "tests/parity/run.py"),
+        "supply": (PYTHON, "-m", "tools.checks.supply"),
+        "audit": (PYTHON, "-m", "tools.checks.supply", "audit"),
+        "sanitizers": (PYTHON, "-m", "tools.checks.sanitizers"),
     },
     "gpu": {
         "tests": (PYTHON, "-m", "pytest", "-o", "addopts=", "-q", "-p", "no:cacheprovider", *GPU_TESTS),
@@ -74,6 +79,9 @@ ABOUT = {
     "damage": "every file of a run, damaged in 220 random ways, is named or healed",
     "distribution": "wheel and sdist install outside the checkout without a compiler and train",
     "parity": "advantages and losses equal those of trl and verl",
+    "supply": "the lock file fits pyproject.toml and what is installed; dependencies are used and declared",
+    "audit": "no known vulnerability in a locked version",
+    "sanitizers": "the C kernels under AddressSanitizer and UndefinedBehaviorSanitizer",
     "tests": "the tests that need a GPU",
     "demo": "the demonstration on a GPU",
     "decode": "tokens per second, floors, and agreement of sampler and trainer",
@@ -106,6 +114,7 @@ def run(name: str, command: Command, commit: str) -> dict[str, Any]:
             lines += [line.strip()] if line.strip() else []
     return {
         "passed": process.returncode == 0,
+        **({"skipped": True} if process.returncode == SKIPPED else {}),
         "figure": _figure(name, lines),
         "date": datetime.date.today().isoformat(),
         "commit": commit,
@@ -134,7 +143,7 @@ def table(kind: str, results: dict[str, Any]) -> str:
         if row is None:
             lines.append(f"| {name} | {ABOUT[name]} | not run yet | | | | | |")
             continue
-        outcome = "passed" if row["passed"] else "**failed**"
+        outcome = "skipped" if row.get("skipped") else "passed" if row["passed"] else "**failed**"
         figure = row["figure"].replace("|", "/")
         cells = (name, ABOUT[name], outcome, figure, row["date"], row["commit"], row["minutes"], row["machine"])
         lines.append("| " + " | ".join(map(str, cells)) + " |")
@@ -174,8 +183,13 @@ def main() -> int:
         results[name] = run(name, CHECKS[given.kind][name], given.commit)
         data.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", "utf-8")
         (ROOT / "checks" / f"{given.kind}.md").write_text(table(given.kind, results), "utf-8")
-    failed = [name for name in given.names or CHECKS[given.kind] if not results[name]["passed"]]
-    print(f"failed: {', '.join(failed)}" if failed else "all passed")
+    failed, skipped = [], []
+    for name in given.names or CHECKS[given.kind]:
+        if not results[name]["passed"]:
+            (skipped if results[name].get("skipped") else failed).append(name)
+    print(f"failed: {', '.join(failed)}" if failed else "none failed")
+    if skipped:
+        print(f"skipped: {', '.join(skipped)}")
     return 1 if failed else 0
 
 

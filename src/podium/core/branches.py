@@ -66,14 +66,16 @@ class Forest:
 
     def mean(self, x: Tensor, where: Tensor | None = None) -> Tensor:
         """[vertex] the mean of x [rollout] over the rollouts in `where` that pass through it; 0 without any."""
-        weight = torch.ones_like(x) if where is None else where.to(x.dtype)
-        return self.total(x * weight) / self.total(weight).clamp(min=1)
+        wide = x.double()  # so that the mean of equal rewards is that reward
+        weight = torch.ones_like(wide) if where is None else where.double()
+        return (self.total(wide * weight) / self.total(weight).clamp(min=1)).to(x.dtype)
 
     def fold(self, x: Tensor, where: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """[vertex] the mean over its children, and their population std; a rollout that ends there counts as a child.
 
         The value of a vertex without children is that of its rollout; `where` says which rollouts enter.
         """
+        dtype, x = x.dtype, x.double()
         weight = torch.ones_like(x) if where is None else where.to(x.dtype)
         zeros = torch.zeros(len(self), dtype=x.dtype, device=x.device)
         total, count = zeros.index_add(0, self.end, x * weight), zeros.index_add(0, self.end, weight)
@@ -87,7 +89,7 @@ class Forest:
         for vertices in self._levels:
             deviation = (value[vertices] - value[self.parent[vertices]]).square() * (count[vertices] > 0)
             square = square.index_add(0, self.parent[vertices], deviation)
-        return value, (square / count.clamp(min=1)).sqrt()
+        return value.to(dtype), (square / count.clamp(min=1)).sqrt().to(dtype)
 
 
 def parent_rows(batch: Batch) -> Tensor:

@@ -13,7 +13,20 @@ from podium.core.errors import PodiumError
 if TYPE_CHECKING:
     from podium.core.partition import Partition
 
-__all__ = ["Cells", "extreme", "first_of_cells", "lengths", "occurrence", "quantile", "root", "sort", "total_of_cells"]
+__all__ = [
+    "Cells",
+    "agreed",
+    "extreme",
+    "first_of_cells",
+    "lengths",
+    "occurrence",
+    "quantile",
+    "root",
+    "sort",
+    "total_of_cells",
+]
+
+AGREEMENT = 1e-4  # how close float32 must come to float64 to be trusted, relative to the value
 
 
 class Cells:
@@ -50,19 +63,28 @@ class Cells:
 
     def mean(self, x: Tensor, where: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
         x = self.p.real(x)
-        total, size = self.sum(x, where, weight), self.size(where, weight, x.dtype)
-        return total / _broadcast(size.where(size != 0, 1), total)
+        # Rewards stand at turns and rollouts, and are summed in float64; the long columns of tokens stay as they are.
+        wide = x if self.p.level == "token" else x.double()
+        total, size = self.sum(wide, where, weight), self.size(where, weight, wide.dtype)
+        return (total / _broadcast(size.where(size != 0, 1), total)).to(x.dtype)
 
     def var(
         self, x: Tensor, where: Tensor | None = None, weight: Tensor | None = None, unbiased: bool = True
     ) -> Tensor:
-        """Variance; 0 where it does not exist. Weights count as repeated rows."""
+        """Variance; 0 where it does not exist. Weights count as repeated rows.
+
+        That of float32 values beyond 1e19 exceeds float32: give x in float64, or use `std`.
+        """
         return self.dispersion(self.p.centre(x, where, weight), where, weight, unbiased)
 
     def std(
         self, x: Tensor, where: Tensor | None = None, weight: Tensor | None = None, unbiased: bool = True
     ) -> Tensor:
-        return root(self.var(x, where, weight, unbiased))
+        return self.deviation_std(self.p.centre(x, where, weight), where, weight, unbiased)
+
+    def deviation_std(self, deviation: Tensor, where: Tensor | None, weight: Tensor | None, unbiased: bool) -> Tensor:
+        """The standard deviation from the deviations from the mean, of any size that their type can hold."""
+        return agreed(lambda d: root(self.dispersion(d, where, weight, unbiased)), deviation)
 
     def dispersion(self, deviation: Tensor, where: Tensor | None, weight: Tensor | None, unbiased: bool) -> Tensor:
         """The variance from the deviations from the mean."""
@@ -122,6 +144,19 @@ class Cells:
         if len(x) == 0:
             return x.new_zeros((self.p.cells, *x.shape[1:]))
         return x.index_select(0, first.clamp(max=len(x) - 1)).where(_broadcast(first < len(x), x), 0)
+
+
+def agreed(statistic: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """A statistic with squares, right for all values that the type of x can hold.
+
+    It is taken in float64. Where float32 gives the same to rounding, its last bit is kept, so that recorded runs go on
+    as they did; beyond about 1e19, and below 1e-19, its squares are infinite or 0.
+    """
+    single = statistic(x)
+    if x.dtype == torch.float64:
+        return single
+    double = statistic(x.double()).to(x.dtype)
+    return torch.where((single - double).abs() <= AGREEMENT * double.abs(), single, double)
 
 
 def root(var: Tensor) -> Tensor:

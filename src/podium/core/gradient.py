@@ -221,11 +221,16 @@ class _Watch:
         return torch.stack(values) if values else torch.zeros(0)
 
     def report(self, metrics: Sequence[Metric], update: Batch) -> None:
-        """The means of metrics of the current policy, over the elements where they are finite."""
+        """The means of metrics of the current policy, over the elements where they are finite.
+
+        NaN says that a metric is not defined for an element; infinite values are counted.
+        """
         for name in (name for part in metrics for name in part.provides):
-            values = update[name].double()
+            values, short = update[name].double(), name.partition(".")[2]
             finite = values[values.isfinite()]
-            self.sums[name.partition(".")[2]] = (float(finite.sum()), len(finite))
+            self.sums[short] = (float(finite.sum()), len(finite))
+            if infinite := int(values.isinf().sum()):
+                self.sums[f"not_finite.{short}"] = (float(infinite), 1)
 
     def gap(self, now: Tensor, before: Tensor) -> None:
         """Record how far the second pass is from the first: 0, unless the forward is not a function of its input."""

@@ -98,6 +98,7 @@ class Part(Value):
 
     stage: ClassVar[str] = ""
     reference: ClassVar[str] = ""  # where the formula comes from
+    overflows: ClassVar[str] = ""  # why its result exceeds float32 for rewards of 1e30 or log-ratios of 1e4; else empty
     read_by_loop: ClassVar[tuple[str, ...]] = ()  # fields that the training loop reads and the formula does not
 
     @property

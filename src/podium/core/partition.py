@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from podium.core import cells as cellwise
-from podium.core.cells import Cells, root
+from podium.core.cells import Cells
 from podium.core.errors import PodiumError
 from podium.core.keys import combine_keys, compact
 
@@ -296,4 +296,4 @@ class Partition:
     ) -> Tensor:
         """(x − mean) / (std + epsilon) of its cell."""
         deviation = self.centre(x, where, weight)
-        return deviation / self.spread(root(self.agg.dispersion(deviation, where, weight, unbiased)) + epsilon)
+        return deviation / self.spread(self.agg.deviation_std(deviation, where, weight, unbiased) + epsilon)

@@ -84,9 +84,12 @@ def _check_finite(name: str, column: Column) -> None:
     # A sum is finite only if every value is; the offending row is searched for only in the rare case.
     if not bool(column.detach().sum().isfinite()) and not bool(column.isfinite().all()):
         row = int((~column.isfinite()).reshape(len(column), -1).any(1).nonzero()[0])
+        largest = (
+            f" {column.dtype} ends at {torch.finfo(column.dtype).max:.1e}." if bool(column[row].isinf().any()) else ""
+        )
         raise PodiumError(
             f"Column {name!r} is {column[row].tolist()} at {name.partition('.')[0]} {row}: "
-            "NaN and infinite values are refused."
+            f"NaN and infinite values are refused.{largest}"
         )
 
 

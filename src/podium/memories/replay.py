@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
+from podium.core.cells import agreed
 from podium.core.columns import Purpose
 from podium.core.errors import PodiumError, one_of, within
 from podium.core.memory import Memory, State, keys
@@ -261,8 +262,12 @@ class PriorityReplay(_Buffer):
 
     def probability(self, advantage: Tensor) -> Tensor:
         """[rollout] The probability of being drawn first; 0 for an advantage of 0."""
-        weight = (advantage.abs() ** self.alpha).where(advantage != 0, 0)
-        return weight / weight.sum().clamp(min=torch.finfo(weight.dtype).tiny)
+
+        def share(a: Tensor) -> Tensor:
+            weight: Tensor = (a.abs() ** self.alpha).where(a != 0, 0)
+            return weight / weight.sum().clamp(min=torch.finfo(weight.dtype).tiny)
+
+        return agreed(share, advantage)
 
     def chosen(self, state: State, rows: Batch, batch: Batch, random: Tensor) -> tuple[Tensor, Tensor]:
         a = rows["rollout.advantage"]

@@ -34,6 +34,15 @@ def troubles(line: Mapping[str, Any]) -> list[tuple[str, str]]:
         count = line["contradictions"]
         note = f"{count:.0f} of {rollouts:.0f} rollouts are right and earned nothing: verdict and rewards disagree."
         sentences.append(("contradictions", note))
+    if line.get("groups.merged"):
+        note = f"In {line['groups.merged']:.0f} groups rewards differ by less than float32 can tell at their size: "
+        sentences.append(("groups.merged", f"{note}they count as equal. Subtract a constant or scale them."))
+    if line.get("groups.vanished"):
+        note = f"In {line['groups.vanished']:.0f} groups rewards differ, and yet all advantages are 0: "
+        sentences.append(("groups.vanished", f"{note}the rewards are too large, or differ by too little. Scale them."))
+    for name in (name for name in line if name.startswith("not_finite.")):
+        note = f"{name.removeprefix('not_finite.')} was infinite or undefined {line[name]:.0f} times: "
+        sentences.append((name, f"{note}its mean leaves these values out."))
     if line.get("idle"):
         sentences.append(("idle", f"An agent never acted in {100 * line['idle']:.0f} % of the rollouts."))
     return sentences
@@ -58,9 +67,9 @@ def section(directory: RunDirectory, metrics: Sequence[Mapping[str, Any]]) -> st
 
 def _whole(metrics: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The troubles of all iterations as those of one."""
-    totals: dict[str, Any] = {
-        name: sum(line.get(name, 0) for line in metrics) for name in ("rollouts", "failures", "contradictions")
-    }
+    counts = ["rollouts", "failures", "contradictions", "groups.merged", "groups.vanished"]
+    counts += dict.fromkeys(name for line in metrics for name in line if name.startswith("not_finite."))
+    totals: dict[str, Any] = {name: sum(line.get(name, 0) for line in metrics) for name in counts}
     counted = [line for line in metrics if "idle" in line]
     if counted:
         totals["idle"] = sum(line["idle"] * line["rollouts"] for line in counted) / totals["rollouts"]

@@ -40,6 +40,7 @@ CLAIMS: tuple[tuple[str, Claim, tuple[type, ...]], ...] = (
     ("mask", mask.recorded_rollouts_leave_no_trace, (*COLUMN_PARTS, Term, Memory)),
     ("mask", mask.held_values_carry_no_gradient, (*COLUMN_PARTS, Term)),
     ("finite", finite.degenerate_input_gives_finite_numbers, RUNS),
+    ("finite", finite.extreme_input_gives_the_numbers_of_float64, RUNS),
     ("gradient", slope.gradient_matches_finite_differences, (Term,)),
     ("contract", contract.needs_are_what_is_read, RUNS),
     ("contract", contract.provides_are_what_is_returned, (*COLUMN_PARTS, Memory)),

@@ -37,8 +37,8 @@ class Scene:
 
     name: str
     groups: tuple[int, ...] = (4, 3, 5)  # rollouts of each
-    rewards: str = "normal"  # normal, binary, equal
-    scale: float = 1.0  # of the rewards
+    rewards: str = "normal"  # normal, binary, equal, outliers (among ones), signs (plus and minus in turn)
+    scale: float = 1.0  # of the rewards, or of the outliers
     purposes: bool = False  # rollouts that vote, demonstrate, probe, or are a baseline
     nobody: bool = False  # all rollouts are only recorded
     masks: bool = False  # `keep` and `weight` columns at several levels
@@ -47,6 +47,7 @@ class Scene:
     empty: tuple[int, ...] = ()  # rollouts without tokens
     repeats: bool = False  # two groups of the same task
     log_ratio: float = 0.3  # how far the policies are apart
+    entropy: tuple[float, float] = (0.1, 2.0)  # of tokens, from and to
     turns: int = 3  # at most
 
 
@@ -106,6 +107,10 @@ class SceneDraw:
             return torch.full((n,), 0.7 * self.scene.scale, dtype=torch.float64)
         if self.scene.rewards == "binary":
             return self.coin(name, n).double() * self.scene.scale
+        if self.scene.rewards == "outliers":
+            return torch.where(torch.arange(n) % 4 == 0, self.scene.scale, 1.0).double()
+        if self.scene.rewards == "signs":
+            return self.scene.scale * (1.0 - 2.0 * (torch.arange(n) % 2).double())
         return self.normal(name, n) * self.scene.scale
 
     def advantage(self, name: str, n: int) -> Tensor:
@@ -132,7 +137,7 @@ KINDS: SceneRules = {
     "advantage": SceneDraw.advantage,
     "return": SceneDraw.reward,
     "logp": SceneDraw.logp,
-    "entropy": lambda d, name, n: d.uniform(name, n, 0.1, 2.0),
+    "entropy": lambda d, name, n: d.uniform(name, n, *d.scene.entropy),
     "value": lambda d, name, n: d.uniform(name, n) if name.startswith("group.") else d.normal(name, n),
     "state": lambda d, name, n: d.text(name, n, 3),
     "action": SceneDraw.text,

@@ -62,6 +62,7 @@ def collect_round(run: Run, method: Method, metrics: Metrics) -> Batch:
     rollouts = run.collect(method, run.requests(method, run.config.tasks))
     batch = Batch.from_rollouts(rollouts, seed=run.config.seed * 1_000_003 + run.iteration)
     metrics.count_sampled(batch)
+    metrics.count_merged(batch, [float(rollout.columns["reward"]) for rollout in rollouts])
     batch = run.memories.of_batch(method, batch)
     batch = run.apply(method.annotate, batch)
     batch = run.apply(method.reward, batch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,8 +18,12 @@ from podium.core.columns import Origin, Purpose
 from podium.core.gradient import UpdateResult
 from podium.core.memory import Memory, keys
 from podium.core.part import Metric, Part
+from podium.training.non_finite import LARGE
 
 __all__ = ["Metrics"]
+
+SMALL = 1e-6  # advantages up to this are lost in rounding; so is what is learned from rewards that differ by less
+LEAST_REWARD = 1e-3  # rewards that differ by less may be meant to be equal
 
 
 class Metrics:
@@ -111,12 +116,33 @@ class Metrics:
             advantage = batch["token.advantage"][trained]
             if advantage.numel():
                 self.put("advantage.std", float(advantage.double().std(unbiased=False)))
+                self._count_vanished(batch, batch["token.advantage"].abs().where(trained, 0))
         for name in batch.columns:
             level, _, kind = name.partition(".")
             if kind.startswith("weight."):  # what a part multiplies the loss by, over what is trained
                 weight = batch[name][batch.trained(level)]
                 if weight.numel():
                     self.put(kind, float(weight.double().mean()))
+
+    def _count_vanished(self, batch: Batch, size: Tensor) -> None:
+        """Groups whose rewards differ, but by so little or at such a size that every advantage is 0 to rounding."""
+        groups, reward = batch.by("rollout", "group").agg, batch["rollout.reward"]
+        spread = groups.max(reward) - groups.min(reward)
+        odd = (spread < SMALL) | (groups.max(reward.abs()) > LARGE)
+        nothing = batch.partition("token", "group").agg.max(size) <= SMALL
+        vanished = int(((spread > 0) & odd & nothing & (groups.count() > 0)).sum())
+        if vanished:
+            self.put("groups.vanished", vanished)
+
+    def count_merged(self, batch: Batch, rewards: Sequence[float]) -> None:
+        """Groups with rewards that differ as they were given but are the same number in the batch."""
+        same: dict[tuple[int, float], list[float]] = {}
+        groups, rounded = batch.link("rollout", "group").tolist(), batch["rollout.reward"].tolist()
+        for group, number, reward in zip(groups, rounded, rewards, strict=True):
+            same.setdefault((group, number), []).append(reward)
+        merged = {group for (group, _), given in same.items() if max(given) - min(given) > LEAST_REWARD}
+        if merged:
+            self._sum("groups.merged", len(merged))
 
     def count_dropped(self, groups: int, tokens: int) -> None:
         """Groups that were sampled and are not trained, and what they cost."""
@@ -126,10 +152,7 @@ class Metrics:
     def report(self, batch: Batch, parts: Sequence[Metric]) -> None:
         """The means of what the method's metrics have written, over the elements where it is defined."""
         for name in (name for part in parts for name in part.provides):
-            values = batch[name].double()
-            defined = values[values.isfinite()]
-            if defined.numel():
-                self.put(name.partition(".")[2], float(defined.mean()))
+            self._mean_of_defined(name.partition(".")[2], batch[name])
 
     def report_columns(self, batch: Batch, parts: Iterable[Part | Memory]) -> None:
         """The means of the further columns that parts and memories have written; of tokens, those that are trained."""
@@ -140,10 +163,16 @@ class Metrics:
                 continue
             values = batch[column]
             if isinstance(values, Tensor) and values.is_floating_point() and values.dim() == 1:
-                chosen = values[batch.trained("token")] if level == "token" else values
-                defined = chosen[chosen.isfinite()].double()
-                if defined.numel():
-                    self.put(name, float(defined.mean()))
+                self._mean_of_defined(name, values[batch.trained("token")] if level == "token" else values)
+
+    def _mean_of_defined(self, name: str, values: Tensor) -> None:
+        """The mean of the finite values. NaN is what a part writes where there is no value; infinite ones are counted,
+        so that a mean which leaves them out says so."""
+        finite = values[values.isfinite()].double()
+        if finite.numel():
+            self.put(name, float(finite.mean()))
+        if infinite := int(values.isinf().sum()):
+            self.put(f"not_finite.{name}", infinite)
 
     def add_update(self, result: UpdateResult, norms: dict[str, float]) -> None:
         """What came of an update, and the norms of its gradients."""
@@ -170,7 +199,12 @@ class Metrics:
             values = {"loss": result.loss, **terms, **result.diagnostics, **norms}
             for name, value in values.items():
                 collected.setdefault(name, []).append(value)
-        line |= {name: sum(v) / len(v) for name, v in collected.items()}
+        for name, numbers in collected.items():
+            finite = [v for v in numbers if math.isfinite(v)]
+            if finite:
+                line[name] = sum(finite) / len(finite)
+            if len(finite) < len(numbers):
+                line[f"not_finite.{name}"] = len(numbers) - len(finite)
         line["updates"] = len(self.updates)
         if self.failure:
             line["failure"] = self.failure

@@ -23,6 +23,7 @@ from podium.policy.forward.pack import common_prefix
 from podium.policy.head.passage import passage_of, passage_signal
 from podium.policy.model.device import out_of_memory
 from podium.training.config import Optimizer
+from podium.training.non_finite import cause
 
 __all__ = ["Learner", "Trainer"]
 
@@ -46,8 +47,16 @@ class Learner:
         s, fused = self.settings, True if self.policy.device.type == "cuda" else None
         self.optimizer = torch.optim.AdamW(trained, lr=s.lr, betas=s.betas, weight_decay=s.weight_decay, fused=fused)
 
-    def step(self, planned: int, skip_above: float | None = None) -> float:
-        """Clip the gradient, step unless its norm exceeds `skip_above`, clear it; returns the norm before clipping."""
+    def step(
+        self,
+        planned: int,
+        skip_above: float | None = None,
+        cause: Callable[[], str] = lambda: "lower the learning rate.",
+    ) -> float:
+        """Clip the gradient, step unless its norm exceeds `skip_above`, clear it; returns the norm before clipping.
+
+        A norm that is not finite is an error; `cause` says where it comes from and what to do.
+        """
         parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
         for p in parameters:
             if p.grad is None:  # nothing to learn from: a gradient of 0, with which the optimiser's moments decay
@@ -55,7 +64,7 @@ class Learner:
         limit = self.settings.clip or math.inf
         norm = float(torch.nn.utils.clip_grad_norm_(parameters, limit))
         if not math.isfinite(norm):
-            raise PodiumError(f"The gradient norm is {norm} at update {self.updates}: lower the learning rate.")
+            raise PodiumError(f"The gradient norm is {norm} at update {self.updates}: {cause()}")
         for group in self.optimizer.param_groups:
             group["lr"] = self.rate(planned)
         if skip_above is None or norm <= skip_above:
@@ -220,14 +229,16 @@ class Trainer:
 
             results.append(self._fitting(update, work, self.learners[name].optimizer.zero_grad))
         # Every gradient is taken at the weights before the update: no learner steps until all gradients are there.
-        norms = {name: self.learners[name].step(self.planned_updates, skip_above) for name in trained}
+        result = UpdateResult.joined(results)
+        why = partial(cause, update, terms, result.terms)
+        norms = {name: self.learners[name].step(self.planned_updates, skip_above, why) for name in trained}
         metrics = {f"grad_norm.{name}": norm for name, norm in norms.items()}
         if skip_above is not None:
             metrics["skipped"] = sum(norm > skip_above for norm in norms.values()) / max(len(norms), 1)
         for name, decay in self.decays.items():
             if (followed := self.followed.get(name, "policy")) in trained:
                 self.roles[name].average(self.learners[followed].policy, decay)
-        return UpdateResult.joined(results), metrics
+        return result, metrics
 
     def _fitting(self, batch: Batch, work: Callable[[list[Tensor]], T], undo: Callable[[], None] = lambda: None) -> T:
         """Do work in micro-batches. If they do not fit in the GPU's memory, undo it, repeat in smaller ones, warn."""

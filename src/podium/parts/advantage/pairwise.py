@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from podium.core.batch import Batch
+from podium.core.cells import agreed
 from podium.core.errors import within
 from podium.core.part import Advantage, Columns
 
@@ -38,7 +40,11 @@ class PairwiseDifferences(Advantage):
         weight = torch.ones_like(size) if counted is None else counted.to(d.dtype)  # 0: not compared with
         left, right = weight[pair.left], weight[pair.right]
         mean = (pair.sum(d * right, "left", n) - pair.sum(d * left, "right", n)) / size
+
         # Each unordered pair stands for two ordered ones: it is counted at each of its two rollouts.
-        square = groups.sum(pair.sum(d.square() * right, "left", n) + pair.sum(d.square() * left, "right", n))
-        spread = (square / (2 * size * (size - 1).clamp(min=1)) + self.epsilon).sqrt()
+        def rms(d: Tensor) -> Tensor:
+            square = groups.sum(pair.sum(d.square() * right, "left", n) + pair.sum(d.square() * left, "right", n))
+            return (square / (2 * size * (size - 1).clamp(min=1)) + self.epsilon).sqrt()
+
+        spread = agreed(rms, d)
         return {"rollout.advantage": mean / spread.where(spread > 0, spread.new_ones(()))}

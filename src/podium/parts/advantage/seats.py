@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
+from podium.core.cells import agreed
 from podium.core.errors import one_of, within
 from podium.core.part import Advantage, Columns, Need
 from podium.core.partition import Partition
@@ -106,12 +107,20 @@ class SeatReturns(Advantage):
         centred = returns - p.spread(mean)
         if self.advantage_centre == "mean":
             return centred
-        square = p.total(distinct * centred.square()) + mean.square()
-        return centred / p.spread((square / (count - 1).clamp(min=1)).sqrt() + self.epsilon)
+
+        def std(x: Tensor) -> Tensor:
+            mean = p.total(distinct * x) / count
+            square = p.total(distinct * (x - p.spread(mean)).square()) + mean.square()
+            return (square / (count - 1).clamp(min=1)).sqrt()
+
+        return centred / p.spread(agreed(std, returns) + self.epsilon)
 
     def _whitened(self, batch: Batch, x: Tensor) -> Tensor:
         """(x − mean) / sqrt(var + 1e-8) over the tokens of the model; 0 at the others."""
         p = batch.by("token")
         deviation, count = self._deviation(p, x), p.count().to(x.dtype)
-        variance = p.mean(deviation.square()) * (count / (count - 1).clamp(min=1))
-        return (deviation * (variance + 1e-8).rsqrt()).where(batch.action, 0)
+        factor = agreed(
+            lambda d: (p.mean(d.square()) * (count / (count - 1).clamp(min=1)) + 1e-8).rsqrt(),
+            deviation,
+        )
+        return (deviation * factor).where(batch.action, 0)

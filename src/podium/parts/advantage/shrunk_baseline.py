@@ -5,8 +5,10 @@ from __future__ import annotations
 from torch import Tensor
 
 from podium.core.batch import Batch
+from podium.core.cells import agreed
 from podium.core.errors import one_of
 from podium.core.part import Advantage, Columns
+from podium.core.partition import Partition
 
 __all__ = ["ShrunkBaseline", "error_reduction", "prior_bias", "squared_error"]
 
@@ -47,15 +49,19 @@ class ShrunkBaseline(Advantage):
     def __call__(self, batch: Batch) -> Columns:
         reward, groups = batch["rollout.reward"], batch.by("rollout", "group")
         mean, prior = groups.agg.mean(reward), batch["group.prior"]
-        noise = 1 / groups.agg.count().clamp(min=1).to(reward.dtype)
-        if self.noise == "sample":
-            noise = noise * groups.agg.var(reward)
-        bias = prior_bias(mean, prior, noise)
-        # Rewards that do not vary have no noise: if they contradict the prior, the mean is the baseline.
-        weight = bias / (bias + noise).where(bias > 0, 1)
+        weight = agreed(lambda wide: self._weight(groups, wide, prior), reward)
         baseline = weight * mean + (1 - weight) * prior
         return {
             "rollout.advantage": reward - groups.spread(baseline),
             "group.baseline": baseline,
             "group.prior.weight": 1 - weight,
         }
+
+    def _weight(self, groups: Partition, reward: Tensor, prior: Tensor) -> Tensor:
+        """[group] w."""
+        noise = 1 / groups.agg.count().clamp(min=1).to(reward.dtype)
+        if self.noise == "sample":
+            noise = noise * groups.agg.var(reward)
+        bias = prior_bias(groups.agg.mean(reward), prior, noise)
+        # Rewards that do not vary have no noise: if they contradict the prior, the mean is the baseline.
+        return bias / (bias + noise).where(bias > 0, 1)

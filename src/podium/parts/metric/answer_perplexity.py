@@ -19,6 +19,7 @@ class AnswerPerplexity(Metric):
     """
 
     reference = "Likelihood-Based Reward Designs for General LLM Reasoning"
+    overflows = "a perplexity above e^88 has no number in float32"
 
     needs = (answer_signal("logprob", "old"), "rollout.answer.ids")
     provides = ("group.answer.mc_logprob", "batch.answer.perplexity")

@@ -30,6 +30,7 @@ class BellmanRegression(Term):
     """
 
     reference = "ROVER: Random Policy Valuation is Enough, https://github.com/tinnerhrhe/ROVER"
+    overflows = "it squares the distance from the advantage"
     rho: Number = 1.0  # the temperature of the Q function; above 0
     beta: Number = 1.0  # the weight of the next state's value; 0: regression on A alone
     clip: Number | None = None  # beyond log(1 ± clip), q is not pulled further towards its target; None: no clip

@@ -209,6 +209,7 @@ class RolloutRegression(Scored):
     """Regression of the policy's log-ratio on the advantage: (A − logit)². Groups whose A is constant are left out."""
 
     reference = "Reg-GRPO, https://github.com/mlvlab/DeepVideoR1"
+    overflows = "it squares the distance of the log-ratio from the advantage"
     level = "rollout"
     temperature: Number = 1.0
     aggregate: Aggregate = field(default=Aggregate("rollout mean"), kw_only=True)

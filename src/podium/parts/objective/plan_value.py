@@ -36,6 +36,7 @@ class PlanValueLoss(Term):
     """
 
     reference = REFERENCE
+    overflows = "it squares the distance of values from returns"
     trains: str = field(default="critic", kw_only=True)
 
     needs = (*NOW.values(), *(f"turn.{name}.return" for name in HEADS), "turn.switch", "token.plan_low")

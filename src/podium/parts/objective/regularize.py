@@ -100,6 +100,7 @@ class Likelihood(Term):
 class ValueLoss(Term):
     """PPO's clipped value loss: ½ max((V − R)², (clip(V, V_old ± clip) − R)²), R the return in `token.return`."""
 
+    overflows = "it squares the distance of values from returns"
     clip: Number | None = 0.5  # how far V may move from V_old; None: plain regression
     trains: str = field(default="critic", kw_only=True)
 

@@ -106,6 +106,7 @@ class TokenBaselineLoss(Term):
     """Regression of the token-level baseline on the advantage of the turn: (A − b_t)²."""
 
     reference = REFERENCE
+    overflows = "it squares the distance of the baseline from the advantage"
     trains: str = field(default="critic", kw_only=True)
 
     @property

@@ -34,7 +34,7 @@ class AnswerGain(Reward):
 
     def gains(self, batch: Batch) -> Tensor:
         """[turn] p_{t+1} − p_t; 0 at the last turn."""
-        p = batch[ANSWER].exp()
+        p = batch[ANSWER].clamp(max=0).exp()
         return (batch.shift(p, "turn", by=-1) - p).where(~batch.last("turn"), 0)
 
     def __call__(self, batch: Batch) -> Columns:

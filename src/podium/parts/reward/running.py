@@ -42,5 +42,6 @@ class RunningNormalize(Reward):
         within(self, "epsilon", 0, open_low=True)
 
     def __call__(self, batch: Batch) -> Columns:
-        _, mean, variance = merged(batch, batch["batch.reward.statistics"]).to(batch.dtype).unbind(-1)
-        return {"rollout.reward.normalized": (batch["rollout.reward"] - mean) / (variance.sqrt() + self.epsilon)}
+        _, mean, variance = merged(batch, batch["batch.reward.statistics"]).unbind(-1)
+        mean, std = mean.to(batch.dtype), variance.sqrt().to(batch.dtype)
+        return {"rollout.reward.normalized": (batch["rollout.reward"] - mean) / (std + self.epsilon)}

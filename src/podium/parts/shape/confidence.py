@@ -24,7 +24,7 @@ def least_likely_confidence(batch: Batch, share: float) -> Tensor:
     rank = rollouts.rank(logp)
     # 0.2 of 35 tokens are 7 of them, although 0.2 · 35 is just above 7 in floating point.
     budget = (rollouts.count().double() * share - 1e-9).ceil().clamp(min=1)
-    return rollouts.agg.mean(logp, (rank >= 0) & (rank < budget)).exp()
+    return rollouts.agg.mean(logp, (rank >= 0) & (rank < budget)).clamp(max=0).exp()
 
 
 class PromptConfidence(Probe):

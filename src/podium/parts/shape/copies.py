@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
+from podium.core.cells import agreed
 from podium.core.errors import within
 from podium.core.part import Columns, Need, Shape
 from podium.core.schedule import Number
@@ -21,6 +22,7 @@ class ReplaceFlat(Shape):
     """
 
     reference = "Value-based Sampling Policy Optimization"
+    overflows = "V grows with the square of the rewards"
     max_reward: Number = 1.0  # R_max, the largest attainable reward
     of: str = "rollout.reward"  # the column of rewards
 
@@ -37,15 +39,20 @@ class ReplaceFlat(Shape):
 
     def values(self, batch: Batch) -> Tensor:
         """[group] V: difficulty times uncertainty; never below 0."""
+        return self._values(batch, batch[self.of])
+
+    def _values(self, batch: Batch, reward: Tensor) -> Tensor:
         groups = batch.by("rollout", "group").agg
-        difficulty = (self.max_reward - groups.mean(batch[self.of])).clamp(min=0)
-        value: Tensor = difficulty * groups.std(batch[self.of], unbiased=False)
-        return value
+        return (self.max_reward - groups.mean(reward)).clamp(min=0) * groups.std(reward, unbiased=False)
 
     def probabilities(self, batch: Batch) -> Tensor:
         """[group] the probability of being drawn; 0 for all where no group has V > 0."""
-        value = self.values(batch)
-        return value / value.sum().clamp(min=torch.finfo(value.dtype).tiny)
+
+        def share(reward: Tensor) -> Tensor:
+            value = self._values(batch, reward)
+            return value / value.sum().clamp(min=torch.finfo(value.dtype).tiny)
+
+        return agreed(share, batch[self.of])
 
     def copies(self, batch: Batch) -> Tensor:
         """[group] how many copies there are after the replacement."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from podium.core.batch import Batch
+from podium.core.cells import agreed
 from podium.core.errors import within
 from podium.core.part import Columns, Need, Shape
 from podium.core.schedule import Number
@@ -53,7 +54,8 @@ class DampClipped(Shape):
         """[batch] c."""
         share = MEAN.coefficients(batch, batch.trained("token"))
         lost = share * self.ratios(batch) * batch["token.advantage"]
-        return batch.partition("token", "batch").agg.sum(lost.square(), self.clipped(batch)).sqrt()
+        tokens, clipped = batch.partition("token", "batch").agg, self.clipped(batch)
+        return agreed(lambda wide: tokens.sum(wide.square(), clipped).sqrt(), lost)
 
     def scale(self, batch: Batch) -> Tensor:
         """[batch] the factor of the advantages."""

@@ -55,6 +55,7 @@ class Hardness(Shape):
     """Difficulty weighting: A ← A · D, D = slope · (mean reward of the group) + offset. Harder groups weigh more."""
 
     reference = "Confucius3-Math, https://github.com/netease-youdao/Confucius3-Math"
+    overflows = "it multiplies advantages by rewards"
     slope: Number = -0.256  # below 0: hard groups weigh more; 0 with offset 1: A is unchanged
     offset: Number = 1.256  # D of a group whose rewards are all 0
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
+from podium.core.cells import agreed
 from podium.core.errors import within
 from podium.core.part import Columns, Shape
 from podium.core.schedule import Number
@@ -50,11 +51,14 @@ class ElasticClip(Shape):
 
     def spread(self, batch: Batch) -> Tensor:
         """[group] v."""
-        reward, groups = batch["rollout.reward"], batch.by("rollout", "group").agg
-        spread = (groups.max(reward) - groups.min(reward)).square()
-        varied = (groups.count() > 0) & (spread > 0)
-        v = 4 * groups.var(reward, unbiased=False) / spread.where(varied, 1)
-        return v.where(varied, 0).clamp(max=1)
+        groups = batch.by("rollout", "group").agg
+
+        def share(reward: Tensor) -> Tensor:
+            square = (groups.max(reward) - groups.min(reward)).square()
+            varied = (groups.count() > 0) & (square > 0)
+            return (4 * groups.var(reward, unbiased=False) / square.where(varied, 1)).where(varied, 0)
+
+        return agreed(share, batch["rollout.reward"]).clamp(max=1)
 
     def scale(self, advantage: Tensor, v: Tensor) -> Tensor:
         """The factor of the bounds."""

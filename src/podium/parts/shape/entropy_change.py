@@ -48,7 +48,8 @@ class SpareEntropy(Shape):
         """[token] m."""
         p = stop_gradient(batch[NOW]).exp().clamp(1e-8, 1 - 1e-8)
         q = batch[OLD].exp().clamp(1e-8, 1)
-        m = (batch["token.advantage"] / q * p * (1 - p) * (p.log() + batch[ENTROPY])).abs()
+        rest = (1 - p).clamp(min=1e-8)  # 1 − 1e-8 is 1 in float32
+        m = (batch["token.advantage"] / q * p * rest * (p.log() + batch[ENTROPY])).abs()
         return m.where(m.isfinite(), 0)
 
     def __call__(self, batch: Batch) -> Columns:

@@ -14,6 +14,7 @@ from podium.core.signal import Signal
 __all__ = ["Novelty"]
 
 OLD = Signal("logp", of="old")
+CLAMP = 20.0  # the largest log eta: above 0 there is no bonus, and the exponential of anything stays finite
 
 
 class Novelty(Shape):
@@ -40,7 +41,7 @@ class Novelty(Shape):
 
     def rarity(self, batch: Batch) -> Tensor:
         """[rollout] eta: below 1 where an answer is rarer than the group's average."""
-        return batch.by("rollout", "group").centre(self.mean_logp(batch)).exp()
+        return batch.by("rollout", "group").centre(self.mean_logp(batch)).clamp(max=CLAMP).exp()
 
     def __call__(self, batch: Batch) -> Columns:
         a, eta = batch["rollout.advantage"], self.rarity(batch)
