@@ -122,8 +122,8 @@ def _check_directory(path: Path) -> None:
         raise PodiumError(f"{path} is not a model: it has no config.json.")
     if (path / "adapter_config.json").is_file():  # with peft, transformers would load the model that it names instead
         raise PodiumError(
-            f"{path} holds adapters for another model (adapter_config.json). Merge them with peft's merge_and_unload and "
-            "save the whole model; if that is what is here, remove adapter_config.json."
+            f"{path} holds adapters for another model (adapter_config.json). Merge them with peft's merge_and_unload "
+            "and save the whole model; if that is what is here, remove adapter_config.json."
         )
     try:
         claims = json.loads(config.read_text())
