@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from podium.protocols.pieces import ModelTokens, Picture, Pieces
+
 __all__ = ["Unsendable", "from_wire", "to_wire"]
 
 LONGEST_INT = 1 << 63  # JSON's readers limit the digits of larger ones
@@ -18,6 +20,9 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "mapping": lambda data: {from_wire(k): from_wire(v) for k, v in data},
     "bytes": bytes.fromhex,
     "int": lambda data: int(data, 16),
+    "pieces": lambda data: Pieces(*map(from_wire, data)),
+    "tokens": lambda data: ModelTokens(*data),
+    "picture": Picture,
 }
 
 
@@ -32,6 +37,12 @@ def to_wire(value: Any, name: str = "") -> Any:
     """
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
         value = value.item()  # a number of NumPy or torch
+    if isinstance(value, Pieces):
+        return {"pieces": [to_wire(piece, name) for piece in value.pieces]}
+    if isinstance(value, ModelTokens):
+        return {"tokens": list(value.tokens)}
+    if isinstance(value, Picture):
+        return {"picture": value.path}
     if value is None or isinstance(value, (bool, float, str)):
         return value
     if isinstance(value, int):

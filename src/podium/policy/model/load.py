@@ -126,6 +126,11 @@ def _check_directory(path: Path) -> None:
     config = path / "config.json"
     if not config.is_file():
         raise PodiumError(f"{path} is not a model: it has no config.json.")
+    if (path / "adapter_config.json").is_file():  # with peft, transformers would load the model that it names instead
+        raise PodiumError(
+            f"{path} holds adapters for another model (adapter_config.json). Merge them with peft's merge_and_unload "
+            "and save the whole model; if that is what is here, remove adapter_config.json."
+        )
     read_object(config)
     weights = sorted(path.glob("*.safetensors"))
     if not weights:
@@ -136,12 +141,16 @@ def _check_directory(path: Path) -> None:
                 "Podium reads safetensors only: load it where you trust it and write it again with save_pretrained."
             )
         raise PodiumError(f"{path} has no weights: no *.safetensors.")
+    tensors = 0
     for file in weights:
         try:
             with safe_open(file, framework="pt") as opened:
-                opened.keys()
+                tensors += len(opened.keys())
         except (SafetensorError, OSError) as error:
             raise PodiumError(f"{file} is damaged: {error}. Copy or download it again.") from error
+    layers = claims.get("num_hidden_layers")
+    if isinstance(layers, int) and layers > tensors:  # a model of a million layers would be built for hours
+        raise PodiumError(f"{config} speaks of {layers} layers, but the files hold {tensors} tensors in all.")
 
 
 def _weights(path: Path) -> int:
