@@ -131,7 +131,7 @@ def _check_directory(path: Path) -> None:
             f"{path} holds adapters for another model (adapter_config.json). Merge them with peft's merge_and_unload "
             "and save the whole model; if that is what is here, remove adapter_config.json."
         )
-    read_object(config)
+    claims = read_object(config)
     weights = sorted(path.glob("*.safetensors"))
     if not weights:
         pickles = [p.name for p in path.iterdir() if p.suffix in (".bin", ".pt", ".pth", ".pkl")]
