@@ -25,3 +25,5 @@ _.action_value  # method in worlds/oracle.py
 _.only_last_action  # attribute in worlds/player.py
 _.force_recompile  # attribute in worlds/player.py
 _.tempdir  # attribute in worlds/hosting.py
+_.ignore_aliases  # method in core/yaml_text.py
+prepare_sympy  # function in sandbox/graders.py

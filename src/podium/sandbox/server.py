@@ -83,7 +83,7 @@ class Server:
         if kind in ("call", "open"):
             self.queue.append(message)
         elif kind == "prepare":
-            failed = prepare([(message["function"], message["arguments"])])
+            failed = _prepare([(message["function"], message["arguments"])])
             self.fail(message["id"], "error", failed) if failed else self.reply(message["id"], b"{}")
         elif kind == "close":
             self.queue = deque(m for m in self.queue if m["id"] != message["session"])
@@ -233,7 +233,7 @@ def _die_with(parent: int) -> None:
             os._exit(70)
 
 
-def prepare(calls: list[tuple[str, list[Any]]]) -> str:
+def _prepare(calls: list[tuple[str, list[Any]]]) -> str:
     """Make calls for what they leave in their modules; what went wrong, if something did."""
     try:
         for function, arguments in calls:
@@ -275,7 +275,7 @@ def run_server() -> None:
     try:
         for name in settings["preload"]:
             importlib.import_module(name)
-        problem = prepare(settings["prepare"])
+        problem = _prepare(settings["prepare"])
         if settings["confined"] and not problem:
             confinement = confine_server(settings["folder"], settings["preload"], settings["readable"])
     except Exception as error:

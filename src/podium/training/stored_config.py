@@ -15,7 +15,10 @@ from podium.training.config import Config
 __all__ = ["StoredConfig", "stored_config"]
 
 # Settings that may be changed in a run's config.yaml: they say where, how long and how often, not what is learnt.
-CHANGEABLE = ("device", "iterations", "token_budget", "checkpoint_every", "keep_checkpoints")
+CHANGEABLE = (
+    *("device", "iterations", "token_budget", "checkpoint_every", "keep_checkpoints", "keep_rollouts_gb"),
+    *("keep_examples", "grace_s", "act_limit_s", "isolation"),
+)
 
 
 class StoredConfig(NamedTuple):
