@@ -23,7 +23,7 @@ from podium.store.retention import kept_text, rollout_files
 from podium.store.run_directory import RunDirectory
 from podium.store.tables import numbered, read_rows
 from podium.training.config import Config
-from podium.training.stored_config import stored_config
+from podium.training.stored_config import StoredConfig, stored_config
 
 __all__ = ["document", "write_report"]
 
@@ -55,27 +55,30 @@ def document(title: str, body: str) -> str:
 def write_report(path: Path | str) -> Path:
     """Write `report.html` of a run; returns its path."""
     directory = RunDirectory(path)
-    config, method = _read(directory)
+    stored, method = _read(directory)
+    config = stored.config
     target = directory.path / "report.html"
-    text = document(f"{config.method.name} on {config.world}", _body(directory, config, method))
+    text = document(f"{config.method.name} on {config.world}", _body(directory, stored, method))
     atomic_text(target, text)
     return target
 
 
-def _read(directory: RunDirectory) -> tuple[Config, str]:
+def _read(directory: RunDirectory) -> tuple[StoredConfig, str]:
     """The configuration of a run, and its method as text, without executing code that the configuration names.
 
     With such code, unless it has been loaded already, the method is described by its YAML.
     """
-    data = serial.read_data(Config, directory.read_config())
+    stored = stored_config(directory, leave_out=("method", "world"))
+    data = serial.read_data(Config, stored.text)
     if any(map(would_execute, serial.code_names(data))):
         (settings,) = data.values()
-        return stored_config(directory, leave_out=("method", "world")).config, dump(settings["method"])
-    config = stored_config(directory, trust=True).config
-    return config, config.method.describe()
+        return stored, dump(settings["method"])
+    config = Config.from_yaml(stored.text, trust=True)
+    return stored._replace(config=config), config.method.describe()
 
 
-def _body(directory: RunDirectory, config: Config, method: str) -> str:
+def _body(directory: RunDirectory, stored: StoredConfig, method: str) -> str:
+    config = stored.config
     log = read_log(directory.metrics_file)
     metrics = log.lines
     settings = ", ".join(f"{k} {v}" for k, v in (config.world_settings or {}).items())
@@ -95,7 +98,7 @@ def _body(directory: RunDirectory, config: Config, method: str) -> str:
         _or_damage(lambda: _trees(directory)),
         f'<h2>Method</h2><pre class="code">{html.escape(method)}</pre>',
         "<details><summary>config.yaml</summary>",
-        f'<pre class="code">{html.escape(directory.read_config())}</pre></details>',
+        f'<pre class="code">{html.escape(stored.text)}</pre></details>',
     ]
     return "".join(parts)
 

@@ -135,7 +135,7 @@ def resume(
     """
     trackers = require(track)
     directory = RunDirectory(path)
-    stored, damaged = stored_config(directory, trust=trust)
+    stored, text, damaged = stored_config(directory, trust=trust)
     if config is not None and config.dtype is None:
         config = config.replace(dtype=stored.dtype)
     if config is not None and config != stored:
@@ -144,7 +144,7 @@ def resume(
             f"The run {path} was made with other settings ({', '.join(changed)}). Start a new run with --out."
         )
     config = stored.replace(device=device or stored.device, grace_s=stored.grace_s if grace_s is None else grace_s)
-    if "keep_rollouts_gb:" not in directory.read_config():  # written by an earlier version, which kept all
+    if "keep_rollouts_gb:" not in text:  # written by an earlier version, which kept all
         config = config.replace(keep_rollouts_gb=None)
     check_resources(out=directory.path, device=config.device)
     run, stop = None, StopRequest(config.grace_s, tell)

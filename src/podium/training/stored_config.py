@@ -25,6 +25,7 @@ class StoredConfig(NamedTuple):
     """What a run was configured with, and whether its config.yaml says so."""
 
     config: Config
+    text: str  # the YAML that it was read from
     damaged: bool = False  # config.yaml cannot be read: this is a checkpoint's copy
 
 
@@ -47,10 +48,10 @@ def stored_config(directory: RunDirectory, *, trust: bool = False, leave_out: tu
         if copy is None or not file.is_file():
             raise
         warnings.warn(f"{str(problem).rstrip('.')}. The copy in {copy.parent} is used instead.", stacklevel=2)
-        return StoredConfig(of_copy(copy), damaged=True)
+        return StoredConfig(of_copy(copy), copy.read_text("utf-8"), damaged=True)
     if copy is not None and copy.read_bytes() != file.read_bytes():
         _compare(config, of_copy(copy), file, copy)
-    return StoredConfig(config)
+    return StoredConfig(config, directory.read_config())
 
 
 def _compare(config: Config, other: Config, file: Path, copy: Path) -> None:
