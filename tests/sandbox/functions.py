@@ -71,10 +71,9 @@ def spin(seconds: float) -> float:
     return seconds
 
 
-def spin_or_return(hang: bool) -> bool:
-    if hang:
-        spin(1e9)
-    return hang
+def niceness(after_s: float) -> int:
+    spin(after_s)
+    return os.getpriority(os.PRIO_PROCESS, 0)
 
 
 def ignore_signals_and_spin() -> None:

@@ -96,6 +96,11 @@ def test_processor_time_is_limited_apart_from_the_clock(sandbox: Sandbox) -> Non
     assert call(sandbox, "sleep", 0.5, limits=Limits(wall_s=30, cpu_s=0.2)) == 0.5
 
 
+def test_a_call_that_takes_long_stands_back(sandbox: Sandbox) -> None:
+    assert sandbox.call(f"{HERE}:niceness", 0.0).value == os.getpriority(os.PRIO_PROCESS, 0)
+    assert sandbox.call(f"{HERE}:niceness", 0.4).value == 10
+
+
 def test_arguments_that_are_too_large_or_no_json_end_only_the_call(sandbox: Sandbox) -> None:
     assert "larger than 64 MB" in sandbox.call(f"{HERE}:echo", "x" * (65 << 20)).detail
     with pytest.raises(TypeError):

@@ -6,9 +6,13 @@ import pytest
 
 from podium import methods, worlds
 from podium.core.errors import PodiumError
-from podium.worlds import Gym
+from podium.protocols.world import FailedAction
+from podium.sandbox import Limits, unconfinable
+from podium.sandbox.graders import GYM, gym_workers
+from podium.worlds import Gym, gym
 
 pytest.importorskip("reasoning_gym", reason="needs the extra `gym`")
+pytestmark = pytest.mark.skipif(bool(unconfinable()), reason=unconfinable())
 
 
 def get(name: str, **settings: object) -> Gym:
@@ -96,3 +100,50 @@ def test_unknown_tasks_and_settings_get_a_remedy(name: str, settings: dict[str, 
     with pytest.raises(PodiumError) as error:
         worlds.get(name, **settings)
     assert message in str(error.value)
+
+
+SLOW_TO_MAKE = {"acre", "sokoban", "knight_swap", "intermediate_integration"}
+
+
+def test_own_answers_score_as_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gym, "POSITIONS", 20)
+    monkeypatch.setattr(gym, "GYM", gym_workers(Limits(wall_s=30)))  # one of its own, for its many data sets
+    factory = gym._factory()
+    made = []
+    for name in sorted(set(factory.DATASETS) - SLOW_TO_MAKE - {"composite"}):
+        world = Gym(task_name=name, partial=True)
+        made.append((world, world.dataset[0]))
+        assert world.scorer  # prepares it
+    compared = 0
+    for world, entry in made:
+        for answer in (entry.get("answer"), "7", "no answer"):
+            if answer is not None:
+                task = worlds.Task("t", entry["question"], data={"entry": entry})
+                try:
+                    score = float(world.dataset.score_answer(answer, entry))
+                except Exception:
+                    score = 0.0
+                assert world.verdict(task, answer).score == min(max(score, 0.0), 1.0), (world, answer)
+                compared += 1
+    assert compared > 250
+    gym.GYM.close()
+
+
+def test_an_answer_that_is_a_program_or_hangs_is_a_failed_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    GYM.close()
+    monkeypatch.setattr(GYM.sandbox, "limits", Limits(wall_s=10, cpu_s=0.3))
+    world = get("gym:polynomial_multiplication")
+    task = world.task(0)
+    for answer, reason in (("__import__('os').getpid()", r"violation.*'__import__'"), ("9**9**9**9", "timeout")):
+        with pytest.raises(FailedAction, match=reason):
+            world.grade(task, f"answer: {answer}")
+    assert world.grade(task, world.solve(task)).reward == 1
+    world.close()
+    assert world.grade(task, world.solve(task)).reward == 1  # the next use starts it again
+    world.close()
+
+
+def test_a_system_that_cannot_confine_scorers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gym, "unconfinable", lambda: "Plan 9 has no seccomp")
+    with pytest.raises(PodiumError, match=r"cannot score answers on this system.*Plan 9 has no seccomp"):
+        worlds.get("gym:chain_sum")

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import threading
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
-from podium import worlds
+from podium import methods, worlds
 from podium.core.errors import PodiumError
-from podium.worlds import Jsonl
+from podium.protocols.world import FailedAction
+from podium.report.outcomes import troubles
+from podium.sandbox import Limits, unconfinable
+from podium.sandbox.graders import MATH
+from podium.sessions.train import configure, train
+from podium.worlds import Jsonl, jsonl
 
-needs_math = pytest.mark.skipif(importlib.util.find_spec("math_verify") is None, reason="needs the extra `math`")
+needs_math = pytest.mark.skipif(
+    importlib.util.find_spec("math_verify") is None or bool(unconfinable()), reason="needs the extra `math` and seccomp"
+)
 GSM8K = {"question": "Ann has 48 clips and half as many more. How many?", "answer": "48/2 = <<48/2=24>>24.\n#### 1,072"}
 
 
@@ -79,11 +86,70 @@ def test_math_verify_sees_equal_mathematics(tmp_path: Path, gold: str, said: str
     world = get(write(tmp_path, {"question": "?", "answer": gold}), held_out=0, grader="math")
     task = world.task(0)
     assert world.grade(task, f"answer: {said}").info["correct"] is right
-    seen = []
-    thread = threading.Thread(target=lambda: seen.append(world.grade(task, f"answer: {said}").info["correct"]))
-    thread.start()  # math-verify's own time limit works in the main thread only
-    thread.join()
-    assert seen == [right]
+
+
+@needs_math
+def test_an_answer_that_hangs_is_a_failed_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    MATH.close()
+    monkeypatch.setattr(MATH.sandbox, "limits", Limits(wall_s=10, cpu_s=0.3))
+    world = get(write(tmp_path, {"question": "?", "answer": "\\frac{1}{2}"}), held_out=0)
+    for answer in ("9^{9^{9}}", "10^{10000000}!"):
+        with pytest.raises(FailedAction, match="the answer could not be judged"):
+            world.grade(world.task(0), f"answer: {answer}")
+    assert world.grade(world.task(0), "answer: 0.5").reward == 1
+    world.close()
+
+
+HANGING = """
+from podium.worlds import Jsonl
+
+class Mine(Jsonl):
+    def read(self, text):
+        return "9^{9^{9}}" if len(text) % 3 == 0 else "1/2" if len(text) % 3 == 1 else "0.6"
+"""
+
+
+@needs_math
+def test_a_run_goes_on_where_answers_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are wrong, they are trained on, and they are counted and shown with their reason."""
+    MATH.close()
+    monkeypatch.setattr(MATH.sandbox, "limits", Limits(wall_s=20, cpu_s=0.2))
+    write(tmp_path, *({"question": f"What is half of {i}/{i}?", "answer": "0.5"} for i in range(1, 9)))
+    (tmp_path / "mine.py").write_text(HANGING)
+    settings = {"tasks": 2, "eval_tasks": 1, "eval_samples": 1, "iterations": 2}
+    world = {"file": str(tmp_path / "data.jsonl")}
+    config = configure(methods.get("grpo", n=8), world=f"{tmp_path}/mine.py:Mine", world_settings=world, **settings)
+    result = train(config, out=tmp_path / "run")
+    assert result.finished
+    files = sorted((tmp_path / "run/rollouts").glob("*.parquet"))
+    rows = [{**row, "group": (file, row["group"])} for file in files for row in pq.read_table(file).to_pylist()]
+    failed = [row for row in rows if row["failure"]]
+    assert 0 < len(failed) < len(rows)
+    for row in failed:
+        assert row["failure"].startswith("the answer could not be judged (timeout): it took more than")
+        assert (row["reward"], row["correct"]) == (0.0, False)
+    assert sum(line.get("failures", 0) for line in result.metrics) == len(failed)
+    mixed = {row["group"] for row in rows if row["correct"]}
+    assert any(row["advantage"] < 0 for row in failed if row["group"] in mixed)
+    said = [sentence for line in result.metrics for _, sentence in troubles(line)]
+    assert any("rollouts: the answer could not be judged (timeout)" in sentence for sentence in said)
+
+
+def test_exact_grading_starts_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MATH.sandbox, "start", lambda: pytest.fail("a process was started"))
+    world = get(write(tmp_path, {"question": "?", "answer": "1,072"}), held_out=0)
+    assert world.grade(world.task(0), "answer: 1072.0").reward == 1
+    exact = world.replace(grader="exact")
+    assert exact.grade(exact.task(0), "answer: 2^{10}+48").reward == 0
+
+
+@needs_math
+def test_a_system_that_cannot_confine_math_verify_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonl, "unconfinable", lambda: "Plan 9 has no seccomp")
+    name = write(tmp_path, {"question": "?", "answer": "1"})
+    with pytest.raises(PodiumError, match=r"Plan 9 has no seccomp\. Set grader = 'exact'"):
+        get(name)
+    assert get(name, grader="exact").size() + get(name, grader="exact").size("test") == 1
 
 
 def test_exact_grading_needs_no_package(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ __all__ = ["LINUX", "TOKEN", "Child", "cpu_seconds", "reason"]
 TOKEN = 16  # bytes
 FOLDER_S = 0.2  # how often a folder is measured
 WAITING_S = 0.5  # how often a session is looked at that has nothing to do, and the processor time that it may take
+LONG_S = 0.1  # of processor time: who takes longer stands back, so that many that hang leave room for the others
+STAND_BACK = 10  # how nice such a process is
 LINUX = platform.system() == "Linux"
 
 
@@ -38,6 +40,7 @@ class Child:
     cpu_before: float = 0.0  # processor time that it had used by then
     unsent: bytes = b""  # of the request
     waiting: bool = False  # a session that has answered
+    stands_back: bool = False
     look_at: float = 0.0  # when it may have used more than it may
     frames: Frames = field(init=False)
 
@@ -68,6 +71,10 @@ class Child:
             return "timeout", f"it took more than {self.limits.wall_s:g} s"
         if used >= self.limits.cpu_s:
             return "timeout", f"it took more than {self.limits.cpu_s:g} s of processor time"
+        if used >= LONG_S and not self.stands_back:
+            self.stands_back = True
+            with suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, self.pid, STAND_BACK)
         if self.folder:
             written = folder_bytes(self.folder)
             if written is None or written > self.limits.files_mb * MB:
@@ -76,8 +83,12 @@ class Child:
         return "", ""
 
     def _next_look(self, cpu_left: float) -> float:
-        soon = time.monotonic() + min(max(cpu_left, 0.001), FOLDER_S if self.folder else cpu_left)
-        return min(self.started + self.limits.wall_s, soon)
+        looks = [max(cpu_left, 0.001)]
+        if self.folder:
+            looks.append(FOLDER_S)
+        if not self.stands_back:
+            looks.append(LONG_S)
+        return min(self.started + self.limits.wall_s, time.monotonic() + min(looks))
 
 
 def reason(status: int) -> tuple[str, str]:

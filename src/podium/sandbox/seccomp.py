@@ -78,6 +78,7 @@ ALLOWED: dict[str, tuple[int | None, int | None]] = {
     "pselect6": (270, 72),
     "ppoll": (271, 73),
     "dup3": (292, 24),
+    "getpriority": (140, 141),
     "getrandom": (318, 278),
     "statx": (332, 291),
     "rseq": (334, 293),
