@@ -216,7 +216,7 @@ def test_what_is_no_recording_is_said(tmp_path: Path) -> None:
     with pytest.raises(PodiumError, match="has no rollouts"):
         train(small(imitation(tmp_path)), out=tmp_path / "run")
     (tmp_path / "x.parquet").write_text("not parquet")
-    with pytest.raises(PodiumError, match=r"x.parquet cannot be read"):
+    with pytest.raises(PodiumError, match=r"x.parquet is damaged"):
         train(small(imitation(tmp_path / "x.parquet")), out=tmp_path / "run")
 
 

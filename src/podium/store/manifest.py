@@ -43,7 +43,7 @@ def write_manifest(directory: Path, iteration: int) -> None:
     files = {
         str(file.relative_to(directory).as_posix()): {"size": file.stat().st_size, "sha256": _sha256(file)}
         for file in sorted(directory.rglob("*"))
-        if file.is_file()
+        if file.is_file() and file != directory / MANIFEST
     }
     data = {"format": FORMAT, "podium": __version__, "iteration": iteration, "files": files}
     atomic_text(directory / MANIFEST, seal(data, indent=1) + "\n")
