@@ -9,6 +9,7 @@ __getattr__  # function in __init__.py
 __dir__  # function in __init__.py
 token_entropy  # variable in analysis/paired_models.py
 forced  # variable in core/columns.py
+_.ignore_aliases  # method in core/yaml_text.py
 _.capped  # method in parts/objective/clip.py
 _.variance_reduction  # method in parts/select/belief.py
 _.icepop  # method in parts/shape/correction.py
