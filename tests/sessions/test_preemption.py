@@ -24,7 +24,7 @@ from podium.sessions.train import Result, configure, resume
 from podium.store import run_directory
 from podium.store.run_directory import RunDirectory
 from podium.training import loop, preemption
-from podium.training.preemption import Stop
+from podium.training.preemption import StopRequest
 from podium.training.trainer import Trainer
 from tests.sessions.test_train import numbers, small, weights
 
@@ -76,7 +76,7 @@ def finished_as(whole: Path, path: Path) -> bool:
         (LocalSampler, "poll", 9, None),
         (Driver, "collect", 4, 1),  # the second iteration
         (loop, "keep_groups", 2, 1),  # sampled, but not trained
-        (Stop, "forbid", 7, 2),  # the last moment before the updates of the third
+        (StopRequest, "forbid", 7, 2),  # the last moment before the updates of the third
         (Trainer, "step", 2, 2),  # an update: the iteration ends first
         (Driver, "collect", 5, 2),  # the evaluation after the second iteration
         (RunDirectory, "write_rollouts", 2, 2),
@@ -102,7 +102,7 @@ def test_groups_that_an_abandoned_iteration_has_carried_over_are_forgotten(
     train.train(config, out=tmp_path / "whole")
     assert any(line["groups.waiting"] for line in numbers(tmp_path / "whole")[3:])
     with monkeypatch.context() as patched:
-        signalled(patched, Stop, "forbid", 5)  # in the third iteration, after its groups were carried over
+        signalled(patched, StopRequest, "forbid", 5)  # in the third iteration, after its groups were carried over
         train.train(config, out=tmp_path / "run")
     assert finished_as(tmp_path / "whole", tmp_path / "run")
 
@@ -247,7 +247,7 @@ def test_a_run_in_another_thread_handles_no_signals(tmp_path: Path, monkeypatch:
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # it has threads and forks, as a world may
 def test_a_forked_child_ends_by_the_signal(tmp_path: Path) -> None:
-    stop, told = Stop(grace_s=60.0), list[str]()
+    stop, told = StopRequest(grace_s=60.0), list[str]()
     stop.tell = told.append
     with stop.on_preemption():
         child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))

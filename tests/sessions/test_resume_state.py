@@ -11,7 +11,7 @@ from podium import methods, worlds
 from podium.core.errors import PodiumError
 from podium.method import Method
 from podium.sessions.train import configure, resume, train
-from podium.training.preemption import Stop
+from podium.training.preemption import StopRequest
 from podium.worlds import World
 from tests.methods.catalogue import NAMES, errors, fitting, small
 from tests.sessions.test_preemption import signalled
@@ -53,7 +53,9 @@ def test_a_method_that_remembers_resumes_to_the_bit(slug: str, tmp_path: Path, m
     config = configure(method, world=world, iterations=3, lr=3e-4, **few)
     train(config, out=tmp_path / "whole")
     with monkeypatch.context() as patched:
-        signalled(patched, Stop, "forbid", 4)  # in the second iteration: all is collected and nothing trained yet
+        signalled(
+            patched, StopRequest, "forbid", 4
+        )  # in the second iteration: all is collected and nothing trained yet
         assert train(config, out=tmp_path / "cut").saved == 1
     resume(tmp_path / "cut")
     assert numbers(tmp_path / "cut") == numbers(tmp_path / "whole")

@@ -19,7 +19,7 @@ from podium.store.retention import kept_text, rollout_files
 from podium.store.run_directory import RunDirectory
 from podium.strategies import Recorded
 from podium.training.config import Config
-from podium.training.preemption import Stop
+from podium.training.preemption import StopRequest
 from tests.sessions.test_preemption import signalled
 from tests.sessions.test_train import numbers, small, weights
 
@@ -63,7 +63,7 @@ def test_thinning_changes_nothing_of_the_run_and_survives_a_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Path
 ) -> None:
     with monkeypatch.context() as patched:
-        signalled(patched, Stop, "forbid", 5)  # in the third iteration
+        signalled(patched, StopRequest, "forbid", 5)  # in the third iteration
         assert train(CONFIG.replace(keep_rollouts_gb=0.0), out=tmp_path / "run").saved == 2
     resume(tmp_path / "run")
     assert kept_text(rollout_files(tmp_path / "run")) == "iterations 1–3: 3 examples each; 4: whole"

@@ -22,7 +22,7 @@ from podium.training.build import build_run
 from podium.training.config import Config, Optimizer
 from podium.training.loop import iterate
 from podium.training.memory_plan import suggest_settings
-from podium.training.preemption import Preempted, Stop
+from podium.training.preemption import Preempted, StopRequest
 from podium.training.preflight import check_resources
 from podium.training.run import Run, is_due
 from podium.training.trackers import Trackers, require
@@ -108,7 +108,7 @@ def train(
         raise PodiumError(
             f"{path} already holds a run. Resume it (podium train --resume {path}) or choose another --out."
         )
-    run, stop = None, Stop(config.grace_s, tell)
+    run, stop = None, StopRequest(config.grace_s, tell)
     with suppress(Preempted), stop.on_preemption(), suggest_settings():
         stop.allow()
         run = build_run(config, _stage(progress))  # before anything is written: most mistakes show here
@@ -144,7 +144,7 @@ def resume(
     if "keep_rollouts_gb:" not in directory.read_config():  # written by an earlier version, which kept all
         config = config.replace(keep_rollouts_gb=None)
     check_resources(out=directory.path, device=config.device)
-    run, stop = None, Stop(config.grace_s, tell)
+    run, stop = None, StopRequest(config.grace_s, tell)
     with suppress(Preempted), stop.on_preemption(), suggest_settings(), _locked(directory):
         stop.allow()
         with closing(build_run(config, _stage(progress))) as run:
@@ -171,7 +171,12 @@ def _locked(directory: RunDirectory) -> Iterator[None]:
 
 
 def _run_to_end(
-    run: Run, directory: RunDirectory, progress: Progress | None, trackers: Sequence[str], tell: Tell | None, stop: Stop
+    run: Run,
+    directory: RunDirectory,
+    progress: Progress | None,
+    trackers: Sequence[str],
+    tell: Tell | None,
+    stop: StopRequest,
 ) -> None:
     config, run.stop = run.config, stop
     if tell is not None:
@@ -228,7 +233,7 @@ def _write_checkpoint(run: Run, directory: RunDirectory) -> None:
     run.saved = run.iteration if run.pending is None else None
 
 
-def _result(directory: RunDirectory, run: Run | None, stop: Stop) -> Result:
+def _result(directory: RunDirectory, run: Run | None, stop: StopRequest) -> Result:
     """What a run has come to. It is None if it was stopped while it was loading."""
     metrics, checkpoints = directory.metrics(), directory.checkpoints()
     finished = run is not None and run.finished and run.saved == run.iteration

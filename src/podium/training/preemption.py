@@ -1,7 +1,7 @@
 """Preemption: a signal asks a run to stop, and the run stops where nothing is lost.
 
-A run's state changes only while it trains. While it loads, samples or evaluates it may stop at once (`Stop.allow`);
-once an update has begun it ends the iteration first (`Stop.forbid`), within a grace period.
+A run's state changes only while it trains. While it loads, samples or evaluates it may stop at once (`StopRequest.allow`);
+once an update has begun it ends the iteration first (`StopRequest.forbid`), within a grace period.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-__all__ = ["Preempted", "Stop"]
+__all__ = ["Preempted", "StopRequest"]
 
 PREEMPTING = (signal.SIGTERM, signal.SIGUSR1)
 # Signals in quick succession are one: a launcher may forward what the whole process group has received.
@@ -26,7 +26,7 @@ class Preempted(BaseException):
     """Raised in the main thread where a run stops. No `Exception`: a world may take that for a failure of its own."""
 
 
-class Stop:
+class StopRequest:
     """Whether a signal has asked a run to stop, and whether it may do so at once.
 
     The first SIGTERM or SIGUSR1 raises `Preempted` where that is allowed, and is remembered elsewhere. A second one, or

@@ -29,7 +29,7 @@ from podium.strategies.requests import TaskRequest
 from podium.training.checkpoint import check_memories, load_checkpoint, save_checkpoint
 from podium.training.config import Config
 from podium.training.memory_states import Memories
-from podium.training.preemption import Stop
+from podium.training.preemption import StopRequest
 from podium.training.tasks import Tasks
 from podium.training.trainer import Trainer
 
@@ -58,7 +58,7 @@ class Run:
     dropped: list[Batch] = field(default_factory=list)  # groups of this iteration that are not trained
     pending: dict[str, Any] | None = None  # the metrics of the last iteration, as long as it is not evaluated
     saved: int | None = None  # the iteration whose checkpoint holds the state as it is
-    stop: Stop = field(default_factory=Stop)
+    stop: StopRequest = field(default_factory=StopRequest)
     frozen: bool = False  # whether the garbage collector ignores what existed after the first iteration
 
     def __post_init__(self) -> None:
