@@ -54,7 +54,7 @@ def test_a_method_that_remembers_resumes_to_the_bit(slug: str, tmp_path: Path, m
     config = configure(method, world=world, iterations=3, lr=3e-4, **few)
     train(config, out=tmp_path / "whole")
     with monkeypatch.context() as patched:
-        signalled(patched, StopRequest, "forbid", 4)  # in the second iteration: nothing trained yet
+        signalled(patched, StopRequest, "forbid", 4)  # in the second iteration, before its first update
         assert train(config, out=tmp_path / "cut").saved == 1
     resume(tmp_path / "cut")
     assert numbers(tmp_path / "cut") == numbers(tmp_path / "whole")

@@ -1,8 +1,7 @@
 """Preemption: a signal asks a run to stop, and the run stops where nothing is lost.
 
 A run's state changes only while it trains. While it loads, samples or evaluates it may stop at once
-(`StopRequest.allow`); once an update has begun it ends the iteration first (`StopRequest.forbid`), within a grace
-period.
+(`StopRequest.allow`); once an update has begun it ends the iteration first (`forbid`), within a grace period.
 """
 
 from __future__ import annotations
