@@ -136,6 +136,7 @@ KINDS: SceneRules = {
     "difference": SceneDraw.reward,
     "advantage": SceneDraw.advantage,
     "return": SceneDraw.reward,
+    "target": SceneDraw.reward,
     "logp": SceneDraw.logp,
     "entropy": lambda d, name, n: d.uniform(name, n, *d.scene.entropy),
     "value": lambda d, name, n: d.uniform(name, n) if name.startswith("group.") else d.normal(name, n),

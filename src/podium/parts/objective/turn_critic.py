@@ -61,6 +61,7 @@ class TurnCriticLoss(Term):
     """
 
     reference = REFERENCE
+    overflows = "it squares the distance of values from returns"
     level = "turn"
     gamma: Number | None = None  # discount, in [0, 1]; None: the targets are the columns that `TurnCritic` writes
     aggregate: Aggregate = field(default=Aggregate("turn mean"), kw_only=True)
