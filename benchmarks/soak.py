@@ -29,7 +29,6 @@ from kill_resume import FORK, equal, state  # also sets OMP_NUM_THREADS, before 
 from podium import policy
 from podium.cli import main as podium
 from podium.core.errors import Unfinished
-
 from podium.store import files
 from podium.store.run_directory import RunDirectory
 
