@@ -45,7 +45,8 @@ def cost(name: str, workers: Workers, arguments: tuple[Any, ...], here: Callable
         run()
         on_top = 1000 * (min(seconds(run) for _ in range(3)) / args.verdicts - alone)
         verdict = "" if on_top < GOAL_MS else f", over the goal of {GOAL_MS:g} ms"
-        lines.append(f"{name}: {callers} callers, {1000 * alone:.2f} ms here, {on_top:+.2f} ms in the sandbox{verdict}")
+        who = "1 caller" if callers == 1 else f"{callers} callers"
+        lines.append(f"{name}: {who}, {1000 * alone:.2f} ms here, {on_top:+.2f} ms in the sandbox{verdict}")
     workers.close()
     return lines
 

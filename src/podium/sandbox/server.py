@@ -32,6 +32,7 @@ from podium.sandbox.process import LINUX, TOKEN, Child, reason
 
 __all__ = ["run_server"]
 
+REAP_S = 0.002  # how often it looks whether processes that were killed are gone
 ALIVE_S = 5.0  # how often the server looks whether its parent is alive
 
 
@@ -40,6 +41,7 @@ class Server:
         self.channel, self.confinement, self.parent = channel, confinement, os.getppid()
         self.folder, self.side_by_side = settings["folder"], settings["side_by_side"]
         self.children: dict[int, Child] = {}
+        self.dying: list[Child] = []  # killed; it takes time until a process is gone, which nobody should wait for
         self.queue: deque[dict[str, Any]] = deque()
         self.removing: list[int] = []  # processes that remove folders
         self.frames = Frames(LARGEST_REQUEST)
@@ -51,7 +53,8 @@ class Server:
         try:
             while os.getppid() == self.parent:
                 until = min((child.look_at for child in self.children.values()), default=float("inf"))
-                for key, events in self.selector.select(min(max(until - time.monotonic(), 0), ALIVE_S)):
+                longest = REAP_S if self.dying else ALIVE_S
+                for key, events in self.selector.select(min(max(until - time.monotonic(), 0), longest)):
                     child = key.data
                     if child is None:
                         data = self.channel.recv(CHUNK)
@@ -68,14 +71,15 @@ class Server:
                     failure, detail = child.overrun() if child.look_at <= time.monotonic() else ("", "")
                     if failure:
                         self.end(child, failure, detail)
+                self.dying = [child for child in self.dying if not self.gone(child)]
                 self.removing = [pid for pid in self.removing if not os.waitpid(pid, os.WNOHANG)[0]]
-                while self.queue and len(self.children) < self.side_by_side:
+                while self.queue and len(self.children) + len(self.dying) < self.side_by_side:
                     self.start(self.queue.popleft())
         finally:
             for child in list(self.children.values()):
-                self.kill(child)
-            for child in list(self.children.values()):
-                self.finish(child)
+                self.leave(child)
+            for child in self.dying:
+                os.waitpid(child.pid, 0)
             remove_folder(self.folder)
 
     def receive(self, message: dict[str, Any]) -> None:
@@ -88,8 +92,7 @@ class Server:
         elif kind == "close":
             self.queue = deque(m for m in self.queue if m["id"] != message["session"])
             if child is not None:
-                self.kill(child)
-                self.finish(child)
+                self.leave(child)
         elif child is None or not child.waiting:
             self.fail(message["id"], "ended", "the session has ended" if child is None else "the session is busy")
         else:
@@ -175,40 +178,41 @@ class Server:
             if child.waiting or not answer.startswith(child.token):
                 data = b""  # it speaks out of turn
                 break
-            if child.session:
-                cpu_s = child.rest()
-            else:
-                child.waiting = True
-                self.kill(child)
-                cpu_s = self.finish(child)[1]
-            self.reply(child.request, answer[TOKEN:], cpu_s)
+            self.reply(child.request, answer[TOKEN:], child.rest())
+            if not child.session:
+                self.leave(child)
         if not data and child.number in self.children:
-            self.end(child, "", "")
+            self.leave(child)  # `gone` says why
 
     def end(self, child: Child, failure: str, detail: str) -> None:
-        """End a child that has gone wrong; if no failure is named, for the reason for which it has ended itself."""
-        self.kill(child)  # which does not change the status of one that is ending already
-        status, cpu_s = self.finish(child)
+        """End a child that has gone wrong, and say so if somebody waits for its answer."""
         if not child.waiting:
-            failure, detail = (failure, detail) if failure else reason(status)
-            self.fail(child.request, failure, detail, cpu_s)
+            self.fail(child.request, failure, detail, child.rest())
+        self.leave(child)
 
-    def kill(self, child: Child) -> None:
+    def leave(self, child: Child) -> None:
+        """Kill a child; this does not change the status of one that is ending already."""
+        self.selector.unregister(child.channel)
+        child.channel.close()
+        del self.children[child.number]
         with suppress(ProcessLookupError):
             os.kill(child.pid, signal.SIGKILL)
         if self.confinement is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(child.pid, signal.SIGKILL)
+        self.dying.append(child)
 
-    def finish(self, child: Child) -> tuple[int, float]:
-        """Wait for a child that is ending; its exit status, and the processor time of its last request."""
-        self.selector.unregister(child.channel)
-        child.channel.close()
-        _, status, used = os.wait4(child.pid, 0)
-        del self.children[child.number]
+    def gone(self, child: Child) -> bool:
+        """Whether a process is gone. Somebody who still waits for its answer hears now why there is none."""
+        pid, status, used = os.wait4(child.pid, os.WNOHANG)
+        if not pid:
+            return False
+        if not child.waiting:
+            cpu_s = max(used.ru_utime + used.ru_stime - child.cpu_before, 0.0)
+            self.fail(child.request, *reason(status), cpu_s)
         if child.folder:
             self.remove(child.folder)
-        return status, max(used.ru_utime + used.ru_stime - child.cpu_before, 0.0)
+        return True
 
     def remove(self, folder: str) -> None:
         """Remove a folder; one with many files in a process that does nothing else, so that nobody waits for that."""
