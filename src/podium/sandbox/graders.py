@@ -13,7 +13,17 @@ from podium.sandbox.guard import no_programs
 from podium.sandbox.limits import Limits
 from podium.sandbox.workers import Workers
 
-__all__ = ["GYM", "MATH", "as_text", "gym_score", "gym_workers", "math_equal", "math_workers", "prepare_gym"]
+__all__ = [
+    "GYM",
+    "MATH",
+    "as_text",
+    "gym_score",
+    "gym_workers",
+    "math_equal",
+    "math_workers",
+    "prepare_gym",
+    "prepare_sympy",
+]
 
 
 def gym_workers(limits: Limits) -> Workers:
