@@ -24,6 +24,7 @@ from podium.report.run_page import write_report
 from podium.sessions.train import train
 from podium.store.run_directory import RunDirectory
 from tests.sessions.test_train import small
+from tests.store.consistent import replace_config
 
 Capture = pytest.CaptureFixture[str]
 ATTACK = "\x1b]0;owned\x07\x1b[2J\x9b31m\rover\x08\x7f\u202egnp\u2066\u2028[bold]x[/bold] [link=http://evil]y[/link]"
@@ -157,7 +158,7 @@ def poisoned(finished: Path, folder: Path, text: str) -> Path:
     config: dict[str, Any] = from_yaml((run / "config.yaml").read_text())
     config |= {"model": text, "world": text, "world_settings": {"dial": text, text.replace(":", ""): 1}}
     config["method"]["Method"] |= {"name": text, "summary": text, "citation": text}
-    (run / "config.yaml").write_text(dump(config))
+    replace_config(run, dump(config))
     directory = RunDirectory(run)
     lines = directory.metrics()
     (run / "metrics.jsonl").unlink()

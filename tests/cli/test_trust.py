@@ -14,8 +14,8 @@ from podium.core.errors import PodiumError
 from podium.core.yaml_text import dump, from_yaml
 from podium.report.run_page import write_report
 from podium.sessions.train import train
-from podium.store.manifest import MANIFEST, write_manifest
 from tests.sessions.test_train import small
+from tests.store.consistent import replace_config
 
 Capture = pytest.CaptureFixture[str]
 FEW = ["--tasks", "2", "--k", "1"]
@@ -57,11 +57,7 @@ class Theirs:
             config["world"], config["world_settings"] = {f"{self.helper}:Thing": {}}, None
         else:
             config["method"]["Method"]["advantage"] = {f"{self.helper}:Part": {}}
-        file.write_text(dump(config))
-        for checkpoint in (self.run / "checkpoints").iterdir():  # whoever sends a run can make it consistent
-            shutil.copy(file, checkpoint)
-            (checkpoint / MANIFEST).unlink()
-            write_manifest(checkpoint, int(checkpoint.name.partition("-")[2]))
+        replace_config(self.run, dump(config))
 
     @property
     def executed(self) -> bool:
