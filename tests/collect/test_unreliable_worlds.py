@@ -260,7 +260,7 @@ def test_a_run_whose_world_fails_says_so_everywhere(tmp_path: Path, capsys: pyte
     assert '<span class="no">failed</span> · reward 0 · 2 turns · the world raised ValueError: &lt;b&gt; boom' in page
     assert main(["rollouts", str(tmp_path / "run"), "--failed", "--count", "1"]) == 0
     assert "failed · reward 0 · 2 turns · the world raised ValueError: <b> boom" in capsys.readouterr().out
-    assert main(["eval", str(tmp_path / "run"), "--tasks", "1", "--k", "1"]) == 2
+    assert main(["eval", str(tmp_path / "run"), "--tasks", "1", "--k", "1", "--trust"]) == 2
     assert "the world failed in every rollout: the world raised ValueError: <b> boom." in capsys.readouterr().err
 
 

@@ -39,7 +39,9 @@ from tests.methods.support import rewards
 SUMS = worlds.get("sums", level=2)
 
 
-def grown(strategy: Any, tasks: int = 1, max_tokens: int = 40, recalled: Any = None) -> tuple[list[list[Rollout]], Driver]:
+def grown(
+    strategy: Any, tasks: int = 1, max_tokens: int = 40, recalled: Any = None
+) -> tuple[list[list[Rollout]], Driver]:
     """The groups that a strategy makes on sums, and the driver that made them."""
     policy = tiny()
     capture = tuple(sorted({"entropy", *(n.column.removeprefix("token.sampler.") for n in _signals(strategy))}))
@@ -549,7 +551,9 @@ def test_a_task_is_measured_by_four_ordinary_rollouts() -> None:
     (group,), driver = grown(Search(n=8, width=3, max_depth=6), recalled=recalled)
     assert len(group) == 4
     assert driver.spent[0] == sum(len(tokens(r)) for r in group)
-    (searched,), _ = grown(Search(n=2, width=2, max_depth=4), recalled=recalled | {"batch.sweep.phase": torch.tensor(0.0)})
+    (searched,), _ = grown(
+        Search(n=2, width=2, max_depth=4), recalled=recalled | {"batch.sweep.phase": torch.tensor(0.0)}
+    )
     assert sum(r.columns["purpose"] == int(Purpose.train) for r in searched) == 2
 
 

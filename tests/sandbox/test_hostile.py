@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from podium.sandbox import CallOutcome, Limits, Sandbox, unconfinable
-from podium.sandbox.graders import as_text, gym_workers, math_workers
+from podium.sandbox.graders import gym_workers, math_workers, pickled
 from tests.sandbox.test_sandbox import HERE
 
 pytestmark = pytest.mark.skipif(bool(unconfinable()), reason=unconfinable())
@@ -139,7 +139,7 @@ def test_hostile_answers_to_tasks_of_reasoning_gym(trap: Trap) -> None:
     workers = gym_workers(LIMITS)
     known = {}  # what a scorer needs besides the answer
     for task in (*BY_EVAL, *BY_SYMPY):
-        known[task] = as_text((task, {}, 10)), as_text(gym.create_dataset(task, seed=0, size=10)[0])
+        known[task] = pickled((task, {}, 10)), pickled(gym.create_dataset(task, seed=0, size=10)[0])
         workers.prepare("podium.sandbox.graders:prepare_gym", known[task][0])
     answers = [row for row in ANSWERS if row["kind"] != "program"]
     rows = [

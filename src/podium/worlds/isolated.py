@@ -99,7 +99,7 @@ def _open(
         readable=[
             os.path.abspath(path) for path in (*([os.path.dirname(name)] if file.endswith(".py") else []), *named)
         ],
-        side_by_side=2 * EPISODES,
+        max_processes=2 * EPISODES,
         confined=confined,
     )
     tasks = Processes(sandbox, f"{HOST}:Host", made, _limits(TASK_S, TASK_S), reuse=True)

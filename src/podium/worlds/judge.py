@@ -91,7 +91,7 @@ class Judged(Graded):
     @cached_property
     def sandbox(self) -> Sandbox:
         """Where programs run: a few at a time, so that each gets its share of the processor."""
-        return Sandbox(("podium.sandbox.programs", *MODULES), side_by_side=max(4, 2 * CORES))
+        return Sandbox(("podium.sandbox.programs", *MODULES), max_processes=max(4, 2 * CORES))
 
     def check_system(self) -> None:
         """Refuse a system that cannot confine a program."""
