@@ -27,9 +27,9 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
         (f"seed: 0x{'f' * 90_000}", "a number has 90002 characters"),
         (f"seed: {'1:' * 40_000}1", "a number has 80001 characters"),  # to base 60
         (f"lr: {'1:' * 40_000}1.0", "a number has 80003 characters"),
-        ("lr: 1\nlr: 2", r"the key 'lr' stands there twice \(line 2\)"),
-        ("a:\n  b: {c: 1, 'c': 2}", r"the key 'c' stands there twice \(line 2\)"),
-        ("<<: {a: 1}\n<<: {b: 1}", r"the key '<<' stands there twice \(line 2\)"),
+        ("lr: 1\nlr: 2", r"the key 'lr' occurs twice \(line 2\)"),
+        ("a:\n  b: {c: 1, 'c': 2}", r"the key 'c' occurs twice \(line 2\)"),
+        ("<<: {a: 1}\n<<: {b: 1}", r"the key '<<' occurs twice \(line 2\)"),
         ("when: 2026-99-99", r"no value of the type timestamp \(line 1\)"),
         ("x: !!int ''", "no value of the type int"),
         ("x: !!bool maybe", "no value of the type bool"),

@@ -18,8 +18,9 @@ from podium.cli import main
 from podium.core.errors import PodiumError
 from podium.sessions.train import resume, train
 from podium.store import run_directory as store
-from podium.store.retention import examples_kept, kept_text, rollout_files
+from podium.store.retention import examples_kept, kept_text
 from podium.store.run_directory import RunDirectory
+from podium.store.tables import rollout_files
 from tests.sessions.test_train import numbers, small, weights
 
 CONFIG = small(iterations=3, checkpoint_every=1, keep_checkpoints=9)

@@ -84,5 +84,5 @@ def _failed(directory: RunDirectory, line: Mapping[str, Any] | None) -> str:
     file = directory.rollouts(line["iteration"]) if line is not None else None
     if file is None or not file.is_file():
         return ""
-    failed = [talk for talk in read_rollouts(file) if talk.verdict == "failed"][:SHOWN]
+    failed = [each for each in read_rollouts(file) if each.verdict == "failed"][:SHOWN]
     return "".join(map(conversation_page, failed))
