@@ -159,7 +159,8 @@ def conversation_page(shown: Conversation) -> str:
         more = f"<details><summary>turns {EDGE + 1} to {len(turns) - EDGE}</summary>{middle}</details>"
         turns = [*turns[:EDGE], more, *turns[-EDGE:]]
     summary = "".join(f" · {html.escape(text)}" for text in shown.summary)
-    return f'<div class="rollout">{mark}{summary}<pre class="world">{html.escape(shown.prompt)}</pre>{"".join(turns)}</div>'
+    prompt = f'<pre class="world">{html.escape(shown.prompt)}</pre>'
+    return f'<div class="rollout">{mark}{summary}{prompt}{"".join(turns)}</div>'
 
 
 def _turn(turn: ShownTurn, number: int, count: int) -> str:
