@@ -30,6 +30,7 @@ END_S = 5.0  # seconds for the server to end its processes
 PASSED_ON = ("PATH", "LANG", "LC_ALL")  # of the environment: the rest may hold secrets
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # a sandboxed process may start none
 LONGEST = 300  # characters of a reason
+FAILURES = ("", "error", "timeout", "memory", "violation", "crash", "ended")
 
 
 @dataclass(frozen=True)
@@ -149,9 +150,11 @@ def _outcome(answer: bytes) -> CallOutcome:
         said = json.loads(answer[ANSWER.size :])
         if not isinstance(said, dict) or not said.keys() <= {"value", "failure", "detail"}:
             raise ValueError("not an answer")
+        if said.get("failure", "") not in FAILURES:
+            raise ValueError("not an answer")
     except (ValueError, RecursionError, MemoryError):
         return CallOutcome(failure="crash", detail="its answer makes no sense", cpu_s=cpu_s)
-    failure, detail = _plain(str(said.get("failure", ""))), _plain(str(said.get("detail", "")))
+    failure, detail = said.get("failure", ""), _plain(str(said.get("detail", "")))
     return CallOutcome(None if failure else said.get("value"), failure, detail, cpu_s)
 
 

@@ -75,7 +75,7 @@ def get(name: str | World, **settings: Any) -> World:
 
 def names_code(name: str) -> bool:
     """Whether `get` would load code by this name, `my_file.py:MyWorld` or `package.module:MyWorld`."""
-    return ":" in name and name.partition(":")[0] not in ("jsonl", *BRIDGES)
+    return ":" in name and name.partition(":")[0] not in (*FILES, *BRIDGES)
 
 
 def _make(cls: type[World], settings: dict[str, Any], name: str) -> World:
