@@ -133,7 +133,10 @@ def test_code_inside_the_run_is_not_the_project_s(
     theirs.helper = Path(shutil.move(theirs.helper, theirs.run / "helper.py"))
     theirs.names("world")
     monkeypatch.chdir(theirs.run.parent)
-    for words in (["eval", "run"], ["train", "--resume", "run"], ["train", "--config", "run/config.yaml"]):
+    copy = str(next(Path("run/checkpoints").iterdir()) / "config.yaml")
+    shutil.copy("run/config.yaml", copy)
+    configs = (["train", "--config", file] for file in ("run/config.yaml", copy))
+    for words in (["eval", "run"], ["train", "--resume", "run"], *configs):
         assert main(words) == 2
         assert "which came with the run" in capsys.readouterr().err
     monkeypatch.chdir(theirs.run)

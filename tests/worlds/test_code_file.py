@@ -12,6 +12,7 @@ import pytest
 from podium import worlds
 from podium.core.errors import PodiumError
 from podium.worlds import CodeFile, Feedback
+from podium.worlds.names import names_code
 
 ADD = {
     "prompt": "Write add(a, b), the sum.",
@@ -135,6 +136,18 @@ def test_the_usual_games_with_assertions_are_lost(files: Any, program: str) -> N
     feedback = graded(files(CHECK), program)
     assert feedback.reward == 0
     assert not feedback.info["correct"]
+
+
+def test_a_program_cannot_leave_assertions_out(files: Any) -> None:
+    forged = """import json
+json.dumps = lambda *a, **k: '{"value": {"problem": "", "outputs": [], "assertions": []}}'
+def near(x): return 99"""
+    assert graded(files(CHECK), forged).info["outcome"] == "violation"
+
+
+@pytest.mark.parametrize("name", [*worlds.EMBEDDED, "jsonl:x", "code:x", "gym:x", "textworld:x", "scienceworld:x"])
+def test_the_names_of_podium_s_worlds_name_no_code(name: str) -> None:
+    assert not names_code(name)  # `code` is a module of Python as well
 
 
 def test_a_row_has_its_own_time(files: Any) -> None:

@@ -180,8 +180,7 @@ def _configure(
     if file is None:
         config = Config(method=load(method, of_method, parts, trust=trust))
     else:
-        run_directory = file.parent if (file.parent / "metrics.jsonl").is_file() else None
-        config = read_file(file, partial(Config.from_yaml, trust=trust, run=run_directory))
+        config = read_file(file, partial(Config.from_yaml, trust=trust, run=_run_of(file)))
     level = {"level": settings.pop("level")} if "level" in settings else {}
     if level or world:
         settings["world_settings"] = {**(config.world_settings or {}), **level, **world}
@@ -197,3 +196,11 @@ def _configure(
             raise PodiumError(f"--set {path}: with --config, name a part's setting, such as advantage.scale.")
         config = config.replace(method=config.method.set(path, value))
     return config
+
+
+def _run_of(file: Path) -> Path | None:
+    """The run that a configuration stands in, if it is one's own or the copy in one of its checkpoints."""
+    folder = file.resolve().parent
+    if folder.parent.name == "checkpoints" and folder.name.startswith("iteration-"):
+        return folder.parent.parent
+    return file.parent if (folder / "metrics.jsonl").is_file() else None

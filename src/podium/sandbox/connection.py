@@ -30,6 +30,7 @@ START_S = 120.0  # seconds for the server to load its modules
 END_S = 5.0  # seconds for the server to end its processes
 PASSED_ON = ("PATH", "LANG", "LC_ALL")  # of the environment: the rest may hold secrets
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # a sandboxed process may start none
+FAILURES = ("", "error", "timeout", "memory", "violation", "crash", "ended")
 
 
 @dataclass(frozen=True)
@@ -146,13 +147,15 @@ def _outcome(answer: bytes) -> CallOutcome:
         return ENDED
     _, cpu_s = ANSWER.unpack_from(answer)
     try:
-        said = json.loads(answer[ANSWER.size :])
-        if not isinstance(said, dict) or not said.keys() <= {"value", "failure", "detail"}:
+        content = json.loads(answer[ANSWER.size :])
+        if not isinstance(content, dict) or not content.keys() <= {"value", "failure", "detail"}:
+            raise ValueError("not an answer")
+        if content.get("failure", "") not in FAILURES:
             raise ValueError("not an answer")
     except (ValueError, RecursionError, MemoryError):
         return CallOutcome(failure="crash", detail="its answer makes no sense", cpu_s=cpu_s)
-    failure, detail = one_line(str(said.get("failure", ""))), one_line(str(said.get("detail", "")))
-    return CallOutcome(None if failure else said.get("value"), failure, detail, cpu_s)
+    failure, detail = content.get("failure", ""), one_line(str(content.get("detail", "")))
+    return CallOutcome(None if failure else content.get("value"), failure, detail, cpu_s)
 
 
 def _read(connection: weakref.ref[Connection], channel: socket.socket, waiters: dict[int, _Waiter]) -> None:

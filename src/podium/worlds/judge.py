@@ -32,6 +32,8 @@ REPEATS = 3  # measurements, of which the least counts
 REMEMBERED = 10_000  # judgements and times
 LONGEST = 200  # characters of an answer's canonical form
 UNWRITTEN = ("empty", "missing", "syntax")  # outcomes of a text without the function
+PROBLEMS = ("", "error", "missing", "syntax")  # what `run_program` says of a program
+START = Task("start", "", data={"function": "start", "tests": [([], None)]})
 
 T = TypeVar("T")
 
@@ -152,7 +154,7 @@ class Judged(Graded):
         if outcome.failure or outcome.cpu_s > seconds:
             return _failed(outcome)
         try:
-            return _compared(outcome, [expected for _, expected in data["tests"]])
+            return _compared(outcome, [expected for _, expected in data["tests"]], len(rest[1]))
         except (KeyError, TypeError, ValueError, AttributeError):  # no answer of ours: it forged one
             return Judgement("violation", answer="violation: an answer of another form", cpu_s=outcome.cpu_s)
 
@@ -164,22 +166,22 @@ class Judged(Graded):
         A difference below the resolution counts as none. Measurements are repeated where the reward depends on them,
         and of programs that seem slower than the reference.
         """
-        start = self._known.of("start", lambda: self._least(2 * REPEATS, self._start))
+        start = self._known.of("start", lambda: self._least(2 * REPEATS, START, "def start():\n    pass"))
         reference = _whole(task, task.data["reference"])
-        theirs = self._known.of((task.key, "time"), lambda: self._least(REPEATS, lambda: self._run(task, reference)))
+        theirs = self._known.of((task.key, "time"), lambda: self._least(REPEATS, task, reference))
+        if math.isinf(theirs):
+            return 0.0
         if self.speed or cpu_s > theirs + RESOLUTION_S:  # noise only ever adds
-            cpu_s = min(cpu_s, self._least(REPEATS - 1, lambda: self._run(task, source)))
+            cpu_s = min(cpu_s, self._least(REPEATS - 1, task, source))
         if abs(theirs - cpu_s) < RESOLUTION_S:
             return 1.0
         theirs, ours = (max(seconds - start, 0.0) + RESOLUTION_S / 2 for seconds in (theirs, cpu_s))
         return round(min(theirs / ours, FASTEST), 2)
 
-    def _start(self) -> Judgement:
-        outcome = self.sandbox.call(RUN, "def start():\n    pass", "start", [[]])
-        return _compared(outcome, [None])
-
-    def _least(self, count: int, run: Callable[[], Judgement]) -> float:
-        return min(run().cpu_s for _ in range(count))
+    def _least(self, count: int, task: Task, source: str) -> float:
+        """The least time of the runs that came out right: a program that sometimes does nothing gains nothing."""
+        runs = (self._run(task, source) for _ in range(count))
+        return min((run.cpu_s for run in runs if run.outcome == "right"), default=math.inf)
 
 
 class _Known:
@@ -217,12 +219,17 @@ def _failed(outcome: CallOutcome) -> Judgement:
     return Judgement(kind, answer=f"{kind}: {outcome.detail}"[:LONGEST].removesuffix(": "), cpu_s=outcome.cpu_s)
 
 
-def _compared(outcome: CallOutcome, expected: list[Any]) -> Judgement:
-    """A judgement by what a program has returned: two texts for each test, its value and its error."""
+def _compared(outcome: CallOutcome, expected: list[Any], assertions: int) -> Judgement:
+    """A judgement by what a program has returned: two texts for each test, its value and its error, and a text for each
+    assertion. A program can put anything in their place, whose form is checked here."""
     found, cpu_s = outcome.value, outcome.cpu_s
-    if found["problem"]:
-        raised = int(found["problem"] == "error")
-        return Judgement(found["problem"], errors=raised, answer=str(found["detail"])[:LONGEST], cpu_s=cpu_s)
+    problem = found["problem"]
+    if problem not in PROBLEMS:
+        raise ValueError(problem)
+    if problem:
+        return Judgement(problem, errors=int(problem == "error"), answer=_canonical(found["detail"]), cpu_s=cpu_s)
+    if len(found["assertions"]) != assertions:
+        raise ValueError("not every assertion was run")
     results = [_agrees(value, error, wanted) for (value, error), wanted in zip(found["outputs"], expected, strict=True)]
     results += [not result for result in found["assertions"]]
     errors = [error for _, error in found["outputs"] if error]
@@ -243,6 +250,8 @@ def _agrees(value: str, error: str, expected: Any) -> bool:
 
 
 def _canonical(text: str) -> str:
+    """The text, or the beginning of a long one with a hash; a ValueError if it holds half a character."""
+    data = text.encode()
     if len(text) <= LONGEST:
         return text
-    return f"{text[: LONGEST - 20]}… {hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}"
+    return f"{text[: LONGEST - 20]}… {hashlib.blake2b(data, digest_size=6).hexdigest()}"
