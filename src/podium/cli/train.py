@@ -159,7 +159,7 @@ def _finish(result: Result, quiet: bool) -> None:
 
 
 def _preempted(result: Result) -> str:
-    """Where the system has stopped a run, what that costs, and how to go on."""
+    """Where the system has stopped a run, which iterations are lost, and how to continue."""
     if not (result.path / "config.yaml").is_file():
         return f"Stopped by {result.preempted} before the run began. The same command starts it."
     at = f"with a checkpoint of iteration {result.saved}" if result.saved else "before the first checkpoint"
@@ -199,7 +199,7 @@ def _configure(
 
 
 def _run_of(file: Path) -> Path | None:
-    """The run that a configuration stands in, if it is one's own or the copy in one of its checkpoints."""
+    """The run that a config.yaml belongs to: as its own, or as the copy in one of its checkpoints."""
     folder = file.resolve().parent
     if folder.parent.name == "checkpoints" and folder.name.startswith("iteration-"):
         return folder.parent.parent

@@ -16,7 +16,7 @@ from podium.protocols.answer_text import ANSWER_MARK, final_answer, stated_answe
 from podium.protocols.world import Task
 from podium.sandbox import unconfinable
 from podium.sandbox.graders import GYM, pickled
-from podium.worlds.graded import FORMAT, Graded, Verdict, hashed_uniform, judged
+from podium.worlds.graded import FORMAT, Graded, Verdict, hashed_uniform, verdict_of
 from podium.worlds.puzzle import HELD_OUT, task_key
 
 __all__ = ["Gym"]
@@ -95,7 +95,7 @@ class Gym(Graded):
         return settings
 
     def verdict(self, task: Task, answer: str) -> Verdict:
-        score = float(judged(GYM.call(self.scorer, answer, pickled(task.data["entry"]))))
+        score = float(verdict_of(GYM.call(self.scorer, answer, pickled(task.data["entry"]))))
         score = min(max(score, 0.0), 1.0) if score == score else 0.0
         return Verdict(score >= 1, " ".join(answer.split())[:200], score if self.partial else None)
 
