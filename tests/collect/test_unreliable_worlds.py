@@ -89,7 +89,7 @@ class Mute(Exception):
         (KeyError(), "the world raised KeyError"),
     ],
 )
-def test_whatever_it_raises_is_one_line(error: BaseException, reason: str, own: dict[str, Any]) -> None:
+def test_an_error_of_any_kind_is_one_line(error: BaseException, reason: str, own: dict[str, Any]) -> None:
     for rollout in collect(world(raises(error), **own)):
         assert (rollout.columns["stop"], rollout.columns["failure"]) == ("failed", reason)
         assert rollout.columns["reward"] == 0.25

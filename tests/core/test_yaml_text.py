@@ -52,13 +52,13 @@ def test_hostile_yaml_is_refused_at_once(text: str, message: str) -> None:
     assert "\n" not in str(refusal.value)
 
 
-def test_what_people_write_is_read() -> None:
+def test_ordinary_yaml_is_read() -> None:
     text = "a: 1e-6\nb: [1, 2.5, .inf, null, true]\nc: {d: text, e: '007'}\nf: 1_000\ng: 0x1F\n"
     values = {"a": 1e-6, "b": [1, 2.5, float("inf"), None, True], "c": {"d": "text", "e": "007"}, "f": 1000, "g": 31}
     assert from_yaml(text) == values
 
 
-def test_what_stands_in_several_places_is_written_without_aliases_and_read_again() -> None:
+def test_data_used_in_several_places_is_written_without_aliases_and_read_again() -> None:
     shared = {"deep": [1, 2]}
     data = {"a": shared, "b": [shared, shared]}
     assert "*" not in dump(data)

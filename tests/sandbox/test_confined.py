@@ -203,13 +203,13 @@ def _header(path: str, pattern: str) -> dict[str, int]:
     return {name: int(number) for name, number in re.findall(pattern, file.read_text())}
 
 
-def test_numbers_of_system_calls_on_x86_64() -> None:
+def test_numbers_of_system_calls_on_x86_64_are_those_of_the_kernel() -> None:
     header = _header("/usr/include/x86_64-linux-gnu/asm/unistd_64.h", r"#define __NR_(\w+) (\d+)\b")
     wrong = {name: numbers[0] for name, numbers in TABLES.items() if header.get(name) != numbers[0]}
     assert not wrong
 
 
-def test_numbers_of_system_calls_on_64_bit_arm() -> None:
+def test_numbers_of_system_calls_on_64_bit_arm_are_those_of_the_kernel() -> None:
     header = _header("/usr/include/asm-generic/unistd.h", r"#define __NR(?:3264)?_(\w+)\s+(\d+)\b")
     other = {"newfstatat": "fstatat"}  # the header's name for it
     wrong = {n: numbers[1] for n, numbers in TABLES.items() if header.get(other.get(n, n)) != numbers[1]}
@@ -272,7 +272,7 @@ def _interpret(program: list[seccomp.Instruction], number: int, architecture: in
             place += if_true if tests[code](operand) else if_false
 
 
-def test_everything_that_is_enforced_here_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_enforced_names_a_mechanism_for_everything_that_holds_here(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(enforced()) >= {"wall clock", "memory", "no network"}
     monkeypatch.setattr(seccomp, "seccomp_missing", lambda: "no")
     monkeypatch.setattr(landlock, "landlock_missing", lambda: "no")

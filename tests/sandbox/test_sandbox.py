@@ -96,7 +96,7 @@ def test_processor_time_is_limited_apart_from_the_clock(sandbox: Sandbox) -> Non
     assert call(sandbox, "sleep", 0.5, limits=Limits(wall_s=30, cpu_s=0.2)) == 0.5
 
 
-def test_a_call_that_takes_long_stands_back(sandbox: Sandbox) -> None:
+def test_a_long_call_gets_a_lower_priority(sandbox: Sandbox) -> None:
     assert sandbox.call(f"{HERE}:niceness", 0.0).value == os.getpriority(os.PRIO_PROCESS, 0)
     assert sandbox.call(f"{HERE}:niceness", 0.4).value == 10
 
@@ -117,7 +117,7 @@ def test_failures_are_counted() -> None:
     assert sandbox.failures == {"error": 2, "timeout": 1}
 
 
-def test_calls_run_max_processes_up_to_a_number() -> None:
+def test_no_more_than_max_processes_run_at_once() -> None:
     sandbox = Sandbox((HERE,), max_processes=8, limits=Limits(wall_s=20))
     sandbox.start()
     began = time.monotonic()
@@ -262,7 +262,7 @@ def test_nothing_is_left_of_a_closed_sandbox(tmp_path: Path, monkeypatch: pytest
     assert len(os.listdir("/proc/self/fd")) == handles
 
 
-def test_nothing_is_left_of_a_sandbox_that_nobody_has_any_more() -> None:
+def test_nothing_is_left_of_a_sandbox_that_is_garbage_collected() -> None:
     sandbox = Sandbox((HERE,))
     pid = _server(sandbox)
     del sandbox

@@ -122,7 +122,7 @@ def test_a_full_disk_while_old_rollouts_are_thinned_leaves_them_whole(
     assert kept_text(rollout_files(path)) == "iterations 1–2: 8 examples each; 3: whole"
 
 
-def test_a_full_disk_while_the_report_is_written_is_said_and_costs_nothing_else(
+def test_a_full_disk_while_the_report_is_written_is_reported_and_costs_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], whole: Path
 ) -> None:
     shutil.copytree(whole, tmp_path / "run")

@@ -98,7 +98,7 @@ def test_instructions_explain_the_same_task() -> None:
     assert explained.task(3).data == plain.task(3).data
 
 
-def test_the_number_of_tests_is_a_dial() -> None:
+def test_the_number_of_tests_is_a_setting() -> None:
     assert [len(Code(tests=n).task(0).data["tests"]) for n in (1, 6, 20)] == [1, 6, 20]
 
 
@@ -300,7 +300,7 @@ def test_chance_and_order_are_the_same_in_every_process() -> None:
     assert answers[0] == answers[1]
 
 
-def test_dials_of_the_reward_work_on_programs() -> None:
+def test_noise_and_spurious_rewards_apply_to_programs() -> None:
     with_format, wrong = Code(spurious="format"), Code(spurious="wrong")
     texts = ("def double(x): return 2 * x", "def double(x): return x", "hello")
     assert [graded(with_format, text).reward for text in texts] == [1, 1, 0]
