@@ -196,9 +196,7 @@ def test_a_template_may_refuse_its_own_tokens_in_a_message() -> None:
 
 def test_a_template_that_changes_contents_is_named() -> None:
     of = chat(0, TEMPLATE.replace("m['content']", "m['content'] | upper"))
-    with pytest.raises(
-        PodiumError, match=r"template of toy changes the contents of messages.*remove them from the data"
-    ):
+    with pytest.raises(PodiumError, match=r"toy changes the contents of messages.*remove them from the data"):
         of.encode([{"role": "user", "content": Pieces("a", ModelTokens("<s>"))}])
 
 
