@@ -55,13 +55,13 @@ def section(directory: RunDirectory, metrics: Sequence[Mapping[str, Any]]) -> st
     wrong = "".join(f"<li>{html.escape(note)}</li>" for _, note in troubles(_whole(metrics)))
     if last is None and not wrong:
         return ""
-    said = []
+    sentences = []
     if last is not None:
         shares = [f"{100 * last[name]:.0f} % {what}" for name, what in SHARES.items() if name in last]
-        said = [f"<p>In the last iteration: {last['turns']:.1f} turns on average; {', '.join(shares)}.</p>"]
+        sentences = [f"<p>In the last iteration: {last['turns']:.1f} turns on average; {', '.join(shares)}.</p>"]
     failed = next((line for line in reversed(sampled) if line.get("failures")), None)
     return "".join(
-        ["<h2>How episodes went</h2>", *said, f"<ul>{wrong}</ul>" if wrong else "", _failed(directory, failed)]
+        ["<h2>How episodes went</h2>", *sentences, f"<ul>{wrong}</ul>" if wrong else "", _failed(directory, failed)]
     )
 
 
