@@ -11,7 +11,9 @@ import pytest
 
 from podium import worlds
 from podium.core.errors import PodiumError
+from podium.protocols.world import isolation_of
 from podium.worlds import CodeFile, Feedback
+from podium.worlds.isolated import is_isolated
 from podium.worlds.names import names_code
 
 ADD = {
@@ -219,3 +221,11 @@ def test_a_missing_file_task_or_solution_is_named(files: Any, tmp_path: Path) ->
     with pytest.raises(PodiumError, match="line 1 has no reference solution"):
         world.solve(world.task(0))
     assert graded(world, ADD["reference"]).info["speedup"] == 0  # nothing to compare with
+
+
+def test_programs_are_judged_side_by_side_in_threads(files: Any) -> None:
+    file = files(ADD)
+    for world in (worlds.isolated("code"), worlds.isolated(f"code:{file.file}", {"held_out": 0})):
+        assert isolation_of(world) == "thread"
+        assert not is_isolated(world)
+        world.close()

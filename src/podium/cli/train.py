@@ -200,7 +200,9 @@ def _configure(
 
 def _run_of(file: Path) -> Path | None:
     """The run that a config.yaml belongs to: as its own, or as the copy in one of its checkpoints."""
+    from podium.store.manifest import is_checkpoint
+
     folder = file.resolve().parent
-    if folder.parent.name == "checkpoints" and folder.name.startswith("iteration-"):
+    if is_checkpoint(folder):
         return folder.parent.parent
     return file.parent if (folder / "metrics.jsonl").is_file() else None
