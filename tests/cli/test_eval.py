@@ -88,7 +88,7 @@ def test_a_run_is_measured_on_its_own_world_or_another(capsys: Capture, run: Pat
     [
         ("podium/tiny", "podium/tiny is a model and has no world of its own: name one with --world."),
         ("podium/huge --world echo", "There is no embedded model 'podium/huge'."),
-        ("podium/tiny --world ecco", "There is no world 'ecco'. Did you mean 'echo'?"),
+        ("podium/tiny --world ecco", "There is no world 'ecco'. Did you mean 'echo' or 'code'?"),
         ("podium/tiny --world echo --level 9", "echo has no level 9: its levels are"),
         ("podium/tiny --world echo --set world.nose=1", "has no setting 'nose'. Did you mean 'noise'?"),
         ("podium/tiny --world echo --k 8 --samples 4", "pass@8 needs at least 8 samples a task, not 4."),

@@ -127,7 +127,7 @@ def test_a_full_disk_while_the_report_is_written_is_reported_and_costs_nothing_e
 ) -> None:
     shutil.copytree(whole, tmp_path / "run")
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "write_text", after(1, Path.write_text, full))  # the metrics, then the report
+        patched.setattr(Path, "write_text", full)  # the metrics are written as bytes
         assert main(["train", "--quiet", "--resume", str(tmp_path / "run")]) == 2
     said = "report.html could not be written. Free some space and resume the run."
     assert said in capsys.readouterr().err
