@@ -46,22 +46,23 @@ def tested(folder: Path, *arguments: str) -> tuple[int, int, list[str]]:
         subprocess.run(["gcc", f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
         for name in ("libasan.so", "libubsan.so")
     ]
-    log = folder / "log"
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)]),
         "LD_PRELOAD": " ".join(libraries),
-        "ASAN_OPTIONS": f"detect_leaks=0:log_path={log}",  # the interpreter itself leaks at its end
-        "UBSAN_OPTIONS": f"print_stacktrace=1:log_path={log}",
+        "ASAN_OPTIONS": "detect_leaks=0",  # the interpreter itself leaks at its end
+        "UBSAN_OPTIONS": "print_stacktrace=1",
         "OMP_NUM_THREADS": "2",
     }
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/policy/native", *arguments]
+    # Without capture, so that what a sanitizer says before it ends the process is not lost.
+    options = ("-q", "-o", "addopts=", "-p", "no:cacheprovider", "--capture=no")
+    command = [sys.executable, "-m", "pytest", *options, "tests/policy/native", *arguments]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    findings = [m[0] for file in folder.glob("log.*") for m in FINDING.finditer(file.read_text("utf-8", "replace"))]
+    findings = FINDING.findall(done.stdout + done.stderr)
     if done.returncode and not findings:
-        print(done.stdout, done.stderr, sep="\n")
+        print(done.stdout, done.stderr, f"pytest ended with exit code {done.returncode}", sep="\n")
     passed = re.search(r"(\d+) passed", done.stdout)
-    return done.returncode, int(passed[1]) if passed else done.stdout.count("."), findings
+    return done.returncode, int(passed[1]) if passed else 0, findings
 
 
 def main() -> int:
@@ -75,7 +76,7 @@ def main() -> int:
         return 1
     print(f"planted fault: {findings[0]}")
     with tempfile.TemporaryDirectory() as folder:
-        code, passed, findings = tested(built(Path(folder), planted=False), "-o", "addopts=")
+        code, passed, findings = tested(built(Path(folder), planted=False))
     print("\n".join(findings))
     print(f"{passed} tests, {len(findings)} findings; a planted fault is found")
     return 1 if code or findings or not passed else 0

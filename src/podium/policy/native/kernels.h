@@ -6,7 +6,7 @@ INLINE float NAME(exponential)(float x) {
     float least = x < -80.0f ? 0.0f : 1.0f;
     x = x < -80.0f ? -80.0f : x;
     float n = x * 1.44269504088896341f + 12582912.0f; /* 1.5 · 2^23: the sum is rounded to a whole number */
-    int32_t bits;
+    uint32_t bits; /* without a sign: what is shifted out is meant to be lost */
     memcpy(&bits, &n, 4);
     n -= 12582912.0f;
     float r = x - n * 0.693359375f + n * 2.12194440e-4f;
@@ -17,7 +17,7 @@ INLINE float NAME(exponential)(float x) {
     y = y * r + 1.6666665459e-1f;
     y = y * r + 5.0000001201e-1f;
     y = y * r * r + r + 1.0f;
-    bits = (bits + 127) << 23;
+    bits = (bits + 127u) << 23;
     float power;
     memcpy(&power, &bits, 4);
     return y * power * least;
