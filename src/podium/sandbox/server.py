@@ -33,8 +33,8 @@ from podium.sandbox.process import LINUX, TOKEN, Child, exit_reason
 
 __all__ = ["run_server"]
 
-REAP_S = 0.002  # how often it looks whether processes that were killed are gone
-ALIVE_S = 5.0  # how often the server looks whether its parent is alive
+REAP_S = 0.002  # seconds between checks whether killed processes are gone
+ALIVE_S = 5.0  # seconds between checks whether the parent is alive
 
 
 class Server:
@@ -44,7 +44,7 @@ class Server:
         self.channel, self.confinement, self.parent = channel, confinement, os.getppid()
         self.folder, self.max_processes = settings["folder"], settings["max_processes"]
         self.children: dict[int, Child] = {}
-        self.dying: list[Child] = []  # killed; it takes time until a process is gone, which nobody should wait for
+        self.dying: list[Child] = []  # killed but not gone yet, which takes time that nobody should wait for
         self.queue: deque[dict[str, Any]] = deque()
         self.removing: list[int] = []  # processes that remove folders
         self.frames = Frames(LARGEST_REQUEST)
@@ -86,6 +86,7 @@ class Server:
             remove_folder(self.folder)
 
     def receive(self, message: dict[str, Any]) -> None:
+        """Act on a message of the client."""
         child, kind = self.children.get(message.get("session", -1)), message["do"]
         if kind in ("call", "open"):
             self.queue.append(message)
@@ -103,13 +104,13 @@ class Server:
             self.send(child)
 
     def send(self, child: Child) -> None:
-        """Send a request, or as much of it as the child takes now: one that does not read must hold up nobody."""
+        """Send a request, or as much of it as the child accepts now: a child that does not read must not block others."""
         try:
             child.unsent = child.unsent[child.channel.send(child.unsent) :]
         except BlockingIOError:
             pass
         except OSError:
-            child.unsent = b""  # its end is noticed at once
+            child.unsent = b""  # the child has ended, which `read` notices
         writes = selectors.EVENT_WRITE if child.unsent else 0
         self.selector.modify(child.channel, selectors.EVENT_READ | writes, child)
 
@@ -122,6 +123,7 @@ class Server:
     # -- children --------------------------------------------------------------------------------------------------
 
     def start(self, message: dict[str, Any]) -> None:
+        """Fork a process for a call or a session."""
         number, limits, token = message["id"], Limits(**message["limits"]), secrets.token_bytes(TOKEN)
         folder = os.path.join(self.folder, str(number)) if limits.files_mb else ""
         try:
