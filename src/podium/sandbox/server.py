@@ -104,7 +104,7 @@ class Server:
             self.send(child)
 
     def send(self, child: Child) -> None:
-        """Send a request, or as much of it as the child accepts now: a child that does not read must not block others."""
+        """Send a request, or as much of it as the child accepts now, so that one that does not read blocks nobody."""
         try:
             child.unsent = child.unsent[child.channel.send(child.unsent) :]
         except BlockingIOError:
