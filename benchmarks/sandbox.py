@@ -17,7 +17,7 @@ from typing import Any
 
 from podium import worlds
 from podium.sandbox import Limits, Workers
-from podium.sandbox.graders import LIMITS, as_text, gym_workers, math_workers
+from podium.sandbox.graders import LIMITS, gym_workers, math_workers, pickled
 
 GOAL_MS = 2.0
 
@@ -71,9 +71,9 @@ def main() -> None:
     args = parser.parse_args()
     world = worlds.Gym(task_name="chain_sum")
     entry = world.task(0).data["entry"]
-    gym, settings = gym_workers(LIMITS), as_text(("chain_sum", {}, 100))
+    gym, settings = gym_workers(LIMITS), pickled(("chain_sum", {}, 100))
     gym.prepare("podium.sandbox.graders:prepare_gym", settings)
-    arguments = settings, entry["answer"], as_text(entry)
+    arguments = settings, entry["answer"], pickled(entry)
     print(*cost("gym", gym, arguments, lambda: world.dataset.score_answer(entry["answer"], entry), args), sep="\n")
     math_verify = importlib.import_module("math_verify")
 

@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 from podium.cli.console import wrapped
-from podium.collect.acting import _line as failure_line
 from podium.collect.annotations.plan_tags import mark_plan_tags
 from podium.collect.annotations.registry import AnnotationContext
 from podium.core.build import Rollout, Turn
-from podium.core.printable import printable
+from podium.core.printable import one_line, printable
 from podium.core.text_similarity import similarity_ratio
 from podium.memories.lesson_writing import GOLDEN, Lesson, duplicate
 from podium.memories.solved_tasks import prompt_similarity
@@ -99,7 +98,7 @@ READERS: dict[str, tuple[Reader, tuple[str, ...]]] = {
     "page": (lambda text: conversation_page(talk(text)), ("<", "&", '"')),
     "printable": (printable, ("\x1b", "\r", "\r\n", "\ud800")),
     "wrapped": (lambda text: wrapped(text, 80), ("/", "_", "a ", "a/")),
-    "failure": (failure_line, ("\ud800", " \n")),
+    "failure": (one_line, ("\ud800", " \n")),
 }
 
 

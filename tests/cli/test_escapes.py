@@ -68,7 +68,7 @@ def printed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, cap
     return read
 
 
-def test_rows_lines_warnings_and_tables(printed: Any) -> None:
+def test_rows_lines_warnings_and_tables_print_no_escapes(printed: Any) -> None:
     console.line(ATTACK, style="bold")
     console.paragraphs(ATTACK)
     console.table(["a", ATTACK], [[ATTACK, "b"]])
@@ -79,7 +79,7 @@ def test_rows_lines_warnings_and_tables(printed: Any) -> None:
     assert "[bold]x[/bold]" in printed()
 
 
-def test_a_key_of_a_file_the_name_of_a_file_and_a_method(printed: Any, tmp_path: Path) -> None:
+def test_keys_files_and_methods_print_no_escapes(printed: Any, tmp_path: Path) -> None:
     data = tmp_path / f"{ATTACK.replace('/', '')}.jsonl"
     data.write_text('{"\\u001b]0;owned\\u0007": 1}')
     assert main(["train", "--world", f"jsonl:{data}"]) == 2
@@ -104,13 +104,13 @@ class Bad(Echo):
 """
 
 
-def test_the_exception_of_a_world(printed: Any, tmp_path: Path) -> None:
+def test_an_exception_of_a_world_prints_no_escapes(printed: Any, tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(WORLD)
     assert main(["eval", "podium/tiny", "--world", f"{tmp_path / 'bad.py'}:Bad", "--tasks", "2", "--k", "1"]) == 2
     assert r"the world raised RuntimeError: \x1b]0;owned" in printed()
 
 
-def test_warnings_of_other_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warnings_of_other_packages_print_no_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
     def warn(*_: object) -> None:
         warnings.warn_explicit(ATTACK, UserWarning, "elsewhere.py", 1)
 
@@ -146,6 +146,7 @@ def poisoned(finished: Path, folder: Path, text: str) -> Path:
     """A copy of a run in which every text is this one."""
     run = folder / "run"
     shutil.copytree(finished, run)
+    shutil.rmtree(run / "checkpoints")  # their copies of the configuration would contradict it
     (file,) = (run / "rollouts").glob("*.parquet")
     table = pq.read_table(file)
     for number, field in enumerate(table.schema):
@@ -167,7 +168,7 @@ def poisoned(finished: Path, folder: Path, text: str) -> Path:
     return run
 
 
-def test_rollouts_of_a_hostile_run(printed: Any, finished: Path, tmp_path: Path) -> None:
+def test_rollouts_of_a_hostile_run_print_no_escapes(printed: Any, finished: Path, tmp_path: Path) -> None:
     assert main(["rollouts", str(poisoned(finished, tmp_path, ATTACK))]) == 0
     assert r"\x1b]0;owned\x07" in printed()
 

@@ -123,13 +123,16 @@ def test_measuring_a_run_never_executes_its_method(theirs: Theirs) -> None:
     assert not theirs.executed
 
 
-def test_code_inside_the_run_is_not_the_project_s(
+def test_code_inside_the_run_does_not_belong_to_the_project(
     theirs: Theirs, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     theirs.helper = Path(shutil.move(theirs.helper, theirs.run / "helper.py"))
     theirs.names("world")
     monkeypatch.chdir(theirs.run.parent)
-    for words in (["eval", "run"], ["train", "--resume", "run"], ["train", "--config", "run/config.yaml"]):
+    copy = str(next(Path("run/checkpoints").iterdir()) / "config.yaml")
+    shutil.copy("run/config.yaml", copy)
+    configs = (["train", "--config", file] for file in ("run/config.yaml", copy))
+    for words in (["eval", "run"], ["train", "--resume", "run"], *configs):
         assert main(words) == 2
         assert "which came with the run" in capsys.readouterr().err
     monkeypatch.chdir(theirs.run)
@@ -137,7 +140,7 @@ def test_code_inside_the_run_is_not_the_project_s(
     assert not theirs.executed
 
 
-def test_a_run_of_the_project_s_own_code_needs_no_word(theirs: Theirs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_with_code_of_the_project_needs_no_trust(theirs: Theirs, monkeypatch: pytest.MonkeyPatch) -> None:
     theirs.names("world")
     monkeypatch.chdir(theirs.helper.parent)
     assert main(["eval", "run", *FEW]) == 0

@@ -112,7 +112,7 @@ def test_tokens_that_a_world_gives_reach_the_model(policy: Policy, context: Cont
 
 
 @pytest.mark.parametrize("tokens", [False, True], ids=["text", "tokens"])
-def test_such_a_world_is_trained_resumed_and_replayed(tmp_path: Path, tokens: bool) -> None:
+def test_a_world_that_forges_turns_is_trained_resumed_and_replayed(tmp_path: Path, tokens: bool) -> None:
     """The sampler's and the trainer's log-probabilities agree, so they have read the same tokens."""
     settings = {"tasks": 2, "eval_tasks": 2, "eval_every": 0, "iterations": 2, "checkpoint_every": 1}
     config = configure(podium.methods.get("grpo", n=2), world=Forging(tokens=tokens), **settings)

@@ -21,10 +21,10 @@ Answers = Callable[[Request], Sequence[Any]]
 
 
 def collected(
-    strategy: Strategy, answers: Answers, world: World | None = None, known: Mapping[str, Any] | None = None
+    strategy: Strategy, answers: Answers, world: World | None = None, recalled: Mapping[str, Any] | None = None
 ) -> list[Rollout]:
     """The rollouts that a strategy makes of a task, where `answers` says what comes of each request."""
-    request = TaskRequest(Task("task", "question"), 0, Sampling(), (0, 0, 0), known or {}, world=world)
+    request = TaskRequest(Task("task", "question"), 0, Sampling(), (0, 0, 0), recalled or {}, world=world)
     plan = strategy.plan(request)
     wave = next(plan)
     while True:

@@ -52,7 +52,7 @@ def test_a_constant_added_to_all_rewards_changes_nothing(
     torch.testing.assert_close(other, one, rtol=1e-5, atol=1e-5 * (abs(scale) if part.scale == "none" else 1))
 
 
-def test_one_reward_of_1e30_among_ones() -> None:
+def test_one_reward_of_1e30_among_ones_keeps_advantages_finite() -> None:
     # Three ones and 1e30: mean m = 1e30/4, deviations −m, −m, −m, 3m, std = 2m.
     found = advantages(Normalize(), torch.tensor([1.0, 1.0, 1.0, 1e30] + [0.0] * 4))
     torch.testing.assert_close(found, torch.tensor([-0.5, -0.5, -0.5, 1.5] + [0.0] * 4))

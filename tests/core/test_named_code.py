@@ -60,7 +60,7 @@ def test_a_file_elsewhere_is_named_and_not_executed_unless_it_is_trusted(project
     Method.from_yaml(yaml_naming(f"{file}:Thing"))  # it has been executed: nothing more happens
 
 
-def test_what_is_typed_in_python_needs_no_word_of_trust(project: Path) -> None:
+def test_code_named_in_python_needs_no_trust(project: Path) -> None:
     mark = planted(project.parent / "typed.py")
     load_class(f"{project.parent / 'typed.py'}:Thing")
     assert mark.exists()
@@ -77,7 +77,7 @@ def test_a_link_counts_as_where_it_points(project: Path) -> None:
     check_code([f"{project.parent / 'back.py'}:Thing"])
 
 
-def test_what_came_with_a_run_is_not_the_project_s(project: Path) -> None:
+def test_files_that_came_with_a_run_do_not_belong_to_the_project(project: Path) -> None:
     planted(project / "runs/theirs/helper.py")
     names = [f"{project / 'runs/theirs/helper.py'}:Thing"]
     check_code(names)
@@ -105,7 +105,7 @@ def test_packages_of_the_project_are_its_own(project: Path, monkeypatch: pytest.
         check_code(["own_package.none:Thing"])
 
 
-def test_installed_packages_are_not_the_project_s_even_in_an_environment_inside_it(
+def test_installed_packages_do_not_belong_to_the_project_even_in_an_environment_inside_it(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = project / ".venv/lib/site-packages"
@@ -137,7 +137,7 @@ def test_names_that_cannot_be_code_give_one_sentence(project: Path, name: str) -
             read()
 
 
-def test_podium_s_own_modules_and_loaded_ones_execute_nothing(project: Path) -> None:
+def test_modules_of_podium_and_loaded_ones_execute_nothing(project: Path) -> None:
     check_code(["podium.parts.advantage.normalize:Normalize", "podium.worlds.sums:Sums", f"{__name__}:X"])
     assert not would_execute("podium.worlds.sums:Sums")
     assert would_execute("no_such_module_at_all:X")

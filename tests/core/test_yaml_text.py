@@ -27,9 +27,9 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
         (f"seed: 0x{'f' * 90_000}", "a number has 90002 characters"),
         (f"seed: {'1:' * 40_000}1", "a number has 80001 characters"),  # to base 60
         (f"lr: {'1:' * 40_000}1.0", "a number has 80003 characters"),
-        ("lr: 1\nlr: 2", r"the key 'lr' stands there twice \(line 2\)"),
-        ("a:\n  b: {c: 1, 'c': 2}", r"the key 'c' stands there twice \(line 2\)"),
-        ("<<: {a: 1}\n<<: {b: 1}", r"the key '<<' stands there twice \(line 2\)"),
+        ("lr: 1\nlr: 2", r"the key 'lr' occurs twice \(line 2\)"),
+        ("a:\n  b: {c: 1, 'c': 2}", r"the key 'c' occurs twice \(line 2\)"),
+        ("<<: {a: 1}\n<<: {b: 1}", r"the key '<<' occurs twice \(line 2\)"),
         ("when: 2026-99-99", r"no value of the type timestamp \(line 1\)"),
         ("x: !!int ''", "no value of the type int"),
         ("x: !!bool maybe", "no value of the type bool"),
@@ -52,13 +52,13 @@ def test_hostile_yaml_is_refused_at_once(text: str, message: str) -> None:
     assert "\n" not in str(refusal.value)
 
 
-def test_what_people_write_is_read() -> None:
+def test_ordinary_yaml_is_read() -> None:
     text = "a: 1e-6\nb: [1, 2.5, .inf, null, true]\nc: {d: text, e: '007'}\nf: 1_000\ng: 0x1F\n"
     values = {"a": 1e-6, "b": [1, 2.5, float("inf"), None, True], "c": {"d": "text", "e": "007"}, "f": 1000, "g": 31}
     assert from_yaml(text) == values
 
 
-def test_what_stands_in_several_places_is_written_without_aliases_and_read_again() -> None:
+def test_data_used_in_several_places_is_written_without_aliases_and_read_again() -> None:
     shared = {"deep": [1, 2]}
     data = {"a": shared, "b": [shared, shared]}
     assert "*" not in dump(data)

@@ -39,7 +39,7 @@ def asked(difficulty: float) -> Play:
         plays.append(request)
         return made(request, [0.0] * request.n)
 
-    collected(methods.reg_grpo(n=2).rollout, answers, known={"group.difficulty": torch.tensor(difficulty)})
+    collected(methods.reg_grpo(n=2).rollout, answers, recalled={"group.difficulty": torch.tensor(difficulty)})
     (play,) = plays
     return play
 

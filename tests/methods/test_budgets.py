@@ -31,8 +31,8 @@ from tests.methods.catalogue import Wrong, lines, small, tiny
 from tests.methods.support import short_run
 
 
-def request(number: int, **known: Any) -> TaskRequest:
-    named = {name.replace("__", "."): value for name, value in known.items()}
+def request(number: int, **recalled: Any) -> TaskRequest:
+    named = {name.replace("__", "."): value for name, value in recalled.items()}
     return TaskRequest(Task(f"task {number}", f"question {number}"), number, Sampling(), (0, 0, number), named)
 
 

@@ -39,7 +39,9 @@ from tests.methods.support import rewards
 SUMS = worlds.get("sums", level=2)
 
 
-def grown(strategy: Any, tasks: int = 1, max_tokens: int = 40, known: Any = None) -> tuple[list[list[Rollout]], Driver]:
+def grown(
+    strategy: Any, tasks: int = 1, max_tokens: int = 40, recalled: Any = None
+) -> tuple[list[list[Rollout]], Driver]:
     """The groups that a strategy makes on sums, and the driver that made them."""
     policy = tiny()
     capture = tuple(sorted({"entropy", *(n.column.removeprefix("token.sampler.") for n in _signals(strategy))}))
@@ -52,7 +54,7 @@ def grown(strategy: Any, tasks: int = 1, max_tokens: int = 40, known: Any = None
         score={"policy": policy.score, "quality": policies.QualityHead(policy).score},
     )
     plans = [
-        strategy.plan(TaskRequest(SUMS.task(i), i, Sampling(max_tokens=max_tokens), (0, 0, i), known or {}))
+        strategy.plan(TaskRequest(SUMS.task(i), i, Sampling(max_tokens=max_tokens), (0, 0, i), recalled or {}))
         for i in range(tasks)
     ]
     return driver.collect(plans), driver
@@ -424,9 +426,9 @@ def test_survivors_of_a_hard_task_are_more_balanced_than_all_of_them() -> None:
 
 
 def test_two_survive_at_least_and_what_goes_on_is_what_it_would_have_been() -> None:
-    known = {"group.bins.count": torch.zeros(10), "group.bins.right": torch.zeros(10)}
+    recalled = {"group.bins.count": torch.zeros(10), "group.bins.right": torch.zeros(10)}
     (plain,), _ = grown(methods.grpo(n=6).rollout)
-    (pruned,), driver = grown(Prune(n=6, keep=0.05, detect=6), known=known)
+    (pruned,), driver = grown(Prune(n=6, keep=0.05, detect=6), recalled=recalled)
     alive = [r for r in pruned if not r.columns["pruned"]]
     assert len(alive) == 2
     for rollout in alive:
@@ -436,16 +438,16 @@ def test_two_survive_at_least_and_what_goes_on_is_what_it_would_have_been() -> N
 
 
 def test_keeping_all_is_grpo() -> None:
-    known = {"group.bins.count": torch.zeros(10), "group.bins.right": torch.zeros(10)}
+    recalled = {"group.bins.count": torch.zeros(10), "group.bins.right": torch.zeros(10)}
     (plain,), _ = grown(methods.grpo(n=4).rollout)
-    (whole,), _ = grown(Prune(n=4, keep=1.0, detect=6), known=known)
+    (whole,), _ = grown(Prune(n=4, keep=1.0, detect=6), recalled=recalled)
     assert [tokens(r) for r in whole] == [tokens(r) for r in plain]
     assert [r.columns["reward"] for r in whole] == [r.columns["reward"] for r in plain]
 
 
 def test_the_head_learns_which_beginnings_end_well() -> None:
-    known = {"group.bins.count": torch.zeros(10), "group.bins.right": torch.zeros(10)}
-    groups, _ = grown(Prune(n=8, keep=1.0, detect=6), tasks=2, known=known)
+    recalled = {"group.bins.count": torch.zeros(10), "group.bins.right": torch.zeros(10)}
+    groups, _ = grown(Prune(n=8, keep=1.0, detect=6), tasks=2, recalled=recalled)
     batch = Batch.from_rollouts([r for group in groups for r in group])
     batch = batch.with_columns({"rollout.correct": batch["rollout.index"] % 3 == 0})
     head, term, signal = policies.QualityHead(tiny()), QualityLoss(), Signal("quality", grad=True)
@@ -506,7 +508,7 @@ def test_a_budget_of_tokens_ends_the_search_and_below_one_rollout_it_is_refused(
 def test_texts_that_solved_a_rare_task_take_the_place_of_a_search() -> None:
     (group,), _ = grown(Search(n=4, width=2, max_depth=4))
     right = tuple(tokens(group[0]))
-    (again,), driver = grown(Search(n=4), known={"group.solved": (right,)})
+    (again,), driver = grown(Search(n=4), recalled={"group.solved": (right,)})
     assert len(again) == 4
     assert tokens(again[0]) == list(right)
     assert [r.columns["replayed"] for r in again] == [True, False, False, False]
@@ -545,11 +547,13 @@ def test_a_round_measures_the_tasks_of_the_one_before_and_keeps_those_that_are_s
 
 
 def test_a_task_is_measured_by_four_ordinary_rollouts() -> None:
-    known = {"group.sweep.rates": torch.tensor([0.0, -1.0]), "batch.sweep.phase": torch.tensor(1.0)}
-    (group,), driver = grown(Search(n=8, width=3, max_depth=6), known=known)
+    recalled = {"group.sweep.rates": torch.tensor([0.0, -1.0]), "batch.sweep.phase": torch.tensor(1.0)}
+    (group,), driver = grown(Search(n=8, width=3, max_depth=6), recalled=recalled)
     assert len(group) == 4
     assert driver.spent[0] == sum(len(tokens(r)) for r in group)
-    (searched,), _ = grown(Search(n=2, width=2, max_depth=4), known=known | {"batch.sweep.phase": torch.tensor(0.0)})
+    (searched,), _ = grown(
+        Search(n=2, width=2, max_depth=4), recalled=recalled | {"batch.sweep.phase": torch.tensor(0.0)}
+    )
     assert sum(r.columns["purpose"] == int(Purpose.train) for r in searched) == 2
 
 

@@ -493,8 +493,8 @@ def replayed(own: Sequence[float], kept: Sequence[bool], mean: float = 1.0) -> l
         assert isinstance(request, Play)
         return made(request, own)
 
-    known = {"group.stored": tuple(stored(c) for c in kept), "group.stored.mean": torch.tensor(mean)}
-    return collected(methods.r3(n=len(own)).rollout, answers, known=known)
+    recalled = {"group.stored": tuple(stored(c) for c in kept), "group.stored.mean": torch.tensor(mean)}
+    return collected(methods.r3(n=len(own)).rollout, answers, recalled=recalled)
 
 
 @pytest.mark.parametrize("own", [[0.0] * 4, [1.0] * 4])

@@ -172,7 +172,7 @@ def test_sage_light_begins_without_a_hint_and_then_shows_the_level_that_the_task
         return made(request, [0.0] * request.n)
 
     for level in (0.0, 2.0):
-        collected(strategy, answers, known={"group.hint.level": torch.tensor(level)})
+        collected(strategy, answers, recalled={"group.hint.level": torch.tensor(level)})
     assert asked[0].context is None
     assert asked[1].context.hint == "one\ntwo"
     assert asked[1].train_context is None  # what is sampled under is trained under
@@ -216,8 +216,8 @@ def light(written: str, earlier: tuple[str, ...], level: float = 2.0) -> tuple[l
         asked.append(request)
         return made(request, [0.0] * request.n)
 
-    known = {"group.hint.level": torch.tensor(level), "group.hints": earlier}
-    return collected(methods.get("sage@light", n=2).rollout, answers, known=known), asked
+    recalled = {"group.hint.level": torch.tensor(level), "group.hints": earlier}
+    return collected(methods.get("sage@light", n=2).rollout, answers, recalled=recalled), asked
 
 
 def test_sage_light_falls_back_on_the_last_hints_that_could_be_read() -> None:

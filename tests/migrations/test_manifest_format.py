@@ -15,14 +15,14 @@ from tests.migrations.resumed import check_goes_on
 RECORDED = Path(__file__).parent / "runs_2/spear"
 
 
-def test_it_goes_on_as_it_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recorded_run_with_a_manifest_continues_to_the_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         check_goes_on(RECORDED, tmp_path)
 
 
-def test_its_files_are_what_was_recorded() -> None:
+def test_the_files_of_a_recorded_run_match_their_checks() -> None:
     (checkpoint,) = RunDirectory(RECORDED).checkpoints()
     assert check_manifest(checkpoint)
     log = read_log(RECORDED / "metrics.jsonl")

@@ -18,7 +18,7 @@ CALL = ModelTokens("<|call|>", 7)
 SAID = Pieces("a ", CALL, " b")
 
 
-def test_people_are_shown_a_text() -> None:
+def test_people_see_pieces_as_text() -> None:
     assert str(SAID) == "a <|call|><token 7> b"
     assert type(str(SAID)) is str
     assert str(Pieces(Picture("cat.png"))) == "<picture cat.png>"
@@ -26,7 +26,7 @@ def test_people_are_shown_a_text() -> None:
     assert pa.array([SAID, "x"]).to_pylist() == [str(SAID), "x"]
 
 
-def test_pieces_are_not_the_text_that_people_are_shown() -> None:
+def test_pieces_do_not_equal_the_text_that_people_see() -> None:
     """A cache of encoded texts must not mistake one for the other."""
     shown = str(SAID)
     assert shown != SAID

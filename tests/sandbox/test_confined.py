@@ -16,12 +16,12 @@ import pytest
 
 from podium.sandbox import Limits, Sandbox, enforced, landlock, seccomp, unconfinable
 from podium.sandbox.folders import remove_folder
-from podium.sandbox.seccomp import ALLOWED, FORBIDDEN, IN_FOLDER, MACHINES, PARTLY
+from podium.sandbox.seccomp import ALLOWED, CONDITIONAL, FORBIDDEN, IN_FOLDER, MACHINES
 from tests.sandbox.test_sandbox import HERE, call
 
 confinable = pytest.mark.skipif(bool(unconfinable()), reason=unconfinable())
 needs_landlock = pytest.mark.skipif(bool(landlock.landlock_missing()), reason=landlock.landlock_missing())
-TABLES = {**ALLOWED, **IN_FOLDER, **FORBIDDEN, **PARTLY}
+TABLES = {**ALLOWED, **IN_FOLDER, **FORBIDDEN, **CONDITIONAL}
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +146,7 @@ def test_unknown_system_calls_fail(sandbox: Sandbox) -> None:
 
 @confinable
 def test_limits_can_be_read_and_not_changed(sandbox: Sandbox) -> None:
-    number = PARTLY["prlimit64"][MACHINES[platform.machine()][0]]
+    number = CONDITIONAL["prlimit64"][MACHINES[platform.machine()][0]]
     assert call(sandbox, "system_call", number, 0, 7, 0, 0) == 0
     assert sandbox.call(f"{HERE}:system_call", number, 0, 7, 1 << 32, 0).failure == "violation"
 
@@ -203,13 +203,13 @@ def _header(path: str, pattern: str) -> dict[str, int]:
     return {name: int(number) for name, number in re.findall(pattern, file.read_text())}
 
 
-def test_numbers_of_system_calls_on_x86_64() -> None:
+def test_numbers_of_system_calls_on_x86_64_are_those_of_the_kernel() -> None:
     header = _header("/usr/include/x86_64-linux-gnu/asm/unistd_64.h", r"#define __NR_(\w+) (\d+)\b")
     wrong = {name: numbers[0] for name, numbers in TABLES.items() if header.get(name) != numbers[0]}
     assert not wrong
 
 
-def test_numbers_of_system_calls_on_64_bit_arm() -> None:
+def test_numbers_of_system_calls_on_64_bit_arm_are_those_of_the_kernel() -> None:
     header = _header("/usr/include/asm-generic/unistd.h", r"#define __NR(?:3264)?_(\w+)\s+(\d+)\b")
     other = {"newfstatat": "fstatat"}  # the header's name for it
     wrong = {n: numbers[1] for n, numbers in TABLES.items() if header.get(other.get(n, n)) != numbers[1]}
@@ -217,7 +217,7 @@ def test_numbers_of_system_calls_on_64_bit_arm() -> None:
 
 
 def test_no_system_call_is_in_two_tables() -> None:
-    assert len(TABLES) == sum(map(len, (ALLOWED, IN_FOLDER, FORBIDDEN, PARTLY)))
+    assert len(TABLES) == sum(map(len, (ALLOWED, IN_FOLDER, FORBIDDEN, CONDITIONAL)))
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -231,19 +231,19 @@ def test_the_filter_decides_as_the_tables_say(machine: str, writes: bool) -> Non
         return _interpret(seccomp.filter_program(machine, writes=writes), number, architecture, arguments)
 
     for name, numbers in TABLES.items():
-        if numbers[column] is None or name in PARTLY:
+        if numbers[column] is None or name in CONDITIONAL:
             continue
         wanted = seccomp.KILL if name in FORBIDDEN else seccomp.ALLOW if name in ALLOWED or writes else seccomp.DENY
         assert decide(numbers[column]) == wanted, name
-    openat, prlimit64 = PARTLY["openat"][column], PARTLY["prlimit64"][column]
+    openat, prlimit64 = CONDITIONAL["openat"][column], CONDITIONAL["prlimit64"][column]
     assert decide(openat, 0, 0, os.O_RDONLY | os.O_CLOEXEC) == seccomp.ALLOW
     for flag in (os.O_WRONLY, os.O_RDWR, os.O_CREAT, os.O_TRUNC, os.O_RDONLY | os.O_APPEND):
         assert decide(openat, 0, 0, flag) == (seccomp.ALLOW if writes else seccomp.DENY)
     assert decide(prlimit64, 0, 0, 0) == seccomp.ALLOW
     assert decide(prlimit64, 0, 0, 1) == decide(prlimit64, 0, 0, 1 << 32) == seccomp.KILL
     for name, allowed, denied in (("ioctl", 0x5401, 0x8901), ("fcntl", 1, 8), ("fcntl", 1030, 10)):
-        assert decide(PARTLY[name][column], 0, allowed) == seccomp.ALLOW
-        assert decide(PARTLY[name][column], 0, denied) == seccomp.DENY
+        assert decide(CONDITIONAL[name][column], 0, allowed) == seccomp.ALLOW
+        assert decide(CONDITIONAL[name][column], 0, denied) == seccomp.DENY
     assert decide(9999) == seccomp.DENY
     assert decide(0, architecture=0x40000003) == seccomp.KILL
     assert decide(seccomp.X32 + 1) == seccomp.KILL
@@ -272,7 +272,7 @@ def _interpret(program: list[seccomp.Instruction], number: int, architecture: in
             place += if_true if tests[code](operand) else if_false
 
 
-def test_everything_that_is_enforced_here_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_enforced_names_a_mechanism_for_everything_that_holds_here(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(enforced()) >= {"wall clock", "memory", "no network"}
     monkeypatch.setattr(seccomp, "seccomp_missing", lambda: "no")
     monkeypatch.setattr(landlock, "landlock_missing", lambda: "no")

@@ -84,7 +84,7 @@ def test_modules_can_be_imported_and_classes_defined() -> None:
     assert colorsys
 
 
-def test_outside_of_it_everything_is_evaluated() -> None:
+def test_outside_the_guard_everything_is_evaluated() -> None:
     with pytest.raises(AnswerIsCode), no_programs():
         eval("print")
     with no_programs():  # and one refusal is not held against the next answer

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from podium.sandbox import CallOutcome, Limits, Sandbox, unconfinable
-from podium.sandbox.graders import as_text, gym_workers, math_workers
+from podium.sandbox.graders import gym_workers, math_workers, pickled
 from tests.sandbox.test_sandbox import HERE
 
 pytestmark = pytest.mark.skipif(bool(unconfinable()), reason=unconfinable())
@@ -132,14 +132,14 @@ def test_the_corpus_is_large_and_every_answer_stands_once() -> None:
     assert len({row["kind"] for row in ANSWERS}) >= 12
 
 
-def test_hostile_answers_to_tasks_of_reasoning_gym(trap: Trap) -> None:
+def test_hostile_answers_to_reasoning_gym_earn_nothing(trap: Trap) -> None:
     """Programs go to a scorer that calls eval and to one that calls sympy's parser, by turns; the others to one of
     them."""
     gym = pytest.importorskip("reasoning_gym", reason="needs the extra `gym`")
     workers = gym_workers(LIMITS)
     known = {}  # what a scorer needs besides the answer
     for task in (*BY_EVAL, *BY_SYMPY):
-        known[task] = as_text((task, {}, 10)), as_text(gym.create_dataset(task, seed=0, size=10)[0])
+        known[task] = pickled((task, {}, 10)), pickled(gym.create_dataset(task, seed=0, size=10)[0])
         workers.prepare("podium.sandbox.graders:prepare_gym", known[task][0])
     answers = [row for row in ANSWERS if row["kind"] != "program"]
     rows = [
@@ -159,7 +159,7 @@ def test_hostile_answers_to_tasks_of_reasoning_gym(trap: Trap) -> None:
     assert sum(outcome.failure == "violation" for outcome in outcomes) > 100  # they were evaluated, and refused
 
 
-def test_hostile_answers_to_math_verify(trap: Trap) -> None:
+def test_hostile_answers_to_math_verify_are_not_right(trap: Trap) -> None:
     pytest.importorskip("math_verify", reason="needs the extra `math`")
     workers = math_workers(LIMITS)
     rows = [row for row in ANSWERS if row["kind"] != "program"]
@@ -167,7 +167,7 @@ def test_hostile_answers_to_math_verify(trap: Trap) -> None:
     assert not [row["tries"] for row, outcome in zip(rows, outcomes, strict=True) if outcome.value]
 
 
-def test_hostile_programs_in_processes_of_their_own(trap: Trap) -> None:
+def test_hostile_programs_do_no_harm(trap: Trap) -> None:
     sandbox = Sandbox((HERE,), limits=LIMITS)
     rows = [row for row in ANSWERS if row["kind"] in PROGRAMS]
     outcomes = _attack(sandbox, trap, lambda row: sandbox.call(f"{HERE}:execute", trap.text(row)), rows)

@@ -86,8 +86,8 @@ def test_whatever_goes_wrong_is_an_outcome(
 
 def test_an_error_says_what_was_raised_in_characters_that_can_be_printed(sandbox: Sandbox) -> None:
     outcome = sandbox.call(f"{HERE}:fail", "red \x1b[31m and \ud800" + "x" * 1000)
-    assert outcome.detail.startswith("ValueError: red \ufffd[31m and \ufffd")
-    assert len(outcome.detail) <= 300
+    assert outcome.detail.startswith(r"ValueError: red \x1b[31m and \ud800")
+    assert outcome.detail[300:] == " …"
 
 
 def test_processor_time_is_limited_apart_from_the_clock(sandbox: Sandbox) -> None:
@@ -96,7 +96,7 @@ def test_processor_time_is_limited_apart_from_the_clock(sandbox: Sandbox) -> Non
     assert call(sandbox, "sleep", 0.5, limits=Limits(wall_s=30, cpu_s=0.2)) == 0.5
 
 
-def test_a_call_that_takes_long_stands_back(sandbox: Sandbox) -> None:
+def test_a_long_call_gets_a_lower_priority(sandbox: Sandbox) -> None:
     assert sandbox.call(f"{HERE}:niceness", 0.0).value == os.getpriority(os.PRIO_PROCESS, 0)
     assert sandbox.call(f"{HERE}:niceness", 0.4).value == 10
 
@@ -117,8 +117,8 @@ def test_failures_are_counted() -> None:
     assert sandbox.failures == {"error": 2, "timeout": 1}
 
 
-def test_calls_run_side_by_side_up_to_a_number() -> None:
-    sandbox = Sandbox((HERE,), side_by_side=8, limits=Limits(wall_s=20))
+def test_no_more_than_max_processes_run_at_once() -> None:
+    sandbox = Sandbox((HERE,), max_processes=8, limits=Limits(wall_s=20))
     sandbox.start()
     began = time.monotonic()
     threads = [threading.Thread(target=call, args=(sandbox, "sleep", 0.5)) for _ in range(16)]
@@ -262,7 +262,7 @@ def test_nothing_is_left_of_a_closed_sandbox(tmp_path: Path, monkeypatch: pytest
     assert len(os.listdir("/proc/self/fd")) == handles
 
 
-def test_nothing_is_left_of_a_sandbox_that_nobody_has_any_more() -> None:
+def test_nothing_is_left_of_a_sandbox_that_is_garbage_collected() -> None:
     sandbox = Sandbox((HERE,))
     pid = _server(sandbox)
     del sandbox

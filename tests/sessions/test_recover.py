@@ -101,7 +101,7 @@ def test_a_configuration_that_trains_something_else_is_refused(run: Path) -> Non
         resume(run)
 
 
-def test_checkpoints_of_earlier_versions_load_and_it_is_said(run: Path, whole: Path) -> None:
+def test_checkpoints_of_earlier_versions_load_with_a_warning(run: Path, whole: Path) -> None:
     as_without_manifest(run)
     (run / "checkpoints/iteration-000004/state.json").write_text("[]")
     with pytest.warns(UserWarning, match="without a manifest") as told:

@@ -56,7 +56,7 @@ def test_a_damaged_line_is_named_and_the_others_stay(file: Path, old: bytes, new
     assert (file.parent / "metrics.damaged.jsonl").read_bytes().split(b"\n")[:-1] == damaged
 
 
-def test_a_sound_file_is_rewound_without_a_word(file: Path) -> None:
+def test_a_sound_file_is_rewound_without_a_note(file: Path) -> None:
     lines = file.read_bytes().splitlines(keepends=True)
     assert rewind_log(file, 2) == ""
     assert file.read_bytes() == b"".join(lines[:3])

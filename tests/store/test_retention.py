@@ -15,8 +15,9 @@ from podium.memories.pass_rates import _logged_rates
 from podium.report.run_page import write_report
 from podium.sessions import value_model
 from podium.sessions.train import resume, train
-from podium.store.retention import kept_text, rollout_files
+from podium.store.retention import kept_text
 from podium.store.run_directory import RunDirectory
+from podium.store.tables import rollout_files
 from podium.strategies import Recorded
 from podium.training.config import Config
 from podium.training.preemption import StopRequest
@@ -36,7 +37,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def thinned(tmp_path_factory: pytest.TempPathFactory, whole: Path) -> Path:
     """A run with room for two iterations."""
-    sizes = [file.stat().st_size for file in rollout_files(whole)]
+    sizes = [file.stat().st_size for file in rollout_files(whole).values()]
     path = tmp_path_factory.mktemp("thinned") / "run"
     train(CONFIG.replace(keep_rollouts_gb=(sizes[-1] + sizes[-2]) / 1e9), out=path)
     return path

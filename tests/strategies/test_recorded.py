@@ -190,7 +190,7 @@ def test_imitation_first_and_reinforcement_then_resumes_to_the_bit(tmp_path: Pat
         ('{"completion": "a"}\n', "line 1: none of the fields prompt"),
         ('{"prompt": "a", "text": "b"}\n{"prompt"', "line 2: not JSON"),
         ('{"prompt": "a", "text": "b", "reward": "good"}\n', "line 1: the reward is 'good'"),
-        ('{"prompt": "a", "text": "b", "reward": NaN}\n', "line 1: the reward is nan"),
+        ('{"prompt": "a", "text": "b", "reward": NaN}\n', "line 1: NaN is no value of JSON"),
     ],
 )
 def test_a_bad_file_is_refused_with_its_line_before_anything_is_sampled(

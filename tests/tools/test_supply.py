@@ -59,7 +59,7 @@ def test_imports_are_found_wherever_they_stand(tmp_path: Path) -> None:
         ({}, ""),
     ],
 )
-def test_the_licence_that_a_package_states(fields: dict[str, str], expected: str) -> None:
+def test_the_licence_of_a_package_is_read_from_its_metadata(fields: dict[str, str], expected: str) -> None:
     assert licence(Package(**fields)) == expected  # type: ignore[arg-type]
 
 

@@ -102,7 +102,7 @@ def test_losses_that_are_not_finite_do_not_hide_the_others() -> None:
         ([1e30, 0.0, 0.0, 0.0], 1.0, None),
     ],
 )
-def test_advantages_of_0_from_rewards_that_differ_are_said(
+def test_advantages_of_0_from_different_rewards_are_reported(
     rewards: list[float], advantage: float, expected: int | None
 ) -> None:
     metrics = Metrics()
@@ -112,7 +112,7 @@ def test_advantages_of_0_from_rewards_that_differ_are_said(
     assert len(troubles(line)) == (expected is not None)
 
 
-def test_rewards_that_float32_cannot_tell_apart_are_said() -> None:
+def test_rewards_that_float32_cannot_tell_apart_are_reported() -> None:
     metrics, given = Metrics(), [1e9, 1e9 + 1, 0.1 + 0.2, 0.3]
     metrics.count_merged(rewarded(given), given)
     line = metrics.line(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,6 +25,7 @@ from podium.sampler.local import LocalSampler
 from podium.strategies.requests import Recite, TaskRequest
 from podium.training.metrics import Metrics
 from podium.worlds import Code, Feedback, Task
+from podium.worlds.judge import Judgement
 from podium.worlds.program_text import program_in, same_value
 
 each_level = pytest.mark.parametrize("level", Code.levels)
@@ -96,7 +98,7 @@ def test_instructions_explain_the_same_task() -> None:
     assert explained.task(3).data == plain.task(3).data
 
 
-def test_the_number_of_tests_is_a_dial() -> None:
+def test_the_number_of_tests_is_a_setting() -> None:
     assert [len(Code(tests=n).task(0).data["tests"]) for n in (1, 6, 20)] == [1, 6, 20]
 
 
@@ -156,22 +158,42 @@ def test_whatever_is_written_has_an_outcome(code: Code, text: str, outcome: str)
     assert feedback.info["answer"] or outcome == "empty"
 
 
-def test_a_program_cannot_forge_its_answer(code: Code) -> None:
-    """It can find the handle and the token of its process, and say what it likes: what is expected it does not know."""
-    forged = (
-        "import gc, json, os\n"
+# What a program may say in place of its outputs, as JSON; the last has its form, and only wrong values.
+FORGED = [
+    '{"value": {"problem": "right", "detail": ""}}',
+    '{"value": {"problem": ["right"], "detail": ""}}',
+    '{"value": {"problem": "error", "detail": "\\\\ud800"}}',
+    '{"value": {"problem": "error", "detail": 7}}',
+    '{"value": {"problem": "", "outputs": [], "assertions": []}}',
+    '{"value": {"problem": "", "outputs": [["\\\\ud800", ""]], "assertions": []}}',
+    '{"failure": "right", "detail": ""}',
+    '{"failure": ["crash"], "detail": ""}',
+    '{"value": null}',
+    '{"value": {"problem": "", "outputs": [["7", ""], ["7", ""], ["7", ""], ["7", ""]], "assertions": []}}',
+]
+WAYS = {
+    "its writer of JSON": "import json\njson.dumps = lambda *a, **k: FORGED\ndef double(x): return 0",
+    "its channel": (
+        "import os, sys\n"
+        "from podium.sandbox.frames import framed\n"
         "def double(x):\n"
-        "    import sys\n"
         "    frame = sys._getframe()\n"
         "    while 'token' not in frame.f_locals: frame = frame.f_back\n"
-        "    told = json.dumps({'token': frame.f_locals['token'], 'value': VALUE}).encode()\n"
-        "    os.write(3, len(told).to_bytes(4, 'big') + told)\n"
-        "    os._exit(0)\n"
-    )
-    for value in ("None", "{}", "[1]", "{'problem': '', 'outputs': [], 'assertions': []}", "{'problem': 'right'}", "7"):
-        feedback = graded(code, forged.replace("VALUE", value))
+        "    os.write(3, framed(frame.f_locals['token'] + FORGED.encode()))\n"
+        "    os._exit(0)"
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_a_program_cannot_forge_its_answer(code: Code, way: str) -> None:
+    """It can find the handle and the token of its process, and say what it likes: what is expected it does not know."""
+    for forged in FORGED:
+        feedback = graded(code, way.replace("FORGED", f"'{forged}'"))
         assert not feedback.info["correct"]
         assert feedback.reward == 0
+        assert feedback.info["outcome"] in ("crash", "violation", "wrong")
+        f"{feedback.info}".encode()
     assert graded(code, "def double(x): return 2 * x  # the next one").reward == 1
 
 
@@ -243,6 +265,22 @@ def test_speed_is_measured_against_the_reference_and_rewarded_on_request(code: C
     rewarded.close()
 
 
+def test_only_runs_that_are_right_are_measured() -> None:
+    world = Code(speed=1.0)
+    runs = iter(["right", *["wrong"] * 100])
+    lazy, honest = "def count(n): return n  # lazy", world._run
+
+    def run(task: Task, source: str) -> Judgement:
+        found = honest(task, source)
+        return replace(found, outcome=next(runs), cpu_s=0.5) if "lazy" in source else found
+
+    world.__dict__["_run"] = run
+    assert world.grade(COUNT, lazy).info["speedup"] < 1
+    broken = Task("b", "", data={**COUNT.data, "reference": "def count(n): return 0"})
+    assert world.grade(broken, "def count(n): return n").info["speedup"] == 0
+    world.close()
+
+
 def test_the_reward_depends_on_no_clock_unless_asked(code: Code) -> None:
     other = Code(level=2)
     for text in ("def count(n): return n", SLOW):
@@ -262,7 +300,7 @@ def test_chance_and_order_are_the_same_in_every_process() -> None:
     assert answers[0] == answers[1]
 
 
-def test_dials_of_the_reward_work_on_programs() -> None:
+def test_noise_and_spurious_rewards_apply_to_programs() -> None:
     with_format, wrong = Code(spurious="format"), Code(spurious="wrong")
     texts = ("def double(x): return 2 * x", "def double(x): return x", "hello")
     assert [graded(with_format, text).reward for text in texts] == [1, 1, 0]

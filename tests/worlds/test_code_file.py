@@ -11,7 +11,10 @@ import pytest
 
 from podium import worlds
 from podium.core.errors import PodiumError
+from podium.protocols.world import isolation_of
 from podium.worlds import CodeFile, Feedback
+from podium.worlds.isolated import is_isolated
+from podium.worlds.names import names_code
 
 ADD = {
     "prompt": "Write add(a, b), the sum.",
@@ -62,7 +65,7 @@ def graded(world: CodeFile, text: str, task: int = 0) -> Feedback:
     return world.grade(world.task(task), text)
 
 
-def test_arguments_and_what_is_expected(files: Any) -> None:
+def test_a_row_of_arguments_and_expected_results_is_a_task(files: Any) -> None:
     world = files(ADD)
     task = world.task(0)
     assert "Write add(a, b), the sum.\nWrite the Python function `add`." in task.prompt
@@ -131,10 +134,22 @@ def test_assertions_that_are_programs_run_beside_the_solution(files: Any) -> Non
 
 
 @pytest.mark.parametrize("program", GAMES)
-def test_the_usual_games_with_assertions_are_lost(files: Any, program: str) -> None:
+def test_the_usual_tricks_with_assertions_fail(files: Any, program: str) -> None:
     feedback = graded(files(CHECK), program)
     assert feedback.reward == 0
     assert not feedback.info["correct"]
+
+
+def test_a_program_cannot_leave_assertions_out(files: Any) -> None:
+    forged = """import json
+json.dumps = lambda *a, **k: '{"value": {"problem": "", "outputs": [], "assertions": []}}'
+def near(x): return 99"""
+    assert graded(files(CHECK), forged).info["outcome"] == "violation"
+
+
+@pytest.mark.parametrize("name", [*worlds.EMBEDDED, "jsonl:x", "code:x", "gym:x", "textworld:x", "scienceworld:x"])
+def test_the_names_of_podiums_worlds_name_no_code(name: str) -> None:
+    assert not names_code(name)  # `code` is a module of Python as well
 
 
 def test_a_row_has_its_own_time(files: Any) -> None:
@@ -172,8 +187,8 @@ def without(row: dict[str, Any], *names: str) -> dict[str, Any]:
     [
         (without(ADD, "prompt"), "none of the fields prompt, question"),
         (without(ADD, "tests"), "none of the fields tests, test_list"),
-        (without(ADD, "function"), "the function that is tested is not known: nothing names it. Set function_field"),
-        ({**ADD, "function": "a b"}, "'a b' is no name of one"),
+        (without(ADD, "function"), "no function to test is named. Set function_field"),
+        ({**ADD, "function": "a b"}, "'a b' is not the name of a function"),
         ({**ADD, "tests": []}, "there are no tests"),
         ({**ADD, "tests": 3}, "the tests must be a list"),
         ({**ADD, "tests": [3]}, "the tests must be a list"),
@@ -193,7 +208,7 @@ def test_a_bad_row_is_refused_with_its_line(files: Any, row: dict[str, Any], mes
     assert "problems.jsonl, line 2" in str(error.value)
 
 
-def test_a_missing_file_number_and_solution_are_said(files: Any, tmp_path: Path) -> None:
+def test_a_missing_file_task_or_solution_is_named(files: Any, tmp_path: Path) -> None:
     with pytest.raises(PodiumError, match="There is no file"):
         worlds.get(f"code:{tmp_path / 'none.jsonl'}")
     with pytest.raises(PodiumError, match="needs a file"):
@@ -201,8 +216,16 @@ def test_a_missing_file_number_and_solution_are_said(files: Any, tmp_path: Path)
     world = files(without(ADD, "reference"))
     with pytest.raises(PodiumError, match="has 1 train tasks"):
         world.task(1)
-    with pytest.raises(PodiumError, match="Give the world a test_file"):
+    with pytest.raises(PodiumError, match="leaves no held-out tasks"):
         world.task(0, "test")
     with pytest.raises(PodiumError, match="line 1 has no reference solution"):
         world.solve(world.task(0))
     assert graded(world, ADD["reference"]).info["speedup"] == 0  # nothing to compare with
+
+
+def test_programs_are_judged_side_by_side_in_threads(files: Any) -> None:
+    file = files(ADD)
+    for world in (worlds.isolated("code"), worlds.isolated(f"code:{file.file}", {"held_out": 0})):
+        assert isolation_of(world) == "thread"
+        assert not is_isolated(world)
+        world.close()

@@ -105,7 +105,7 @@ def test_unknown_tasks_and_settings_get_a_remedy(name: str, settings: dict[str, 
 SLOW_TO_MAKE = {"acre", "sokoban", "knight_swap", "intermediate_integration"}
 
 
-def test_own_answers_score_as_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ordinary_answers_score_as_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gym, "POSITIONS", 20)
     monkeypatch.setattr(gym, "GYM", gym_workers(Limits(wall_s=30)))  # one of its own, for its many data sets
     factory = gym._factory()

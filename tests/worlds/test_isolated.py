@@ -144,7 +144,7 @@ def played(world: World, domain: str, texts: tuple[str, ...] = ("four",)) -> tup
 
 
 @pytest.mark.parametrize("name", MISDEEDS)
-def test_a_misdeed_harms_only_its_episode(world: World, name: str) -> None:
+def test_what_a_world_does_wrong_ends_only_its_episode(world: World, name: str) -> None:
     before, reason = os.getcwd(), MISDEEDS[name][1]
     usual, _ = played(world, "good")
     feedback, failure = played(world, name)
@@ -181,7 +181,7 @@ def test_nothing_is_left_of_a_closed_world(file: Path) -> None:
     opened.close()
 
 
-def test_a_run_outlives_every_misdeed(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_survives_whatever_its_world_does(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     count = len(MISDEEDS)
     sizes = [f"tasks={count}", "n=2", "eval_tasks=2", "eval_samples=1", "max_tokens=4"]
     small = [part for size in sizes for part in ("--set", size)]
@@ -328,7 +328,9 @@ def test_a_task_that_cannot_be_made_or_sent_is_an_error_that_says_why(good: Path
         ("TRUSTED", None, "inline"),
     ],
 )
-def test_who_says_how_episodes_run(good: Path, world: str, isolation: str | None, runs: str) -> None:
+def test_the_run_and_then_the_world_decide_how_episodes_run(
+    good: Path, world: str, isolation: str | None, runs: str
+) -> None:
     said = {"THREADED": 'isolation = "thread"', "TRUSTED": "trusted = True"}.get(world, "")
     name = (
         world if world == "sums" else made(good, lambda text: text.replace('name = "short"', f'name = "short"; {said}'))
@@ -406,7 +408,7 @@ def test_what_is_no_value_is_refused() -> None:
         task_to_wire(Task("k", "p", data={"x": object()}))
 
 
-def test_a_verdict_on_a_text_that_fails_counts_as_nothing_and_is_told(good: Path) -> None:
+def test_a_verdict_that_fails_counts_as_nothing_and_a_warning_says_so(good: Path) -> None:
     verdicts = """
     act_limit_s = 1.0
 

@@ -178,7 +178,7 @@ def test_exact_grading_needs_no_package(tmp_path: Path) -> None:
         (b'{"question": "q", "answer": 1e999}', "line 1: the number 1e999 is too large"),
         (b'\n{"question": "q", "answer": "\\ud83d"}', r"line 2: \ud83d is half of a character"),
         (b'\n{"question": "q", "\\uDC00": "1"}', r"line 2: \udc00 is half of a character"),
-        (b'{"question": "q", "answer": "1", "answer": "2"}', "line 1: the field 'answer' stands there twice"),
+        (b'{"question": "q", "answer": "1", "answer": "2"}', "line 1: the field 'answer' occurs twice"),
         (b'{"\\u001b]0;owned\\u0007": "q"}', r"it has \x1b]0;owned\x07"),
     ],
 )

@@ -56,8 +56,8 @@ def root(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: after one line of explanation, 2 for input that is refused and 75
-    for work that the system has stopped and that can be resumed."""
+    """Run the command line and return its exit code. After one line of explanation, this is 2 for input that is refused
+    and 75 for work that the system has interrupted and that can be resumed."""
     typed = list(sys.argv[1:] if arguments is None else arguments)
     if typed[:1] == ["eval"]:
         typed = evaluate.expand_options(typed)
@@ -76,9 +76,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run() -> None:
-    """The `podium` command: `main`, and the end of the process.
+    """The `podium` command: call `main` and end the process.
 
-    A thread cannot be ended from outside. Where a world's thread still runs, the process ends without it.
+    A thread cannot be stopped from outside. If one of a world still runs, the process ends without waiting for it.
     """
     code = main()
     acting = sys.modules.get("podium.collect.acting")

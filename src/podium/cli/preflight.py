@@ -59,12 +59,14 @@ def check_config(config: Config) -> None:
     """Refuse a device that is not there, a world that cannot be made, and a method that cannot run on it."""
     from podium import worlds
     from podium.training.preflight import check_fit
+    from podium.worlds.names import names_code
 
     _ = config.precision  # which looks for the device
-    if not isinstance(config.world, str) or (":" in config.world and not config.world.startswith("jsonl:")):
-        return  # bridges are slow to make, and worlds of one's own run in other processes: the run makes them once
-    with closing(worlds.get(config.world, **(config.world_settings or {}))) as world:
-        check_fit(config.method, world, config.world)
+    name = config.world
+    if not isinstance(name, str) or name.partition(":")[0] in worlds.BRIDGES or names_code(name):
+        return  # bridges are slow to open, and users' worlds run in other processes: only the run opens them
+    with closing(worlds.get(name, **(config.world_settings or {}))) as world:
+        check_fit(config.method, world, name)
 
 
 def check_world_file(world: str | None) -> None:

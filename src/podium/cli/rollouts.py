@@ -27,33 +27,33 @@ def rollouts(
     from podium.report.conversation import conversation_text, read_rollouts
     from podium.store.retention import examples_kept, kept_text
     from podium.store.run_directory import RunDirectory
-    from podium.store.tables import numbered
+    from podium.store.tables import rollout_files
 
     directory = RunDirectory(run)
     directory.read_config()  # refuses a directory that is not a run
-    files = numbered(run / "rollouts", ".parquet")
+    files = rollout_files(run)
     if not files:
         raise PodiumError(f"{run} has no rollouts yet.")
     first, last = min(files), max(files)
     file = files.get(last if iteration is None else iteration)
     if file is None:
         raise PodiumError(f"{run} has no rollouts of iteration {iteration}: it has those from {first} to {last}.")
-    talks = read_rollouts(file)
+    conversations = read_rollouts(file)
     if examples_kept(file) is not None:
-        kept = kept_text(files.values())
+        kept = kept_text(files)
         line(f"The run keeps rollouts of {kept} (keep_rollouts_gb, keep_examples).", style="dim")
     if task is not None:
-        tasks = list(dict.fromkeys(talk.task for talk in talks))
+        tasks = list(dict.fromkeys(each.task for each in conversations))
         if task not in tasks:
             raise PodiumError(f"No rollout of {file.stem} has the task {task!r}. {nearest(task, tasks)}")
-        talks = [talk for talk in talks if talk.task == task]
+        conversations = [each for each in conversations if each.task == task]
     if failed:
-        talks = [talk for talk in talks if talk.verdict == "failed"]
-    for number, talk in enumerate(talks[:count]):
+        conversations = [each for each in conversations if each.verdict == "failed"]
+    for number, shown in enumerate(conversations[:count]):
         if number:
             line()
-        line(conversation_text(talk))
-    if len(talks) > count:
-        line(f"({len(talks) - count} more: --count {len(talks)})", style="dim")
-    if not talks:
+        line(conversation_text(shown))
+    if len(conversations) > count:
+        line(f"({len(conversations) - count} more: --count {len(conversations)})", style="dim")
+    if not conversations:
         line(f"No rollout of {file.stem} matches.")

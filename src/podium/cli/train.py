@@ -159,7 +159,7 @@ def _finish(result: Result, quiet: bool) -> None:
 
 
 def _preempted(result: Result) -> str:
-    """Where the system has stopped a run, what that costs, and how to go on."""
+    """Where the system has stopped a run, which iterations are lost, and how to continue."""
     if not (result.path / "config.yaml").is_file():
         return f"Stopped by {result.preempted} before the run began. The same command starts it."
     at = f"with a checkpoint of iteration {result.saved}" if result.saved else "before the first checkpoint"
@@ -180,8 +180,7 @@ def _configure(
     if file is None:
         config = Config(method=load(method, of_method, parts, trust=trust))
     else:
-        run_directory = file.parent if (file.parent / "metrics.jsonl").is_file() else None
-        config = read_file(file, partial(Config.from_yaml, trust=trust, run=run_directory))
+        config = read_file(file, partial(Config.from_yaml, trust=trust, run=_run_of(file)))
     level = {"level": settings.pop("level")} if "level" in settings else {}
     if level or world:
         settings["world_settings"] = {**(config.world_settings or {}), **level, **world}
@@ -197,3 +196,13 @@ def _configure(
             raise PodiumError(f"--set {path}: with --config, name a part's setting, such as advantage.scale.")
         config = config.replace(method=config.method.set(path, value))
     return config
+
+
+def _run_of(file: Path) -> Path | None:
+    """The run that a config.yaml belongs to: as its own, or as the copy in one of its checkpoints."""
+    from podium.store.manifest import is_checkpoint
+
+    folder = file.resolve().parent
+    if is_checkpoint(folder):
+        return folder.parent.parent
+    return file.parent if (folder / "metrics.jsonl").is_file() else None

@@ -15,14 +15,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from podium.core.printable import one_line
 from podium.protocols.world import Episode, FailedAction, Feedback, Task, World
-from podium.protocols.world_problems import (
-    episode_problem,
-    feedback_problem,
-    one_line,
-    opening_problem,
-    raised,
-)
+from podium.protocols.world_problems import episode_problem, feedback_problem, opening_problem, raised
 
 __all__ = ["Actor", "busy_worlds"]
 
@@ -226,7 +221,7 @@ def _attempt(episode: Episode, text: str) -> Outcome:
 
 
 def busy_worlds(patience_s: float = 0.5) -> int:
-    """How many threads of worlds still run, though nobody waits for them; those that are about to end may."""
+    """How many threads of worlds still run although nobody waits for them, after a moment in which they may end."""
     until = time.monotonic() + patience_s
     threads = [thread for thread in threading.enumerate() if thread.name == THREAD_NAME]
     for thread in threads:

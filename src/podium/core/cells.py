@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Cells",
-    "agreed",
+    "overflow_safe",
     "extreme",
     "first_of_cells",
     "lengths",
@@ -84,7 +84,7 @@ class Cells:
 
     def deviation_std(self, deviation: Tensor, where: Tensor | None, weight: Tensor | None, unbiased: bool) -> Tensor:
         """The standard deviation from the deviations from the mean, of any size that their type can hold."""
-        return agreed(lambda d: root(self.dispersion(d, where, weight, unbiased)), deviation)
+        return overflow_safe(lambda d: root(self.dispersion(d, where, weight, unbiased)), deviation)
 
     def dispersion(self, deviation: Tensor, where: Tensor | None, weight: Tensor | None, unbiased: bool) -> Tensor:
         """The variance from the deviations from the mean."""
@@ -146,11 +146,12 @@ class Cells:
         return x.index_select(0, first.clamp(max=len(x) - 1)).where(_broadcast(first < len(x), x), 0)
 
 
-def agreed(statistic: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """A statistic with squares, right for all values that the type of x can hold.
+def overflow_safe(statistic: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """A statistic that squares x, correct for all values that the type of x can hold.
 
-    It is taken in float64. Where float32 gives the same to rounding, its last bit is kept, so that recorded runs go on
-    as they did; beyond about 1e19, and below 1e-19, its squares are infinite or 0.
+    In float32, squares of values beyond about 1e19 are infinite, and those of values below 1e-19 are 0. So it is
+    also computed in float64, which is used where the two differ by more than rounding. Elsewhere the float32 result
+    stays, so that recorded runs continue to the bit.
     """
     single = statistic(x)
     if x.dtype == torch.float64:

@@ -14,8 +14,8 @@ __all__ = ["PodiumError", "Unfinished", "nearest", "one_of", "within"]
 
 
 class PodiumError(ValueError):
-    """Input that Podium refuses, with the reason and the remedy in the message, which is safe to print: it may quote
-    what stands in a file or what a world has raised."""
+    """Input that Podium refuses. The message gives the reason and the remedy, and is safe to print even if it quotes a
+    file or an error of a world."""
 
     exit_code = 2  # of the command
 
@@ -24,7 +24,7 @@ class PodiumError(ValueError):
 
 
 class Unfinished(PodiumError):
-    """Work that the system has stopped and that can be resumed."""
+    """Work that the system has interrupted and that can be resumed."""
 
     exit_code = os.EX_TEMPFAIL  # 75: try again later
 

@@ -1,4 +1,4 @@
-"""Code that a name refers to, `my_file.py:MyPart` or `package.module:MyPart`: where it is, whose it is, loading it."""
+"""Code that a name refers to, `my_file.py:MyPart` or `package.module:MyPart`: finding, checking and loading it."""
 
 from __future__ import annotations
 
@@ -23,23 +23,24 @@ INSTALLED = ("site-packages", "dist-packages")
 
 
 class UntrustedCode(PodiumError):
-    """Code that a file names and that was not run, because nobody has said that it can be trusted."""
+    """Code that a file names and that was not run, because the user has not said that it can be trusted."""
 
 
 def check_code(names: Iterable[str], run: Path | None = None) -> None:
-    """Refuse code that a file names unless it stands in the current project, is Podium's, or has been loaded already.
+    """Refuse code that a file names, unless it is in the current project, is Podium's, or has been loaded already.
 
-    Nothing is executed to find out. What stands in the directory of the `run` that names it came with it, so it is not
-    the project's, nor are installed packages: importing one may do anything. Symbolic links are followed first.
+    Nothing is executed to find out. Code in the directory of the `run` that names it came with the run, so it does not
+    count as the project's; nor do installed packages, since importing one may do anything. Symbolic links are followed
+    first.
     """
-    root, own = project_root(), None if run is None else run.resolve()
+    root, run_directory = project_root(), None if run is None else run.resolve()
     for name in names:
         source = name.rpartition(":")[0]
         for file in _files(source):
             if file is None:
                 raise _refusal(f"{source}, which is no file of this project")
             place = file.resolve()
-            if own is not None and place.is_relative_to(own):
+            if run_directory is not None and place.is_relative_to(run_directory):
                 raise _refusal(f"{file}, which came with the run {run}")
             if not place.is_relative_to(root):
                 where = "" if place == file.absolute() else f" ({place})"
@@ -49,7 +50,7 @@ def check_code(names: Iterable[str], run: Path | None = None) -> None:
 
 
 def would_execute(name: str) -> bool:
-    """Whether loading the code of this name would execute any: it is not Podium's and has not been loaded."""
+    """Whether loading the code of this name would execute something: not if it is Podium's or has been loaded."""
     try:
         return any(True for _ in _files(name.rpartition(":")[0]))
     except PodiumError:  # it is not there
@@ -76,6 +77,7 @@ def project_root() -> Path:
 
 
 def _is_mine(place: Path) -> bool:
+    """Whether a folder belongs to the user of this process."""
     return not hasattr(os, "getuid") or place.stat().st_uid == os.getuid()
 
 

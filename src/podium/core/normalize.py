@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from podium.core.cells import agreed, root
+from podium.core.cells import overflow_safe, root
 from podium.core.errors import PodiumError, one_of, within
 from podium.core.partition import Partition
 from podium.core.schedule import Number
@@ -125,7 +125,7 @@ class Normalizer(Value):
         elif self.scale == "lower_mad":
             scale = p.agg.lower_median((x - p.spread(p.agg.lower_median(x))).abs())
         elif virtual:
-            scale = agreed(lambda wide: self._std_with_virtual(p, wide), x)
+            scale = overflow_safe(lambda wide: self._std_with_virtual(p, wide), x)
         else:
             deviation = p.centre(x, weight=weight) if deviation is None else deviation
             scale = p.agg.deviation_std(deviation, None, weight, self.unbiased)
@@ -155,7 +155,7 @@ class Normalizer(Value):
         if self.epsilon_at == "outside":
             denominator = scale + self.epsilon
         elif self.epsilon_at == "inside":
-            denominator = agreed(lambda s: (s.square() + self.epsilon).sqrt(), scale)
+            denominator = overflow_safe(lambda s: (s.square() + self.epsilon).sqrt(), scale)
         else:
             denominator = scale.clamp(min=self.epsilon)
         if self.zero_scale == "skip" or self.epsilon == 0:

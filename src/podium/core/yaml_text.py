@@ -56,7 +56,7 @@ class _Loader(yaml.SafeLoader):
             if isinstance(key, yaml.ScalarNode):
                 name = (key.tag, key.value)
                 if name in seen:
-                    raise _Refused(problem=f"the key {key.value!r} stands there twice", problem_mark=key.start_mark)
+                    raise _Refused(problem=f"the key {key.value!r} occurs twice", problem_mark=key.start_mark)
                 seen.add(name)
         return super().construct_mapping(node, deep)
 

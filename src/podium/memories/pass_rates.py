@@ -94,10 +94,10 @@ def observed_rates(batch: Batch) -> dict[Any, float]:
 
 def _logged_rates(path: Path) -> dict[Any, tuple[float, ...]]:
     """The pass rates of each task of a run, iteration by iteration."""
-    from podium.store.tables import numbered, read_rows
+    from podium.store.tables import read_rows, rollout_files
 
     seen: dict[Any, dict[int, list[bool]]] = {}
-    for file in numbered(path / "rollouts", ".parquet").values():
+    for file in rollout_files(path).values():
         for row in read_rows(file, ["iteration", "task", "correct"]):
             seen.setdefault(row["task"], {}).setdefault(row["iteration"], []).append(row["correct"])
     if not seen:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
-from podium.core.cells import agreed
+from podium.core.cells import overflow_safe
 from podium.core.columns import Purpose
 from podium.core.errors import PodiumError, one_of, within
 from podium.core.memory import Memory, State, keys
@@ -267,7 +267,7 @@ class PriorityReplay(_Buffer):
             weight: Tensor = (a.abs() ** self.alpha).where(a != 0, 0)
             return weight / weight.sum().clamp(min=torch.finfo(weight.dtype).tiny)
 
-        return agreed(share, advantage)
+        return overflow_safe(share, advantage)
 
     def chosen(self, state: State, rows: Batch, batch: Batch, random: Tensor) -> tuple[Tensor, Tensor]:
         a = rows["rollout.advantage"]

@@ -150,7 +150,7 @@ class Policy:
     def encode(self, messages: Sequence[Mapping[str, Any]]) -> Ids:
         """A conversation as token ids by the chat template, up to where the model's turn begins.
 
-        What messages say is data: the name of a control token in it is plain text. `Pieces` have tokens in them.
+        The contents of messages are data, in which the name of a control token is plain text; `Pieces` may hold tokens.
         """
         return self.chat.encode(messages)
 
@@ -166,7 +166,7 @@ class Policy:
         return self.chat.written(text, ended)
 
     def control_token_in(self, text: str) -> str:
-        """The first name of a control token in what a text says, where it is no control token; empty: there is none."""
+        """The first name of a control token that a text contains as plain text; empty: there is none."""
         return self.chat.control_token_in(text)
 
     def ends(self, ids: Sequence[int]) -> list[int]:

@@ -1,7 +1,7 @@
-"""Pieces: what a world says beside plain text, that is, tokens of the model and pictures.
+"""Pieces: prompts and observations that contain tokens of the model or pictures, besides text.
 
 A prompt or an observation is usually a `str`, which is data: whatever it contains, the model never reads it as one of
-its control tokens. A world that speaks in control tokens gives them so: `Pieces("Done.", ModelTokens("<|call|>"))`.
+its control tokens. A world that needs control tokens gives them explicitly: `Pieces("Done.", ModelTokens("<|call|>"))`.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ Piece = str | ModelTokens | Picture
 
 
 class Pieces(str):
-    """A text with tokens or pictures in it. As a `str` it is what people are shown.
+    """A text with tokens or pictures in it. As a `str` it is what people see.
 
-    `+` with texts and other pieces keeps the pieces. Other operations, such as f-strings and `strip`, give the text
-    that people are shown, which is data like any other text.
+    `+` with texts and other pieces keeps the pieces. Other operations, such as f-strings and `strip`, return the text
+    that people see, which is data like any other text.
     """
 
     pieces: tuple[Piece, ...]  # neighbouring texts are one
@@ -68,9 +68,9 @@ class Pieces(str):
                 merged[-1] += piece
             elif piece != "":
                 merged.append(piece)
-        made = super().__new__(cls, "".join(map(str, merged)))
-        made.pieces = tuple(merged) or ("",)
-        return made
+        text = super().__new__(cls, "".join(map(str, merged)))
+        text.pieces = tuple(merged) or ("",)
+        return text
 
     def __getnewargs__(self) -> tuple[Any, ...]:  # for copies and pickles
         return self.pieces

@@ -1,4 +1,4 @@
-"""What nobody can go on with: mistakes in what a world answers, each as a reason in words."""
+"""Mistakes in what a world answers, after which an episode cannot continue; each as a reason in words."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ from collections.abc import Hashable, Mapping
 from numbers import Real
 from typing import Any
 
+from podium.core.printable import error_text
 from podium.protocols.world import Episode, Feedback, World
 
 __all__ = [
     "can_be_written",
     "episode_problem",
     "feedback_problem",
-    "one_line",
     "opening_problem",
     "raised",
     "unknown_agent",
 ]
 
 LARGEST = 1e30  # absolute value of a reward: sums of larger ones may overflow
-LONGEST = 300  # characters of a reason
 
 
 def opening_problem(world: World, episode: Any) -> str:
@@ -40,17 +39,8 @@ def unknown_agent(world: World, agent: str) -> str:
 
 
 def raised(error: BaseException) -> str:
-    try:
-        message = str(error)
-    except Exception:
-        message = ""
-    return f"the world raised {type(error).__name__}" + (f": {message}" if message else "")
-
-
-def one_line(text: str) -> str:
-    """A reason as one line, shortened, in characters that any file can hold."""
-    plain = " ".join(text.encode(errors="backslashreplace").decode().split())
-    return plain if len(plain) <= LONGEST else f"{plain[:LONGEST]} …"
+    """An error of a world as the reason for a failure."""
+    return f"the world raised {error_text(error)}"
 
 
 def episode_problem(episode: Episode) -> str:
@@ -96,6 +86,7 @@ def feedback_problem(feedback: Any) -> str:
 
 
 def can_be_written(text: str) -> bool:
+    """Whether a text can be encoded, and so be written to a file."""
     try:
         text.encode()
     except UnicodeEncodeError:  # a lone surrogate

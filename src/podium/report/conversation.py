@@ -72,18 +72,12 @@ def read_rollouts(file: Path) -> list[Conversation]:
     rows = read_rows(file, list(dict.fromkeys((*ALWAYS, *chosen))))
     try:
         return [conversation(row) for row in rows if row["text"] is not None]
-    except (
-        TypeError,
-        ValueError,
-        KeyError,
-        IndexError,
-        AttributeError,
-    ) as error:  # columns of other types than written
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:  # columns of unexpected types
         raise PodiumError(f"{file} is damaged: its columns do not fit together.") from error
 
 
 def conversation(row: Mapping[str, Any]) -> Conversation:
-    """A row of a run's rollouts, as it was said."""
+    """A row of a run's rollouts as a conversation."""
     ending = ENDS.get(row["stop"], f"ended by {row['stop']}")
     if row["stop"] in LAST and len(row.get("turn.length") or ()) > 1:
         ending = "; its last turn was ".join(("ended by the world", *filter(None, [ending])))
@@ -109,15 +103,15 @@ def _exchanges(row: Mapping[str, Any]) -> tuple[ShownTurn, ...]:
     answers, rewards, valid, agents = (
         row.get(f"turn.{name}") or nothing for name in ("observation", "reward", "valid", "agent")
     )
-    found, last = [], count if row.get("failure") else None  # the turn in which the world failed is not to blame
-    for number, (text, answer, reward, known, agent, credit) in enumerate(
+    turns, last = [], count if row.get("failure") else None  # the turn in which the world failed is not to blame
+    for number, (text, answer, reward, is_valid, agent, credit) in enumerate(
         zip(texts, answers, rewards, valid, agents, _credits(row, lengths), strict=True), 1
     ):
-        notes = ["not a valid action"] if known is False and number != last else []
+        notes = ["not a valid action"] if is_valid is False and number != last else []
         notes += [f"reward {reward:g}"] if reward and count > 1 else []
         notes += [credit] if credit else []
-        found.append(ShownTurn(text, answer or "", tuple(notes), agent or ""))
-    return tuple(found)
+        turns.append(ShownTurn(text, answer or "", tuple(notes), agent or ""))
+    return tuple(turns)
 
 
 def _credits(row: Mapping[str, Any], lengths: Sequence[int]) -> list[str]:
@@ -142,10 +136,10 @@ def _credits(row: Mapping[str, Any], lengths: Sequence[int]) -> list[str]:
     return labels
 
 
-def conversation_text(talk: Conversation) -> str:
+def conversation_text(shown: Conversation) -> str:
     """The conversation as plain text."""
-    lines = [f"{talk.task}: {' · '.join((talk.verdict, *talk.summary))}", _shifted(talk.prompt)]
-    for number, turn in enumerate(talk.exchanges, 1):
+    lines = [f"{shown.task}: {' · '.join((shown.verdict, *shown.summary))}", _shifted(shown.prompt)]
+    for number, turn in enumerate(shown.exchanges, 1):
         who = f"{turn.agent}, turn {number}" if turn.agent else f"turn {number}"
         lines += [" · ".join((who, *turn.notes)), _shifted(turn.text, "> ")]
         lines += [_shifted(turn.answer)] if turn.answer else []
@@ -156,23 +150,22 @@ def _shifted(text: str, mark: str = "  ") -> str:
     return "\n".join(mark + line for line in text.split("\n"))
 
 
-def conversation_page(talk: Conversation) -> str:
+def conversation_page(shown: Conversation) -> str:
     """The conversation as a piece of HTML; of a long one the middle is folded."""
-    mark = f'<span class="{"yes" if talk.verdict == "right" else "no"}">{talk.verdict}</span>'
-    turns = [_turn(turn, number, len(talk.exchanges)) for number, turn in enumerate(talk.exchanges, 1)]
+    mark = f'<span class="{"yes" if shown.verdict == "right" else "no"}">{shown.verdict}</span>'
+    turns = [_turn(turn, number, len(shown.exchanges)) for number, turn in enumerate(shown.exchanges, 1)]
     if len(turns) > WHOLE:
         middle = "".join(turns[EDGE:-EDGE])
         more = f"<details><summary>turns {EDGE + 1} to {len(turns) - EDGE}</summary>{middle}</details>"
         turns = [*turns[:EDGE], more, *turns[-EDGE:]]
-    summary = "".join(f" · {html.escape(text)}" for text in talk.summary)
-    return (
-        f'<div class="rollout">{mark}{summary}<pre class="world">{html.escape(talk.prompt)}</pre>{"".join(turns)}</div>'
-    )
+    summary = "".join(f" · {html.escape(text)}" for text in shown.summary)
+    prompt = f'<pre class="world">{html.escape(shown.prompt)}</pre>'
+    return f'<div class="rollout">{mark}{summary}{prompt}{"".join(turns)}</div>'
 
 
 def _turn(turn: ShownTurn, number: int, count: int) -> str:
     heading = [f"turn {number}"] if count > 1 else []
     heading += [*([turn.agent] if turn.agent else []), *turn.notes]
-    said = f'<div class="turn">{html.escape(" · ".join(heading))}</div>' if heading else ""
-    said += f'<pre class="wrote">{html.escape(turn.text)}</pre>'
-    return said + (f'<pre class="world">{html.escape(turn.answer)}</pre>' if turn.answer else "")
+    page = f'<div class="turn">{html.escape(" · ".join(heading))}</div>' if heading else ""
+    page += f'<pre class="wrote">{html.escape(turn.text)}</pre>'
+    return page + (f'<pre class="world">{html.escape(turn.answer)}</pre>' if turn.answer else "")

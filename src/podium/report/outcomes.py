@@ -55,13 +55,13 @@ def section(directory: RunDirectory, metrics: Sequence[Mapping[str, Any]]) -> st
     wrong = "".join(f"<li>{html.escape(note)}</li>" for _, note in troubles(_whole(metrics)))
     if last is None and not wrong:
         return ""
-    said = []
+    sentences = []
     if last is not None:
         shares = [f"{100 * last[name]:.0f} % {what}" for name, what in SHARES.items() if name in last]
-        said = [f"<p>In the last iteration: {last['turns']:.1f} turns on average; {', '.join(shares)}.</p>"]
+        sentences = [f"<p>In the last iteration: {last['turns']:.1f} turns on average; {', '.join(shares)}.</p>"]
     failed = next((line for line in reversed(sampled) if line.get("failures")), None)
     return "".join(
-        ["<h2>How episodes went</h2>", *said, f"<ul>{wrong}</ul>" if wrong else "", _failed(directory, failed)]
+        ["<h2>How episodes went</h2>", *sentences, f"<ul>{wrong}</ul>" if wrong else "", _failed(directory, failed)]
     )
 
 
@@ -84,5 +84,5 @@ def _failed(directory: RunDirectory, line: Mapping[str, Any] | None) -> str:
     file = directory.rollouts(line["iteration"]) if line is not None else None
     if file is None or not file.is_file():
         return ""
-    failed = [talk for talk in read_rollouts(file) if talk.verdict == "failed"][:SHOWN]
+    failed = [each for each in read_rollouts(file) if each.verdict == "failed"][:SHOWN]
     return "".join(map(conversation_page, failed))

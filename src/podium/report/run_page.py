@@ -19,9 +19,9 @@ from podium.report.outcomes import section
 from podium.report.rollout_tree import forest
 from podium.store.files import atomic_text
 from podium.store.metrics_log import read_log
-from podium.store.retention import kept_text, rollout_files
+from podium.store.retention import kept_text
 from podium.store.run_directory import RunDirectory
-from podium.store.tables import numbered, read_rows
+from podium.store.tables import read_rows, rollout_files
 from podium.training.config import Config
 from podium.training.stored_config import StoredConfig, stored_config
 
@@ -156,23 +156,23 @@ def _charts(metrics: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _kept(directory: RunDirectory) -> str:
-    """Which rollouts are in the run's directory."""
+    """A sentence on which rollouts the run has kept."""
     return f"Rollouts that are kept: {kept_text(rollout_files(directory.path))}."
 
 
 def _rollouts(directory: RunDirectory, *, first: bool, count: int = 6) -> str:
-    files = numbered(directory.path / "rollouts", ".parquet")
+    files = rollout_files(directory.path)
     if not files:
         return "<p>None.</p>"
     chosen: dict[str, Conversation] = {}
-    for talk in read_rollouts(files[min(files) if first else max(files)]):
-        chosen.setdefault(talk.task, talk)
+    for conversation in read_rollouts(files[min(files) if first else max(files)]):
+        chosen.setdefault(conversation.task, conversation)
     return "".join(map(conversation_page, list(chosen.values())[:count]))
 
 
 def _trees(directory: RunDirectory) -> str:
     """The rollouts of the last iteration that share beginnings."""
-    files = numbered(directory.path / "rollouts", ".parquet")
+    files = rollout_files(directory.path)
     drawn = _forest(files[max(files)]) if files else ""
     if not drawn:
         return ""
@@ -188,5 +188,5 @@ def _forest(file: Path) -> str:
     rows = read_rows(file)
     try:
         return forest(rows)
-    except (TypeError, ValueError, KeyError, IndexError) as error:  # columns of other types than were written
+    except (TypeError, ValueError, KeyError, IndexError) as error:  # columns of unexpected types
         raise PodiumError(f"{file} is damaged: its columns do not fit together.") from error

@@ -1,8 +1,8 @@
-"""Code that must not be trusted, in processes of its own: killable, limited, without network and without files.
+"""Separate processes for code that must not be trusted: killable, limited, without network or files.
 
-`Sandbox` runs functions of Python modules in such processes. What reads a model's text with someone else's code (the
-scorers of reasoning-gym, math-verify, programs that a model has written) is called through it. Start with `client.py`;
-`server.py` is the other side, and `confine.py` says how its processes are confined.
+`Sandbox` calls functions of Python modules in such processes. Whatever evaluates a model's text (the scorers of
+reasoning-gym, math-verify, programs that a model has written) is called through it. Start with `client.py`; `server.py`
+is the other side, and `confine.py` shows how the processes are confined.
 """
 
 from podium.sandbox.client import Sandbox, SandboxedCall, Session
@@ -11,4 +11,4 @@ from podium.sandbox.connection import CallOutcome
 from podium.sandbox.limits import Limits
 from podium.sandbox.workers import Workers
 
-__all__ = ["Limits", "CallOutcome", "Sandbox", "SandboxedCall", "Session", "Workers", "enforced", "unconfinable"]
+__all__ = ["CallOutcome", "Limits", "Sandbox", "SandboxedCall", "Session", "Workers", "enforced", "unconfinable"]

@@ -1,4 +1,4 @@
-"""What a process of a sandbox does: it calls a function, or answers the requests of a session one after another."""
+"""The work of a sandboxed process: one call of a function, or the requests of a session one after another."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from podium.core.printable import error_text
 from podium.sandbox.frames import LARGEST_REQUEST, Frames, framed
 from podium.sandbox.guard import AnswerIsCode
 
-__all__ = ["CHUNK", "error_line", "resolve", "work"]
+__all__ = ["CHUNK", "resolve", "work"]
 
 CHUNK = 1 << 16  # bytes read at once
-LONGEST = 300  # characters of a reason
 
 
 def work(handle: int, function: str, arguments: list[Any], token: bytes, *, session: bool) -> None:
     """Answer a call; for a session, make its handler and then answer the requests to it.
 
-    Every answer begins with the token: what the function itself writes to the handle is no answer.
+    Every answer begins with the token, so that nothing else that is written to the handle passes for an answer.
     """
     failure, value = _attempt(lambda: resolve(function)(*arguments))
     handler: Any = value if session else None
@@ -39,38 +39,30 @@ def work(handle: int, function: str, arguments: list[Any], token: bytes, *, sess
                 return
 
 
-def _attempt(make: Callable[[], Any]) -> tuple[dict[str, str], Any]:
+def _attempt(call: Callable[[], Any]) -> tuple[dict[str, str], Any]:
     """Why a function failed, if it did, and what it returned."""
     try:
-        return {}, make()
+        return {}, call()
     except AnswerIsCode as refusal:
         return {"failure": "violation", "detail": str(refusal)}, None
     except MemoryError:
         return {"failure": "memory", "detail": "it needed more memory than is allowed"}, None
     except BaseException as error:  # SystemExit too: it ends only the call
-        return {"failure": "error", "detail": error_line(error)}, None
+        return {"failure": "error", "detail": error_text(error)}, None
 
 
 def _write(handle: int, token: bytes, answer: dict[str, Any]) -> None:
     try:
         data = json.dumps(answer).encode()
     except Exception as error:  # what JSON cannot hold is an error of the function
-        data = json.dumps({"failure": "error", "detail": error_line(error)}).encode()
+        data = json.dumps({"failure": "error", "detail": error_text(error)}).encode()
     view = memoryview(framed(token + data))
     while view:
         view = view[os.write(handle, view) :]
 
 
-def error_line(error: BaseException) -> str:
-    """An error in a line."""
-    try:
-        return f"{type(error).__name__}: {error}"[:LONGEST]
-    except BaseException:  # an exception whose text cannot be made
-        return type(error).__name__
-
-
 def resolve(function: str) -> Callable[..., Any]:
-    """A function by `module:name`."""
+    """The function that `module:name` refers to."""
     module, _, name = function.partition(":")
-    found: Callable[..., Any] = getattr(importlib.import_module(module), name)
-    return found
+    resolved: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return resolved

@@ -28,9 +28,9 @@ class SandboxedCall(NamedTuple):
 class Sandbox:
     """Functions in processes of their own.
 
-    `preload` names the modules that the server loads once, and `prepare` calls that it then makes, for what they leave
-    in these modules; both are trusted. `readable`: paths whose files the functions may read besides Python's own and
-    those of the packages in `preload`. Up to `side_by_side` processes run at once; further calls wait. With
+    `preload` names the modules that the server loads once; `prepare` lists calls that it then makes, for the state that
+    they leave in these modules. Both are trusted. `readable` lists paths that the functions may read, besides Python's
+    own files and those of the packages in `preload`. Up to `max_processes` run at once; further calls wait. With
     `confined=False` the processes are separate and killable, but otherwise as free as this one.
 
     Thread-safe. The server starts with the first call, and again if it has died or the sandbox was closed; a call under
@@ -44,16 +44,16 @@ class Sandbox:
         prepare: Sequence[SandboxedCall] = (),
         readable: Sequence[str] = (),
         limits: Limits = Limits(),
-        side_by_side: int = 64,
+        max_processes: int = 64,
         confined: bool = True,
     ) -> None:
         self.preload, self.prepared = tuple(preload), list(prepare)
         self.readable, self.limits = tuple(readable), limits
-        self.side_by_side, self.confined = side_by_side, confined
+        self.max_processes, self.confined = max_processes, confined
         self.failures: Counter[str] = Counter()  # of each kind so far
         self._change, self._counting = threading.RLock(), threading.Lock()
         self._connection: Connection | None = None
-        _everywhere.add(self)
+        _instances.add(self)
 
     def call(self, function: str, *arguments: Any, limits: Limits | None = None) -> CallOutcome:
         """The outcome of a function, given as `module:name`, whose arguments and value JSON can hold."""
@@ -73,8 +73,8 @@ class Sandbox:
         return (None if outcome.failure else Session(self, connection, number)), outcome
 
     def prepare(self, function: str, *arguments: Any) -> None:
-        """Have the server make a call, once, for what it leaves in its modules. It is trusted, and what it leaves is
-        there for processes that start from now on."""
+        """Have the server make a trusted call, once. The state that it leaves in the server's modules is there for
+        processes that start from now on."""
         call = SandboxedCall(function, arguments)
         with self._change:
             if call in self.prepared:
@@ -114,13 +114,13 @@ class Sandbox:
                     preload=self.preload,
                     prepare=self.prepared,
                     readable=self.readable,
-                    side_by_side=self.side_by_side,
+                    max_processes=self.max_processes,
                     confined=self.confined,
                 )
             return self._connection
 
     def _after_fork(self) -> None:
-        """A forked process has no part in its parent's sandbox, and starts one of its own if it needs one."""
+        """Forget the parent's server: a forked process starts its own if it needs one."""
         self._change, self._counting, self._connection = threading.RLock(), threading.Lock(), None
 
 
@@ -132,7 +132,7 @@ class Session:
 
     @property
     def alive(self) -> bool:
-        """Whether the server that it belongs to is."""
+        """Whether the server of this session is running."""
         return self._connection.alive
 
     def ask(self, *arguments: Any) -> CallOutcome:
@@ -145,11 +145,11 @@ class Session:
         self._connection.send({"do": "close", "session": self._number})
 
 
-_everywhere: weakref.WeakSet[Sandbox] = weakref.WeakSet()
+_instances: weakref.WeakSet[Sandbox] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    for sandbox in list(_everywhere):
+    for sandbox in list(_instances):
         sandbox._after_fork()
 
 

@@ -1,4 +1,4 @@
-"""How a process is confined: seccomp, Landlock and resource limits; and which of them this system has."""
+"""Confining a process by seccomp, Landlock and resource limits, and which of them this system has."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from podium.sandbox.limits import Limits, apply_limits, mapped_bytes, memory_fil
 
 __all__ = ["HANDLES", "Confinement", "close_handles", "confine_server", "enforced", "unconfinable"]
 
-# What Python and its libraries read besides the module path.
+# Files that Python and its libraries read, besides those on the module path.
 SYSTEM = (
     *("/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64", "/usr/share/zoneinfo"),
     *("/etc/localtime", "/etc/ld.so.cache", "/dev/null", "/dev/urandom"),
@@ -31,26 +31,26 @@ def unconfinable() -> str:
 
 
 def enforced() -> dict[str, str]:
-    """What is enforced on this system, by what; empty where it is not."""
-    filtered, ruled = not seccomp.seccomp_missing(), not landlock.landlock_missing()
+    """The mechanism behind each promise on this system; empty where a promise is not enforced."""
+    has_seccomp, has_landlock = not seccomp.seccomp_missing(), not landlock.landlock_missing()
     linux = platform.system() == "Linux"
-    no_writing = "Landlock" if ruled else "seccomp: no writing at all" if filtered else ""
+    no_writing = "Landlock" if has_landlock else "seccomp: no writing at all" if has_seccomp else ""
     return {
         "wall clock": "the server kills the process",
         "processor time": "the server kills the process" if linux else "",
         "memory": "RLIMIT_AS" if linux else "",
         "size of files": "RLIMIT_FSIZE, and the server for their sum" if linux else "",
-        "no new processes or programs": "seccomp" if filtered else "",
-        "no network": "seccomp" if filtered else "",
-        "no signals to other processes": "seccomp" if filtered else "",
+        "no new processes or programs": "seccomp" if has_seccomp else "",
+        "no network": "seccomp" if has_seccomp else "",
+        "no signals to other processes": "seccomp" if has_seccomp else "",
         "no writing outside a folder of its own": no_writing,
-        "no reading outside Python's own files": "Landlock" if ruled else "",
+        "no reading outside Python's own files": "Landlock" if has_landlock else "",
     }
 
 
 @dataclass(frozen=True)
 class Confinement:
-    """What the server has prepared, so that confining one of its processes takes little time."""
+    """What the server has prepared once, so that confining each of its processes takes little time."""
 
     readable: tuple[str, ...]
     reading: int | None  # the handle of Landlock's rules for a process without a folder; None: there is no Landlock
@@ -75,8 +75,8 @@ def close_handles() -> None:
 def confine_server(folder: str, packages: Iterable[str], readable: Sequence[str]) -> Confinement:
     """Confine the server, before any untrusted text reaches it, and prepare the confinement of its processes.
 
-    The server has no privileges, and no files but those of Python, of the packages that it has loaded, and `readable`.
-    Where its processes are not confined after all, an OSError says so.
+    The server keeps no privileges, and can read only the files of Python, of the packages that it has loaded, and those
+    in `readable`. If a trial shows that its processes are not confined after all, this raises an OSError.
     """
     paths = (*SYSTEM, sys.prefix, sys.base_prefix, *_module_folders(packages), *readable)
     memory = memory_file()
@@ -84,25 +84,25 @@ def confine_server(folder: str, packages: Iterable[str], readable: Sequence[str]
     reading = None
     if not landlock.landlock_missing():
         reading = landlock.ruleset(paths)
-        own = landlock.ruleset(paths, folder, removable=os.path.dirname(folder))
-        landlock.enter(own)
-        os.close(own)
+        server_rules = landlock.ruleset(paths, folder, removable=os.path.dirname(folder))
+        landlock.enter(server_rules)
+        os.close(server_rules)
     confinement = Confinement(paths, reading, memory)
-    _try_out(confinement)
+    _verify(confinement)
     return confinement
 
 
 def _module_folders(packages: Iterable[str]) -> list[str]:
-    """Where modules are that may still be imported: installed ones, Podium's, and those of these packages. The other
-    folders on the module path may hold a person's own files."""
+    """Where modules may still be imported from: the installed packages, Podium, and these packages. The other folders
+    on the module path may hold a person's private files."""
     installed = [path for path in sys.path if path.rstrip("/").endswith(("site-packages", "dist-packages"))]
     files = [podium.__file__, *(getattr(sys.modules[name.partition(".")[0]], "__file__", None) for name in packages)]
-    own = [os.path.dirname(file) if file.endswith("__init__.py") else file for file in files if file]
-    return [*installed, *own]
+    loaded = [os.path.dirname(file) if file.endswith("__init__.py") else file for file in files if file]
+    return [*installed, *loaded]
 
 
 def _drop_capabilities() -> None:
-    """Root keeps its name, not its powers: it could raise its limits again."""
+    """Give up the privileges of root, which could raise its limits again."""
     libc = ctypes.CDLL(None, use_errno=True)
     version_3, this_process = 0x20080522, 0
     header, nothing = (ctypes.c_uint32 * 2)(version_3, this_process), (ctypes.c_uint32 * 6)()
@@ -111,8 +111,8 @@ def _drop_capabilities() -> None:
         raise OSError(number, f"capset: {os.strerror(number)}")
 
 
-def _try_out(confinement: Confinement) -> None:
-    """See whether a confined process dies of making a socket, as it should."""
+def _verify(confinement: Confinement) -> None:
+    """Check that the kernel kills a confined process which makes a socket."""
     pid = os.fork()
     if pid == 0:
         reached = 1

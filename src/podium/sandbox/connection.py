@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from podium.core.errors import PodiumError
+from podium.core.printable import one_line
 from podium.sandbox.folders import remove_folder
 from podium.sandbox.frames import ANSWER, LARGEST_REQUEST, Frames, packed
 
@@ -29,7 +30,7 @@ START_S = 120.0  # seconds for the server to load its modules
 END_S = 5.0  # seconds for the server to end its processes
 PASSED_ON = ("PATH", "LANG", "LC_ALL")  # of the environment: the rest may hold secrets
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # a sandboxed process may start none
-LONGEST = 300  # characters of a reason
+FAILURES = ("", "error", "timeout", "memory", "violation", "crash", "ended")
 
 
 @dataclass(frozen=True)
@@ -57,36 +58,36 @@ class _Waiter:
 
 
 class Connection:
-    """A server that runs, and a thread that passes its answers on."""
+    """A running server, and a thread that passes its answers to the callers."""
 
     def __init__(self, *, confined: bool, **settings: Any) -> None:
         folder = tempfile.mkdtemp(prefix="podium-sandbox-")
-        said = Path(folder, "stderr")
-        ours, theirs = socket.socketpair()
-        with theirs, open(said, "wb") as errors:
+        error_file = Path(folder, "stderr")
+        channel, server_end = socket.socketpair()
+        with server_end, open(error_file, "wb") as errors:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "podium.sandbox.server", str(os.getpid())],
-                stdin=theirs.fileno(),
+                stdin=server_end.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
                 cwd=folder,
                 env=_environment(folder, confined),
                 start_new_session=True,
             )
-        self._channel, self._sending, self._numbers = ours, threading.Lock(), count(1)
+        self._channel, self._sending, self._numbers = channel, threading.Lock(), count(1)
         self._waiters: dict[int, _Waiter] = {}
         self._running, self.closed, self._owner = True, False, os.getpid()
-        self._end = weakref.finalize(self, _end, ours, self._process, folder, self._owner)
+        self._end = weakref.finalize(self, _end, channel, self._process, folder, self._owner)
         _watch_for_exit()
-        reader = threading.Thread(target=_read, args=(weakref.ref(self), ours, self._waiters), daemon=True)
+        reader = threading.Thread(target=_read, args=(weakref.ref(self), channel, self._waiters), daemon=True)
         reader.name = "podium-sandbox"
         reader.start()
         outcome = self.ask({**settings, "confined": confined, "folder": folder}, 0, START_S)
         if outcome.failure:
-            lines = said.read_text(errors="replace").splitlines() if said.is_file() else []
+            lines = error_file.read_text(errors="replace").splitlines() if error_file.is_file() else []
             reason = outcome.detail if outcome.failure != "ended" else lines[-1] if lines else "its server has ended"
             self.close()
-            raise PodiumError(f"The sandbox could not be started: {_plain(reason).rstrip('.')}.")
+            raise PodiumError(f"The sandbox could not be started: {one_line(reason).rstrip('.')}.")
 
     @property
     def alive(self) -> bool:
@@ -122,7 +123,7 @@ class Connection:
         return _outcome(waiter.answer)
 
     def close(self) -> None:
-        """End the server; those who wait for an answer hear of it."""
+        """End the server; every caller that waits for an answer gets `ended`."""
         self.closed, self._running = True, False
         self._end()
 
@@ -146,22 +147,19 @@ def _outcome(answer: bytes) -> CallOutcome:
         return ENDED
     _, cpu_s = ANSWER.unpack_from(answer)
     try:
-        said = json.loads(answer[ANSWER.size :])
-        if not isinstance(said, dict) or not said.keys() <= {"value", "failure", "detail"}:
+        content = json.loads(answer[ANSWER.size :])
+        if not isinstance(content, dict) or not content.keys() <= {"value", "failure", "detail"}:
+            raise ValueError("not an answer")
+        if content.get("failure", "") not in FAILURES:
             raise ValueError("not an answer")
     except (ValueError, RecursionError, MemoryError):
         return CallOutcome(failure="crash", detail="its answer makes no sense", cpu_s=cpu_s)
-    failure, detail = _plain(str(said.get("failure", ""))), _plain(str(said.get("detail", "")))
-    return CallOutcome(None if failure else said.get("value"), failure, detail, cpu_s)
-
-
-def _plain(text: str) -> str:
-    """A text that can be printed anywhere: without control characters, lone surrogates and the like."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[:LONGEST])
+    failure, detail = content.get("failure", ""), one_line(str(content.get("detail", "")))
+    return CallOutcome(None if failure else content.get("value"), failure, detail, cpu_s)
 
 
 def _read(connection: weakref.ref[Connection], channel: socket.socket, waiters: dict[int, _Waiter]) -> None:
-    """Pass answers on until the server ends; then everybody who still waits hears of it."""
+    """Pass answers on until the server ends; then wake every caller that still waits."""
     frames = Frames(1 << 31)
     try:
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Scorers of other packages, as functions that a sandbox calls; one set of processes for each kind."""
+"""Scorers of other packages as functions that a sandbox calls, with one pool of processes for each package."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from podium.sandbox.workers import Workers
 __all__ = [
     "GYM",
     "MATH",
-    "as_text",
+    "pickled",
     "gym_score",
     "gym_workers",
     "math_equal",
@@ -28,31 +28,30 @@ __all__ = [
 
 def gym_workers(limits: Limits) -> Workers:
     """Processes for `gym_score`."""
-    ready = SandboxedCall(f"{__name__}:prepare_sympy", ())
-    return Workers(Sandbox(("reasoning_gym", __name__), prepare=(ready,), limits=limits), f"{__name__}:gym_score")
+    warm_up = SandboxedCall(f"{__name__}:prepare_sympy", ())
+    return Workers(Sandbox(("reasoning_gym", __name__), prepare=(warm_up,), limits=limits), f"{__name__}:gym_score")
 
 
 def math_workers(limits: Limits) -> Workers:
     """Processes for `math_equal`."""
-    ready = SandboxedCall(f"{__name__}:math_equal", ("\\frac{x}{2}", "0.5 x"))
-    return Workers(Sandbox(("math_verify", __name__), prepare=(ready,), limits=limits), f"{__name__}:math_equal")
+    warm_up = SandboxedCall(f"{__name__}:math_equal", ("\\frac{x}{2}", "0.5 x"))
+    return Workers(Sandbox(("math_verify", __name__), prepare=(warm_up,), limits=limits), f"{__name__}:math_equal")
 
 
 LIMITS = Limits(wall_s=5.0, cpu_s=5.0, memory_mb=512)
-# The worlds of this process share them: worlds are values, of which there may be many alike. No process runs before the
-# first call.
+# Shared by all worlds of this process, of which there may be many alike. No process starts before the first call.
 GYM, MATH = gym_workers(LIMITS), math_workers(LIMITS)
 
 _datasets: dict[str, Any] = {}
 
 
-def as_text(value: Any) -> str:
-    """A value of any kind as text, for the functions below. It comes from the person who trains or from a data set,
-    never from a model, and goes only into the sandbox."""
+def pickled(value: Any) -> str:
+    """A value of any kind as text, for the functions below. Such values come from the user or from a data set, never
+    from a model, and are unpickled only inside the sandbox."""
     return base64.b64encode(pickle.dumps(value)).decode()
 
 
-def _from_text(text: str) -> Any:
+def _unpickled(text: str) -> Any:
     return pickle.loads(base64.b64decode(text))
 
 
@@ -64,13 +63,13 @@ def prepare_sympy() -> None:
 
 def prepare_gym(settings: str) -> None:
     """Make a data set of reasoning-gym, once, for the scores to come."""
-    task, config, size = _from_text(settings)
+    task, config, size = _unpickled(settings)
     _datasets[settings] = importlib.import_module("reasoning_gym").create_dataset(task, seed=0, size=size, **config)
 
 
 def gym_score(settings: str, answer: str, entry: str) -> float:
     """The score of an answer by the task's own scorer; 0 where that raises, as some do for a malformed answer."""
-    unpacked, score = _from_text(entry), 0.0
+    unpacked, score = _unpickled(entry), 0.0
     with no_programs():
         try:
             score = float(_datasets[settings].score_answer(answer, unpacked))

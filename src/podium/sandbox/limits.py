@@ -1,4 +1,4 @@
-"""What a sandboxed process may use."""
+"""The resources that a sandboxed process may use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Limits:
 
 
 def apply_limits(limits: Limits, mapped: int) -> None:
-    """Limit this process, which has `mapped` bytes of memory, for good. Of time, the server keeps account."""
+    """Limit this process, which has mapped `mapped` bytes of memory, for good. Time is limited by the server."""
     import resource  # which Windows does not have
 
     memory = mapped + limits.memory_mb * MB

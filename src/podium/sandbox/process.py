@@ -1,4 +1,4 @@
-"""A process of a sandbox, as its server sees it."""
+"""A sandboxed process as its server sees it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from podium.sandbox.folders import folder_bytes
 from podium.sandbox.frames import Frames
 from podium.sandbox.limits import MB, Limits
 
-__all__ = ["LINUX", "TOKEN", "Child", "cpu_seconds", "reason"]
+__all__ = ["LINUX", "TOKEN", "Child", "cpu_seconds", "exit_reason"]
 
 TOKEN = 16  # bytes
 FOLDER_S = 0.2  # how often a folder is measured
-WAITING_S = 0.5  # how often a session is looked at that has nothing to do, and the processor time that it may take
-LONG_S = 0.1  # of processor time: who takes longer stands back, so that many that hang leave room for the others
-STAND_BACK = 10  # how nice such a process is
+WAITING_S = 0.5  # how often an idle session is checked, and the processor time that it may use meanwhile
+LONG_S = 0.1  # processor time after which a process gets a lower priority, so that calls that hang do not slow others
+NICENESS = 10  # of such a process
 LINUX = platform.system() == "Linux"
 
 
@@ -40,58 +40,58 @@ class Child:
     cpu_before: float = 0.0  # processor time that it had used by then
     unsent: bytes = b""  # of the request
     waiting: bool = False  # a session that has answered
-    stands_back: bool = False
-    look_at: float = 0.0  # when it may have used more than it may
+    lowered: bool = False
+    check_at: float = 0.0  # when its use of resources is checked next
     frames: Frames = field(init=False)
 
     def __post_init__(self) -> None:
         self.frames = Frames(self.limits.answer_mb * MB + TOKEN)
-        self.look_at = self._next_look(self.limits.cpu_s)
+        self.check_at = self._next_check(self.limits.cpu_s)
 
     def ask(self, request: int, data: bytes) -> None:
-        """It has a request to work on."""
+        """Start the clocks of a request that it is about to work on."""
         self.request, self.unsent, self.waiting = request, data, False
         self.started, self.cpu_before = time.monotonic(), cpu_seconds(self.pid)
-        self.look_at = self._next_look(self.limits.cpu_s)
+        self.check_at = self._next_check(self.limits.cpu_s)
 
-    def rest(self) -> float:
-        """It has answered; the processor time that this took."""
+    def answered(self) -> float:
+        """Note that it has answered; returns the processor time that this took."""
         now = cpu_seconds(self.pid)
         used, self.cpu_before, self.waiting = now - self.cpu_before, now, True
-        self.look_at = time.monotonic() + WAITING_S
+        self.check_at = time.monotonic() + WAITING_S
         return used
 
     def overrun(self) -> tuple[str, str]:
-        """The kind of failure and a sentence, if it has used more than it may."""
+        """The kind of failure and a sentence if it has exceeded a limit; else two empty texts."""
         now, used = time.monotonic(), cpu_seconds(self.pid) - self.cpu_before
         if self.waiting:
-            self.look_at = now + WAITING_S
+            self.check_at = now + WAITING_S
             return ("violation", "it worked on after its answer") if used > WAITING_S else ("", "")
         if now >= self.started + self.limits.wall_s:
             return "timeout", f"it took more than {self.limits.wall_s:g} s"
         if used >= self.limits.cpu_s:
             return "timeout", f"it took more than {self.limits.cpu_s:g} s of processor time"
-        if used >= LONG_S and not self.stands_back:
-            self.stands_back = True
+        if used >= LONG_S and not self.lowered:
+            self.lowered = True
             with suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, self.pid, STAND_BACK)
+                os.setpriority(os.PRIO_PROCESS, self.pid, NICENESS)
         if self.folder:
             written = folder_bytes(self.folder)
             if written is None or written > self.limits.files_mb * MB:
                 return "violation", "it wrote more files than is allowed"
-        self.look_at = self._next_look(self.limits.cpu_s - used)
+        self.check_at = self._next_check(self.limits.cpu_s - used)
         return "", ""
 
-    def _next_look(self, cpu_left: float) -> float:
-        looks = [max(cpu_left, 0.001)]
+    def _next_check(self, cpu_left: float) -> float:
+        delays = [max(cpu_left, 0.001)]
         if self.folder:
-            looks.append(FOLDER_S)
-        if not self.stands_back:
-            looks.append(LONG_S)
-        return min(self.started + self.limits.wall_s, time.monotonic() + min(looks))
+            delays.append(FOLDER_S)
+        if not self.lowered:
+            delays.append(LONG_S)
+        return min(self.started + self.limits.wall_s, time.monotonic() + min(delays))
 
 
-def reason(status: int) -> tuple[str, str]:
+def exit_reason(status: int) -> tuple[str, str]:
     """Why a process ended without an answer: the kind of failure, and a sentence."""
     if not os.WIFSIGNALED(status):
         return "crash", f"it ended with exit code {os.waitstatus_to_exitcode(status)} and without an answer"

@@ -1,8 +1,8 @@
-"""Programs that a model has written: run on inputs, and tested by assertions.
+"""Programs that a model has written, run on inputs and tested by assertions.
 
-What an input gives goes back as JSON text, which the caller compares with what it expects and which only the caller
-knows. Assertions have to run beside the program that they test. The usual tricks do not help there: they run in a
-namespace with builtins of their own, and see plain values only. A program that inspects the interpreter can read them.
+Outputs go back as JSON text to the caller, who alone knows what is expected and compares. Assertions have to run in the
+same process as the program that they test. They use a namespace with builtins that the program cannot have changed, and
+see plain values only, so the usual tricks fail. A program that inspects the interpreter can still read them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from podium.core.printable import error_text
+
 __all__ = ["MODULES", "run_program"]
 
 # What programs often import: loaded before they run, so that an import costs nothing.
@@ -26,7 +28,6 @@ MODULES = (
 )
 ATOMS = (int, float, complex, str, bytes, bool, type(None), range, date, datetime, time, timedelta, Decimal, Fraction)
 CONTAINERS = (list, tuple, set, frozenset)
-LONGEST = 300  # characters of a message
 
 
 def run_program(
@@ -38,26 +39,26 @@ def run_program(
     `outputs` has for each input [JSON, ""] or ["", error], and `assertions` for each assertion "", "failed" or an
     error. In an assertion the function is known by its name and as `candidate`; one that defines `check` is called.
     """
-    own_builtins = dict(vars(builtins))  # before the program can change them
+    pristine_builtins = dict(vars(builtins))  # before the program can change them
     random.seed(0)  # the same program gives the same outputs
     try:
         code = compile(source, "<program>", "exec")
     except MemoryError:
         raise
     except (SyntaxError, ValueError, OverflowError, RecursionError) as error:
-        return {"problem": "syntax", "detail": _said(error)}
+        return {"problem": "syntax", "detail": error_text(error)}
     namespace: dict[str, Any] = {"__name__": "program"}
     try:
         exec(code, namespace)
     except MemoryError:
         raise
     except BaseException as error:
-        return {"problem": "error", "detail": _said(error)}
+        return {"problem": "error", "detail": error_text(error)}
     function = namespace.get(name)
     if not callable(function):
         return {"problem": "missing", "detail": f"there is no function {name}"}
     outputs = [_output(function, arguments) for arguments in inputs]
-    results = _asserted(function, name, setup, assertions, own_builtins) if assertions else []
+    results = _run_assertions(function, name, setup, assertions, pristine_builtins) if assertions else []
     return {"problem": "", "outputs": outputs, "assertions": results}
 
 
@@ -67,19 +68,19 @@ def _output(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[str
     except MemoryError:
         raise
     except BaseException as error:  # SystemExit too
-        return "", _said(error)
+        return "", error_text(error)
 
 
-def _asserted(
-    function: Callable[..., Any], name: str, setup: str, assertions: Sequence[str], own_builtins: dict[str, Any]
+def _run_assertions(
+    function: Callable[..., Any], name: str, setup: str, assertions: Sequence[str], pristine_builtins: dict[str, Any]
 ) -> list[str]:
     sys.settrace(None)
     sys.setprofile(None)
 
     def tested(*arguments: Any, **named: Any) -> Any:
-        return _plain(function(*arguments, **named))
+        return _plain_value(function(*arguments, **named))
 
-    namespace: dict[str, Any] = {"__builtins__": own_builtins, "__name__": "tests"}
+    namespace: dict[str, Any] = {"__builtins__": pristine_builtins, "__name__": "tests"}
     exec(compile(setup, "<setup>", "exec"), namespace)
     namespace |= {name: tested, "candidate": tested}
     results = []
@@ -95,26 +96,18 @@ def _asserted(
         except MemoryError:
             raise
         except BaseException as error:
-            results.append(_said(error))
+            results.append(error_text(error))
     return results
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     """The value without types of the program's own, whose comparisons could say anything."""
     kind = type(value)
     if kind in ATOMS:
         return value
     for container in CONTAINERS:
         if issubclass(kind, container):
-            return container([_plain(item) for item in container.__iter__(value)])
+            return container([_plain_value(item) for item in container.__iter__(value)])
     if issubclass(kind, dict):
-        return {_plain(key): _plain(item) for key, item in dict.items(value)}
+        return {_plain_value(key): _plain_value(item) for key, item in dict.items(value)}
     raise TypeError(f"it returned a {kind.__name__}, which is no plain value")
-
-
-def _said(error: BaseException) -> str:
-    try:
-        text = f"{type(error).__name__}: {error}"[:LONGEST]
-    except BaseException:  # an exception whose text cannot be made
-        text = type(error).__name__[:LONGEST]
-    return text.encode(errors="backslashreplace").decode()

@@ -132,8 +132,8 @@ FORBIDDEN: dict[str, tuple[int | None, int | None]] = {
     "pidfd_send_signal": (424, 424),
     "clone3": (435, 435),
 }
-# Allowed with certain arguments only: `filter_program` says which.
-PARTLY: dict[str, tuple[int, int]] = {
+# Allowed with certain arguments only: see `filter_program`.
+CONDITIONAL: dict[str, tuple[int, int]] = {
     "ioctl": (16, 29),
     "fcntl": (72, 25),
     "openat": (257, 56),
@@ -194,7 +194,7 @@ def filter_program(machine: str, *, writes: bool) -> list[Instruction]:
         "prlimit64": [*set_nothing, (RETURN, 0, 0, ALLOW)],
     }
     for name, check in checks.items():
-        program += [(EQUAL, 0, len(check), PARTLY[name][column]), *check]
+        program += [(EQUAL, 0, len(check), CONDITIONAL[name][column]), *check]
     return [*program, (RETURN, 0, 0, DENY)]
 
 

@@ -23,25 +23,28 @@ from collections import deque
 from contextlib import suppress
 from typing import Any
 
-from podium.sandbox.child import CHUNK, error_line, resolve, work
+from podium.core.printable import error_text
+from podium.sandbox.child import CHUNK, resolve, work
 from podium.sandbox.confine import HANDLES, Confinement, close_handles, confine_server
 from podium.sandbox.folders import is_small, remove_folder
 from podium.sandbox.frames import ANSWER, LARGEST_REQUEST, Frames, framed, packed
 from podium.sandbox.limits import Limits
-from podium.sandbox.process import LINUX, TOKEN, Child, reason
+from podium.sandbox.process import LINUX, TOKEN, Child, exit_reason
 
 __all__ = ["run_server"]
 
-REAP_S = 0.002  # how often it looks whether processes that were killed are gone
-ALIVE_S = 5.0  # how often the server looks whether its parent is alive
+REAP_S = 0.002  # seconds between checks whether killed processes are gone
+ALIVE_S = 5.0  # seconds between checks whether the parent is alive
 
 
 class Server:
+    """Starts a process for each call, passes messages on, and kills what exceeds its limits."""
+
     def __init__(self, channel: socket.socket, settings: dict[str, Any], confinement: Confinement | None) -> None:
         self.channel, self.confinement, self.parent = channel, confinement, os.getppid()
-        self.folder, self.side_by_side = settings["folder"], settings["side_by_side"]
+        self.folder, self.max_processes = settings["folder"], settings["max_processes"]
         self.children: dict[int, Child] = {}
-        self.dying: list[Child] = []  # killed; it takes time until a process is gone, which nobody should wait for
+        self.dying: list[Child] = []  # killed but not gone yet, which takes time that nobody should wait for
         self.queue: deque[dict[str, Any]] = deque()
         self.removing: list[int] = []  # processes that remove folders
         self.frames = Frames(LARGEST_REQUEST)
@@ -52,7 +55,7 @@ class Server:
         """Work until the other side hangs up or is gone."""
         try:
             while os.getppid() == self.parent:
-                until = min((child.look_at for child in self.children.values()), default=float("inf"))
+                until = min((child.check_at for child in self.children.values()), default=float("inf"))
                 longest = REAP_S if self.dying else ALIVE_S
                 for key, events in self.selector.select(min(max(until - time.monotonic(), 0), longest)):
                     child = key.data
@@ -66,23 +69,24 @@ class Server:
                         if events & selectors.EVENT_WRITE:
                             self.send(child)
                         if events & selectors.EVENT_READ:
-                            self.hear(child)
+                            self.read(child)
                 for child in list(self.children.values()):
-                    failure, detail = child.overrun() if child.look_at <= time.monotonic() else ("", "")
+                    failure, detail = child.overrun() if child.check_at <= time.monotonic() else ("", "")
                     if failure:
-                        self.end(child, failure, detail)
-                self.dying = [child for child in self.dying if not self.gone(child)]
+                        self.stop(child, failure, detail)
+                self.dying = [child for child in self.dying if not self.reaped(child)]
                 self.removing = [pid for pid in self.removing if not os.waitpid(pid, os.WNOHANG)[0]]
-                while self.queue and len(self.children) + len(self.dying) < self.side_by_side:
+                while self.queue and len(self.children) + len(self.dying) < self.max_processes:
                     self.start(self.queue.popleft())
         finally:
             for child in list(self.children.values()):
-                self.leave(child)
+                self.kill(child)
             for child in self.dying:
                 os.waitpid(child.pid, 0)
             remove_folder(self.folder)
 
     def receive(self, message: dict[str, Any]) -> None:
+        """Act on a message of the client."""
         child, kind = self.children.get(message.get("session", -1)), message["do"]
         if kind in ("call", "open"):
             self.queue.append(message)
@@ -92,7 +96,7 @@ class Server:
         elif kind == "close":
             self.queue = deque(m for m in self.queue if m["id"] != message["session"])
             if child is not None:
-                self.leave(child)
+                self.kill(child)
         elif child is None or not child.waiting:
             self.fail(message["id"], "ended", "the session has ended" if child is None else "the session is busy")
         else:
@@ -100,13 +104,13 @@ class Server:
             self.send(child)
 
     def send(self, child: Child) -> None:
-        """Send a request, or as much of it as the child takes now: one that does not read must hold up nobody."""
+        """Send a request, or as much of it as the child accepts now, so that one that does not read blocks nobody."""
         try:
             child.unsent = child.unsent[child.channel.send(child.unsent) :]
         except BlockingIOError:
             pass
         except OSError:
-            child.unsent = b""  # its end is noticed at once
+            child.unsent = b""  # the child has ended, which `read` notices
         writes = selectors.EVENT_WRITE if child.unsent else 0
         self.selector.modify(child.channel, selectors.EVENT_READ | writes, child)
 
@@ -119,34 +123,35 @@ class Server:
     # -- children --------------------------------------------------------------------------------------------------
 
     def start(self, message: dict[str, Any]) -> None:
+        """Fork a process for a call or a session."""
         number, limits, token = message["id"], Limits(**message["limits"]), secrets.token_bytes(TOKEN)
         folder = os.path.join(self.folder, str(number)) if limits.files_mb else ""
         try:
-            ours, pid = self._forked(message, limits, token, folder)
+            server_end, pid = self._forked(message, limits, token, folder)
         except OSError as error:
             self.fail(number, "crash", f"no process could be started: {error}")
             return
-        ours.setblocking(False)
-        child = Child(number, pid, ours, limits, token, folder, message["do"] == "open", number)
+        server_end.setblocking(False)
+        child = Child(number, pid, server_end, limits, token, folder, message["do"] == "open", number)
         self.children[number] = child
-        self.selector.register(ours, selectors.EVENT_READ, child)
+        self.selector.register(server_end, selectors.EVENT_READ, child)
 
     def _forked(self, message: dict[str, Any], limits: Limits, token: bytes, folder: str) -> tuple[socket.socket, int]:
-        ours, theirs = socket.socketpair()
-        with theirs:
+        server_end, child_end = socket.socketpair()
+        with child_end:
             try:
                 pid = os.fork()
             except OSError:
-                ours.close()
+                server_end.close()
                 raise
             if pid == 0:
-                self._become(theirs.detach(), message, limits, token, folder)
-        return ours, pid
+                self._run_child(child_end.detach(), message, limits, token, folder)
+        return server_end, pid
 
-    def _become(self, handle: int, message: dict[str, Any], limits: Limits, token: bytes, folder: str) -> None:
+    def _run_child(self, handle: int, message: dict[str, Any], limits: Limits, token: bytes, folder: str) -> None:
         """What a forked process does; it never returns."""
         try:
-            self.queue.clear()  # what others ask is not its business
+            self.queue.clear()  # the requests of others are not for its eyes
             self.children.clear()
             os.dup2(handle, 3)
             os.dup2(1, 2)  # the server's errors go to a file
@@ -154,7 +159,7 @@ class Server:
                 os.mkdir(folder, 0o700)
                 os.chdir(folder)
                 os.environ.update(HOME=folder, TMPDIR=folder)
-            _die_with(os.getppid())
+            _die_with_parent(os.getppid())
             if self.confinement is not None:
                 self.confinement.confine(limits, folder)
             else:
@@ -165,7 +170,7 @@ class Server:
             os._exit(70)
         os._exit(0)
 
-    def hear(self, child: Child) -> None:
+    def read(self, child: Child) -> None:
         """Read what a child has written, or notice that it has ended."""
         try:
             data = child.channel.recv(CHUNK)
@@ -176,21 +181,21 @@ class Server:
             data, answers = b"", []
         for answer in answers:
             if child.waiting or not answer.startswith(child.token):
-                data = b""  # it speaks out of turn
+                data = b""  # nobody asked, or it was not the function that answered
                 break
-            self.reply(child.request, answer[TOKEN:], child.rest())
+            self.reply(child.request, answer[TOKEN:], child.answered())
             if not child.session:
-                self.leave(child)
+                self.kill(child)
         if not data and child.number in self.children:
-            self.leave(child)  # `gone` says why
+            self.kill(child)  # `reaped` reports why
 
-    def end(self, child: Child, failure: str, detail: str) -> None:
-        """End a child that has gone wrong, and say so if somebody waits for its answer."""
+    def stop(self, child: Child, failure: str, detail: str) -> None:
+        """Kill a child that has exceeded a limit, and tell its caller why, if one is waiting."""
         if not child.waiting:
-            self.fail(child.request, failure, detail, child.rest())
-        self.leave(child)
+            self.fail(child.request, failure, detail, child.answered())
+        self.kill(child)
 
-    def leave(self, child: Child) -> None:
+    def kill(self, child: Child) -> None:
         """Kill a child; this does not change the status of one that is ending already."""
         self.selector.unregister(child.channel)
         child.channel.close()
@@ -202,14 +207,14 @@ class Server:
                 os.killpg(child.pid, signal.SIGKILL)
         self.dying.append(child)
 
-    def gone(self, child: Child) -> bool:
-        """Whether a process is gone. Somebody who still waits for its answer hears now why there is none."""
+    def reaped(self, child: Child) -> bool:
+        """Whether a killed process is gone. If its caller still waits for an answer, it gets the reason."""
         pid, status, used = os.wait4(child.pid, os.WNOHANG)
         if not pid:
             return False
         if not child.waiting:
             cpu_s = max(used.ru_utime + used.ru_stime - child.cpu_before, 0.0)
-            self.fail(child.request, *reason(status), cpu_s)
+            self.fail(child.request, *exit_reason(status), cpu_s)
         if child.folder:
             self.remove(child.folder)
         return True
@@ -229,8 +234,8 @@ class Server:
             self.removing.append(pid)
 
 
-def _die_with(parent: int) -> None:
-    """If the server is killed, nobody is left to end a process that waits for ever."""
+def _die_with_parent(parent: int) -> None:
+    """Have the kernel kill this process when its parent, the server, dies: nobody else would end it."""
     if LINUX:
         ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
@@ -238,21 +243,21 @@ def _die_with(parent: int) -> None:
 
 
 def _prepare(calls: list[tuple[str, list[Any]]]) -> str:
-    """Make calls for what they leave in their modules; what went wrong, if something did."""
+    """Make calls for the state that they leave in their modules; returns the error of the first that fails."""
     try:
         for function, arguments in calls:
             resolve(function)(*arguments)
     except Exception as error:
-        return error_line(error)
+        return error_text(error)
     gc.collect()
     gc.freeze()  # a collection in a child would copy all the pages that it shares with the server
     return ""
 
 
-def _opened() -> tuple[socket.socket, dict[str, Any]] | None:
-    """The channel to the parent, and the settings that come through it first; None if it has hung up."""
+def _handshake() -> tuple[socket.socket, dict[str, Any]] | None:
+    """The channel to the parent, and the settings that arrive on it first; None if the parent has hung up."""
     channel = socket.socket(fileno=os.dup(0))
-    os.dup2(1, 0)  # standard output is nowhere, and so is standard input from here on
+    os.dup2(1, 0)  # standard output leads nowhere, and from here on so does standard input
     frames, messages = Frames(LARGEST_REQUEST), list[bytes]()
     while not messages:
         data = channel.recv(CHUNK)
@@ -266,7 +271,7 @@ def run_server() -> None:
     """Load the modules, confine this process, and serve."""
     import resource
 
-    parent, opened = int(sys.argv[1]), _opened()
+    parent, opened = int(sys.argv[1]), _handshake()
     if opened is None or os.getppid() != parent:
         return
     channel, settings = opened
@@ -283,7 +288,7 @@ def run_server() -> None:
         if settings["confined"] and not problem:
             confinement = confine_server(settings["folder"], settings["preload"], settings["readable"])
     except Exception as error:
-        problem = error_line(error)
+        problem = error_text(error)
     server = Server(channel, settings, confinement)
     if problem:
         server.fail(0, "error", problem)

@@ -1,4 +1,4 @@
-"""One function in processes that answer call after call."""
+"""A pool of sandboxed processes for one function."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ CORES = os.cpu_count() or 1
 
 
 class Workers:
-    """One function in processes that answer call after call: faster than a process per call, for functions that let
-    nothing of an argument survive in the process. A process that fails is replaced, and every one after `calls` calls.
+    """A pool of processes for one function, which answer call after call. This is faster than a process per call, and
+    right for functions that keep nothing of their arguments in the process.
 
-    There are as many processes as the machine has cores. While none of them has answered for `patience_s` seconds,
-    their number doubles, so that calls that hang do not hold up the others.
+    A process is replaced when it fails, and after `calls` calls. There are as many processes as the machine has cores.
+    While none of them has answered for `patience_s` seconds, their number doubles, so that calls that hang do not hold
+    up the others.
     """
 
     def __init__(self, sandbox: Sandbox, function: str, *, patience_s: float = 0.1, calls: int = 1000) -> None:
         self.sandbox, self.function, self.patience_s, self.calls = sandbox, function, patience_s, calls
         self._reset()
-        _everywhere.add(self)
+        _instances.add(self)
 
     def _reset(self) -> None:
         self._idle: list[_Worker] = []
-        self._change, self._busy, self._most, self._progress = threading.Condition(), 0, CORES, 0.0
+        self._change, self._busy, self._most = threading.Condition(), 0, CORES
+        self._progress = 0.0  # when a process last answered
 
     def call(self, *arguments: Any) -> CallOutcome:
         """What the function returns for these arguments, or why it failed."""
         outcome = self._attempt(arguments)
-        if (
-            outcome.failure == "ended" and not exiting()
-        ):  # the server has died or was closed, which no argument is to blame for
+        if outcome.failure == "ended" and not exiting():  # the server has died or was closed: no fault of the arguments
             outcome = self._attempt(arguments)
         return outcome
 
@@ -107,11 +107,11 @@ class _Worker:
         self.session, self.prepared, self.answered = session, prepared, 0
 
 
-_everywhere: weakref.WeakSet[Workers] = weakref.WeakSet()
+_instances: weakref.WeakSet[Workers] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    for workers in list(_everywhere):
+    for workers in list(_instances):
         workers._reset()
 
 

@@ -1,4 +1,4 @@
-"""Going on from the newest sound checkpoint of a run, with a word on everything that is damaged or lost."""
+"""Resuming from the newest sound checkpoint of a run, with a warning for everything that is damaged or lost."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["recover"]
 
 
 def recover(run: Run, directory: RunDirectory) -> None:
-    """Put a run where its newest sound checkpoint was written, and its files with it. Damaged checkpoints and lines of
-    metrics are set aside. Without any checkpoint it starts again, if none can have been written yet."""
+    """Restore a run from its newest sound checkpoint, and cut its files back to that iteration. Damaged checkpoints and
+    lines of metrics are set aside. Without any checkpoint the run starts again, if none can have been written yet."""
     done = max((line["iteration"] for line in directory.metrics()), default=0)
     checkpoints = directory.checkpoints()
     if checkpoints:

@@ -109,10 +109,9 @@ def train(
     directory = RunDirectory(path)
     run, stop = None, StopRequest(config.grace_s, tell)
     with suppress(Preempted), stop.on_preemption(), suggest_settings():
-        stop.allow()
-        run = build_run(config, _stage(progress))  # before anything is written: most mistakes show here
+        with stop.allowed():
+            run = build_run(config, _stage(progress))  # before anything is written: most mistakes show here
         with closing(run), _locked(directory):
-            stop.forbid()
             directory.write_config(run.config.to_yaml())
             _run_to_end(run, directory, progress, trackers, tell, stop)
     return _result(directory, run, stop)
@@ -149,9 +148,9 @@ def resume(
     check_resources(out=directory.path, device=config.device)
     run, stop = None, StopRequest(config.grace_s, tell)
     with suppress(Preempted), stop.on_preemption(), suggest_settings(), _locked(directory):
-        stop.allow()
-        with closing(build_run(config, _stage(progress))) as run:
-            stop.forbid()
+        with stop.allowed():
+            run = build_run(config, _stage(progress))
+        with closing(run):
             if damaged:
                 directory.write_config(stored.to_yaml())
             recover(run, directory)
@@ -192,14 +191,13 @@ def _run_to_end(
         watchers: list[Progress] = [tracked] if progress is None else [progress, tracked]
         if run.iteration == 0 and not directory.metrics():
             _stage(progress)(_first_evaluation(run))
-            stop.allow()
-            before = {"iteration": 0, **_evaluation(run)}
-            stop.forbid()
+            with stop.allowed():
+                before = {"iteration": 0, **_evaluation(run)}
             run.measured(before)
             _report(run, directory, before, watchers)
         while run.pending is not None or not run.finished:
             metrics = _advance(run, directory)
-            stop.in_time()
+            stop.end_grace()
             if metrics is not None:
                 _report(run, directory, metrics, watchers)
             if run.finished or stop.asked_by or is_due(run.iteration, config.checkpoint_every):
@@ -209,16 +207,16 @@ def _run_to_end(
 
 
 def _advance(run: Run, directory: RunDirectory) -> dict[str, Any] | None:
-    """The metrics of the next iteration. None: it was abandoned, and the run is as it was before, or before the
-    evaluation."""
+    """The metrics of the next iteration, or of one whose evaluation is pending. None: it was stopped, and the run is as
+    it was before the iteration, or before the evaluation."""
     try:
         if run.pending is not None:
-            return run.settle(_evaluation)
+            return run.complete(_evaluation)
         _, metrics = iterate(run, _evaluation, directory.write_rollouts)
         directory.thin_rollouts(run.config.keep_rollouts_gb, run.config.keep_examples)
         return metrics
     except Preempted:
-        run.stop.forbid()
+        run.stop.forbid()  # a checkpoint follows
         if run.stop.at_once:
             raise
         run.abandon()
@@ -226,7 +224,7 @@ def _advance(run: Run, directory: RunDirectory) -> dict[str, Any] | None:
 
 
 def _write_checkpoint(run: Run, directory: RunDirectory) -> None:
-    """Write a checkpoint, unless the last one holds all there is; before the first iteration there is nothing."""
+    """Write a checkpoint, unless the last one holds the current state or there is nothing to save yet."""
     if run.saved == run.iteration or run.iteration == 0:
         return
     begun = time.monotonic()
@@ -236,7 +234,7 @@ def _write_checkpoint(run: Run, directory: RunDirectory) -> None:
 
 
 def _result(directory: RunDirectory, run: Run | None, stop: StopRequest) -> Result:
-    """What a run has come to. It is None if it was stopped while it was loading."""
+    """The outcome of a run, which is None if it was stopped while it was loading."""
     metrics, checkpoints = directory.metrics(), directory.checkpoints()
     finished = run is not None and run.finished and run.saved == run.iteration
     saved = int(checkpoints[-1].name.partition("-")[2]) if checkpoints else 0

@@ -20,7 +20,7 @@ from podium.analysis.ranking import auc
 from podium.core.errors import PodiumError
 from podium.core.streams import key
 from podium.memories.score_history import TaskScore, question
-from podium.store.tables import numbered, read_rows
+from podium.store.tables import read_rows, rollout_files
 
 __all__ = [
     "Fitted",
@@ -72,12 +72,12 @@ class Fitted:
 
 def contexts(run: str | Path, support: int) -> list[SolvedExamples]:
     """The contexts of a logged run: from its second iteration on."""
-    files = list(numbered(Path(run) / "rollouts", ".parquet").values())
+    files = rollout_files(Path(run))
     if not files:
         raise PodiumError(f"{run} has no logged rollouts: give the directory of a run.")
     shown: tuple[TaskScore, ...] = ()
     examples = []
-    for file in files:
+    for file in files.values():
         verdicts: dict[str, list[bool]] = {}
         for row in read_rows(file, ["prompt", "correct"]):
             verdicts.setdefault(row["prompt"], []).append(row["correct"])

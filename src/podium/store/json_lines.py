@@ -44,8 +44,8 @@ def read_object(file: Path) -> dict[str, Any]:
 def parse_object(
     raw: bytes, where: str, otherwise: str = "it must hold a JSON object", *, strict: bool = False
 ) -> dict[str, Any]:
-    """The JSON object of a text; `otherwise` is said of other JSON. `strict`: of the standard, so without NaN, and with
-    every field once, as data of others should be."""
+    """The JSON object of a text; `otherwise` is the message for any other JSON value. With `strict`, for other people's
+    data, only standard JSON is read: no NaN, no number beyond a float, every field once."""
     try:
         text = raw.decode("utf-8-sig")
         data = json.loads(text, object_pairs_hook=_unique, **NUMBERS) if strict else json.loads(text)
@@ -60,40 +60,40 @@ def parse_object(
         raise PodiumError(f"{where}: not JSON ({error}).") from error
     except RecursionError as error:
         raise PodiumError(f"{where}: its lists and objects are nested too deep.") from error
-    except _NotRead as error:
+    except _Refused as error:
         raise PodiumError(f"{where}: {error}.") from error
     if not isinstance(data, dict):
         raise PodiumError(f"{where}: {otherwise}.")
     return data
 
 
-class _NotRead(Exception):
-    """JSON that Podium does not read, and why."""
+class _Refused(Exception):
+    """JSON that Podium does not read; the message is the reason."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     data = dict(pairs)
     if len(data) < len(pairs):
         name, _ = Counter(name for name, _ in pairs).most_common(1)[0]
-        raise _NotRead(f"the field {name!r} stands there twice")
+        raise _Refused(f"the field {name!r} occurs twice")
     return data
 
 
 def _whole(digits: str) -> int:
     if len(digits) > LONGEST_NUMBER:
-        raise _NotRead(f"a number has {len(digits)} digits; write it as text")
+        raise _Refused(f"a number has {len(digits)} digits; write it as text")
     return int(digits)
 
 
 def _finite(digits: str) -> float:
     number = float(digits)
     if math.isinf(number):
-        raise _NotRead(f"the number {digits[:20]} is too large")
+        raise _Refused(f"the number {digits[:20]} is too large")
     return number
 
 
 def _no_constant(name: str) -> float:
-    raise _NotRead(f"{name} is no value of JSON; write null, or leave the field out")
+    raise _Refused(f"{name} is no value of JSON; write null, or leave the field out")
 
 
 NUMBERS: dict[str, Any] = {"parse_int": _whole, "parse_float": _finite, "parse_constant": _no_constant}

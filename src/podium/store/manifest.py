@@ -1,4 +1,4 @@
-"""The manifest of a checkpoint: every file with its size and hash, written last and compared before anything is used.
+"""The manifest of a checkpoint: every file with its size and hash, written last and checked before anything is used.
 
 The hash is SHA-256: processors compute it in hardware, twice as fast as BLAKE2b, and `sha256sum` checks it by hand.
 """
@@ -22,11 +22,11 @@ __all__ = ["MANIFEST", "DamagedCheckpoint", "check_manifest", "is_checkpoint", "
 MANIFEST, STATE = "manifest.json", "state.json"
 FORMAT = 1
 NAME = re.compile(r"iteration-(\d{6,})")
-READ = (".json", ".safetensors", ".yaml")  # kinds of files that are read: one too many is as bad as a changed one
+READ = (".json", ".safetensors", ".yaml")  # files that are read: an unlisted one is as bad as one that was changed
 
 
 class DamagedCheckpoint(PodiumError):
-    """A checkpoint that cannot be used: not what was written."""
+    """A checkpoint that cannot be used because it is not what was written."""
 
     def __init__(self, directory: Path, reason: str) -> None:
         super().__init__(f"Checkpoint {directory.name} is damaged: {reason.rstrip('.')}.")
@@ -50,10 +50,10 @@ def write_manifest(directory: Path, iteration: int) -> None:
 
 
 def check_manifest(directory: Path, under: str = "", *, hashes: bool = True) -> bool:
-    """Compare a checkpoint's files with its manifest, `DamagedCheckpoint` where they differ. False: it has none, as
-    earlier versions wrote it.
+    """Compare a checkpoint's files with its manifest and raise `DamagedCheckpoint` where they differ. Returns False if
+    there is none, as in checkpoints of earlier versions.
 
-    `under`: only this file, or those in this folder. Without `hashes`, only whether they are there with their sizes.
+    `under` limits this to one file or folder. Without `hashes`, only the presence and size of files are compared.
     """
     if not directory.is_dir():
         raise DamagedCheckpoint(directory, "it is not a directory")
@@ -80,7 +80,7 @@ def check_manifest(directory: Path, under: str = "", *, hashes: bool = True) -> 
 
 
 def _check_unlisted(directory: Path) -> None:
-    """Refuse a checkpoint that has lost its manifest: the state of every one that was written with it says so."""
+    """Refuse a checkpoint that has lost its manifest: its state says that it was written with one."""
     if not (directory / STATE).is_file():
         return  # a checkpoint of which only a model is left, or nothing that can be used
     try:

@@ -1,4 +1,4 @@
-"""metrics.jsonl: one line per iteration, each with a check. Damaged lines are set aside, and those around them stay."""
+"""metrics.jsonl has one line per iteration, each with a checksum. Damaged lines are set aside, and the others stay."""
 
 from __future__ import annotations
 
@@ -49,35 +49,35 @@ def append_line(file: Path, metrics: Mapping[str, Any]) -> None:
 
 
 def read_log(file: Path) -> MetricsLog:
-    """The lines of a file, and those that are damaged. A last line that a killed process did not finish is neither."""
+    """The lines of a file, and those that are damaged. A last line that a killed process left unfinished is dropped."""
     try:
         content = file.read_bytes() if file.exists() else b""
     except OSError as error:
         raise PodiumError(f"{file} cannot be read: {error.strerror or error}.") from error
     *rows, rest = content.split(b"\n")
-    found: dict[int, tuple[dict[str, Any], bytes]] = {}
+    intact: dict[int, tuple[dict[str, Any], bytes]] = {}
     damaged: list[DamagedLine] = []
-    checked = False  # whether a line before had a check: lines of earlier versions have none
+    checked = False  # whether an earlier line had a check: files that older versions began have lines without one
     for number, raw in enumerate([*rows, rest], 1):
         if not raw.strip():
             continue
         try:
             line, sealed = _line(raw, checked)
-            if line["iteration"] in found:
+            if line["iteration"] in intact:
                 raise Unsealed(f"another line of iteration {line['iteration']}")
         except Unsealed as error:
             if number <= len(rows):
                 damaged.append(DamagedLine(number, str(error), raw))
             continue
         checked = checked or sealed
-        found[line["iteration"]] = line, raw
-    ordered = [found[iteration] for iteration in sorted(found)]
+        intact[line["iteration"]] = line, raw
+    ordered = [intact[iteration] for iteration in sorted(intact)]
     return MetricsLog(tuple(line for line, _ in ordered), tuple(raw for _, raw in ordered), tuple(damaged))
 
 
 def rewind_log(file: Path, iteration: int) -> str:
-    """Leave the lines up to an iteration; set damaged ones aside in a file of their own. Returns what was damaged or is
-    missing, in sentences."""
+    """Keep the lines up to an iteration, and move damaged ones to a separate file. Returns sentences on what was
+    damaged and what is missing."""
     log = read_log(file)
     if log.damaged:
         aside = file.with_name(DAMAGED)
@@ -85,12 +85,16 @@ def rewind_log(file: Path, iteration: int) -> str:
             out.writelines(line.raw + b"\n" for line in log.damaged)
     pairs = zip(log.lines, log.raws, strict=True)
     kept = b"".join(raw + b"\n" for line, raw in pairs if line["iteration"] <= iteration)
-    atomic_write(file, lambda part: _write(part, kept))
-    there = {line["iteration"] for line in log.lines}
-    missing = [number for number in range(iteration + 1) if number not in there]
-    said = [f"{log.note(file)}: moved to {DAMAGED}."] if log.damaged else []
-    said += [f"{file} has no metrics of {_numbers(missing)}."] if missing else []
-    return " ".join(said)
+
+    def write(part: Path) -> None:
+        part.write_bytes(kept)
+
+    atomic_write(file, write)
+    present = {line["iteration"] for line in log.lines}
+    missing = [number for number in range(iteration + 1) if number not in present]
+    notes = [f"{log.note(file)}: moved to {DAMAGED}."] if log.damaged else []
+    notes += [f"{file} has no metrics of {_numbers(missing)}."] if missing else []
+    return " ".join(notes)
 
 
 def _line(raw: bytes, checked: bool) -> tuple[dict[str, Any], bool]:
@@ -107,7 +111,3 @@ def _numbers(iterations: Sequence[int]) -> str:
     if len(iterations) == 1:
         return f"iteration {iterations[0]}"
     return f"{len(iterations)} iterations, the first of them {iterations[0]}"
-
-
-def _write(part: Path, content: bytes) -> None:
-    part.write_bytes(content)

@@ -1,13 +1,13 @@
-"""Which rollouts of a run are kept: the newest whole; of older iterations a row for each rollout, and a few examples.
+"""Retention of rollouts: the newest are kept whole, older ones as a row of numbers each, with a few examples in full.
 
-A thinned file has the same name and the same rows as before, with the task, prompt, reward, verdict and other numbers
-of each rollout. Texts and turns remain for the examples only, and what belongs to single tokens for none.
+A thinned file has the same name and rows as before, with the task, prompt, reward, verdict and other numbers of each
+rollout. Texts and turns remain for the examples only, and columns of tokens for none.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -16,18 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from podium.store.files import atomic_write
-from podium.store.tables import numbered
 
-__all__ = ["examples_kept", "kept_text", "rollout_files", "thin_oldest", "write_table"]
+__all__ = ["examples_kept", "kept_text", "thin_oldest", "write_table"]
 
 EXAMPLES = b"podium.examples"  # in the metadata of a thinned file: how many rollouts still have their text
 FOR_ALL = ("task", "prompt", "domain", "stop", "failure", "source")  # texts that every row keeps
-OF_TOKENS = ("turn.context", "turn.train_context")  # these and token.* are lists of tokens
-
-
-def rollout_files(run: Path) -> list[Path]:
-    """The files of a run's rollouts, oldest iteration first."""
-    return list(numbered(run / "rollouts", ".parquet").values())
+OF_TOKENS = ("turn.context", "turn.train_context")  # lists of tokens, as all columns token.* are
 
 
 def write_table(file: Path, table: pa.Table) -> None:
@@ -51,15 +45,15 @@ def _path(field: pa.Field) -> str:
     return str(path)
 
 
-def thin_oldest(files: Sequence[Path], budget: float, examples: int, known: set[Path]) -> None:
-    """Thin the oldest files, so that those of the newest iterations that are whole take `budget` bytes at most; the
-    last one stays whole in any case. `known` are files that are known to be thinned."""
+def thin_oldest(files: Sequence[Path], budget: float, examples: int, thinned: set[Path]) -> None:
+    """Thin the oldest files so that whole ones take `budget` bytes at most; the newest stays whole in any case. Files
+    in `thinned` have been thinned already, and those that are thinned now are added to it."""
     total = 0
     for file in reversed(files):
         total += file.stat().st_size
-        if total > budget and file != files[-1] and file not in known:
+        if total > budget and file != files[-1] and file not in thinned:
             _thin(file, examples)
-            known.add(file)
+            thinned.add(file)
 
 
 def examples_kept(file: Path) -> int | None:
@@ -88,7 +82,7 @@ def _thin(file: Path, examples: int) -> None:
 
 
 def _spread(groups: Sequence[Any], count: int) -> list[int]:
-    """So many rows: the first of each group, then the second of each, and so on."""
+    """`count` rows: the first of each group, then the second of each, and so on."""
     seen: Counter[Any] = Counter()
     ranked = []
     for row, group in enumerate(groups):
@@ -97,9 +91,9 @@ def _spread(groups: Sequence[Any], count: int) -> list[int]:
     return [row for _, row in sorted(ranked)[:count]]
 
 
-def kept_text(files: Iterable[Path]) -> str:
+def kept_text(files: Mapping[int, Path]) -> str:
     """What is kept of a run's rollouts, in words: `iterations 1–400: 8 examples each; 401–500: whole`."""
-    kept = [(int(file.stem.partition("-")[2]), _kept(file)) for file in files]
+    kept = [(iteration, _kept(file)) for iteration, file in files.items()]
     spans = []
     for what, items in groupby(kept, key=lambda item: item[1]):
         numbers = [number for number, _ in items]

@@ -21,8 +21,8 @@ from podium.core.errors import PodiumError
 from podium.store.files import atomic_directory, atomic_text, explained
 from podium.store.manifest import check_manifest, write_manifest
 from podium.store.metrics_log import append_line, read_log, rewind_log
-from podium.store.retention import rollout_files, thin_oldest, write_table
-from podium.store.tables import numbered
+from podium.store.retention import thin_oldest, write_table
+from podium.store.tables import by_iteration, rollout_files
 
 __all__ = ["RunDirectory"]
 
@@ -111,10 +111,10 @@ class RunDirectory:
         write_table(self.rollouts(iteration), table)
 
     def thin_rollouts(self, keep_gb: float | None, examples: int) -> None:
-        """Keep whole rollouts of the newest iterations only, up to so many gigabytes (None: all), and of older ones so
-        many examples each."""
+        """Keep the newest rollouts whole, up to `keep_gb` gigabytes (None: all of them), and of every older iteration
+        `examples` in full."""
         if keep_gb is not None:
-            thin_oldest(rollout_files(self.path), keep_gb * 1e9, examples, self._thinned)
+            thin_oldest(list(rollout_files(self.path).values()), keep_gb * 1e9, examples, self._thinned)
 
     def rollouts(self, iteration: int) -> Path:
         """The file of an iteration's rollouts, whether or not it is there."""
@@ -123,7 +123,7 @@ class RunDirectory:
     # -- checkpoints -----------------------------------------------------------------------------------------------
 
     def write_checkpoint(self, iteration: int, fill: Callable[[Path], None], keep: int) -> Path:
-        """A complete checkpoint with its manifest, or none. The newest `keep` stay, and those that are damaged."""
+        """Write a checkpoint with its manifest, whole or not at all. The newest `keep` stay, and all damaged ones."""
         path = self.path / "checkpoints" / CHECKPOINT.format(iteration)
 
         def complete(part: Path) -> None:
@@ -136,14 +136,14 @@ class RunDirectory:
         return path
 
     def checkpoints(self) -> list[Path]:
-        """Checkpoints, oldest first; damaged ones among them, which loading shows."""
-        return list(numbered(self.path / "checkpoints").values())
+        """The checkpoints, oldest first. Some may be damaged, which shows when they are loaded."""
+        return list(by_iteration(self.path / "checkpoints").values())
 
     def rewind(self, iteration: int, *, measured: bool = True) -> str:
         """Delete what was written after this iteration: a resumed run writes it again. Without `measured`, also the
         metrics of the iteration itself. Returns what was damaged, in sentences."""
         note = rewind_log(self.metrics_file, iteration - (not measured))
-        for number, file in numbered(self.path / "rollouts", ".parquet").items():
+        for number, file in rollout_files(self.path).items():
             if number > iteration and file.is_file():
                 file.unlink()
         return note

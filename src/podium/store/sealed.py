@@ -1,4 +1,4 @@
-"""JSON that carries a check of its own text as its last entry, so that damage shows and people can still read it."""
+"""JSON with a checksum of its own text as the last entry: damage shows, and people can still read it."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ def seal(data: Mapping[str, Any], indent: int | None = None) -> str:
 
 def unseal(raw: bytes) -> tuple[dict[str, Any], bool]:
     """The object of a sealed text without its check, and whether it had one; `Unsealed` if the two disagree."""
-    found = SEAL.search(raw)
-    if found is not None and found[1].decode() != _check(raw[: found.start()]):
+    match = SEAL.search(raw)
+    if match is not None and match[1].decode() != _check(raw[: match.start()]):
         raise Unsealed("other characters than its check says")
     try:
         data = parse_object(raw, "")
     except PodiumError as error:
         raise Unsealed(str(error).strip(": .")) from error
-    if found is None and CHECK in data:
+    if match is None and CHECK in data:
         raise Unsealed("its check is not at the end")
     data.pop(CHECK, None)
-    return data, found is not None
+    return data, match is not None
 
 
 def _check(text: bytes) -> str:

@@ -1,4 +1,4 @@
-"""The newest checkpoint that is sound, and what becomes of damaged ones."""
+"""Finding the newest checkpoint that is sound, and setting damaged ones aside."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def newest_sound(checkpoints: Sequence[Path], use: Callable[[Path], T]) -> tuple
 
 
 def set_aside(checkpoint: Path) -> str:
-    """Rename a damaged checkpoint, so that it stays and is neither used nor counted; returns its new name."""
+    """Rename a damaged checkpoint, so that it stays but is neither used nor counted; returns its new name."""
     number, name = 1, f"{checkpoint.name}.damaged"
     while (target := checkpoint.with_name(name)).exists():
         number += 1

@@ -1,4 +1,4 @@
-"""Reading parquet files and safetensors of a run: what cannot be read is named in one sentence."""
+"""Finding and reading the parquet and safetensors files of a run. One sentence names a file that cannot be read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from podium.core.errors import PodiumError
 
-__all__ = ["column_names", "numbered", "read_rows", "read_tensors"]
+__all__ = ["by_iteration", "column_names", "read_rows", "read_tensors", "rollout_files"]
 
 # What pyarrow raises on bytes that are no parquet, or no longer the parquet that was written.
 UNREADABLE = (OSError, pa.ArrowException, ValueError, KeyError, TypeError, MemoryError, OverflowError)
@@ -51,14 +51,19 @@ def read_tensors(file: Path) -> dict[str, Tensor]:
     return tensors
 
 
-def numbered(folder: Path, suffix: str = "") -> dict[int, Path]:
-    """What a folder holds under names such as `iteration-000025` followed by `suffix`, by iteration; the rest is none
-    of a run's."""
+def rollout_files(run: Path) -> dict[int, Path]:
+    """The files of a run's rollouts by iteration, oldest first."""
+    return by_iteration(run / "rollouts", ".parquet")
+
+
+def by_iteration(folder: Path, suffix: str = "") -> dict[int, Path]:
+    """The entries of a folder with names such as `iteration-000025` followed by `suffix`, by iteration, oldest first.
+    Other entries are not a run's."""
     if not folder.is_dir():
         return {}
     pattern = re.compile(rf"iteration-(\d{{6,18}}){re.escape(suffix)}")
-    found = [(pattern.fullmatch(path.name), path) for path in folder.iterdir()]
-    return dict(sorted((int(match[1]), path) for match, path in found if match is not None))
+    matches = [(pattern.fullmatch(path.name), path) for path in folder.iterdir()]
+    return dict(sorted((int(match[1]), path) for match, path in matches if match is not None))
 
 
 def _damaged(file: Path, error: BaseException) -> PodiumError:

@@ -48,7 +48,7 @@ class TaskRequest:
     sampling: Sampling  # the run's limits, and how to sample unless the strategy says otherwise
     stream: tuple[int, ...]  # names the random stream of the group
     number: int = field(default=0, kw_only=True)  # of the group, counted over the whole run
-    known: Mapping[str, Any] = field(default_factory=dict)  # what the memories recall of the task, by column
+    recalled: Mapping[str, Any] = field(default_factory=dict)  # what the memories recall of the task, by column
     world: World | None = field(default=None, kw_only=True)  # the world of the task
 
 

@@ -53,12 +53,12 @@ def _build(config: Config, world: World, stage: Stage) -> Run:
     models = load_models(config)
     policy = models["policy"]
     stage("Reading the first tasks")
-    prompt, remarks = check_prompts(world, policy, config)
+    prompt, prompt_notes = check_prompts(world, policy, config)
     trained = learners(models, config)
     frozen = frozen_models(models, trained, config)
     longest = min(prompt + (config.max_tokens or world.max_tokens), policy.context_length)
     memory = plan_memory([x.policy for x in trained.values()], config.micro_tokens, longest, config.checkpointing)
-    policy.notes = (*policy.notes, *memory.notes, *notes, *remarks)
+    policy.notes = (*policy.notes, *memory.notes, *notes, *prompt_notes)
     for learner in trained.values():
         learner.policy.checkpoint_activations(memory.checkpointing)
     trainer = _trainer(config, trained, frozen, memory.micro_tokens)
@@ -68,9 +68,9 @@ def _build(config: Config, world: World, stage: Stage) -> Run:
 
 def check_prompts(world: World, policy: Policy, config: Config) -> tuple[int, list[str]]:
     """Refuse a world that cannot make its first tasks, or a finite set of tasks with a prompt that leaves no room to
-    answer. Returns how many tokens the longest prompt has, and a note if there are control tokens in what they say."""
+    answer. Returns how many tokens the longest prompt has, and a note if prompts contain control tokens."""
     longest = read = 0
-    spelled_out: list[str] = []  # in which prompts there are which control tokens
+    with_control: list[str] = []  # prompts that contain control tokens
     needed = {"train": config.iterations * config.tasks, "test": config.eval_tasks}
     for split, count in needed.items():
         size = world.size(split)
@@ -81,7 +81,7 @@ def check_prompts(world: World, policy: Policy, config: Config) -> tuple[int, li
             if name := policy.control_token_in(task.prompt):
                 policy.chat.warned.add(PROMPT)  # the note says more
                 line = f" (line {task.data['line']})" if "line" in task.data else ""
-                spelled_out.append(f"{name} in {task.key}{line}")
+                with_control.append(f"{name} in {task.key}{line}")
             length = len(policy.encode([{"role": "user", "content": task.prompt}]))
             longest = max(longest, length)
             if length >= policy.context_length:
@@ -89,10 +89,10 @@ def check_prompts(world: World, policy: Policy, config: Config) -> tuple[int, li
                     f"The prompt of {task.key} has {length} tokens, which leaves no room to answer in the context of "
                     f"{config.model}, {policy.context_length} tokens. Leave it out, or use another model."
                 )
-    if not spelled_out:
+    if not with_control:
         return longest, []
-    contain = "contains" if len(spelled_out) == 1 else "contain"
-    note = f"{len(spelled_out):,} of {read:,} prompts {contain} control tokens of the model, such as {spelled_out[0]}"
+    contain = "contains" if len(with_control) == 1 else "contain"
+    note = f"{len(with_control):,} of {read:,} prompts {contain} control tokens of the model, such as {with_control[0]}"
     return longest, [f"{note}: they are encoded as plain text."]
 
 

@@ -24,7 +24,7 @@ from podium.training.trainer import Learner, Trainer
 
 __all__ = ["Position", "check_memories", "load_checkpoint", "save_checkpoint"]
 
-# What reading a state raises that has other keys, types or shapes than were written.
+# Raised when a state is read whose keys, types or shapes are not those that were written.
 MISSHAPEN = (PodiumError, OSError, KeyError, IndexError, TypeError, ValueError, AttributeError, RuntimeError)
 
 
@@ -93,10 +93,11 @@ def check_memories(directory: Path, loaded: Mapping[str, State], initial: Mappin
     """Refuse the memories of another method: those of this one have the names and entries of its initial states."""
     held = {name: state for name, state in loaded.items() if name != "surplus"}  # any method may carry groups over
     if held.keys() != initial.keys() or any(initial[name].keys() - held[name].keys() for name in initial):
-        theirs, ours = (", ".join(sorted(names)) or "nothing" for names in (held, initial))
+        stored, expected = (", ".join(sorted(names)) or "nothing" for names in (held, initial))
         raise PodiumError(
-            f"The checkpoint {directory} was not written by {method}: it remembers {theirs}, as another method or "
-            f"version does, and not {ours}. Put back the config.yaml that it was made with, or start a new run (--out)."
+            f"The checkpoint {directory} was not written by {method}: it remembers {stored}, as another method or "
+            f"version does, and not {expected}. Put back the config.yaml that it was made with, or start a new run "
+            "(--out)."
         )
 
 

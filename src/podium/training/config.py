@@ -103,9 +103,9 @@ class Config(Value):
     def from_yaml(
         cls, text: str, *, trust: bool = False, run: Path | None = None, leave_out: tuple[str, ...] = ()
     ) -> Config:
-        """The configuration of a YAML text. Code that it names is executed only if it stands in the current project and
-        not in the directory of the `run` that it is of, unless `trust`. Of what is in `leave_out`, `method` and
-        `world`, only the name is read, and no code is executed for it."""
+        """The configuration of a YAML text. Unless `trust`, code that it names must be in the current project, and not
+        in the directory of the `run` that the text belongs to. `leave_out` may hold `method` and `world`, of which then
+        only the name is read and no code is executed."""
         data = _without(serial.read_data(cls, text), leave_out)
         if not trust:
             (settings,) = data.values()
@@ -116,7 +116,7 @@ class Config(Value):
 
     @classmethod
     def of_run(cls, directory: RunDirectory, *, trust: bool = False, leave_out: tuple[str, ...] = ()) -> Config:
-        """What the config.yaml of a run says."""
+        """The configuration in the config.yaml of a run."""
         text, file = directory.read_config(), directory.path / "config.yaml"
         try:
             return cls.from_yaml(text, trust=trust, run=directory.path, leave_out=leave_out)
@@ -129,7 +129,7 @@ class Config(Value):
 
 
 def _without(data: dict[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
-    """The data of a configuration with only the names of its method and world, whose code need not be executed."""
+    """The data of a configuration with only the names of these fields, so that their code need not be executed."""
     ((name, settings),) = data.items()
     settings = dict(settings)
     if "method" in fields and isinstance(settings.get("method"), dict):

@@ -39,7 +39,7 @@ def iterate(run: Run, evaluate: Evaluate | None = None, record: Record | None = 
     # Update.
     live = live_parts(method)
     trained = run.trainer.provide(with_replayed(run, method, batch), signals_before_updates(method, live))
-    run.stop.forbid()  # up to here an iteration may be abandoned
+    run.stop.forbid()  # up to here the run may stop and `abandon` the iteration
     with metrics.timed("train"):
         sentinel = watch_sampler(run, method, live, batch)
         for number, update in enumerate(method.updates(trained, run.trainer.current)):

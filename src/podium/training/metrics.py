@@ -128,19 +128,19 @@ class Metrics:
         """Groups whose rewards differ, but by so little or at such a size that every advantage is 0 to rounding."""
         groups, reward = batch.by("rollout", "group").agg, batch["rollout.reward"]
         spread = groups.max(reward) - groups.min(reward)
-        odd = (spread < SMALL) | (groups.max(reward.abs()) > LARGE)
-        nothing = batch.partition("token", "group").agg.max(size) <= SMALL
-        vanished = int(((spread > 0) & odd & nothing & (groups.count() > 0)).sum())
+        extreme = (spread < SMALL) | (groups.max(reward.abs()) > LARGE)
+        zero = batch.partition("token", "group").agg.max(size) <= SMALL
+        vanished = int(((spread > 0) & extreme & zero & (groups.count() > 0)).sum())
         if vanished:
             self.put("groups.vanished", vanished)
 
     def count_merged(self, batch: Batch, rewards: Sequence[float]) -> None:
-        """Groups with rewards that differ as they were given but are the same number in the batch."""
-        same: dict[tuple[int, float], list[float]] = {}
+        """Groups with different rewards that are the same number in the precision of the batch."""
+        merged_into: dict[tuple[int, float], list[float]] = {}
         groups, rounded = batch.link("rollout", "group").tolist(), batch["rollout.reward"].tolist()
         for group, number, reward in zip(groups, rounded, rewards, strict=True):
-            same.setdefault((group, number), []).append(reward)
-        merged = {group for (group, _), given in same.items() if max(given) - min(given) > LEAST_REWARD}
+            merged_into.setdefault((group, number), []).append(reward)
+        merged = {group for (group, _), exact in merged_into.items() if max(exact) - min(exact) > LEAST_REWARD}
         if merged:
             self._sum("groups.merged", len(merged))
 
@@ -166,8 +166,8 @@ class Metrics:
                 self._mean_of_defined(name, values[batch.trained("token")] if level == "token" else values)
 
     def _mean_of_defined(self, name: str, values: Tensor) -> None:
-        """The mean of the finite values. NaN is what a part writes where there is no value; infinite ones are counted,
-        so that a mean which leaves them out says so."""
+        """The mean of the finite values. NaN marks elements without a value; infinite values are counted, so that a
+        reader knows that the mean leaves them out."""
         finite = values[values.isfinite()].double()
         if finite.numel():
             self.put(name, float(finite.mean()))

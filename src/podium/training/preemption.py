@@ -1,7 +1,7 @@
 """Preemption: a signal asks a run to stop, and the run stops where nothing is lost.
 
-A run's state changes only while it trains. While it loads, samples or evaluates it may stop at once
-(`StopRequest.allow`); once an update has begun it ends the iteration first (`forbid`), within a grace period.
+The state of a run changes only while it trains. While it loads, samples or evaluates, it may stop at once
+(`StopRequest.allow`). Once an update has begun (`forbid`), it finishes the iteration first, within a grace period.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any
 __all__ = ["Preempted", "StopRequest"]
 
 PREEMPTING = (signal.SIGTERM, signal.SIGUSR1)
-# Signals in quick succession are one: a launcher may forward what the whole process group has received.
+# Signals in quick succession count as one: a launcher may forward what the whole process group has received.
 SAME_S = 1.0
 
 
 class Preempted(BaseException):
-    """Raised in the main thread where a run stops. No `Exception`: a world may take that for a failure of its own."""
+    """Raised in the main thread to stop a run. Not an `Exception`, which would count as a failure of the world."""
 
 
 class StopRequest:
@@ -36,7 +36,7 @@ class StopRequest:
     def __init__(self, grace_s: float = 0.0, tell: Callable[[str], None] | None = None) -> None:
         self.grace_s, self.tell = grace_s, tell or (lambda text: None)
         self.asked_by: signal.Signals | None = None
-        self.at_once = False  # a second signal, or the end of the grace period: the run stops as it is
+        self.at_once = False  # after a second signal or the end of the grace period: stop without a checkpoint
         self.checkpoint_s = 0.0  # how long a checkpoint takes, which the grace period must leave time for
         self._allowed = False
         self._asked_at = 0.0
@@ -45,27 +45,36 @@ class StopRequest:
 
     @property
     def preempted(self) -> bool:
-        """Whether the system has asked, rather than a person at the keyboard."""
+        """Whether the request came from the system, rather than from a person at the keyboard."""
         return self.asked_by in PREEMPTING
 
     def allow(self) -> None:
-        """From here on the run may be left at any point."""
+        """From here on the run may stop at any point."""
         self._allowed = True
         if self.preempted:
             raise Preempted
 
     def forbid(self) -> None:
-        """From here on the run's state changes."""
+        """From here on the state of the run changes, and it may not stop."""
         self._allowed = False
 
-    def in_time(self) -> None:
-        """The iteration has ended, within the grace period if there was a signal."""
+    @contextmanager
+    def allowed(self) -> Iterator[None]:
+        """A block in which the run may stop at any point."""
+        try:
+            self.allow()
+            yield
+        finally:
+            self.forbid()
+
+    def end_grace(self) -> None:
+        """The iteration has ended within the grace period: let the checkpoint take its time."""
         if self.preempted:
             self._deadlines.put(None)
 
     @contextmanager
     def on_preemption(self) -> Iterator[None]:
-        """Handle the signals of a system that wants its machine back; in a thread other than the main one, none."""
+        """Handle the signals with which a system preempts a process; only the main thread can."""
         watch = threading.Thread(target=self._watch, args=(threading.get_ident(),), daemon=True, name="podium-grace")
         with _handling(PREEMPTING, self._preempt) as handled:
             if handled:
@@ -92,17 +101,17 @@ class StopRequest:
         if not self.preempted:
             self.asked_by, self._asked_at = signal.Signals(number), time.monotonic()
             if self._allowed:
-                self._say("stopping here; a checkpoint follows where there is something to save …")
+                self._report("stopping here; a checkpoint follows where there is something to save …")
                 raise Preempted
             self._deadlines.put(max(0.0, self.grace_s - self.checkpoint_s))
-            self._say(f"checkpointing after this iteration, if it ends within {self.grace_s:g} s …")
+            self._report(f"checkpointing after this iteration, if it ends within {self.grace_s:g} s …")
         elif self._overdue or time.monotonic() - self._asked_at >= SAME_S:
             self.at_once = True
             for preempting in PREEMPTING:  # a third one does not depend on this process any more
                 signal.signal(preempting, signal.SIG_DFL)
             raise Preempted
 
-    def _say(self, text: str) -> None:
+    def _report(self, text: str) -> None:
         assert self.asked_by is not None
         with suppress(RuntimeError):  # the signal has interrupted another line that was being printed
             self.tell(f"{self.asked_by.name}: {text}")
@@ -122,13 +131,13 @@ class StopRequest:
 
 # -- handlers ----------------------------------------------------------------------------------------------------------
 
-_replaced: dict[int, Any] = {}  # the handlers that were there before, of signals that a run handles now
+_replaced: dict[int, Any] = {}  # the previous handlers of signals that a run handles now
 _fork = threading.local()  # `mask`: the signals that the forking thread had blocked
 
 
 @contextmanager
 def _handling(numbers: Sequence[signal.Signals], handle: Callable[[int], None]) -> Iterator[bool]:
-    """Handle signals in this process. Whether it does: Python handles them in the main thread only."""
+    """Handle signals in this block; yields False in other threads than the main one, where Python handles none."""
     if threading.current_thread() is not threading.main_thread():
         yield False
         return
@@ -145,8 +154,8 @@ def _handling(numbers: Sequence[signal.Signals], handle: Callable[[int], None]) 
             _replaced.pop(number, None)
 
 
-# A forked child of a world has the handlers of before: it must end when the world sends it SIGTERM. The signals are
-# blocked meanwhile, since Python forgets one that reaches a child in its first moment.
+# A child that a world forks gets the previous handlers back: it must end when the world sends it SIGTERM. The signals
+# are blocked meanwhile, since Python forgets one that reaches a child in its first moment.
 def _before_fork() -> None:
     _fork.mask = signal.pthread_sigmask(signal.SIG_BLOCK, list(_replaced))
 

@@ -38,7 +38,7 @@ __all__ = ["Evaluate", "Record", "Run"]
 
 Evaluate = Callable[["Run"], Mapping[str, Any]]  # measures the policy on held-out tasks
 Record = Callable[[int, Batch], None]  # gets an iteration's number and its batch
-PENDING = "pending.json"  # in a checkpoint: the metrics of its iteration, whose evaluation was cut off
+PENDING = "pending.json"  # in a checkpoint: the metrics of its iteration, if the evaluation was interrupted
 
 
 @dataclass
@@ -57,8 +57,8 @@ class Run:
     tokens: int = 0  # sampled so far
     progress: State = field(init=False)  # how far a method in phases has come
     dropped: list[Batch] = field(default_factory=list)  # groups of this iteration that are not trained
-    pending: dict[str, Any] | None = None  # the metrics of the last iteration, as long as it is not evaluated
-    saved: int | None = None  # the iteration whose checkpoint holds the state as it is
+    pending: dict[str, Any] | None = None  # the metrics of the last iteration until it is complete: see `complete`
+    saved: int | None = None  # the iteration whose checkpoint holds the current state
     stop: StopRequest = field(default_factory=StopRequest)
     frozen: bool = False  # whether the garbage collector ignores what existed after the first iteration
 
@@ -86,7 +86,8 @@ class Run:
         return self.iteration >= self.config.iterations or (budget is not None and self.tokens >= budget)
 
     def begin(self) -> Method:
-        """The method of the next iteration with its schedules resolved; the trainer scores at its temperature."""
+        """The method of the next iteration with its schedules resolved; the trainer scores at its temperature. Until
+        the first update the run may stop at any point."""
         self._states_before = dict(self.memories.states)
         self.stop.allow()
         method = self.config.method.at(self.clock)
@@ -97,14 +98,13 @@ class Run:
         return method
 
     def abandon(self) -> None:
-        """Return to the state before an iteration that was left before its first update. Groups may have been carried
-        over already; nothing else has changed. After the updates, only an evaluation was left: it stays pending."""
+        """Undo an iteration that was stopped before its first update: by then it can only have carried groups over. If
+        it was stopped later, during its evaluation, that stays pending."""
         if self.pending is None:
             self.memories.states = self._states_before
 
     def end(self, metrics: Mapping[str, Any], evaluate: Evaluate | None = None) -> dict[str, Any]:
-        """End an iteration: count it, evaluate if that is due, show the metrics to memories and to a method in phases.
-        Returns the metrics with those of the evaluation, and the phase that they belong to."""
+        """Count an iteration and complete it."""
         self.iteration += 1
         self.tokens += int(metrics["tokens"])
         if not self.frozen:
@@ -113,17 +113,19 @@ class Run:
             gc.freeze()
             self.frozen = True
         self.pending = dict(metrics)
-        return self.settle(evaluate)
+        return self.complete(evaluate)
 
-    def settle(self, evaluate: Evaluate | None = None) -> dict[str, Any]:
-        """The second half of `end`, with which a run begins that was stopped during an evaluation."""
+    def complete(self, evaluate: Evaluate | None = None) -> dict[str, Any]:
+        """Complete the pending iteration: evaluate if that is due, and show the metrics to memories and to a method in
+        phases. Returns the metrics with those of the evaluation, and the phase that they belong to.
+
+        A run that was stopped during an evaluation resumes here.
+        """
         assert self.pending is not None
         metrics = self.pending
         if evaluate is not None and (self.finished or is_due(self.iteration, self.config.eval_every)):
-            self.stop.allow()
-            measured = evaluate(self)
-            self.stop.forbid()
-            metrics = {**metrics, **measured}
+            with self.stop.allowed():
+                metrics = {**metrics, **evaluate(self)}
         phase = {"phase": self.progress["phase"]} if self.progress else {}
         self.measured(metrics)
         self.progress = self.config.method.advance(self.clock, metrics)
@@ -131,7 +133,7 @@ class Run:
         return {**metrics, **phase}
 
     def measured(self, metrics: Mapping[str, Any]) -> None:
-        """Show what was measured to the memories of the method that is trained now."""
+        """Show metrics to the memories of the current method."""
         self.memories.measured(self.config.method.at(self.clock), metrics)
 
     # -- checkpoints -----------------------------------------------------------------------------------------------

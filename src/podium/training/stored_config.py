@@ -22,11 +22,11 @@ CHANGEABLE = (
 
 
 class StoredConfig(NamedTuple):
-    """What a run was configured with, and whether its config.yaml says so."""
+    """The configuration of a run, and where it was read."""
 
     config: Config
     text: str  # the YAML that it was read from
-    damaged: bool = False  # config.yaml cannot be read: this is a checkpoint's copy
+    damaged: bool = False  # whether config.yaml cannot be read, so that this is a checkpoint's copy
 
 
 def stored_config(directory: RunDirectory, *, trust: bool = False, leave_out: tuple[str, ...] = ()) -> StoredConfig:

@@ -32,7 +32,7 @@ class Code(Judged, Procedural):
     """Write a function: of a number (level 1), of a list or a text (2), with dictionaries or several steps (3), or an
     algorithm (4). Solutions are short (the reference), long (with a comment, often slow), or fast.
 
-    The last of the hidden tests is a large one. It is what the speedup shows in.
+    The last of the hidden tests has large arguments, which show how fast a program is.
     """
 
     name = "code"
@@ -99,7 +99,7 @@ def _examples(data: Mapping[str, Any]) -> list[list[Any]]:
 
 
 def _other(problem: CodeProblem, examples: list[list[Any]], rng: Random) -> list[Any]:
-    """Arguments that the examples do not show, where there are any."""
+    """Arguments that are not among the examples, unless there seem to be no others."""
     for _ in range(20):
         arguments = problem.small(rng)
         if arguments not in examples:

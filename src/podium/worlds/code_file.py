@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ from podium.protocols.world import Task
 from podium.store.json_lines import objects, text_of
 from podium.worlds.code import CODE_FORMAT
 from podium.worlds.code_tests import CodeTest, tests_in
-from podium.worlds.graded import hashed_uniform
+from podium.worlds.file_rows import row_at, split_rows
 from podium.worlds.judge import Judged
 from podium.worlds.puzzle import task_key
 
@@ -34,6 +34,8 @@ LONGEST_S = 60  # seconds of processor time
 
 @dataclass(frozen=True)
 class CodeRow:
+    """A problem of a file."""
+
     line: int
     prompt: str
     function: str
@@ -87,15 +89,12 @@ class CodeFile(Judged):
             raise PodiumError("code: needs a file: code:path/to/problems.jsonl, or the world code without a colon.")
 
     @cached_property
-    def rows(self) -> Mapping[str, list[CodeRow]]:
+    def rows(self) -> Mapping[str, Sequence[CodeRow]]:
         """The rows of each split."""
         rows = self._read(self.file)
         if self.test_file:
             return {"train": rows, "test": self._read(self.test_file)}
-        split: dict[str, list[CodeRow]] = {"train": [], "test": []}
-        for row in rows:
-            split["test" if hashed_uniform("code", row.prompt) < self.held_out else "train"].append(row)
-        return split
+        return split_rows("code", rows, self.held_out)
 
     def size(self, split: str = "train") -> int:
         task_key(self.name, split, 0)
@@ -103,14 +102,7 @@ class CodeFile(Judged):
 
     def task(self, index: int, split: str = "train") -> Task:
         key = task_key(f"{self.name}-{Path(self.file).stem}", split, index)
-        rows = self.rows[split]
-        if index >= len(rows):
-            remedy = "" if rows else " Give the world a test_file, or change held_out."
-            raise PodiumError(
-                f"{self.file} has {len(rows)} {split} tasks with held_out = {self.held_out}; number {index} was asked "
-                f"for (from 0).{remedy}"
-            )
-        row = rows[index]
+        row = row_at(self.rows, index, split, self.file, self.held_out)
         prompt = row.prompt + row.shown()
         if self.instructions:
             prompt = f"{prompt}\nWrite the Python function `{row.function}`. {CODE_FORMAT}"
@@ -133,8 +125,7 @@ class CodeFile(Judged):
     def _row(self, data: Mapping[str, Any], where: str, line: int) -> CodeRow:
         prompt = text_of(data, self.prompt_field, PROMPTS, "prompt_field", where)
         name = _optional(data, self.function_field, FUNCTIONS, "function_field", where)
-        held = _field(data, self.tests_field, TESTS, where)
-        function, tests, assertions = tests_in(held, name, where)
+        function, tests, assertions = tests_in(_field(data, self.tests_field, TESTS, where), name, where)
         setup = next((data[name] for name in SETUPS if data.get(name)), "")
         setup = "\n".join(map(str, setup)) if isinstance(setup, list) else str(setup)
         try:

@@ -1,4 +1,4 @@
-"""What the world `code` asks for: a function, three ways to write it, and inputs to try it with."""
+"""A problem of the world `code`: a function, three ways to write it, and inputs to test it with."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from podium.worlds.puzzle import Slip
 __all__ = ["CodeProblem", "evaluated", "integers", "letters", "written"]
 
 Inputs = Callable[[Random], list[Any]]
-CHOICE = re.compile("«([^|»]*)\\|([^»]*)»")  # how a solution goes on, and how it goes wrong
+CHOICE = re.compile("«([^|»]*)\\|([^»]*)»")  # the right and the wrong way to write a step
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class CodeProblem:
 
 
 def written(source: str, slip: Slip) -> str:
-    """A solution with its steps taken, some of them wrong."""
+    """A solution with each step written out, right or, where `slip` says so, wrong."""
     return CHOICE.sub(lambda step: step[2] if slip() else step[1], source)
 
 

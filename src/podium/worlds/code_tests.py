@@ -1,4 +1,4 @@
-"""Tests of a programming problem as people write them: arguments with what is expected, or assertions."""
+"""Tests of a programming problem as people write them: arguments with the expected result, or assertions."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ CANDIDATE = "candidate"  # what HumanEval's tests call the function
 SHAPE = '{"args": [2, 3], "expected": 5}, or an assertion such as "assert add(2, 3) == 5"'
 
 
-def tests_in(held: Any, function: str, where: str) -> tuple[str, list[CodeTest], list[str]]:
+def tests_in(field: Any, function: str, where: str) -> tuple[str, list[CodeTest], list[str]]:
     """The function that is tested, the tests by arguments, and the assertions that have to be run.
 
     Without a name, the function is what the first assertion calls.
     """
+    items = [field] if isinstance(field, str) else field if isinstance(field, list) else [None]
     tests: list[CodeTest] = []
     texts: list[str] = []
-    for number, item in enumerate([held] if isinstance(held, str) else held if isinstance(held, list) else [None], 1):
+    for number, item in enumerate(items, 1):
         if isinstance(item, str):
             texts.append(item)
         elif isinstance(item, Mapping):
@@ -36,13 +37,13 @@ def tests_in(held: Any, function: str, where: str) -> tuple[str, list[CodeTest],
     trees = [(text, _parsed(text, where)) for text in texts]
     function = function or next((name for _, tree in trees if (name := _called(tree))), "")
     if not function.isidentifier():
-        named = f"{function!r} is no name of one" if function else "nothing names it"
-        raise PodiumError(f"{where}: the function that is tested is not known: {named}. Set function_field.")
+        problem = f"{function!r} is not the name of a function" if function else "no function to test is named"
+        raise PodiumError(f"{where}: {problem}. Set function_field.")
     assertions = []
     for text, tree in trees:
-        found = _values(tree, function)
-        tests += found or []
-        assertions += [] if found else [text]
+        by_value = _values(tree, function)
+        tests += by_value or []
+        assertions += [] if by_value else [text]
     if not tests and not assertions:
         raise PodiumError(f"{where}: there are no tests. Each of them is {SHAPE}.")
     return function, tests, assertions
@@ -74,7 +75,7 @@ def _called(tree: ast.Module) -> str:
 
 
 def _values(tree: ast.Module, function: str) -> list[CodeTest] | None:
-    """A test as arguments and what is expected, if it consists of nothing but assertions that say so."""
+    """A test as arguments and expected results, if it consists of nothing but assertions of the form `f(…) == …`."""
     body: list[ast.stmt] = tree.body
     defined = [node for node in body if isinstance(node, ast.FunctionDef)]
     if defined:  # HumanEval: def check(candidate), and what describes it
@@ -82,9 +83,9 @@ def _values(tree: ast.Module, function: str) -> list[CodeTest] | None:
         if len(defined) > 1 or defined[0].name != "check" or not all(_is_harmless(node, function) for node in others):
             return None
         body = defined[0].body
-    found = [_value(node, function) for node in body if not _is_harmless(node, function)]
-    tests = [test for test in found if test is not None]
-    return tests if tests and len(tests) == len(found) else None
+    read = [_value(node, function) for node in body if not _is_harmless(node, function)]
+    tests = [test for test in read if test is not None]
+    return tests if tests and len(tests) == len(read) else None
 
 
 def _is_harmless(node: ast.stmt, function: str) -> bool:

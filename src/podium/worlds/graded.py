@@ -11,7 +11,7 @@ from podium.protocols.answer_text import ANSWER_MARK, final_answer
 from podium.protocols.world import Answer, Episode, FailedAction, Feedback, Task
 from podium.sandbox import CallOutcome
 
-__all__ = ["Graded", "Verdict", "hashed_uniform", "judged"]
+__all__ = ["Graded", "Verdict", "hashed_uniform", "verdict_of"]
 
 FORMAT = f"Reason step by step. Write the answer alone on the last line, after `{ANSWER_MARK}`."
 
@@ -77,8 +77,8 @@ class _Question(Episode):
         return self.world.grade(self.task, text, self.seed)
 
 
-def judged(outcome: CallOutcome) -> Any:
-    """What a scorer in a sandbox returned. If it failed, so has the verdict: the answer counts as wrong, and the
+def verdict_of(outcome: CallOutcome) -> Any:
+    """The result of a scorer in a sandbox. If that has failed, the action fails: the answer counts as wrong, and the
     rollout is counted and shown as failed."""
     if outcome.failure:
         raise FailedAction(f"the answer could not be judged ({outcome.failure}): {outcome.detail}")

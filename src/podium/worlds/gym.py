@@ -15,8 +15,8 @@ from podium.core.errors import PodiumError, nearest
 from podium.protocols.answer_text import ANSWER_MARK, final_answer, stated_answer
 from podium.protocols.world import Task
 from podium.sandbox import unconfinable
-from podium.sandbox.graders import GYM, as_text
-from podium.worlds.graded import FORMAT, Graded, Verdict, hashed_uniform, judged
+from podium.sandbox.graders import GYM, pickled
+from podium.worlds.graded import FORMAT, Graded, Verdict, hashed_uniform, verdict_of
 from podium.worlds.puzzle import HELD_OUT, task_key
 
 __all__ = ["Gym"]
@@ -90,12 +90,12 @@ class Gym(Graded):
     @cached_property
     def scorer(self) -> str:
         """The settings under which the sandbox knows the data set; it makes the data set for its scorer."""
-        settings = as_text((self.task_name, dict(self.config), POSITIONS))
+        settings = pickled((self.task_name, dict(self.config), POSITIONS))
         GYM.prepare("podium.sandbox.graders:prepare_gym", settings)
         return settings
 
     def verdict(self, task: Task, answer: str) -> Verdict:
-        score = float(judged(GYM.call(self.scorer, answer, as_text(task.data["entry"]))))
+        score = float(verdict_of(GYM.call(self.scorer, answer, pickled(task.data["entry"]))))
         score = min(max(score, 0.0), 1.0) if score == score else 0.0
         return Verdict(score >= 1, " ".join(answer.split())[:200], score if self.partial else None)
 

@@ -1,7 +1,7 @@
-"""A world in a process of its own: what runs there. `podium.worlds.isolated` is the other side.
+"""The side of an isolated world that runs in other processes; `podium.worlds.isolated` is the side of the run.
 
-The server of the processes makes the world once, if it is trusted that far (`prepare`), so that what it has read then
-is shared by all of them. Each process answers the requests of a `Host`.
+If the world's code is trusted, the server makes the world once (`prepare`), so that all processes share what it has
+read. Each process has a `Host`, which answers requests.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ CLASS_VARIABLES = (
     *("name", "summary", "levels", "provides", "blank", "max_tokens", "max_turns", "costly", "act_limit_s", "agents"),
     *("styles", "level", "live"),
 )
-READ_BY_RUNS = ("correct", "answer", "valid", "reward")  # columns besides those that the world provides
+READ_BY_RUNS = ("correct", "answer", "valid", "reward")  # entries of info besides those that the world provides
 
 _prepared: list[World | BaseException] = []  # the world, or why there is none, once the server has made it
 
@@ -49,12 +49,12 @@ _prepared: list[World | BaseException] = []  # the world, or why there is none, 
 def prepare(name: str, settings: Any, folder: str, path: Sequence[str]) -> None:
     """Make the world in this process, for the processes that are forked from it."""
     try:
-        _prepared.append(_made(name, settings, folder, path))
-    except BaseException as error:  # told when the world is described
+        _prepared.append(_make_world(name, settings, folder, path))
+    except BaseException as error:  # raised again when the world is described
         _prepared.append(error)
 
 
-def _made(name: str, settings: Any, folder: str, path: Sequence[str]) -> World:
+def _make_world(name: str, settings: Any, folder: str, path: Sequence[str]) -> World:
     os.chdir(folder)
     sys.path += [entry for entry in path if entry not in sys.path]
     return get(name, **decode(from_wire(settings)))
@@ -64,10 +64,10 @@ class Host:
     """A world and its current episode; requests by name."""
 
     def __init__(self, name: str, settings: Any, folder: str, path: Sequence[str]) -> None:
-        # A process starts in a folder of its own, which is for temporary files; the world works where the run does.
+        # A process starts in a temporary folder of its own; the world works where the run does.
         tempfile.tempdir = os.environ["TMPDIR"] = os.getcwd()
         os.chdir(folder)
-        world = _prepared[0] if _prepared else _made(name, settings, folder, path)
+        world = _prepared[0] if _prepared else _make_world(name, settings, folder, path)
         if isinstance(world, BaseException):
             raise world
         self.world, self.episode = world, Episode("")
@@ -86,9 +86,7 @@ class Host:
             answer = {"failure": str(failure)}
         except PodiumError as error:
             answer = {"failure": str(error), "refused": True}
-        except (
-            BaseException
-        ) as error:  # SystemExit and KeyboardInterrupt too: nothing but an answer leaves this process
+        except BaseException as error:  # SystemExit too: nothing but an answer leaves this process
             answer = {"failure": raised(error)}
         if os.getpid() != self.pid:
             os._exit(0)  # the world has forked: this is the copy, and only the original answers
@@ -114,10 +112,10 @@ class Host:
 
     def ask(self, method: str, task: Any, *arguments: Any) -> Any:
         """What another method of the world returns for a task."""
-        found = getattr(self.world, method)(task_from_wire(task), *arguments)
+        result = getattr(self.world, method)(task_from_wire(task), *arguments)
         if method == "criteria":
-            found = tuple((criterion.text, criterion.points) for criterion in found if isinstance(criterion, Criterion))
-        return to_wire(found, f"{method}()")
+            result = tuple((each.text, each.points) for each in result if isinstance(each, Criterion))
+        return to_wire(result, f"{method}()")
 
     def grade(self, task: Any, text: str) -> Any:
         assert isinstance(self.world, Answer)
@@ -132,12 +130,12 @@ class Host:
         if problem:
             raise FailedAction(problem)
         self.episode = episode
-        return {"observation": episode.observation, **self._standing()}
+        return {"observation": episode.observation, **self._status()}
 
     def act(self, text: str) -> Any:
         feedback = self.episode.act(text)
         answer = self._checked(feedback, feedback_problem(feedback) or episode_problem(self.episode))
-        return {"feedback": answer, **self._standing()}
+        return {"feedback": answer, **self._status()}
 
     def end(self) -> None:
         """End the episode, so that another can begin."""
@@ -146,7 +144,7 @@ class Host:
     def close(self) -> None:
         self.world.close()
 
-    def _standing(self) -> dict[str, Any]:
+    def _status(self) -> dict[str, Any]:
         """Where the episode stands."""
         episode = self.episode
         return {"state": to_wire(episode.state, "state"), "agent": episode.agent, "recap": episode.recap}
@@ -155,12 +153,12 @@ class Host:
         if problem:
             raise FailedAction(problem)
         read = {*READ_BY_RUNS, *(column.partition(".")[2] for column in self.world.provides)}
-        said = [float(feedback.reward), bool(feedback.done), feedback.observation, to_wire(feedback.state, "state")]
-        return [*said, _info(feedback.info, read)]
+        state, info = to_wire(feedback.state, "state"), _info(feedback.info, read)
+        return [float(feedback.reward), bool(feedback.done), feedback.observation, state, info]
 
 
 def _info(info: Mapping[str, Any], read: set[str]) -> Any:
-    """What can be sent of a feedback's info; what nobody reads and cannot be sent is left out."""
+    """A feedback's info as plain data. What cannot be sent is left out if nobody reads it, and else a failure."""
     sent = {}
     for name, value in info.items():
         try:
@@ -188,10 +186,10 @@ def task_from_wire(sent: Sequence[Any]) -> Task:
 
 
 def _surroundings() -> tuple[Any, ...]:
-    """What a world may change in its process beyond its own objects; it is then not used for another episode."""
+    """What a world may change in its process beyond its own objects. A process that has changed is not reused."""
     handlers = [signal.getsignal(number) for number in signal.valid_signals()]
-    asked: list[Any] = []
-    for ask in (os.getcwd, partial(signal.getitimer, signal.ITIMER_REAL)):
+    values: list[Any] = []
+    for read in (os.getcwd, partial(signal.getitimer, signal.ITIMER_REAL)):
         with suppress(OSError):  # the folder has been removed; a sandbox has no timers
-            asked.append(ask())
-    return asked, dict(os.environ), list(sys.path), sys.getrecursionlimit(), threading.active_count(), handlers
+            values.append(read())
+    return values, dict(os.environ), list(sys.path), sys.getrecursionlimit(), threading.active_count(), handlers

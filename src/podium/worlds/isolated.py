@@ -1,8 +1,8 @@
-"""Worlds in processes of their own: whatever such a world does, the run goes on.
+"""Isolation: worlds in separate processes, so that the run goes on whatever a world does.
 
-`isolated` gives a world whose methods all run elsewhere: the code of the world is not even imported here. A process
-holds one episode at a time. One that has ended cleanly is used again, except in a sandbox, where each episode and each
-verdict on a text has a process that has seen no other.
+`isolated` returns a world whose methods all run in other processes; its code is not even imported here. A process holds
+one episode at a time. After an episode that ended cleanly it is used again, except in a sandbox, where each episode and
+each verdict on a text gets a fresh process.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from podium.protocols.context import Context
 from podium.protocols.world import Answer, Criterion, Episode, FailedAction, Feedback, Task, World, isolation_of
 from podium.sandbox import Limits, Sandbox, SandboxedCall
 from podium.worlds.hosting import ANSWER_MB, CLASS_VARIABLES, task_to_wire
-from podium.worlds.names import BRIDGES, get
-from podium.worlds.processes import Processes, WorldProcess
+from podium.worlds.names import get, names_code
+from podium.worlds.processes import WorldProcess, WorldProcesses
 from podium.worlds.wire import from_wire, to_wire
 
 __all__ = ["is_isolated", "isolated"]
 
 HOST = "podium.worlds.hosting"
-TASK_S = 300.0  # seconds to make a task, a solution, …
-EPISODES = 64  # that are open at once, each in its process
+TASK_S = 300.0  # seconds for making a task or a solution
+EPISODES = 64  # open at once, each in its process
 # What a confined process may use besides its time.
 MEMORY_MB, FILES_MB = 1024, 64
-# What a run needs to know about a world; a confined one may say anything.
+# What a run needs to know about a world, and its types, which are checked because confined code may answer anything.
 KINDS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("name", "summary"), str),
     **dict.fromkeys(("levels", "provides", "agents", "styles"), (tuple, list)),
@@ -47,73 +47,71 @@ def isolated(
     isolation: str | None = None,
     act_limit_s: float | None = None,
 ) -> World:
-    """A world, by name or as a value, whose episodes run as `isolation` says, or as the world says.
+    """A world, by name or as a value, whose episodes run as `isolation` says; None: as the world declares.
 
-    A world that is named by its path runs in processes unless it says otherwise; one that was made in this process may
-    hold anything, and runs in threads. `act_limit_s`: seconds for an action; None: as the world says.
+    Without a declaration, a world that is named by its path runs in processes. One that is given as a value may hold
+    any object of this process, and runs in threads. `act_limit_s`: seconds for an action; None: as the world declares.
     """
     settings = dict(settings or {})
-    if isinstance(world, str) and _is_path(world) and isolation in (None, "process", "sandbox"):
+    if isinstance(world, str) and names_code(world) and isolation in (None, "process", "sandbox"):
         opened = _open(world, settings, isolation or "process", act_limit_s)
-        said = opened.about["isolation"]
-        if isolation is not None or said in ("", "process"):
+        declared = opened.about["isolation"]
+        if isolation is not None or declared in ("", "process"):
             return opened
         opened.close()
-        return _open(world, settings, said, act_limit_s, known=True) if said == "sandbox" else get(world, **settings)
-    made = get(world, **settings)
-    chosen = isolation or isolation_of(made)
+        if declared == "sandbox":
+            return _open(world, settings, declared, act_limit_s, preload=True)
+        return get(world, **settings)
+    value = get(world, **settings)
+    chosen = isolation or isolation_of(value)
     if chosen not in ("process", "sandbox"):
-        return made
-    made.close()
+        return value
+    value.close()
     if isinstance(world, str):
-        return _open(world, settings, chosen, act_limit_s, known=True)
-    ((path, fields),) = encode(made).items()
-    return _open(
-        path if ":" in path else f"{type(made).__module__}:{path}", decode(fields), chosen, act_limit_s, known=True
-    )
-
-
-def _is_path(name: str) -> bool:
-    kind = name.partition(":")[0]
-    return ":" in name and kind != "jsonl" and kind not in BRIDGES
+        return _open(world, settings, chosen, act_limit_s, preload=True)
+    ((name, fields),) = encode(value).items()
+    path = name if ":" in name else f"{type(value).__module__}:{name}"
+    return _open(path, decode(fields), chosen, act_limit_s, preload=True)
 
 
 def is_isolated(world: World) -> bool:
+    """Whether the methods of a world run in other processes."""
     return isinstance(world, _Isolated)
 
 
 def _open(
-    name: str, settings: Mapping[str, Any], isolation: str, act_limit_s: float | None, *, known: bool = False
+    name: str, settings: Mapping[str, Any], isolation: str, act_limit_s: float | None, *, preload: bool = False
 ) -> _Isolated:
-    """`known`: the code of the world has run outside a sandbox already, and only the texts that it reads are not to be
-    trusted; the server can then load it for all processes."""
+    """`preload`: the server itself loads the world, once for all processes. This is for worlds whose code has run
+    outside a sandbox already, so that only the texts that they read are not trusted."""
     confined = isolation == "sandbox"
     file, _, cls = name.rpartition(":")
     if file.endswith(".py"):
         name = f"{Path(file).resolve()}:{cls}"
-    made = (name, to_wire(encode(settings)), os.getcwd(), [os.path.abspath(entry) for entry in sys.path])
-    named = [text for text in settings.values() if isinstance(text, str) and os.path.exists(text)]
+    arguments = (name, to_wire(encode(settings)), os.getcwd(), [os.path.abspath(entry) for entry in sys.path])
+    readable = [text for text in settings.values() if isinstance(text, str) and os.path.exists(text)]
+    if file.endswith(".py"):
+        readable.append(os.path.dirname(name))
     sandbox = Sandbox(
         (HOST,),
-        prepare=() if confined and not known else (SandboxedCall(f"{HOST}:prepare", made),),
-        readable=[
-            os.path.abspath(path) for path in (*([os.path.dirname(name)] if file.endswith(".py") else []), *named)
-        ],
-        side_by_side=2 * EPISODES,
+        prepare=() if confined and not preload else (SandboxedCall(f"{HOST}:prepare", arguments),),
+        readable=[os.path.abspath(path) for path in readable],
+        max_processes=2 * EPISODES,
         confined=confined,
     )
-    tasks = Processes(sandbox, f"{HOST}:Host", made, _limits(TASK_S, TASK_S), reuse=True)
+    tasks = WorldProcesses(sandbox, f"{HOST}:Host", arguments, _limits(TASK_S, TASK_S), reuse=True)
     try:
         about = _description(tasks, name, confined)
     except BaseException:
         sandbox.close()
         raise
     limit = about["act_limit_s"] if act_limit_s is None else act_limit_s
-    verdicts = Processes(sandbox, f"{HOST}:Host", made, _limits(limit, limit * about["max_turns"]), reuse=not confined)
+    limits = _limits(limit, limit * about["max_turns"])
+    episodes = WorldProcesses(sandbox, f"{HOST}:Host", arguments, limits, reuse=not confined)
     world = object.__new__(_IsolatedAnswer if about["one_turn"] else _Isolated)
-    shown = {each: about[each] for each in (*KINDS, "context")} | {"isolation": isolation, "act_limit_s": limit}
-    shown["name"] = shown["name"] or cls
-    vars(world).update({**shown, "path": name, "about": about, "tasks": tasks, "verdicts": verdicts})
+    attributes = {each: about[each] for each in (*KINDS, "context")} | {"isolation": isolation, "act_limit_s": limit}
+    attributes["name"] = attributes["name"] or cls
+    vars(world).update({**attributes, "path": name, "about": about, "tasks": tasks, "episodes": episodes})
     return world
 
 
@@ -121,8 +119,8 @@ def _limits(wall_s: float, cpu_s: float) -> Limits:
     return Limits(wall_s=wall_s, cpu_s=cpu_s + 1, memory_mb=MEMORY_MB, files_mb=FILES_MB, answer_mb=ANSWER_MB)
 
 
-def _description(tasks: Processes, name: str, confined: bool) -> dict[str, Any]:
-    """What a world says about itself, from its process."""
+def _description(tasks: WorldProcesses, name: str, confined: bool) -> dict[str, Any]:
+    """What a world declares about itself, asked from its process."""
     try:
         about: dict[str, Any] = tasks.call("describe")
         about |= {each: from_wire(about[each]) for each in CLASS_VARIABLES}
@@ -153,11 +151,11 @@ def _names(data: Any) -> list[str]:
 class _Isolated(World):
     """A world whose methods run in processes."""
 
-    grace_s: ClassVar[float] = 30.0  # its processes keep the time; nobody gives up before they do
+    grace_s: ClassVar[float] = 30.0  # the driver waits so much longer than act_limit_s, which the processes enforce
     path: ClassVar[str]
-    about: ClassVar[Mapping[str, Any]]  # what the world says
-    tasks: ClassVar[Processes]  # for what depends on no text of a model
-    verdicts: ClassVar[Processes]  # for episodes, and for verdicts on texts
+    about: ClassVar[Mapping[str, Any]]  # what the world declares
+    tasks: ClassVar[WorldProcesses]  # for methods that read no text of a model
+    episodes: ClassVar[WorldProcesses]  # for episodes, and for methods that judge a text
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
@@ -167,41 +165,41 @@ class _Isolated(World):
 
     @property
     def live(self) -> int | None:
-        said: int | None = self.about["live"]
+        declared: int | None = self.about["live"]
         if self.about["graded"]:
-            return said  # its episodes hold nothing
-        return EPISODES if said is None else min(said, EPISODES)
+            return declared  # its episodes hold no process
+        return EPISODES if declared is None else min(declared, EPISODES)
 
     def close(self) -> None:
-        for processes in (self.tasks, self.verdicts):
-            processes.close(told=self.about["closes"])
+        for processes in (self.tasks, self.episodes):
+            processes.close(close_worlds=self.about["closes"])
         self.tasks.sandbox.close()
 
-    def _made(self, what: str, do: str, *arguments: Any) -> Any:
-        """What a method that makes tasks or solutions returns."""
+    def _call(self, what: str, do: str, *arguments: Any) -> Any:
+        """The result of a request that makes tasks or solutions; `what` names it in errors."""
         try:
             return self.tasks.call(do, *arguments)
         except FailedAction as failure:
             raise PodiumError(f"The world {self.name!r} could not make {what}: {failure}.") from failure
 
     def _ask(self, method: str, task: Task, *arguments: Any) -> Any:
-        sent = (method, task_to_wire(task), *arguments)
-        return from_wire(self._made(f"{method}() of {task.key}", "ask", *sent))
+        """The result of a method for a task."""
+        return from_wire(self._call(f"{method}() of {task.key}", "ask", method, task_to_wire(task), *arguments))
 
-    def _judge(self, method: str, failed: Any, task: Task, text: str) -> Any:
-        """What a method returns that reads a model's text; where that fails, what is said instead."""
+    def _judge(self, method: str, otherwise: Any, task: Task, text: str) -> Any:
+        """The result of a method that judges a model's text; `otherwise` where it fails."""
         try:
-            return from_wire(self.verdicts.call("ask", method, task_to_wire(task), text))
+            return from_wire(self.episodes.call("ask", method, task_to_wire(task), text))
         except FailedAction as failure:
             warnings.warn(f"{method}() of the world {self.name!r} failed, and counts as 0: {failure}", stacklevel=3)
-            return failed
+            return otherwise
 
     def size(self, split: str = "train") -> int | None:
-        size: int | None = self._made(f"the size of {split}", "size", split)
+        size: int | None = self._call(f"the size of {split}", "size", split)
         return size
 
     def task(self, index: int, split: str = "train") -> Task:
-        return Task(*from_wire(self._made(f"its {split} task {index}", "task", index, split)))
+        return Task(*from_wire(self._call(f"its {split} task {index}", "task", index, split)))
 
     def solve(self, task: Task, style: str = "short", seed: int = 0) -> str:
         return str(self._ask("solve", task, style, seed))
@@ -216,8 +214,8 @@ class _Isolated(World):
         return tuple(Criterion(*criterion) for criterion in self._ask("criteria", task))
 
     def met(self, task: Task, text: str) -> tuple[bool, ...]:
-        found = self._judge("met", None, task, text)
-        return tuple(map(bool, [False] * len(self.criteria(task)) if found is None else found))
+        met = self._judge("met", None, task, text)
+        return tuple(map(bool, [False] * len(self.criteria(task)) if met is None else met))
 
     def step_scores(self, task: Task, text: str) -> tuple[float, ...]:
         return tuple(map(float, self._judge("step_scores", [0.0] * len(text.splitlines()), task, text)))
@@ -229,14 +227,14 @@ class _Isolated(World):
     def reset(self, task: Task, seed: int = 0) -> Episode:
         if isinstance(self, _IsolatedAnswer) and self.about["graded"]:
             return _GradedEpisode(self, task)
-        return _IsolatedEpisode(self.verdicts, task, seed)
+        return _IsolatedEpisode(self.episodes, task, seed)
 
 
 class _IsolatedAnswer(_Isolated, Answer):
     """A world of single answers whose methods run in processes."""
 
     def grade(self, task: Task, text: str) -> Feedback:
-        return _feedback(self.verdicts.call("grade", task_to_wire(task), text))
+        return _feedback(self.episodes.call("grade", task_to_wire(task), text))
 
 
 class _GradedEpisode(Episode):
@@ -251,16 +249,16 @@ class _GradedEpisode(Episode):
 
 
 class _IsolatedEpisode(Episode):
-    """An episode in a process. A copy repeats the actions so far in a process of its own, when it is first used."""
+    """An episode in a process. A copy repeats the actions so far in another process when it is first used."""
 
     process: WorldProcess | None = None
 
-    def __init__(self, processes: Processes, task: Task, seed: int) -> None:
-        self.processes, self.begun = processes, (task_to_wire(task), seed)
-        self.said: tuple[str, ...] = ()  # actions so far
+    def __init__(self, processes: WorldProcesses, task: Task, seed: int) -> None:
+        self.processes, self.opening = processes, (task_to_wire(task), seed)
+        self.actions: tuple[str, ...] = ()  # so far
         opened = self._start()
         super().__init__(str(opened["observation"]))
-        self._stand(opened)
+        self._update(opened)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _IsolatedEpisode:
         twin = object.__new__(type(self))
@@ -268,13 +266,14 @@ class _IsolatedEpisode(Episode):
         return twin
 
     def _start(self) -> dict[str, Any]:
-        self.process, opened = self.processes.begin("reset", *self.begun)
-        for text in self.said:
+        """Open the episode in a process, and repeat its actions there."""
+        opened: dict[str, Any]
+        self.process, opened = self.processes.begin("reset", *self.opening)
+        for text in self.actions:
             self.process.ask("act", text)
-        answer: dict[str, Any] = opened
-        return answer
+        return opened
 
-    def _stand(self, answer: dict[str, Any]) -> None:
+    def _update(self, answer: dict[str, Any]) -> None:
         self.state, self.agent, self.recap = from_wire(answer["state"]), answer["agent"], answer["recap"]
 
     def act(self, text: str) -> Feedback:
@@ -282,8 +281,8 @@ class _IsolatedEpisode(Episode):
             self._start()
         assert self.process is not None
         answer = self.process.ask("act", text)
-        self.said = (*self.said, text)
-        self._stand(answer)
+        self.actions = (*self.actions, text)
+        self._update(answer)
         return _feedback(answer["feedback"])
 
     def close(self) -> None:
@@ -292,7 +291,7 @@ class _IsolatedEpisode(Episode):
             self.processes.end(process)
 
     def __del__(self) -> None:
-        if self.process is not None:  # an episode that nobody has closed must not keep it
+        if self.process is not None:  # an episode that nobody has closed must not keep its process
             self.processes.abandon(self.process)
 
 

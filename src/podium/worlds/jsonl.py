@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
@@ -17,7 +17,8 @@ from podium.protocols.world import Task
 from podium.sandbox import unconfinable
 from podium.sandbox.graders import MATH
 from podium.store.json_lines import objects, text_of
-from podium.worlds.graded import FORMAT, Graded, Verdict, hashed_uniform, judged
+from podium.worlds.file_rows import row_at, split_rows
+from podium.worlds.graded import FORMAT, Graded, Verdict, verdict_of
 from podium.worlds.puzzle import task_key
 
 __all__ = ["Jsonl"]
@@ -72,7 +73,7 @@ class Jsonl(Graded):
             raise PodiumError("grader = 'math' needs math-verify: pip install 'podium-rl[math]'.")
 
     @cached_property
-    def rows(self) -> Mapping[str, list[JsonlRow]]:
+    def rows(self) -> Mapping[str, Sequence[JsonlRow]]:
         """The rows of each split."""
         if self._compares_mathematics and (reason := unconfinable()):
             raise PodiumError(
@@ -82,10 +83,7 @@ class Jsonl(Graded):
         rows = self._read(self.file)
         if self.test_file:
             return {"train": rows, "test": self._read(self.test_file)}
-        split: dict[str, list[JsonlRow]] = {"train": [], "test": []}
-        for row in rows:
-            split["test" if hashed_uniform("jsonl", row.prompt) < self.held_out else "train"].append(row)
-        return split
+        return split_rows("jsonl", rows, self.held_out)
 
     def size(self, split: str = "train") -> int:
         task_key(self.name, split, 0)
@@ -93,15 +91,7 @@ class Jsonl(Graded):
 
     def task(self, index: int, split: str = "train") -> Task:
         key = task_key(f"{self.name}-{Path(self.file).stem}", split, index)
-        rows = self.rows[split]
-        if not rows:
-            kind, remedy = ("held-out", "test_file, or a larger") if split == "test" else ("training", "a smaller")
-            raise PodiumError(
-                f"{self.file} leaves no {kind} tasks with held_out = {self.held_out}: give the world {remedy} held_out."
-            )
-        if index >= len(rows):
-            raise PodiumError(f"{self.file} has {len(rows)} {split} tasks; number {index} was asked for (from 0).")
-        row = rows[index]
+        row = row_at(self.rows, index, split, self.file, self.held_out)
         prompt = f"{row.prompt}\n{FORMAT}" if self.instructions else row.prompt
         data = {"answer": row.answer, "solution": row.solution, "hints": row.hints, "line": row.line}
         return Task(key, prompt, domain=row.domain, data=data)
@@ -111,11 +101,11 @@ class Jsonl(Graded):
         return boxed(text) if answer is None else boxed(answer) or answer
 
     def verdict(self, task: Task, answer: str) -> Verdict:
-        gold, said = task.data["answer"], answer[:LONGEST]
-        canonical = _normal(said)
+        gold, given = task.data["answer"], answer[:LONGEST]
+        canonical = _normal(given)
         correct = canonical == _normal(gold)
         if not correct and self._compares_mathematics:
-            correct = bool(judged(MATH.call(gold, said)))
+            correct = bool(verdict_of(MATH.call(gold, given)))
         return Verdict(correct, _normal(gold) if correct else canonical)
 
     @property

@@ -32,18 +32,20 @@ REPEATS = 3  # measurements, of which the least counts
 REMEMBERED = 10_000  # judgements and times
 LONGEST = 200  # characters of an answer's canonical form
 UNWRITTEN = ("empty", "missing", "syntax")  # outcomes of a text without the function
+PROBLEMS = ("", "error", "missing", "syntax")  # that `run_program` reports
+START = Task("start", "", data={"function": "start", "tests": [([], None)]})
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What became of a program."""
+    """The judgement of a program."""
 
     outcome: str  # right, wrong, error, timeout, memory, violation, crash; empty, missing or syntax: there is none
     results: tuple[bool, ...] = ()  # of each test
     errors: int = 0  # tests in which it raised an error
-    answer: str = ""  # what it returned: equal for programs that behave alike
+    answer: str = ""  # what it returned, shortened; equal for programs that behave alike
     cpu_s: float = 0.0
     speedup: float = 0.0  # over the reference; 0 where there is none, and for a program that is not right
 
@@ -75,7 +77,7 @@ class Judged(Graded):
         "passed": 0.0,
         "outcome": "failed",  # the world itself
     }
-    trusted = False
+    isolation = "thread"  # a verdict takes a while; several programs run at once
     max_tokens = 256
     act_limit_s = 600.0  # the sandbox keeps the time; programs wait for their turn
     reward: str = "all"  # 1 for a program that passes all tests, or the share of tests that it passes
@@ -91,7 +93,7 @@ class Judged(Graded):
     @cached_property
     def sandbox(self) -> Sandbox:
         """Where programs run: a few at a time, so that each gets its share of the processor."""
-        return Sandbox(("podium.sandbox.programs", *MODULES), side_by_side=max(4, 2 * CORES))
+        return Sandbox(("podium.sandbox.programs", *MODULES), max_processes=max(4, 2 * CORES))
 
     def check_system(self) -> None:
         """Refuse a system that cannot confine a program."""
@@ -102,8 +104,8 @@ class Judged(Graded):
             )
 
     @cached_property
-    def _known(self) -> _Known:
-        return _Known()
+    def _cache(self) -> _Cache:
+        return _Cache()
 
     def close(self) -> None:
         """End the server of its sandbox."""
@@ -113,34 +115,34 @@ class Judged(Graded):
         return program_in(text)
 
     def grade(self, task: Task, text: str, seed: int = 0) -> Feedback:
-        found = self.judge(task, text)
-        correct = found.outcome == "right"
-        score = found.passed if self.reward == "share" else float(correct)
-        if correct and self.speed and found.speedup > 1:
-            score += self.speed * math.log(found.speedup) / math.log(FASTEST)
-        verdict = Verdict(correct, found.answer, score)
-        reward = self._reward(task, verdict, found.outcome not in UNWRITTEN, text, seed)
-        columns = {"correct": correct, "answer": found.answer, "outcome": found.outcome, "passed": found.passed}
-        columns |= {"completed": found.outcome in ("right", "wrong"), "errors": float(found.errors)}
-        return Feedback(reward, state=task.key, info={**columns, "speedup": found.speedup})
+        judgement = self.judge(task, text)
+        outcome, answer, speedup = judgement.outcome, judgement.answer, judgement.speedup
+        correct = outcome == "right"
+        score = judgement.passed if self.reward == "share" else float(correct)
+        if correct and self.speed and speedup > 1:
+            score += self.speed * math.log(speedup) / math.log(FASTEST)
+        reward = self._reward(task, Verdict(correct, answer, score), outcome not in UNWRITTEN, text, seed)
+        columns = {"correct": correct, "answer": answer, "outcome": outcome, "passed": judgement.passed}
+        columns |= {"completed": outcome in ("right", "wrong"), "errors": float(judgement.errors), "speedup": speedup}
+        return Feedback(reward, state=task.key, info=columns)
 
     def judge(self, task: Task, text: str) -> Judgement:
-        """What becomes of the program in a text. The same program is judged once."""
+        """The judgement of the program in a text. The same program is judged once."""
         name = task.data["function"]
         program = program_in(text, name)
         if program is None:
             return Judgement("empty")
         if name not in program and not task.data.get("prefix"):
             return Judgement("missing", answer=f"no function {name}")
-        return self._known.of((task.key, program), lambda: self._judged(task, _whole(task, program)))
+        return self._cache.get((task.key, program), lambda: self._judged(task, _whole(task, program)))
 
     def _judged(self, task: Task, source: str) -> Judgement:
-        found = self._run(task, source)
-        if found.outcome == "crash":  # it may have been the machine: its memory, say
-            found = self._run(task, source)
-        if found.outcome == "right" and task.data.get("reference"):
-            return replace(found, speedup=self._speedup(task, source, found.cpu_s))
-        return found
+        judgement = self._run(task, source)
+        if judgement.outcome == "crash":  # perhaps the machine is to blame, which may have run out of memory
+            judgement = self._run(task, source)
+        if judgement.outcome == "right" and task.data.get("reference"):
+            return replace(judgement, speedup=self._speedup(task, source, judgement.cpu_s))
+        return judgement
 
     def _run(self, task: Task, source: str) -> Judgement:
         data = task.data
@@ -152,8 +154,8 @@ class Judged(Graded):
         if outcome.failure or outcome.cpu_s > seconds:
             return _failed(outcome)
         try:
-            return _compared(outcome, [expected for _, expected in data["tests"]])
-        except (KeyError, TypeError, ValueError, AttributeError):  # no answer of ours: it forged one
+            return _compared(outcome, [expected for _, expected in data["tests"]], len(rest[1]))
+        except (KeyError, TypeError, ValueError, AttributeError):  # the program has forged the answer
             return Judgement("violation", answer="violation: an answer of another form", cpu_s=outcome.cpu_s)
 
     # -- time ------------------------------------------------------------------------------------------------------
@@ -164,52 +166,52 @@ class Judged(Graded):
         A difference below the resolution counts as none. Measurements are repeated where the reward depends on them,
         and of programs that seem slower than the reference.
         """
-        start = self._known.of("start", lambda: self._least(2 * REPEATS, self._start))
+        start = self._cache.get("start", lambda: self._least(2 * REPEATS, START, "def start():\n    pass"))
         reference = _whole(task, task.data["reference"])
-        theirs = self._known.of((task.key, "time"), lambda: self._least(REPEATS, lambda: self._run(task, reference)))
-        if self.speed or cpu_s > theirs + RESOLUTION_S:  # noise only ever adds
-            cpu_s = min(cpu_s, self._least(REPEATS - 1, lambda: self._run(task, source)))
-        if abs(theirs - cpu_s) < RESOLUTION_S:
+        reference_s = self._cache.get((task.key, "time"), lambda: self._least(REPEATS, task, reference))
+        if math.isinf(reference_s):
+            return 0.0
+        if self.speed or cpu_s > reference_s + RESOLUTION_S:  # noise only ever adds
+            cpu_s = min(cpu_s, self._least(REPEATS - 1, task, source))
+        if abs(reference_s - cpu_s) < RESOLUTION_S:
             return 1.0
-        theirs, ours = (max(seconds - start, 0.0) + RESOLUTION_S / 2 for seconds in (theirs, cpu_s))
-        return round(min(theirs / ours, FASTEST), 2)
+        before, after = (max(seconds - start, 0.0) + RESOLUTION_S / 2 for seconds in (reference_s, cpu_s))
+        return round(min(before / after, FASTEST), 2)
 
-    def _start(self) -> Judgement:
-        outcome = self.sandbox.call(RUN, "def start():\n    pass", "start", [[]])
-        return _compared(outcome, [None])
-
-    def _least(self, count: int, run: Callable[[], Judgement]) -> float:
-        return min(run().cpu_s for _ in range(count))
+    def _least(self, count: int, task: Task, source: str) -> float:
+        """The least time of the runs that came out right: a program that sometimes does nothing gains nothing."""
+        runs = (self._run(task, source) for _ in range(count))
+        return min((run.cpu_s for run in runs if run.outcome == "right"), default=math.inf)
 
 
-class _Known:
-    """What has been found out, up to a number of things. The first to find something out is right, so that the same
-    question always gets the same answer."""
+class _Cache:
+    """Results by key, the most recently used up to a number. The first result for a key stays, so that the same program
+    always gets the same judgement, even if two threads judge it at once."""
 
     def __init__(self) -> None:
-        self._found: OrderedDict[Hashable, Any] = OrderedDict()
+        self._results: OrderedDict[Hashable, Any] = OrderedDict()
         self._change = threading.Lock()
 
-    def of(self, key: Hashable, find: Callable[[], T]) -> T:
+    def get(self, key: Hashable, compute: Callable[[], T]) -> T:
         with self._change:
-            if key in self._found:
-                self._found.move_to_end(key)
-                return self._found[key]
-        found = find()
+            if key in self._results:
+                self._results.move_to_end(key)
+                return self._results[key]
+        result = compute()
         with self._change:
-            found = self._found.setdefault(key, found)
-            while len(self._found) > REMEMBERED:
-                self._found.popitem(last=False)
-        return found
+            result = self._results.setdefault(key, result)
+            while len(self._results) > REMEMBERED:
+                self._results.popitem(last=False)
+        return result
 
 
 def _whole(task: Task, program: str) -> str:
-    """The program after what the task gives: the head of its function, or what it needs."""
+    """The program below the prefix of its task, such as the head of the function."""
     prefix = task.data.get("prefix", "")
     if not prefix:
         return program
-    begun = f"def {task.data['function']}" not in program
-    return f"{prefix.rstrip() if begun else prefix}\n{program}"
+    continues = f"def {task.data['function']}" not in program
+    return f"{prefix.rstrip() if continues else prefix}\n{program}"
 
 
 def _failed(outcome: CallOutcome) -> Judgement:
@@ -217,20 +219,26 @@ def _failed(outcome: CallOutcome) -> Judgement:
     return Judgement(kind, answer=f"{kind}: {outcome.detail}"[:LONGEST].removesuffix(": "), cpu_s=outcome.cpu_s)
 
 
-def _compared(outcome: CallOutcome, expected: list[Any]) -> Judgement:
-    """A judgement by what a program has returned: two texts for each test, its value and its error."""
-    found, cpu_s = outcome.value, outcome.cpu_s
-    if found["problem"]:
-        raised = int(found["problem"] == "error")
-        return Judgement(found["problem"], errors=raised, answer=str(found["detail"])[:LONGEST], cpu_s=cpu_s)
-    results = [_agrees(value, error, wanted) for (value, error), wanted in zip(found["outputs"], expected, strict=True)]
-    results += [not result for result in found["assertions"]]
-    errors = [error for _, error in found["outputs"] if error]
-    errors += [result for result in found["assertions"] if result not in ("", "failed")]
+def _compared(outcome: CallOutcome, expected: list[Any], assertions: int) -> Judgement:
+    """A judgement by what a program has returned: two texts for each test, its value and its error, and a text for each
+    assertion. A program can put anything in their place, whose form is checked here."""
+    result, cpu_s = outcome.value, outcome.cpu_s
+    problem = result["problem"]
+    if problem not in PROBLEMS:
+        raise ValueError(problem)
+    if problem:
+        return Judgement(problem, errors=int(problem == "error"), answer=_canonical(result["detail"]), cpu_s=cpu_s)
+    if len(result["assertions"]) != assertions:
+        raise ValueError("not every assertion was run")
+    pairs = zip(result["outputs"], expected, strict=True)
+    results = [_agrees(value, error, wanted) for (value, error), wanted in pairs]
+    results += [not error for error in result["assertions"]]
+    errors = [error for _, error in result["outputs"] if error]
+    errors += [error for error in result["assertions"] if error not in ("", "failed")]
     outcome_kind = "right" if all(results) else "error" if errors else "wrong"
-    told = [value or error.partition(":")[0] for value, error in found["outputs"]]
-    told += [result.partition(":")[0] or "passed" for result in found["assertions"]]
-    return Judgement(outcome_kind, tuple(results), len(errors), _canonical("; ".join(told)), cpu_s)
+    shown = [value or error.partition(":")[0] for value, error in result["outputs"]]
+    shown += [error.partition(":")[0] or "passed" for error in result["assertions"]]
+    return Judgement(outcome_kind, tuple(results), len(errors), _canonical("; ".join(shown)), cpu_s)
 
 
 def _agrees(value: str, error: str, expected: Any) -> bool:
@@ -243,6 +251,8 @@ def _agrees(value: str, error: str, expected: Any) -> bool:
 
 
 def _canonical(text: str) -> str:
+    """The text, or the beginning of a long one with a hash; a ValueError if it holds half a character."""
+    data = text.encode()
     if len(text) <= LONGEST:
         return text
-    return f"{text[: LONGEST - 20]}… {hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}"
+    return f"{text[: LONGEST - 20]}… {hashlib.blake2b(data, digest_size=6).hexdigest()}"

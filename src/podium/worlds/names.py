@@ -45,14 +45,9 @@ def get(name: str | World, **settings: Any) -> World:
         return name.replace(**settings) if settings else name
     kind, _, rest = name.partition(":")
     if name in EMBEDDED:
-        world = _make(EMBEDDED[name], settings, name)
-        if isinstance(world, Judged):
-            world.check_system()
-        return world
+        return _checked(_make(EMBEDDED[name], settings, name))
     if kind in FILES and ":" in name:
-        world = _make(FILES[kind], {"file": rest, **settings}, name)
-        if isinstance(world, Judged):
-            world.check_system()
+        world = _checked(_make(FILES[kind], {"file": rest, **settings}, name))
         world.size()  # reads the file, so that errors in it are reported now
         return world
     if kind in BRIDGES and ":" in name:
@@ -75,7 +70,14 @@ def get(name: str | World, **settings: Any) -> World:
 
 def names_code(name: str) -> bool:
     """Whether `get` would load code by this name, `my_file.py:MyWorld` or `package.module:MyWorld`."""
-    return ":" in name and name.partition(":")[0] not in ("jsonl", *BRIDGES)
+    return ":" in name and name.partition(":")[0] not in (*FILES, *BRIDGES)
+
+
+def _checked(world: World) -> World:
+    """The world, unless it runs programs and this system cannot confine them."""
+    if isinstance(world, Judged):
+        world.check_system()
+    return world
 
 
 def _make(cls: type[World], settings: dict[str, Any], name: str) -> World:

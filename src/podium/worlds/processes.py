@@ -1,4 +1,4 @@
-"""The processes of an isolated world: lent to one episode or call at a time."""
+"""A pool of processes for an isolated world, each of which serves one episode or call at a time."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from podium.core.errors import PodiumError
 from podium.protocols.world import FailedAction
 from podium.sandbox import Limits, Sandbox, Session
 
-__all__ = ["Processes", "WorldProcess"]
+__all__ = ["WorldProcess", "WorldProcesses"]
 
 CORES = os.cpu_count() or 1
-PATIENCE_S = 0.05  # that a call waits for a process before another is started
+PATIENCE_S = 0.05  # for which a call waits before it starts another process
 IDLE = 64  # processes that are kept
 
 
@@ -25,9 +25,9 @@ class WorldProcess:
 
     def __init__(self, session: Session, limit_s: float) -> None:
         self.session, self.limit_s = session, limit_s
-        self.asking = False  # it works on a request
-        self.clean = True  # it can be used for another episode
-        self.gone = False  # it had ended before it was asked
+        self.asking = False  # whether it works on a request
+        self.clean = True  # whether it can be used for another episode
+        self.gone = False  # whether it had ended before it was asked
 
     def ask(self, do: str, *arguments: Any) -> Any:
         """The value of an answer. A failure of the world is a FailedAction, and what it refuses a PodiumError."""
@@ -37,7 +37,7 @@ class WorldProcess:
         answer = outcome.value
         if outcome.failure or not isinstance(answer, dict):
             self.clean, self.gone = False, outcome.failure == "ended"
-            raise FailedAction(_reason(outcome.failure, outcome.detail, self.limit_s))
+            raise FailedAction(_failure_reason(outcome.failure, outcome.detail, self.limit_s))
         self.clean = self.clean and answer.get("clean") is True
         if "failure" in answer:
             problem = str(answer["failure"])
@@ -45,15 +45,18 @@ class WorldProcess:
         return answer.get("value")
 
 
-class Processes:
-    """Lends processes, and keeps those that end cleanly for the next use if they may be used again.
+class WorldProcesses:
+    """A pool that keeps the processes which end cleanly for the next use, if they may be reused.
 
-    A call waits a little for one of as many processes as the machine has cores, so that quick ones take turns; where
-    these are slow, further processes are started. An episode keeps its process until it ends.
+    Unlike those of `podium.sandbox.Workers`, which serve single calls, a process stays with an episode until it ends. A
+    single call waits a moment for one of as many processes as the machine has cores, so that quick calls take turns;
+    where calls are slow, further processes are started.
     """
 
-    def __init__(self, sandbox: Sandbox, function: str, made: Sequence[Any], limits: Limits, *, reuse: bool) -> None:
-        self.sandbox, self.function, self.made = sandbox, function, tuple(made)
+    def __init__(
+        self, sandbox: Sandbox, function: str, arguments: Sequence[Any], limits: Limits, *, reuse: bool
+    ) -> None:
+        self.sandbox, self.function, self.arguments = sandbox, function, tuple(arguments)
         self.limits, self.reuse = limits, reuse
         self._idle: deque[WorldProcess] = deque()
         self._abandoned: deque[WorldProcess] = deque()
@@ -98,29 +101,29 @@ class Processes:
         self._give_back(process)
 
     def abandon(self, process: WorldProcess) -> None:
-        """End a process later: it was found where nothing may wait, in a destructor."""
+        """End a process later, because a destructor, which calls this, must not wait."""
         self._abandoned.append(process)
 
-    def close(self, *, told: bool) -> None:
-        """End the processes that are kept; with `told`, each closes its world first, while none fails to."""
+    def close(self, *, close_worlds: bool) -> None:
+        """End the idle processes; with `close_worlds`, each closes its world first, until one fails to."""
         with self._change:
             kept, self._idle = self._idle, deque()
         for process in kept:
-            if told:
+            if close_worlds:
                 try:
                     process.ask("close")
                 except (FailedAction, PodiumError):
-                    told = False
+                    close_worlds = False
             process.session.close()
 
     def _started(self) -> WorldProcess:
-        session, outcome = self.sandbox.open(self.function, *self.made, limits=self.limits)
+        session, outcome = self.sandbox.open(self.function, *self.arguments, limits=self.limits)
         if session is not None:
             return WorldProcess(session, self.limits.wall_s)
         kind, _, problem = outcome.detail.partition(": ")
         if outcome.failure == "error" and kind == "PodiumError":
             raise PodiumError(problem)
-        raise FailedAction(_reason(outcome.failure, outcome.detail, self.limits.wall_s))
+        raise FailedAction(_failure_reason(outcome.failure, outcome.detail, self.limits.wall_s))
 
     def _give_back(self, process: WorldProcess) -> None:
         with self._change:
@@ -131,8 +134,8 @@ class Processes:
             process.session.close()
 
 
-def _reason(failure: str, detail: str, limit_s: float) -> str:
-    """Why a process gave no answer, as a reason for the failure of its episode."""
+def _failure_reason(failure: str, detail: str, limit_s: float) -> str:
+    """Why a process gave no answer, in words."""
     if failure == "timeout" and "processor" not in detail:
         return f"the world did not answer within {limit_s:g} s"
     if failure == "error":

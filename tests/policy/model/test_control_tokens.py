@@ -185,7 +185,7 @@ def test_a_template_that_cuts_something_out_forges_nothing() -> None:
     assert of.control.among(ids) == _ids(of, "<s>", "<|user|>", "<|end|>", "<|assistant|>")
 
 
-def test_a_template_that_refuses_its_own_tokens_in_a_message_is_content() -> None:
+def test_a_template_may_refuse_its_own_tokens_in_a_message() -> None:
     """Such templates would stop a run because of what a world says."""
     picky = "{% if '<|end|>' in messages[0]['content'] %}{{ raise_exception('no') }}{% endif %}"
     of = chat(0, picky + TEMPLATE)
@@ -194,9 +194,9 @@ def test_a_template_that_refuses_its_own_tokens_in_a_message_is_content() -> Non
     assert of.tokenizer.decode(ids) == "<s><|user|>a<|end|>b<|end|>\n<|assistant|>\n"
 
 
-def test_a_template_that_changes_what_is_said_is_named() -> None:
+def test_a_template_that_changes_contents_is_named() -> None:
     of = chat(0, TEMPLATE.replace("m['content']", "m['content'] | upper"))
-    with pytest.raises(PodiumError, match=r"template of toy changes what messages say.*remove them from the data"):
+    with pytest.raises(PodiumError, match=r"toy changes the contents of messages.*remove them from the data"):
         of.encode([{"role": "user", "content": Pieces("a", ModelTokens("<s>"))}])
 
 

@@ -82,10 +82,10 @@ def test_a_chat_template_reaches_nothing_outside_itself(folder: Path, template: 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"a":' * 100_000, "not valid JSON"),
-        (f'{{"a": {"9" * 5000}}}', "not valid JSON"),
-        ("[]", "it holds no object"),
-        ('{"a": NaN', "not valid JSON"),
+        ('{"a":' * 100_000, "nested too deep"),
+        (f'{{"a": {"9" * 5000}}}', "not JSON"),
+        ("[]", "it must hold a JSON object"),
+        ('{"a": NaN', "not JSON"),
     ],
 )
 def test_a_configuration_that_cannot_be_read_is_refused(folder: Path, content: str, message: str) -> None:

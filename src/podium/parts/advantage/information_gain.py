@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
-from podium.core.cells import agreed
+from podium.core.cells import overflow_safe
 from podium.core.errors import one_of, within
 from podium.core.normalize import Normalizer
 from podium.core.part import Advantage, Columns, Need
@@ -56,7 +56,7 @@ class GainReturns(Advantage):
         sets = batch.by("turn", "group", *(() if self.over == "joint" else (final.long(),)))
         if self.scale == "none":
             return sets.centre(r)
-        std = agreed(lambda s: (s.square() + self.variance_epsilon).sqrt(), sets.std(r, unbiased=False))
+        std = overflow_safe(lambda s: (s.square() + self.variance_epsilon).sqrt(), sets.std(r, unbiased=False))
         std = std.where(sets.count() > 1, 1)
         divisor = std + self.epsilon
         return sets.centre(r) / divisor.where(divisor > 0, 1)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
-from podium.core.cells import agreed
+from podium.core.cells import overflow_safe
 from podium.core.errors import within
 from podium.core.part import Advantage, Columns
 
@@ -46,5 +46,5 @@ class PairwiseDifferences(Advantage):
             square = groups.sum(pair.sum(d.square() * right, "left", n) + pair.sum(d.square() * left, "right", n))
             return (square / (2 * size * (size - 1).clamp(min=1)) + self.epsilon).sqrt()
 
-        spread = agreed(rms, d)
+        spread = overflow_safe(rms, d)
         return {"rollout.advantage": mean / spread.where(spread > 0, spread.new_ones(()))}

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
-from podium.core.cells import agreed
+from podium.core.cells import overflow_safe
 from podium.core.errors import one_of, within
 from podium.core.part import Advantage, Columns, Need
 from podium.core.partition import Partition
@@ -113,13 +113,13 @@ class SeatReturns(Advantage):
             square = p.total(distinct * (x - p.spread(mean)).square()) + mean.square()
             return (square / (count - 1).clamp(min=1)).sqrt()
 
-        return centred / p.spread(agreed(std, returns) + self.epsilon)
+        return centred / p.spread(overflow_safe(std, returns) + self.epsilon)
 
     def _whitened(self, batch: Batch, x: Tensor) -> Tensor:
         """(x − mean) / sqrt(var + 1e-8) over the tokens of the model; 0 at the others."""
         p = batch.by("token")
         deviation, count = self._deviation(p, x), p.count().to(x.dtype)
-        factor = agreed(
+        factor = overflow_safe(
             lambda d: (p.mean(d.square()) * (count / (count - 1).clamp(min=1)) + 1e-8).rsqrt(),
             deviation,
         )

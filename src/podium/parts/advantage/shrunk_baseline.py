@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from podium.core.batch import Batch
-from podium.core.cells import agreed
+from podium.core.cells import overflow_safe
 from podium.core.errors import one_of
 from podium.core.part import Advantage, Columns
 from podium.core.partition import Partition
@@ -49,7 +49,7 @@ class ShrunkBaseline(Advantage):
     def __call__(self, batch: Batch) -> Columns:
         reward, groups = batch["rollout.reward"], batch.by("rollout", "group")
         mean, prior = groups.agg.mean(reward), batch["group.prior"]
-        weight = agreed(lambda wide: self._weight(groups, wide, prior), reward)
+        weight = overflow_safe(lambda wide: self._weight(groups, wide, prior), reward)
         baseline = weight * mean + (1 - weight) * prior
         return {
             "rollout.advantage": reward - groups.spread(baseline),

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
-from podium.core.cells import agreed
+from podium.core.cells import overflow_safe
 from podium.core.errors import within
 from podium.core.part import Columns, Need, Shape
 from podium.core.schedule import Number
@@ -52,7 +52,7 @@ class ReplaceFlat(Shape):
             value = self._values(batch, reward)
             return value / value.sum().clamp(min=torch.finfo(value.dtype).tiny)
 
-        return agreed(share, batch[self.of])
+        return overflow_safe(share, batch[self.of])
 
     def copies(self, batch: Batch) -> Tensor:
         """[group] how many copies there are after the replacement."""

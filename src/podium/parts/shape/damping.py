@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from podium.core.batch import Batch
-from podium.core.cells import agreed
+from podium.core.cells import overflow_safe
 from podium.core.errors import within
 from podium.core.part import Columns, Need, Shape
 from podium.core.schedule import Number
@@ -55,7 +55,7 @@ class DampClipped(Shape):
         share = MEAN.coefficients(batch, batch.trained("token"))
         lost = share * self.ratios(batch) * batch["token.advantage"]
         tokens, clipped = batch.partition("token", "batch").agg, self.clipped(batch)
-        return agreed(lambda wide: tokens.sum(wide.square(), clipped).sqrt(), lost)
+        return overflow_safe(lambda wide: tokens.sum(wide.square(), clipped).sqrt(), lost)
 
     def scale(self, batch: Batch) -> Tensor:
         """[batch] the factor of the advantages."""

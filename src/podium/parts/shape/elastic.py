@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
-from podium.core.cells import agreed
+from podium.core.cells import overflow_safe
 from podium.core.errors import within
 from podium.core.part import Columns, Shape
 from podium.core.schedule import Number
@@ -58,7 +58,7 @@ class ElasticClip(Shape):
             varied = (groups.count() > 0) & (square > 0)
             return (4 * groups.var(reward, unbiased=False) / square.where(varied, 1)).where(varied, 0)
 
-        return agreed(share, batch["rollout.reward"]).clamp(max=1)
+        return overflow_safe(share, batch["rollout.reward"]).clamp(max=1)
 
     def scale(self, advantage: Tensor, v: Tensor) -> Tensor:
         """The factor of the bounds."""

@@ -26,14 +26,14 @@ LONGEST_CHARACTER = 4  # tokens: UTF-8 has at most so many bytes
 MARK = "PODIUM-TURN"  # a placeholder for the model's turn, to find what the template writes around it
 BEFORE = ({"role": "user", "content": "."}, {"role": "assistant", "content": MARK})  # what a follow-up follows
 PROMPT, OBSERVATION = "A prompt", "An observation"  # in warnings
-PAD = "\t \t"  # around a placeholder, to find whether the template trims what messages say
+PAD = "\t \t"  # around a placeholder, to find out whether the template trims the contents of messages
 
 
 class Chat:
     """Encodes conversations and follow-ups by the chat template, and knows which tokens end a turn.
 
-    What messages say is data: control tokens come only from the template and from pieces that are tokens. Text whose
-    encoding has others is encoded again, with their names as plain text, and a warning says so.
+    The contents of messages are data: control tokens come only from the template and from `ModelTokens`. Where the
+    encoding has others, the text is encoded again with their names as plain text, and a warning says so.
     """
 
     def __init__(self, tokenizer: Any, model: nn.Module, name: str = "") -> None:
@@ -52,7 +52,7 @@ class Chat:
         self._closing = next((i for i in after if i in self.end_ids), self.end_ids[0])
         self.control = ControlTokens(tokenizer, {*self.end_ids, *self._turn_ids()}, self.name)
         self.warned: set[str] = set()  # the kinds of text whose control tokens were reported
-        self._marks: list[str] = []  # placeholders for what messages say
+        self._marks: list[str] = []  # placeholders for the contents of messages
         self._expected: dict[Any, list[int]] = {}  # the template's control tokens, by the messages without their texts
 
     def _end_ids(self, model: nn.Module) -> tuple[int, ...]:
@@ -109,7 +109,7 @@ class Chat:
     def written(self, text: str, ended: bool = True) -> tuple[int, ...]:
         ids = [] if isinstance(text, Pieces) else self._ids(text)
         if isinstance(text, Pieces) or not self.control.ids.isdisjoint(ids):
-            ids = self._spelled(pieces_of(text), "A text that is given as a turn of the model")
+            ids = self._encode_as_text(pieces_of(text), "A text that is given as a turn of the model")
         return (*ids, self._closing) if ended else tuple(ids)
 
     def _encoded(self, messages: Sequence[Mapping[str, Any]], *, follows: bool) -> list[int]:
@@ -123,7 +123,7 @@ class Chat:
             else:
                 if self.control.among(ids) == self._expected_for(messages, follows=follows):
                     return ids
-        return self._spelled(self._parts(messages, follows=follows), OBSERVATION if follows else PROMPT)
+        return self._encode_as_text(self._parts(messages, follows=follows), OBSERVATION if follows else PROMPT)
 
     def _rendered(self, messages: Sequence[Mapping[str, Any]], *, follows: bool) -> str:
         if not follows:
@@ -131,13 +131,13 @@ class Chat:
         return self._render([*BEFORE, *messages], generation=True).partition(MARK)[2]
 
     def _marked(self, messages: Sequence[Mapping[str, Any]], pad: str = "") -> list[dict[str, Any]]:
-        """The messages with placeholders for what they say."""
+        """The messages with placeholders for their contents."""
         self._marks += [random_name() for _ in messages[len(self._marks) :]]
         contents = [f"{pad}{mark}{pad}" for mark, _ in zip(self._marks, messages, strict=False)]
-        return [{**m, "content": mark} if _says(m) else {**m} for m, mark in zip(messages, contents, strict=True)]
+        return [{**m, "content": mark} if _has_text(m) else {**m} for m, mark in zip(messages, contents, strict=True)]
 
     def _expected_for(self, messages: Sequence[Mapping[str, Any]], *, follows: bool) -> list[int]:
-        """The control tokens that the template writes for these messages, whatever they say."""
+        """The control tokens that the template writes for these messages, whatever their contents."""
         key = (follows, *map(_shape, messages))
         if key not in self._expected:
             marked = self._rendered(self._marked(messages), follows=follows)
@@ -145,27 +145,29 @@ class Chat:
         return self._expected[key]
 
     def _parts(self, messages: Sequence[Mapping[str, Any]], *, follows: bool) -> list[Markup | Piece]:
-        """What the template writes and what messages say, apart. The template may trim what they say or leave it out,
-        but not change it."""
+        """What the template writes and the contents of the messages, as separate parts. The template may trim contents
+        or leave them out, but not change them."""
         marked = self._marked(messages, PAD)
         text = self._rendered(marked, follows=follows)
-        said = dict(zip(self._marks, [m.get("content", "") for m in messages], strict=False))
-        lost = [n for n, (m, mark) in enumerate(zip(messages, said, strict=True)) if _says(m) and mark not in text]
+        contents = dict(zip(self._marks, [m.get("content", "") for m in messages], strict=False))
+        lost = [
+            n for n, (m, mark) in enumerate(zip(messages, contents, strict=True)) if _has_text(m) and mark not in text
+        ]
         other = [{**m, "content": random_name()} if n in lost else m for n, m in enumerate(marked)]
         if lost and text != self._rendered(other, follows=follows):
             raise PodiumError(
-                f"The chat template of {self.name} changes what messages say, so control tokens in a message cannot be "
-                "encoded as plain text: remove them from the data, or simplify the template."
+                f"The chat template of {self.name} changes the contents of messages, so control tokens in them cannot "
+                "be encoded as plain text: remove them from the data, or simplify the template."
             )
         parts: list[Markup | Piece] = []
-        for found in re.split(f"((?:{PAD})?(?:{'|'.join(said)})(?:{PAD})?)", text):
-            if (mark := found.strip()) not in said:
-                parts.append(Markup(found))
+        for section in re.split(f"((?:{PAD})?(?:{'|'.join(contents)})(?:{PAD})?)", text):
+            if (mark := section.strip()) not in contents:
+                parts.append(Markup(section))
                 continue
-            pieces = list(pieces_of(said[mark]))
-            if not found.startswith(PAD) and isinstance(pieces[0], str):
+            pieces = list(pieces_of(contents[mark]))
+            if not section.startswith(PAD) and isinstance(pieces[0], str):
                 pieces[0] = pieces[0].lstrip()
-            if not found.endswith(PAD) and isinstance(pieces[-1], str):
+            if not section.endswith(PAD) and isinstance(pieces[-1], str):
                 pieces[-1] = pieces[-1].rstrip()
             parts += pieces
         return parts
@@ -177,13 +179,13 @@ class Chat:
         """The first name of a control token in data."""
         return next(filter(None, (self.control.first_in(part) for part in parts if isinstance(part, str))), "")
 
-    def _spelled(self, parts: Sequence[Markup | Piece], kind: str) -> list[int]:
-        """Encode parts of which only the template's are control tokens; this is reported once for each kind of text."""
+    def _encode_as_text(self, parts: Sequence[Markup | Piece], kind: str) -> list[int]:
+        """Encode parts so that only those of the template become control tokens; reported once per kind of text."""
         name = "" if kind in self.warned else self._first_name(parts)
         if name:
             self.warned.add(kind)
-            said = f"{kind} contains control tokens of the model, such as {name}: they are encoded as plain text."
-            warnings.warn(said, stacklevel=2)
+            note = f"{kind} contains control tokens of the model, such as {name}: they are encoded as plain text."
+            warnings.warn(note, stacklevel=2)
         return self.control.encode(parts)
 
     def read(self, ids: Sequence[int], known: str | None = None) -> tuple[str, list[int]]:
@@ -253,17 +255,17 @@ class Chat:
         return text
 
 
-def _says(message: Mapping[str, Any]) -> bool:
-    """Whether a message has a text that is not blank."""
+def _has_text(message: Mapping[str, Any]) -> bool:
+    """Whether the content of a message is a text that is not blank."""
     content = message.get("content")
     return isinstance(content, str) and bool(content) and not content.isspace()
 
 
 def _shape(message: Mapping[str, Any]) -> Any:
-    """What there is to know of a message beside what it says."""
+    """A message apart from its content."""
     if len(message) == 2 and "content" in message and "role" in message:
-        return message["role"], _says(message)
-    return repr({**message, "content": _says(message)})
+        return message["role"], _has_text(message)
+    return repr({**message, "content": _has_text(message)})
 
 
 def _decodes_by_backend(tokenizer: type) -> bool:

@@ -1,8 +1,8 @@
-"""Control tokens: how text that contains the name of one is encoded as text.
+"""Control tokens, and how data that contains their names is encoded as plain text.
 
-A tokenizer turns the name of a control token into that token wherever it stands. So that data cannot forge a turn, text
-with such names goes through a copy of the tokenizer in which every control token has a random name: what the chat
-template writes is renamed, and what the data says is text.
+A tokenizer turns the name of a control token into that token wherever it occurs. So that data cannot forge a turn, text
+with such names goes through a copy of the tokenizer in which every control token has a random name. The names in what
+the chat template writes are replaced by the random ones; in data they stay, and are plain text to the copy.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def random_name() -> str:
 class ControlTokens:
     """The control tokens of a tokenizer: its special tokens, and those of `turns`, with which the template marks turns.
 
-    Other added tokens, such as the tags of thoughts and tool calls, are part of what a text may say. So is the token
-    for unknown characters, unless it ends a turn.
+    Other added tokens, such as the tags of thoughts and tool calls, may come from any text. So may the token for
+    unknown characters, unless it ends a turn.
     """
 
     def __init__(self, tokenizer: Any, turns: Collection[int], name: str) -> None:
@@ -56,22 +56,22 @@ class ControlTokens:
 
     def first_in(self, text: str) -> str:
         """The first name of a control token in a text; empty: there is none."""
-        found = self._name.search(text)
-        return found[0] if found else ""
+        match = self._name.search(text)
+        return match[0] if match else ""
 
     def among(self, ids: Iterable[int]) -> list[int]:
         """The control tokens among these tokens."""
         return list(filter(self.ids.__contains__, ids))
 
     def encode(self, parts: Sequence[Markup | Piece]) -> list[int]:
-        """The template's text, data, and the tokens that the data gives by name or id, joined."""
+        """The tokens of the template's text, of data, and of `ModelTokens`, joined."""
         if self._renamed is None:
             return self._by_segments(parts)
-        tokenizer, names, stand_in, number = self._renamed
+        tokenizer, names, placeholder, number = self._renamed
         text = "".join(
-            self._added.sub(lambda found: names.get(found[0], found[0]), part.text)
+            self._added.sub(lambda match: names.get(match[0], match[0]), part.text)
             if isinstance(part, Markup)
-            else stand_in * len(part.tokens)
+            else placeholder * len(part.tokens)
             if isinstance(part, ModelTokens)
             else self._readable(part)
             for part in parts
@@ -80,11 +80,11 @@ class ControlTokens:
         marks = sum(len(self._name.findall(part.text)) for part in parts if isinstance(part, Markup))
         if len(self.among(ids)) != marks:  # the tokenizer does not find a control token beside this text
             return self._by_segments(parts)
-        given = (i for part in parts if isinstance(part, ModelTokens) for i in self._given(part))
-        return [next(given) if i == number else i for i in ids]
+        explicit = (i for part in parts if isinstance(part, ModelTokens) for i in self._ids_of(part))
+        return [next(explicit) if i == number else i for i in ids]
 
-    def _given(self, piece: ModelTokens) -> Iterable[int]:
-        """The ids of tokens that are given by name or id."""
+    def _ids_of(self, piece: ModelTokens) -> Iterable[int]:
+        """The ids of tokens, each of which is a name or an id."""
         for token in piece.tokens:
             number = token if isinstance(token, int) else self.tokenizer.get_vocab().get(token)
             if number is None:
@@ -100,21 +100,21 @@ class ControlTokens:
 
     @cached_property
     def _renamed(self) -> tuple[Any, dict[str, str], str, int | None] | None:
-        """The tokenizer with its control tokens renamed, their names there, and the name and id of a token that stands
-        for those that the data gives. None: its backend is not one of the tokenizers library."""
+        """The tokenizer with its control tokens renamed, their new names, and the name and id of a placeholder for
+        `ModelTokens`. None: its backend is not one of the tokenizers library."""
         backend = getattr(self.tokenizer, "backend_tokenizer", None)
         if not isinstance(backend, Tokenizer):
             return None
         # The first and the last character stay: normalisers and tokens beside it may look at their neighbours.
         names = {name: f"{name[0]}{random_name()}{name[-1]}" for name in self.names}
-        tokenizer, stand_in = copy.copy(self.tokenizer), random_name()
+        tokenizer, placeholder = copy.copy(self.tokenizer), random_name()
         renamed = Tokenizer.from_str(json.dumps(_renamed(json.loads(backend.to_str()), names)))
-        renamed.add_tokens([AddedToken(stand_in, normalized=False)])
+        renamed.add_tokens([AddedToken(placeholder, normalized=False)])
         vars(tokenizer)["_tokenizer"] = renamed
-        return tokenizer, names, stand_in, renamed.token_to_id(stand_in)
+        return tokenizer, names, placeholder, renamed.token_to_id(placeholder)
 
     def _by_segments(self, parts: Sequence[Markup | Piece]) -> list[int]:
-        """Encode the text between the template's control tokens by itself, with special tokens split."""
+        """Encode each text between the template's control tokens separately, with special tokens split."""
         ids: list[int] = []
         text = ""
 
@@ -130,14 +130,14 @@ class ControlTokens:
         for part in parts:
             if isinstance(part, ModelTokens):
                 flush()
-                ids.extend(self._given(part))
+                ids.extend(self._ids_of(part))
             elif isinstance(part, Markup):
                 end = 0
-                for found in self._name.finditer(part.text):
-                    text += part.text[end : found.start()]
+                for match in self._name.finditer(part.text):
+                    text += part.text[end : match.start()]
                     flush()
-                    ids.append(self.names[found[0]])
-                    end = found.end()
+                    ids.append(self.names[match[0]])
+                    end = match.end()
                 text += part.text[end:]
             else:
                 text += self._readable(part)

@@ -80,7 +80,7 @@ class Prune(Strategy):
 
     def kept(self, scores: Tensor, task: TaskRequest, index: Sequence[int], ended: int) -> list[bool]:
         """Which of the paused rollouts continue; `ended` is how many have finished already."""
-        count, right = (torch.as_tensor(task.known[name], dtype=torch.float64) for name in BINS)
+        count, right = (torch.as_tensor(task.recalled[name], dtype=torch.float64) for name in BINS)
         p = calibrated(scores, count, right, self.prior_weight)
         q = survival(p, float(self.keep), float(self.target))
         draws = torch.tensor([(key(0, (*task.stream, 2, i)) >> 11) * 2.0**-53 for i in index], dtype=torch.float64)

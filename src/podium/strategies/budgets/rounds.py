@@ -137,7 +137,7 @@ class Rounds(_SharedBudget):
 
     def _similarity(self, tasks: Sequence[TaskRequest]) -> Generator[Wave, list[Any], Callable[[str, str], float]]:
         """A function that compares two questions of these tasks and of the solved ones."""
-        solved = [question for question, _ in (tasks[0].known.get("batch.solved", ()) if tasks else ())]
+        solved = [question for question, _ in (tasks[0].recalled.get("batch.solved", ()) if tasks else ())]
         if not (self.roles_asked and solved):
             return prompt_similarity
         questions = list(dict.fromkeys([*(str(task.task.prompt) for task in tasks), *solved]))
@@ -147,7 +147,7 @@ class Rounds(_SharedBudget):
 
     def _seed(self, task: TaskRequest, similarity: Callable[[str, str], float]) -> dict[str, Any]:
         """How a task without a success is sampled: with examples in the prompt, if there are any."""
-        corpus = task.known.get("batch.solved", ())
+        corpus = task.recalled.get("batch.solved", ())
         examples = neighbours(str(task.task.prompt), corpus, self.examples, similarity)
         if not examples:
             return {"columns": {"budget": 0.0, "seeded": 0.0}}
@@ -184,9 +184,9 @@ class Allocated(_SharedBudget):
         return (self.rate,)
 
     def together(self, tasks: Sequence[TaskRequest]) -> Plan:
-        if any(self.rate not in task.known for task in tasks):
+        if any(self.rate not in task.recalled for task in tasks):
             raise PodiumError(f"Allocated reads {self.rate} before it samples: add a memory that recalls it.")
-        rates = torch.tensor([float(task.known[self.rate]) for task in tasks], dtype=torch.float64)
+        rates = torch.tensor([float(task.recalled[self.rate]) for task in tasks], dtype=torch.float64)
         budget = allocate(rates, self.n * len(tasks), self.least, self.most, self.utility).tolist()
         wave: Wave = [
             self.draw.play(task, n, columns={"budget": float(n)}) for task, n in zip(tasks, budget, strict=True)

@@ -48,9 +48,9 @@ class SampleMore(Strategy):
         return len(rewards) < self.most and bool(self.gain(rewards, prior) > self.cost)
 
     def plan(self, task: TaskRequest) -> Plan:
-        if "group.prior" not in task.known:
+        if "group.prior" not in task.recalled:
             raise PodiumError("SampleMore reads group.prior before it samples: add a memory that recalls it.")
-        prior = torch.as_tensor(task.known["group.prior"], dtype=torch.float64)
+        prior = torch.as_tensor(task.recalled["group.prior"], dtype=torch.float64)
         rollouts = rollouts_of((yield [self.draw.play(task, self.n)]))
         while self.goes_on(self._scaled([r.columns["reward"] for r in rollouts]), prior):
             rollouts += rollouts_of((yield [self.draw.play(task, 1, first=len(rollouts), wave=len(rollouts))]))

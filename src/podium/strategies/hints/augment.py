@@ -73,7 +73,7 @@ class Augmented(Strategy):
 
     def assigned(self, task: TaskRequest) -> Assigning:
         """What all members see."""
-        d = float(task.known.get("group.difficulty", 0.0))
+        d = float(task.recalled.get("group.difficulty", 0.0))
         if d < 0 and self.blur:
             rate, seed = min(-d, 1.0) * float(self.blur), key(0, task.stream) % 2**31
             blurred = Blurred(rate, seed, self.draw.context_of(task))

@@ -126,7 +126,7 @@ class Guided(Strategy):
 
     def assigned(self, task: TaskRequest) -> Assigning:
         """Which members see which scaffold."""
-        level = 1 if self.level is None else int(task.known[self.level])
+        level = 1 if self.level is None else int(task.recalled[self.level])
         count = self.n if self.guided is None else self.guided
         plain = Assigned([BARE] * self.n, [0.0] * self.n)
         if not level or not count:

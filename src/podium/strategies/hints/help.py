@@ -219,7 +219,7 @@ class SelfWritten(Help):
             hints = self.read(str(written[0].columns["text"])) if written else []
             if hints:
                 return Offer([Scaffold(hint) for hint in hints], side=side)
-        kept = () if self.earlier is None else task.known[self.earlier]
+        kept = () if self.earlier is None else task.recalled[self.earlier]
         return Offer([Scaffold(hint) for hint in kept], side=side, earlier=bool(kept))
 
     def read(self, text: str) -> list[str]:

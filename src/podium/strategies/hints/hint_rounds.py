@@ -54,8 +54,8 @@ class HintRounds(Strategy):
     def plan(self, task: TaskRequest) -> Plan:
         text = yield from solution(task, self.style)
         lines = text.splitlines()
-        recalled = float(task.known.get("group.hint.rate", -1.0))
-        rate = recalled if recalled >= 0 else (len(lines) - 1) / max(len(lines), 1)
+        stored = float(task.recalled.get("group.hint.rate", -1.0))
+        rate = stored if stored >= 0 else (len(lines) - 1) / max(len(lines), 1)
         rounds: list[tuple[float, float]] = []  # share shown, share of successes
         group: list[Rollout] = []
         for number in range(self.rounds):

@@ -45,7 +45,7 @@ class SampleAdvised(Strategy):
         within(self, "longest", 1)
 
     def plan(self, task: TaskRequest) -> Plan:
-        library = task.known.get("group.lessons")
+        library = task.recalled.get("group.lessons")
         base = Full() if self.draw.context is None else self.draw.context
         context = self.draw.context if library is None else Advised(library, base, self.longest)
         return rollouts_of((yield [self.draw.play(task, self.n, context=context)]))

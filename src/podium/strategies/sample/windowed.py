@@ -32,7 +32,7 @@ class Windowed(Strategy):
         within(self, "window", 1)
 
     def plan(self, task: TaskRequest) -> Plan:
-        unfinished = task.known.get("group.in_flight", ())
+        unfinished = task.recalled.get("group.in_flight", ())
         beginnings = [Written(ids, logp, {"entropy": entropy}) for ids, logp, entropy in unfinished]
         play = self.draw.play(task, window=self.window)
         wave: Wave = [

@@ -18,7 +18,8 @@ from podium.core.part import Strategy
 from podium.core.streams import key
 from podium.protocols.world import Episode, Feedback, Task
 from podium.store.json_lines import objects, text_of
-from podium.store.retention import examples_kept, kept_text, rollout_files
+from podium.store.retention import examples_kept, kept_text
+from podium.store.tables import rollout_files
 from podium.strategies.requests import Plan, Recite, Replay, Request, TaskRequest, rollouts_of
 
 __all__ = ["Recorded"]
@@ -57,7 +58,7 @@ class Recorded(Strategy):
     def prepare(self, world: Any = None) -> tuple[str, ...]:
         _ = self.groups
         files = rollout_files(Path(self.source))
-        thinned = sum(examples_kept(file) is not None for file in files)
+        thinned = sum(examples_kept(file) is not None for file in files.values())
         if not thinned:
             return ()
         kept = kept_text(files)

@@ -45,8 +45,8 @@ class ReplayAndReflect(Strategy):
         replay = Repair(n=self.n, help=Stored(self.most), when="all alike", take="add", most=self.most, draw=self.draw)
         group = yield from replay.plan(task)
         rollouts = [_noted(r) for r in group]
-        mean = float(task.known.get("group.stored.mean", 1.0))
-        wrong = [stored for stored in task.known.get("group.stored", ()) if not stored["correct"]]
+        mean = float(task.recalled.get("group.stored.mean", 1.0))
+        wrong = [stored for stored in task.recalled.get("group.stored", ()) if not stored["correct"]]
         if mean >= self.tau or not wrong:
             return rollouts
         (stored,) = draw_at_most(wrong, task, 1)

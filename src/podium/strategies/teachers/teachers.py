@@ -170,7 +170,7 @@ class Stored(Help):
 
     def offer(self, task: TaskRequest, group: Sequence[Rollout]) -> Asking:
         solved = any(r.columns["reward"] > 0 for r in group)
-        opposite = [stored for stored in task.known.get("group.stored", ()) if stored["correct"] != solved]
+        opposite = [stored for stored in task.recalled.get("group.stored", ()) if stored["correct"] != solved]
         first = 1 + max(r.columns["index"] for r in group)
         chosen = draw_at_most(opposite, task, self.most)
         wave: Wave = [Replay(replayed_rollout(stored, group[0], first + i)) for i, stored in enumerate(chosen)]

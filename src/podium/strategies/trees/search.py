@@ -173,9 +173,9 @@ class Search(Strategy):
                 f"Search.budget = {self.budget} tokens is less than one rollout may have, {limit}: "
                 "raise it, or lower max_tokens."
             )
-        if unmeasured(task.known):
+        if unmeasured(task.recalled):
             return (yield from self._ordinary(task, self.samples))
-        solved = task.known.get("group.solved", ())
+        solved = task.recalled.get("group.solved", ())
         if solved:
             return (yield from self._ordinary(task, self.n, solved))
         return (yield from self._search(task, limit))

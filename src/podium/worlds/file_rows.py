@@ -1,0 +1,40 @@
+"""The rows of a file as the tasks of a world: which of them are held out, and the row of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from podium.core.errors import PodiumError
+from podium.worlds.graded import hashed_uniform
+
+__all__ = ["row_at", "split_rows"]
+
+
+class _Row(Protocol):
+    @property
+    def prompt(self) -> str: ...
+
+
+R = TypeVar("R", bound=_Row)
+
+
+def split_rows(kind: str, rows: Sequence[R], held_out: float) -> dict[str, Sequence[R]]:
+    """The rows of each split. A share of them is held out, chosen by a hash of the prompt."""
+    split: dict[str, list[R]] = {"train": [], "test": []}
+    for row in rows:
+        split["test" if hashed_uniform(kind, row.prompt) < held_out else "train"].append(row)
+    return dict(split)
+
+
+def row_at(rows: Mapping[str, Sequence[R]], index: int, split: str, file: str, held_out: float) -> R:
+    """The row of a task; an error says why there is none."""
+    chosen = rows[split]
+    if not chosen:
+        kind, remedy = ("held-out", "test_file, or a larger") if split == "test" else ("training", "a smaller")
+        raise PodiumError(
+            f"{file} leaves no {kind} tasks with held_out = {held_out}: give the world {remedy} held_out."
+        )
+    if index >= len(chosen):
+        raise PodiumError(f"{file} has {len(chosen)} {split} tasks; number {index} was asked for (from 0).")
+    return chosen[index]
