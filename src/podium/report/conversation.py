@@ -12,7 +12,7 @@ from typing import Any
 from podium.core.columns import TRAINS, Purpose
 from podium.core.errors import PodiumError
 from podium.core.printable import printable
-from podium.store.tables import column_names, read_rows
+from podium.store.tables import read_rows, read_schema
 
 __all__ = ["Conversation", "ShownTurn", "conversation", "conversation_page", "read_rollouts", "conversation_text"]
 
@@ -67,7 +67,7 @@ class Conversation:
 
 def read_rollouts(file: Path) -> list[Conversation]:
     """The rollouts of a file that have their text, as conversations."""
-    columns = column_names(file)
+    columns = read_schema(file).names
     chosen = [name for name in columns if name in COLUMNS or any(name == k or name.startswith(f"{k}.") for k in KEEP)]
     rows = read_rows(file, list(dict.fromkeys((*ALWAYS, *chosen))))
     try:

@@ -15,7 +15,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from podium.core.errors import PodiumError
 from podium.store.files import atomic_write
+from podium.store.tables import read_schema
 
 __all__ = ["examples_kept", "kept_text", "thin_oldest", "write_table"]
 
@@ -58,7 +60,7 @@ def thin_oldest(files: Sequence[Path], budget: float, examples: int, thinned: se
 
 def examples_kept(file: Path) -> int | None:
     """How many rollouts of an iteration still have their text; None: the file is whole."""
-    count = (pq.read_schema(file).metadata or {}).get(EXAMPLES)
+    count = (read_schema(file).metadata or {}).get(EXAMPLES)
     return None if count is None else int(count)
 
 
@@ -67,7 +69,7 @@ def _thin(file: Path, examples: int) -> None:
         if examples_kept(file) is not None:
             return
         table = pq.read_table(file)
-    except (OSError, pa.ArrowInvalid):
+    except (PodiumError, OSError, pa.ArrowInvalid):
         return  # damaged: it is for readers to say so, and no reason to stop a run
     chosen = set(_spread(table["group"].to_pylist(), examples))
     places = pa.array([row if row in chosen else None for row in range(len(table))], pa.int64())
@@ -105,7 +107,7 @@ def kept_text(files: Mapping[int, Path]) -> str:
 def _kept(file: Path) -> str:
     try:
         count = examples_kept(file)
-    except (OSError, pa.ArrowInvalid):
+    except (PodiumError, OSError, pa.ArrowInvalid):
         return "not readable"
     if count is None:
         return "whole"

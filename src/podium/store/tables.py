@@ -15,16 +15,16 @@ from torch import Tensor
 
 from podium.core.errors import PodiumError
 
-__all__ = ["by_iteration", "column_names", "read_rows", "read_tensors", "rollout_files"]
+__all__ = ["by_iteration", "read_rows", "read_schema", "read_tensors", "rollout_files"]
 
 # What pyarrow raises on bytes that are no parquet, or no longer the parquet that was written.
 UNREADABLE = (OSError, pa.ArrowException, ValueError, KeyError, TypeError, MemoryError, OverflowError)
 
 
-def column_names(file: Path) -> list[str]:
-    """The names of a parquet file's columns."""
+def read_schema(file: Path) -> pa.Schema:
+    """The columns of a parquet file, with the metadata that was written with them."""
     try:
-        return list(pq.read_schema(file).names)
+        return pq.read_schema(file)
     except UNREADABLE as error:
         raise _damaged(file, error) from error
 

@@ -46,7 +46,7 @@ def get(name: str | World, **settings: Any) -> World:
     kind, _, rest = name.partition(":")
     if name in EMBEDDED:
         return _checked(_make(EMBEDDED[name], settings, name))
-    if kind in FILES and ":" in name:
+    if kind in FILES:
         world = _checked(_make(FILES[kind], {"file": rest, **settings}, name))
         world.size()  # reads the file, so that errors in it are reported now
         return world
