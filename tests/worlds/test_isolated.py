@@ -326,13 +326,19 @@ def test_a_task_that_cannot_be_made_or_sent_is_an_error_that_says_why(good: Path
         ("SHORT", "thread", ""),
         ("THREADED", None, "thread"),
         ("TRUSTED", None, "inline"),
+        ("DERIVED", None, "process"),
+        ("podium.worlds.sums:Sums", None, "inline"),
     ],
 )
 def test_who_says_how_episodes_run(good: Path, world: str, isolation: str | None, runs: str) -> None:
     said = {"THREADED": 'isolation = "thread"', "TRUSTED": "trusted = True"}.get(world, "")
-    name = (
-        world if world == "sums" else made(good, lambda text: text.replace('name = "short"', f'name = "short"; {said}'))
-    )
+    if world == "DERIVED":
+        good.write_text("from podium.worlds import Sums\nclass Derived(Sums):\n    pass\n")
+        name = f"{good}:Derived"
+    elif world.isupper():
+        name = made(good, lambda text: text.replace('name = "short"', f'name = "short"; {said}'))
+    else:
+        name = world
     opened = worlds.isolated(name, isolation=isolation)
     assert opened.isolation == (runs if world != "TRUSTED" else "")
     assert opened.reset(opened.task(0)).act("x").done

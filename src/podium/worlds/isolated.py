@@ -20,7 +20,7 @@ from podium.protocols.context import Context
 from podium.protocols.world import Answer, Criterion, Episode, FailedAction, Feedback, Task, World, isolation_of
 from podium.sandbox import Limits, Sandbox, SandboxedCall
 from podium.worlds.hosting import ANSWER_MB, CLASS_VARIABLES, task_to_wire
-from podium.worlds.names import BRIDGES, get
+from podium.worlds.names import get, names_code
 from podium.worlds.processes import Processes, WorldProcess
 from podium.worlds.wire import from_wire, to_wire
 
@@ -53,7 +53,7 @@ def isolated(
     hold anything, and runs in threads. `act_limit_s`: seconds for an action; None: as the world says.
     """
     settings = dict(settings or {})
-    if isinstance(world, str) and _is_path(world) and isolation in (None, "process", "sandbox"):
+    if isinstance(world, str) and names_code(world) and isolation in (None, "process", "sandbox"):
         opened = _open(world, settings, isolation or "process", act_limit_s)
         said = opened.about["isolation"]
         if isolation is not None or said in ("", "process"):
@@ -71,11 +71,6 @@ def isolated(
     return _open(
         path if ":" in path else f"{type(made).__module__}:{path}", decode(fields), chosen, act_limit_s, known=True
     )
-
-
-def _is_path(name: str) -> bool:
-    kind = name.partition(":")[0]
-    return ":" in name and kind != "jsonl" and kind not in BRIDGES
 
 
 def is_isolated(world: World) -> bool:
