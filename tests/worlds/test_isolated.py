@@ -326,15 +326,21 @@ def test_a_task_that_cannot_be_made_or_sent_is_an_error_that_says_why(good: Path
         ("SHORT", "thread", ""),
         ("THREADED", None, "thread"),
         ("TRUSTED", None, "inline"),
+        ("DERIVED", None, "process"),
+        ("podium.worlds.sums:Sums", None, "inline"),
     ],
 )
 def test_the_run_and_then_the_world_decide_how_episodes_run(
     good: Path, world: str, isolation: str | None, runs: str
 ) -> None:
     said = {"THREADED": 'isolation = "thread"', "TRUSTED": "trusted = True"}.get(world, "")
-    name = (
-        world if world == "sums" else made(good, lambda text: text.replace('name = "short"', f'name = "short"; {said}'))
-    )
+    if world == "DERIVED":
+        good.write_text("from podium.worlds import Sums\nclass Derived(Sums):\n    pass\n")
+        name = f"{good}:Derived"
+    elif world.isupper():
+        name = made(good, lambda text: text.replace('name = "short"', f'name = "short"; {said}'))
+    else:
+        name = world
     opened = worlds.isolated(name, isolation=isolation)
     assert opened.isolation == (runs if world != "TRUSTED" else "")
     assert opened.reset(opened.task(0)).act("x").done
@@ -449,3 +455,9 @@ def test_a_verdict_that_fails_counts_as_nothing_and_a_warning_says_so(good: Path
             assert world.completed(task, "") is None
     finally:
         world.close()
+
+
+@pytest.mark.parametrize("name", ["code", "gym:chain_sum"])
+def test_a_world_that_judges_in_a_sandbox_is_not_put_into_one(name: str) -> None:
+    with pytest.raises(PodiumError, match="judges in a sandbox of its own"):
+        worlds.isolated(name, isolation="sandbox")

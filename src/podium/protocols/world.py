@@ -111,6 +111,7 @@ class World(Value):
     # `thread`; `process`, separate and killable; `sandbox`, a process with limits, without network and most files.
     # Empty: `process` if the run names the world by its path, else `thread`.
     isolation: ClassVar[str] = ""
+    uses_sandbox: ClassVar[bool] = False  # it judges in a sandbox of its own, so it cannot run inside one
     costly: ClassVar[bool] = False  # making a task is slow, so tasks are made only when needed
     act_limit_s: ClassVar[float] = 10.0  # seconds for an action, unless the run says otherwise
     agents: ClassVar[tuple[str, ...]] = ()  # names of the agents, where there are several

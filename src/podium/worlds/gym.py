@@ -36,6 +36,7 @@ class Gym(Graded):
     name = "gym"
     summary = "any task of reasoning-gym"
     provides = (*Graded.provides, "task.solution")
+    uses_sandbox = True
     max_tokens = 128
     act_limit_s = 60.0  # the first verdict waits for the sandbox to start; each has a limit of its own
     instructions: bool = True

@@ -96,7 +96,7 @@ class Host:
         """What a run needs to know about the world."""
         world = self.world
         about = {name: to_wire(getattr(world, name), name) for name in CLASS_VARIABLES}
-        about |= {"isolation": isolation_of(world), "context": encode(world.context)}
+        about |= {"isolation": _declared_isolation(world), "context": encode(world.context)}
         one_turn = isinstance(world, Answer)
         graded = one_turn and type(world).reset is Answer.reset
         return {**about, "one_turn": one_turn, "graded": graded, "closes": type(world).close is not World.close}
@@ -193,3 +193,12 @@ def _surroundings() -> tuple[Any, ...]:
         with suppress(OSError):  # the folder has been removed; a sandbox has no timers
             values.append(read())
     return values, dict(os.environ), list(sys.path), sys.getrecursionlimit(), threading.active_count(), handlers
+
+
+def _declared_isolation(world: World) -> str:
+    """How a world says that its episodes run. What Podium's own worlds say of themselves, `inline`, does not hold for a
+    world that somebody derives from them."""
+    declared = isolation_of(world)
+    declaring = next(cls for cls in type(world).__mro__ if "isolation" in vars(cls))
+    inherited = declaring.__module__.startswith("podium.") and not type(world).__module__.startswith("podium.")
+    return "" if inherited and declared == world.isolation == "inline" else declared

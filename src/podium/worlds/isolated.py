@@ -66,6 +66,8 @@ def isolated(
     chosen = isolation or isolation_of(value)
     if chosen not in ("process", "sandbox"):
         return value
+    if chosen == "sandbox" and value.uses_sandbox:
+        raise PodiumError(f"The world {value.name!r} judges in a sandbox of its own: leave out isolation=sandbox.")
     value.close()
     if isinstance(world, str):
         return _open(world, settings, chosen, act_limit_s, preload=True)

@@ -49,6 +49,7 @@ class Jsonl(Graded):
 
     name = "jsonl"
     summary = "questions and answers from a file of JSON lines"
+    uses_sandbox = True
     max_tokens = 256
     act_limit_s = 60.0  # the first verdict waits for the sandbox to start; each has a limit of its own
     provides = (*Graded.provides, "task.solution")

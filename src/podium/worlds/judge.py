@@ -77,6 +77,7 @@ class Judged(Graded):
         "passed": 0.0,
         "outcome": "failed",  # the world itself
     }
+    uses_sandbox = True
     isolation = "thread"  # a verdict takes a while; several programs run at once
     max_tokens = 256
     act_limit_s = 600.0  # the sandbox keeps the time; programs wait for their turn
