@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -56,3 +59,21 @@ def test_the_command_ends_with_one_line(
     assert capsys.readouterr().err.strip() == (
         "Error: Stopped at once. To continue a run from its last checkpoint: podium train --resume RUN"
     )
+
+
+def handles(pid: int, number: int) -> bool:
+    """Whether a process has a handler for a signal."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    caught = next(int(line.split()[1], 16) for line in lines if line.startswith("SigCgt"))
+    return bool(caught >> (number - 1) & 1)
+
+
+def test_a_signal_before_the_run_begins_asks_to_be_resumed_too(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "podium.cli", "train", "--out", str(tmp_path / "run")]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        while not handles(process.pid, signal.SIGTERM):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 75
+    assert "Stopped by SIGTERM" in said

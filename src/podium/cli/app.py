@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,7 @@ from podium import __version__
 from podium.cli import bench, compare, evaluate, lab, methods, rollouts, train, values, worlds
 from podium.cli.commands import RootCommands
 from podium.cli.console import error, line, warning
-from podium.core.errors import PodiumError
+from podium.core.errors import PodiumError, Unfinished
 from podium.core.printable import printable
 
 __all__ = ["app", "main", "run"]
@@ -75,11 +76,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
 
 
+def _preempted(number: int, _: object) -> None:
+    """Handle a signal while no run does: before it begins, when imports take seconds, or after it has ended."""
+    name = signal.Signals(number).name
+    error(f"Stopped by {name}. The same command starts again; podium train --resume RUN continues a run.")
+    os._exit(Unfinished.exit_code)  # an exception could end in a library that takes it for a failed import
+
+
 def run() -> None:
     """The `podium` command: call `main` and end the process.
 
     A thread cannot be stopped from outside. If one of a world still runs, the process ends without waiting for it.
     """
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, _preempted)
     code = main()
     acting = sys.modules.get("podium.collect.acting")
     busy = acting.busy_worlds() if acting is not None else 0
