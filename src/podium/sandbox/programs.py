@@ -2,7 +2,8 @@
 
 Outputs go back as JSON text to the caller, who alone knows what is expected and compares. Assertions have to run in the
 same process as the program that they test. They use a namespace with builtins that the program cannot have changed, and
-see plain values only, so the usual tricks fail. A program that inspects the interpreter can still read them.
+see plain values only, so the usual tricks fail. A program that changes or inspects the interpreter can still say
+that it has passed.
 """
 
 from __future__ import annotations
