@@ -146,7 +146,6 @@ def poisoned(finished: Path, folder: Path, text: str) -> Path:
     """A copy of a run in which every text is this one."""
     run = folder / "run"
     shutil.copytree(finished, run)
-    shutil.rmtree(run / "checkpoints")  # their copies of the configuration would contradict it
     (file,) = (run / "rollouts").glob("*.parquet")
     table = pq.read_table(file)
     for number, field in enumerate(table.schema):

@@ -14,7 +14,7 @@ def replace_config(run: Path, text: str) -> None:
     """Give a run another configuration, with the copies in its checkpoints and their manifests."""
     file = run / "config.yaml"
     file.write_text(text)
-    for checkpoint in (run / "checkpoints").iterdir():
+    for checkpoint in (run / "checkpoints").glob("*"):
         shutil.copy(file, checkpoint)
         (checkpoint / MANIFEST).unlink()
         write_manifest(checkpoint, int(checkpoint.name.partition("-")[2]))
