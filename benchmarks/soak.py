@@ -45,7 +45,6 @@ SETTINGS = (
 )
 ONE_TURN = ("grpo", "ppo", "dapo")  # those that learn on the unreliable world
 WORLDS = {"archer": ("keydoor", "1"), "gigpo": ("keydoor", "1"), "spear": ("keydoor", "1")}
-LONGEST_S = 20.0  # of an undisturbed run, about: faults fall within it
 UNRELIABLE = '''
 """A world that is slow, dies and lies, and keeps a record of it."""
 import hashlib, os, time
@@ -103,11 +102,11 @@ class _Disk:
         self.sync(path)
 
 
-def attempt(words: list[str], log: Path, fault: str, rng: random.Random) -> int:
-    """Start or resume a run, and let the fault befall it; its exit code, negative for a signal."""
+def attempt(words: list[str], log: Path, fault: str, rng: random.Random, longest_s: float = 0.0) -> int:
+    """Start or resume a run, and let the fault befall it within `longest_s`; its exit code, negative for a signal."""
     child = FORK.Process(target=work, args=(words, log, rng.randint(0, 30_000_000) if fault == "full disk" else None))
     child.start()
-    child.join(rng.uniform(0.2, LONGEST_S) if fault in ("kill", "preemption") else None)
+    child.join(rng.uniform(0, longest_s) if fault in ("kill", "preemption") else None)
     if child.is_alive():
         assert child.pid is not None
         os.kill(child.pid, signal.SIGKILL if fault == "kill" else signal.SIGTERM)
@@ -130,7 +129,7 @@ def words_for(method: str, out: Path, world: str | None = None) -> list[str]:
     return ["train", method, "--world", name, "--level", level, "--out", str(out), "--quiet", *changes]
 
 
-def disturbed(method: str, out: Path, log: Path, rng: random.Random, fell: Counter[str]) -> str:
+def disturbed(method: str, out: Path, log: Path, rng: random.Random, longest_s: float, fell: Counter[str]) -> str:
     """Train a method through faults until it has finished; what went wrong beyond them, in words."""
     allowed = {"kill": (0, -signal.SIGKILL), "preemption": (0, Unfinished.exit_code), "full disk": (0, 2), "": (0,)}
     for trial in range(12):
@@ -142,7 +141,8 @@ def disturbed(method: str, out: Path, log: Path, rng: random.Random, fell: Count
             if len(checkpoints) > 1:
                 flip(checkpoints[-1], rng)
                 fell["flipped bit"] += 1
-        code = attempt(["train", "--resume", str(out), "--quiet"] if begun else words_for(method, out), log, fault, rng)
+        words = ["train", "--resume", str(out), "--quiet"] if begun else words_for(method, out)
+        code = attempt(words, log, fault, rng, longest_s)
         if code not in allowed[fault]:
             return f"exit code {code} after {fault or 'no fault'}"
         fell[fault] += bool(fault and code)
@@ -176,20 +176,22 @@ def main() -> int:
     os.chdir(folder)  # the project that the world's file stands in
     log, names = folder / "log.txt", given.method or list(METHODS)
     policy.load("podium/tiny")  # imports what loading a model imports
-    until, wholes, fell, problems = time.monotonic() + 60 * given.minutes, {}, Counter[str](), []
+    until, wholes, seconds = time.monotonic() + 60 * given.minutes, {}, {}
     for name in names:
+        begun = time.monotonic()
         if attempt(words_for(name, folder / name), log, "", rng):
             raise SystemExit(f"{name} does not train: {log.read_text()[-2000:]}")
-        wholes[name] = state(folder / name)
-    number, equals, failures = 0, 0, 0
+        wholes[name], seconds[name] = state(folder / name), time.monotonic() - begun
+    number, equals, failures, trained, fell, problems = 0, 0, 0, set[str](), Counter[str](), list[str]()
     while time.monotonic() < until:
         out, unreliable = folder / f"run-{number}", number % 3 == 2
-        name = ONE_TURN[number // 3 % len(ONE_TURN)] if unreliable else names[number % len(names)]
+        name = ONE_TURN[number // 3 % len(ONE_TURN)] if unreliable else names[(number - number // 3) % len(names)]
         if unreliable:
             problem, made = on_unreliable_world(name, out, folder, log, rng)
             failures += made
         else:
-            problem = disturbed(name, out, log, rng, fell)
+            problem = disturbed(name, out, log, rng, seconds[name], fell)
+            trained.add(name)
             if not problem and not equal(wholes[name], state(out)):
                 problem = "other weights, state or metrics than the undisturbed run"
             equals += not problem
@@ -201,7 +203,7 @@ def main() -> int:
         number += 1
     print("faults: " + ", ".join(f"{n} × {kind}" for kind, n in fell.most_common()))
     print(f"failures of the unreliable world, all counted: {failures}")
-    print(f"bit-equal: {equals} runs; problems: {len(problems)} in {number} runs of {len(names)} methods")
+    print(f"bit-equal: {equals} runs; problems: {len(problems)} in {number} runs of {len(trained)} methods")
     if not problems:
         shutil.rmtree(folder)
     return 1 if problems else 0

@@ -43,6 +43,7 @@ CHECKS: dict[str, dict[str, Command]] = {
         "mutants": (PYTHON, "-m", "tools.checks.mutants"),
         "probes": (PYTHON, "-m", "tools.checks.probes"),
         "soak": (PYTHON, "-m", "tools.checks.soak"),
+        "faults": (PYTHON, "benchmarks/soak.py", "--minutes", "30"),
         "kills": (PYTHON, "benchmarks/kill_resume.py", "--kills", "20"),
         "damage": ("env", "FUZZ_ROUNDS=20", PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", FUZZ),
         "distribution": (PYTHON, "-m", "tools.dist"),
@@ -75,6 +76,7 @@ ABOUT = {
     "mutants": "formulas with one operator changed are caught by the tests",
     "probes": "every part of every preset changes the weights that a run ends with",
     "soak": "memory and time per iteration stay flat over a long run",
+    "faults": "runs go on through kills, preemption, full disks, flipped bits and worlds that fail; nothing is lost",
     "kills": "runs killed at random moments resume to the bit",
     "damage": "every file of a run, damaged in 220 random ways, is named or healed",
     "distribution": "wheel and sdist install outside the checkout without a compiler and train",
@@ -95,6 +97,7 @@ FIGURES = {
     "decode": r"135M whole rollouts.*",
     "methods": r"^methods +[\d.]+ s a step",
     "soak": r"\d+ iterations:.*",
+    "faults": r"bit-equal.*",
     "kills": r"bit-equal.*",
 }
 
