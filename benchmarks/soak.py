@@ -44,7 +44,7 @@ SETTINGS = (
     "keep_checkpoints=3",
 )
 ONE_TURN = ("grpo", "ppo", "dapo")  # those that learn on the unreliable world
-WORLDS = {"archer": ("keydoor", "1"), "gigpo": ("keydoor", "1"), "spear": ("keydoor", "1")}
+WORLDS = {"archer": ("keydoor", "1"), "gigpo": ("keydoor", "1"), "spear": ("tools", "1")}
 UNRELIABLE = '''
 """A world that is slow, dies and lies, and keeps a record of it."""
 import hashlib, os, time
