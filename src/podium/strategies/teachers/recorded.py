@@ -18,8 +18,6 @@ from podium.core.part import Strategy
 from podium.core.streams import key
 from podium.protocols.world import Episode, Feedback, Task
 from podium.store.json_lines import objects, text_of
-from podium.store.retention import examples_kept, kept_text
-from podium.store.tables import rollout_files
 from podium.strategies.requests import Plan, Recite, Replay, Request, TaskRequest, rollouts_of
 
 __all__ = ["Recorded"]
@@ -56,6 +54,9 @@ class Recorded(Strategy):
         return ("rollout.purpose", "rollout.demonstration", "rollout.sampled")
 
     def prepare(self, world: Any = None) -> tuple[str, ...]:
+        from podium.store.retention import examples_kept, kept_text  # pyarrow, which only recorded runs need
+        from podium.store.tables import rollout_files
+
         _ = self.groups
         files = rollout_files(Path(self.source))
         thinned = sum(examples_kept(file) is not None for file in files.values())
@@ -121,6 +122,7 @@ class _Graded(Episode):
 
 def _logged(path: Path) -> list[Mapping[str, Any]]:
     """The rollouts that a run has logged."""
+    from podium.store.retention import examples_kept
     from podium.store.tables import read_rows
 
     folder = path / "rollouts" if (path / "rollouts").is_dir() else path
