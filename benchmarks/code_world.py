@@ -44,11 +44,11 @@ def cost(world: Code, verdicts: int) -> None:
         total = milliseconds(lambda: list(pool.map(lambda i: world.grade(SMALL, small(verdicts + i)), range(verdicts))))
         print(f"64 at a time: {total / verdicts:.2f} ms per verdict")
         mixed = [hanging(i) if i % 8 == 0 else small(3 * verdicts + i) for i in range(64)]
-        found: list[str] = []
+        outcomes: list[str] = []
         total = milliseconds(
-            lambda: found.extend(f.info["outcome"] for f in pool.map(lambda text: world.grade(SMALL, text), mixed))
+            lambda: outcomes.extend(f.info["outcome"] for f in pool.map(lambda text: world.grade(SMALL, text), mixed))
         )
-        counts = f"{found.count('timeout')} timeouts, {found.count('right')} right"
+        counts = f"{outcomes.count('timeout')} timeouts, {outcomes.count('right')} right"
         print(f"64 at a time, 8 of them hang: {total / 1000:.1f} s; {counts}")
 
 
@@ -61,12 +61,12 @@ def levels(count: int) -> None:
             speedups: dict[str, list[float]] = {style: [] for style in world.styles}
             times = []
             for task in tasks:
-                for style, found in speedups.items():
+                for style, measured in speedups.items():
                     began = time.perf_counter()
                     judged = world._run(task, world.solve(task, style))
                     times.append(1000 * (time.perf_counter() - began))
                     assert judged.outcome == "right"
-                    found.append(world.grade(task, world.solve(task, style)).info["speedup"])
+                    measured.append(world.grade(task, world.solve(task, style)).info["speedup"])
             shown = [f"{s} {statistics.median(v):.2f} ({min(v):.2f} to {max(v):.2f})" for s, v in speedups.items()]
             print(f"{level:5}  {statistics.median(times):12.1f}  {', '.join(shown)}")
 

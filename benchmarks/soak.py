@@ -63,10 +63,10 @@ class Unreliable(Answer):
 
     def grade(self, task, text):
         draw = hashlib.sha256((task.key + text).encode()).digest()[0]
-        deeds = {0: "slow", 1: "dies", 2: "raises", 3: "lies", 4: "lies about its type"}
-        if draw % 24 in deeds:
+        failures = {0: "slow", 1: "dies", 2: "raises", 3: "lies", 4: "lies about its type"}
+        if draw % 24 in failures:
             with RECORD.open("a") as file:
-                file.write(deeds[draw % 24] + "\\n")
+                file.write(failures[draw % 24] + "\\n")
         if draw % 24 == 0:
             time.sleep(60)
         if draw % 24 == 1:
@@ -140,7 +140,10 @@ def disturbed(method: str, out: Path, log: Path, rng: random.Random, longest_s: 
             flip(checkpoints[-1], rng)
             fell["flipped bit"] += 1
         words = ["train", "--resume", str(out), "--quiet"] if begun else words_for(method, out)
+        trained = len(RunDirectory(out).metrics()) if begun else 0
         code = attempt(words, log, fault, rng, longest_s)
+        if code == -signal.SIGTERM and len(RunDirectory(out).metrics()) == trained:
+            continue  # preempted before it trained or after it finished, when SIGTERM ends any program
         if code not in allowed[fault]:
             return f"exit code {code} after {fault or 'no fault'}"
         if code:
@@ -157,11 +160,11 @@ def on_unreliable_world(method: str, out: Path, folder: Path, log: Path, rng: ra
     code = attempt(words_for(method, out, f"{folder / 'unreliable.py'}:Unreliable"), log, "", rng)
     if code:
         return f"exit code {code}", 0
-    made = len(record.read_text().splitlines()) if record.exists() else 0
+    caused = len(record.read_text().splitlines()) if record.exists() else 0
     of_evaluation = EVAL_TASKS * 2  # rollouts
     lines = RunDirectory(out).metrics()
     counted = round(sum(line.get("failures", 0) + of_evaluation * line.get("eval.failed", 0) for line in lines))
-    return ("" if counted == made else f"{made} failures of the world, {counted} counted"), made
+    return ("" if counted == caused else f"{caused} failures of the world, {counted} counted"), caused
 
 
 def main() -> int:
@@ -169,13 +172,13 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--method", action="append")
-    given = parser.parse_args()
-    rng, folder = random.Random(given.seed), Path(tempfile.mkdtemp(prefix="podium-soak-"))
+    arguments = parser.parse_args()
+    rng, folder = random.Random(arguments.seed), Path(tempfile.mkdtemp(prefix="podium-soak-"))
     (folder / "unreliable.py").write_text(UNRELIABLE)
     os.chdir(folder)  # the project that the world's file stands in
-    log, names = folder / "log.txt", given.method or list(METHODS)
+    log, names = folder / "log.txt", arguments.method or list(METHODS)
     policy.load("podium/tiny")  # imports what loading a model imports
-    until, wholes, seconds = time.monotonic() + 60 * given.minutes, {}, {}
+    until, wholes, seconds = time.monotonic() + 60 * arguments.minutes, {}, {}
     for name in names:
         begun = time.monotonic()
         if attempt(words_for(name, folder / name), log, "", rng):
@@ -186,8 +189,8 @@ def main() -> int:
         out, unreliable = folder / f"run-{number}", number % 3 == 2
         name = ONE_TURN[number // 3 % len(ONE_TURN)] if unreliable else names[(number - number // 3) % len(names)]
         if unreliable:
-            problem, made = on_unreliable_world(name, out, folder, log, rng)
-            failures += made
+            problem, caused = on_unreliable_world(name, out, folder, log, rng)
+            failures += caused
         else:
             problem = disturbed(name, out, log, rng, seconds[name], fell)
             trained.add(name)

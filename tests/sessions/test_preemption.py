@@ -114,14 +114,18 @@ def test_a_run_stopped_while_it_loads_has_written_nothing(tmp_path: Path, monkey
     assert not (tmp_path / "run").exists()
 
 
-def test_a_run_is_stopped_twice_during_the_same_evaluation(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Path
-) -> None:
-    path = tmp_path / "run"
+def stopped_before_an_evaluation(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with monkeypatch.context() as patched:
         signalled(patched, Driver, "collect", 5)
         train.train(CONFIG, out=path)
-        assert [line["iteration"] for line in RunDirectory(path).metrics()] == [0, 1]  # the second is not evaluated
+    return path
+
+
+def test_a_run_is_stopped_twice_during_the_same_evaluation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Path
+) -> None:
+    path = stopped_before_an_evaluation(tmp_path / "run", monkeypatch)
+    assert [line["iteration"] for line in RunDirectory(path).metrics()] == [0, 1]  # the second is not evaluated
     with monkeypatch.context() as patched:
         signalled(patched, Driver, "collect", 1)
         assert resume(path).saved == 2
@@ -134,10 +138,7 @@ def test_a_run_is_stopped_twice_during_the_same_evaluation(
 def test_a_run_killed_after_a_postponed_evaluation_does_not_write_its_metrics_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Path
 ) -> None:
-    path = tmp_path / "run"
-    with monkeypatch.context() as patched:
-        signalled(patched, Driver, "collect", 5)
-        train.train(CONFIG, out=path)
+    path = stopped_before_an_evaluation(tmp_path / "run", monkeypatch)
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt

@@ -101,6 +101,18 @@ def test_a_configuration_that_trains_something_else_is_refused(run: Path) -> Non
         resume(run)
 
 
+def test_a_changed_limit_is_mentioned_unless_a_command_may_set_it_for_itself(run: Path) -> None:
+    RunDirectory(run).write_config(
+        config().replace(dtype="float32", iterations=5, keep_checkpoints=2, grace_s=7.0).to_yaml()
+    )
+    with pytest.warns(UserWarning, match=r"config.yaml: ") as told:
+        resume(run)
+    assert sorted(str(w.message).split("config.yaml: ")[1] for w in told) == [
+        "iterations was 4 in the last checkpoint and is 5 now.",
+        "keep_checkpoints was 3 in the last checkpoint and is 2 now.",
+    ]
+
+
 def test_checkpoints_of_earlier_versions_load_with_a_warning(run: Path, whole: Path) -> None:
     as_without_manifest(run)
     (run / "checkpoints/iteration-000004/state.json").write_text("[]")

@@ -20,8 +20,6 @@ from podium.protocols.world import Feedback, Task, World
 from podium.sandbox import unconfinable
 from podium.sessions.train import configure, train
 from podium.store.run_directory import RunDirectory
-from podium.worlds.hosting import task_to_wire
-from podium.worlds.wire import Unsendable, from_wire, to_wire
 
 linux = pytest.mark.skipif(sys.platform != "linux" or bool(unconfinable()), reason="no sandbox here")
 
@@ -347,73 +345,6 @@ def test_the_run_and_then_the_world_decide_how_episodes_run(
     opened.close()
 
 
-BOX = """
-import socket
-from podium.worlds import Answer, Feedback, Task
-
-try:
-    open({marker!r}, "w").close()
-except OSError:
-    pass
-
-class Box(Answer):
-    name = "box"
-    seen = 0
-
-    def task(self, index, split="train"):
-        return Task(f"box/{{split}}/{{index}}", "echo: 1")
-
-    def grade(self, task, text):
-        Box.seen += 1
-        if text == "call":
-            socket.create_connection(("127.0.0.1", 9))
-        answer = open({secret!r}).read() if text == "read" else ""
-        return Feedback(float(Box.seen), info={{"correct": True, "answer": answer}})
-"""
-
-
-@linux
-def test_a_world_in_a_sandbox_is_never_loaded_outside_it(tmp_path: Path) -> None:
-    marker, secret = tmp_path / "marker", tmp_path / "secret"
-    secret.write_text("secret")
-    file = tmp_path / "code" / "box.py"
-    file.parent.mkdir()
-    file.write_text(BOX.format(marker=str(marker), secret=str(secret)))
-    world = worlds.isolated(f"{file}:Box", isolation="sandbox")
-    try:
-        assert played_box(world, "hello") == (1.0, "")
-        assert played_box(world, "hello") == (1.0, "")  # a process that has seen no other text
-        assert "forbidden" in played_box(world, "call")[1]
-        assert played_box(world, "read")[1].startswith("the world raised PermissionError")
-        assert not marker.exists()
-    finally:
-        world.close()
-
-
-def played_box(world: World, text: str) -> tuple[float, str]:
-    feedback, failure = played(world, "good", (text,))
-    return feedback.reward, failure
-
-
-@pytest.mark.parametrize(
-    "value",
-    [None, True, 3, 1 << 200, -1.5, "a\ud800", b"ab", [1, (2, "x")], {1, 2}, frozenset("a"), {("a", 1): {"b": [None]}}],
-)
-def test_values_come_back_as_they_were_sent(value: Any) -> None:
-    assert from_wire(to_wire(value)) == value
-    assert type(from_wire(to_wire(value))) is type(value)
-
-
-def test_what_is_no_value_is_refused() -> None:
-    with pytest.raises(Unsendable, match="the world's info holds a object"):
-        to_wire([object()], "info")
-    for nonsense in ({}, {"tuple": 3}, {"call": []}, {"mapping": [[{"mapping": []}, 1]]}, {"bytes": "x"}):
-        with pytest.raises(ValueError, match="is no value of a world"):
-            from_wire(nonsense)
-    with pytest.raises(Exception, match=r"task.data\['x'\]"):
-        task_to_wire(Task("k", "p", data={"x": object()}))
-
-
 def test_a_verdict_that_fails_counts_as_nothing_and_a_warning_says_so(good: Path) -> None:
     verdicts = """
     act_limit_s = 1.0
@@ -455,9 +386,3 @@ def test_a_verdict_that_fails_counts_as_nothing_and_a_warning_says_so(good: Path
             assert world.completed(task, "") is None
     finally:
         world.close()
-
-
-@pytest.mark.parametrize("name", ["code", "gym:chain_sum"])
-def test_a_world_that_judges_in_a_sandbox_is_not_put_into_one(name: str) -> None:
-    with pytest.raises(PodiumError, match="judges in a sandbox of its own"):
-        worlds.isolated(name, isolation="sandbox")

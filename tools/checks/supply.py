@@ -51,8 +51,8 @@ def declared() -> tuple[list[Requirement], list[Requirement], list[Requirement]]
 
 def installed() -> dict[str, metadata.Distribution]:
     """The packages of this environment by name, without Podium itself and what made the environment."""
-    found = {canonicalize_name(d.metadata["Name"]): d for d in metadata.distributions()}
-    return {name: d for name, d in found.items() if name not in ("podium-rl", "pip", "setuptools", "wheel")}
+    packages = {canonicalize_name(d.metadata["Name"]): d for d in metadata.distributions()}
+    return {name: d for name, d in packages.items() if name not in ("podium-rl", "pip", "setuptools", "wheel")}
 
 
 def broken_bounds(lock: dict[str, str], wanted: Iterable[Requirement]) -> Iterator[str]:
@@ -73,16 +73,16 @@ def drift(lock: dict[str, str], here: dict[str, str]) -> Iterator[str]:
 
 def closure(roots: Iterable[str], packages: dict[str, metadata.Distribution]) -> set[str]:
     """The packages that these need, and those that they need, as far as they are installed."""
-    found, waiting = set(), [canonicalize_name(name) for name in roots]
+    reached, waiting = set(), [canonicalize_name(name) for name in roots]
     while waiting:
         name = waiting.pop()
-        if name in packages and name not in found:
-            found.add(name)
+        if name in packages and name not in reached:
+            reached.add(name)
             for text in packages[name].requires or ():
                 requirement = Requirement(text)
                 if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
                     waiting.append(canonicalize_name(requirement.name))
-    return found
+    return reached
 
 
 def imported(folder: Path) -> set[str]:

@@ -69,7 +69,7 @@ class Driver:
         self.capture, self.max_turns = capture, world.max_turns if max_turns is None else max_turns
         self.inline = _inline(world, isolation)
         limit = world.act_limit_s if act_limit_s is None else act_limit_s
-        self.actor = Actor(limit + getattr(world, "grace_s", 0.0), inline=self.inline, live=world.live)
+        self.actor = Actor(limit + world.margin_s, inline=self.inline, live=world.live)
         self.context_length: float = getattr(sampler, "context_length", math.inf)
         self._written, self._ends = written, ends
         self._scorers = {"policy": score} if callable(score) else dict(score or {})

@@ -116,8 +116,8 @@ def _files(source: str) -> Iterator[Path | None]:
 def _find(name: str, places: Iterable[str] | None) -> ModuleSpec | None:
     """A module's specification, found in the places of its parent. `importlib.util.find_spec` would import that."""
     if places is None:
-        found = (finder.find_spec(name, None) for finder in sys.meta_path)
-        return next((spec for spec in found if spec is not None), None)
+        specs = (finder.find_spec(name, None) for finder in sys.meta_path)
+        return next((spec for spec in specs if spec is not None), None)
     portions: list[str] = []  # of a package without an __init__.py
     for place in places:
         finder = pkgutil.get_importer(place)

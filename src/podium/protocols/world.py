@@ -114,6 +114,7 @@ class World(Value):
     uses_sandbox: ClassVar[bool] = False  # it judges in a sandbox of its own, so it cannot run inside one
     costly: ClassVar[bool] = False  # making a task is slow, so tasks are made only when needed
     act_limit_s: ClassVar[float] = 10.0  # seconds for an action, unless the run says otherwise
+    margin_s: ClassVar[float] = 0.0  # seconds to wait beyond that, where the world keeps the limit itself
     agents: ClassVar[tuple[str, ...]] = ()  # names of the agents, where there are several
     context: ClassVar[Context] = Full()  # what the model sees of an episode, unless the strategy says otherwise
     styles: ClassVar[tuple[str, ...]] = ("short",)  # of the solutions that it can write

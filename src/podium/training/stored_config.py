@@ -19,6 +19,8 @@ CHANGEABLE = (
     *("device", "iterations", "token_budget", "checkpoint_every", "keep_checkpoints", "keep_rollouts_gb"),
     *("keep_examples", "grace_s", "act_limit_s", "isolation"),
 )
+# Those that a command may set for itself, so that a difference is nobody's edit.
+PER_COMMAND = ("device", "grace_s", "keep_rollouts_gb")
 
 
 class StoredConfig(NamedTuple):
@@ -64,7 +66,7 @@ def _compare(config: Config, other: Config, file: Path, copy: Path) -> None:
             "start a new run (--out)."
         )
     for name in changed:
-        if name != "device":
+        if name not in PER_COMMAND:
             values = f"{getattr(other, name)} in the last checkpoint and is {getattr(config, name)} now"
             warnings.warn(f"{file}: {name} was {values}.", stacklevel=3)
 

@@ -16,7 +16,7 @@ from podium.protocols.world import Task
 from podium.store.json_lines import objects, text_of
 from podium.worlds.code import CODE_FORMAT
 from podium.worlds.code_tests import CodeTest, tests_in
-from podium.worlds.file_rows import row_at, split_rows
+from podium.worlds.file_rows import row_at, rows_by_split
 from podium.worlds.judge import Judged
 from podium.worlds.puzzle import task_key
 
@@ -91,10 +91,7 @@ class CodeFile(Judged):
     @cached_property
     def rows(self) -> Mapping[str, Sequence[CodeRow]]:
         """The rows of each split."""
-        rows = self._read(self.file)
-        if self.test_file:
-            return {"train": rows, "test": self._read(self.test_file)}
-        return split_rows("code", rows, self.held_out)
+        return rows_by_split("code", self._read, self.file, self.test_file, self.held_out)
 
     def size(self, split: str = "train") -> int:
         task_key(self.name, split, 0)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from podium.core.errors import PodiumError
 from podium.worlds.graded import hashed_uniform
 
-__all__ = ["row_at", "split_rows"]
+__all__ = ["row_at", "rows_by_split"]
 
 
 class _Row(Protocol):
@@ -19,12 +19,17 @@ class _Row(Protocol):
 R = TypeVar("R", bound=_Row)
 
 
-def split_rows(kind: str, rows: Sequence[R], held_out: float) -> dict[str, Sequence[R]]:
-    """The rows of each split. A share of them is held out, chosen by a hash of the prompt."""
+def rows_by_split(
+    kind: str, read: Callable[[str], Sequence[R]], file: str, test_file: str, held_out: float
+) -> Mapping[str, Sequence[R]]:
+    """The rows of each split. Without a `test_file`, a share of them is held out, chosen by a hash of the prompt."""
+    rows = read(file)
+    if test_file:
+        return {"train": rows, "test": read(test_file)}
     split: dict[str, list[R]] = {"train": [], "test": []}
     for row in rows:
         split["test" if hashed_uniform(kind, row.prompt) < held_out else "train"].append(row)
-    return dict(split)
+    return split
 
 
 def row_at(rows: Mapping[str, Sequence[R]], index: int, split: str, file: str, held_out: float) -> R:

@@ -153,7 +153,7 @@ def _names(data: Any) -> list[str]:
 class _Isolated(World):
     """A world whose methods run in processes."""
 
-    grace_s: ClassVar[float] = 30.0  # the driver waits so much longer than act_limit_s, which the processes enforce
+    margin_s: ClassVar[float] = 30.0  # the driver waits so much longer than act_limit_s, which the processes enforce
     path: ClassVar[str]
     about: ClassVar[Mapping[str, Any]]  # what the world declares
     tasks: ClassVar[WorldProcesses]  # for methods that read no text of a model

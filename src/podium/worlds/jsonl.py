@@ -17,7 +17,7 @@ from podium.protocols.world import Task
 from podium.sandbox import unconfinable
 from podium.sandbox.graders import MATH
 from podium.store.json_lines import objects, text_of
-from podium.worlds.file_rows import row_at, split_rows
+from podium.worlds.file_rows import row_at, rows_by_split
 from podium.worlds.graded import FORMAT, Graded, Verdict, verdict_of
 from podium.worlds.puzzle import task_key
 
@@ -81,10 +81,7 @@ class Jsonl(Graded):
                 f"math-verify cannot be used on this system: it computes with what a model writes, and could not be "
                 f"confined: {reason}. Set grader = 'exact', or use Linux on x86-64 or 64-bit ARM."
             )
-        rows = self._read(self.file)
-        if self.test_file:
-            return {"train": rows, "test": self._read(self.test_file)}
-        return split_rows("jsonl", rows, self.held_out)
+        return rows_by_split("jsonl", self._read, self.file, self.test_file, self.held_out)
 
     def size(self, split: str = "train") -> int:
         task_key(self.name, split, 0)
