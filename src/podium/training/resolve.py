@@ -12,14 +12,13 @@ from typing import Any
 from podium.core.errors import PodiumError
 from podium.core.facts import RunFacts
 from podium.core.shares import scaled
-from podium.method import Method, Protocol
+from podium.method import DEFAULTS, Method, Protocol
 from podium.protocols.world import World
 from podium.training.config import USUAL, Config, Optimizer
 from podium.training.learning_rates import learning_rate
 
 __all__ = [
     "POOL",
-    "TASKS",
     "check_context",
     "facts_of",
     "fill_in",
@@ -28,7 +27,6 @@ __all__ = [
     "updates_per_batch",
 ]
 
-ITERATIONS, TASKS = 60, 16  # unless somebody says otherwise
 POOL = 4  # iterations after which a task comes back, for methods that remember tasks
 
 
@@ -42,8 +40,8 @@ def fill_in(config: Config, world: World) -> Config:
     """The configuration with everything but the learning rate decided, and shares as numbers."""
     protocol = config.method.protocol or Protocol()
     sizes = protocol if protocol.exact else Protocol()
-    iterations = _first(config.iterations, sizes.iterations, ITERATIONS)
-    tasks = _first(config.tasks, sizes.tasks, TASKS)
+    iterations = _first(config.iterations, sizes.iterations, DEFAULTS.iterations)
+    tasks = _first(config.tasks, sizes.tasks, DEFAULTS.tasks)
     max_tokens = _first(config.max_tokens, sizes.max_tokens, world.max_tokens)
     pool = config.pool
     if pool is None and config.method.protocol is not None and world.size("train") is None:
