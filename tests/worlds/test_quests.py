@@ -100,6 +100,30 @@ def test_each_turn_before_the_answer_costs_what_the_dial_says(name: str) -> None
     assert sum(episode.act(text).reward for text in turns) == pytest.approx(1 - 0.1 * (len(turns) - 1))
 
 
+@each_level
+def test_the_progress_of_a_solution_sums_to_one_and_nonsense_makes_none(name: str, level: int) -> None:
+    world = quest(name, level=level, turn_rewards=2.0, invalid_penalty=0.25)
+    for i in range(20):
+        episode = world.reset(world.task(i))
+        nonsense = episode.act("what shall i do")
+        assert (nonsense.info["progress"], nonsense.reward) == (0, -0.25)
+        history = [episode.act(text) for text in world.demonstrate(world.task(i))]
+        assert sum(f.info["progress"] for f in history) == pytest.approx(1)
+        assert sum(f.reward for f in history) == pytest.approx(1 + 2)
+
+
+def test_progress_counts_the_steps_of_a_solution() -> None:
+    world = quest("clarify", level=2, turn_rewards=3.0)
+    task = world.task(0)
+    hidden = task.data["hidden"]  # two of them, so that a solution has three steps
+    other = next(slot for slot in ("size", "age", "colour", "place") if slot not in hidden)
+    texts = [f"ask: {hidden[0]}", f"ask: {hidden[0]}", f"ask: {other}", f"ask: {hidden[1]}", "answer: nothing"]
+    episode = world.reset(task)
+    assert [episode.act(text).reward for text in texts] == pytest.approx([1, 0, 0, 1, 0])
+    # Who guesses right without asking has done all steps at once.
+    assert said(world, task, f"answer: {task.data['answer']}").reward == pytest.approx(1 + 3)
+
+
 @each_world
 def test_equal_states_have_equal_keys_and_actions_that_change_nothing_keep_them(name: str) -> None:
     world = quest(name, level=3)

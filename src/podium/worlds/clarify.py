@@ -115,6 +115,9 @@ class _Talk(QuestStep):
     def reached(self) -> str:
         return " ".join(sorted(self.told))
 
+    def missing(self) -> int:
+        return sum(slot not in self.told for slot in self.task.data["hidden"])
+
     def columns(self) -> dict[str, Any]:
         return {"questions": float(len(self.asked))}
 

@@ -175,6 +175,10 @@ class _Desk(QuestStep):
     def reached(self) -> str:
         return ";".join(self.done)
 
+    def missing(self) -> int:
+        made = {entry.partition(": ")[0] for entry in self.done}
+        return len({_aim(call) for call in self.task.data["reference_calls"]} - made)
+
     def right(self, answer: str) -> bool:
         number = re.fullmatch(r"[+-]?[0-9]{1,12}", answer)
         return number is not None and int(answer) == int(self.task.data["answer"])
