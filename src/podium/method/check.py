@@ -26,6 +26,8 @@ ALWAYS = (
     "token.position",
     "token.end",
     "turn.text",
+    "turn.observation",
+    "turn.truncated",
     "rollout.domain",
     "rollout.prompt",
     "rollout.length",
@@ -72,7 +74,7 @@ REMEDIES = {
     "answer": "Take a world that reads the answer in each text: rollout.answer among what it `provides`.",
     "pair.difference": "Let a judge compare the rollouts of each group in pairs, and write its verdicts there.",
     "informed": "Take a world of several turns: turn.reward among what it `provides`.",
-    **{name: _STEPS.format(name) for name in ("state", "next_state", "action", "valid", "calls")},
+    **{name: _STEPS.format(name) for name in ("state", "next_state", "action", "valid", "calls", "progress")},
     **{name: _PROFILED.format(name) for name in ("completed", "speedup", "coverage")},
     "step.reward": _STEPS.format("reward"),
 }

@@ -62,7 +62,8 @@ class Clarify(Quest):
         said = " ".join([*(value for slot, value in wish.items() if slot not in hidden), thing])
         question = f"wish of {rng.choice(USERS)}: {said}"
         wanted = " ".join(sorted([*wish.values(), thing]))
-        return Draft(question, question, {"wish": wish, "hidden": hidden, "thing": thing, "answer": wanted})
+        data = {"wish": wish, "hidden": hidden, "thing": thing, "answer": wanted, "reference_answer": wanted}
+        return Draft(question, question, data)
 
     def reset(self, task: Task, seed: int = 0) -> Episode:
         return _Talk(self, task)

@@ -93,7 +93,8 @@ class Lookup(Quest):
         hops = _hops(facts, relations, start)
         data = {"people": people, "facts": facts, "order": order, "relations": relations, "start": start, "hops": hops}
         domain = "known" if relations[0] == CAPITAL else "unknown"
-        return Draft(f"lookup: {question}", question, {**data, "answer": facts[hops[-1]]}, domain)
+        answer = facts[hops[-1]]
+        return Draft(f"lookup: {question}", question, {**data, "answer": answer, "reference_answer": answer}, domain)
 
     def reset(self, task: Task, seed: int = 0) -> _Search:
         return _Search(self, task)

@@ -31,7 +31,7 @@ class Quest(Procedural):
     """
 
     provides: ClassVar[tuple[str, ...]] = (
-        *("rollout.correct", "rollout.answer", "task.solution"),
+        *("rollout.correct", "rollout.answer", "rollout.reference_answer", "task.solution"),
         *("turn.state", "turn.next_state", "turn.action", "turn.reward", "turn.valid", "turn.progress"),
     )
     blank: ClassVar[Mapping[str, Any]] = {"valid": False, "progress": 0.0}

@@ -73,7 +73,7 @@ class Tools(Quest):
     styles = ("short", "long", "parallel")
     provides = (
         *Quest.provides,
-        *("turn.calls", "turn.errors", "turn.answer", "rollout.reference_calls", "rollout.reference_answer"),
+        *("turn.calls", "turn.errors", "turn.answer", "rollout.reference_calls"),
     )
     blank = {**Quest.blank, "calls": (), "errors": 0.0, "answer": ""}
     max_tokens = 128

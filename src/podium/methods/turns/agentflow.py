@@ -26,11 +26,14 @@ def agentflow(
     aggregate: str = "token mean",
     longest: int = 18_432,
     kl: float = 0.001,
+    temperature: float = 0.7,
+    mini_batches: int = 4,
 ) -> Method:
     """A = (R − mean) / (std + 1e-6) over the rows of the task, on every turn of the rollout; clip [0.8, 1.3].
 
     With rollouts of one turn it is GRPO. The release counts each turn as a row and averages over tokens;
     `agentflow@paper` counts each rollout once and averages over tokens, turns, rollouts. The world plays the executor.
+    The release takes one optimiser step per 64 planner turns: 4 to 12 for its 256 rollouts of one to three turns.
 
     Args:
         n: Rollouts per task (the group size).
@@ -38,9 +41,12 @@ def agentflow(
         aggregate: How the losses of tokens become one number, as the path of an `Aggregate`.
         longest: Turns with a longer context than this many tokens are dropped after the comparison.
         kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
+        temperature: Sampling temperature.
+        mini_batches: Optimiser steps per batch.
     """
     comparison = MixtureComponent(of="rollout.reward", rows=rows)
-    method = step_credit(n, comparison, high=0.3, kl=kl).with_(rollout=Sample(n=n, draw=Draw(context=Rebuild())))
+    method = step_credit(n, comparison, high=0.3, kl=kl, mini_batches=mini_batches)
+    method = method.with_(rollout=Sample(n=n, draw=Draw(temperature=temperature, context=Rebuild())))
     for term in ("PolicyGradient", *(("KL",) if kl else ())):
         method = method.set(f"objective.{term}.aggregate", Aggregate(aggregate))
     return method | DropLongContexts(longest)

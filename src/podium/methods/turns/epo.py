@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from podium.core.schedule import TwoPhases
+from podium.core.updates import Updates
 from podium.memories import TurnEntropies
 from podium.method import Method
+from podium.methods._shared import anchored
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
-from podium.parts.objective import BandPenalty, Clip, Entropy, PolicyGradient
+from podium.parts.objective import KL, BandPenalty, Clip, Entropy, PolicyGradient
 from podium.parts.shape import TurnBand
 from podium.strategies import Sample
 
@@ -32,6 +34,8 @@ def epo(
     smooth: float = 1.0,
     over: int = 150,
     clip: float = 0.2,
+    kl: float = 0.01,
+    mini_batches: int = 4,
 ) -> Method:
     """loss = L_pg − bonus · (mean H − smooth · mean P), with P = penalty · phase where the entropy of a token at turn k
     is outside (low · H̄_k, high · H̄_k): H̄_k is the mean over iterations of the entropy at turn k, and the phase falls
@@ -40,6 +44,9 @@ def epo(
     penalty = 0 is GRPO with an entropy bonus. P is locally constant in the policy: as published and released it changes
     the reported loss but not the policy. `epo@hinge` penalises the distance to the band instead, whose gradient leads
     back. The defaults are the README's runs, with the band (0, 2); the configuration's default band is `epo@config`.
+    They are those of GRPO: the released script for PPO never passes the settings of the band to the trainer, so that
+    its runs are PPO with an entropy bonus (here `ppo` with `Entropy(coefficient=0.001)`). The scripts take one
+    optimiser step per 64 or 256 turns; here a batch is split into `mini_batches` of whole rollouts.
 
     Args:
         n: Rollouts per task (the group size).
@@ -52,16 +59,20 @@ def epo(
         bonus: Coefficient of the entropy bonus.
         smooth: Weight of the penalty relative to the bonus.
         over: Iterations over which the penalty's phase falls.
-        clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        clip: Clip range of the importance ratio, [1 − clip, 1 + clip]; dual clip 3.
+        kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
+        mini_batches: Optimiser steps per batch.
     """
-    return Method(
+    method = Method(
         rollout=Sample(n=n),
         advantage=Normalize(),
         shape=(TurnBand(low, high),),
         objective=(
-            PolicyGradient(clip=Clip(clip, clip)),
+            PolicyGradient(clip=Clip(clip, clip, dual=3.0)),
             Entropy(coefficient=bonus),
             BandPenalty(penalty, TwoPhases(over), kind, test, coefficient=bonus * smooth),
         ),
+        updates=Updates(mini_batches=mini_batches, unit="rollout"),
         memories=(TurnEntropies(turns),),
     )
+    return anchored(method, KL("k3", coefficient=kl))

@@ -38,7 +38,8 @@ def mars(
     Args:
         n: Rollouts per task (the group size).
         game: Column that names the game; None: one game.
-        agent: Column that names the agent, such as `rollout.agent`; None: one agent.
+        agent: Column that names the agent: `turn.agent` where several act in an episode, each of which is then paid its
+            own rewards alone, or `rollout.agent`; None: one agent.
         reward_centre: How rewards are centred: `none`, `mean`, `mean_std` or `asymmetric` (held within [−1, 3]).
         whiten_rewards: Whiten the rewards over tokens.
         gamma: Discount factor per token, the world's included.
