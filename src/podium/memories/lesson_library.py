@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -65,7 +66,7 @@ class LessonLibrary(Memory):
     def observe(self, state: State, batch: Batch) -> State:
         library, added = self._read(state), {True: 0, False: 0}
         seen = [observation for _, _, observation in _counted(batch)]
-        known = sum(library.cluster(observation) is not None for observation in seen)
+        known = sum(times for text, times in Counter(seen).items() if library.cluster(text) is not None)
         limits, capacity = {True: self.new_golden, False: self.new_warnings}, {True: self.golden, False: self.warnings}
         for success, lessons in self._examined(batch):
             if added[success] >= limits[success]:

@@ -47,6 +47,11 @@ class LessonExtractor(Value):
     diagnostic).
     """
 
+    last: int = 3  # actions of a failure that are shown, ≥ 1
+
+    def __post_init__(self) -> None:
+        within(self, "last", 1)
+
     def from_success(self, actions: Sequence[str], outcome: float, excellent: bool) -> Iterable[Lesson]:
         """Lessons of levels in GOLDEN from the actions of a rollout and its reward."""
         yield Lesson("this worked: " + "; ".join(actions), "method", outcome)
@@ -56,7 +61,7 @@ class LessonExtractor(Value):
 
     def from_failure(self, actions: Sequence[str], outcome: float) -> Iterable[Lesson]:
         """Lessons of levels in WARNING."""
-        yield Lesson("this failed: " + "; ".join(actions[-3:]), "mistake", abs(outcome))
+        yield Lesson("this failed: " + "; ".join(actions[-self.last :]), "mistake", abs(outcome))
         repeated = [a for i, a in enumerate(actions) if a in actions[:i]]
         if repeated:
             yield Lesson(f"do not repeat: {repeated[0]}", "pattern", 0.5)

@@ -142,10 +142,10 @@ def _unmet(method: Method, have: set[str], signals: set[str]) -> Iterable[Findin
                         f"{part!r} needs the signal {need.name!r}, which the policy does not compute. "
                         + nearest(need.name, signals),
                     )
-                elif need.of not in sources:
+                elif missing := {need.of, *([need.role] if need.role else [])} - sources:
+                    (role,) = missing
                     yield Finding(
-                        "error",
-                        f"{part!r} needs {need!r}, but the method has no role {need.of!r}: add Role({need.of!r}).",
+                        "error", f"{part!r} needs {need!r}, but the method has no role {role!r}: add Role({role!r})."
                     )
             elif (ability := ANNOTATIONS.get(need) or need) in ABILITIES and not {ability, need} & have:
                 if ability not in reported:  # once, however many parts need it
