@@ -339,6 +339,22 @@ def test_vspo_worked_example() -> None:
     assert_close(SmoothCopies()(copied)["group.weight.copies"].tolist(), [2**0.5, 1.0, 0.0])
 
 
+def test_vspo_pays_for_turns_that_parse_then_for_an_answer_then_for_its_words() -> None:
+    said = ["new york city", "new york", "", "new york"]
+    valid = [[True, True], [True, True], [True, True], [False, True]]
+    rollouts = [
+        Rollout(0, [Turn((1,), columns={"valid": v}) for v in own], columns={"reward": 0.0, "answer": answer})
+        for own, answer in zip(valid, said, strict=True)
+    ]
+    batch = Batch.from_rollouts(rollouts, dtype=torch.float64)
+    batch = batch.with_columns({"rollout.reference_answer": ("new york",) * 4})
+    method = methods.vspo_prs()
+    for part in (*method.annotate, *method.reward):
+        batch = batch.with_columns(part(batch))
+    # q of the first: √(2/3 · 1/2) = 0.577350. No answer is paid 0.1, a turn that does not parse nothing.
+    assert_close(batch["rollout.reward"].tolist(), [0.2 + 0.8 * 0.577350, 1.0, 0.1, 0.0], atol=1e-6, rtol=0)
+
+
 def test_without_flat_groups_nothing_is_replaced() -> None:
     batch = rewards([1.0, 0, 0], [1.0, 1, 0])
     batch = credited(methods.vspo_prs(stages=False), batch)

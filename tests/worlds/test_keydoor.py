@@ -87,6 +87,13 @@ def test_exact_values_include_the_rewards_of_turns() -> None:
     assert exact.oracle(policy).values[0, 0] == pytest.approx(0.5 - 8 * 0.1)
 
 
+def test_progress_is_a_column_where_it_is_measured() -> None:
+    assert "turn.progress" not in KeyDoor().provides
+    assert "turn.progress" in KeyDoor(progress=True).provides
+    assert "turn.progress" in KeyDoor(turn_rewards=1.0).replace(level=2).provides
+    assert "turn.progress" in worlds.get("lookup", progress=True).provides
+
+
 def test_dials_of_turn_rewards_leave_the_houses_as_they_are() -> None:
     plain, paid = KeyDoor(level=3), KeyDoor(level=3, turn_rewards=1.0, invalid_penalty=0.1)
     assert [plain.task(i).prompt for i in range(5)] == [paid.task(i).prompt for i in range(5)]

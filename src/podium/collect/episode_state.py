@@ -53,10 +53,10 @@ class EpisodeState:
         """What the agent that acts now has seen and written."""
         return self.histories[self.agent]
 
-    def columns(self, world: World, text: str, feedback: Feedback, truncated: bool) -> dict[str, Any]:
-        """The columns of the turn in which the agent has written this text, up to a limit if it is truncated."""
+    def columns(self, world: World, text: str, feedback: Feedback) -> dict[str, Any]:
+        """The columns of the turn in which the agent has written this text."""
         columns = {"reward": float(feedback.reward), "state": self.state, "next_state": feedback.state, "action": text}
-        columns |= {"observation": str(feedback.observation), "truncated": truncated}  # what the world answered
+        columns["observation"] = str(feedback.observation)  # what the world answered
         values = {"valid": False, **world.blank, **feedback.info}
         columns |= {name: values.get(name) for name in sorted(_names(world.provides, "turn") - set(columns))}
         if world.agents:

@@ -167,7 +167,7 @@ class Episodes:
             ids=completion.ids,
             context=row.context,
             train_context=None if train_context is None else self.driver.messages(train_context(row.history)),
-            columns=row.columns(self.driver.world, text, feedback, completion.stop.value in TRUNCATED),
+            columns=row.columns(self.driver.world, text, feedback),
             origin=self.origins(row, completion),
             tokens=tokens,
         )

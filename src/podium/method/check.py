@@ -27,7 +27,6 @@ ALWAYS = (
     "token.end",
     "turn.text",
     "turn.observation",
-    "turn.truncated",
     "rollout.domain",
     "rollout.prompt",
     "rollout.length",
@@ -43,6 +42,7 @@ ALWAYS = (
 ANNOTATIONS: dict[str, str | None] = {
     "rollout.sibling": None,
     "turn.sibling.context": None,
+    "turn.truncated": None,
     "rollout.points": "task.criteria",
     "rollout.met": "task.criteria",
     "token.reasoning": "task.solution",
@@ -74,7 +74,8 @@ REMEDIES = {
     "answer": "Take a world that reads the answer in each text: rollout.answer among what it `provides`.",
     "pair.difference": "Let a judge compare the rollouts of each group in pairs, and write its verdicts there.",
     "informed": "Take a world of several turns: turn.reward among what it `provides`.",
-    **{name: _STEPS.format(name) for name in ("state", "next_state", "action", "valid", "calls", "progress")},
+    **{name: _STEPS.format(name) for name in ("state", "next_state", "action", "valid", "calls")},
+    "progress": "Take a world that measures progress: keydoor, lookup, tools or clarify with progress=True.",
     **{name: _PROFILED.format(name) for name in ("completed", "speedup", "coverage")},
     "step.reward": _STEPS.format("reward"),
 }

@@ -16,6 +16,7 @@ from podium.worlds.graded import hashed_uniform
 from podium.worlds.house import COLOURS, DIRECTIONS, GOLD, TRINKETS, WAIT, House, Place, build_house, listed
 from podium.worlds.oracle import Array, Dynamics, Oracle, Outcome
 from podium.worlds.puzzle import ATTEMPTS, HELD_OUT, task_key
+from podium.worlds.quest import measure_progress
 
 __all__ = ["KeyDoor", "action_of", "house_dynamics", "oracle"]
 
@@ -42,8 +43,8 @@ TURN_REWARDS = ("turn_rewards", "invalid_penalty")  # dials
 class KeyDoor(World):
     """Rooms, keys and locked doors; reward 1 for the gold, 0 for everything before it unless turns are rewarded.
 
-    `turn.progress` is the share of the shortest way from the start that a turn has covered, negative for a step back;
-    over a won episode it sums to 1.
+    With `progress`, `turn.progress` is the share of the shortest way from the start that a turn has covered, negative
+    for a step back; over a won episode it sums to 1.
     """
 
     name = "keydoor"
@@ -51,7 +52,7 @@ class KeyDoor(World):
     levels = tuple(SIZES)
     provides = (
         *World.provides,
-        *("turn.state", "turn.next_state", "turn.action", "turn.reward", "turn.valid", "turn.progress"),
+        *("turn.state", "turn.next_state", "turn.action", "turn.reward", "turn.valid"),
         "task.solution",
     )
     blank: ClassVar[Mapping[str, Any]] = {"progress": 0.0}
@@ -66,7 +67,10 @@ class KeyDoor(World):
     distractors: int | None = None
     horizon: int | None = None  # turns until time is up
     slip: float = 0.0  # the probability that `go` leads through another open door, or nowhere if there is none
-    turn_rewards: float = 0.0  # the reward of a turn for its progress: this times `turn.progress`
+    progress: bool = False  # whether `turn.progress` is measured
+    turn_rewards: float = (
+        0.0  # the reward of a turn for its progress: this times `turn.progress`, which is measured then
+    )
     invalid_penalty: float = 0.0  # subtracted from the reward of a turn whose action has no effect
     instructions: bool = False  # whether the prompt explains the task, for a general-purpose model or a person
 
@@ -74,6 +78,7 @@ class KeyDoor(World):
         super().__post_init__()
         within(self, "slip", 0, 1)
         within(self, "turn_rewards", 0)
+        measure_progress(self, self.progress or self.turn_rewards > 0)
         within(self, "invalid_penalty", 0)
         for dial, (low, high) in LIMITS.items():
             within(self, dial, low, high, optional=True)

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 from podium.core.errors import within
 from podium.protocols.answer_text import ANSWER_MARK, LONGEST, plain
-from podium.protocols.world import Episode, Feedback, Task
+from podium.protocols.world import Episode, Feedback, Task, World
 from podium.worlds.puzzle import Draft, Procedural, Slip
 
-__all__ = ["Quest", "QuestStep", "action"]
+__all__ = ["Quest", "QuestStep", "action", "measure_progress"]
 
 
 def action(text: str, verbs: Sequence[str]) -> tuple[str, str] | None:
@@ -23,21 +23,31 @@ def action(text: str, verbs: Sequence[str]) -> tuple[str, str] | None:
     return None
 
 
+def measure_progress(world: World, measured: bool) -> None:
+    """Let a world say that it writes `turn.progress`, if it does."""
+    if measured:
+        object.__setattr__(world, "provides", (*type(world).provides, "turn.progress"))
+
+
 class Quest(Procedural):
     """A question that is answered after some turns of investigation; the answer ends the episode.
 
-    The reply to an unknown action says how to act, and `turn.valid` is False there. `turn.progress` is the share of the
-    steps of a solution that a turn has done, the right answer among them; over a solved episode it sums to 1.
+    The reply to an unknown action says how to act, and `turn.valid` is False there. With `progress`, `turn.progress` is
+    the share of the steps of a solution that a turn has done, the right answer among them; over a solved episode it
+    sums to 1.
     """
 
     provides: ClassVar[tuple[str, ...]] = (
         *("rollout.correct", "rollout.answer", "rollout.reference_answer", "task.solution"),
-        *("turn.state", "turn.next_state", "turn.action", "turn.reward", "turn.valid", "turn.progress"),
+        *("turn.state", "turn.next_state", "turn.action", "turn.reward", "turn.valid"),
     )
     blank: ClassVar[Mapping[str, Any]] = {"valid": False, "progress": 0.0}
     max_turns = 12
     cost: float = 0.0  # subtracted from the reward for each turn before the answer
-    turn_rewards: float = 0.0  # the reward of a turn for its progress: this times `turn.progress`
+    progress: bool = False  # whether `turn.progress` is measured
+    turn_rewards: float = (
+        0.0  # the reward of a turn for its progress: this times `turn.progress`, which is measured then
+    )
     invalid_penalty: float = 0.0  # subtracted from the reward of a turn whose action is not understood
     instructions: bool = False  # whether the prompt explains how to act, for a general-purpose model or a person
 
@@ -45,6 +55,7 @@ class Quest(Procedural):
         super().__post_init__()
         within(self, "cost", 0, 1)
         within(self, "turn_rewards", 0)
+        measure_progress(self, self.progress or self.turn_rewards > 0)
         within(self, "invalid_penalty", 0)
 
     def explain(self) -> str:

@@ -11,7 +11,7 @@ __all__ = ["ProgressReward", "TurnPenalties"]
 
 
 class TurnPenalties(Reward):
-    """Writes `step.penalty`: `invalid` for an action that the world refuses, plus `overlong` for a turn that is cut off
+    """Writes `turn.penalty`: `invalid` for an action that the world refuses, plus `overlong` for a turn that is cut off
     by the limit of tokens.
 
     It is not part of any reward yet: comparisons of steps subtract it from the outcome and from the return of that step
@@ -23,7 +23,7 @@ class TurnPenalties(Reward):
     invalid: Number = 0.1  # ≥ 0
     overlong: Number = 0.0  # ≥ 0
 
-    provides = ("step.penalty",)
+    provides = ("turn.penalty",)
 
     def __post_init__(self) -> None:
         within(self, "invalid", 0)
@@ -31,13 +31,13 @@ class TurnPenalties(Reward):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return ("step.valid", *(("step.truncated",) if self.overlong else ()))
+        return ("turn.valid", *(("turn.truncated",) if self.overlong else ()))
 
     def __call__(self, batch: Batch) -> Columns:
-        penalty = self.invalid * (~batch["step.valid"]).to(batch.dtype)
+        penalty = self.invalid * (~batch["turn.valid"]).to(batch.dtype)
         if self.overlong:
-            penalty = penalty + self.overlong * batch["step.truncated"].to(batch.dtype)
-        return {"step.penalty": penalty}
+            penalty = penalty + self.overlong * batch["turn.truncated"].to(batch.dtype)
+        return {"turn.penalty": penalty}
 
 
 class ProgressReward(Reward):

@@ -55,7 +55,7 @@ class SampleAndRevisit(Strategy):
 
 def _action(like: Rollout, context: tuple[int, ...], written: Completion, index: int) -> Rollout:
     """A rollout of a single turn, with the columns of another one."""
-    nothing = {"reward": 0.0, "action": "", "observation": "", "truncated": False}
+    nothing = {"reward": 0.0, "action": "", "observation": ""}
     turn = dataclasses.replace(
         like.turns[-1],
         ids=written.ids,
