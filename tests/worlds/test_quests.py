@@ -261,6 +261,25 @@ def test_several_calls_of_a_turn_have_a_result_each() -> None:
     assert [c["name"] for c in feedback.info["calls"]] == ["add", "multiply"]
 
 
+def test_calls_are_profiled_like_a_program() -> None:
+    world = quest("tools", level=2, profile=True)
+    task = world.task(0)
+    *calls, answer = world.demonstrate(task)
+    assert len(calls) == 2  # a cell and an operation
+    right = said(world, task, *calls, answer).info
+    assert [right[name] for name in ("parses", "interface_matches", "passed", "speedup", "coverage")] == [1, 1, 1, 1, 1]
+    slow = said(world, task, calls[0], *calls, calls[1], answer).info  # four calls where two are enough
+    assert (slow["speedup"], slow["coverage"]) == (0.5, 1)
+    guess = said(world, task, answer).info
+    assert (guess["correct"], guess["speedup"], guess["coverage"], guess["passed"]) == (True, 2, 0, 0)
+    half = said(world, task, calls[0]).info
+    assert (half["completed"], half["passed"], half["speedup"]) == (True, 0.5, 0)
+    assert said(world, task, "call: look").info["parses"] is False
+    unknown = said(world, task, call("fly", {})).info
+    assert (unknown["parses"], unknown["interface_matches"], unknown["completed"]) == (True, False, False)
+    assert "turn.coverage" not in quest("tools").provides
+
+
 def test_a_tool_may_be_down() -> None:
     world = quest("tools", down=1.0)
     assert said(world, world.task(0), call("add", {"a": 1, "b": 2})).observation == "error: try again"

@@ -76,7 +76,9 @@ REMEDIES = {
     "informed": "Take a world of several turns: turn.reward among what it `provides`.",
     **{name: _STEPS.format(name) for name in ("state", "next_state", "action", "valid", "calls")},
     "progress": "Take a world that measures progress: keydoor, lookup, tools or clarify with progress=True.",
-    **{name: _PROFILED.format(name) for name in ("completed", "speedup", "coverage")},
+    **{name: _PROFILED.format(name) for name in ("completed", "speedup")},
+    "coverage": "Take a world that runs and profiles what is written, such as code with profile=True.",
+    **dict.fromkeys(("parses", "interface_matches", "passed"), "Take a world that runs what is written, such as code."),
     "step.reward": _STEPS.format("reward"),
 }
 
