@@ -51,6 +51,10 @@ class LessonLibrary(Memory):
         for name in ("after", "least"):
             within(self, name, 0)
 
+    @property
+    def remembers_tasks(self) -> bool:
+        return False  # its lessons are for all tasks
+
     def initial(self) -> State:
         return {"levels": {}, "clusters": [], "iterations": 0, "found": 0.0}
 

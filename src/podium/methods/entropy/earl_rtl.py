@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from podium.method import Method
+from podium.method import Home, Method
 from podium.methods._shared import SELECTED, anchored
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
@@ -19,6 +19,7 @@ __all__ = ["earl_rtl"]
     summary="Gates the policy gradient to high-entropy tokens for RTL (Verilog) code; KL penalty on every token.",
     citation="EARL: Entropy-Aware RL Alignment of LLMs for Reliable RTL Code Generation, 2025",
     tags=("entropy", "token-level", "code", "kl penalty"),
+    home=Home("tools", level=1, dials={"profile": True}, iterations=8, tasks=8),
 )
 def earl_rtl(
     n: int = 8,

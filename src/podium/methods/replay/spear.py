@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from podium.core.schedule import Cosine
+from podium.core.schedule import Cosine, Count
+from podium.core.shares import ShareOfRun
 from podium.core.term import Aggregate
 from podium.memories import SuccessReplay
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.annotate import MarkDegenerate
@@ -24,24 +25,38 @@ __all__ = ["spear"]
     citation="SPEAR: Self-imitation with Progressive Exploration, https://github.com/TencentYoutuResearch/SPEAR",
     tags=("self-imitation", "replay", "tool use", "agents", "exploration", "curriculum"),
     presets={
-        "paper": {"count": 2048, "baselines": 10240, "tool_over": 200, "replay_over": 200, "max_length": 512},
-        "scripts": {"entropy": 0.0, "replay_covariance": None},
-        "alfworld": {"replay_over": 200, "tool_over": 200},
+        "paper": {"count": 2048, "baselines": 10240, "tool_over": 200, "replay_over": 200},
+        "scripts": {"entropy": 0.0, "replay_covariance": None, "max_length": 4096},
         "readme": {"covariance": (0.02, 1.0, 40.0), "replay_covariance": None, "tool_over": 100, "replay_over": 200},
     },
+    protocol=Protocol(
+        model="Qwen2.5-1.5B-Instruct",
+        lr=1e-6,
+        betas=(0.9, 0.999),
+        weight_decay=0.01,
+        warmup=0,
+        schedule="constant",
+        clip=1.0,
+        tasks=32,
+        iterations=200,
+        max_tokens=512,
+        max_turns=50,
+        source="SPEAR verl-agent/examples/grpo_trainer/run_alfworld_spear.sh and defaults of its trainer (ALFWorld)",
+    ),
+    home=Home("tools", level=2, iterations=8, tasks=8),
 )
 def spear(
     n: int = 8,
     count: int = 32,
     max_age: int = 5,
     baselines: int = 32,
-    tool_over: int = 200,
-    replay_over: int = 300,
+    tool_over: Count = ShareOfRun(1.0),
+    replay_over: Count = ShareOfRun(1.0),
     replay: float = 1.0,
     tool: float = 1.0,
     groups: float = 0.75,
     calls: str = "turn.calls",
-    max_length: int = 4096,
+    max_length: int = 512,
     clip_low: float = 0.2,
     clip_high: float = 0.28,
     covariance: tuple[float, float, float] = (0.0002, 1.0, 5.0),
@@ -68,8 +83,8 @@ def spear(
         count: Rollouts that are replayed at most.
         max_age: Iterations that a rollout stays in the buffer.
         baselines: Group means that are remembered at most.
-        tool_over: Iterations over which the tool bonus fades.
-        replay_over: Iterations over which the replay's weight rises.
+        tool_over: Iterations over which the tool bonus fades; by default the whole run, as in the authors'.
+        replay_over: Iterations over which the replay's weight rises; the same.
         replay: Final weight of the replayed loss.
         tool: Initial weight of the tool bonus.
         groups: Share of the groups, those with the most varied rewards, that is trained.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from podium.core.schedule import Count
+from podium.core.shares import ShareOfTokens
 from podium.core.term import Aggregate
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods.catalogue import recipe
 from podium.methods.turns._shared import step_credit
 from podium.parts.advantage import MixtureComponent
@@ -18,13 +20,31 @@ __all__ = ["agentflow"]
     summary="Flow-GRPO: broadcasts the outcome to every planner turn, each trained on its memory-based prompt.",
     citation="In-the-Flow Agentic System Optimization, https://github.com/lupantech/AgentFlow",
     tags=("agents", "tool use", "multi-turn", "planning", "context management"),
-    presets={"release": {}, "paper": {"rows": "rollout", "aggregate": "token mean, turn mean, rollout mean"}},
+    presets={
+        "release": {},
+        "paper": {"rows": "rollout", "aggregate": "token mean, turn mean, rollout mean", "longest": 18_432},
+    },
+    protocol=Protocol(
+        model="Qwen2.5-7B-Instruct",
+        lr=1e-6,
+        betas=(0.9, 0.999),
+        weight_decay=0.01,
+        warmup=0,
+        schedule="constant",
+        clip=1.0,
+        tasks=32,
+        max_tokens=2048,
+        max_turns=3,
+        pool=182_190,
+        source="AgentFlow train/config.yaml; optimiser of verl 0.5.0 by default",
+    ),
+    home=Home("lookup", level=2, iterations=8, tasks=8),
 )
 def agentflow(
     n: int = 8,
     rows: str = "step",
     aggregate: str = "token mean",
-    longest: int = 18_432,
+    longest: Count = ShareOfTokens(9.0),
     kl: float = 0.001,
     temperature: float = 0.7,
     mini_batches: int = 4,
@@ -39,7 +59,8 @@ def agentflow(
         n: Rollouts per task (the group size).
         rows: What counts once in the group's statistics: each `step` (turn) or each `rollout`.
         aggregate: How the losses of tokens become one number, as the path of an `Aggregate`.
-        longest: Turns with a longer context than this many tokens are dropped after the comparison.
+        longest: Turns with a longer context than this many tokens are dropped after the comparison; by default nine
+            times the limit of a turn, as 18,432 is of 2,048.
         kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
         temperature: Sampling temperature.
         mini_batches: Optimiser steps per batch.

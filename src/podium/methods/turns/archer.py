@@ -6,7 +6,7 @@ from podium.core.schedule import Steps
 from podium.core.term import Aggregate
 from podium.core.updates import Updates
 from podium.memories import Transitions
-from podium.method import Method, Role
+from podium.method import Home, Method, Protocol, Role
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import TurnQ
 from podium.parts.annotate import TurnCritic
@@ -27,6 +27,21 @@ __all__ = ["archer"]
         "light": {"critic_epochs": 10, "memory": None},
         "paper": {"n": 1, "critic_epochs": 50, "warmup": 20, "revisits": 1},
     },
+    protocol=Protocol(
+        model="GPT-2 after behaviour cloning",
+        lr=1e-6,
+        betas=(0.9, 0.999),
+        weight_decay=0.0,
+        warmup=0,
+        schedule="constant",
+        clip=1.0,
+        tasks=128,
+        iterations=2000,
+        max_tokens=32,
+        max_turns=20,
+        source="ArCHer scripts/config/archer_20q.yaml, archer/algorithms/archer/trainer.py",
+    ),
+    home=Home("keydoor", level=1, iterations=6, tasks=4),
 )
 def archer(
     n: int = 4,
@@ -35,6 +50,7 @@ def archer(
     epochs: int = 3,
     critic_epochs: int | None = 50,
     critic_lr: float | None = None,
+    lr_ratio: float = 20.0,
     warmup: int = 1,
     memory: int | None = 100_000,
     revisits: int = 4,
@@ -59,7 +75,8 @@ def archer(
         tau: Rate at which the target critic follows, per update.
         epochs: Passes over each batch in which the policy is trained.
         critic_epochs: Passes in which the critic alone is trained first; None: critic and policy are trained together.
-        critic_lr: Learning rate of the critic; None: the run's.
+        critic_lr: Learning rate of the critic; None: that of the policy times `lr_ratio`.
+        lr_ratio: How many times the policy's learning rate the critic has: 20 in Twenty Questions, 2 in other games.
         warmup: Iterations in which only the critic is trained.
         memory: Turns in the replay memory of the critic; None: no replay.
         revisits: Stored states per task at which the policy acts anew; 0: it learns from what it has played alone.
@@ -87,7 +104,7 @@ def archer(
         updates=Updates(epochs=epochs) if critic_epochs is None else CriticFirst(epochs, critic_epochs=critic_epochs),
         memories=() if memory is None else (Transitions(memory, revisits=revisits),),
         roles=(
-            Role("critic", heads=5 if token_baseline else 4, lr=critic_lr),
+            Role("critic", heads=5 if token_baseline else 4, lr=critic_lr, lr_ratio=lr_ratio),
             Role("target", source="critic", decay=1 - tau),
         ),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podium.core.term import Aggregate
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Mixture, MixtureComponent
 from podium.parts.objective import Clip, PolicyGradient
@@ -18,6 +18,20 @@ __all__ = ["dr_kernel"]
     summary="Turn-level leave-one-out returns for multi-turn kernel generation; rewards profiled speed, rejects hacks.",
     citation="Dr. Kernel: Reinforcement Learning Done Right for Triton, https://github.com/hkust-nlp/KernelGYM",
     tags=("multi-turn", "code", "baseline", "turn-level", "reward shaping", "importance sampling"),
+    protocol=Protocol(
+        model="Qwen3-14B-Base after a cold start",
+        lr=1e-6,
+        betas=(0.9, 0.999),
+        weight_decay=0.01,
+        warmup=0,
+        schedule="constant",
+        clip=1.0,
+        tasks=16,
+        max_tokens=8192,
+        max_turns=3,
+        source="KernelGYM drkernel/kernel/scripts/rl/14b_trloo_mrs_pr_prs.sh",
+    ),
+    home=Home("tools", level=2, dials={"profile": True}, iterations=8, tasks=8),
 )
 def dr_kernel(n: int = 16, gamma: float = 1.0, profiled: bool = True, mismatch: float | None = 1e-3) -> Method:
     """A_t = G_t − mean of G_t over the other rollouts of the task that have a turn t (TRLOO); a turn that no other

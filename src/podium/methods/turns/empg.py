@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podium.core.updates import Updates
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.metric.report_mean import ReportMean
@@ -18,6 +18,12 @@ __all__ = ["empg"]
     summary="Entropy-modulated credit: confident turns get larger updates, uncertain ones smaller; clarity bonus.",
     citation="Entropy-Modulated Policy Gradients (Harnessing Uncertainty), https://empgseed-seed.github.io",
     tags=("entropy", "credit assignment", "multi-turn", "agents", "uncertainty"),
+    protocol=Protocol(
+        model="Qwen2.5-7B-Instruct",
+        iterations=150,
+        source="summary of the OpenReview version (ALFWorld, WebShop); no script was found",
+    ),
+    home=Home("keydoor", level=1, iterations=8, tasks=8),
 )
 def empg(
     n: int = 8,

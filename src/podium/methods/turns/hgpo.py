@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods.catalogue import recipe
 from podium.methods.turns._shared import penalties, verl_agent
 from podium.parts.advantage import NestedHistories
@@ -18,6 +18,21 @@ __all__ = ["hgpo"]
         "paper": {"invalid": 0.1, "max_turns": 50, "mini_batches": 12},
         "webshop": {"scale": "none", "max_turns": 30},
     },
+    protocol=Protocol(
+        model="Qwen2.5-1.5B-Instruct",
+        lr=1e-6,
+        betas=(0.9, 0.999),
+        weight_decay=0.01,
+        warmup=0,
+        schedule="constant",
+        clip=1.0,
+        tasks=16,
+        iterations=160,
+        max_tokens=512,
+        max_turns=50,
+        source="verl-agent recipe/hgpo/run_qwen2.5_1.5b_alfworld_train.sh (ALFWorld)",
+    ),
+    home=Home("keydoor", level=1, iterations=8, tasks=8),
 )
 def hgpo(
     n: int = 8,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podium.core.updates import Updates
-from podium.method import Method, Role
+from podium.method import Home, Method, Protocol, Role
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import GainReturns
 from podium.parts.objective import KL, Clip, Entropy, PolicyGradient
@@ -18,6 +18,19 @@ __all__ = ["igpo"]
     citation="Information Gain-based Policy Optimization, https://github.com/GuoqingWang1/IGPO",
     tags=("information gain", "turn-level", "process reward", "multi-turn", "agents", "search"),
     presets={"separate": {"over": "apart"}, "centred": {"scale": "none"}, "paper": {"mini_batches": 16}},
+    protocol=Protocol(
+        model="Qwen2.5-7B-Instruct",
+        lr=1e-6,
+        betas=(0.9, 0.999),
+        warmup=0,
+        schedule="constant",
+        clip=1.0,
+        tasks=32,
+        max_tokens=2000,
+        max_turns=10,
+        source="IGPO policy_optimization.sh, ppo_trainer.yaml",
+    ),
+    home=Home("lookup", level=2, iterations=6, tasks=4),
 )
 def igpo(
     n: int = 16,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podium.core.schedule import Exponential, Number
 from podium.core.updates import Updates
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import GatedGain
 from podium.parts.annotate import FeedbackGain
@@ -25,6 +25,19 @@ __all__ = ["infopo"]
         "tau2": {"n": 5, "weight": 0.1, "tau": 0.05, "mini_batches": 2},
         "colbench": {"n": 5, "weight": 0.3, "tau": 0.5, "temperature": 0.6},
     },
+    protocol=Protocol(
+        model="Qwen3-4B",
+        lr=3e-7,
+        weight_decay=0.01,
+        warmup=0,
+        schedule="constant",
+        clip=1.0,
+        tasks=64,
+        max_tokens=1024,
+        max_turns=16,
+        source="InfoPO examples/sglang_multiturn/train.sh (mixed gyms)",
+    ),
+    home=Home("clarify", level=1, iterations=8, tasks=8),
 )
 def infopo(
     n: int = 8,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podium.core.errors import PodiumError
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods.catalogue import recipe
 from podium.methods.turns._shared import step_credit
 from podium.parts.advantage import MixtureComponent
@@ -17,6 +17,20 @@ __all__ = ["mapo"]
     "https://github.com/2200xiaohu/MAPO",
     tags=("multi-turn", "turn-level", "credit assignment", "advantage estimation"),
     presets={"paper": {"n": 4}, "script": {"n": 4, "alpha": 0.4, "beta": 0.6}},
+    protocol=Protocol(
+        model="Qwen2.5-7B-Instruct",
+        lr=1e-6,
+        weight_decay=0.1,
+        warmup=0.05,
+        schedule="cosine",
+        clip=1.0,
+        tasks=16,
+        iterations=90,
+        max_turns=15,
+        pool=727,
+        source="MAPO test_reinforce_pp_v5.sh; iterations derived from two epochs over 727 scripts",
+    ),
+    home=Home("keydoor", level=1, dials={"turn_rewards": 1.0, "invalid_penalty": 0.1}, iterations=8, tasks=8),
 )
 def mapo(
     n: int = 8,

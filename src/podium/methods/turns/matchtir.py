@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podium.core.term import Aggregate
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods.catalogue import recipe
 from podium.methods.turns._shared import step_credit
 from podium.parts.advantage import MixtureComponent
@@ -18,6 +18,19 @@ __all__ = ["matchtir"]
     citation="MatchTIR: Fine-Grained Supervision for Tool-Integrated Reasoning via Bipartite Matching",
     tags=("tool use", "process reward", "turn-level", "credit assignment", "agents"),
     presets={"release": {"matching": "greedy"}, "transport": {"matching": "transport"}, "paper": {}},
+    protocol=Protocol(
+        model="Qwen3-8B",
+        lr=1e-6,
+        betas=(0.9, 0.999),
+        weight_decay=0.01,
+        warmup=0,
+        schedule="constant",
+        clip=1.0,
+        tasks=256,
+        max_turns=10,
+        source="MatchTIR Scripts/run.sh, ppo_trainer.yaml",
+    ),
+    home=Home("tools", level=2, iterations=8, tasks=8),
 )
 def matchtir(
     n: int = 16,

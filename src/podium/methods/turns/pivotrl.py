@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from podium.method import Method, Role
+from podium.method import Home, Method, Protocol, Role
 from podium.methods._shared import anchored
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
@@ -20,6 +20,20 @@ __all__ = ["pivotrl"]
     citation="PivotRL: High Accuracy Agentic Post-Training at Low Compute Cost",
     tags=("demonstrations", "agents", "data selection", "efficiency", "turn-level"),
     presets={"paper": {"n": 16}, "online": {"profile": 0}, "swe": {"n": 8, "clip_high": 0.28}},
+    protocol=Protocol(
+        model="Qwen3-30B-A3B-Thinking-2507",
+        lr=1e-6,
+        betas=(0.9, 0.999),
+        weight_decay=0.01,
+        warmup=0,
+        schedule="constant",
+        clip=1.0,
+        tasks=64,
+        iterations=360,
+        max_tokens=32_768,
+        source="NeMo RL grpo_qwen3_30ba3b_thinking_stage1.yaml: a reproduction by the framework's developers",
+    ),
+    home=Home("keydoor", level=1, iterations=8, tasks=8),
 )
 def pivotrl(
     n: int = 8,

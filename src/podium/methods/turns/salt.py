@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podium.core.errors import PodiumError
-from podium.method import Method
+from podium.method import Home, Method
 from podium.methods.catalogue import recipe
 from podium.methods.turns._shared import verl_agent
 from podium.parts.advantage import Normalize
@@ -16,6 +16,7 @@ __all__ = ["salt"]
     summary="Step-level credit via a trajectory graph: steps shared by rollouts get the mean of their advantages.",
     citation="SALT: Step-level Advantage Assignment via Trajectory Graph, https://arxiv.org/abs/2510.20022",
     tags=("credit assignment", "step-level", "agents", "multi-turn", "group-relative"),
+    home=Home("keydoor", level=1, iterations=8, tasks=8),
 )
 def salt(
     n: int = 8, host: str = "grpo", window: int = 1, clip: float = 0.2, kl: float = 0.01, mini_batches: int = 4

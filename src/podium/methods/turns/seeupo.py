@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podium.core.term import Aggregate
-from podium.method import Method, Role
+from podium.method import Home, Method, Protocol, Role
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.objective import KL, Clip, PolicyGradient
@@ -21,6 +21,20 @@ __all__ = ["seeupo"]
     "https://github.com/modelscope/AgentEvolver",
     tags=("multi-turn", "agents", "sequence-level", "importance sampling", "trust region"),
     presets={"joint": {"carry": False}, "sequential": {"order": "sequential"}, "paper": {}},
+    protocol=Protocol(
+        model="Qwen3-14B",
+        lr=1e-6,
+        betas=(0.9, 0.999),
+        weight_decay=0.01,
+        warmup=0,
+        schedule="constant",
+        clip=1.0,
+        tasks=32,
+        max_tokens=3000,
+        max_turns=10,
+        source="AgentEvolver branch seeupo, launcher/qwen3_appworld/qwen3-seeupo-appworld.yaml",
+    ),
+    home=Home("clarify", level=1, dials={"partial": True}, iterations=8, tasks=8),
 )
 def seeupo(
     n: int = 8,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podium.memories.lesson_library import LessonLibrary
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods.catalogue import recipe
 from podium.methods.turns._shared import penalties, verl_agent
 from podium.parts.advantage import GroupInGroup
@@ -26,6 +26,21 @@ __all__ = ["slea_rl"]
             **{"max_turns": 10, "gamma": 0.9, "omega": 0.5},
         },
     },
+    protocol=Protocol(
+        model="Qwen3-4B",
+        lr=1e-6,
+        betas=(0.9, 0.999),
+        weight_decay=0.01,
+        warmup=0,
+        schedule="constant",
+        clip=1.0,
+        tasks=16,
+        iterations=150,
+        max_tokens=512,
+        max_turns=50,
+        source="slea-rl examples/forge/run_alfworld.sh (ALFWorld)",
+    ),
+    home=Home("keydoor", level=1, iterations=10, tasks=8),
 )
 def slea_rl(
     n: int = 8,

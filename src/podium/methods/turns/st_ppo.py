@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podium.core.term import Aggregate
 from podium.core.updates import Updates
-from podium.method import Method, Role
+from podium.method import Home, Method, Role
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import GAE
 from podium.parts.objective import KL, Clip, PolicyGradient, ValueLoss
@@ -21,6 +21,7 @@ __all__ = ["st_ppo"]
     citation="ST-PPO: Stabilized Off-Policy Proximal Policy Optimization for Multi-Turn Agents Training",
     tags=("off-policy", "importance sampling", "turn-level", "clipping", "critic", "stability"),
     presets={"turn-ppo": {"floor": None}, "s-ppo": {"ratio": "token"}, "literal": {"floor": 1e-8}},
+    home=Home("lookup", level=2, iterations=8, tasks=8),
 )
 def st_ppo(
     n: int = 4,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from podium.core.errors import PodiumError
 from podium.core.schedule import Follow
 from podium.memories import TurnCounts
-from podium.method import Method
+from podium.method import Home, Method
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.metric import TurnCost
@@ -21,6 +21,7 @@ __all__ = ["turn_control"]
     citation="More with Less: An Empirical Study of Turn-Control Strategies for Efficient Coding Agents",
     tags=("agents", "efficiency", "rollout budget", "multi-turn", "code"),
     presets={"fixed": {"start": 75}},
+    home=Home("lookup", level=3, iterations=8, tasks=8),
 )
 def turn_control(n: int = 8, start: int = 50, cap: int = 75, step: int = 10, clip: float = 0.2) -> Method:
     """The limit starts at the percentile `start` of the turns that the rollouts of the last iterations took, and is

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podium.core.errors import PodiumError
 from podium.core.term import Aggregate
-from podium.method import Method, Role
+from podium.method import Home, Method, Protocol, Role
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.annotate import MarkParsed, MatchPatterns
@@ -21,6 +21,12 @@ __all__ = ["vspo_prs"]
     citation="Progressive Reward Shaping and Value-based Sampling Policy Optimization",
     tags=("reward shaping", "zero-variance groups", "data selection", "tool use", "agents"),
     presets={"unsmoothed": {"smoothing": 0.0}, "verdict": {"quality": "reward"}, "paper": {}},
+    protocol=Protocol(
+        model="Qwen2.5-7B-Instruct",
+        lr=1e-6,
+        source="a third-party summary; no code was found",
+    ),
+    home=Home("clarify", level=1, iterations=8, tasks=8),
 )
 def vspo_prs(
     n: int = 5,

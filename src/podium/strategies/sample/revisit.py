@@ -48,7 +48,7 @@ class SampleAndRevisit(Strategy):
             Generate(context, 1, sampling, (*task.stream, 1, place), capture=signals, keep=False)
             for place, context in enumerate(contexts)
         ]
-        written = [completion for (completion,) in answers]  # type: ignore[misc]
+        written = [completion for answer in answers for completion in answer if isinstance(completion, Completion)]
         pairs = zip(contexts, written, strict=True)
         return [*played, *(_action(played[0], context, c, self.n + i) for i, (context, c) in enumerate(pairs))]
 
