@@ -221,7 +221,7 @@ def test_srgpo_pays_for_progress_and_charges_for_invalid_and_overlong_turns_in_b
     for part in method.reward:
         batch = batch.with_columns(part(batch))
     assert batch["turn.reward"].tolist() == [1, 1, 0, 1]
-    assert batch["turn.penalty"].tolist() == pytest.approx([0, 0, 0.1, 0.1])
+    assert batch["turn.reward.penalty"].tolist() == pytest.approx([0, 0, 0.1, 0.1])
     batch = batch.with_columns({"turn.block": torch.zeros(4, dtype=torch.long)})
     # Outcomes 1, 1, −0.1, −0.1 with mean 0.45; step rewards 1, 1, −0.1, 0.9 with mean 0.7, which weigh one half.
     assert_close(steps(method, batch), [[0.55 + 0.15, 0.55 + 0.15], [-0.55 - 0.4, -0.55 + 0.1]])

@@ -48,7 +48,7 @@ ALTERNATIVES: dict[str, dict[str, tuple[Any, ...]]] = {
     "Clip": {"dual": (1.01, 1.5)},
     "DropCovariant": {"replay": ((0.5, -5.0, 5.0), (0.1, -5.0, 5.0))},
     "GainReturns": {"outcome": ("turn.selected",)},
-    "GroupInGroup": {"penalty": ("step.penalty",)},
+    "GroupInGroup": {"penalty": ("step.reward.penalty",)},
     "HardFocus": {"keep": ((3, 2, 2),)},
     "RouteByOrigin": {"origins": (("hint",), ("policy",))},
     "WeightedSum": {"terms": ((("rollout.correct", 0.5),), (("rollout.other", 1.0),))},
@@ -62,7 +62,7 @@ ALTERNATIVES: dict[str, dict[str, tuple[Any, ...]]] = {
             (MixtureComponent(of="rollout.reward", gamma=0.5),),
         )
     },
-    "NestedHistories": {"penalty": ("step.penalty",)},
+    "NestedHistories": {"penalty": ("step.reward.penalty",)},
     "PolicyGradient": {
         "ratio": ("none", "turn", "sequence"),
         "clip": (

@@ -13,7 +13,7 @@ from podium.strategies import Draw, Sample
 
 __all__ = ["PENALTY", "penalties", "step_credit", "verl_agent"]
 
-PENALTY = "step.penalty"
+PENALTY = "step.reward.penalty"
 
 
 def penalties(invalid: float, overlong: float = 0.0) -> tuple[tuple[Reward, ...], str | None]:

@@ -30,7 +30,7 @@ __all__ = ["igpo"]
         max_turns=10,
         source="IGPO policy_optimization.sh, ppo_trainer.yaml",
     ),
-    home=Home("lookup", level=2, iterations=6, tasks=4),
+    home=Home("clarify", level=1, iterations=8, tasks=4),
 )
 def igpo(
     n: int = 16,

@@ -21,7 +21,7 @@ __all__ = ["st_ppo"]
     citation="ST-PPO: Stabilized Off-Policy Proximal Policy Optimization for Multi-Turn Agents Training",
     tags=("off-policy", "importance sampling", "turn-level", "clipping", "critic", "stability"),
     presets={"turn-ppo": {"floor": None}, "s-ppo": {"ratio": "token"}, "literal": {"floor": 1e-8}},
-    home=Home("lookup", level=2, iterations=8, tasks=8),
+    home=Home("clarify", level=1, iterations=8, tasks=8),
 )
 def st_ppo(
     n: int = 4,

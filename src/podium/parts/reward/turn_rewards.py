@@ -11,19 +11,19 @@ __all__ = ["ProgressReward", "TurnPenalties"]
 
 
 class TurnPenalties(Reward):
-    """Writes `turn.penalty`: `invalid` for an action that the world refuses, plus `overlong` for a turn that is cut off
-    by the limit of tokens.
+    """Writes `turn.reward.penalty`: `invalid` for an action that the world refuses, plus `overlong` for a turn that the
+    limit of tokens cuts off.
 
     It is not part of any reward yet: comparisons of steps subtract it from the outcome and from the return of that step
-    alone (`GroupInGroup`, `NestedHistories` and `MixtureComponent` with `penalty="step.penalty"`), so that no earlier
-    step pays for it.
+    alone (`GroupInGroup`, `NestedHistories` and `MixtureComponent` with `penalty="step.reward.penalty"`), so that no
+    earlier step pays for it.
     """
 
     reference = "GiGPO, https://github.com/langfengQ/verl-agent"
     invalid: Number = 0.1  # ≥ 0
     overlong: Number = 0.0  # ≥ 0
 
-    provides = ("turn.penalty",)
+    provides = ("turn.reward.penalty",)
 
     def __post_init__(self) -> None:
         within(self, "invalid", 0)
@@ -37,7 +37,7 @@ class TurnPenalties(Reward):
         penalty = self.invalid * (~batch["turn.valid"]).to(batch.dtype)
         if self.overlong:
             penalty = penalty + self.overlong * batch["turn.truncated"].to(batch.dtype)
-        return {"turn.penalty": penalty}
+        return {"turn.reward.penalty": penalty}
 
 
 class ProgressReward(Reward):
