@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from podium.core.updates import Updates
 from podium.method import Home, Method
 from podium.methods._shared import SELECTED, anchored
 from podium.methods.catalogue import recipe
@@ -28,6 +29,7 @@ def earl_rtl(
     clip_high: float = 0.28,
     kl: float = 0.001,
     cascade: bool = True,
+    mini_batches: int = 4,
 ) -> Method:
     """g_t · max(−A r, −A clip(r)) + kl · k3 with g_t = [H_t ≥ the (1 − share)-quantile of its rollout], H of the
     behaviour policy; both divide by all tokens. GRPO's advantage.
@@ -45,6 +47,7 @@ def earl_rtl(
         kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
         cascade: Take the reward from ordered checks of the world (`rollout.parses`, `rollout.interface_matches`,
             `rollout.passed`, `rollout.correct`); False: the world's reward.
+        mini_batches: Optimiser steps per batch.
     """
     method = Method(
         rollout=Sample(n=n),
@@ -52,6 +55,7 @@ def earl_rtl(
         advantage=Normalize(),
         shape=(SelectTokens("entropy", share, scope="rollout", of="sampler"),),
         objective=(PolicyGradient(clip=Clip(clip_low, clip_high), where=SELECTED, over="all"),),
+        updates=Updates(mini_batches=mini_batches),
         metric=(ReportMean(SELECTED),),
     )
     return anchored(method, KL("k3", coefficient=kl))

@@ -37,11 +37,12 @@ def dr_kernel(n: int = 16, gamma: float = 1.0, profiled: bool = True, mismatch: 
     """A_t = G_t − mean of G_t over the other rollouts of the task that have a turn t (TRLOO); a turn that no other
     rollout has keeps G_t. No std.
 
-    On rollouts of one turn it is RLOO. The embedded world `code` with `turns=3` and `profile=True` runs and profiles
-    programs in Python in place of kernels: coverage is the share of the time that a program spends in code of its own,
-    not in functions that Python brings along. `tools` with `profile=True` does the like with calls. With a profiler the
-    reward is 0.5 correct + 0.5 min(speedup, 3) + 0.5 coverage, and a correct turn of low coverage (a lazy kernel) is
-    rejected at random; rollouts whose sampler and trainer disagree too much are rejected too.
+    A batch is one optimiser step, as in the release, so that the clip never acts. On rollouts of one turn it is RLOO.
+    The embedded world `code` with `turns=3` and `profile=True` runs and profiles programs in Python in place of
+    kernels: coverage is the share of the time that a program spends in code of its own, not in functions that Python
+    brings along. `tools` with `profile=True` does the like with calls. With a profiler the reward is 0.5 correct + 0.5
+    min(speedup, 3) + 0.5 coverage, and a correct turn of low coverage (a lazy kernel) is rejected at random; rollouts
+    whose sampler and trainer disagree too much are rejected too.
 
     Args:
         n: Rollouts per task (the group size).

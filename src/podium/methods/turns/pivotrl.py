@@ -59,7 +59,7 @@ def pivotrl(
         {"task": "keydoor-1/train/0", "turns": ["take red key", "open east", "go east", "take gold"]}
 
     The threshold is an assumption; the name of the authors' training file suggests 0.6. Baseline, clip and KL are those
-    of the developers' reproduction.
+    of the developers' reproduction, which takes one optimiser step per batch, so that the clip never acts.
 
     Args:
         n: Samples per turn.

@@ -53,7 +53,7 @@ def seeupo(
     which ρ ← clip(ρ · clip(e^d, 1 ± 0.2), 1 ± 0.2), with d the mean change of log π over the turn.
 
     With one turn per rollout it is GSPO with advantages scaled over the batch. `seeupo@joint` keeps ρ = 1. Each turn
-    takes one optimiser step, as in the release.
+    takes one optimiser step, as in the release, at which the ratio is 1: the clip then never acts.
 
     Args:
         n: Rollouts per task (the group size).

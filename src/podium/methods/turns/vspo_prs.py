@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from podium.core.errors import PodiumError
 from podium.core.term import Aggregate
+from podium.core.updates import Updates
 from podium.method import Home, Method, Protocol, Role
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
@@ -36,6 +37,7 @@ def vspo_prs(
     stages: bool = True,
     smoothing: float = 0.5,
     kl: float = 0.001,
+    mini_batches: int = 4,
 ) -> Method:
     """r = 0 where a turn could not be parsed, 0.1 where there is no answer in the required format, else 0.2 + 0.8 · q,
     with q the length-aware BLEU between the answer and the reference answer. The place of a zero-variance group goes to
@@ -55,6 +57,7 @@ def vspo_prs(
         stages: Pay rewards in stages; False: the world's reward.
         smoothing: Exponent that damps copies: 0 none, 1 a task weighs the same however often it is copied.
         kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
+        mini_batches: Optimiser steps per batch; an assumption.
     """
     aggregate = Aggregate("token mean, rollout mean")
     if quality not in ("bleu", "reward"):
@@ -69,5 +72,6 @@ def vspo_prs(
         advantage=Normalize(singleton="zero"),
         shape=(ReplaceFlat(), SmoothCopies(smoothing)),
         objective=(PolicyGradient(clip=Clip(0.2, 0.2), aggregate=aggregate),),
+        updates=Updates(mini_batches=mini_batches),
     )
     return method if kl == 0 else method | KL("k3", coefficient=kl, aggregate=aggregate) | Role("ref")
