@@ -337,7 +337,7 @@ def test_spear_keeps_the_groups_whose_rewards_vary_most() -> None:
 
 
 def test_spear_without_bonus_and_replay_is_dr_grpo_with_clip_cov() -> None:
-    method = methods.spear(replay=0.0, tool=0.0)
+    method = methods.spear(replay=0.0, tool=0.0, tool_over=100, replay_over=100)
     assert weights(method, 0) == weights(method, 500) == (0, 0)
     assert method.advantage == methods.dr_grpo().advantage
     assert type(method.shape[0]).__name__ == "DropCovariant"

@@ -148,7 +148,7 @@ def test_the_released_band_has_no_gradient_and_the_hinge_has_one() -> None:
 
 
 def test_the_phase_falls_and_jumps_at_half_time() -> None:
-    phase = methods.epo().objective[2].phase
+    phase = methods.epo(over=150).objective[2].phase
     found = [phase.number(Clock(t)) for t in (0, 37, 75, 76, 112, 150)]
     assert found == pytest.approx([1, 0.874563, 0.827067, 0.768632, 0.182110, 0.039830], abs=1e-6)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from podium.core.errors import PodiumError
 from podium.core.schedule import Follow
+from podium.core.updates import Updates
 from podium.memories import TurnCounts
 from podium.method import Home, Method
 from podium.methods.catalogue import recipe
@@ -47,6 +48,7 @@ def turn_control(n: int = 8, start: int = 50, cap: int = 75, step: int = 10, cli
         rollout=BudgetedTurns(n=n, start=first, cap=last, step=step),
         advantage=Normalize(),
         objective=(PolicyGradient(clip=Clip(clip, clip)),),
+        updates=Updates(mini_batches=4),
         metric=(TurnCost(), ReportMean("rollout.extensions")),
         memories=(TurnCounts(),),
     )
