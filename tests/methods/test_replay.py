@@ -372,7 +372,7 @@ def test_spear_drops_covariant_tokens_of_replayed_rollouts_by_settings_of_their_
 
 
 def spear_run(path: Path, **settings: Any) -> list[dict[str, Any]]:
-    method = methods.spear(n=4, count=2, calls="turn.valid", replay_over=2, groups=1.0)
+    method = methods.spear(n=4, count=2, calls="turn.valid", replay_over=2, groups=1.0, mini_batches=1)
     small_ = {"world": Laps(level=2), "tasks": 3, "iterations": 5, "lr": 3e-4, **settings}
     return short_run(method, path, **small_).metrics[1:]
 

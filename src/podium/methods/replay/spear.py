@@ -63,6 +63,7 @@ def spear(
     replay_covariance: tuple[float, float, float] | None = (0.02, 2.0, 60.0),
     entropy: float = 0.001,
     void: bool = True,
+    mini_batches: int = 2,
 ) -> Method:
     """R = outcome + mu(t) · min(0.1 · turns with a call, 1); A = R − group mean. Rollouts with A > 0 and a call are
     kept with their log-probabilities; once more than 1.5 · count of them beat the median of the recent group means, 2^k
@@ -96,6 +97,7 @@ def spear(
         replay_covariance: The same for replayed rollouts; None: alike.
         entropy: Coefficient of the entropy bonus.
         void: Leave turns with neither a call nor an answer out of the loss.
+        mini_batches: Optimiser steps per batch, and per replay: two in the maths script, one per 1,024 turns for agents.
     """
     bounds, aggregate = Clip(clip_low, clip_high, dual=10.0), Aggregate(f"token sum / {max_length}, rollout mean")
     share, low, high = covariance
@@ -112,6 +114,6 @@ def spear(
             PolicyGradient(clip=bounds, aggregate=aggregate),
             *((Entropy(coefficient=entropy, aggregate=aggregate),) if entropy else ()),
         ),
-        updates=SeparateUpdates(by="group.fresh"),
+        updates=SeparateUpdates(mini_batches=mini_batches, by="group.fresh"),
         memories=(buffer.replace(weight=weight),),
     )
