@@ -97,7 +97,7 @@ def spear(
         replay_covariance: The same for replayed rollouts; None: alike.
         entropy: Coefficient of the entropy bonus.
         void: Leave turns with neither a call nor an answer out of the loss.
-        mini_batches: Optimiser steps per batch, and per replay: two in the maths script, one per 1,024 turns for agents.
+        mini_batches: Optimiser steps per batch, and per replay: two in the maths script, one per 1,024 turns else.
     """
     bounds, aggregate = Clip(clip_low, clip_high, dual=10.0), Aggregate(f"token sum / {max_length}, rollout mean")
     share, low, high = covariance
