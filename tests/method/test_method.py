@@ -269,7 +269,7 @@ def findings(method: Method, *columns: str, **settings: Any) -> list[str]:
 # Rewards, states or calls of turns; solutions of several turns; judges of pairs; a profiler.
 SPECIAL = (
     *("gigpo", "hgpo", "salt", "mars", "slea-rl", "infopo", "hiper", "archer", "mapo", "srgpo", "rlvmr"),
-    *("matchtir", "pivotrl", "think-rm", "dr-kernel", "spear"),
+    *("matchtir", "pivotrl", "think-rm", "dr-kernel", "spear", "vspo-prs", "earl-rtl"),
 )
 
 
@@ -286,8 +286,8 @@ def test_recipes_that_need_no_special_world_have_no_findings(slug: str) -> None:
 @pytest.mark.parametrize(
     ("slug", "columns"),
     [
-        ("gigpo", ["turn.reward", "turn.state"]),
-        ("hgpo", ["turn.reward", "turn.state"]),
+        ("gigpo", ["turn.reward", "turn.state", "turn.valid"]),
+        ("hgpo", ["turn.reward", "turn.state", "turn.valid"]),
         ("salt", ["turn.state", "turn.action", "turn.next_state"]),
         ("think-rm", ["pair.difference"]),
         ("copo", ["rollout.answer"]),

@@ -95,7 +95,11 @@ class Wrong(Sums):
 class Laps(Sums):
     """The same question twice, each time graded: turns, and states that rollouts share."""
 
-    provides = (*Sums.provides, "turn.reward", "turn.state", "turn.next_state", "turn.action", "turn.valid")
+    provides = (
+        *(*Sums.provides, "turn.reward", "turn.state", "turn.next_state"),
+        *("turn.action", "turn.valid", "turn.progress", "rollout.reference_answer"),
+    )
+    blank = {"reference_answer": ""}
 
     def reset(self, task: Task, seed: int = 0) -> Episode:
         return _Lap(self, task, seed)
@@ -109,7 +113,8 @@ class _Lap(Episode):
     def act(self, text: str) -> Feedback:
         graded = self.world.grade(self.task, text, self.seed)
         over, self.state = self.state == "second", "over" if self.state == "second" else "second"
-        info = {**graded.info, "valid": bool(graded.info["answer"])}
+        info = {**graded.info, "valid": bool(graded.info["answer"]), "progress": graded.reward}
+        info["reference_answer"] = self.world.reference(self.task)
         return Feedback(graded.reward, over, self.task.prompt, self.state, info)
 
 

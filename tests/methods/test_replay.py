@@ -14,6 +14,7 @@ import torch
 
 from podium import methods, worlds
 from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
 from podium.core.errors import PodiumError
 from podium.core.memory import decode_state, encode_state
 from podium.core.updates import Updates
@@ -21,9 +22,9 @@ from podium.core.value import Clock
 from podium.memories import Monitor, PassRates, PriorityReplay, SuccessReplay
 from podium.memories.replay import is_recent, reward_to_beat, subset_size
 from podium.parts.annotate.degenerate import garbled, repetitive
-from podium.parts.keep import KeepVaried
+from podium.parts.keep import DropVoidTurns, KeepVaried
 from podium.parts.objective.preference import preference_loss
-from podium.parts.shape import CentredKL
+from podium.parts.shape import CentredKL, DropCovariant
 from podium.parts.updates import SeparateUpdates
 from podium.sessions.train import configure, resume
 from podium.store.run_directory import RunDirectory
@@ -336,14 +337,42 @@ def test_spear_keeps_the_groups_whose_rewards_vary_most() -> None:
 
 
 def test_spear_without_bonus_and_replay_is_dr_grpo_with_clip_cov() -> None:
-    method = methods.spear(replay=0.0, tool=0.0)
+    method = methods.spear(replay=0.0, tool=0.0, tool_over=100, replay_over=100)
     assert weights(method, 0) == weights(method, 500) == (0, 0)
     assert method.advantage == methods.dr_grpo().advantage
     assert type(method.shape[0]).__name__ == "DropCovariant"
 
 
+def test_spear_leaves_turns_with_neither_call_nor_answer_out_of_the_loss() -> None:
+    calls: list[list[tuple[Any, ...]]] = [[("look",), (), ()], [(), ("add",)]]
+    rollouts = [
+        Rollout(0, [Turn((1,), columns={"calls": c}) for c in own], columns={"reward": 1.0, "answer": answer})
+        for own, answer in zip(calls, ("7", ""), strict=True)
+    ]
+    found = DropVoidTurns()(Batch.from_rollouts(rollouts))["turn.keep.void"]
+    # The second turn of the first says nothing; its third answers. Of the second rollout only the call counts.
+    assert found.tolist() == [True, False, True, False, True]
+    assert DropVoidTurns("turn.calls") in methods.spear().keep
+
+
+def test_spear_drops_covariant_tokens_of_replayed_rollouts_by_settings_of_their_own() -> None:
+    size = 100
+    generator = torch.Generator().manual_seed(0)
+    columns = {
+        "token.id": torch.ones(2, size, dtype=torch.long),
+        "token.advantage": torch.randn(2, size, generator=generator),
+        "token.now.logp": torch.randn(2, size, generator=generator),
+        "group.fresh": torch.tensor([True, False]),
+    }
+    columns["token.old.logp"] = columns["token.now.logp"]
+    batch_ = Batch.from_padded(torch.ones(2, size), [0, 1], columns)
+    part = DropCovariant(0.01, low=-9.0, high=9.0, replay=(0.05, -9.0, 9.0))
+    fresh, replayed = part.dropped(batch_).reshape(2, size).sum(1).tolist()
+    assert (fresh, replayed) == (1, 5)  # 1 % and 5 % of 100 tokens each
+
+
 def spear_run(path: Path, **settings: Any) -> list[dict[str, Any]]:
-    method = methods.spear(n=4, count=2, calls="turn.valid", replay_over=2, groups=1.0)
+    method = methods.spear(n=4, count=2, calls="turn.valid", replay_over=2, groups=1.0, mini_batches=1)
     small_ = {"world": Laps(level=2), "tasks": 3, "iterations": 5, "lr": 3e-4, **settings}
     return short_run(method, path, **small_).metrics[1:]
 

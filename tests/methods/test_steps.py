@@ -112,7 +112,7 @@ def test_methods_of_states_run_in_a_world_of_many_turns(slug: str) -> None:
 
 
 def test_mapo_worked_example() -> None:
-    found = steps(methods.mapo(), walks([[1, 0.5], [-0.5, 0]]))
+    found = steps(methods.mapo(gamma=1.0), walks([[1, 0.5], [-0.5, 0]]))
     assert_close(found, [[1.170820, 0.723607], [-1.170820, -0.723607]], atol=1e-6, rtol=0)
 
 
@@ -123,8 +123,8 @@ def test_mapo_of_single_turns_is_grpo_with_the_population_std() -> None:
 
 
 def test_mapo_ignores_a_constant_added_to_all_rewards_of_equally_long_rollouts() -> None:
-    plain = steps(methods.mapo(), walks([[1, 0], [0, 0.5], [0, 0]]))
-    assert_close(steps(methods.mapo(), walks([[3, 2], [2, 2.5], [2, 2]])), plain, atol=1e-6, rtol=0)
+    plain = steps(methods.mapo(gamma=1.0), walks([[1, 0], [0, 0.5], [0, 0]]))
+    assert_close(steps(methods.mapo(gamma=1.0), walks([[3, 2], [2, 2.5], [2, 2]])), plain, atol=1e-6, rtol=0)
 
 
 def test_mapo_sees_a_good_turn_with_bad_consequences() -> None:
@@ -206,15 +206,59 @@ def test_matchtir_trains_where_tools_are_called() -> None:
 # -- srgpo -------------------------------------------------------------------------------------------------------------
 
 
+GIVEN: dict[str, Any] = {"progress": False, "invalid": 0.0, "overlong": 0.0}  # the rewards of steps are given
+
+
+def test_srgpo_pays_for_progress_and_charges_for_invalid_and_overlong_turns_in_both_parts() -> None:
+    batch = walks(
+        *([[0, 1], [0, 0]],),
+        outcome=[1, 0],
+        progress=[[0.5, 0.5], [-0.5, 0.25]],
+        valid=[[True, True], [False, True]],
+        truncated=[[False, False], [False, True]],
+    )
+    method = methods.srgpo(scale="none")
+    for part in method.reward:
+        batch = batch.with_columns(part(batch))
+    assert batch["turn.reward"].tolist() == [1, 1, 0, 1]
+    assert batch["turn.reward.penalty"].tolist() == pytest.approx([0, 0, 0.1, 0.1])
+    batch = batch.with_columns({"turn.block": torch.zeros(4, dtype=torch.long)})
+    # Outcomes 1, 1, −0.1, −0.1 with mean 0.45; step rewards 1, 1, −0.1, 0.9 with mean 0.7, which weigh one half.
+    assert_close(steps(method, batch), [[0.55 + 0.15, 0.55 + 0.15], [-0.55 - 0.4, -0.55 + 0.1]])
+
+
+@pytest.mark.parametrize("rows", ["step", "rollout"])
+def test_gigpo_charges_an_invalid_action_to_its_own_step_alone(rows: str) -> None:
+    batch = walks([[0, 1], [0, 0]], state=[["a", "b"], ["a", "c"]], valid=[[True, True], [True, False]])
+    method = methods.gigpo(gamma=0.5, scale="none", rows=rows, invalid=0.2)
+    for part in method.reward:
+        batch = batch.with_columns(part(batch))
+    assert method.advantage is not None
+    # Returns 0.5, 1, 0, and 0 − 0.2: the step before pays nothing. From state a: 0.5 and 0, so ±0.25.
+    assert_close(method.advantage.returns(batch), torch.tensor([0.5, 1.0, 0.0, -0.2], dtype=torch.float64))  # type: ignore[attr-defined]
+    # Outcomes of the steps 1, 1, 0, −0.2: mean 0.45; those of the first steps alone 1, 0: mean 0.5.
+    mean = 0.45 if rows == "step" else 0.5
+    assert_close(steps(method, batch), [[1 - mean + 0.25, 1 - mean], [-mean - 0.25, -0.2 - mean]])
+
+
+def test_hgpo_charges_an_invalid_action_too() -> None:
+    batch = walks([[0, 1], [0, 0]], state=[["a", "b"], ["a", "b"]], valid=[[True, True], [True, False]])
+    method = methods.hgpo(gamma=0.5, scale="none", history=0, invalid=0.2)
+    batch = batch.with_columns(method.reward[0](batch))
+    # From state b: returns 1 and −0.2, so ±0.6; from state a: 0.5 and 0, so ±0.25.
+    assert_close(steps(method, batch), [[0.25, 0.6], [-0.25, -0.6]], atol=1e-5, rtol=0)
+
+
 def test_srgpo_worked_example() -> None:
     batch = walks([[1, 1], [0, 1, 0]], outcome=[1, 0]).with_columns({"turn.block": torch.tensor([0, 1, 0, 1, 0])})
-    found = steps(methods.srgpo(), batch)
+    found = steps(methods.srgpo(**GIVEN), batch)
     assert_close(found, [[1.672792, 1.095443], [-1.018970, -0.730295, -1.018970]], atol=1e-6, rtol=0)
 
 
 def test_one_block_over_the_batch_compares_each_step_with_all() -> None:
     batch = walks([[1, 0], [0, 0]], [[1, 1], [0, 1, 0]])
-    (blocks,), step = methods.srgpo(size=100).annotate, methods.srgpo(size=100).advantage.comparisons[1]  # type: ignore[union-attr]
+    method = methods.srgpo(size=100, **GIVEN)
+    (blocks,), step = method.annotate, method.advantage.comparisons[1]  # type: ignore[union-attr]
     whole = batch.with_columns(blocks(batch))
     assert_close(step.compared(whole), batch.by("step").standardize(batch["step.reward"]))
 
@@ -241,7 +285,8 @@ def test_without_the_second_part_it_is_grpo_in_which_a_rollout_counts_for_each_o
     batch = walks([[1, 0, 0], [0]], outcome=[1, 0], tag=[["none"] * 3, ["none"]])
     batch = batch.with_columns({"turn.reward.meta": batch["turn.reward"], "turn.block": torch.arange(4)})
     rows = methods.agentflow()
-    assert_close(steps(methods.get(slug, omega=0.0), batch), steps(rows, batch))
+    given = GIVEN if slug == "srgpo" else {}
+    assert_close(steps(methods.get(slug, omega=0.0, **given), batch), steps(rows, batch))
 
 
 # -- rlvmr -------------------------------------------------------------------------------------------------------------

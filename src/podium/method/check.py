@@ -27,6 +27,7 @@ ALWAYS = (
     "token.position",
     "token.end",
     "turn.text",
+    "turn.observation",
     "rollout.domain",
     "rollout.prompt",
     "rollout.length",
@@ -42,6 +43,7 @@ ALWAYS = (
 ANNOTATIONS: dict[str, str | None] = {
     "rollout.sibling": None,
     "turn.sibling.context": None,
+    "turn.truncated": None,
     "rollout.points": "task.criteria",
     "rollout.met": "task.criteria",
     "token.reasoning": "task.solution",
@@ -74,7 +76,10 @@ REMEDIES = {
     "pair.difference": "Let a judge compare the rollouts of each group in pairs, and write its verdicts there.",
     "informed": "Take a world of several turns: turn.reward among what it `provides`.",
     **{name: _STEPS.format(name) for name in ("state", "next_state", "action", "valid", "calls")},
-    **{name: _PROFILED.format(name) for name in ("completed", "speedup", "coverage")},
+    "progress": "Take a world that measures progress: keydoor, lookup, tools or clarify with progress=True.",
+    **{name: _PROFILED.format(name) for name in ("completed", "speedup")},
+    "coverage": "Take a world that runs and profiles what is written, such as code with profile=True.",
+    **dict.fromkeys(("parses", "interface_matches", "passed"), "Take a world that runs what is written, such as code."),
     "step.reward": _STEPS.format("reward"),
 }
 
@@ -161,10 +166,10 @@ def _unmet(method: Method, have: set[str], signals: set[str]) -> Iterable[Findin
                         f"{part!r} needs the signal {need.name!r}, which the policy does not compute. "
                         + nearest(need.name, signals),
                     )
-                elif need.of not in sources:
+                elif missing := {need.of, *([need.role] if need.role else [])} - sources:
+                    (role,) = missing
                     yield Finding(
-                        "error",
-                        f"{part!r} needs {need!r}, but the method has no role {need.of!r}: add Role({need.of!r}).",
+                        "error", f"{part!r} needs {need!r}, but the method has no role {role!r}: add Role({role!r})."
                     )
             elif (ability := ANNOTATIONS.get(need) or need) in ABILITIES and not {ability, need} & have:
                 if ability not in reported:  # once, however many parts need it

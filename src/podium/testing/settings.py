@@ -17,6 +17,7 @@ from podium.core.memory import Memory
 from podium.core.part import Part
 from podium.core.schedule import Schedule
 from podium.core.value import Value
+from podium.memories.lesson_writing import LessonExtractor, WordEmbedder
 from podium.parts.advantage import MixtureComponent, Normalize, Returns
 from podium.parts.objective.clip import Clip, Target
 from podium.testing.bench import Bench
@@ -45,10 +46,13 @@ ALTERNATIVES: dict[str, dict[str, tuple[Any, ...]]] = {
     "Cascade": {"checks": (("rollout.interface_matches", "rollout.parses"),)},
     "AlternativeAdvantage": {"part": (Normalize(), Returns())},
     "Clip": {"dual": (1.01, 1.5)},
+    "DropCovariant": {"replay": ((0.5, -5.0, 5.0), (0.1, -5.0, 5.0))},
     "GainReturns": {"outcome": ("turn.selected",)},
+    "GroupInGroup": {"penalty": ("step.reward.penalty",)},
     "HardFocus": {"keep": ((3, 2, 2),)},
     "RouteByOrigin": {"origins": (("hint",), ("policy",))},
     "WeightedSum": {"terms": ((("rollout.correct", 0.5),), (("rollout.other", 1.0),))},
+    "LessonLibrary": {"extractor": (LessonExtractor(last=1),), "embedder": (WordEmbedder(),)},
     "LengthLimit": {"limits": ((3,), (8, 1)), "thresholds": ((0.25,), ())},
     "MetaReasoning": {"valid": ("step.selected",), "available": ("step.available",)},
     "Mixture": {
@@ -58,6 +62,7 @@ ALTERNATIVES: dict[str, dict[str, tuple[Any, ...]]] = {
             (MixtureComponent(of="rollout.reward", gamma=0.5),),
         )
     },
+    "NestedHistories": {"penalty": ("step.reward.penalty",)},
     "PolicyGradient": {
         "ratio": ("none", "turn", "sequence"),
         "clip": (

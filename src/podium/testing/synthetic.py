@@ -162,6 +162,8 @@ KINDS: SceneRules = {
     "tag": lambda d, name, n: tuple(TAGS[k] for k in d.integers(name, n, len(TAGS)).tolist()),
     "valid": lambda d, name, n: d.coin(name, n, 0.7),
     "available": SceneDraw.coin,
+    "observation": SceneDraw.text,
+    "penalty": SceneDraw.uniform,
     "completed": lambda d, name, n: d.coin(name, n, 0.8),
     "coverage": SceneDraw.uniform,
     "text": SceneDraw.text,

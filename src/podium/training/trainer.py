@@ -114,6 +114,12 @@ class Trainer:
     ) -> dict[Signal, Tensor]:
         """Compute signals of a batch, each by the model that its `of` names; `now` is the learner being trained."""
         computed: dict[Signal, Tensor] = {}
+        if others := [s for s in wanted if s.role]:
+            asked = {s: _asked_of_role(s) for s in others}
+            with torch.no_grad():
+                found = self.signals(batch, list(asked.values()))
+            computed |= {s: found[asked[s]] for s in others}
+            wanted = [s for s in wanted if not s.role]
         plain = [s for s in wanted if not _columns(s) and passage_of(s) is None]
         for (model, context), signals in self._by_model(plain, learner).items():
             rows = batch if context is None else batch.with_columns({"turn.train_context": batch[context]})
@@ -300,7 +306,7 @@ class Trainer:
         for signal in now:
             if on_logp is not None and signal.column == NOW.column:
                 on_logp(batch, computed[signal])
-        for signal in now:
+        for signal in (s for s in now if not s.role):
             old = Signal(signal.name, of="old", level=signal.level, **dict(signal.settings))
             # At the only update of a batch the old policy is the current one: its numbers, held fixed.
             if old not in batch:
@@ -310,6 +316,12 @@ class Trainer:
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps of the learners in addition to their weights."""
         return {name: {"updates": learner.updates} for name, learner in self.learners.items()}
+
+
+def _asked_of_role(signal: Signal) -> Signal:
+    """What the role of a signal is asked for."""
+    settings = {k: v for k, v in signal.settings if k != "role"}
+    return Signal(signal.name, of=signal.role, level=signal.level, **settings)
 
 
 def _columns(signal: Signal) -> dict[str, str]:

@@ -115,7 +115,7 @@ def slea_rl(case: Case) -> dict[str, Any]:
     if "existing" in case:
         return _novel(case)
     settings = case.given(gamma="gamma", omega="step_weight")
-    method = methods.slea_rl(scale=SCALES[case.hyper["mode"]], **settings)
+    method = methods.slea_rl(scale=SCALES[case.hyper["mode"]], invalid=0.0, **settings)
     method = configured(case, method, {"epsilon": "advantage.epsilon"})
     batch = credited(method, episodes(case, COLUMNS | OUTCOME))
     return {

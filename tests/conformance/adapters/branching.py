@@ -50,7 +50,11 @@ def arpo(case: Case) -> dict[str, Any]:
 
 @adapter("pivotrl")
 def pivotrl(case: Case) -> dict[str, Any]:
-    method = configured(case, methods.pivotrl(below=case.hyper["mean_threshold"]), {"epsilon": "advantage.epsilon"})
+    method = configured(
+        case,
+        methods.pivotrl(below=case.hyper["mean_threshold"], profile=0, baseline="mean"),
+        {"epsilon": "advantage.epsilon"},
+    )
     profile, trained = (_groups(case[name]) for name in ("profile_rewards", "train_rewards"))
     (keep,), groups = method.keep, profile.by("rollout", "group").agg
     advantage = credited(method, trained)["rollout.advantage"]

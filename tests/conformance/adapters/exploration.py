@@ -99,7 +99,7 @@ def empg(case: Case) -> dict[str, Any]:
 def epo(case: Case) -> dict[str, Any]:
     settings = case.given(low="min_ratio", high="max_ratio", penalty="penalty", turns="max_steps", over="max_epochs")
     test = {"token": "token", "seq": "turn"}[case.hyper["mask_mode"]]
-    method = methods.epo(test=test, **settings, **case.given(bonus="entropy_coef", smooth="smooth_coef"))
+    method = methods.epo(test=test, kl=0.0, **settings, **case.given(bonus="entropy_coef", smooth="smooth_coef"))
     clock = Clock(case.hyper["epoch"])
     phase = method.objective[2].phase.number(clock)
     if not case.hyper["phase_weighting"]:

@@ -60,7 +60,7 @@ def archer(case: Case) -> dict[str, Any]:
         target.average(Weights(case.tensor("online_param")), decay)  # type: ignore[arg-type]
         return {"new_target": target.weights}
     settings = case.given(gamma="gamma", token_baseline="token_baseline")
-    method = methods.get("archer@light", warmup=0, **settings)  # the losses without a schedule
+    method = methods.get("archer@light", warmup=0, critic_epochs=None, **settings)  # the losses without a schedule
     (critic,), advantage = method.annotate, method.advantage
     turns = Batch.from_rollouts([Rollout(i, [Turn((0,))]) for i in range(len(case["q1"]))], dtype=torch.float64)
     turns = turns.with_columns({"turn.reward": case.tensor("reward"), "turn.done": case.tensor("done").bool()})

@@ -95,8 +95,9 @@ def _matched(case: Case) -> dict[str, Any]:
 
 @adapter("srgpo")
 def srgpo(case: Case) -> dict[str, Any]:
+    given: dict[str, Any] = {"progress": False, "invalid": 0.0, "overlong": 0.0}  # the rewards of steps are given
     settings = case.given(omega="step_weight")
-    method = _softened(methods.srgpo(scale=SCALES[case.hyper["mode"]], **settings), case)
+    method = _softened(methods.srgpo(scale=SCALES[case.hyper["mode"]], **given, **settings), case)
     batch = _rows(case, {"turn.reward": "step_reward", "turn.block": "step_group", **OUTCOME})
     outcome, step = method.advantage.comparisons
     return {

@@ -41,7 +41,7 @@ def st_ppo(case: Case) -> dict[str, Any]:
 @adapter("seeupo")
 def seeupo(case: Case) -> dict[str, Any]:
     settings = case.given(order="update_order", ratio_clip="ratio_clip", limit="advantage_clip")
-    method = methods.seeupo(batch_scale=case.hyper["batch_normalize"], **settings)
+    method = methods.seeupo(batch_scale=case.hyper["batch_normalize"], magnify=False, **settings)
     changes, active = case["token_log_ratio_after_turn_update"], case["turn_active"]
     rollouts = [
         Rollout(

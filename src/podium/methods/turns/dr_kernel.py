@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podium.core.term import Aggregate
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Mixture, MixtureComponent
 from podium.parts.objective import Clip, PolicyGradient
@@ -18,14 +18,31 @@ __all__ = ["dr_kernel"]
     summary="Turn-level leave-one-out returns for multi-turn kernel generation; rewards profiled speed, rejects hacks.",
     citation="Dr. Kernel: Reinforcement Learning Done Right for Triton, https://github.com/hkust-nlp/KernelGYM",
     tags=("multi-turn", "code", "baseline", "turn-level", "reward shaping", "importance sampling"),
+    protocol=Protocol(
+        model="Qwen3-14B-Base after a cold start",
+        lr=1e-6,
+        betas=(0.9, 0.999),
+        weight_decay=0.01,
+        warmup=0,
+        schedule="constant",
+        clip=1.0,
+        tasks=16,
+        max_tokens=8192,
+        max_turns=3,
+        source="KernelGYM drkernel/kernel/scripts/rl/14b_trloo_mrs_pr_prs.sh",
+    ),
+    home=Home("tools", level=2, dials={"profile": True}, iterations=8, tasks=8),
 )
 def dr_kernel(n: int = 16, gamma: float = 1.0, profiled: bool = True, mismatch: float | None = 1e-3) -> Method:
     """A_t = G_t − mean of G_t over the other rollouts of the task that have a turn t (TRLOO); a turn that no other
     rollout has keeps G_t. No std.
 
-    On rollouts of one turn it is RLOO. With a profiler the reward is 0.5 correct + 0.5 min(speedup, 3) + 0.5 coverage,
-    and a correct turn of low coverage (a lazy kernel) is rejected at random; rollouts whose sampler and trainer
-    disagree too much are rejected too.
+    A batch is one optimiser step, as in the release, so that the clip never acts. On rollouts of one turn it is RLOO.
+    The embedded world `code` with `turns=3` and `profile=True` runs and profiles programs in Python in place of
+    kernels: coverage is the share of the time that a program spends in code of its own, not in functions that Python
+    brings along. `tools` with `profile=True` does the like with calls. With a profiler the reward is 0.5 correct + 0.5
+    min(speedup, 3) + 0.5 coverage, and a correct turn of low coverage (a lazy kernel) is rejected at random; rollouts
+    whose sampler and trainer disagree too much are rejected too.
 
     Args:
         n: Rollouts per task (the group size).

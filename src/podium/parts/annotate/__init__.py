@@ -11,6 +11,7 @@ from podium.parts.annotate.feedback_gain import FeedbackGain
 from podium.parts.annotate.greedy_baseline import GreedyBaseline
 from podium.parts.annotate.marks import MarkPattern, MarkPhrases
 from podium.parts.annotate.match_patterns import MatchPatterns
+from podium.parts.annotate.parsed import MarkParsed
 from podium.parts.annotate.plan_values import PlanValues
 from podium.parts.annotate.random_blocks import RandomBlocks
 from podium.parts.annotate.reference_power import ReferencePower
@@ -24,6 +25,7 @@ __all__ = [
     "FeedbackGain",
     "GreedyBaseline",
     "MarkDegenerate",
+    "MarkParsed",
     "MarkPattern",
     "MarkPhrases",
     "MatchPatterns",

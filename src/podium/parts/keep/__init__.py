@@ -26,6 +26,7 @@ from podium.parts.keep.route import (
     RouteToTeacher,
 )
 from podium.parts.keep.teachers import InjectTeachers
+from podium.parts.keep.void_turns import DropVoidTurns
 
 __all__ = [
     "Bundle",
@@ -33,6 +34,7 @@ __all__ = [
     "DropMeasuring",
     "DropSolved",
     "DropTruncated",
+    "DropVoidTurns",
     "DuplicateHard",
     "InjectTeachers",
     "KeepMixed",

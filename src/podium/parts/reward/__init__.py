@@ -19,6 +19,7 @@ from podium.parts.reward.hybrid import HybridReward
 from podium.parts.reward.length import LengthBonus, LengthLimit, Overlong
 from podium.parts.reward.likelihood import AnswerLikelihood
 from podium.parts.reward.log_ratio import LogRatio
+from podium.parts.reward.magnify import MagnifySuccess
 from podium.parts.reward.meta_reasoning import MetaReasoning
 from podium.parts.reward.override import OverrideReward, SignedReward
 from podium.parts.reward.penalty import SequenceKL, TokenReward
@@ -29,12 +30,14 @@ from podium.parts.reward.rubric import Rubric
 from podium.parts.reward.running import RunningNormalize
 from podium.parts.reward.search import SearchScore
 from podium.parts.reward.speed import Speedup
-from podium.parts.reward.stages import ProgressiveReward
+from podium.parts.reward.stages import AnswerBleu, ProgressiveReward
 from podium.parts.reward.structure import BrevityBonus, RankTruncated
 from podium.parts.reward.tool_use import ToolUse
+from podium.parts.reward.turn_rewards import ProgressReward, TurnPenalties
 from podium.parts.reward.vote import AnswerEntropy, Majority, PseudoLabel, VoteShare
 
 __all__ = [
+    "AnswerBleu",
     "AnswerEntropy",
     "AnswerGain",
     "AnswerLikelihood",
@@ -50,6 +53,7 @@ __all__ = [
     "LengthBonus",
     "LengthLimit",
     "LogRatio",
+    "MagnifySuccess",
     "Majority",
     "MatchCalls",
     "MetaReasoning",
@@ -57,6 +61,7 @@ __all__ = [
     "OverrideReward",
     "PhaseEntropy",
     "PlanPenalties",
+    "ProgressReward",
     "ProgressiveReward",
     "PseudoLabel",
     "RandomReward",
@@ -70,6 +75,7 @@ __all__ = [
     "Speedup",
     "TokenReward",
     "ToolUse",
+    "TurnPenalties",
     "VoteShare",
     "WeightedSum",
     "WindowReward",

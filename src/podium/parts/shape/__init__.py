@@ -17,6 +17,7 @@ from podium.parts.shape.elastic import ElasticClip
 from podium.parts.shape.entropy_change import DropDisruptive, SpareEntropy
 from podium.parts.shape.heterogeneous import HeterogeneousTokens
 from podium.parts.shape.hints import BySetting, HintConsistency
+from podium.parts.shape.latest_turn_q import LatestTurnQ
 from podium.parts.shape.modulation import EntropyModulation
 from podium.parts.shape.novelty import Novelty
 from podium.parts.shape.pivot import DropPivot
@@ -36,6 +37,7 @@ from podium.parts.shape.uncertainty import CertaintyFactor, SelfCertainty, Stati
 from podium.parts.shape.variance import KeepSpread
 
 __all__ = [
+    "LatestTurnQ",
     "AlignExpert",
     "BelowAnchor",
     "AlternativeAdvantage",
