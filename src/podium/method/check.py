@@ -41,6 +41,8 @@ ALWAYS = (
 ANNOTATIONS: dict[str, str | None] = {
     "rollout.sibling": None,
     "turn.sibling.context": None,
+    "rollout.solution": "task.solution",
+    "turn.solution.context": "task.solution",
     "rollout.points": "task.criteria",
     "rollout.met": "task.criteria",
     "token.reasoning": "task.solution",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from podium.core.errors import PodiumError
 from podium.core.term import Aggregate
+from podium.core.updates import Updates
 from podium.method import Method
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
@@ -17,18 +18,23 @@ __all__ = ["dr_grpo"]
     summary="GRPO without its two biases: no division by the group's std (difficulty) or answer length (length bias).",
     citation="Liu et al. 2025, Understanding R1-Zero-like training, https://arxiv.org/abs/2503.20783",
     tags=("length bias", "difficulty", "group-relative", "baseline"),
+    presets={"paper": {}, "trl": {"mini_batches": 1}},
 )
-def dr_grpo(n: int = 8, clip: float = 0.2, max_length: int = 3000, over_rollouts: str = "mean") -> Method:
+def dr_grpo(
+    n: int = 8, clip: float = 0.2, max_length: int = 3000, over_rollouts: str = "mean", mini_batches: int = 8
+) -> Method:
     """A_i = r_i − mean; loss = (1/B) Σ_i (1/L) Σ_t l with a constant L (the maximum length), where B counts empty
-    answers too.
+    answers too; 8 updates per batch.
 
     Times G/(G − 1) it is RLOO's advantage; with `advantage.scale=std` and GRPO's aggregation it is GRPO.
+    `dr-grpo@trl` is `loss_type="dr_grpo"` with `scale_rewards="none"` in TRL (1.9), which makes one update per batch.
 
     Args:
         n: Rollouts per task (the group size).
         clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
         max_length: The constant L by which the token sum of a rollout is divided.
         over_rollouts: `mean` divides by the number of rollouts B; `sum` does not, as in older versions of verl.
+        mini_batches: Optimiser steps per batch.
     """
     if over_rollouts not in ("mean", "sum"):
         raise PodiumError(f"dr-grpo: over_rollouts = {over_rollouts!r} is not 'mean' or 'sum'.")
@@ -38,4 +44,5 @@ def dr_grpo(n: int = 8, clip: float = 0.2, max_length: int = 3000, over_rollouts
         rollout=Sample(n=n),
         advantage=Normalize(scale="none"),
         objective=(PolicyGradient(clip=Clip(clip, clip), aggregate=aggregate),),
+        updates=Updates(mini_batches=mini_batches),
     )

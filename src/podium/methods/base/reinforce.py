@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from podium.core.term import Aggregate
+from podium.core.updates import Updates
 from podium.method import Method
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
@@ -17,17 +18,21 @@ __all__ = ["reinforce"]
     citation="Williams 1992, Simple statistical gradient-following algorithms",
     tags=("policy gradient", "on-policy"),
 )
-def reinforce(n: int = 1, aggregate: str = "token sum, rollout mean") -> Method:
+def reinforce(n: int = 1, aggregate: str = "token sum, rollout mean", mini_batches: int = 2) -> Method:
     """loss = −A · log π · w, with w = 1 or a detached importance weight (a `weight` column); A is the reward.
 
     On-policy its gradient is PPO's. With `advantage=Normalize()` it is on-policy GRPO without clip and KL penalty.
+    The 2 updates per batch are those of the vanilla policy gradient in the study of RLOO; the second one is slightly
+    off-policy.
 
     Args:
         n: Rollouts per task.
         aggregate: How the losses of tokens become one number, as the path of an `Aggregate`.
+        mini_batches: Optimiser steps per batch.
     """
     return Method(
         rollout=Sample(n=n),
         advantage=Normalize(centre="none", scale="none"),
         objective=(PolicyGradient(ratio="none", aggregate=Aggregate(aggregate)),),
+        updates=Updates(mini_batches=mini_batches),
     )

@@ -10,7 +10,7 @@ from podium.core.errors import PodiumError, within
 from podium.core.part import Columns, Reward
 from podium.core.schedule import Number
 
-__all__ = ["LengthBonus", "LengthLimit", "Overlong"]
+__all__ = ["LengthBonus", "LengthLimit", "Overlong", "WithinLength"]
 
 
 class Overlong(Reward):
@@ -93,3 +93,29 @@ class LengthLimit(Reward):
         limit = self.limit(groups.agg.mean(batch["rollout.correct"] if self.thresholds else reward)).to(batch.dtype)
         cut = batch["rollout.truncated"] | (batch["rollout.length"] > groups.spread(limit))
         return {"rollout.reward": reward.masked_fill(cut, 0), "group.length_limit": limit}
+
+
+class WithinLength(Reward):
+    """A reward of its own for short answers: `rollout.reward.short` is 1 up to `max_length` tokens, else 0.
+
+    It is not added to `rollout.reward`.
+    """
+
+    reference = "GDPO, https://arxiv.org/abs/2601.05242"
+    max_length: int = 4000  # tokens, ≥ 1
+    when_right: bool = False  # whether only right answers have it
+
+    provides = ("rollout.reward.short",)
+
+    def __post_init__(self) -> None:
+        within(self, "max_length", 1)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return ("rollout.length", "rollout.correct") if self.when_right else ("rollout.length",)
+
+    def __call__(self, batch: Batch) -> Columns:
+        short = batch["rollout.length"] <= self.max_length
+        if self.when_right:
+            short = short & batch["rollout.correct"].bool()
+        return {"rollout.reward.short": short.to(batch.dtype)}
