@@ -23,12 +23,12 @@ def maxrl(n: int = 8, clip: float = 0.2, mini_batches: int = 1) -> Method:
     mean over all tokens; no KL penalty.
 
     With rewards 0 and 1, a success in a group with the pass rate p gets 1/p − 1 and a failure −1. Over n rollouts that
-    is an unbiased gradient of the first n terms of log p = −Σ_k (1 − p)^k / k: plain policy gradients maximise the
+    is an unbiased gradient of the first n − 1 terms of log p = −Σ_k (1 − p)^k / k: plain policy gradients maximise the
     first term alone, n → ∞ is maximum likelihood. Rewards must not be negative. The authors make one update per batch,
     at which the clip cannot act.
 
     Args:
-        n: Rollouts per task (the group size), and the number of terms.
+        n: Rollouts per task (the group size), one more than the number of terms.
         clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
         mini_batches: Optimiser steps per batch.
     """
