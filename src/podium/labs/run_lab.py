@@ -105,7 +105,7 @@ class _Watcher:
         if run.iteration == 0 and self.seed in self.bench:
             return self.bench[self.seed]
         size = self.size
-        limit = run.config.max_tokens or run.world.max_tokens
+        limit = run.config.max_tokens
         groups = held_out(run.driver, tasks=size.eval_tasks, samples=size.samples, max_tokens=limit, seed=self.seed)
         point = Snapshot(run.iteration, run.tokens, tally(groups), self._logged())
         if run.iteration == 0:

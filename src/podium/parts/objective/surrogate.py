@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError, within
+from podium.core.facts import RunFacts
 from podium.core.part import Need
 from podium.core.signal import Signal
 from podium.core.term import Term
@@ -51,6 +54,17 @@ class PolicyGradient(Term):
             raise PodiumError("Clip(kind='log') clips tokens before the mean over a span: set ratio='sequence'.")
         if isinstance(self.clip, DivergenceMask) and self.ratio != "token":
             raise PodiumError("DivergenceMask compares probabilities of tokens: set ratio='token'.")
+
+    @property
+    def neutral(self) -> PolicyGradient:
+        return self.replace(ratio="token", clip=None, shared=False)
+
+    def inert(self, facts: RunFacts) -> Iterable[str]:
+        if self.clip is not None and facts.updates == 1 and self.behaviour == "old":
+            yield (
+                "has nothing to clip: a batch is trained in one optimiser step, at which the importance ratio is 1. "
+                "Set updates.mini_batches=4, or updates.epochs=2."
+            )
 
     @property
     def _old(self) -> Signal:
