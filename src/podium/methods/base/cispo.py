@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podium.core.updates import Updates
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods._shared import anchored
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
@@ -17,6 +17,14 @@ __all__ = ["cispo"]
     summary="Clips and detaches the importance weight instead of the update, so every token keeps its gradient.",
     citation="MiniMax 2025, MiniMax-M1, https://arxiv.org/abs/2506.13585",
     tags=("importance sampling", "clipping", "off-policy", "token-level"),
+    protocol=Protocol(
+        model="MiniMax-M1 456B",
+        betas=(0.9, 0.95),
+        max_tokens=80000,
+        max_turns=1,
+        source="MiniMax-M1, sections 3 and 4. Learning rate, batch and the upper bound of the weight are not given",
+    ),
+    home=Home(level=2),
     presets={
         "paper": {},
         "verl": {"n": 5, "clip_low": 10.0, "clip_high": 0.2, "kl": 0.001, "mini_batches": 2},

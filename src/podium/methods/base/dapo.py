@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from podium.core.errors import PodiumError
+from podium.core.schedule import Number
+from podium.core.shares import ShareOfTokens
 from podium.core.term import Aggregate
 from podium.core.updates import Updates
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.keep import DropTruncated, KeepMixed
@@ -20,15 +22,30 @@ __all__ = ["dapo"]
     summary="GRPO with clip-higher, dynamic sampling, a token-level loss and a soft overlong penalty; no KL.",
     citation="Yu et al. 2025, DAPO, https://arxiv.org/abs/2503.14476",
     tags=("clipping", "dynamic sampling", "zero-variance groups", "overlong", "length penalty", "token-level"),
-    presets={"paper": {}, "verl": {"aggregate": "token mean"}},
+    protocol=Protocol(
+        model="Qwen/Qwen2.5-32B",
+        lr=1e-6,
+        betas=(0.9, 0.999),
+        weight_decay=0.1,
+        warmup=160,  # 10 iterations of 16 updates
+        schedule="constant",
+        clip=1.0,
+        tasks=512,
+        max_tokens=20480,
+        max_turns=1,
+        pool=17000,
+        source="verl-project/verl-recipe, dapo/run_dapo_qwen2.5_32b.sh",
+    ),
+    home=Home(level=2),
+    presets={"paper": {"max_length": 20480, "buffer": 4096}, "verl": {"aggregate": "token mean"}},
 )
 def dapo(
     n: int = 16,
     clip_low: float = 0.2,
     clip_high: float = 0.28,
     dual: float | None = 10.0,
-    max_length: int = 20480,
-    buffer: int = 4096,
+    max_length: Number = ShareOfTokens(1.0),
+    buffer: Number = ShareOfTokens(0.2),
     penalty: float = 1.0,
     varies: str = "rollout.correct",
     max_rounds: int = 10,
@@ -52,8 +69,10 @@ def dapo(
         clip_low: Lower end of the importance ratio's clip range, 1 − clip_low.
         clip_high: Upper end of the importance ratio's clip range, 1 + clip_high.
         dual: Dual clip: where the advantage is negative, the loss is at most dual · |A|; None: no dual clip.
-        max_length: Length limit of an answer in tokens, where the overlong penalty is full.
-        buffer: Tokens before the limit over which the penalty grows from 0.
+        max_length: Length of an answer in tokens at which the overlong penalty is full: the run's limit, or a number
+            (20,480 in the paper).
+        buffer: Tokens before the limit over which the penalty grows from 0: a fifth of the run's limit, or a number
+            (4,096 in the paper).
         penalty: Reward subtracted at the limit; 0: no overlong penalty.
         varies: The column by which groups are filtered: those in which it does not vary are dropped.
         max_rounds: Sampling rounds that may be spent on filling one batch; 0: no limit.

@@ -7,7 +7,7 @@ from typing import Any
 
 from podium.core.term import Aggregate
 from podium.core.updates import Updates
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods._shared import anchored
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
@@ -61,6 +61,13 @@ GRPO: Mapping[str, Mapping[str, Any]] = {
     summary="Group-relative advantages without a critic: reward minus the group's mean, divided by its std.",
     citation="Shao et al. 2024, DeepSeekMath, https://arxiv.org/abs/2402.03300",
     tags=("group-relative", "baseline", "clipping", "kl penalty"),
+    protocol=Protocol(
+        model="DeepSeekMath-Instruct 7B",
+        lr=1e-6,
+        max_tokens=1024,
+        source="DeepSeekMath, section 4.2. It does not say whether its batch of 1024 counts questions or outputs",
+    ),
+    home=Home(level=2),
     presets=GRPO,
 )
 def grpo(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podium.core.term import Aggregate
 from podium.core.updates import Updates
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.objective import Clip, PolicyGradient
@@ -17,6 +17,12 @@ __all__ = ["gspo"]
     summary="One importance ratio and clip per sequence: the geometric mean of the token ratios.",
     citation="Zheng et al. 2025, Group Sequence Policy Optimization, https://arxiv.org/abs/2507.18071",
     tags=("importance sampling", "sequence-level", "clipping", "group-relative"),
+    protocol=Protocol(
+        model="Qwen3-30B-A3B-Base after a cold start",
+        max_turns=1,
+        source="GSPO, section 5.1: four mini-batches and the clips. Learning rate, batch and lengths are not given",
+    ),
+    home=Home(level=2),
     presets={"paper": {}, "token": {"per_token": True}, "verl": {"per_token": True, "n": 16}},
 )
 def gspo(

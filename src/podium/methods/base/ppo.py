@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podium.core.updates import Updates
-from podium.method import Method, Role
+from podium.method import Home, Method, Protocol, Role
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import GAE
 from podium.parts.objective import Clip, PolicyGradient, ValueLoss
@@ -18,6 +18,22 @@ __all__ = ["ppo"]
     summary="Actor-critic: per-token advantages (GAE) from a learned value function, with a clipped ratio.",
     citation="Schulman et al. 2017, Proximal Policy Optimization, https://arxiv.org/abs/1707.06347",
     tags=("critic", "value function", "clipping", "trust region", "credit assignment", "kl penalty"),
+    protocol=Protocol(
+        model="deepseek-ai/deepseek-llm-7b-chat",
+        lr=1e-6,
+        betas=(0.9, 0.999),
+        weight_decay=0.01,
+        warmup=0,
+        schedule="constant",
+        clip=1.0,
+        tasks=1024,
+        iterations=105,
+        max_tokens=512,
+        max_turns=1,
+        pool=7473,
+        source="volcengine/verl, examples/ppo_trainer/run_deepseek7b_llm.sh (15 epochs of GSM8K)",
+    ),
+    home=Home(level=2),
 )
 def ppo(
     n: int = 1,
@@ -55,6 +71,6 @@ def ppo(
         shape=(Whiten(),),
         objective=(PolicyGradient(clip=Clip(clip, clip, dual=dual)), ValueLoss(value_clip)),
         updates=Updates(mini_batches=mini_batches),
-        roles=(Role("critic"),),
+        roles=(Role("critic", lr_ratio=10.0),),
     )
     return method if kl == 0 else method | Role("ref")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podium.core.updates import Updates
-from podium.method import Method, Role
+from podium.method import Home, Method, Protocol, Role
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize, Returns
 from podium.parts.objective import Clip, PolicyGradient
@@ -18,6 +18,22 @@ __all__ = ["reinforce_plus_plus"]
     summary="Critic-free returns with a token-level KL penalty, normalised over the batch instead of by group.",
     citation="Hu et al. 2025, REINFORCE++, https://arxiv.org/abs/2501.03262",
     tags=("policy gradient", "kl penalty", "clipping", "advantage estimation"),
+    protocol=Protocol(
+        model="OpenRLHF/Llama-3-8b-sft-mixture",
+        lr=5e-7,
+        betas=(0.9, 0.95),
+        weight_decay=0.0,
+        warmup=0.03,
+        schedule="cosine",
+        final=0.1,
+        clip=1.0,
+        tasks=1024,
+        max_tokens=1024,
+        max_turns=1,
+        pool=100000,
+        source="OpenRLHF/OpenRLHF, examples/scripts/train_reinforce_llama_ray.sh",
+    ),
+    home=Home(level=2),
     presets={
         "paper": {"kl": 1e-4},
         "baseline": {"baseline": True, "n": 8},

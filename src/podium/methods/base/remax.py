@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podium.core.term import Aggregate
 from podium.core.updates import Updates
-from podium.method import Method, Role
+from podium.method import Home, Method, Protocol, Role
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Returns
 from podium.parts.annotate import GreedyBaseline
@@ -21,6 +21,19 @@ BASELINE, PENALTY = "group.baseline", "token.reward.kl"
     summary="REINFORCE with the reward of the greedy answer to the same prompt as its baseline.",
     citation="Li et al. 2023, ReMax, https://arxiv.org/abs/2310.10505",
     tags=("policy gradient", "baseline", "variance reduction", "single rollout"),
+    protocol=Protocol(
+        model="Llama-2-7B after SFT",
+        lr=1e-6,
+        betas=(0.9, 0.95),
+        weight_decay=0.1,
+        warmup=0,
+        schedule="cosine",
+        clip=1.0,
+        max_tokens=256,
+        max_turns=1,
+        source="liziniu/ReMax, step3_rlhf_finetuning/training_scripts/llama2/run_llama2_7b.sh: 1 task per GPU",
+    ),
+    home=Home(level=2),
     presets={
         "paper": {"top_p": 0.9},
         "verl": {"n": 4, "kl": 0.001, "gamma": 1.0, "limit": None, "sum_kl": True, "mini_batches": 4},

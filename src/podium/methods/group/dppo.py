@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podium.core.updates import Updates
-from podium.method import Method
+from podium.method import Home, Method
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.objective import DivergenceMask, PolicyGradient
@@ -17,6 +17,7 @@ __all__ = ["dppo"]
     citation="Qi et al. 2026, Rethinking the Trust Region in LLM Reinforcement Learning, "
     "https://arxiv.org/abs/2602.04879",
     tags=("trust region", "clipping", "importance sampling", "token-level", "group-relative"),
+    home=Home(level=2),
     presets={"paper": {}, "kl": {"kind": "kl", "low": 0.05, "high": 0.05}, "verl": {"behaviour": "old"}},
 )
 def dppo(

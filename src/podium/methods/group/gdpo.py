@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from podium.core.schedule import Number
+from podium.core.shares import ShareOfTokens
 from podium.core.updates import Updates
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import NormalizeEach
 from podium.parts.objective import Clip, PolicyGradient
@@ -19,12 +21,22 @@ __all__ = ["gdpo"]
     citation="Liu et al. 2026, GDPO: Group reward-Decoupled Normalization Policy Optimization, "
     "https://arxiv.org/abs/2601.05242",
     tags=("several rewards", "group-relative", "advantage estimation", "length penalty"),
+    protocol=Protocol(
+        model="Qwen/Qwen2.5-1.5B-Instruct",
+        lr=1e-6,
+        tasks=512,
+        max_tokens=1024,
+        max_turns=1,
+        pool=4000,
+        source="NVlabs/GDPO, verl-GDPO/train_gdpo.sh (tool calls); the length is that of the runs on mathematics",
+    ),
+    home=Home(level=2),
     presets={"paper": {"max_length": 4000}, "verl": {"level": "token"}},
 )
 def gdpo(
     n: int = 4,
     rewards: tuple[tuple[str, float], ...] = (("rollout.correct", 1.0), ("rollout.reward.short", 1.0)),
-    max_length: int = 4000,
+    max_length: Number = ShareOfTokens(0.5),
     when_right: bool = False,
     level: str = "rollout",
     clip: float = 0.2,
@@ -41,7 +53,8 @@ def gdpo(
     Args:
         n: Rollouts per task (the group size).
         rewards: Columns of rollouts that are rewards, and the weight of each.
-        max_length: Tokens up to which an answer counts as short.
+        max_length: Tokens up to which an answer counts as short: half of the run's limit, or a number (4,000 in the
+            paper).
         when_right: Let only right answers count as short.
         level: Whiten the advantages over the batch's elements of this level: `rollout` or `token`.
         clip: Clip range of the importance ratio, [1 − clip, 1 + clip].

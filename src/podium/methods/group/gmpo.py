@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podium.core.term import Aggregate
 from podium.core.updates import Updates
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.objective import Clip, PolicyGradient
@@ -17,6 +17,17 @@ __all__ = ["gmpo"]
     summary="Maximises the geometric mean of clipped token ratios, which outlying tokens hardly move.",
     citation="Zhao et al. 2025, Geometric-Mean Policy Optimization, https://arxiv.org/abs/2507.20673",
     tags=("importance sampling", "clipping", "sequence-level", "group-relative", "trust region"),
+    protocol=Protocol(
+        model="Qwen/Qwen2.5-Math-7B",
+        lr=1e-6,
+        schedule="constant",
+        tasks=128,
+        max_tokens=3000,
+        max_turns=1,
+        pool=8000,
+        source="callsys/GMPO, scripts/qwen2.5-math-7b-gmpo.sh: 1024 rollouts per batch, 128 per step",
+    ),
+    home=Home(level=2),
     presets={"paper": {}, "trl": {"mini_batches": 1}},
 )
 def gmpo(n: int = 8, clip_low: float = 0.4, clip_high: float = 0.4, mini_batches: int = 8) -> Method:

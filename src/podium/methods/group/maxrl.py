@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podium.core.updates import Updates
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.objective import Clip, PolicyGradient
@@ -16,6 +16,17 @@ __all__ = ["maxrl"]
     summary="Divides by the group's mean reward: the gradient of log pass rate, which weighs hard tasks more.",
     citation="Tajwar et al. 2026, Maximum Likelihood Reinforcement Learning, https://arxiv.org/abs/2602.02710",
     tags=("group-relative", "difficulty", "advantage estimation", "pass@k"),
+    protocol=Protocol(
+        model="Qwen/Qwen3-1.7B-Base",
+        lr=1e-6,
+        clip=0.3,
+        tasks=256,
+        max_tokens=4096,
+        max_turns=1,
+        pool=53000,
+        source="tajwarfahim/maxrl, qwen3_experiments/run_qwen3_training.sh",
+    ),
+    home=Home(level=2),
     presets={"paper": {"n": 16}, "skyrl": {"n": 5, "mini_batches": 4}},
 )
 def maxrl(n: int = 8, clip: float = 0.2, mini_batches: int = 1) -> Method:

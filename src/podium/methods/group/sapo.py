@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podium.core.term import Aggregate
 from podium.core.updates import Updates
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.objective import PolicyGradient, SoftGate
@@ -17,6 +17,12 @@ __all__ = ["sapo"]
     summary="A smooth gate in place of the clip: the gradient of a token fades as its ratio leaves 1.",
     citation="Gao et al. 2025, Soft Adaptive Policy Optimization, https://arxiv.org/abs/2511.20347",
     tags=("importance sampling", "clipping", "trust region", "token-level", "group-relative"),
+    protocol=Protocol(
+        model="Qwen3-30B-A3B-Base after a cold start",
+        max_turns=1,
+        source="SAPO gives the temperatures. The four mini-batches are those of GSPO, by the same group",
+    ),
+    home=Home(level=2),
     presets={"paper": {}},
 )
 def sapo(n: int = 8, positive: float = 1.0, negative: float = 1.05, mini_batches: int = 4) -> Method:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from podium.core.term import Aggregate
 from podium.core.updates import Updates
 from podium.memories import PassRates
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.keep import KeepMixed
@@ -22,6 +22,15 @@ __all__ = ["scalerl"]
     citation="Khatri et al. 2025, The Art of Scaling Reinforcement Learning Compute for LLMs, "
     "https://arxiv.org/abs/2510.13786",
     tags=("importance sampling", "clipping", "off-policy", "zero-variance groups", "curriculum", "scaling"),
+    protocol=Protocol(
+        model="Llama 8B",
+        tasks=48,
+        max_tokens=14336,
+        max_turns=1,
+        pool=53000,
+        source="The Art of Scaling RL Compute, section 2: up to 12,288 tokens of thinking and 2,048 of the answer",
+    ),
+    home=Home(level=2),
     presets={"paper": {}},
 )
 def scalerl(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podium.core.errors import PodiumError
 from podium.core.updates import Updates
-from podium.method import Method, Role
+from podium.method import Home, Method, Role
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Returns
 from podium.parts.objective import Clip, Distil, PolicyGradient
@@ -21,6 +21,7 @@ OWN_POWER = 2.0  # of the policy's own first weights as a teacher
     citation="Agarwal et al. 2023, On-Policy Distillation of Language Models, https://arxiv.org/abs/2306.13649; "
     "Lu et al. 2025, On-Policy Distillation, https://thinkingmachines.ai/blog/on-policy-distillation",
     tags=("distillation", "teacher", "on-policy", "reverse kl", "dense rewards"),
+    home=Home(level=2),
     presets={
         "reverse": {"on": "vocabulary"},
         "forward": {"on": "vocabulary", "divergence": "forward"},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podium.core.updates import Updates
-from podium.method import Method, Role
+from podium.method import Home, Method, Protocol, Role
 from podium.methods.catalogue import recipe
 from podium.parts.objective import Distil
 from podium.strategies import Draw, Sample
@@ -15,6 +15,15 @@ __all__ = ["opsd"]
     summary="The policy teaches itself: the teacher is the same model with the solution in its prompt.",
     citation="Zhao et al. 2026, Self-Distilled Reasoner: On-Policy Self-Distillation, https://arxiv.org/abs/2601.18734",
     tags=("self-distillation", "distillation", "privileged information", "on-policy", "teacher"),
+    protocol=Protocol(
+        model="Qwen/Qwen3-1.7B with LoRA of rank 64",
+        lr=2e-4,
+        tasks=32,
+        max_tokens=2048,
+        max_turns=1,
+        source="siyan-zhao/OPSD, scripts/run_opsd_1b.sh",
+    ),
+    home=Home(level=2),
     presets={"paper": {"temperature": 1.1, "top_p": 0.95, "top_k": 20}, "ema": {"decay": 0.999}, "top": {"k": 100}},
 )
 def opsd(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podium.core.updates import Updates
-from podium.method import Method, Role
+from podium.method import Home, Method, Protocol, Role
 from podium.methods.catalogue import recipe
 from podium.parts.metric.report_mean import ReportMean
 from podium.parts.objective import Distil
@@ -16,6 +16,17 @@ __all__ = ["sdpo"]
     summary="Self-distillation from success: a teacher that sees a right rollout of the group corrects the others.",
     citation="Hübotter et al. 2026, Reinforcement Learning via Self-Distillation, https://arxiv.org/abs/2601.20802",
     tags=("self-distillation", "distillation", "privileged information", "credit assignment", "teacher"),
+    protocol=Protocol(
+        model="Qwen/Qwen3-8B",
+        lr=1e-6,
+        weight_decay=0.01,
+        warmup=0,
+        schedule="constant",
+        tasks=32,
+        max_turns=1,
+        source="lasgroup/SDPO, experiments/rich_feedback/run_sdpo.sh and verl/trainer/config/actor/actor.yaml",
+    ),
+    home=Home(level=2),
     presets={"paper": {"k": 20, "divergence": "reverse", "rate": 0.01, "mini_batches": 32}},
 )
 def sdpo(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podium.core.part import Strategy
 from podium.core.updates import Updates
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods.catalogue import recipe
 from podium.parts.objective import Likelihood
 from podium.strategies import Demonstrate, Recorded
@@ -16,6 +16,12 @@ __all__ = ["sft"]
     summary="Imitates demonstrations, from a file or the world's own solutions: maximum likelihood of their tokens.",
     citation="Ouyang et al. 2022, Training language models to follow instructions, https://arxiv.org/abs/2203.02155",
     tags=("sft", "imitation", "demonstrations", "supervised"),
+    protocol=Protocol(
+        lr=2e-5,
+        schedule="linear",
+        source="huggingface/trl 1.9, SFTConfig: its defaults, for no authors' run defines SFT",
+    ),
+    home=Home(level=2),
 )
 def sft(source: str = "", styles: tuple[str, ...] = ("short",), epochs: int = 1, mini_batches: int = 1) -> Method:
     """loss = −log π, the mean over all tokens of the demonstrations. Nothing is sampled, except to evaluate.
