@@ -138,8 +138,7 @@ def sibling_contexts(context: AnnotationContext, task: Task, rollouts: list[Roll
     """
     right = [r for r in rollouts if r.columns["correct"] and r.columns["purpose"] in COUNTS]
     others = [next((r for r in right if r is not rollout), None) for rollout in rollouts]
-    form = "{}\nA solution that is right:\n{}\nSolve it in your own words."
-    shown = [None if other is None else form.format(task.prompt, other.columns["text"]) for other in others]
+    shown = [None if other is None else with_hint(task.prompt, other.columns["text"]) for other in others]
     return _shown_instead(context, task, rollouts, "sibling", shown)
 
 
