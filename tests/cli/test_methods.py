@@ -87,7 +87,7 @@ def test_stage_filter_finds_who_drops_groups_and_not_who_does_not(capsys: Captur
 def test_plain_update_plan_is_no_part_of_its_own(capsys: Capture) -> None:
     found = slugs(typed(capsys, "methods --stage updates")[1])
     assert "real" in found  # four mini-batches
-    assert "grpo" not in found
+    assert "gpg" not in found
 
 
 def test_search_reads_notes_and_ignores_case(capsys: Capture) -> None:

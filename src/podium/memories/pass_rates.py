@@ -39,9 +39,9 @@ def alignment(histories: Sequence[Sequence[float]]) -> list[float]:
 class PassRates(Memory):
     """The pass rate of each task at every visit, and what follows from its history.
 
-    Recalls the number of visits, the last rate (½ at first), the std of the rates (`spread`), the alignment with the
-    average learning curve, and the share of visits with mixed outcomes. With a `source` it starts from the logs of an
-    earlier run.
+    Recalls the number of visits, the last rate (½ at first), the highest one (0 at first), the std of the rates
+    (`spread`), the alignment with the average learning curve, and the share of visits with mixed outcomes. With a
+    `source` it starts from the logs of an earlier run.
     """
 
     reference = "Reinforcement Learning for Reasoning with One Training Example, https://arxiv.org/abs/2504.20571"
@@ -52,7 +52,7 @@ class PassRates(Memory):
     needs = ("rollout.correct",)
     provides = (
         "group.visits",
-        *(f"group.pass_rate.{name}" for name in ("last", "spread", "alignment", "mixed")),
+        *(f"group.pass_rate.{name}" for name in ("last", "highest", "spread", "alignment", "mixed")),
     )
     read_by_loop = ("source",)
 
@@ -70,6 +70,7 @@ class PassRates(Memory):
         columns = {
             "group.visits": [float(len(h)) for h in histories],
             "group.pass_rate.last": [h[-1] if h else 0.5 for h in histories],
+            "group.pass_rate.highest": [max(h, default=0.0) for h in histories],
             "group.pass_rate.spread": [float(np.std(h)) if h else 0.0 for h in histories],
             "group.pass_rate.alignment": [aligned.get(task, 0.0) for task in names],
             "group.pass_rate.mixed": [sum(0 < x < 1 for x in h) / len(h) if h else 0.0 for h in histories],

@@ -44,6 +44,8 @@ ANNOTATIONS: dict[str, str | None] = {
     "rollout.sibling": None,
     "turn.sibling.context": None,
     "turn.truncated": None,
+    "rollout.solution": "task.solution",
+    "turn.solution.context": "task.solution",
     "rollout.points": "task.criteria",
     "rollout.met": "task.criteria",
     "token.reasoning": "task.solution",

@@ -22,6 +22,7 @@ from podium.strategies.sample.revisit import SampleAndRevisit
 from podium.strategies.sample.sample import Sample
 from podium.strategies.sample.step_probes import StepProbes
 from podium.strategies.sample.windowed import Windowed
+from podium.strategies.teachers.demonstrate import Demonstrate
 from podium.strategies.teachers.expert_turns import NextTurn
 from podium.strategies.teachers.recorded import Recorded
 from podium.strategies.teachers.reflect import ReplayAndReflect
@@ -42,6 +43,7 @@ __all__ = [
     "Contrasted",
     "CriticalToken",
     "Cutpoints",
+    "Demonstrate",
     "Draw",
     "Fork",
     "Grow",

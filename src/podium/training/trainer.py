@@ -170,6 +170,11 @@ class Trainer:
         missing = [s for s in wanted if s not in batch]
         if not missing:
             return batch
+        # A signal at tokens that another one chooses, such as a teacher's view of the student's likeliest ones, waits.
+        chosen_by = {s.column for s in missing}
+        waiting = [s for s in missing if any(v in chosen_by for _, v in s.settings)]
+        if waiting:
+            return self.provide(self.provide(batch, [s for s in missing if s not in waiting]), waiting)
 
         def scored(splits: Sequence[Tensor]) -> dict[Signal, Tensor]:
             parts: dict[Signal, list[Tensor]] = {s: [] for s in missing}

@@ -46,7 +46,7 @@ def remax(case: Case) -> dict[str, Any]:
         },
         given=True,
     )
-    batch = credited(methods.remax(), batch)
+    batch = credited(methods.remax(kl=0.0, gamma=1.0, limit=None), batch)
     return {
         "returns": batch.to_padded(batch["token.return"])[:rows],
         "advantage_per_token": batch.to_padded(torch.where(batch.action, batch["token.advantage"], 0.0))[:rows],

@@ -16,7 +16,7 @@ from podium.parts.reward.difficulty_entropy import WindowReward
 from podium.parts.reward.flow import FlowReward
 from podium.parts.reward.guided import GuidedBonus
 from podium.parts.reward.hybrid import HybridReward
-from podium.parts.reward.length import LengthBonus, LengthLimit, Overlong
+from podium.parts.reward.length import LengthBonus, LengthLimit, Overlong, WithinLength
 from podium.parts.reward.likelihood import AnswerLikelihood
 from podium.parts.reward.log_ratio import LogRatio
 from podium.parts.reward.magnify import MagnifySuccess
@@ -78,5 +78,6 @@ __all__ = [
     "TurnPenalties",
     "VoteShare",
     "WeightedSum",
+    "WithinLength",
     "WindowReward",
 ]

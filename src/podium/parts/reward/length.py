@@ -8,9 +8,9 @@ from torch import Tensor
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError, within
 from podium.core.part import Columns, Reward
-from podium.core.schedule import Number
+from podium.core.schedule import Number, Schedule
 
-__all__ = ["LengthBonus", "LengthLimit", "Overlong"]
+__all__ = ["LengthBonus", "LengthLimit", "Overlong", "WithinLength"]
 
 
 class Overlong(Reward):
@@ -22,8 +22,8 @@ class Overlong(Reward):
     """
 
     reference = "DAPO, https://arxiv.org/abs/2503.14476"
-    max_length: int = 20480  # tokens
-    buffer: int = 4096  # tokens before the limit over which the penalty grows, ≥ 1
+    max_length: Number = 20480  # tokens; or a share of the run's limit
+    buffer: Number = 4096  # tokens before the limit over which the penalty grows, ≥ 1
     factor: Number = 1.0  # penalty at the limit, ≥ 0
 
     needs = ("rollout.reward", "rollout.length")
@@ -32,7 +32,8 @@ class Overlong(Reward):
     def __post_init__(self) -> None:
         within(self, "buffer", 1)
         within(self, "factor", 0)
-        if self.max_length < self.buffer:
+        known = not isinstance(self.max_length, Schedule) and not isinstance(self.buffer, Schedule)
+        if known and self.max_length < self.buffer:
             raise PodiumError(f"Overlong.max_length = {self.max_length} is smaller than its buffer {self.buffer}.")
 
     def __call__(self, batch: Batch) -> Columns:
@@ -93,3 +94,29 @@ class LengthLimit(Reward):
         limit = self.limit(groups.agg.mean(batch["rollout.correct"] if self.thresholds else reward)).to(batch.dtype)
         cut = batch["rollout.truncated"] | (batch["rollout.length"] > groups.spread(limit))
         return {"rollout.reward": reward.masked_fill(cut, 0), "group.length_limit": limit}
+
+
+class WithinLength(Reward):
+    """A reward of its own for short answers: `rollout.reward.short` is 1 up to `max_length` tokens, else 0.
+
+    It is not added to `rollout.reward`.
+    """
+
+    reference = "GDPO, https://arxiv.org/abs/2601.05242"
+    max_length: Number = 4000  # tokens, ≥ 1; or a share of the run's limit
+    when_right: bool = False  # whether only right answers have it
+
+    provides = ("rollout.reward.short",)
+
+    def __post_init__(self) -> None:
+        within(self, "max_length", 1)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return ("rollout.length", "rollout.correct") if self.when_right else ("rollout.length",)
+
+    def __call__(self, batch: Batch) -> Columns:
+        short = batch["rollout.length"] <= self.max_length
+        if self.when_right:
+            short = short & batch["rollout.correct"].bool()
+        return {"rollout.reward.short": short.to(batch.dtype)}

@@ -12,7 +12,7 @@ from podium.core.errors import PodiumError, within
 from podium.core.part import Need, Select, repeated
 from podium.parts.select.scored import descending
 
-__all__ = ["HardFocus", "MixedOutcomes", "Ranked", "hardest", "unmeasured"]
+__all__ = ["HardFocus", "MixedOutcomes", "NotMastered", "Ranked", "hardest", "unmeasured"]
 
 
 UNKNOWN = -1.0  # stands for a pass rate that has not been measured
@@ -84,6 +84,25 @@ def unmeasured(recalled: Mapping[str, Any]) -> bool:
     """Whether a task still needs its pass rate measured for the current phase, by what `Sweeps` recalls of it."""
     rates = recalled.get("group.sweep.rates")
     return rates is not None and float(rates[int(recalled["batch.sweep.phase"])]) == UNKNOWN
+
+
+class NotMastered(Select):
+    """No-positive-resampling: a task whose pass rate has once reached `at_least` is not drawn again.
+
+    The others are drawn with equal probability; all of them are while none is left. Reads `PassRates`.
+    """
+
+    reference = "The Art of Scaling Reinforcement Learning Compute for LLMs, https://arxiv.org/abs/2510.13786"
+    at_least: float = 0.9  # a pass rate, in (0, 1]
+
+    needs = ("group.pass_rate.highest",)
+
+    def __post_init__(self) -> None:
+        within(self, "at_least", 0, 1, open_low=True)
+
+    def __call__(self, columns: Mapping[str, Tensor]) -> Tensor:
+        open_ = columns["group.pass_rate.highest"].double() < self.at_least
+        return (open_ | ~open_.any()).double()
 
 
 class HardFocus(Select):

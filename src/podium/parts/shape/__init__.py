@@ -23,7 +23,7 @@ from podium.parts.shape.novelty import Novelty
 from podium.parts.shape.pivot import DropPivot
 from podium.parts.shape.plan_credit import PlanCredit
 from podium.parts.shape.rank import RankBonus
-from podium.parts.shape.rejection import RejectFar, RejectLazy, RejectMismatch, WholeShares
+from podium.parts.shape.rejection import MarkNear, RejectFar, RejectLazy, RejectMismatch, WholeShares
 from podium.parts.shape.rescale import Rescale, Whiten
 from podium.parts.shape.shared import DropSure, DropUncredited, TakeSegments, TrainShared
 from podium.parts.shape.shortest import HoldToShortest
@@ -65,6 +65,7 @@ __all__ = [
     "KeepSign",
     "KeepSpread",
     "LengthGate",
+    "MarkNear",
     "MatchTrajectories",
     "Novelty",
     "OverconfidentErrors",
