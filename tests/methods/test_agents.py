@@ -23,9 +23,9 @@ from podium.parts.advantage import SeatReturns
 from podium.parts.reward import ProgressiveReward, Speedup
 from podium.parts.reward.stages import length_aware_bleu
 from podium.parts.shape import RejectLazy, RejectMismatch, ReplaceFlat, SmoothCopies
+from podium.protocols.blueprint import subgoals
 from podium.protocols.context import History, Rebuild
 from podium.strategies import SampleBlueprints
-from podium.strategies.sample.blueprint import subgoals
 from podium.strategies.sample.lessons import Advised
 from tests.conformance.helpers import by_rollout, credited
 from tests.methods.catalogue import Laps, errors, finite, has_signal, lines, small

@@ -261,8 +261,9 @@ def _evaluation(run: Run) -> dict[str, Any]:
         run.driver,
         tasks=config.eval_tasks,
         samples=config.eval_samples,
-        max_tokens=config.max_tokens or run.world.max_tokens,
+        max_tokens=config.max_tokens,
         seed=config.seed,
+        method=config.method,
     )
     measures = measure(groups, ks=(1,))
     metrics: dict[str, Any] = {f"eval.{name}": m.mean for name, m in measures.items()}

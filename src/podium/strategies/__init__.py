@@ -21,6 +21,7 @@ from podium.strategies.sample.lessons import SampleAdvised
 from podium.strategies.sample.sample import Sample
 from podium.strategies.sample.step_probes import StepProbes
 from podium.strategies.sample.windowed import Windowed
+from podium.strategies.teachers.demonstrate import Demonstrate
 from podium.strategies.teachers.expert_turns import NextTurn
 from podium.strategies.teachers.recorded import Recorded
 from podium.strategies.teachers.reflect import ReplayAndReflect
@@ -41,6 +42,7 @@ __all__ = [
     "Contrasted",
     "CriticalToken",
     "Cutpoints",
+    "Demonstrate",
     "Draw",
     "Fork",
     "Grow",

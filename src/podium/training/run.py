@@ -22,6 +22,7 @@ from podium.core.signal import Signal
 from podium.core.value import Clock
 from podium.method import Method
 from podium.policy import Policy
+from podium.protocols.format import turn_limit
 from podium.protocols.sampling import Sampling
 from podium.protocols.world import Task, World
 from podium.store.json_lines import read_object
@@ -128,7 +129,9 @@ class Run:
                 metrics = {**metrics, **evaluate(self)}
         phase = {"phase": self.progress["phase"]} if self.progress else {}
         self.measured(metrics)
-        self.progress = self.config.method.advance(self.clock, metrics)
+        began, self.progress = self.progress.get("began"), self.config.method.advance(self.clock, metrics)
+        if self.progress.get("began") != began:
+            self.trainer.begin_phase()
         self.pending = None
         return {**metrics, **phase}
 
@@ -159,7 +162,8 @@ class Run:
 
     def requests(self, method: Method, count: int) -> list[TaskRequest]:
         """The next `count` tasks of this iteration, with the settings and random streams of their groups."""
-        sampling = Sampling(max_tokens=self.config.max_tokens or self.world.max_tokens)
+        format = None if method.rollout is None else method.rollout.format
+        sampling = Sampling(max_tokens=turn_limit(self.config.max_tokens, self.world, format))
         tasks = self._next_tasks(method, count)
         recalled = self.memories.of_tasks(method, tasks)
         requests = []
@@ -167,6 +171,7 @@ class Run:
             stream = (self.config.seed, self.iteration, self.drawn)
             memory = {name: values[place if name.startswith("group.") else 0] for name, values in recalled.items()}
             settings: dict[str, Any] = {"number": self._group_number, "world": self.world}
+            settings |= {"vocabulary": self.policy.vocabulary, "format": format}
             requests.append(TaskRequest(task, self.drawn, sampling, stream, memory, **settings))
             self.drawn += 1
         return requests

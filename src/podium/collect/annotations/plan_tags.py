@@ -16,21 +16,31 @@ Span = tuple[int, int]
 
 
 @annotation(
-    *("turn.switch", "turn.done", "token.plan_switch", "token.plan_subgoal", "token.plan_action", "token.plan_low"),
+    *(
+        "turn.switch",
+        "turn.done",
+        "turn.reworded",
+        "token.plan_switch",
+        "token.plan_subgoal",
+        "token.plan_action",
+        "token.plan_low",
+    ),
     world="turn.reward",
 )
 def mark_plan_tags(context: AnnotationContext, task: Task, rollouts: list[Rollout]) -> list[Rollout]:
     """`<switch>KEEP</switch><subgoal>…</subgoal><action>…</action>` in each turn, as marks of its tokens.
 
-    A turn without a switch tag keeps its subgoal; one without an action tag is all action. `token.plan_low` is the
+    A turn without a switch tag keeps its subgoal; one without an action tag is all action. `turn.reworded` says that a
+    kept subgoal has other words than the turn before, where both have one. `token.plan_low` is the
     first token after the subgoal, where the value of the low level is read, or the last one of the turn.
     """
     result = []
     for rollout in rollouts:
         marks: dict[str, list[bool]] = {f"plan_{name}": [] for name in (*TAGS, "low")}
-        views = []
+        views: list[dict[str, bool]] = []
+        before: str | None = None
         for turn in rollout.turns:
-            text, ends = context.policy.read(turn.ids, turn.columns.get("action"))
+            text, ends = context.read(turn)
             spans = {name: enclosed(text, f"<{name}>", f"</{name}>") for name in TAGS}
             for name, span in spans.items():
                 marks[f"plan_{name}"] += _inside(ends, span)
@@ -39,7 +49,10 @@ def mark_plan_tags(context: AnnotationContext, task: Task, rollouts: list[Rollou
             subgoal, decision = spans["subgoal"], spans["switch"]
             marks["plan_low"] += _after(ends, subgoal and subgoal[1] + len("</subgoal>"))
             switched = decision is not None and text[slice(*decision)].strip().upper() == "SWITCH"
-            views.append({"switch": switched, "done": False})
+            goal = None if subgoal is None else text[slice(*subgoal)].strip()
+            reworded = not switched and None not in (goal, before) and goal != before
+            views.append({"switch": switched, "done": False, "reworded": reworded})
+            before = goal
         if views and not rollout.columns["truncated"]:
             views[-1]["done"] = True
         result.append(annotated(rollout, turns=views, tokens=marks))
