@@ -10,7 +10,7 @@ from typing import Any
 
 from podium.core.build import Rollout, Turn
 from podium.protocols.context import Exchange, History, Wrote
-from podium.protocols.format import Format, Reading
+from podium.protocols.format import Format, ReadTurn
 from podium.protocols.world import Episode, Feedback, World
 from podium.strategies.requests import Play
 
@@ -55,7 +55,7 @@ class EpisodeState:
         """What the agent that acts now has seen and written."""
         return self.histories[self.agent]
 
-    def columns(self, world: World, reading: Reading, format: Format | None, feedback: Feedback) -> dict[str, Any]:
+    def columns(self, world: World, reading: ReadTurn, format: Format | None, feedback: Feedback) -> dict[str, Any]:
         """The columns of the turn in which the agent has acted like this."""
         columns: dict[str, Any] = {"reward": float(feedback.reward), "state": self.state, "action": reading.action}
         columns["next_state"] = feedback.state

@@ -15,7 +15,7 @@ from podium.core.columns import Origin
 from podium.core.errors import PodiumError
 from podium.core.streams import key
 from podium.protocols.context import Context, Wrote
-from podium.protocols.format import Reading
+from podium.protocols.format import ReadTurn
 from podium.protocols.sampling import Completion, Generate, Stop
 from podium.protocols.world import Answer as OneTurn
 from podium.protocols.world import Episode, Feedback
@@ -96,9 +96,9 @@ class Episodes:
         history = row.history if self.format is None else self.format.asked(row.history)
         return self.driver.messages(context(history))
 
-    def _reading(self, text: str) -> Reading:
+    def _reading(self, text: str) -> ReadTurn:
         """What the world gets of the text of a turn."""
-        return Reading(text) if self.format is None else self.format.read(text)
+        return ReadTurn(text) if self.format is None else self.format.read(text)
 
     def _rows(self) -> list[EpisodeState]:
         return [self.states[index] for index in sorted(self.states)]
@@ -162,7 +162,7 @@ class Episodes:
         completion: Completion,
         turn: int,
         text: str,
-        reading: Reading,
+        reading: ReadTurn,
         feedback: Feedback,
         failure: str,
     ) -> None:
@@ -183,7 +183,7 @@ class Episodes:
             self._next_turn(row, turn, feedback.observation)
 
     def _record(
-        self, row: EpisodeState, completion: Completion, text: str, reading: Reading, feedback: Feedback
+        self, row: EpisodeState, completion: Completion, text: str, reading: ReadTurn, feedback: Feedback
     ) -> None:
         train_context = self.play.train_context
         tokens: dict[str, Any] = {"sampler.logp": completion.logp}

@@ -17,11 +17,11 @@ from podium.protocols.context import History
 from podium.protocols.pieces import joined
 from podium.protocols.world import Episode, World
 
-__all__ = ["Demonstrated", "Format", "Reading", "known_words", "milestones", "turn_limit"]
+__all__ = ["Demonstrated", "Format", "ReadTurn", "known_words", "milestones", "turn_limit"]
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadTurn:
     """What a format finds in the text of a turn."""
 
     action: str  # what the world gets
@@ -49,13 +49,19 @@ class Demonstrated:
     @property
     def first_of_stretch(self) -> int:
         """The first turn of the stretch of actions that this one belongs to: they lead to one milestone."""
-        return max((n + 1 for n in milestones(self.actions) if n < self.number), default=0)
+        return max((n + 1 for n in self.milestones if n < self.number), default=0)
+
+    @property
+    def milestones(self) -> list[int]:
+        """The numbers of the turns that complete something, and of those that are only shown."""
+        shown = self.only_shown
+        return [*range(shown), *(shown + n for n in milestones(self.actions[shown:]))]
 
     @property
     def subgoal(self) -> str:
         """The milestone of the stretch, in the words that were known when the stretch began."""
         first = self.first_of_stretch
-        end = next(n for n in milestones(self.actions) if n >= first)
+        end = next(n for n in self.milestones if n >= first)
         return known_words(self.actions[end], self.history, first)
 
 
@@ -96,9 +102,9 @@ class Format(Value):
         """The episode as the model plays it, for formats with turns of their own."""
         return episode
 
-    def read(self, text: str) -> Reading:
+    def read(self, text: str) -> ReadTurn:
         """The action in the text of a turn. In a text that does not have the format, the whole text is the action."""
-        return Reading(text)
+        return ReadTurn(text)
 
     def script(self, actions: tuple[str, ...], number: int) -> tuple[tuple[str, ...], int]:
         """The turns of a demonstration, given the world's actions, and how many of the first ones are only shown, not

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podium.core.errors import PodiumError, within
 from podium.protocols.answer_text import answer_place
-from podium.protocols.format import Demonstrated, Format, Reading, milestones
+from podium.protocols.format import Demonstrated, Format, ReadTurn, known_words
 
 __all__ = ["Construction", "MetaTags", "PlanTags", "ReportTags", "Tagged", "ThinkTags", "ToolTags", "blocks_of"]
 
@@ -58,7 +58,7 @@ class Tagged(Format):
                     "that it stands for, each text with one {}."
                 )
 
-    def read(self, text: str) -> Reading:
+    def read(self, text: str) -> ReadTurn:
         blocks = blocks_of(text)
         if blocks:
             found = self._action(*blocks[-1])
@@ -68,17 +68,17 @@ class Tagged(Format):
             start, end = text.rfind(f"<{name}>"), text.rfind(f"</{name}>")
             content = text[start + len(name) + 2 : end].strip()
             if name and 0 <= start < end and (held := _between(content, inside)) is not None:
-                return Reading(_filled(action, held), False, name)
-        return Reading(text, False)
+                return ReadTurn(_filled(action, held), False, name)
+        return ReadTurn(text, False)
 
     def holds(self, blocks: dict[str, str]) -> bool:
         """Whether the blocks of a text, by name, hold what they should."""
         return True
 
-    def _action(self, name: str, content: str) -> Reading | None:
+    def _action(self, name: str, content: str) -> ReadTurn | None:
         for form, inside, action in self.forms:
             if form == name and (held := _between(content, inside)) is not None:
-                return Reading(_filled(action, held), True, form)
+                return ReadTurn(_filled(action, held), True, form)
         return None
 
     def _in_order(self, blocks: list[Block]) -> bool:
@@ -107,9 +107,9 @@ class Tagged(Format):
         return block.removesuffix("?").split("|")[0]
 
     def content(self, name: str, turn: Demonstrated) -> str:
-        """What a demonstration writes in a block: the reasoning of a solution, or else what the turn is about."""
-        place = answer_place(turn.action)
-        return turn.subgoal if place is None or not turn.action[:place].strip() else turn.action[:place].strip()
+        """What a demonstration writes in a block: the reasoning of a solution, or else what is to be done now."""
+        reasoning = turn.action[: answer_place(turn.action) or 0].strip()
+        return reasoning or known_words(turn.action, turn.history, turn.number)
 
 
 class PlanTags(Tagged):
@@ -159,15 +159,19 @@ class MetaTags(Tagged):
             kind = "reflection"
         elif turn.number == turn.first_of_stretch:
             kind = "planning"
-        elif turn.number in milestones(turn.actions):
+        elif turn.number in turn.milestones:
             kind = "monitor"
         return kind if kind in names else names[0]
+
+    def content(self, name: str, turn: Demonstrated) -> str:
+        return turn.subgoal
 
 
 class ReportTags(Tagged):
     """`<think>…</think><report>…</report><action>…</action>`: the report holds what the agent has found so far.
 
-    In a demonstration it keeps, of each observation, the line that has the most words of the action before it.
+    In a demonstration it keeps, of each observation, the line that says what the action before it asked for, or has
+    the most words of it.
     """
 
     ask: str = "Write <think>your thoughts</think>, <report>findings so far</report> and <action>one action</action>."
@@ -221,12 +225,14 @@ class Construction(Tagged):
 
 
 def _nearest_line(observation: str, action: str) -> str:
-    """The line of an observation that has the most words of an action, without a number in brackets before it."""
-    words = set(action.lower().replace(":", " ").split())
+    """The line of an observation that contains what an action asks for, or has the most of its words, without a number
+    in brackets before it."""
+    wanted = action.lower().partition(": ")[2] or action.lower()
+    words = set(wanted.split())
     lines = [line.strip() for line in str(observation).splitlines() if line.strip()]
     if not lines:
         return ""
-    best = max(lines, key=lambda line: len(words & set(line.lower().replace(":", " ").split())))
+    best = max(lines, key=lambda x: (wanted in x.lower(), len(words & set(x.lower().replace(":", " ").split()))))
     number, _, rest = best.partition("] ")
     return rest if number.startswith("[") and rest else best
 

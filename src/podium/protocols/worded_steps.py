@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podium.core.errors import PodiumError
 from podium.protocols.answer_text import ANSWER_MARK, answer_place, final_answer
-from podium.protocols.format import Demonstrated, Format, Reading
+from podium.protocols.format import Demonstrated, Format, ReadTurn
 
 __all__ = ["WordedSteps"]
 
@@ -27,15 +27,15 @@ class WordedSteps(Format):
                 "contain {} once."
             )
 
-    def read(self, text: str) -> Reading:
+    def read(self, text: str) -> ReadTurn:
         opening, _, closing = self.answer.partition("{}")
         steps, marked, rest = text.rpartition(opening)
         said, closed, after = rest.partition(closing) if closing else (rest, " ", "")
         if not (marked and closed):
-            return Reading(text, False)
+            return ReadTurn(text, False)
         lines = [line.strip() for line in steps.split(self.separator) if line.strip()]
-        well_formed = bool(lines) and steps.endswith(self.separator) and not after.strip()
-        return Reading("\n".join([*lines, f"{ANSWER_MARK} {said.strip()}"]), well_formed)
+        well_formed = (not steps or steps.endswith(self.separator)) and not after.strip()
+        return ReadTurn("\n".join([*lines, f"{ANSWER_MARK} {said.strip()}"]), well_formed)
 
     def write(self, turn: Demonstrated) -> str:
         place, said = answer_place(turn.action), final_answer(turn.action)
