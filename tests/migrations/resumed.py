@@ -91,9 +91,8 @@ def machine() -> dict[str, str]:
 
 def _metrics(run: Path, after: int) -> list[dict[str, Any]]:
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text("utf-8").splitlines()]
-    return [
-        {k: v for k, v in line.items() if k not in ("seconds", "check")} for line in lines if line["iteration"] > after
-    ]
+    left_out = ("seconds", "check", "acted")
+    return [{k: v for k, v in line.items() if k not in left_out} for line in lines if line["iteration"] > after]
 
 
 def _rollouts(run: Path, iteration: int) -> dict[str, Any]:

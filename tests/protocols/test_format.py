@@ -205,6 +205,5 @@ def test_the_instruction_stands_below_the_task() -> None:
 
 def test_a_format_adds_what_it_costs_to_the_limit_of_a_turn() -> None:
     world: Any = worlds.isolated("keydoor", {})
-    assert turn_limit(None, world, None) == world.max_tokens
-    assert turn_limit(None, world, PlanTags()) == world.max_tokens + 48
-    assert turn_limit(7, world, PlanTags()) == 7
+    assert turn_limit(world, None) == world.max_tokens
+    assert turn_limit(world, PlanTags()) == world.max_tokens + 48

@@ -72,6 +72,10 @@ def compare(
     for row in outcome.rows:
         mean = sum(row.differences) / len(row.differences)
         against = ["", ""] if row is outcome.rows[0] else [f"{mean:+.3f}", comparison_text(row.differences, "+")]
-        cells.append([row.name, f"{row.mean:.3f}", comparison_text(row.finals), *against])
-    table(["method", "pass@1", "95 %", "difference", "95 % (paired)"], cells)
+        trained = [str(row.updates), f"{row.lr:g}"]
+        cells.append([row.name, f"{row.mean:.3f}", comparison_text(row.finals), *against, *trained])
+    table(["method", "pass@1", "95 %", "difference", "95 % (paired)", "updates", "learning rate"], cells)
+    line(
+        "Worlds, tasks, rollouts, lengths and token budget are the same; updates and learning rates are each method's."
+    )
     line(f"Report: {write_comparison(outcome)}")

@@ -17,6 +17,7 @@ from podium.core.errors import PodiumError, Unfinished
 from podium.training.preflight import check_fresh
 
 if TYPE_CHECKING:
+    from podium.method import Home
     from podium.sessions.train import Result
     from podium.training.config import Config
 
@@ -30,7 +31,9 @@ def train(
     world: World = None,
     level: Level = None,
     model: Model = None,
-    iterations: Annotated[int | None, typer.Option(help="Iterations of the training loop. [default: 60]")] = None,
+    iterations: Annotated[
+        int | None, typer.Option(help="Iterations of the training loop. [default: those of its home, or 60]")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="The seed of all random numbers of the run. [default: 0]")] = None,
     out: Annotated[
         Path | None, typer.Option(help="The directory of the run. [default: runs/METHOD-WORLD-TIME]")
@@ -72,8 +75,8 @@ def train(
     """Train a model. Without arguments, GRPO teaches podium/tiny to add, in about a minute on a laptop."""
     typed = {"world": world, "model": model, "iterations": iterations, "seed": seed, "device": device, "grace_s": grace}
     settings = {k: v for k, v in typed.items() if v is not None}
-    if level is not None or (world is None and config is None and resume is None):
-        settings["level"] = 2 if level is None else level  # the demonstration's level, unless a world was named
+    if level is not None:
+        settings["level"] = level
     if resume is not None:
         if method or settings.keys() - {"device", "grace_s"} or changes or config or parts:
             raise PodiumError(
@@ -89,13 +92,16 @@ def train(
             check_fresh(out)
         if config is None:
             check_setting_names(method or "grpo", changes or [])
+        if method is None and config is None:
+            settings.setdefault("iterations", 60)  # the demonstration
         complete = _configure(config, method or "grpo", settings, changes or [], parts or [], trust)
         check_config(complete)
-        result = _start(complete, out, track or (), quiet)
+        result = _start(complete, out, track or (), quiet, chosen=world is None and config is None)
     _finish(result, quiet)
 
 
-def _start(config: Config, out: Path | None, track: Sequence[str], quiet: bool) -> Result:
+def _start(config: Config, out: Path | None, track: Sequence[str], quiet: bool, chosen: bool) -> Result:
+    """Train; `chosen` says that the method chose the world."""
     from rich.console import Console
 
     from podium.report.live import Live
@@ -106,10 +112,8 @@ def _start(config: Config, out: Path | None, track: Sequence[str], quiet: bool) 
     if quiet:
         return session.train(config, out=out, track=track)
     line(f"{config.method.name}: {config.method.summary}")
-    line(f"{config.model} on {config.world}, {config.iterations} iterations of {config.tasks} tasks")
-    for finding in config.method.check():
-        if finding.kind == "warning":  # errors have been refused
-            line(str(finding), style="yellow")
+    if chosen:
+        line(f"No world was named: it trains on {config.world}, where its parts can act. --world names another.")
     with Live(Console()) as live:
         live.stage(f"Loading {config.model}")
         return session.train(config, out=out, progress=live, track=track, tell=live.tell)
@@ -153,9 +157,22 @@ def _finish(result: Result, quiet: bool) -> None:
     if first is not None and last is not None and last is not first:
         when = "after" if result.finished else f"after iteration {last['iteration']}"
         line(f"Held-out pass@1: {first['eval.pass@1']:.3f} before, {last['eval.pass@1']:.3f} {when}.", style="bold")
+    _show_activity(result)
     line(f"Report: {page}")
     if result.finished:
         line(f"Next: podium eval {result.path} --k 1 8 64, or podium methods for other methods to train with.")
+
+
+def _show_activity(result: Result) -> None:
+    """Which parts of the method never changed anything."""
+    from podium.core.activity import activity
+
+    counts = activity(result.metrics)
+    idle = [name for name, (acted, _) in counts.items() if not acted]
+    if idle:
+        line(f"Never acted: {', '.join(idle)}. The report shows what each part has changed.", style="yellow")
+    elif counts:
+        line(f"All {len(counts)} parts of the method acted.")
 
 
 def _preempted(result: Result) -> str:
@@ -179,6 +196,8 @@ def _configure(
     run, world, optimizer, of_method = split_changes(changes)
     if file is None:
         config = Config(method=load(method, of_method, parts, trust=trust))
+        if "world" not in settings:
+            config = config.replace(**_home(method).run_settings)
     else:
         config = read_file(file, partial(Config.from_yaml, trust=trust, run=_run_of(file)))
     level = {"level": settings.pop("level")} if "level" in settings else {}
@@ -196,6 +215,13 @@ def _configure(
             raise PodiumError(f"--set {path}: with --config, name a part's setting, such as advantage.scale.")
         config = config.replace(method=config.method.set(path, value))
     return config
+
+
+def _home(method: str) -> Home:
+    """Where a method trains if no world is named; one from a file has the place of plain GRPO."""
+    from podium.methods.catalogue import home_of
+
+    return home_of("grpo" if method.endswith((".yaml", ".yml")) else method)
 
 
 def _run_of(file: Path) -> Path | None:

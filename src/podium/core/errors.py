@@ -55,7 +55,7 @@ def one_of(owner: object, field: str, options: Iterable[str]) -> None:
 
 @cache
 def _whole_fields(owner: type) -> set[str]:
-    return {f.name for f in dataclasses.fields(owner) if f.type in ("int", int)}
+    return {f.name for f in dataclasses.fields(owner) if f.type in ("int", "Count", int)}
 
 
 def within(

@@ -8,12 +8,14 @@ with respect to those vectors; then a forward per micro-batch that back-propagat
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
+from podium.core.activity import changed_elements, label
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
 from podium.core.part import Metric, Shape
@@ -21,6 +23,8 @@ from podium.core.signal import Signal
 from podium.core.term import COUPLINGS, Term
 
 __all__ = ["Forward", "UpdateResult", "backward", "now_signals", "whole_groups"]
+
+CLIPPED = ("clip_fraction", "overshot")  # diagnostics that say where a bound of the ratio is reached
 
 # Computes signals of the current policy on a batch; their graph leads to the parameters where the signal asks for it.
 # It may return more, such as the `old` signals of a first update: they are used as constants. The batch's columns
@@ -36,6 +40,7 @@ class UpdateResult:
     terms: Mapping[str, float]
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     passes: int = 1  # forward passes of each rollout that has a gradient
+    acted: Mapping[str, int] = field(default_factory=dict)  # by part: the elements that it changed or gave a gradient
 
     @classmethod
     def joined(cls, steps: Sequence[UpdateResult]) -> UpdateResult:
@@ -44,7 +49,10 @@ class UpdateResult:
         for name, value in (item for s in steps for item in s.terms.items()):
             terms[name] = terms.get(name, 0.0) + value
         watched = {name: value for s in steps for name, value in s.diagnostics.items()}
-        return cls(sum(s.loss for s in steps), terms, watched, max((s.passes for s in steps), default=1))
+        acted: Counter[str] = Counter()
+        for step in steps:
+            acted.update(step.acted)
+        return cls(sum(s.loss for s in steps), terms, watched, max((s.passes for s in steps), default=1), acted)
 
 
 def now_signals(parts: Sequence[Term | Shape | Metric]) -> list[Signal]:
@@ -81,15 +89,18 @@ def backward(
     unit = "update" if len(splits) == 1 else "group" if whole_groups(update, splits) else "rollout"
     coupled = any(COUPLINGS.index(t.couples) > COUPLINGS.index(unit) for t in terms)
     wanted = now_signals([*live, *terms] if coupled else live)
+    watch = _Watch(terms)
     if live:
         # Parts that depend on the current policy are evaluated once, on detached signals of the whole update.
         update = update.with_columns(_gathered(update, forward, splits, wanted))
         for part in live:
-            update = update.with_columns(part(update))
+            columns = part(update)
+            if isinstance(part, Shape):
+                watch.acted[label(part)] += changed_elements(update, columns)
+            update = update.with_columns(columns)
     update = update.with_columns({_coefficient(i, t): t.coefficients(update) for i, t in enumerate(terms)})
-    carrying = _carrying(terms, update)
+    carrying = _carrying(terms, update, watch.acted)
     splits = _within(splits, carrying)
-    watch = _Watch(terms)
     if coupled and splits:
         if not live:
             update = update.with_columns(_gathered(update, forward, splits, wanted))
@@ -116,8 +127,11 @@ def _coefficient(number: int, term: Term) -> str:
     return f"{term.level}.coefficient.{number}"
 
 
-def _carrying(terms: Sequence[Term], update: Batch) -> Tensor:
-    """[rollout] whether any term has a nonzero loss in the rollout, or in the unit that the term couples around it."""
+def _carrying(terms: Sequence[Term], update: Batch, acted: Counter[str]) -> Tensor:
+    """[rollout] whether any term has a nonzero loss in the rollout, or in the unit that the term couples around it.
+
+    Adds to `acted` on how many elements each term has one.
+    """
     carrying = torch.zeros(len(update), dtype=torch.bool, device=update.device)
     for number, term in enumerate(terms):
         unit = {"token": "rollout", "update": "batch"}.get(term.couples, term.couples)
@@ -125,6 +139,7 @@ def _carrying(terms: Sequence[Term], update: Batch) -> Tensor:
         nonzero = update[_coefficient(number, term)] != 0
         silent = term.silent(update)
         nonzero = nonzero if silent is None else nonzero & ~silent
+        acted[label(term)] += int(nonzero.sum())
         carrying |= update.spread(update.partition(term.level, unit).agg.any(nonzero), unit, "rollout")
     return carrying
 
@@ -205,6 +220,7 @@ class _Watch:
         self.totals = [0.0] * len(terms)
         self.sums: dict[str, tuple[float, int]] = {}
         self.gaps: list[float] = []
+        self.acted: Counter[str] = Counter()
 
     def see(self, batch: Batch) -> Tensor:
         """[term] the value of each term on a batch that holds whole units."""
@@ -244,4 +260,7 @@ class _Watch:
         means = {name: total / max(count, 1) for name, (total, count) in self.sums.items()}
         if self.gaps:
             means["pass_gap"] = max(self.gaps)
-        return UpdateResult(sum(self.totals), names, means, passes)
+        for name in CLIPPED:
+            if name in self.sums:
+                self.acted["objective.clip"] += round(self.sums[name][0])
+        return UpdateResult(sum(self.totals), names, means, passes, self.acted)

@@ -37,8 +37,8 @@ def _kinds(cls: type) -> dict[str, Any]:
             maker = next(c for c in cls.__mro__ if f.name in inspect.get_annotations(c))
             names = vars(sys.modules[maker.__module__]) if maker.__module__ in sys.modules else {}
             try:
-                # To type checkers a Number is Any; here it must be one.
-                kinds[f.name] = eval(f.type, dict(names), {"Number": float})
+                # To type checkers a Number or a Count is Any; here it must be one.
+                kinds[f.name] = eval(f.type, dict(names), {"Number": float, "Count": int})
             except Exception:
                 kinds[f.name] = Any
     return kinds

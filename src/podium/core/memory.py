@@ -6,7 +6,7 @@ columns that any stage may read, `observe` returns the state after an iteration.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -14,6 +14,7 @@ from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
+from podium.core.facts import RunFacts
 from podium.core.part import Columns, Need
 from podium.core.value import Value
 
@@ -42,6 +43,16 @@ class Memory(Value):
     def provides(self) -> tuple[str, ...]:
         """What `recall` writes: `group.NAME` for values of tasks, `batch.NAME` for global ones."""
         return ()
+
+    @property
+    def remembers_tasks(self) -> bool:
+        """Whether it recalls something of single tasks, so that it acts only if tasks come back."""
+        return self.keyed_by == "task" and any(name.startswith("group.") for name in self.provides)
+
+    def inert(self, facts: RunFacts) -> Iterable[str]:
+        """Why it cannot act in such a run: sentences that continue its name, each with the remedy."""
+        if self.remembers_tasks and not facts.tasks_come_back:
+            yield "remembers tasks, and no task comes back in this run: set pool to fewer tasks than it samples."
 
     def initial(self) -> State:
         raise NotImplementedError

@@ -17,7 +17,7 @@ properties where settings change them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, ClassVar, Protocol
@@ -27,6 +27,7 @@ from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
+from podium.core.facts import RunFacts
 from podium.core.schedule import Number
 from podium.core.signal import Signal
 from podium.core.value import Value
@@ -120,6 +121,17 @@ class Part(Value):
     def normalizes(self) -> bool:
         """Whether it divides by a spread of rewards or advantages."""
         return False
+
+    @property
+    def neutral(self) -> Part | None:
+        """What does nothing in its place, for `podium methods probe`; None: it is left out, or replaced by what is
+        usual at its stage."""
+        return None
+
+    def inert(self, facts: RunFacts) -> Iterable[str]:
+        """Why it, or something in it, cannot act in such a run: sentences that continue its name, each with the
+        remedy."""
+        return ()
 
     @property
     def live(self) -> bool:
@@ -219,6 +231,10 @@ class Strategy(Part):
     def prepare(self, world: Any = None) -> tuple[str, ...]:
         """Check what the plans will read, such as files, before anything is sampled. Returns warnings for the user."""
         return ()
+
+    def acted(self, rollouts: Sequence[Any]) -> int:
+        """On how many of these rollouts it did what plain sampling does not; all of them where that is all it does."""
+        return len(rollouts)
 
     def plan(self, task: Any) -> Any:
         """A generator that yields waves of requests and returns the rollouts of one task."""

@@ -15,6 +15,7 @@ from podium.core.value import Clock, Value
 
 __all__ = [
     "Cosine",
+    "Count",
     "Exponential",
     "Follow",
     "Linear",
@@ -38,9 +39,16 @@ class Schedule(Value):
         """The smallest and largest values it can take, for checking ranges."""
         raise NotImplementedError
 
+    @property
+    def length(self) -> int:
+        """The iteration from which on it no longer changes; 0: it may change at any time, or never does."""
+        return 0
+
 
 # A float, or a schedule that is resolved to one before any part is called: formulas may treat it as a number.
 Number: TypeAlias = Any
+# A whole number, or what is resolved to one before a run starts: a share of the run (`podium.core.shares`), or None.
+Count: TypeAlias = Any
 
 
 class Linear(Schedule):
@@ -48,10 +56,14 @@ class Linear(Schedule):
 
     start: float
     end: float
-    over: int  # iterations
+    over: Count  # iterations
 
     def __post_init__(self) -> None:
         within(self, "over", 1)
+
+    @property
+    def length(self) -> int:
+        return int(self.over)
 
     def number(self, clock: Clock) -> float:
         share = min(clock.iteration / self.over, 1.0)
@@ -89,12 +101,16 @@ class Power(Schedule):
     """Polynomial decay: start · (1 − x)^power, with x the share of the `over` iterations that is done; then 0."""
 
     start: float
-    over: int  # iterations
+    over: Count  # iterations
     power: float = 1.0
 
     def __post_init__(self) -> None:
         within(self, "over", 1)
         within(self, "power", 0, open_low=True)
+
+    @property
+    def length(self) -> int:
+        return int(self.over)
 
     def number(self, clock: Clock) -> float:
         return self.start * (1.0 - min(clock.iteration / self.over, 1.0)) ** self.power
@@ -107,13 +123,17 @@ class Sigmoid(Schedule):
     """Sigmoid decay: start / (1 + e^{steepness (x − midpoint)}), x the share of the `over` iterations that is done."""
 
     start: float
-    over: int  # iterations
+    over: Count  # iterations
     midpoint: float = 0.5
     steepness: float = 10.0
 
     def __post_init__(self) -> None:
         within(self, "over", 1)
         within(self, "steepness", 0)
+
+    @property
+    def length(self) -> int:
+        return int(self.over)
 
     def number(self, clock: Clock) -> float:
         x = min(clock.iteration / self.over, 1.0)
@@ -130,10 +150,14 @@ class TwoPhases(Schedule):
     1 − 0.2 (1 − e^{−2x}) with x the share of the first half that is done, then 0.8 e^{−3x} with that of the second.
     """
 
-    over: int = 150  # iterations
+    over: Count = 150  # iterations
 
     def __post_init__(self) -> None:
         within(self, "over", 1)
+
+    @property
+    def length(self) -> int:
+        return int(self.over)
 
     def number(self, clock: Clock) -> float:
         half, now = self.over // 2, min(max(clock.iteration, 0), self.over)
@@ -154,8 +178,8 @@ class Restarts(Schedule):
     start: float
     peak: float
     trough: float
-    warmup: int  # iterations
-    period: int  # iterations
+    warmup: Count  # iterations
+    period: Count  # iterations
 
     def __post_init__(self) -> None:
         within(self, "warmup", 0)
@@ -172,18 +196,23 @@ class Restarts(Schedule):
 
 
 class Steps(Schedule):
-    """Piecewise constant: `values[k]` from iteration `starts[k]` on; `starts` begins with 0 and increases."""
+    """Piecewise constant: `values[k]` from iteration `starts[k]` on; `starts` begins with 0 and never decreases."""
 
     values: tuple[float, ...]
-    starts: tuple[int, ...]
+    starts: tuple[Count, ...]
 
     def __post_init__(self) -> None:
         if len(self.values) != len(self.starts) or not self.values or self.starts[0] != 0:
             raise PodiumError(
                 f"Steps needs one start for each value, the first 0; got {self.values} and {self.starts}."
             )
-        if list(self.starts) != sorted(set(self.starts)):
-            raise PodiumError(f"Steps.starts = {self.starts} must increase.")
+        numbers = [start for start in self.starts if isinstance(start, int)]  # others are shares of the run
+        if numbers != sorted(numbers):
+            raise PodiumError(f"Steps.starts = {self.starts} must not decrease.")
+
+    @property
+    def length(self) -> int:
+        return int(self.starts[-1])
 
     def number(self, clock: Clock) -> float:
         return [v for v, start in zip(self.values, self.starts, strict=True) if start <= clock.iteration][-1]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import one_of, within
+from podium.core.facts import RunFacts
 from podium.core.part import Part
 from podium.core.schedule import Number
 
@@ -35,6 +36,13 @@ class Updates(Part):
         within(self, "mini_batches", 1)
         within(self, "skip_above", 0, open_low=True, optional=True)
         one_of(self, "unit", ("group", "rollout"))
+
+    def inert(self, facts: RunFacts) -> Iterable[str]:
+        if self.unit == "group" and self.mini_batches > facts.tasks:
+            yield (
+                f"splits a batch into {self.mini_batches} mini-batches of whole groups, and an iteration has "
+                f"{facts.tasks} tasks: at most so many steps are taken. Set tasks to at least {self.mini_batches}."
+            )
 
     @property
     def passes(self) -> int:

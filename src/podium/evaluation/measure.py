@@ -42,7 +42,8 @@ def held_out(
     """
     strategy = formatted_strategy(method)
     format = None if strategy is None else strategy.format
-    sampling = Sampling(max_tokens=turn_limit(max_tokens, driver.world, format), temperature=temperature)
+    limit = turn_limit(driver.world, format) if max_tokens is None else max_tokens
+    sampling = Sampling(max_tokens=limit, temperature=temperature)
     requests = held_out_requests(driver.world, tasks, sampling, seed, format)
     context = getattr(strategy.draw, "context", None) if strategy is not None else None
     return driver.collect([_plan(request, samples, context) for request in requests])
@@ -50,9 +51,8 @@ def held_out(
 
 def formatted_strategy(method: Method | None) -> Strategy | None:
     """The strategy whose format a method's policy is to write in the end; None: it has no format."""
-    leaves = [] if method is None else list(method.leaves())
-    strategies = [leaf.rollout for leaf in leaves if leaf.rollout is not None and leaf.rollout.format is not None]
-    return strategies[-1] if strategies else None
+    strategy = None if method is None else method.main().rollout
+    return None if strategy is None or strategy.format is None else strategy
 
 
 def held_out_requests(

@@ -2,17 +2,21 @@
 
 from podium.method.method import LISTS, STAGES, Method, Role
 from podium.method.phases import Alternate, Phase, Phases
+from podium.method.protocol import SCHEDULES, Home, Protocol
 from podium.method.until import Iterations, Plateau, Reached, Until
 
 __all__ = [
     "LISTS",
+    "SCHEDULES",
     "STAGES",
     "Alternate",
+    "Home",
     "Iterations",
     "Method",
     "Phase",
     "Phases",
     "Plateau",
+    "Protocol",
     "Reached",
     "Role",
     "Until",

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from podium.core.columns import INHERITED
 from podium.core.errors import nearest
+from podium.core.facts import RunFacts
 from podium.core.memory import Memory
 from podium.core.part import Need, Part, Select
-from podium.core.schedule import Follow
+from podium.core.schedule import Follow, Schedule
 from podium.core.signal import SIGNALS, Signal
 from podium.core.term import Term
 from podium.core.value import Value
@@ -91,8 +92,11 @@ class Finding:
         return f"{self.kind}: {self.message}"
 
 
-def check_method(method: Method, columns: Iterable[str] = (), signals: Iterable[str] | None = None) -> list[Finding]:
-    """Findings for a method on a world that writes `columns`, with a policy that can compute `signals`."""
+def check_method(
+    method: Method, columns: Iterable[str] = (), signals: Iterable[str] | None = None, facts: RunFacts | None = None
+) -> list[Finding]:
+    """Findings for a method on a world that writes `columns`, with a policy that can compute `signals`, and, where the
+    `facts` of a run are known, what cannot act in it."""
     have = set(ALWAYS) | set(columns)
     have |= {column for column, need in ANNOTATIONS.items() if need is None or need in have}
     return [
@@ -105,7 +109,24 @@ def check_method(method: Method, columns: Iterable[str] = (), signals: Iterable[
         *_constant_rewards(method),
         *_single_rollouts(method),
         *_split_groups(method),
+        *(() if facts is None else _inert(method, facts)),
     ]
+
+
+def _inert(method: Method, facts: RunFacts) -> Iterable[Finding]:
+    """What can have no effect in a run of this size; each part and memory knows for itself."""
+    facts = replace(facts, updates=method.updates.passes * method.updates.mini_batches)
+    readers: list[Part | Memory] = [*method.parts(), *method.memories]
+    for part in readers:
+        for reason in part.inert(facts):
+            yield Finding("warning", f"{part!r} {reason}")
+        for schedule in _schedules(part):
+            if schedule.length > facts.iterations:
+                yield Finding(
+                    "warning",
+                    f"{schedule!r} of {type(part).__name__} changes until iteration {schedule.length}, and the run has "
+                    f"{facts.iterations}: train longer, or shorten it.",
+                )
 
 
 def _computed() -> Iterable[str]:
@@ -214,14 +235,19 @@ def _unfollowed(method: Method) -> Iterable[Finding]:
 
 
 def _follows(value: object) -> Iterable[Follow]:
-    if isinstance(value, Follow):
+    return (schedule for schedule in _schedules(value) if isinstance(schedule, Follow))
+
+
+def _schedules(value: object) -> Iterable[Schedule]:
+    """The schedules among the settings of a value, at any depth."""
+    if isinstance(value, Schedule):
         yield value
     elif isinstance(value, Value):
         for setting in value.settings().values():
-            yield from _follows(setting)
+            yield from _schedules(setting)
     elif isinstance(value, tuple):
         for item in value:
-            yield from _follows(item)
+            yield from _schedules(item)
 
 
 def _normalised_twice(method: Method) -> Iterable[Finding]:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from podium.core import serial
 from podium.core.errors import PodiumError, nearest, within
+from podium.core.facts import RunFacts
 from podium.core.memory import Memory, State
 from podium.core.part import Advantage, Annotate, Keep, Metric, Part, Reward, Select, Shape, Strategy
 from podium.core.term import Term
 from podium.core.updates import Updates
 from podium.core.value import Clock, Value, check_settings, opening
+from podium.method.protocol import Protocol
 
 if TYPE_CHECKING:
     from podium.method.check import Finding
@@ -50,11 +52,13 @@ class Role(Value):
     decay: float | None = None  # of an exponential moving average of its source, per update; None: frozen, or trained
     context: str | None = None  # a column of contexts under which it sees the tokens, such as turn.sibling.context
     heads: int = 1  # value heads: 1 is a linear head that starts at 0, more are small networks
-    lr: float | None = None  # learning rate, where it is trained; None: that of the run
+    lr: float | None = None  # learning rate, where it is trained; None: that of the policy times `lr_ratio`
+    lr_ratio: float = 1.0  # of its learning rate to the policy's
 
     def __post_init__(self) -> None:
         within(self, "heads", 1)
         within(self, "lr", 0, open_low=True, optional=True)
+        within(self, "lr_ratio", 0, open_low=True)
         within(self, "decay", 0, 1, optional=True)
         if self.decay is not None and self.source not in ("initial", "policy", "critic"):
             raise PodiumError(
@@ -81,6 +85,7 @@ class Method(Value):
     metric: tuple[Metric, ...] = ()
     memories: tuple[Memory, ...] = ()
     roles: tuple[Role, ...] = ()
+    protocol: Protocol | None = None  # how its authors train it; None: a run has Podium's own defaults
 
     def __post_init__(self) -> None:
         for name in (*LISTS, "memories", "roles"):
@@ -156,6 +161,11 @@ class Method(Value):
             held = getattr(self, stage)
             yield from (held if stage in LISTS else [held] if held is not None else [])
 
+    @property
+    def remembers_tasks(self) -> bool:
+        """Whether a memory recalls something of single tasks, so that it acts only if tasks come back."""
+        return any(memory.remembers_tasks for memory in self.memories)
+
     def describe(self) -> str:
         """Stages, parts with their formulas, and citations, as text."""
         lines = [f"{self.name}: {self.summary}" if self.summary else self.name]
@@ -186,6 +196,10 @@ class Method(Value):
         """The same with `change` applied to every plain method."""
         return change(self)
 
+    def main(self) -> Method:
+        """The plain method whose protocol is that of the run: of phases the last one."""
+        return self
+
     def start(self) -> State:
         """The progress at the start of a run: a plain method has none."""
         return {}
@@ -206,11 +220,13 @@ class Method(Value):
             raise PodiumError("Method needs the setting 'name'.")
         return method
 
-    def check(self, columns: Iterable[str] = (), *, signals: Iterable[str] | None = None) -> list[Finding]:
+    def check(
+        self, columns: Iterable[str] = (), *, signals: Iterable[str] | None = None, facts: RunFacts | None = None
+    ) -> list[Finding]:
         """Errors (the method cannot work) and warnings (it may not do what it says). See `podium.method.check`."""
         from podium.method.check import check_method
 
-        return check_method(self, columns, signals)
+        return check_method(self, columns, signals, facts)
 
 
 def _replaced(held: tuple[Any, ...], new: Any) -> tuple[Any, ...]:

@@ -14,8 +14,10 @@ from typing import Any, ClassVar
 
 from podium.core import serial
 from podium.core.errors import PodiumError, within
+from podium.core.facts import RunFacts
 from podium.core.memory import Memory, State
 from podium.core.part import Part
+from podium.core.shares import ShareOfRun
 from podium.core.value import Clock, Value
 from podium.core.yaml_text import dump
 from podium.method.check import Finding
@@ -35,7 +37,7 @@ class Phase(Value):
         if not isinstance(self.method, Method):
             raise PodiumError(f"A phase is made of a method, not of {self.method!r}.")
         ends = self.until if isinstance(self.until, tuple) else (self.until,)
-        conditions = tuple(Iterations(u) if isinstance(u, int) and not isinstance(u, bool) else u for u in ends)
+        conditions = tuple(Iterations(u) if isinstance(u, (int, ShareOfRun)) else u for u in ends)
         for end in conditions:
             if not isinstance(end, Until):
                 raise PodiumError(f"until({end!r}): give a number of iterations, Reached(...) or Plateau(...).")
@@ -68,6 +70,10 @@ class _InTurn(Method):
                         "they are one over the whole run, so give them the same."
                     )
             object.__setattr__(self, kind, tuple(held.values()))
+        object.__setattr__(self, "protocol", self.main().protocol)
+
+    def main(self) -> Method:
+        return self.children()[-1].main()
 
     def _label(self) -> str:
         """What a repr adds to the methods: name, summary and citation where they differ from the default."""
@@ -126,13 +132,13 @@ class _InTurn(Method):
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
-    def check(self, columns: Any = (), *, signals: Any = None) -> list[Finding]:
+    def check(self, columns: Any = (), *, signals: Any = None, facts: RunFacts | None = None) -> list[Finding]:
         """What is wrong with any of the methods, each by its name."""
         columns = tuple(columns)
         return [
             Finding(finding.kind, f"{child.name}: {finding.message}")
             for child in self.children()
-            for finding in child.check(columns, signals=signals)
+            for finding in child.check(columns, signals=signals, facts=facts)
         ]
 
     def describe(self) -> str:
@@ -240,6 +246,9 @@ class Alternate(_InTurn):
 
     def children(self) -> tuple[Method, ...]:
         return self.methods
+
+    def main(self) -> Method:
+        return self.methods[0].main()
 
     def rebuilt(self, children: Sequence[Method]) -> Method:
         return self.replace(methods=tuple(children))

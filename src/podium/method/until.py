@@ -7,6 +7,7 @@ from typing import Any
 
 from podium.core.errors import PodiumError, nearest, within
 from podium.core.memory import State
+from podium.core.schedule import Count
 from podium.core.value import Value
 
 __all__ = ["Iterations", "Plateau", "Reached", "Until"]
@@ -27,7 +28,7 @@ class Until(Value):
 class Iterations(Until):
     """After `count` iterations."""
 
-    count: int
+    count: Count
 
     def __post_init__(self) -> None:
         within(self, "count", 1)

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, ParamSpec
 
 from podium.core.errors import PodiumError, nearest
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 
-__all__ = ["CATALOGUE", "FAMILIES", "KINDS", "Entry", "get", "recipe"]
+__all__ = ["CATALOGUE", "FAMILIES", "KINDS", "Entry", "get", "home_of", "recipe"]
 
 KINDS = ("method", "metric", "tool", "reading")
 # The families in the order in which they are listed, and what the methods of each have in common.
@@ -52,6 +52,8 @@ class Entry:
     build: Callable[..., Method]
     kind: str = "method"
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    protocol: Protocol | None = None  # the authors' run
+    home: Home = Home(level=2)  # where `podium train SLUG` trains unless a world is named
     tags: tuple[str, ...] = ()  # words of the field by which people look for it, such as "curriculum"
 
     @property
@@ -99,9 +101,16 @@ def recipe(
     citation: str,
     kind: str = "method",
     presets: Mapping[str, Mapping[str, Any]] | None = None,
+    protocol: Protocol | None = None,
+    home: Home | None = None,
     tags: tuple[str, ...] = (),
 ) -> Callable[[Callable[P, Method]], Callable[P, Method]]:
-    """Enter a function that returns a `Method` into the catalogue, under its own name. Its defaults are the paper's."""
+    """Enter a function that returns a `Method` into the catalogue, under its own name.
+
+    Its defaults are the structure of the authors' run, with lengths and times as shares of the run. `presets` are
+    other arguments by name; a preset may have a `protocol` and a `home` of its own. The preset `paper`, which every
+    recipe with a protocol has, takes the authors' numbers in full.
+    """
     if kind not in KINDS:
         raise PodiumError(f"A catalogue entry's kind is one of {', '.join(KINDS)}, not {kind!r}.")
 
@@ -114,9 +123,14 @@ def recipe(
 
         @functools.wraps(build)
         def named(*args: P.args, **kwargs: P.kwargs) -> Method:
-            return build(*args, **kwargs).replace(name=slug, summary=summary, citation=citation)
+            method = build(*args, **kwargs).replace(name=slug, summary=summary, citation=citation)
+            return method.each(lambda leaf: leaf.replace(protocol=leaf.protocol or protocol))
 
-        CATALOGUE.enter(Entry(slug, summary, citation, family, named, kind, presets or {}, tags))
+        given = dict(presets or {})
+        if protocol is not None:
+            given.setdefault("paper", {})
+        own = home or Home(level=2)
+        CATALOGUE.enter(Entry(slug, summary, citation, family, named, kind, given, protocol, own, tags))
         return named
 
     return enter
@@ -134,9 +148,29 @@ def get(name: str, **settings: Any) -> Method:
     entry = CATALOGUE[slug]
     if preset and preset not in entry.presets:
         raise PodiumError(f"{slug} has no preset {preset!r}. {nearest(preset, entry.presets)}")
-    arguments = {**entry.presets.get(preset, {}), **settings}
+    chosen = dict(entry.presets.get(preset, {}))
+    protocol = chosen.pop("protocol", None)
+    chosen.pop("home", None)
+    arguments = {**chosen, **settings}
     parameters = inspect.signature(entry.build).parameters
     for key in arguments:
         if key not in parameters:
             raise PodiumError(f"The recipe {slug!r} has no setting {key!r}. {nearest(key, parameters)}")
-    return entry.build(**arguments).replace(name=name)
+    method = entry.build(**arguments).replace(name=name)
+    return method.each(lambda leaf: _as_published(leaf, protocol, exact=preset == "paper"))
+
+
+def home_of(name: str) -> Home:
+    """Where a method trains unless a world is named: its own place, its preset's, or that of the first of several."""
+    slug, _, preset = name.split("+")[0].strip().partition("@")
+    entry = CATALOGUE[slug]
+    home: Home = entry.presets.get(preset, {}).get("home", entry.home)
+    return home
+
+
+def _as_published(method: Method, protocol: Protocol | None, *, exact: bool) -> Method:
+    """The method with the protocol of a preset, if it has one, and the numbers of its authors, if `exact`."""
+    protocol = protocol or method.protocol
+    if protocol is None:
+        return method
+    return method.replace(protocol=protocol.replace(exact=exact or protocol.exact))

@@ -116,6 +116,6 @@ class Format(Value):
         return turn.action
 
 
-def turn_limit(max_tokens: int | None, world: World, format: Format | None) -> int:
-    """How many tokens a turn may have: what the run says, or what the world and the format need."""
-    return max_tokens or world.max_tokens + (0 if format is None else format.tokens)
+def turn_limit(world: World, format: Format | None) -> int:
+    """How many tokens a turn may have, unless the run says otherwise: what the world and the format need."""
+    return world.max_tokens + (0 if format is None else format.tokens)

@@ -24,9 +24,9 @@ def write_comparison(comparison: Comparison) -> Path:
     body = (
         f"<h1>{html.escape(' · '.join(r.name for r in comparison.rows))}</h1>"
         "<p>The same tasks and random numbers in all, the same number of sampled tokens; differences are paired by "
-        f"seed. {html.escape(settings)}.</p>"
+        f"seed. Updates per batch and learning rates are each method's own. {html.escape(settings)}.</p>"
         "<table><tr><th>method</th><th>held-out pass@1</th><th>95 %</th><th>against the first</th><th>95 %</th>"
-        f"<th>sampled tokens</th></tr>{rows}</table>"
+        f"<th>sampled tokens</th><th>updates</th><th>learning rate</th></tr>{rows}</table>"
         f'<h2>Curves</h2><div class="charts"><div>{chart("held-out pass@1", curves, x_label="sampled tokens")}</div>'
         f"<div>{chart('entropy', entropies, x_label='sampled tokens')}</div></div>"
     )
@@ -39,7 +39,7 @@ def write_comparison(comparison: Comparison) -> Path:
 def _row(row: ComparisonRow, first: bool) -> str:
     cells = [html.escape(row.name), f"{row.mean:.3f}", comparison_text(row.finals)]
     cells += ["", ""] if first else [f"{float(np.mean(row.differences)):+.3f}", comparison_text(row.differences, "+")]
-    cells.append(f"{int(np.mean(row.tokens)):,}")
+    cells += [f"{int(np.mean(row.tokens)):,}", str(row.updates), f"{row.lr:g}"]
     return "<tr>" + "".join(f"<td>{c}</td>" for c in cells) + "</tr>"
 
 

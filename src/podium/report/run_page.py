@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import html
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from podium.core import serial
+from podium.core.activity import activity
 from podium.core.errors import PodiumError
 from podium.core.named_code import would_execute
 from podium.core.yaml_text import dump
@@ -96,6 +98,7 @@ def _body(directory: RunDirectory, stored: StoredConfig, method: str) -> str:
         f"<div><h3>before</h3>{_or_damage(lambda: _rollouts(directory, first=True))}</div>",
         f"<div><h3>after</h3>{_or_damage(lambda: _rollouts(directory, first=False))}</div></div>",
         _or_damage(lambda: _trees(directory)),
+        _activity(metrics),
         f'<h2>Method</h2><pre class="code">{html.escape(method)}</pre>',
         "<details><summary>config.yaml</summary>",
         f'<pre class="code">{html.escape(stored.text)}</pre></details>',
@@ -153,6 +156,26 @@ def _charts(metrics: Sequence[Mapping[str, Any]]) -> str:
         if rows:
             drawn.append(chart(title, [Series(title, [m["iteration"] for m in rows], [float(m[key]) for m in rows])]))
     return "".join(f"<div>{svg}</div>" for svg in drawn if svg)
+
+
+def _activity(metrics: Sequence[Mapping[str, Any]]) -> str:
+    """Which parts of the method changed something, and in how many iterations."""
+    counts = activity(metrics)
+    if not counts:
+        return ""
+    elements: Counter[str] = Counter()
+    for line in metrics:
+        elements.update(line.get("acted", {}))
+    rows = "".join(
+        f"<tr><td>{html.escape(name)}</td><td>{f'{acted} of {present}' if acted else '<b>never</b>'}</td>"
+        f"<td>{elements[name]:,}</td></tr>"
+        for name, (acted, present) in counts.items()
+    )
+    return (
+        "<h2>What acted</h2><p>In how many iterations each part changed something, and how many elements (tokens, "
+        "rollouts, groups, tasks) in all.</p><table><tr><th>part</th><th>acted in iterations</th><th>elements</th></tr>"
+        f"{rows}</table>"
+    )
 
 
 def _kept(directory: RunDirectory) -> str:

@@ -15,11 +15,15 @@ import numpy as np
 from podium import worlds
 from podium.core.errors import PodiumError, Unfinished
 from podium.evaluation.resample import student
-from podium.method import Method
-from podium.methods import get
+from podium.method import Home, Method
+from podium.methods import CATALOGUE, get
+from podium.methods.catalogue import home_of
 from podium.sessions.train import Progress, Result, configure, resume, train
+from podium.store.run_directory import RunDirectory
 from podium.strategies import Sample
+from podium.training.config import Config
 from podium.training.preflight import check_fit
+from podium.training.resolve import POOL, TASKS, updates_per_batch
 
 __all__ = ["Comparison", "ComparisonRow", "compare"]
 
@@ -33,6 +37,8 @@ class ComparisonRow:
     differences: tuple[float, ...]
     tokens: tuple[int, ...]
     results: tuple[Result, ...]
+    updates: int = 1  # optimiser steps per batch
+    lr: float = 0.0
 
     @property
     def mean(self) -> float:
@@ -76,9 +82,9 @@ def compare(
     """Train each method with each seed. The first one's sampled tokens are the budget of the others.
 
     All methods sample `n` rollouts per task, so that iteration t of seed s has the same tasks and the same random
-    numbers in all of them until their policies differ. `progress` is called with each run when it is done, and what
-    `watch` returns for a method, a seed and the run's directory after each iteration. A comparison that was interrupted
-    continues when it is called again.
+    numbers in all of them until their policies differ; updates per batch and learning rates are their own. `progress`
+    is called with each run when it is done, and what `watch` returns for a method, a seed and the run's directory after
+    each iteration. A comparison that was interrupted continues when it is called again.
     """
     if len(methods) < 2:
         raise PodiumError("A comparison needs at least two methods.")
@@ -86,7 +92,11 @@ def compare(
         raise PodiumError(f"seeds = {seeds}: a comparison needs at least one.")
     for name in {"seed", "token_budget"} & set(settings):
         raise PodiumError(f"A comparison sets {name!r} itself: `seeds` and the first method decide.")
-    values = [_with_n(m if isinstance(m, Method) else get(m), n) for m in methods]
+    values = [_comparable(m if isinstance(m, Method) else get(m), n) for m in methods]
+    if "world" not in settings:
+        settings = _shared_home(values[0], settings)
+    if "pool" not in settings and any(v.remembers_tasks for v in values):  # the same tasks for all
+        settings["pool"] = POOL * int(settings.get("tasks", TASKS))
     names = [v.name for v in values]
     if len(set(names)) < len(names):
         raise PodiumError(
@@ -123,6 +133,13 @@ def compare(
     return comparison
 
 
+def _shared_home(method: Method, settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings with the world of the first method's home, on which all of them train."""
+    home = home_of(method.name) if method.name.partition("@")[0] in CATALOGUE else Home(level=2)
+    of_world = {**home.world_settings, **(settings.get("world_settings") or {})}
+    return {**settings, "world": home.world, "world_settings": of_world}
+
+
 def _check(methods: Sequence[Method], settings: dict[str, Any]) -> None:
     """Refuse a method that cannot run on the world before any other is trained."""
     config = configure(methods[0], **settings)
@@ -131,12 +148,18 @@ def _check(methods: Sequence[Method], settings: dict[str, Any]) -> None:
             check_fit(method, world, str(config.world))
 
 
-def _with_n(method: Method, n: int) -> Method:
-    """The method with `n` rollouts per task, where its strategy has such a setting."""
+def _comparable(method: Method, n: int) -> Method:
+    """The method with `n` rollouts per task, where its strategy has such a setting, and of its protocol nothing that
+    decides what is sampled: methods differ in their updates and learning rates."""
 
     def changed(plain: Method) -> Method:
         strategy = plain.rollout or Sample()
-        return plain.with_(rollout=strategy.replace(n=n)) if "n" in strategy.field_names() else plain
+        if "n" in strategy.field_names():
+            plain = plain.with_(rollout=strategy.replace(n=n))
+        if plain.protocol is None:
+            return plain
+        sizes = dict.fromkeys(("tasks", "iterations", "max_tokens", "max_turns", "pool"))
+        return plain.replace(protocol=plain.protocol.replace(**sizes))
 
     return method.each(changed)
 
@@ -146,7 +169,9 @@ def _row(name: str, results: Sequence[Result], base: Sequence[Result]) -> Compar
     against = [r.evaluations[-1]["eval.pass@1"] for r in base]
     tokens = [sum(line.get("tokens", 0) for line in r.metrics) for r in results]
     differences = [a - b for a, b in zip(finals, against, strict=True)]
-    return ComparisonRow(name, tuple(finals), tuple(differences), tuple(tokens), tuple(results))
+    config = Config.of_run(RunDirectory(results[0].path), trust=True)
+    updates, lr = updates_per_batch(config.method), config.optimizer.lr
+    return ComparisonRow(name, tuple(finals), tuple(differences), tuple(tokens), tuple(results), updates, lr)
 
 
 def _write_table(comparison: Comparison) -> None:
@@ -158,6 +183,8 @@ def _write_table(comparison: Comparison) -> None:
             "difference": float(np.mean(r.differences)),
             "difference_interval": interval(r.differences) if len(r.finals) > 1 else None,
             "tokens": r.tokens,
+            "updates": r.updates,
+            "lr": r.lr,
         }
         for r in comparison.rows
     ]

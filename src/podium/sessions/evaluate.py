@@ -22,7 +22,6 @@ from podium.evaluation.resample import Measure
 from podium.method import Method
 from podium.policy.model.device import usual_dtype
 from podium.policy.model.load import EMBEDDED
-from podium.protocols.format import turn_limit
 from podium.protocols.sampling import Sampling
 from podium.protocols.world import World
 from podium.sampler.local import LocalSampler
@@ -82,7 +81,7 @@ def thinking(
     _check_counts((), tasks, samples)
     setting = _Setting.of(target, world, world_settings, max_tokens, trust)
     driver = setting.driver(target, device)
-    limit = turn_limit(setting.max_tokens, setting.world, None)
+    limit = setting.max_tokens or setting.world.max_tokens
     requests = held_out_requests(setting.world, tasks, Sampling(max_tokens=limit, temperature=temperature), seed)
     with closing(setting.world):
         return curve(driver, requests, budgets, samples, force)

@@ -17,6 +17,7 @@ from podium.core.errors import PodiumError, nearest
 from podium.evaluation.measure import failure_note, held_out, measure
 from podium.method import Method
 from podium.methods import get
+from podium.methods.catalogue import home_of
 from podium.sessions.recover import recover
 from podium.store.run_directory import RunDirectory
 from podium.training.build import build_run
@@ -25,8 +26,9 @@ from podium.training.loop import iterate
 from podium.training.memory_plan import suggest_settings
 from podium.training.preemption import Preempted, StopRequest
 from podium.training.preflight import check_fresh, check_resources
+from podium.training.resolve import updates_per_batch
 from podium.training.run import Run, is_due
-from podium.training.stored_config import stored_config
+from podium.training.stored_config import differing_settings, stored_config
 from podium.training.trackers import Trackers, require
 from podium.worlds import World
 
@@ -62,6 +64,8 @@ class Result:
 def configure(method: str | Method = "grpo", **settings: Any) -> Config:
     """A configuration from a method and loose settings: those of `Config`, of `Optimizer`, and of the world."""
     value = method if isinstance(method, Method) else get(method)
+    if isinstance(method, str) and "world" not in settings:
+        settings = at_home(method, settings)
     of_optimizer = {k: settings.pop(k) for k in list(settings) if k in Optimizer.field_names()}
     of_run = {k: settings.pop(k) for k in list(settings) if k in Config.field_names()}
     if of_optimizer:
@@ -70,6 +74,13 @@ def configure(method: str | Method = "grpo", **settings: Any) -> Config:
         _check_loose(settings, of_run.get("world", Config.world), value)
         of_run["world_settings"] = {**(of_run.get("world_settings") or {}), **settings}
     return Config(method=value, **of_run)
+
+
+def at_home(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a run where no world was named: those of the method's home, unless these say otherwise."""
+    home = home_of(method)
+    of_world = {**home.world_settings, **(settings.get("world_settings") or {})}
+    return {**home.run_settings, **settings, "world_settings": of_world}
 
 
 def _check_loose(settings: Mapping[str, Any], world: str | World, method: Method) -> None:
@@ -135,10 +146,7 @@ def resume(
     trackers = require(track)
     directory = RunDirectory(path)
     stored, text, damaged = stored_config(directory, trust=trust)
-    if config is not None and config.dtype is None:
-        config = config.replace(dtype=stored.dtype)
-    if config is not None and config != stored:
-        changed = [k for k in Config.field_names() if getattr(config, k) != getattr(stored, k)]
+    if config is not None and (changed := differing_settings(config, stored)):
         raise PodiumError(
             f"The run {path} was made with other settings ({', '.join(changed)}). Start a new run with --out."
         )
@@ -181,7 +189,7 @@ def _run_to_end(
 ) -> None:
     config, run.stop = run.config, stop
     if tell is not None:
-        for note in run.policy.notes:
+        for note in (_in_short(run), *run.policy.notes):
             tell(note)
     with (
         closing(Trackers(trackers, directory.path, config, run.iteration)) as tracked,
@@ -247,6 +255,17 @@ def _report(run: Run, directory: RunDirectory, metrics: Mapping[str, Any], watch
     directory.append_metrics(metrics)
     for watcher in watchers:
         watcher(run, metrics)
+
+
+def _in_short(run: Run) -> str:
+    """What is trained, on what, and how, in a line."""
+    config, updates = run.config, updates_per_batch(run.config.method)
+    steps = "1 update" if updates == 1 else f"{updates} updates"
+    world = config.world if isinstance(config.world, str) else config.world.name
+    level = (config.world_settings or {}).get("level")
+    place = world if level is None else f"{world} (level {level})"
+    each = f"{config.iterations} iterations of {config.tasks} tasks"
+    return f"{config.model} on {place}: {each}, {steps} per batch, learning rate {config.optimizer.lr:g}"
 
 
 def _first_evaluation(run: Run) -> str:

@@ -19,6 +19,7 @@ from podium.training.config import Config
 from podium.training.memory_plan import MemoryPlan, plan_memory
 from podium.training.models import frozen_models, learners, load_models
 from podium.training.preflight import check_fit
+from podium.training.resolve import check_context, facts_of, fill_in, fill_in_learning_rate, updates_per_batch
 from podium.training.run import Run
 from podium.training.tasks import shuffled
 from podium.training.trainer import Learner, Trainer
@@ -45,20 +46,23 @@ def build_run(config: Config, stage: Stage | None = None) -> Run:
 
 
 def _build(config: Config, world: World, stage: Stage) -> Run:
+    config = fill_in(config, world)
     method = config.method
-    check_fit(method, world, str(config.world))
+    warned = check_fit(method, world, str(config.world), facts_of(config, world))
     strategies = [leaf.rollout for leaf in method.leaves() if leaf.rollout is not None]
     notes = dict.fromkeys(note for strategy in strategies for note in strategy.prepare(world) or ())
     stage(f"Loading {config.model}")
     models = load_models(config)
     policy = models["policy"]
+    check_context(config, policy.context_length)
+    config = fill_in_learning_rate(config, sum(p.numel() for p in policy.parameters()))
     stage("Reading the first tasks")
     prompt, prompt_notes = check_prompts(world, policy, config)
     trained = learners(models, config)
     frozen = frozen_models(models, trained, config)
-    longest = min(prompt + (config.max_tokens or world.max_tokens), policy.context_length)
+    longest = min(prompt + config.max_tokens, policy.context_length)
     memory = plan_memory([x.policy for x in trained.values()], config.micro_tokens, longest, config.checkpointing)
-    policy.notes = (*policy.notes, *memory.notes, *notes, *prompt_notes)
+    policy.notes = (*warned, *policy.notes, *memory.notes, *notes, *prompt_notes)
     for learner in trained.values():
         learner.policy.checkpoint_activations(memory.checkpointing)
     trainer = _trainer(config, trained, frozen, memory.micro_tokens)
@@ -104,7 +108,7 @@ def _trainer(
         trained,
         frozen,
         micro_tokens=micro_tokens,
-        planned_updates=config.iterations * max(m.updates.epochs * m.updates.mini_batches for m in method.leaves()),
+        planned_updates=config.iterations * max(updates_per_batch(leaf) for leaf in method.leaves()),
         decays={role.name: role.decay for role in method.roles if role.decay is not None},
         followed={role.name: "critic" for role in method.roles if role.source == "critic"},
         renewed=tuple(role.name for role in method.roles if role.source == "phase"),
@@ -126,6 +130,7 @@ def _driver(config: Config, world: World, models: Mapping[str, Policy], memory: 
         embed={name: partial(embed, model) for name, model in models.items()},
         act_limit_s=config.act_limit_s,
         isolation=config.isolation,
+        max_turns=config.max_turns,
         others={name: LocalSampler(models[name], memory=each) for name in writers},
     )
 

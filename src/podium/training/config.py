@@ -8,46 +8,61 @@ from typing import Any
 from podium.core import serial
 from podium.core.errors import PodiumError, one_of, within
 from podium.core.named_code import UntrustedCode, check_code
+from podium.core.schedule import Count, Number
 from podium.core.value import Value
-from podium.method import Method
+from podium.method import SCHEDULES, Method
 from podium.policy.model.device import usual_dtype
 from podium.protocols.world import ISOLATIONS, World
 from podium.store.run_directory import RunDirectory
 from podium.worlds.names import names_code
 
-__all__ = ["Config", "Optimizer"]
+__all__ = ["USUAL", "Config", "Optimizer"]
 
 
 class Optimizer(Value):
-    """AdamW with a warm-up and a schedule of the learning rate."""
+    """AdamW with a warm-up and a schedule of the learning rate. What is None is as the method's protocol says."""
 
-    lr: float = 1e-4
-    betas: tuple[float, float] = (0.9, 0.99)
-    weight_decay: float = 0.0
-    warmup: int = 0  # updates
-    schedule: str = "constant"  # constant, linear or cosine decay to 0 over the run
-    clip: float = 1.0  # of the gradient norm; 0: none
+    lr: Number = None
+    betas: tuple[float, float] | None = None
+    weight_decay: Number = None
+    warmup: Count = None  # updates
+    schedule: str | None = None  # constant, linear or cosine decay over the run
+    final: Number = None  # where the decay ends, as a share of `lr`
+    clip: Number = None  # of the gradient norm; 0: none
 
     def __post_init__(self) -> None:
-        within(self, "lr", 0)
-        within(self, "weight_decay", 0)
-        within(self, "warmup", 0)
-        within(self, "clip", 0)
-        one_of(self, "schedule", ("constant", "linear", "cosine"))
+        for name in ("lr", "weight_decay", "warmup", "clip"):
+            within(self, name, 0, optional=True)
+        within(self, "final", 0, 1, optional=True)
+        if self.schedule is not None:
+            one_of(self, "schedule", SCHEDULES)
+
+    def over(self, other: Optimizer) -> Optimizer:
+        """These settings, and those of `other` where they are None."""
+        return other.replace(**{name: value for name, value in self.settings().items() if value is not None})
+
+
+# Podium's own, where neither the run nor a protocol says otherwise.
+USUAL = Optimizer(lr=1e-4, betas=(0.9, 0.99), weight_decay=0.0, warmup=0, schedule="constant", final=0.0, clip=1.0)
 
 
 class Config(Value):
-    """A complete, re-runnable description of a run."""
+    """A re-runnable description of a run. `podium.training.resolve` fills in what is None, so that the config.yaml of a
+    run is complete."""
 
     method: Method
     world: str | World = "sums"  # by name, or the value itself
     world_settings: dict[str, Any] | None = None  # level and dials
     model: str = "podium/tiny"
-    iterations: int = 60
+    iterations: Count = None  # None: as an exact protocol says, else 60
     token_budget: int | None = None  # stop after this many sampled tokens, whatever `iterations` says
-    tasks: int = 16  # per iteration
+    tasks: Count = None  # per iteration; None: as an exact protocol says, else 16
+    # Distinct training tasks of an endless world, so that tasks come back; None: so few that they do where the method
+    # remembers tasks, else no end of them.
+    pool: int | None = None
     seed: int = 0
-    max_tokens: int | None = None  # per turn; None: the world's
+    max_tokens: Count = None  # per turn; None: as an exact protocol says, else the world's
+    max_turns: int | None = None  # of an episode; None: as an exact protocol says, else the world's
     optimizer: Optimizer = Optimizer()
     micro_tokens: int | None = None  # tokens in one forward pass of training; None: 16384, on a GPU what fits
     checkpointing: bool = False  # recompute activations in the backward pass: less memory, more time
@@ -70,9 +85,9 @@ class Config(Value):
     sentinel: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("iterations", "tasks", "eval_tasks", "eval_samples", "keep_checkpoints"):
+        for name in ("eval_tasks", "eval_samples", "keep_checkpoints"):
             within(self, name, 1)
-        for name in ("max_tokens", "micro_tokens", "lora"):
+        for name in ("iterations", "tasks", "pool", "max_tokens", "max_turns", "micro_tokens", "lora"):
             within(self, name, 1, optional=True)
         for name in ("eval_every", "checkpoint_every", "keep_examples"):
             within(self, name, 0)

@@ -45,13 +45,16 @@ def iterate(run: Run, evaluate: Evaluate | None = None, record: Record | None = 
         for number, update in enumerate(method.updates(trained, run.trainer.current)):
             compare = None if number else sentinel.compare  # at the first update the weights are those that sampled
             metrics.add_update(*run.trainer.step(update, method.objective, live, method.updates.skip_above, compare))
+            run.acted.update(metrics.updates[-1][0].acted)
     if sentinel.count:
         metrics.put("sampler_gap", sentinel.gap)
 
     # Remember.
     batch = without_replayed(method, batch, trained, metrics)
+    run.acted.update(run.memories.acted(method, batch))
     batch = run.memories.observe(method, batch, run.dropped)
     metrics.report_columns(batch, (*method.parts(), *method.memories))
+    metrics.acted = dict(run.acted)
     if record is not None:
         record(run.iteration + 1, batch)
     return batch, run.end(metrics.line(run.iteration + 1), evaluate)

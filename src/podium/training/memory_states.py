@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from podium.core.activity import label, recalled_elements
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
 from podium.core.memory import Memory, State
@@ -49,10 +50,14 @@ class Memories:
 
     def of_batch(self, method: Method, batch: Batch) -> Batch:
         """The batch with the columns that they recall."""
-        keys = {"task": list(batch["group.task"])}
+        recalled = self._recall(method, self._keys(batch))
+        return batch.with_columns({k: _as_column(v, batch) for k, v in recalled.items()})
+
+    def _keys(self, batch: Batch) -> dict[str, list[Any]]:
+        """What memories are asked about: the tasks, domains and prompts of the groups."""
         first = batch.partition("rollout", "group").agg.first(torch.arange(len(batch), device=batch.device)).tolist()
-        keys |= {name: [batch[f"rollout.{name}"][i] for i in first] for name in ("domain", "prompt")}
-        return batch.with_columns({k: _as_column(v, batch) for k, v in self._recall(method, keys).items()})
+        of_rollouts = {name: [batch[f"rollout.{name}"][i] for i in first] for name in ("domain", "prompt")}
+        return {"task": list(batch["group.task"]), **of_rollouts}
 
     def _recall(self, method: Method, keys: Mapping[str, Sequence[Any]]) -> Mapping[str, Any]:
         columns: dict[str, Any] = {}
@@ -77,6 +82,13 @@ class Memories:
         return torch.tensor([self._values[prompt] for prompt in prompts], dtype=torch.float64)
 
     # -- what they see ---------------------------------------------------------------------------------------------
+
+    def acted(self, method: Method, batch: Batch) -> dict[str, int]:
+        """By memory: how much of what it recalls of this batch it would not recall if it had seen nothing."""
+        keys = self._keys(batch)
+        return {
+            label(m): recalled_elements(m, self.states[type(m).__name__], keys[m.keyed_by]) for m in method.memories
+        }
 
     def observe(self, method: Method, batch: Batch, dropped: Sequence[Batch]) -> Batch:
         """Show them the batch that was trained, with the signals of the updated policy that each needs; to some also

@@ -33,6 +33,7 @@ class Metrics:
         self.values: dict[str, float] = {}
         self.updates: list[tuple[UpdateResult, dict[str, float]]] = []
         self.seconds: dict[str, float] = {}
+        self.acted: dict[str, int] = {}  # by part: the elements that it changed
         self.failure = ""  # why a world failed, of the first rollout in which one did
 
     def put(self, name: str, value: float) -> None:
@@ -210,6 +211,7 @@ class Metrics:
         line["updates"] = len(self.updates)
         if self.failure:
             line["failure"] = self.failure
+        line["acted"] = self.acted
         line["seconds"] = {k: round(v, 4) for k, v in self.seconds.items()}
         return line
 

@@ -41,9 +41,12 @@ def learners(models: Mapping[str, Policy], config: Config) -> dict[str, Learner]
     """The models that are trained, each with its optimiser."""
     method = config.method
     trained = {"policy"} | {term.trains for m in method.leaves() for term in m.objective}
-    rates = {role.name: config.optimizer.replace(lr=role.lr) for role in method.roles if role.lr is not None}
+    settings = {"policy": config.optimizer}
+    for role in method.roles:
+        lr = config.optimizer.lr * role.lr_ratio if role.lr is None else role.lr
+        settings[role.name] = config.optimizer.replace(lr=lr)
     lower = DTYPES[config.precision]
-    return {n: Learner(models[n], rates.get(n, config.optimizer), lower) for n in models if n in trained}
+    return {name: Learner(model, settings[name], lower) for name, model in models.items() if name in trained}
 
 
 def frozen_models(models: Mapping[str, Policy], trained: Mapping[str, Learner], config: Config) -> dict[str, Policy]:

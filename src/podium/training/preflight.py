@@ -15,6 +15,7 @@ from podium.core.errors import PodiumError
 from podium.store.files import check_writable
 
 if TYPE_CHECKING:
+    from podium.core.facts import RunFacts
     from podium.method import Method
     from podium.protocols.world import World
 
@@ -51,11 +52,14 @@ def _check_device(name: str) -> None:
         raise PodiumError(f"device = {name!r}: this machine has no GPU driver; use device='cpu'.")
 
 
-def check_fit(method: Method, world: World, name: str) -> None:
-    """Refuse a method that cannot work on a world."""
-    errors = [finding.message for finding in method.check(world.provides) if finding.kind == "error"]
+def check_fit(method: Method, world: World, name: str, facts: RunFacts | None = None) -> list[str]:
+    """Refuse a method that cannot work on a world. Returns warnings: with the `facts` of a run, also of what cannot act
+    in it."""
+    findings = method.check(world.provides, facts=facts)
+    errors = [finding.message for finding in findings if finding.kind == "error"]
     if errors:
         raise PodiumError(f"{method.name} cannot run on {name}: {' '.join(errors)}")
+    return [str(finding) for finding in findings]
 
 
 def _check_model(name: str) -> None:

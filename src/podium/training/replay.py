@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from podium.core.activity import label
 from podium.core.batch import Batch
 from podium.core.memory import Memory
 from podium.core.signal import Signal
@@ -27,6 +28,7 @@ def with_replayed(run: Run, method: Method, batch: Batch) -> Batch:
     joined = batch.with_columns({WEIGHT: torch.ones(len(batch), dtype=batch.dtype)})
     for memory in buffers:
         rows = memory.replay(run.memories.states[type(memory).__name__], batch)
+        run.acted[label(memory)] += 0 if rows is None else len(rows)
         joined = joined if rows is None else join_batches(joined, rows)
     return joined
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,15 +15,15 @@ import torch
 
 from podium.collect.annotations.registry import AnnotationContext, annotations_of
 from podium.collect.driver import Driver
+from podium.core.activity import changed_elements, label
 from podium.core.batch import Batch
 from podium.core.build import Rollout
 from podium.core.memory import State
-from podium.core.part import Part
+from podium.core.part import Metric, Part
 from podium.core.signal import Signal
 from podium.core.value import Clock
 from podium.method import Method
 from podium.policy import Policy
-from podium.protocols.format import turn_limit
 from podium.protocols.sampling import Sampling
 from podium.protocols.world import Task, World
 from podium.store.json_lines import read_object
@@ -32,6 +33,7 @@ from podium.training.checkpoint import Position, check_memories, load_checkpoint
 from podium.training.config import Config
 from podium.training.memory_states import Memories
 from podium.training.preemption import StopRequest
+from podium.training.resolve import phase_rate
 from podium.training.tasks import Tasks
 from podium.training.trainer import Trainer
 
@@ -58,6 +60,7 @@ class Run:
     tokens: int = 0  # sampled so far
     progress: State = field(init=False)  # how far a method in phases has come
     dropped: list[Batch] = field(default_factory=list)  # groups of this iteration that are not trained
+    acted: Counter[str] = field(default_factory=Counter)  # by part: the elements that it changed in this iteration
     pending: dict[str, Any] | None = None  # the metrics of the last iteration until it is complete: see `complete`
     saved: int | None = None  # the iteration whose checkpoint holds the current state
     stop: StopRequest = field(default_factory=StopRequest)
@@ -92,9 +95,10 @@ class Run:
         self._states_before = dict(self.memories.states)
         self.stop.allow()
         method = self.config.method.at(self.clock)
-        self.drawn, self.dropped = 0, []
+        self.drawn, self.dropped, self.acted = 0, [], Counter()
         self.tasks.begin()
         self.memories.begin()
+        self.trainer.rate_scale = phase_rate(self.config.method, method)
         self.trainer.temperature = 1.0 if method.rollout is None else float(method.rollout.temperature)
         return method
 
@@ -163,7 +167,7 @@ class Run:
     def requests(self, method: Method, count: int) -> list[TaskRequest]:
         """The next `count` tasks of this iteration, with the settings and random streams of their groups."""
         format = None if method.rollout is None else method.rollout.format
-        sampling = Sampling(max_tokens=turn_limit(self.config.max_tokens, self.world, format))
+        sampling = Sampling(max_tokens=self.config.max_tokens)
         tasks = self._next_tasks(method, count)
         recalled = self.memories.of_tasks(method, tasks)
         requests = []
@@ -185,7 +189,9 @@ class Run:
         if method.select is None:
             return self.tasks.in_turn(self._group_number, count)
         place, recall = (self.iteration, self.drawn), partial(self.memories.of_tasks, method)
-        return self.tasks.chosen(method.select, count, place, recall)
+        chosen = self.tasks.chosen(method.select, count, place, recall)
+        self.acted[label(method.select)] += self.tasks.steered
+        return chosen
 
     def collect(self, method: Method, requests: Sequence[TaskRequest]) -> list[Rollout]:
         """The rollouts of these tasks, with the annotations that the method relies on."""
@@ -193,13 +199,14 @@ class Run:
         plans = strategy.plans(requests)
         groups = self.driver.collect(plans)
         if len(plans) == 1 < len(requests):  # one plan for all of them
-            rollouts = groups[0]
-            groups = [[r for r in rollouts if r.group == request.group] for request in requests]
+            groups = [[r for r in groups[0] if r.group == request.group] for request in requests]
         context = AnnotationContext(self.policy, self.world)
         for annotate in annotations_of(method):
             pairs = zip(requests, groups, strict=True)
             groups = [annotate(context, request.task, group) for request, group in pairs]
-        return [rollout for group in groups for rollout in group]
+        rollouts = [rollout for group in groups for rollout in group]
+        self.acted[label(strategy)] += strategy.acted(rollouts)
+        return rollouts
 
     def apply(self, parts: Sequence[Part], batch: Batch) -> Batch:
         """Run parts one after another, computing before each the signals that it needs, and nothing else."""
@@ -211,7 +218,10 @@ class Run:
                 if texts is not None:
                     scored = self.trainer.provide(texts, probe.signals)
                     batch = batch.with_columns(probe.columns(batch, scored))
-            batch = batch.with_columns(part(batch))  # type: ignore[operator]
+            columns = part(batch)  # type: ignore[operator]
+            if not isinstance(part, Metric):
+                self.acted[label(part)] += changed_elements(batch, columns)
+            batch = batch.with_columns(columns)
         return batch
 
     def drop(self, batch: Batch, groups: torch.Tensor) -> tuple[int, int]:

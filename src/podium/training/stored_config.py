@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from podium.core.errors import PodiumError
 from podium.core.named_code import UntrustedCode
+from podium.core.shares import scaled
 from podium.store.manifest import check_manifest
 from podium.store.run_directory import RunDirectory
-from podium.training.config import Config
+from podium.training.config import Config, Optimizer
 
-__all__ = ["StoredConfig", "stored_config"]
+__all__ = ["StoredConfig", "differing_settings", "stored_config"]
 
 # Settings that may be changed in a run's config.yaml: they say where, how long and how often, not what is learnt.
 CHANGEABLE = (
@@ -58,7 +59,7 @@ def stored_config(directory: RunDirectory, *, trust: bool = False, leave_out: tu
 
 def _compare(config: Config, other: Config, file: Path, copy: Path) -> None:
     """Refuse or report the settings in which config.yaml differs from a checkpoint's copy."""
-    changed = [name for name in Config.field_names() if getattr(config, name) != getattr(other, name)]
+    changed = differing_settings(config, other)
     refused = [name for name in changed if name not in CHANGEABLE]
     if refused:
         raise PodiumError(
@@ -69,6 +70,21 @@ def _compare(config: Config, other: Config, file: Path, copy: Path) -> None:
         if name not in PER_COMMAND:
             values = f"{getattr(other, name)} in the last checkpoint and is {getattr(config, name)} now"
             warnings.warn(f"{file}: {name} was {values}.", stacklevel=3)
+
+
+def differing_settings(config: Config, stored: Config) -> list[str]:
+    """The settings in which a configuration differs from the complete one of a run; what it leaves open does not."""
+    totals = {"iterations": stored.iterations, "max_tokens": stored.max_tokens}
+    if None not in totals.values():
+        config = config.replace(method=scaled(config.method, totals))
+    return [name for name in Config.field_names() if _differ(getattr(config, name), getattr(stored, name))]
+
+
+def _differ(mine: Any, other: Any) -> bool:
+    """Whether a setting has changed. What an earlier version left open (None), its checkpoints may have filled in."""
+    if isinstance(mine, Optimizer) and isinstance(other, Optimizer):
+        return any(_differ(mine.settings()[name], value) for name, value in other.settings().items())
+    return mine is not None and mine != other
 
 
 def _copy(directory: RunDirectory) -> Path | None:

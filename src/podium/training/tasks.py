@@ -24,14 +24,16 @@ class Tasks:
     def __init__(self, world: World, config: Config) -> None:
         self.world, self.config = world, config
         self._chosen: set[str] = set()  # in this iteration
+        self.steered = 0  # of the last tasks that a select part chose, those that equal weights would not have drawn
 
     def begin(self) -> None:
         """Start an iteration: all tasks may be chosen again."""
         self._chosen = set()
 
     def in_turn(self, start: int, count: int) -> list[Task]:
-        """The next tasks: of a finite set one shuffle after another, of an endless world fresh numbers."""
-        size, seed = self.world.size("train"), self.config.seed
+        """The next tasks: of a finite set one shuffle after another, of an endless world fresh numbers, unless the run
+        has a pool."""
+        size, seed = self.world.size("train") or self.config.pool, self.config.seed
         return [task_of(self.world, shuffled(start + i, size, seed), "train") for i in range(count)]
 
     def chosen(
@@ -55,14 +57,17 @@ class Tasks:
         }
         columns |= recall(tasks)
         numeric = {k: v.to(torch.float64) for k, v in columns.items() if isinstance(v, torch.Tensor)}
-        drawn = [tasks[i] for i in select.choose(numeric, count).tolist()]
+        order = select.choose(numeric, count).tolist()
+        by_chance = torch.argsort(numeric["group.random"], descending=True)[:count].tolist()
+        self.steered = len(set(order) - set(by_chance))
+        drawn = [tasks[i] for i in order]
         self._chosen |= {task.key for task in drawn}
         return drawn
 
     @cached_property
     def _pool(self) -> dict[str, tuple[int, Task]]:
         """The numbers and tasks that a select part chooses from, by the tasks' keys."""
-        size = self.world.size("train") or ENDLESS * self.config.tasks
+        size = self.world.size("train") or self.config.pool or ENDLESS * self.config.tasks
         tasks = [task_of(self.world, number, "train") for number in range(size)]
         return {task.key: (number, task) for number, task in enumerate(tasks)}
 

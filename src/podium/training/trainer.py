@@ -22,7 +22,7 @@ from podium.policy import Critic, Policy
 from podium.policy.forward.pack import common_prefix
 from podium.policy.head.passage import passage_of, passage_signal
 from podium.policy.model.device import out_of_memory
-from podium.training.config import Optimizer
+from podium.training.config import USUAL, Optimizer
 from podium.training.non_finite import cause
 
 __all__ = ["Learner", "Trainer"]
@@ -42,9 +42,11 @@ class Learner:
     optimizer: torch.optim.Optimizer = field(init=False)
 
     def __post_init__(self) -> None:
+        self.settings = self.settings.over(USUAL)
         self.policy.widen(self.lower)
         trained = [p for p in self.policy.parameters() if p.requires_grad]
         s, fused = self.settings, True if self.policy.device.type == "cuda" else None
+        assert s.betas is not None
         self.optimizer = torch.optim.AdamW(trained, lr=s.lr, betas=s.betas, weight_decay=s.weight_decay, fused=fused)
 
     def step(
@@ -52,10 +54,12 @@ class Learner:
         planned: int,
         skip_above: float | None = None,
         cause: Callable[[], str] = lambda: "lower the learning rate.",
+        scale: float = 1.0,
     ) -> float:
         """Clip the gradient, step unless its norm exceeds `skip_above`, clear it; returns the norm before clipping.
 
-        A norm that is not finite is an error; `cause` says where it comes from and what to do.
+        A norm that is not finite is an error; `cause` says where it comes from and what to do. `scale` multiplies the
+        learning rate.
         """
         parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
         for p in parameters:
@@ -66,7 +70,7 @@ class Learner:
         if not math.isfinite(norm):
             raise PodiumError(f"The gradient norm is {norm} at update {self.updates}: {cause()}")
         for group in self.optimizer.param_groups:
-            group["lr"] = self.rate(planned)
+            group["lr"] = scale * self.rate(planned)
         if skip_above is None or norm <= skip_above:
             try:
                 self.optimizer.step()
@@ -85,8 +89,10 @@ class Learner:
         s = self.settings
         warm = min(1.0, (self.updates + 1) / s.warmup) if s.warmup else 1.0
         done = min(self.updates / max(planned, 1), 1.0)
-        decay = {"constant": 1.0, "linear": 1.0 - done, "cosine": 0.5 * (1.0 + math.cos(math.pi * done))}[s.schedule]
-        return s.lr * warm * decay
+        left = 0.5 * (1.0 + math.cos(math.pi * done)) if s.schedule == "cosine" else 1.0 - done
+        decay = 1.0 if s.schedule == "constant" else s.final + (1.0 - s.final) * left
+        rate: float = s.lr * warm * decay
+        return rate
 
 
 @dataclass
@@ -98,6 +104,7 @@ class Trainer:
     temperature: float = 1.0  # of sampling: log-probabilities are those of the distribution sampled from
     micro_tokens: int = 16384
     planned_updates: int = 0
+    rate_scale: float = 1.0  # of the learning rates in the current phase
     decays: Mapping[str, float] = field(default_factory=dict)  # by role that is a moving average
     followed: Mapping[str, str] = field(default_factory=dict)  # the learner that it averages, if not the policy
     contexts: Mapping[str, str] = field(default_factory=dict)  # by role, the column of contexts that it reads
@@ -242,7 +249,9 @@ class Trainer:
         # Every gradient is taken at the weights before the update: no learner steps until all gradients are there.
         result = UpdateResult.joined(results)
         why = partial(cause, update, terms, result.terms)
-        norms = {name: self.learners[name].step(self.planned_updates, skip_above, why) for name in trained}
+        norms = {
+            name: self.learners[name].step(self.planned_updates, skip_above, why, self.rate_scale) for name in trained
+        }
         metrics = {f"grad_norm.{name}": norm for name, norm in norms.items()}
         if skip_above is not None:
             metrics["skipped"] = sum(norm > skip_above for norm in norms.values()) / max(len(norms), 1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from podium.method import Method, Role
+from podium.core.schedule import Count
+from podium.core.shares import ShareOfRun
+from podium.method import Home, Method, Protocol, Role
 from podium.methods._taught import taught
 from podium.methods.base.grpo import grpo
 from podium.methods.catalogue import recipe
@@ -17,7 +19,12 @@ __all__ = ["pear"]
 @recipe(
     summary="Efficient reasoning: correct answers lose reward for uncertain thinking, which shortens it.",
     citation="PEAR: Phase Entropy Aware Reward for Efficient Reasoning, https://github.com/iNLP-Lab/PEAR",
+    protocol=Protocol(
+        model="Qwen3-4B", lr=1e-6, tasks=128, pool=7473, source="notes on the paper; https://github.com/iNLP-Lab/PEAR"
+    ),
+    home=Home("sums", level=2),
     tags=("overthinking", "short reasoning", "entropy", "reward shaping", "efficiency"),
+    presets={"paper": {"imitate": 0}},
 )
 def pear(
     alpha: float = 1.0,
@@ -25,7 +32,7 @@ def pear(
     otherwise: float = 0.0,
     marker: str = "</think>",
     n: int = 8,
-    imitate: int = 4,
+    imitate: Count = ShareOfRun(0.34),
     clip: float = 0.2,
     kl: float = 0.04,
 ) -> Method:

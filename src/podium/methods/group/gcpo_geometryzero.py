@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from podium.method import Method, Role
+from podium.core.schedule import Count
+from podium.core.shares import ShareOfRun, ShareOfTokens
+from podium.method import Home, Method, Protocol, Role
 from podium.methods._shared import anchored
 from podium.methods._taught import taught
 from podium.methods.catalogue import recipe
@@ -23,11 +25,14 @@ ASKS = ("Use an auxiliary construction, between <aux> and </aux>.", "Do not use 
 @recipe(
     summary="Rewards tool use only where rollouts with it are right more often than those without; else penalises it.",
     citation="GeometryZero: Group Contrastive Policy Optimization, https://github.com/ekonwang/GeometryZero",
+    protocol=Protocol(model="Qwen2.5-1.5B", source="summaries of https://arxiv.org/abs/2506.07160"),
+    home=Home("sums", level=2),
     tags=("tool use", "reward shaping", "math", "group-relative"),
+    presets={"paper": {"imitate": 0, "length_reference": 1024}},
 )
 def gcpo_geometryzero(
     n: int = 8,
-    imitate: int = 4,
+    imitate: Count = ShareOfRun(0.34),
     asks: tuple[str, str] | None = ASKS,
     feature: str = r"(?s)<aux>.*</aux>",
     layout: str = r"(?m)^answer:",
@@ -35,7 +40,7 @@ def gcpo_geometryzero(
     format_weight: float = 0.5,
     feature_weight: float = 0.5,
     length_weight: float = 0.1,
-    length_reference: int = 1024,
+    length_reference: Count = ShareOfTokens(1.0),
     clip: float = 0.2,
     kl: float = 0.04,
 ) -> Method:

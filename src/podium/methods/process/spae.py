@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from podium.core.schedule import Count
+from podium.core.shares import ShareOfRun
 from podium.core.updates import Updates
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods._taught import taught
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import PotentialCredit
@@ -21,12 +23,23 @@ __all__ = ["spae"]
 @recipe(
     summary="Step potentials from forced answers: credits progress, penalises over-checking after the solution.",
     citation="SPAE: Step Potential Advantage Estimation, https://github.com/cii030/SPAE-RL",
+    protocol=Protocol(
+        model="DeepSeek-R1-Distill-Qwen-7B",
+        tasks=640,
+        max_turns=1,
+        pool=17_000,
+        source="https://github.com/cii030/SPAE-RL and notes on https://arxiv.org/abs/2601.03823",
+    ),
+    home=Home("sums", level=2, tasks=20),
     tags=("process reward", "step-level", "credit assignment", "overthinking", "dynamic sampling"),
-    presets={"lines": {"after": "\n", "probe": "answer:", "answer": " {}", "boxed": False, "imitate": 0}},
+    presets={
+        "paper": {"imitate": 0},
+        "lines": {"after": "\n", "probe": "answer:", "answer": " {}", "boxed": False, "imitate": 0},
+    },
 )
 def spae(
     n: int = 8,
-    imitate: int = 4,
+    imitate: Count = ShareOfRun(0.34),
     alpha: float = 0.5,
     xi: float = 0.5,
     saturation: float = 0.9,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from podium.core.errors import PodiumError
+from podium.core.schedule import Count
+from podium.core.shares import ShareOfRun
 from podium.core.updates import Updates
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods._taught import taught
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
@@ -22,13 +24,33 @@ __all__ = ["arpo"]
 @recipe(
     summary="Entropy-based adaptive rollout: branches after tool calls where uncertainty rose, within one budget.",
     citation="Agentic Reinforced Policy Optimization, https://github.com/dongguanting/ARPO",
+    protocol=Protocol(
+        model="Qwen2.5-7B",
+        lr=1e-6,
+        betas=(0.9, 0.999),
+        weight_decay=0.01,
+        warmup=0,
+        schedule="constant",
+        clip=1.0,
+        tasks=128,
+        iterations=578,
+        max_tokens=4096,
+        max_turns=4,
+        pool=10_000,
+        source="https://github.com/dongguanting/ARPO, ARPO_7B_Reasoning_1node.sh: 156 iterations after 54,000 examples",
+    ),
+    home=Home("lookup", level=2, tasks=32),
     tags=("agents", "tool use", "exploration", "entropy", "rollout budget", "credit assignment"),
-    presets={"hard": {"attribution": "hard"}, "plain": {"tools": None, "imitate": 0}},
+    presets={
+        "paper": {"imitate": 422, "tools": ("search", "python")},
+        "hard": {"attribution": "hard"},
+        "plain": {"tools": None, "imitate": 0},
+    },
 )
 def arpo(
     n: int = 16,
     initial: int = 8,
-    imitate: int = 4,
+    imitate: Count = ShareOfRun(0.34),
     weight: float = 0.2,
     chance: float = 0.5,
     attribution: str = "soft",
@@ -80,4 +102,4 @@ def arpo(
         updates=Updates(mini_batches=mini_batches),
         metric=(ReportMean("rollout.forked"),),
     )
-    return taught(method, imitate, draw)
+    return taught(method, imitate, draw, lr=7e-6)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from podium.method import Alternate, Method, Role
+from podium.core.schedule import Count
+from podium.core.shares import ShareOfRun
+from podium.method import Alternate, Home, Method, Protocol, Role
 from podium.methods._taught import taught
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
@@ -18,11 +20,16 @@ __all__ = ["himac"]
 @recipe(
     summary="Hierarchical agent: one model writes a blueprint and executes it; the two roles train in alternation.",
     citation="HiMAC: Hierarchical Macro-Micro Learning for Long-Horizon LLM Agents",
+    protocol=Protocol(
+        model="Qwen2.5-1.5B-Instruct", max_turns=15, source="summaries of https://arxiv.org/abs/2603.00977"
+    ),
+    home=Home("keydoor", level=2),
     tags=("hierarchical rl", "planning", "agents", "multi-turn", "group-relative"),
+    presets={"paper": {"imitate": 0}},
 )
 def himac(
     n: int = 8,
-    imitate: int = 4,
+    imitate: Count = ShareOfRun(0.34),
     choice: str = "confident",
     ask: str = "Write a numbered plan.",
     show: str = "plan:\n{plan}\nnow: {subgoal}\n{observation}",

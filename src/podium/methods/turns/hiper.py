@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from podium.core.schedule import Count
+from podium.core.shares import ShareOfRun
 from podium.core.updates import Updates
-from podium.method import Method, Role
+from podium.method import Home, Method, Protocol, Role
 from podium.methods._taught import taught
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import HierarchicalGAE
@@ -20,12 +22,27 @@ __all__ = ["hiper"]
 @recipe(
     summary="Hierarchical credit assignment: GAE inside a subgoal for actions and over subgoals for plans.",
     citation="HiPER: Hierarchical RL with Explicit Credit Assignment, https://github.com/JonP07/HiPER-agent",
+    protocol=Protocol(
+        model="Qwen2.5-1.5B-Instruct",
+        lr=1e-6,
+        betas=(0.9, 0.999),
+        weight_decay=0.01,
+        warmup=0,
+        schedule="constant",
+        clip=1.0,
+        tasks=128,
+        iterations=150,
+        max_tokens=512,
+        max_turns=50,
+        source="https://github.com/JonP07/HiPER-agent, example_scripts/HiPER_trainer/run_alfworld.sh",
+    ),
+    home=Home("keydoor", level=2, tasks=32),
     tags=("hierarchical rl", "credit assignment", "critic", "planning", "agents", "multi-turn"),
-    presets={"webshop": {"keep": -3.5, "bootstrap": False}},
+    presets={"paper": {"imitate": 0, "mini_batches": 25}, "webshop": {"keep": -3.5, "bootstrap": False}},
 )
 def hiper(
     n: int = 1,
-    imitate: int = 4,
+    imitate: Count = ShareOfRun(0.34),
     gamma: float = 1.0,
     lam_turn: float = 1.0,
     lam_stretch: float = 0.95,
@@ -83,6 +100,6 @@ def hiper(
             PlanValueLoss(),
         ),
         updates=Updates(mini_batches=mini_batches),
-        roles=(Role("critic", heads=3), Role("ref", source="phase")),
+        roles=(Role("critic", heads=3, lr_ratio=10), Role("ref", source="phase")),
     )
     return taught(method, imitate, draw)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from podium.core.schedule import Count
+from podium.core.shares import ShareOfRun
 from podium.core.term import Aggregate
 from podium.core.updates import Updates
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods._taught import taught
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Mixture, MixtureComponent
@@ -20,11 +22,23 @@ __all__ = ["iterresearch_eapo"]
 @recipe(
     summary="Research agent on a reconstructed constant-size state; per-round reward discounted by rounds to go.",
     citation="IterResearch: Rethinking Long-Horizon Agents via Markovian State Reconstruction",
+    protocol=Protocol(
+        model="Qwen3-30B-A3B",
+        lr=1e-6,
+        tasks=16,
+        iterations=7025,
+        max_tokens=40960,
+        max_turns=32,
+        pool=4096,
+        source="https://arxiv.org/abs/2511.07327, appendix B: 150 iterations after 110,000 demonstrations",
+    ),
+    home=Home("lookup", level=2, tasks=32),
     tags=("agents", "context management", "long context", "multi-turn", "efficiency", "search"),
+    presets={"paper": {"imitate": 6875}},
 )
 def iterresearch_eapo(
     n: int = 16,
-    imitate: int = 4,
+    imitate: Count = ShareOfRun(0.34),
     gamma: float = 0.995,
     workers: int = 8,
     clip: float = 0.2,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from podium.core.schedule import Count
+from podium.core.shares import ShareOfRun
 from podium.core.updates import Updates
-from podium.method import Method, Role
+from podium.method import Home, Method, Protocol, Role
 from podium.methods._taught import taught
 from podium.methods.catalogue import recipe
 from podium.methods.turns._shared import step_credit
@@ -20,12 +22,26 @@ __all__ = ["rlvmr"]
 @recipe(
     summary="Meta-reasoning rewards: steps tagged plan, explore, reflect or monitor are paid by verifiable rules.",
     citation="RLVMR: Reinforcement Learning with Verifiable Meta-Reasoning Rewards, https://arxiv.org/abs/2507.22844",
+    protocol=Protocol(
+        model="Qwen2.5-1.5B-Instruct",
+        lr=1e-6,
+        betas=(0.9, 0.999),
+        warmup=0,
+        schedule="constant",
+        clip=1.0,
+        tasks=16,
+        iterations=113,
+        max_tokens=1024,
+        max_turns=30,
+        source="https://github.com/Tencent/DigitalHuman, run_alfworld.sh: 100 iterations after the imitation",
+    ),
+    home=Home("keydoor", level=3),
     tags=("meta-reasoning", "process reward", "step-level", "agents", "multi-turn", "reflection"),
-    presets={"config": {"omega": 0.5}},
+    presets={"paper": {"imitate": 13, "mini_batches": 15}, "config": {"omega": 0.5}},
 )
 def rlvmr(
     n: int = 8,
-    imitate: int = 4,
+    imitate: Count = ShareOfRun(0.34),
     omega: float = 1.0,
     success: float = 10.0,
     malformed: float = 0.1,

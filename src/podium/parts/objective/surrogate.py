@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError, within
+from podium.core.facts import RunFacts
 from podium.core.part import Need, stop_gradient
 from podium.core.signal import Signal
 from podium.core.term import Term
@@ -46,6 +49,17 @@ class PolicyGradient(Term):
             raise PodiumError(f"PolicyGradient.ratio = {self.ratio!r} is wider than a rollout: use 'sequence' at most.")
         if self.ratio == "none" and self.clip is not None:
             raise PodiumError("PolicyGradient(ratio='none') has nothing to clip: set clip=None.")
+
+    @property
+    def neutral(self) -> PolicyGradient:
+        return self.replace(ratio="token", clip=None, shared=False)
+
+    def inert(self, facts: RunFacts) -> Iterable[str]:
+        if self.clip is not None and facts.updates == 1 and self.behaviour == "old":
+            yield (
+                "has nothing to clip: a batch is trained in one optimiser step, at which the importance ratio is 1. "
+                "Set updates.mini_batches=4, or updates.epochs=2."
+            )
 
     @property
     def _old(self) -> Signal:

@@ -1,0 +1,25 @@
+"""The policy's learning rate where neither the run nor an exact protocol names one: by size of model and updates.
+
+Published rates are of models of billions of parameters. A model of a few million learns at a larger one, which must
+fall as the number of steps per batch grows. The first row is from `python benchmarks/learning_rates.py` (see
+docs/benchmarks.md), the last is the most frequent rate of the published runs in the catalogue; those in between are
+from `python benchmarks/smol.py` and a guess between its neighbours.
+"""
+
+from __future__ import annotations
+
+__all__ = ["learning_rate"]
+
+# By the largest number of parameters: the learning rate for at most so many updates per batch.
+TABLE: tuple[tuple[float, tuple[tuple[float, float], ...]], ...] = (
+    (2e7, ((1, 2e-4), (8, 1e-4), (float("inf"), 5e-5))),
+    (4e8, ((float("inf"), 1e-5),)),
+    (1e9, ((float("inf"), 5e-6),)),
+    (float("inf"), ((float("inf"), 1e-6),)),
+)
+
+
+def learning_rate(parameters: int, updates: int) -> float:
+    """The rate for a policy of so many parameters that takes so many optimiser steps per batch."""
+    row = next(rates for most, rates in TABLE if parameters <= most)
+    return next(rate for most, rate in row if updates <= most)
