@@ -22,7 +22,7 @@ __all__ = ["pear"]
     protocol=Protocol(
         model="Qwen3-4B", lr=1e-6, tasks=128, pool=7473, source="notes on the paper; https://github.com/iNLP-Lab/PEAR"
     ),
-    home=Home("sums", level=2),
+    home=Home("sums", level=1),
     tags=("overthinking", "short reasoning", "entropy", "reward shaping", "efficiency"),
     presets={"paper": {"imitate": 0}},
 )
@@ -57,4 +57,4 @@ def pear(
     method = grpo(n=n, clip=clip, kl=kl) | Sample(n=n, draw=draw)
     if kl:
         method = method | Role("ref", source="phase")
-    return taught(method | MarkPattern(marker) | PhaseEntropy(alpha, score, otherwise), imitate, draw)
+    return taught(method | MarkPattern(marker) | PhaseEntropy(alpha, score, otherwise), imitate, draw, lr=3e-6)

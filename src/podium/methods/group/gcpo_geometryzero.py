@@ -85,4 +85,5 @@ def gcpo_geometryzero(
     if kl:
         method = method | Role("ref", source="phase")
     ways = [Draw(context=Scaffold(below=ask)) for ask in asks or ("", "")]
-    return taught(method, imitate, *(way.replace(format=Construction(shown=i == 0)) for i, way in enumerate(ways)))
+    ways = [way.replace(format=Construction(shown=number == 0)) for number, way in enumerate(ways)]
+    return taught(method, imitate, *ways, lr=3e-6)

@@ -30,7 +30,7 @@ __all__ = ["spae"]
         pool=17_000,
         source="https://github.com/cii030/SPAE-RL and notes on https://arxiv.org/abs/2601.03823",
     ),
-    home=Home("sums", level=2, tasks=20),
+    home=Home("sums", level=1, tasks=20),
     tags=("process reward", "step-level", "credit assignment", "overthinking", "dynamic sampling"),
     presets={
         "paper": {"imitate": 0},
@@ -95,4 +95,4 @@ def spae(
         updates=Updates(mini_batches=mini_batches),
         metric=(PotentialWatch(),),
     )
-    return taught(method, imitate, draw)
+    return taught(method, imitate, draw, lr=5e-6)

@@ -23,7 +23,7 @@ __all__ = ["himac"]
     protocol=Protocol(
         model="Qwen2.5-1.5B-Instruct", max_turns=15, source="summaries of https://arxiv.org/abs/2603.00977"
     ),
-    home=Home("keydoor", level=2),
+    home=Home("keydoor", level=2, iterations=8),
     tags=("hierarchical rl", "planning", "agents", "multi-turn", "group-relative"),
     presets={"paper": {"imitate": 0}},
 )

@@ -36,7 +36,7 @@ __all__ = ["hiper"]
         max_turns=50,
         source="https://github.com/JonP07/HiPER-agent, example_scripts/HiPER_trainer/run_alfworld.sh",
     ),
-    home=Home("keydoor", level=2, tasks=32),
+    home=Home("keydoor", level=1, iterations=10),
     tags=("hierarchical rl", "credit assignment", "critic", "planning", "agents", "multi-turn"),
     presets={"paper": {"imitate": 0, "mini_batches": 25}, "webshop": {"keep": -3.5, "bootstrap": False}},
 )

@@ -35,7 +35,7 @@ __all__ = ["rlvmr"]
         max_turns=30,
         source="https://github.com/Tencent/DigitalHuman, run_alfworld.sh: 100 iterations after the imitation",
     ),
-    home=Home("keydoor", level=3),
+    home=Home("keydoor", level=2, iterations=8),
     tags=("meta-reasoning", "process reward", "step-level", "agents", "multi-turn", "reflection"),
     presets={"paper": {"imitate": 13, "mini_batches": 15}, "config": {"omega": 0.5}},
 )
