@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from podium import worlds
-from podium.collect.annotations.plan_tags import mark_plan_tags
+from podium.collect.annotations.plan_tags import mark_plan_tags, mark_reworded
 from podium.collect.annotations.registry import AnnotationContext
 from podium.collect.driver import Driver
 from podium.core.batch import Batch
@@ -214,6 +214,7 @@ def test_a_kept_subgoal_in_other_words_is_noticed() -> None:
         tagged("look", "SWITCH", "d"),
     ]
     rollouts = collect(world, [recite(task, *turns)])
-    (found,) = mark_plan_tags(AnnotationContext(tiny(), world), task.task, rollouts)
+    context = AnnotationContext(tiny(), world)
+    (found,) = mark_reworded(context, task.task, mark_plan_tags(context, task.task, rollouts))
     assert [t.columns["reworded"] for t in found.turns] == [False, True, False, False, False]
     assert [t.columns["switch"] for t in found.turns] == [True, False, False, False, True]

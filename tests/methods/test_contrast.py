@@ -32,7 +32,7 @@ def question(accuracy: list[float], length: int = 512) -> Batch:
 
 
 def gcpo(**settings: Any) -> Any:
-    method = methods.gcpo_geometryzero(imitate=0, **settings)
+    method = methods.gcpo_geometryzero(imitate=0, length_reference=1024, **settings)
     return method.with_(annotate=())  # the marks are given here
 
 

@@ -9,7 +9,7 @@ from podium.core.build import Rollout
 from podium.protocols.answer_text import enclosed
 from podium.protocols.world import Task
 
-__all__ = ["mark_plan_tags"]
+__all__ = ["mark_plan_tags", "mark_reworded"]
 
 TAGS = ("switch", "subgoal", "action")
 Span = tuple[int, int]
@@ -30,15 +30,13 @@ Span = tuple[int, int]
 def mark_plan_tags(context: AnnotationContext, task: Task, rollouts: list[Rollout]) -> list[Rollout]:
     """`<switch>KEEP</switch><subgoal>…</subgoal><action>…</action>` in each turn, as marks of its tokens.
 
-    A turn without a switch tag keeps its subgoal; one without an action tag is all action. `turn.reworded` says that a
-    kept subgoal has other words than the turn before, where both have one. `token.plan_low` is the
+    A turn without a switch tag keeps its subgoal; one without an action tag is all action. `token.plan_low` is the
     first token after the subgoal, where the value of the low level is read, or the last one of the turn.
     """
     result = []
     for rollout in rollouts:
         marks: dict[str, list[bool]] = {f"plan_{name}": [] for name in (*TAGS, "low")}
-        views: list[dict[str, bool]] = []
-        before: str | None = None
+        views = []
         for turn in rollout.turns:
             text, ends = context.read(turn)
             spans = {name: enclosed(text, f"<{name}>", f"</{name}>") for name in TAGS}
@@ -48,15 +46,33 @@ def mark_plan_tags(context: AnnotationContext, task: Task, rollouts: list[Rollou
                 marks["plan_action"][len(marks["plan_action"]) - len(ends) :] = [True] * len(ends)
             subgoal, decision = spans["subgoal"], spans["switch"]
             marks["plan_low"] += _after(ends, subgoal and subgoal[1] + len("</subgoal>"))
-            switched = decision is not None and text[slice(*decision)].strip().upper() == "SWITCH"
-            goal = None if subgoal is None else text[slice(*subgoal)].strip()
-            reworded = not switched and None not in (goal, before) and goal != before
-            views.append({"switch": switched, "done": False, "reworded": reworded})
-            before = goal
+            switched = _switches(text, decision)
+            views.append({"switch": switched, "done": False})
         if views and not rollout.columns["truncated"]:
             views[-1]["done"] = True
         result.append(annotated(rollout, turns=views, tokens=marks))
     return result
+
+
+@annotation("turn.reworded", world="turn.reward")
+def mark_reworded(context: AnnotationContext, task: Task, rollouts: list[Rollout]) -> list[Rollout]:
+    """Whether a turn keeps its subgoal in other words than the turn before, where both have one."""
+    result = []
+    for rollout in rollouts:
+        views, before = [], None
+        for turn in rollout.turns:
+            text, _ = context.read(turn)
+            span = enclosed(text, "<subgoal>", "</subgoal>")
+            goal = None if span is None else text[slice(*span)].strip()
+            kept = not _switches(text, enclosed(text, "<switch>", "</switch>"))
+            views.append({"reworded": kept and None not in (goal, before) and goal != before})
+            before = goal
+        result.append(annotated(rollout, turns=views))
+    return result
+
+
+def _switches(text: str, decision: Span | None) -> bool:
+    return decision is not None and text[slice(*decision)].strip().upper() == "SWITCH"
 
 
 def _inside(ends: Sequence[int], span: Span | None) -> list[bool]:
