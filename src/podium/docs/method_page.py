@@ -9,6 +9,7 @@ from typing import Any
 from podium.core.part import Part, Shape
 from podium.core.term import Term
 from podium.docs.catalogue_text import split_arguments
+from podium.docs.protocol_text import home_text, protocol_rows
 from podium.docs.reading import differences, held, needs, nested, settings_of
 from podium.method import Method
 from podium.methods.catalogue import CATALOGUE, Entry, get
@@ -52,6 +53,7 @@ def method_page(entry: Entry) -> str:
         _relation(entry, method, notes),
         _use(entry),
         _arguments(entry, meanings),
+        _protocol(entry),
         _presets(entry, method),
         _needs(method),
         _stages(method),
@@ -97,6 +99,16 @@ def _arguments(entry: Entry, meanings: Mapping[str, str]) -> str:
     return f"## Settings of the recipe\n\n{_table(('argument', 'type', 'default', 'meaning'), rows)}"
 
 
+def _protocol(entry: Entry) -> str:
+    home = f"`podium train {entry.slug}` without `--world` trains on {home_text(entry)}."
+    rows = protocol_rows(entry)
+    if not rows:
+        return f"## How it is trained\n\n{home}"
+    table = _table(("", f"as published (`{entry.slug}@paper`)", f"by default (`{entry.slug}`)"), rows)
+    source = entry.protocol.source if entry.protocol is not None else ""
+    return f"## How it is trained\n\n{home}\n\n{table}" + (f"\n\nSource: {source}." if source else "")
+
+
 def _presets(entry: Entry, method: Method) -> str:
     if not entry.presets:
         return ""
@@ -104,7 +116,8 @@ def _presets(entry: Entry, method: Method) -> str:
     for preset in entry.presets:
         name = f"{entry.slug}@{preset}"
         changes = [f"`{d.path}` = {_code(d.right)}" for d in differences(method, get(name))]
-        rows.append((f"`{name}`", "<br>".join(changes) or "the defaults"))
+        same = "the same parts, with the published settings above" if preset == "paper" else "the defaults"
+        rows.append((f"`{name}`", "<br>".join(changes) or same))
     return f"## Presets\n\n{_table(('preset', f'what differs from `{entry.slug}`'), rows)}"
 
 

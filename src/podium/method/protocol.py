@@ -11,7 +11,7 @@ from typing import Any
 from podium.core.errors import one_of, within
 from podium.core.value import Value
 
-__all__ = ["SCHEDULES", "Home", "Protocol"]
+__all__ = ["DEFAULTS", "SCHEDULES", "Home", "Protocol"]
 
 SCHEDULES = ("constant", "linear", "cosine")  # of the learning rate, after the warm-up
 
@@ -62,6 +62,21 @@ class Protocol(Value):
             share = share / (self.iterations * updates)
         planned = iterations * updates
         return round(share * planned) if share < 1 else min(int(share), planned // 10)
+
+
+# What a run has where neither its configuration nor a protocol says otherwise. The learning rate is that of methods
+# without a protocol: others have one by the size of the model (`podium.training.learning_rates`).
+DEFAULTS = Protocol(
+    lr=1e-4,
+    betas=(0.9, 0.99),
+    weight_decay=0.0,
+    warmup=0,
+    schedule="constant",
+    final=0.0,
+    clip=1.0,
+    tasks=16,
+    iterations=60,
+)
 
 
 class Home(Value):

@@ -15,7 +15,7 @@ import numpy as np
 from podium import worlds
 from podium.core.errors import PodiumError, Unfinished
 from podium.evaluation.resample import student
-from podium.method import Home, Method
+from podium.method import DEFAULTS, Home, Method
 from podium.methods import CATALOGUE, get
 from podium.methods.catalogue import home_of
 from podium.sessions.train import Progress, Result, configure, resume, train
@@ -23,7 +23,7 @@ from podium.store.run_directory import RunDirectory
 from podium.strategies import Sample
 from podium.training.config import Config
 from podium.training.preflight import check_fit
-from podium.training.resolve import POOL, TASKS, updates_per_batch
+from podium.training.resolve import POOL, updates_per_batch
 
 __all__ = ["Comparison", "ComparisonRow", "compare"]
 
@@ -96,7 +96,8 @@ def compare(
     if "world" not in settings:
         settings = _shared_home(values[0], settings)
     if "pool" not in settings and any(v.remembers_tasks for v in values):  # the same tasks for all
-        settings["pool"] = POOL * int(settings.get("tasks", TASKS))
+        tasks: Any = settings.get("tasks", DEFAULTS.tasks)
+        settings["pool"] = POOL * tasks
     names = [v.name for v in values]
     if len(set(names)) < len(names):
         raise PodiumError(

@@ -10,7 +10,7 @@ from podium.core.errors import PodiumError, one_of, within
 from podium.core.named_code import UntrustedCode, check_code
 from podium.core.schedule import Count, Number
 from podium.core.value import Value
-from podium.method import SCHEDULES, Method
+from podium.method import DEFAULTS, SCHEDULES, Method
 from podium.policy.model.device import usual_dtype
 from podium.protocols.world import ISOLATIONS, World
 from podium.store.run_directory import RunDirectory
@@ -43,7 +43,7 @@ class Optimizer(Value):
 
 
 # Podium's own, where neither the run nor a protocol says otherwise.
-USUAL = Optimizer(lr=1e-4, betas=(0.9, 0.99), weight_decay=0.0, warmup=0, schedule="constant", final=0.0, clip=1.0)
+USUAL = Optimizer(**{name: getattr(DEFAULTS, name) for name in Optimizer.field_names()})
 
 
 class Config(Value):

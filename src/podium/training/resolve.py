@@ -12,7 +12,7 @@ from typing import Any
 from podium.core.errors import PodiumError
 from podium.core.facts import RunFacts
 from podium.core.shares import scaled
-from podium.method import Method, Protocol
+from podium.method import DEFAULTS, Method, Protocol
 from podium.protocols.format import turn_limit
 from podium.protocols.world import World
 from podium.training.config import USUAL, Config, Optimizer
@@ -20,7 +20,6 @@ from podium.training.learning_rates import learning_rate
 
 __all__ = [
     "POOL",
-    "TASKS",
     "check_context",
     "facts_of",
     "fill_in",
@@ -29,7 +28,6 @@ __all__ = [
     "updates_per_batch",
 ]
 
-ITERATIONS, TASKS = 60, 16  # unless somebody says otherwise
 LARGE = learning_rate(10**12, 1)  # the usual learning rate of large models
 POOL = 4  # iterations after which a task comes back, for methods that remember tasks
 
@@ -45,8 +43,8 @@ def fill_in(config: Config, world: World) -> Config:
     protocol, main = config.method.protocol or Protocol(), config.method.main()
     format = None if main.rollout is None else main.rollout.format
     sizes = protocol if protocol.exact else Protocol()
-    iterations = _first(config.iterations, sizes.iterations, ITERATIONS)
-    tasks = _first(config.tasks, sizes.tasks, TASKS)
+    iterations = _first(config.iterations, sizes.iterations, DEFAULTS.iterations)
+    tasks = _first(config.tasks, sizes.tasks, DEFAULTS.tasks)
     max_tokens = _first(config.max_tokens, sizes.max_tokens, turn_limit(world, format))
     pool = config.pool
     if pool is None and config.method.protocol is not None and world.size("train") is None:
