@@ -292,7 +292,7 @@ def test_recipes_that_need_no_special_world_have_no_findings(slug: str) -> None:
         ("think-rm", ["pair.difference"]),
         ("copo", ["rollout.answer"]),
         ("v0-5", ["rollout.correct"]),
-        ("gcpo-geometryzero", ["rollout.correct"]),
+        ("gcpo-geometryzero", ["rollout.correct", "task.solution"]),
     ],
 )
 def test_recipes_with_needs_are_clean_in_a_world_that_meets_them_and_refused_elsewhere(

@@ -53,7 +53,9 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "deepsearch@rounds": {"width": 3, "max_depth": 6, "round_length": 1, "pool": 2},
     "archer": {"critic_epochs": 3, "warmup": 0},  # 50 and 20 take longer than a test may
     "dr-kernel": {"profiled": False},  # no embedded world runs kernels
-    "gcpo-geometryzero": {"asks": ("", "")},  # and neither instructions
+    # Without the imitation before it, so that a few iterations reach what follows.
+    **{slug: {"imitate": 0} for slug in ("hiper", "rlvmr", "iterresearch-eapo", "pear", "arpo")},
+    "gcpo-geometryzero": {"asks": ("", ""), "imitate": 0},  # and neither instructions
     "hill": {"ask": ""},
     "sage": {"ask": ""},
     "icpo": {"examples": SolutionShares((0.5,), "lines")},  # nor examples: it knows hints
@@ -61,12 +63,12 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "scaf-grpo": {"after": 0},
     "trapo": {"labelled": 0.5, "warmup": 1, "max_length": 64},
     # A small model knows a question alone, and one with an earlier attempt, which stands here for the plan.
-    "himac": {"ask": "", "show": "{observation}\nattempt: {plan}"},
+    "himac": {"ask": "", "show": "{observation}\nattempt: {plan}", "imitate": 0},
     # Every phase within a few iterations, and replays at once; here a turn that says something counts as a call.
     "drive": {"first": 1, "keep": (2, 1), "iterations": (1, 1), "pool": 2},
     "rulereasoner": {"every": 1},
     "spear": {"count": 2, "calls": "turn.valid", "replay_over": 2},
-    "spae": {"after": "\n"},  # steps are lines
+    "spae": {"after": "\n", "boxed": False, "imitate": 0},  # steps are lines
     "spo": {"branches": (2, 2), "window": 6, "probes": 2, "temperature": 1.0},  # at 0.6 nearly all are right
     "tppo": {"n": 4, "window": 24},  # some answers end in it, others take two iterations
 }

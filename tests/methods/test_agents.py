@@ -24,9 +24,9 @@ from podium.parts.advantage import SeatReturns
 from podium.parts.reward import ProgressiveReward, Speedup
 from podium.parts.reward.stages import length_aware_bleu
 from podium.parts.shape import RejectLazy, RejectMismatch, ReplaceFlat, SmoothCopies
+from podium.protocols.blueprint import subgoals
 from podium.protocols.context import Exchange, History, Rebuild, Wrote
 from podium.strategies import SampleBlueprints
-from podium.strategies.sample.blueprint import subgoals
 from podium.strategies.sample.lessons import Advised
 from tests.conformance.helpers import by_rollout, credited
 from tests.methods.catalogue import Laps, errors, finite, has_signal, lines, small
@@ -294,7 +294,7 @@ def test_the_lessons_of_a_run_are_saved_with_it() -> None:
 
 
 def test_each_phase_trains_the_tokens_of_one_role() -> None:
-    macro, micro = methods.himac(n=2).leaves()
+    macro, micro = methods.himac(n=2, imitate=0).leaves()
     rollouts = [Rollout(0, [Turn((1, 1)), Turn((1,))], columns={"reward": r}) for r in (1.0, 0.0)]
     batch = credited(macro, Batch.from_rollouts(rollouts, dtype=torch.float64))
     assert batch.trained("token").tolist() == [True, True, False] * 2
@@ -302,12 +302,12 @@ def test_each_phase_trains_the_tokens_of_one_role() -> None:
 
 
 def test_a_group_of_one_blueprint_gets_nothing() -> None:
-    macro, _ = methods.himac().leaves()
+    macro, _ = methods.himac(imitate=0).leaves()
     assert credit(macro.with_(shape=()), rewards([1.0])).tolist() == [0.0]
 
 
 def test_micro_phases_alone_are_grpo() -> None:
-    _, micro = methods.himac().leaves()
+    _, micro = methods.himac(imitate=0).leaves()
     outcomes = [1.0, 0.0, 0.5]
     assert_close(credit(micro, rewards(outcomes)), credit(methods.grpo(), rewards(outcomes)))
 
@@ -319,7 +319,7 @@ def test_the_surest_blueprint_is_chosen_the_first_among_equals() -> None:
 
 
 def test_phases_alternate_and_all_follow_one_blueprint_in_the_second(tmp_path: Path) -> None:
-    method = methods.himac(n=4, ask="", show="", context=Rebuild())
+    method = methods.himac(n=4, imitate=0, ask="", show="", context=Rebuild())
     result = short_run(method, tmp_path / "run", iterations=4, tasks=4)
     found = [line for line in result.metrics if "phase" in line]
     assert [line["phase"] for line in found] == [0, 1, 0, 1]

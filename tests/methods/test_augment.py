@@ -89,11 +89,11 @@ def test_each_half_of_a_group_is_asked_and_trained_in_its_own_way() -> None:
         plays.append(request)
         return made(request, [0.0] * request.n)
 
-    collected(methods.gcpo_geometryzero(n=5).rollout, answers)
+    collected(methods.gcpo_geometryzero(n=5, imitate=0).rollout, answers)
     assert [play.n for play in plays] == [3, 2]
-    assert [play.context.below for play in plays] == list(methods.gcpo_geometryzero().rollout.asks)
+    assert [play.context.below for play in plays] == list(methods.gcpo_geometryzero(imitate=0).rollout.asks)
     assert all(play.train_context is None for play in plays)
-    assert type(methods.gcpo_geometryzero(asks=None).rollout).__name__ == "Sample"
+    assert type(methods.gcpo_geometryzero(imitate=0, asks=None).rollout).__name__ == "Sample"
     with pytest.raises(PodiumError, match="two texts"):
         Contrasted(asks=("one",))  # type: ignore[arg-type]
 

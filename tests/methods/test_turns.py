@@ -228,7 +228,7 @@ def test_with_one_turn_seeupo_is_one_update_of_gspo() -> None:
 
 
 def test_the_chance_of_a_fork_is_a_half_and_grows_with_the_rise_of_entropy() -> None:
-    strategy = methods.arpo().rollout
+    strategy = methods.get("arpo@plain").rollout
     assert strategy.probability(1.0, 1.0) == 0.5
     assert strategy.probability(2.0, 1.0) == pytest.approx(0.7)
     assert strategy.forks(1.0, 1.0, 0.5)
@@ -243,7 +243,7 @@ def test_branches_share_their_first_turns_and_are_as_many_as_asked_for() -> None
     from podium.training.build import build_run
     from tests.methods.catalogue import tiny  # loaded once for all tests
 
-    method, source = methods.arpo(n=6, initial=2, chance=1.0), tiny()
+    method, source = methods.get("arpo@plain", n=6, initial=2, chance=1.0), tiny()
     with patch.object(policies, "load", lambda *_, **__: source.copy()):
         run = build_run(configure(method, world=Laps(level=1), tasks=1, iterations=1))
     rollouts = run.collect(method, run.requests(method, 1))

@@ -48,6 +48,7 @@ ANNOTATIONS: dict[str, str | None] = {
     "turn.solution.context": "task.solution",
     "rollout.points": "task.criteria",
     "rollout.met": "task.criteria",
+    "rollout.answer_f1": "task.solution",
     "token.reasoning": "task.solution",
     "rollout.answer.context": "task.solution",
     "rollout.answer.ids": "task.solution",
@@ -56,7 +57,7 @@ ANNOTATIONS: dict[str, str | None] = {
     "turn.blind.context": "turn.reward",  # a world of several turns
     "turn.blind.ids": "turn.reward",
     "turn.informed": "turn.reward",
-    **dict.fromkeys(("turn.switch", "turn.done"), "turn.reward"),
+    **dict.fromkeys(("turn.switch", "turn.done", "turn.reworded"), "turn.reward"),
     **{f"token.plan_{name}": "turn.reward" for name in ("switch", "subgoal", "action", "low")},
 }
 # What a select part can read of every task, in addition to what the memories recall of it.
@@ -75,6 +76,7 @@ _PROFILED = "Take a world that runs and profiles what is written: turn.{} among 
 REMEDIES = {
     "correct": "Take a world that knows right answers: rollout.correct among what it `provides`.",
     "answer": "Take a world that reads the answer in each text: rollout.answer among what it `provides`.",
+    "well_formed": "Let the strategy have a format: draw.format.",
     "pair.difference": "Let a judge compare the rollouts of each group in pairs, and write its verdicts there.",
     "informed": "Take a world of several turns: turn.reward among what it `provides`.",
     **{name: _STEPS.format(name) for name in ("state", "next_state", "action", "valid", "calls")},
@@ -143,6 +145,8 @@ def _unmet(method: Method, have: set[str], signals: set[str]) -> Iterable[Findin
     sources = {"sampler", "old", "now"} | {role.name for role in method.roles}
     for memory in method.memories:
         have |= set(memory.provides)
+    if method.rollout is not None and method.rollout.format is not None:
+        have |= set(method.rollout.format.provides)
     # Memories read the batch at the end of the iteration.
     readers: list[Part | Memory] = [*method.parts(), *method.memories]
     have |= set(OF_TASKS)

@@ -291,6 +291,7 @@ def _evaluation(run: Run) -> dict[str, Any]:
         samples=config.eval_samples,
         max_tokens=config.max_tokens,
         seed=config.seed,
+        method=config.method,
     )
     measures = measure(groups, ks=(1,))
     metrics: dict[str, Any] = {f"eval.{name}": m.mean for name, m in measures.items()}

@@ -176,6 +176,7 @@ KINDS: SceneRules = {
     "informed": SceneDraw.coin,
     **dict.fromkeys(("plan_action", "plan_subgoal", "plan_switch", "plan_low"), SceneDraw.coin),
     "well_formed": SceneDraw.coin,
+    "reworded": SceneDraw.coin,
     "all_tools": SceneDraw.coin,
     "switch": SceneDraw.coin,
     "done": SceneDraw.coin,

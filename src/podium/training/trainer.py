@@ -108,6 +108,17 @@ class Trainer:
     decays: Mapping[str, float] = field(default_factory=dict)  # by role that is a moving average
     followed: Mapping[str, str] = field(default_factory=dict)  # the learner that it averages, if not the policy
     contexts: Mapping[str, str] = field(default_factory=dict)  # by role, the column of contexts that it reads
+    renewed: tuple[str, ...] = ()  # roles that are the policy as it was when the phase began
+
+    @property
+    def moving(self) -> tuple[str, ...]:
+        """The roles that are not trained, and yet change."""
+        return (*self.decays, *self.renewed)
+
+    def begin_phase(self) -> None:
+        """Renew the roles that are the policy at the beginning of a phase."""
+        for name in self.renewed:
+            self.roles[name].average(self.learners["policy"].policy, 0.0)
 
     def signals(
         self, batch: Batch, wanted: Sequence[Signal], *, grad: bool = False, learner: str = "policy"

@@ -155,7 +155,7 @@ def himac(case: Case) -> dict[str, Any]:
         choice = "first" if case.hyper.get("selection") == "first" else "confident"
         chosen = SampleBlueprints(n=max(len(logp), 1), choice=choice).chosen(logp)
         return {"confidence": [mean_log_probability(row) for row in logp], "chosen": chosen}
-    macro, micro = methods.himac().leaves()
+    macro, micro = methods.himac(imitate=0).leaves()
     method = configured(case, macro, {"epsilon": "advantage.epsilon"})
     if case.hyper["phase"] == "micro":
         method = configured(case, micro, {"epsilon": "advantage.epsilon"})

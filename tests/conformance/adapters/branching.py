@@ -20,22 +20,22 @@ from tests.conformance.registry import adapter
 @adapter("arpo")
 def arpo(case: Case) -> dict[str, Any]:
     if "entropy_now" in case:
-        strategy = methods.arpo(**case.given(weight="entropy_weight", chance="branch_probability")).rollout
+        strategy = methods.arpo(imitate=0, **case.given(weight="entropy_weight", chance="branch_probability")).rollout
         pairs = list(zip(case["entropy_now"], case["entropy_initial"], strict=True))
         return {
             "branch": [strategy.forks(*pair, u) for pair, u in zip(pairs, case["uniform_draw"], strict=True)],
             "branch_chance": [strategy.probability(*pair) for pair in pairs],
         }
     if "format_ok" in case:
-        (reward,) = methods.arpo(tools=True, **case.given(bonus="bonus", malformed="format_penalty")).reward
+        (reward,) = methods.arpo(imitate=0, **case.given(bonus="bonus", malformed="format_penalty")).reward
         columns = {
-            "rollout.well_formed": torch.tensor(case["format_ok"]).bool(),
-            "rollout.score": case.tensor("answer_f1"),
+            "rollout.complete": torch.tensor(case["format_ok"]).bool(),
+            "rollout.answer_f1": case.tensor("answer_f1"),
             "rollout.all_tools": torch.tensor(case["used_both_tools"]).bool(),
         }
         batch = Batch.from_rewards(case.tensor("answer_f1"), [0] * len(case["answer_f1"]), columns)
         return {"reward": reward(batch)["rollout.reward"]}
-    method = methods.arpo(attribution=case.hyper["attribution"])
+    method = methods.get("arpo@plain", attribution=case.hyper["attribution"])
     method = configured(case, method, {"epsilon": "advantage.epsilon"})
     rollouts = []
     for reward, ids in zip(case["reward"], case["segment_ids"], strict=True):

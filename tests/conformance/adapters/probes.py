@@ -18,7 +18,8 @@ from tests.conformance.registry import adapter
 def spae(case: Case) -> dict[str, Any]:
     if case.hyper["kind"] == "potential":
         return _potential(case)
-    method = methods.spae(**case.given(alpha="alpha", xi="xi", saturation="saturation", epsilon="epsilon"))
+    settings = case.given(alpha="alpha", xi="xi", saturation="saturation", epsilon="epsilon")
+    method = methods.spae(imitate=0, **settings)
     rollouts = [
         Rollout(
             group,

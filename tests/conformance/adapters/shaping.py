@@ -32,7 +32,7 @@ def hicra(case: Case) -> dict[str, Any]:
 @adapter("pear")
 def pear(case: Case) -> dict[str, Any]:
     settings = case.given(alpha="alpha", score="correct_score", otherwise="format_reward")
-    part = methods.pear(**settings).reward[-1]
+    part = methods.pear(imitate=0, **settings).reward[-1]
     entropy = case.tensor("entropy")
     end = torch.tensor([place == case["end_of_thinking"] for place in range(len(entropy))])
     columns = {

@@ -111,8 +111,11 @@ def srgpo(case: Case) -> dict[str, Any]:
 def rlvmr(case: Case) -> dict[str, Any]:
     if "steps" in case:
         return _tagged(case)
-    method = _softened(methods.rlvmr(scale=SCALES[case.hyper["mode"]], **case.given(omega="step_weight")), case)
-    batch = _rows(case, {"turn.tag": "turn_tag", "turn.reward.meta": "meta_reward", **OUTCOME})
+    method = _softened(
+        methods.rlvmr(imitate=0, scale=SCALES[case.hyper["mode"]], **case.given(omega="step_weight")), case
+    )
+    columns = {"turn.tag": "turn_tag", "turn.reward.meta": "meta_reward", "turn.reward.outcome": "outcome_reward"}
+    batch = _rows(case, columns)
     outcome, meta = method.advantage.comparisons
     return {
         "episode_advantage": in_row_order(batch, outcome.compared(batch)),
@@ -140,7 +143,7 @@ def agentflow(case: Case) -> dict[str, Any]:
 @adapter("iterresearch-eapo")
 def iterresearch_eapo(case: Case) -> dict[str, Any]:
     settings = case.given(gamma="gamma", workers="data_parallel_size")
-    method = _softened(methods.iterresearch_eapo(**settings), case)
+    method = _softened(methods.iterresearch_eapo(imitate=0, **settings), case)
     rounds, outcomes = case["rounds"], case["outcome_reward"]
     walks = [[0.0] * (length - 1) + [float(r)] for length, r in zip(rounds, outcomes, strict=True)]
     batch = _walks(case["prompt_id"], walks)

@@ -18,7 +18,7 @@ from functools import cache, partial
 from itertools import chain
 from typing import Any
 
-from podium.core.build import Rollout
+from podium.core.build import Rollout, Turn
 from podium.core.columns import COUNTS
 from podium.core.signal import Signal
 from podium.core.term import Term
@@ -39,6 +39,11 @@ class AnnotationContext:
 
     policy: Policy
     world: World
+
+    def read(self, turn: Turn) -> tuple[str, list[int]]:
+        """The text of a turn, and the number of characters up to the end of each of its tokens."""
+        # Without a format the text is the action, and need not be decoded again.
+        return self.policy.read(turn.ids, None if "well_formed" in turn.columns else turn.columns.get("action"))
 
 
 Annotation = Callable[[AnnotationContext, Task, list[Rollout]], list[Rollout]]
@@ -95,7 +100,7 @@ def turn_texts(context: AnnotationContext, task: Task, rollouts: list[Rollout]) 
     """The text of each turn, and the character of it at which each token ends."""
     result = []
     for rollout in rollouts:
-        read = [context.policy.read(turn.ids, turn.columns.get("action")) for turn in rollout.turns]
+        read = [context.read(turn) for turn in rollout.turns]
         ends = list(chain.from_iterable(ends for _, ends in read))
         result.append(annotated(rollout, turns=[{"text": text} for text, _ in read], tokens={"end": ends}))
     return result
@@ -112,7 +117,7 @@ def right_answer(context: AnnotationContext, task: Task, rollouts: list[Rollout]
     result = []
     for rollout in rollouts:
         last = rollout.turns[-1]
-        text, ends = context.policy.read(last.ids, last.columns.get("action"))
+        text, ends = context.read(last)
         place = answer_place(text)
         cut = len(text) if place is None else place
         reasoning = [end <= cut and i not in end_ids for end, i in zip(ends, last.ids, strict=True)]

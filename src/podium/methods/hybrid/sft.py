@@ -36,7 +36,7 @@ def sft(source: str = "", styles: tuple[str, ...] = ("short",), epochs: int = 1,
         epochs: Passes over the demonstrations of an iteration.
         mini_batches: Optimiser steps per pass.
     """
-    strategy: Strategy = Recorded(source) if source else Demonstrate(styles)
+    strategy: Strategy = Recorded(source) if source else Demonstrate(len(styles), styles)
     return Method(
         rollout=strategy,
         objective=(Likelihood(),),

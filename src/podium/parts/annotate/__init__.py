@@ -8,6 +8,7 @@ reward.
 from podium.parts.annotate.answer_value import AnswerValue
 from podium.parts.annotate.degenerate import MarkDegenerate
 from podium.parts.annotate.feedback_gain import FeedbackGain
+from podium.parts.annotate.forms_used import FormsUsed
 from podium.parts.annotate.greedy_baseline import GreedyBaseline
 from podium.parts.annotate.marks import MarkPattern, MarkPhrases
 from podium.parts.annotate.match_patterns import MatchPatterns
@@ -23,6 +24,7 @@ from podium.parts.annotate.turn_critic import TurnCritic
 __all__ = [
     "AnswerValue",
     "FeedbackGain",
+    "FormsUsed",
     "GreedyBaseline",
     "MarkDegenerate",
     "MarkParsed",

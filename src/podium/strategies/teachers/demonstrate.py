@@ -1,36 +1,46 @@
-"""Demonstrations alone: the world's own solutions as rollouts. Nothing is sampled."""
+"""Demonstrations alone: the world's solutions in place of rollouts, for a stage of imitation."""
 
 from __future__ import annotations
 
-from podium.core.columns import Purpose
-from podium.core.errors import PodiumError
-from podium.core.part import Need, Strategy
+import dataclasses
+
+from podium.core.errors import within
+from podium.core.part import Strategy
+from podium.strategies.draw import Draw
 from podium.strategies.requests import Plan, Recite, TaskRequest, Wave, rollouts_of
 
 __all__ = ["Demonstrate"]
 
 
 class Demonstrate(Strategy):
-    """The world's solutions of a task, one in each of the given styles, as rollouts to imitate."""
+    """`n` of the world's solutions of each task, written in the format of `draw`; nothing is sampled.
 
-    styles: tuple[str, ...] = ("short",)  # of the world's solutions, at least one
+    They are trained and take no part in statistics. Each has the next one of the `styles`. `others` are further ways
+    to ask and to write, with n solutions each.
+    """
 
-    needs: tuple[Need, ...] = ("task.solution",)
+    n: int = 1
+    styles: tuple[str, ...] = ("short",)  # of the world's solutions
+    draw: Draw = Draw()  # its contexts and its format
+    others: tuple[Draw, ...] = ()
+
+    needs = ("task.solution",)
     provides = ("rollout.purpose", "rollout.demonstration", "rollout.sampled")
 
     def __post_init__(self) -> None:
-        if not self.styles:
-            raise PodiumError("Demonstrate.styles is empty: name at least one style of solutions, such as 'short'.")
-
-    @property
-    def n(self) -> int:
-        """Rollouts of each task."""
-        return len(self.styles)
+        within(self, "n", 1)
 
     def plan(self, task: TaskRequest) -> Plan:
-        marks = {"demonstration": True, "sampled": False}
         wave: Wave = [
-            Recite(task, style=style, purpose=Purpose.demo, index=i, columns=dict(marks))
-            for i, style in enumerate(self.styles)
+            Recite(
+                dataclasses.replace(task, format=draw.format),
+                style=self.styles[number % len(self.styles)],
+                index=way * self.n + number,
+                columns={"demonstration": True, "sampled": False},
+                context=draw.context,
+                train_context=draw.train_context,
+            )
+            for way, draw in enumerate((self.draw, *self.others))
+            for number in range(self.n)
         ]
         return rollouts_of((yield wave))
