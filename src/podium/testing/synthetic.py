@@ -28,6 +28,7 @@ VOCABULARY = 11
 RELATIONS = ("pair",)
 LEVELS = ("token", "turn", "rollout", "group", "batch")
 TAGS = ("planning", "explore", "reflection", "none")
+FORMS = ("search", "python", "answer")
 RISK_LEVELS = tuple(round(0.05 * k, 2) for k in range(1, 20))
 
 
@@ -176,6 +177,7 @@ KINDS: SceneRules = {
     "informed": SceneDraw.coin,
     **dict.fromkeys(("plan_action", "plan_subgoal", "plan_switch", "plan_low"), SceneDraw.coin),
     "well_formed": SceneDraw.coin,
+    "form": lambda d, name, n: tuple(FORMS[k] for k in d.integers(name, n, len(FORMS)).tolist()),
     "reworded": SceneDraw.coin,
     "all_tools": SceneDraw.coin,
     "switch": SceneDraw.coin,

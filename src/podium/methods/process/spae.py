@@ -95,4 +95,4 @@ def spae(
         updates=Updates(mini_batches=mini_batches),
         metric=(PotentialWatch(),),
     )
-    return taught(method, imitate, draw, lr=5e-6)
+    return taught(method, imitate, draw)
