@@ -235,7 +235,7 @@ def test_a_description_names_stages_formulas_and_citation() -> None:
     assert "https://arxiv.org/abs/1707.06347" in text
     assert "advantage  GAE()" in text
     assert "A_t = δ_t + gamma·lam·A_{t+1}" in text
-    assert "role       Role(name='critic')" in text
+    assert "role       Role(name='critic', lr_ratio=10.0)" in text
 
 
 # -- check -----------------------------------------------------------------------------------------------------------

@@ -36,7 +36,9 @@ __all__ = ["dapo"]
         pool=17000,
         source="verl-project/verl-recipe, dapo/run_dapo_qwen2.5_32b.sh",
     ),
-    home=Home(level=2),
+    home=Home(
+        level=2, iterations=8, tasks=32, max_tokens=48
+    ),  # two tasks in each step, and some answers near the limit
     presets={"paper": {"max_length": 20480, "buffer": 4096}, "verl": {"aggregate": "token mean"}},
 )
 def dapo(

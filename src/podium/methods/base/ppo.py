@@ -33,7 +33,7 @@ __all__ = ["ppo"]
         pool=7473,
         source="volcengine/verl, examples/ppo_trainer/run_deepseek7b_llm.sh (15 epochs of GSM8K)",
     ),
-    home=Home(level=2),
+    home=Home(level=2, tasks=64),
 )
 def ppo(
     n: int = 1,

@@ -27,7 +27,7 @@ __all__ = ["reinforce"]
         max_turns=1,
         source="The vanilla policy gradient of the study of RLOO (arXiv 2402.14740, appendix): no authors' run exists",
     ),
-    home=Home(level=2),
+    home=Home(level=2, tasks=64),
 )
 def reinforce(n: int = 1, aggregate: str = "token sum, rollout mean", mini_batches: int = 2) -> Method:
     """loss = −A · log π · w, with w = 1 or a detached importance weight (a `weight` column); A is the reward.

@@ -33,7 +33,7 @@ __all__ = ["reinforce_plus_plus"]
         pool=100000,
         source="OpenRLHF/OpenRLHF, examples/scripts/train_reinforce_llama_ray.sh",
     ),
-    home=Home(level=2),
+    home=Home(level=2, tasks=64),
     presets={
         "paper": {"kl": 1e-4},
         "baseline": {"baseline": True, "n": 8},
