@@ -8,7 +8,7 @@ from podium.core.schedule import Follow
 from podium.core.updates import Updates
 from podium.memories import RewardStatistics
 from podium.memories.kl_control import AsymmetricKL, EntropyGatedKL
-from podium.method import Method, Role
+from podium.method import Home, Method, Protocol, Role
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.annotate import AnswerValue
@@ -24,7 +24,22 @@ __all__ = ["safe_control"]
     summary="Stable RLHF: PPO with pessimistic double critics and an entropy-gated, PID-controlled KL penalty.",
     citation="SAFE: Stable Alignment Finetuning with Entropy-Aware Predictive Control, https://github.com/ryyzn9/SAFE",
     tags=("kl penalty", "critic", "entropy", "stability", "safety"),
-    presets={"release": {"acts": False}},
+    protocol=Protocol(
+        model="Qwen2.5-3B with LoRA of rank 128",
+        lr=1e-5,
+        betas=(0.9, 0.999),
+        weight_decay=0.01,
+        warmup=0,
+        schedule="constant",
+        clip=1.0,
+        tasks=16,
+        iterations=2000,
+        max_tokens=128,
+        max_turns=1,
+        source="ryyzn9/SAFE: configs/base.yaml, safe/config.py, safe/trainers/safe.py",
+    ),
+    home=Home("sums", level=1, tasks=64),
+    presets={"release": {"acts": False}, "asymmetric": {"controller": "asymmetric", "critic_rate": 5.0}},
 )
 def safe_control(
     n: int = 1,
@@ -34,6 +49,7 @@ def safe_control(
     controller: str = "entropy_gated",
     epochs: int = 2,
     acts: bool = True,
+    critic_rate: float = 1.0,
 ) -> Method:
     """V = −α log mean e^{−v/α} of two heads before an answer's last token; A = (running-normalised reward − V) whitened
     over the batch; PPO's clip; ½ · ½ (Huber(V) + Huber(V clipped)); − 0.01 · entropy; and a KL penalty 0.1 (k − θ)² ·
@@ -52,6 +68,7 @@ def safe_control(
         controller: `entropy_gated` or `asymmetric`.
         epochs: Passes over each batch.
         acts: Whether the KL penalty has a gradient; False: it is only reported, as in the release.
+        critic_rate: Learning rate of the critic relative to the policy's.
     """
     controllers: dict[str, Memory] = {
         "entropy_gated": EntropyGatedKL(times=epochs),
@@ -74,5 +91,5 @@ def safe_control(
         ),
         updates=Updates(epochs=epochs),
         memories=(RewardStatistics(), controllers[controller]),
-        roles=(Role("critic", heads=2), Role("ref")),
+        roles=(Role("critic", heads=2, lr_ratio=critic_rate), Role("ref")),
     )

@@ -13,7 +13,8 @@ __all__ = ["DropMarked", "DropSolved", "DropTruncated", "KeepMixed", "KeepPivots
 class KeepMixed(Keep):
     """Dynamic sampling: keeps the groups whose rewards are not all equal, and samples more until the batch is full.
 
-    A group with a single rollout is kept. Without `top_up` the batch just gets smaller.
+    A group with a single rollout is kept. Without `top_up` the batch just gets smaller. With of="rollout.correct" it
+    looks at correctness, whatever was added to the reward: penalties of length do not keep a group that is all wrong.
     """
 
     reference = "DAPO, https://arxiv.org/abs/2503.14476"
@@ -35,7 +36,7 @@ class KeepMixed(Keep):
     def __call__(self, batch: Batch) -> Columns:
         level = self.of.partition(".")[0]
         cells = batch.by(level, "group").agg
-        x = batch[self.of]
+        x = batch[self.of].to(batch.dtype)
         return {"group.keep": (cells.max(x) > cells.min(x)) | (cells.count() == 1)}
 
 

@@ -30,6 +30,7 @@ from podium.parts.reward.running import RunningNormalize
 from podium.parts.reward.search import SearchScore
 from podium.parts.reward.speed import Speedup
 from podium.parts.reward.stages import ProgressiveReward
+from podium.parts.reward.step_rewards import StepRewards
 from podium.parts.reward.structure import BrevityBonus, RankTruncated
 from podium.parts.reward.tool_use import ToolUse
 from podium.parts.reward.vote import AnswerEntropy, Majority, PseudoLabel, VoteShare
@@ -68,6 +69,7 @@ __all__ = [
     "SequenceKL",
     "SignedReward",
     "Speedup",
+    "StepRewards",
     "TokenReward",
     "ToolUse",
     "VoteShare",
