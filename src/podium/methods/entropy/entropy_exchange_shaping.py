@@ -35,7 +35,7 @@ __all__ = ["entropy_exchange_shaping"]
         source="RUCAIBox/Slow_Thinking_with_LLMs: entropy2performance/scripts/location.sh and low_ppl.sh, "
         "verl/verl/trainer/ppo/core_algos.py",
     ),
-    home=Home("sums", level=2),
+    home=Home("sums", level=2, max_tokens=40),
     presets={
         "position": {},
         "perplexity": {"variant": "perplexity"},
@@ -103,8 +103,10 @@ def entropy_exchange_shaping(
     """
 
     def staged(strength: float) -> float | Steps:
-        begun = ((0.0, strength), (0, start)) if start != 0 else ((strength,), (0,))
-        return Steps(*begun) if stop is None else Steps((*begun[0], 0.0), (*begun[1], stop))
+        values, starts = ((strength,), (0,)) if start == 0 else ((0.0, strength), (0, start))
+        if stop is not None:
+            values, starts = (*values, 0.0), (*starts, stop)
+        return strength if len(values) == 1 else Steps(values, starts)
 
     if variant == "position":
         part: Shape = PositionBonus(staged(gamma), slope, centre, cap, first)

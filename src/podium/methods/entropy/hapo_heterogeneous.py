@@ -36,7 +36,7 @@ __all__ = ["hapo_heterogeneous"]
         max_turns=1,
         source="starriver030515/HAPO: recipe/qwen2.5_math_7b.sh",
     ),
-    home=Home("sums", level=2),
+    home=Home("sums", level=2, max_tokens=48),
     presets={"paper": {"max_length": 10240, "buffer": 4096}, "release": {"sign": "released"}},
 )
 def hapo_heterogeneous(

@@ -31,7 +31,7 @@ __all__ = ["high_entropy_tokens"]
         max_turns=1,
         source="arXiv 2506.01939, sections 5.1 and 5.2; rollouts per task from a later study that adopts its settings",
     ),
-    home=Home("sums", level=2),
+    home=Home("sums", level=2, max_tokens=40),
     presets={
         "paper": {"max_length": 20480, "buffer": 4096},
         "trl": {"over": "all"},

@@ -97,7 +97,7 @@ class Continuations(Strategy):
         ((recited,),) = yield [Recite(task, style=self.style)]
         assert isinstance(recited, Rollout)
         last = recited.turns[-1]
-        text = last.context if self.answers else (*last.context, *last.ids)
+        text = (*last.context, *(() if self.answers else last.ids))
         rollouts = [_as_text(recited, text)]
         rollouts += yield from self._continuations(task, rollouts[0], text)
         if self.answers:
