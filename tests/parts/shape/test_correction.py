@@ -100,7 +100,7 @@ def test_in_a_run_truncation_is_no_drift(draw: Draw) -> None:
     method = methods.get("grpo", n=4, kl=0.0).with_(
         rollout=Sample(n=4, draw=draw), shape=SamplerCorrection(cap=math.inf)
     )
-    batch, line = iterate(build_run(small(method)))
+    batch, line = iterate(build_run(small(method, world="sums", level=3)))
     assert batch[W] == pytest.approx(torch.ones(len(batch[W])), abs=1e-4)
     assert line["weight.importance"] == pytest.approx(1.0, abs=1e-4)
     assert line["sampler_gap"] < 1e-5

@@ -36,8 +36,8 @@ __all__ = ["qwenlong_aepo"]
 )
 def qwenlong_aepo(
     n: int = 8,
-    low: float = 0.18,
-    high: float = 0.28,
+    low: float = 0.15,
+    high: float = 0.2,
     memory: bool = True,
     temperature: float = 0.7,
     top_p: float = 0.95,

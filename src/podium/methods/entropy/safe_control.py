@@ -20,6 +20,10 @@ from podium.strategies import Sample
 __all__ = ["safe_control"]
 
 
+# The numbers of the controller that are in nats, or give nats, at the authors' threshold of 0.3.
+AUTHORS = {"lowest": 0.1, "highest": 0.6, "kp": 0.3, "ki": 0.01, "kd": 0.05}
+
+
 @recipe(
     summary="Stable RLHF: PPO with pessimistic double critics and an entropy-gated, PID-controlled KL penalty.",
     citation="SAFE: Stable Alignment Finetuning with Entropy-Aware Predictive Control, https://github.com/ryyzn9/SAFE",
@@ -39,7 +43,11 @@ __all__ = ["safe_control"]
         source="ryyzn9/SAFE: configs/base.yaml, safe/config.py, safe/trainers/safe.py",
     ),
     home=Home("sums", level=1, tasks=64),
-    presets={"release": {"acts": False}, "asymmetric": {"controller": "asymmetric", "critic_rate": 5.0}},
+    presets={
+        "paper": {"threshold": 0.3},
+        "release": {"acts": False},
+        "asymmetric": {"controller": "asymmetric", "critic_rate": 5.0},
+    },
 )
 def safe_control(
     n: int = 1,
@@ -49,6 +57,7 @@ def safe_control(
     controller: str = "entropy_gated",
     epochs: int = 2,
     acts: bool = True,
+    threshold: float = 0.01,
     critic_rate: float = 1.0,
 ) -> Method:
     """V = −α log mean e^{−v/α} of two heads before an answer's last token; A = (running-normalised reward − V) whitened
@@ -56,6 +65,9 @@ def safe_control(
     max(½, 2/(H + 0.1)) where the smoothed KL k exceeds the threshold θ, which is moved once per epoch by a PID
     controller on the reward's velocity and by the phase of training. `controller="asymmetric"` adds to 0.1 (k − 0.3)²
     the square of k's rise.
+
+    A short run never moves so far from its reference as the authors' threshold of 0.3 (`@paper`): here it is 0.01, and
+    the numbers of the controller are smaller by the same factor.
 
     In the release the penalty is a constant added to the loss, so it has no gradient (`safe-control@release`: it is
     only reported). Here its slope in k is the coefficient of a KL term, from the next iteration on.
@@ -68,11 +80,13 @@ def safe_control(
         controller: `entropy_gated` or `asymmetric`.
         epochs: Passes over each batch.
         acts: Whether the KL penalty has a gradient; False: it is only reported, as in the release.
+        threshold: KL in nats per token about which θ moves, between a third and twice of it.
         critic_rate: Learning rate of the critic relative to the policy's.
     """
+    scaled = {name: number * threshold / 0.3 for name, number in AUTHORS.items()}
     controllers: dict[str, Memory] = {
-        "entropy_gated": EntropyGatedKL(times=epochs),
-        "asymmetric": AsymmetricKL(times=epochs),
+        "entropy_gated": EntropyGatedKL(times=epochs, base=threshold, **scaled),
+        "asymmetric": AsymmetricKL(times=epochs, threshold=threshold),
     }
     if controller not in controllers:
         raise PodiumError(f"safe-control: controller = {controller!r} is not one of {', '.join(controllers)}.")

@@ -94,7 +94,7 @@ def implicit_prm(
     moved = {"token": (), "step": (StepRewards(ends=ENDS),), "whole": (StepRewards(),)}[granularity]
     return Method(
         rollout=Sample(n=n),
-        annotate=(MarkPattern(step, into=ENDS),),
+        annotate=(MarkPattern(step, into=ENDS),) if granularity == "step" else (),
         reward=(LogRatio("reward_model", coefficient=coefficient), *moved),
         keep=(KeepWithin(low=low - margin, high=high + margin),),
         advantage=TwoSources(gamma_process=gamma_process, gamma_outcome=gamma_outcome, bounded=bounded),
@@ -104,6 +104,6 @@ def implicit_prm(
             RolloutLogistic(1 / beta, "sum", "ref", groups="all", trains="reward_model"),
         ),
         updates=Updates(mini_batches=mini_batches),
-        metric=(PairwiseAccuracy(), BestOfN(ends=ENDS), BestChoice()),
+        metric=(PairwiseAccuracy(), BestOfN(pattern=step), BestChoice()),
         roles=(Role("reward_model", lr_ratio=model_rate), Role("ref")),
     )

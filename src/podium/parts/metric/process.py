@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import torch
 from torch import Tensor
 
@@ -9,6 +11,7 @@ from podium.core.batch import Batch
 from podium.core.errors import one_of
 from podium.core.part import Columns, Metric, Need
 from podium.core.signal import Signal
+from podium.parts.annotate.marks import overlapping
 
 __all__ = ["BestChoice", "BestOfN", "PairwiseAccuracy"]
 
@@ -35,13 +38,13 @@ class BestOfN(_Scores):
         score = min over the steps k of coefficient · Σ_{t ≤ end of step k} q_t
 
     over = "sum" takes the value after the last step, the outcome reward, instead of the minimum. Steps are those of the
-    batch, such as turns, or end at the tokens that the column `ends` marks, and with the answer.
+    batch, such as turns; with a `pattern` they end where the text of the answer matches it, and with the answer.
     """
 
     reference = "Free Process Rewards without Process Labels, https://github.com/PRIME-RL/ImplicitPRM"
     coefficient: float = 0.001  # β of the reward model
     over: str = "min"  # how the steps are reduced: min or sum
-    ends: str = ""  # a boolean column of tokens; empty: the steps of the batch
+    pattern: str = ""  # a regular expression; empty: the steps of the batch
 
     provides = ("rollout.best_of_n",)
 
@@ -50,7 +53,7 @@ class BestOfN(_Scores):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return (*super().needs, *((self.ends,) if self.ends else ()))
+        return (*super().needs, *(("turn.text", "token.end") if self.pattern else ()))
 
     def steps(self, batch: Batch, coefficient: float) -> Tensor:
         """[step] The process reward coefficient · Σ q over the tokens of the step."""
@@ -63,10 +66,11 @@ class BestOfN(_Scores):
     def __call__(self, batch: Batch) -> Columns:
         if self.over == "sum":
             return {"rollout.best_of_n": batch.reduce(self.steps(batch, self.coefficient), "step", "rollout", "sum")}
-        if self.ends:
+        if self.pattern:
+            ends = overlapping(batch, lambda text: (match.span() for match in re.finditer(self.pattern, text)))
             scores = self.coefficient * batch.scan(self.log_ratio(batch), "token", "rollout", reverse=False)
             last = batch.last("token", "rollout", where=batch.action)
-            least = batch.partition("token", "rollout").agg.min(scores, batch.action & (batch[self.ends] | last))
+            least = batch.partition("token", "rollout").agg.min(scores, batch.action & (ends | last))
         else:
             least = batch.reduce(self.cumulative(batch), "step", "rollout", "min")
         return {"rollout.best_of_n": least.where(least.isfinite(), 0)}  # an answer without steps scores 0

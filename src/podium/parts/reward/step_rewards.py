@@ -32,5 +32,5 @@ class StepRewards(Reward):
         ends = batch.last("token", "rollout", where=batch.action)
         if self.ends:
             ends = ends | (batch[self.ends] & batch.action)
-        inside = ~batch.shift(ends, "token", "rollout")  # a sum begins anew after the end of a step
-        return {self.of: batch.scan(c, "token", "rollout", decay=inside.to(c.dtype), reverse=False).where(ends, 0)}
+        inside = 1 - batch.shift(ends.to(c.dtype), "token", "rollout")  # a sum begins anew after the end of a step
+        return {self.of: batch.scan(c, "token", "rollout", decay=inside, reverse=False).where(ends, 0)}

@@ -46,7 +46,7 @@ class ReadInChunks(Strategy):
     reference = "QwenLong-L1.5, https://github.com/Tongyi-Zhiwen/Qwen-Doc"
     n: int = 8
     chunks: int = 3  # pieces at most
-    question: str = r"[^;.\n]*$"  # a regular expression: what of the prompt is the question, shown at every turn
+    question: str = r"[^;,.\n]*$"  # a regular expression: what of the prompt is the question, shown at every turn
     show: str = "{question}\nnotes: {notes}\n{piece}"  # what a reading turn sees
     ask: str = "{question}\nnotes: {notes}"  # what the last turn sees
     draw: Draw = Draw()
