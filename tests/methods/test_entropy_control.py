@@ -159,8 +159,8 @@ def test_a_larger_covariance_never_has_a_smaller_coefficient_within_a_rollout() 
 
 
 def test_without_its_bonus_light_if_is_the_plain_loss() -> None:
-    assert methods.get("light-if@release").objective == methods.light_if(scale=0.0).objective
-    assert not any(isinstance(term, CovarianceEntropy) for term in methods.light_if(scale=0.0).objective)
+    assert methods.get("light-if@release", phase="rl").objective == methods.light_if("rl", scale=0.0).objective
+    assert not any(isinstance(term, CovarianceEntropy) for term in methods.light_if("rl", scale=0.0).objective)
 
 
 def test_imitation_of_all_tokens_is_ordinary_and_without_trade_the_least_likely_are_learnt() -> None:
@@ -178,7 +178,7 @@ def test_imitation_of_all_tokens_is_ordinary_and_without_trade_the_least_likely_
 def test_with_one_domain_and_one_group_the_advantage_is_grpos() -> None:
     columns = {"rollout.domain": ["a"] * 4}
     batch = Batch.from_rewards(torch.tensor([1.0, 0.0, 0.0, 1.0]).double(), [0] * 4, columns)
-    mine = methods.qwenlong_aepo().advantage(batch)["rollout.advantage"]  # type: ignore[misc]
+    mine = methods.qwenlong_aepo().main().advantage(batch)["rollout.advantage"]  # type: ignore[misc]
     plain = methods.grpo().advantage(batch)["rollout.advantage"]  # type: ignore[misc]
     assert torch.equal(mine, plain)
 
@@ -200,7 +200,7 @@ def test_with_negatives_off_no_kept_advantage_is_at_most_zero() -> None:
 
 def test_every_domain_is_drawn_alike_however_many_tasks_it_has() -> None:
     codes = torch.tensor([0, 0, 0, 1])
-    weight = methods.qwenlong_aepo().select({"group.domain.code": codes})  # type: ignore[misc]
+    weight = methods.qwenlong_aepo().main().select({"group.domain.code": codes})  # type: ignore[misc]
     assert weight.tolist() == pytest.approx([1 / 6, 1 / 6, 1 / 6, 1 / 2])
 
 

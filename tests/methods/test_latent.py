@@ -23,7 +23,7 @@ MASK = torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0]])
 
 
 def credited(scores: torch.Tensor = SCORES, **settings: Any) -> Batch:
-    method = methods.rlfr(**{"coefficient": 0.1, "threshold": 0.4, "top_k": 2, **settings})
+    method = methods.rlfr(pretrain=0, **{"coefficient": 0.1, "threshold": 0.4, "top_k": 2, **settings})
     columns = {
         method.reward[0].needs[0].column: scores,
         "rollout.reward": torch.tensor([1.0, 0.0], dtype=torch.float64),

@@ -15,7 +15,11 @@ from podium.parts.reward.continuation import SIMILARITY
 from podium.policy.head.passage import mean_cosine
 from podium.strategies import Continuations
 from podium.strategies.sample.continuations import chunk_probabilities, smoothed
+from podium.training.build import build_run
+from podium.training.loop import collect_round
+from podium.training.metrics import Metrics
 from tests.methods.support import short_run
+from tests.sessions.test_train import small
 
 
 def test_worked_example_of_places() -> None:
@@ -39,7 +43,7 @@ def test_worked_example_of_rewards() -> None:
     batch = batch.with_columns({SIMILARITY: similar})
     batch = batch.with_columns(ContinuationReward("hybrid")(batch))
     assert batch["rollout.reward"].tolist() == pytest.approx([1.0, 1.3535534])
-    advantage = methods.refine().advantage(batch)["rollout.advantage"]
+    advantage = methods.refine("mid").advantage(batch)["rollout.advantage"]
     assert advantage.tolist() == pytest.approx([-0.7071040, 0.7071040], abs=1e-5)
 
 
@@ -76,7 +80,7 @@ def test_places_concentrate_on_what_cannot_be_predicted() -> None:
 
 
 def test_without_reinforcement_it_is_language_modelling(tmp_path: Path) -> None:
-    line = short_run(methods.refine(rl=0.0, chunks=4, k=3), tmp_path / "run", tasks=2, iterations=1).metrics[-1]
+    line = short_run(methods.refine("mid", rl=0.0, chunks=4, k=3), tmp_path / "run", tasks=2, iterations=1).metrics[-1]
     assert line["loss.PolicyGradient"] == 0
     assert line["loss"] == line["loss.Likelihood"] > 0
 
@@ -87,3 +91,29 @@ def test_it_trains_on_texts_and_their_continuations(slug: str, tmp_path: Path) -
     assert line["rollouts"] == 2 * (1 + 4)
     assert line["grad_norm.policy"] > 0
     assert line["sampler_gap"] < 1e-5
+
+
+def test_post_training_keeps_the_solution_out_of_the_text() -> None:
+    method = methods.refine("post", chunks=2)
+    run = build_run(small(method))
+    batch = collect_round(run, run.begin(), Metrics())
+    of_text, sampled = batch["rollout.of_text"].bool(), batch["rollout.sampled"].bool()
+    groups = batch.link("rollout", "group")
+    for group in range(batch.size("group")):
+        mine = groups == group
+        assert int((mine & ~of_text).sum()) == 1  # the solution, after the task
+        assert int((mine & sampled).sum()) == 2  # a continuation in each part of the task
+    rows = batch.link("turn", "rollout").tolist()
+    contexts = dict(zip(rows, batch["turn.train_context"], strict=True))
+    for row in (~of_text).nonzero().reshape(-1).tolist():
+        assert len(contexts[row]) > 1  # the whole task is given
+    steps = [step["rollout.of_text"].bool().tolist() for step in method.updates(batch)]
+    kinds = [all(step) for step in steps]
+    assert all(all(step) or not any(step) for step in steps)
+    assert kinds == sorted(kinds, reverse=True)  # the texts first, then the solutions
+    assert 0 < sum(kinds) < len(kinds)
+
+
+def test_its_stages_follow_each_other_in_one_run(tmp_path: Path) -> None:
+    result = short_run("refine", tmp_path / "run", iterations=2)
+    assert [line["updates"] for line in result.metrics[1:]] == [4, 8]  # mid-training, then two nested updates

@@ -55,7 +55,8 @@ def test_without_phrases_or_tilt_hicra_is_grpo() -> None:
     assert torch.equal(Tilt(0.0)(marked)["token.advantage"], batch["token.advantage"])
     unmarked = batch.with_columns({"token.planning": torch.zeros_like(planning)})
     assert torch.equal(Tilt()(unmarked)["token.advantage"], batch["token.advantage"])
-    assert methods.hicra(kl=0.0).objective == methods.grpo(kl=0.0).objective
+    mine, grpo = methods.hicra(clip_high=0.2), methods.grpo(kl=0.0)
+    assert [t.clip for t in mine.objective] == [t.clip for t in grpo.objective]
 
 
 def test_the_tilt_never_changes_a_sign_and_never_lowers_the_sum() -> None:

@@ -65,7 +65,7 @@ def test_a_share_of_one_is_dapo() -> None:
 
 def test_tokens_below_the_threshold_have_no_gradient() -> None:
     batch = random_update()
-    method = methods.high_entropy_tokens(dual=None)
+    method = methods.high_entropy_tokens(over="all", dual=None)
     selected = method.shape[0](batch)["token.selected"]
     gradient = loss_of(method, batch).grad_logp
     assert not bool(selected.all())

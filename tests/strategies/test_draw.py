@@ -75,16 +75,16 @@ def test_a_setting_of_the_draw_is_named_by_its_path() -> None:
 def test_the_loop_asks_a_strategy_only_for_what_it_declares() -> None:
     assert Strategy().n is None
     assert Strategy().temperature == 1.0
-    assert not Strategy().alters_distribution
+    assert Strategy().draw_shift is None
     assert Strategy().writer == "policy"
     assert LearnToHint().writer == "hinter"
     assert Continuations(temperature=0.5).temperature == 0.5
 
 
 @pytest.mark.parametrize("draw", [Draw(top_p=0.9), Draw(top_k=5), Draw(warmth=Warmth())])
-def test_truncation_and_warmth_alter_the_distribution(draw: Draw) -> None:
-    assert Sample(draw=draw).alters_distribution
-    assert not Sample(draw=Draw(temperature=0.5)).at(Clock()).alters_distribution
+def test_truncation_and_warmth_shift_the_distribution(draw: Draw) -> None:
+    assert Sample(draw=draw).draw_shift is not None
+    assert Sample(draw=Draw(temperature=0.5)).at(Clock()).draw_shift is None
 
 
 def test_a_draw_keeps_the_limits_of_the_run() -> None:

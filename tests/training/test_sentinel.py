@@ -11,7 +11,9 @@ import torch
 import podium
 from podium.core.errors import PodiumError
 from podium.policy import Policy
+from podium.protocols.sampling import Warmth
 from podium.sampler.local import LocalSampler
+from podium.strategies import Draw, Sample
 from podium.training.build import build_run
 from podium.training.loop import iterate
 from podium.training.run import Run
@@ -85,3 +87,14 @@ def test_the_garbage_collector_is_spared_what_stays_until_the_run_is_closed() ->
     assert gc.get_freeze_count() > 10_000
     run.close()
     assert gc.get_freeze_count() == 0
+
+
+@pytest.mark.parametrize("draw", [Draw(top_p=0.7), Draw(top_k=2), Draw(warmth=Warmth(0.3, -1.0, 0.5, 0.5))])
+def test_it_also_watches_draws_from_a_part_of_the_distribution(draw: Draw) -> None:
+    method = podium.methods.get("grpo", n=4, kl=0.0).with_(rollout=Sample(n=4, draw=draw))
+    run = build_run(small(method, world="sums", level=3))
+    _, line = iterate(run)
+    assert 0 <= line["sampler_gap"] < 1e-5
+    stale(run)
+    with pytest.raises(PodiumError, match="Sampler and trainer disagree"):
+        iterate(run)

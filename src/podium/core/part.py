@@ -178,7 +178,7 @@ class _Drawn(Protocol):
     def temperature(self) -> Number: ...
 
     @property
-    def alters_distribution(self) -> bool: ...
+    def shift(self) -> Signal | None: ...
 
     @property
     def format(self) -> Any: ...
@@ -213,10 +213,10 @@ class Strategy(Part):
         return None if self.draw is None else self.draw.format
 
     @property
-    def alters_distribution(self) -> bool:
-        """Whether tokens are drawn from another distribution than softmax(logits / temperature), so that the sampler's
-        log-probabilities cannot be compared with the trainer's."""
-        return self.draw is not None and self.draw.alters_distribution
+    def draw_shift(self) -> Signal | None:
+        """By how much the log-probability of a token under softmax(logits / temperature), which the trainer computes,
+        exceeds that under the distribution it was drawn from; None: the two are the same."""
+        return None if self.draw is None else self.draw.shift
 
     @property
     def writer(self) -> str:

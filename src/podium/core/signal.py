@@ -11,6 +11,7 @@ __all__ = ["SIGNALS", "Signal"]
 # named here, and registering another one adds its name.
 SIGNALS = {
     "divergence",
+    "draw_shift",
     "entropy",
     "expected_discriminator",
     "flow_error",
@@ -31,11 +32,13 @@ SIGNALS = {
 class Signal:
     """What to compute (`logp`, `entropy`, `value`, …), by whom, and with which settings.
 
-    `of` is `sampler` (under the distribution sampled from), `old` (the trainer's weights before the first update),
-    `now` (the weights of the current update), or the name of a role (`ref`, `critic`, …). A setting is a number, or the
-    name of a column of rollouts that holds one for each: `Signal("logp", of="ref", power="rollout.power")`. The setting
-    `role` asks for another model as it is at the current update: `Signal("value", of="now", role="critic")`, where
-    `Signal("value", of="critic")` is computed once, before the first update.
+    `of` is `sampler` (as it was when the token was sampled; a log-probability is that of softmax(logits / temperature)
+    even where tokens are drawn from a part of it, other signals are of the distribution drawn from), `old` (the
+    trainer's weights before the first update), `now` (the weights of the current update), or the name of a role (`ref`,
+    `critic`, …). A setting is a number, or the name of a column of rollouts that holds one for each: `Signal("logp",
+    of="ref", power="rollout.power")`. The setting `role` asks for another model as it is at the current update:
+    `Signal("value", of="now", role="critic")`, where `Signal("value", of="critic")` is computed once, before the first
+    update.
     """
 
     name: str

@@ -18,6 +18,7 @@ from podium.memories.kl_control import AsymmetricKL, EntropyGatedKL
 from podium.memories.lesson_library import LessonLibrary
 from podium.memories.monitor import Monitor
 from podium.memories.pass_rates import PassRates, Sweeps
+from podium.memories.planning_phrases import PlanningPhrases
 from podium.memories.quantiles import QuantileTracker
 from podium.memories.rank_baselines import RankBaselines
 from podium.memories.replay import PriorityReplay, SuccessReplay
@@ -53,6 +54,7 @@ __all__ = [
     "LessonLibrary",
     "Monitor",
     "PassRates",
+    "PlanningPhrases",
     "PriorityReplay",
     "QuantileTracker",
     "RankBaselines",

@@ -13,6 +13,7 @@ from podium.core.batch import Batch
 from podium.core.errors import within
 from podium.core.memory import Memory, State
 from podium.core.part import Columns
+from podium.core.schedule import Count
 from podium.parts.reward.difficulty_entropy import EASY, HARD, MEDIUM, OLD, REF
 
 __all__ = ["DifficultyControl", "by_difficulty"]
@@ -35,7 +36,7 @@ class DifficultyControl(Memory):
 
     reference = "ARES, https://github.com/shawn0728/ARES"
     target_kl: float = 0.01  # > 0
-    interval: int = 100  # iterations, ≥ 1
+    interval: Count = 100  # iterations, ≥ 1
     decay: float = 0.97  # of the running means of KL and error, in [0, 1]
     log_step: float = 0.05
     error_clip: float = 0.2

@@ -11,6 +11,7 @@ from podium.core.batch import Batch
 from podium.core.errors import within
 from podium.core.memory import Memory, State
 from podium.core.part import Columns, Need
+from podium.core.schedule import Count
 from podium.parts.shape.rank import REFERENCE, rank_dynamics_of
 
 __all__ = ["RankBaselines"]
@@ -26,8 +27,8 @@ class RankBaselines(Memory):
     """
 
     reference = REFERENCE
-    stride: int = 40  # tokens between two measurements of the rank
-    window: int = 512  # tokens that each measurement spans
+    stride: Count = 40  # tokens between two measurements of the rank
+    window: Count = 512  # tokens that each measurement spans
     rate: float = 0.3  # in [0, 1]
     success: bool = False  # whether the weight falls as rewards rise, instead of being 1
 

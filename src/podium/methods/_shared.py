@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from podium.core.schedule import Number
 from podium.method import Method, Role
-from podium.parts.objective import KL
+from podium.parts.objective import KL, Clip
 
-__all__ = ["SELECTED", "anchored"]
+__all__ = ["SELECTED", "anchored", "clip_for"]
 
 
 SELECTED = "token.selected"  # the boolean column in which `SelectTokens` marks its tokens
@@ -14,3 +15,8 @@ SELECTED = "token.selected"  # the boolean column in which `SelectTokens` marks 
 def anchored(method: Method, kl: KL) -> Method:
     """The method with a KL penalty to the reference policy, or unchanged where the coefficient is 0."""
     return method if kl.coefficient == 0 else method | kl | Role("ref")
+
+
+def clip_for(mini_batches: int, low: Number | str, high: Number, dual: float | None = None) -> Clip | None:
+    """PPO's clip; none where a batch is trained in a single update, at which every importance ratio is 1."""
+    return None if mini_batches == 1 else Clip(low, high, dual=dual)

@@ -8,6 +8,7 @@ and `cuda` hold kernels.
 from collections.abc import Callable
 
 from podium.policy.head.divergence import divergence as divergence
+from podium.policy.head.draw_shift import draw_shift as draw_shift
 from podium.policy.head.effective_rank import rank_dynamics as rank_dynamics
 from podium.policy.head.functionals import FUNCTIONALS, HeadRows, functional
 from podium.policy.model.load import load

@@ -18,6 +18,7 @@ from podium.strategies.hints.repair import Refine, Repair
 from podium.strategies.sample.blueprint import SampleBlueprints
 from podium.strategies.sample.continuations import Continuations
 from podium.strategies.sample.lessons import SampleAdvised
+from podium.strategies.sample.read_in_chunks import ReadInChunks
 from podium.strategies.sample.revisit import SampleAndRevisit
 from podium.strategies.sample.sample import Sample
 from podium.strategies.sample.step_probes import StepProbes
@@ -64,6 +65,7 @@ __all__ = [
     "ReplayAndReflect",
     "Rounds",
     "RubricShown",
+    "ReadInChunks",
     "Sample",
     "SampleAdvised",
     "SampleAndRevisit",

@@ -6,6 +6,7 @@ from typing import Any
 
 from podium.core.errors import PodiumError, within
 from podium.core.schedule import Number
+from podium.core.signal import Signal
 from podium.core.value import Value
 from podium.protocols.context import Context, Full
 from podium.protocols.format import Format
@@ -16,7 +17,12 @@ __all__ = ["Draw", "refuse_settings"]
 
 
 class Draw(Value):
-    """How each rollout of a strategy is drawn: by default from the model's own distribution, as the world has it."""
+    """How each rollout of a strategy is drawn: by default from the model's own distribution, as the world has it.
+
+    Truncation (top_p, top_k) and warmth decide which tokens are drawn. The objective remains that of the distribution
+    softmax(logits / temperature), in whose terms the sampler's log-probabilities are restated where a part reads them:
+    with no drift of the policy, every importance ratio is 1.
+    """
 
     temperature: Number = 1.0  # above 0
     top_p: Number = 1.0  # nucleus sampling: the probability mass of the likeliest tokens that is kept; 1: all
@@ -36,9 +42,17 @@ class Draw(Value):
         within(self, "max_turns", 1, optional=True)
 
     @property
-    def alters_distribution(self) -> bool:
-        """Whether tokens are drawn from another distribution than softmax(logits / temperature)."""
-        return self.top_p < 1 or self.top_k > 0 or self.warmth is not None
+    def shift(self) -> Signal | None:
+        """log π − log μ of a token, where it is drawn from another distribution μ than π = softmax(logits /
+        temperature); None where it is not."""
+        settings: dict[str, float] = {}
+        if self.top_k > 0:
+            settings["top_k"] = self.top_k
+        if self.top_p < 1:
+            settings["top_p"] = float(self.top_p)
+        if self.warmth is not None:
+            settings |= zip(("strength", "pivot", "above", "below"), self.warmth.numbers(), strict=True)
+        return Signal("draw_shift", of="old", **settings) if settings else None
 
     def sampling(self, default: Sampling) -> Sampling:
         """How a sampler is to draw tokens, within the run's limits."""

@@ -9,6 +9,7 @@ from podium.method import Method
 from podium.training.live_parts import fixed_metrics, fixed_shapes, live_parts, signals_before_updates
 from podium.training.metrics import Metrics
 from podium.training.replay import with_replayed, without_replayed
+from podium.training.restated import restated
 from podium.training.run import Evaluate, Record, Run
 from podium.training.sentinel import watch_sampler
 from podium.training.top_up import collect_until_full, top_up_part
@@ -64,6 +65,7 @@ def collect_round(run: Run, method: Method, metrics: Metrics) -> Batch:
     """Sample the next tasks, annotate and reward their rollouts, and let the keep parts mark what is trained."""
     rollouts = run.collect(method, run.requests(method, run.config.tasks))
     batch = Batch.from_rollouts(rollouts, seed=run.config.seed * 1_000_003 + run.iteration)
+    batch = restated(run, method, batch)
     metrics.count_sampled(batch)
     metrics.count_merged(batch, [float(rollout.columns["reward"]) for rollout in rollouts])
     batch = run.memories.of_batch(method, batch)

@@ -11,7 +11,8 @@ from podium.core.batch import Batch
 from podium.core.columns import Origin, Purpose
 from podium.core.errors import PodiumError
 from podium.core.gradient import now_signals
-from podium.core.part import Metric, Shape
+from podium.core.memory import Memory
+from podium.core.part import Metric, Part, Shape
 from podium.core.signal import Signal
 from podium.method import Method
 from podium.policy import Policy
@@ -28,8 +29,11 @@ class Sentinel:
 
     def __init__(self, method: Method, iteration: int, allowed: float) -> None:
         self.iteration, self.allowed = iteration, allowed
-        # Truncated or with a varying temperature, the distribution sampled from differs from the trainer's by design.
-        self.disabled = method.rollout is not None and method.rollout.alters_distribution
+        # Truncated or with a varying temperature, the distribution drawn from differs from the trainer's by design.
+        drawn = None if method.rollout is None else method.rollout.draw_shift
+        self.shift = (
+            None if reads_sampler(method) else drawn
+        )  # None: the same, or restated (`podium.training.restated`)
         self.total, self.count = 0.0, 0
 
     def check_weights(self, policy: Policy) -> None:
@@ -48,11 +52,11 @@ class Sentinel:
 
     def compare(self, batch: Batch, logp: Tensor) -> None:
         """Compare the trainer's log-probabilities [token], before any update, with the sampler's."""
-        if self.disabled:
-            return
-        comparable = batch.spread(self.comparable(batch), "rollout", "token")
-        if "token.origin" in batch:
-            comparable = comparable & (batch["token.origin"] == Origin.policy)
+        if self.shift is not None:
+            if self.shift not in batch:
+                return
+            logp = logp - batch[self.shift]
+        comparable = self.comparable_tokens(batch)
         gaps = (logp.detach() - batch[SAMPLED]).abs()[comparable]
         self.total += float(gaps.double().sum())
         self.count += len(gaps)
@@ -63,6 +67,11 @@ class Sentinel:
                 "Either the sampler does not use the trained weights, or this model loses more to rounding than most: "
                 "dtype=float32 tells which, and sentinel=… allows more."
             )
+
+    def comparable_tokens(self, batch: Batch) -> Tensor:
+        """[token] which were sampled like that."""
+        comparable = batch.spread(self.comparable(batch), "rollout", "token")
+        return comparable & (batch["token.origin"] == Origin.policy) if "token.origin" in batch else comparable
 
     def comparable(self, batch: Batch) -> Tensor:
         """[rollout] which were sampled from the policy as it is, in the context in which they are trained."""
@@ -79,12 +88,22 @@ class Sentinel:
 
 
 def watch_sampler(run: Run, method: Method, live: Sequence[Shape | Metric], batch: Batch) -> Sentinel:
-    """The sentinel of an iteration. If no update computes log-probabilities, a few rollouts are scored for it."""
+    """The sentinel of an iteration. If no update computes the log-probabilities under which tokens were drawn, a few
+    rollouts are scored for it."""
     sentinel = Sentinel(method, run.iteration, run.config.gap_allowed)
     sentinel.check_weights(run.policy)
-    if all(signal.column != NOW.column for signal in now_signals([*method.objective, *live])):
+    if sentinel.shift is not None or all(
+        signal.column != NOW.column for signal in now_signals([*method.objective, *live])
+    ):
         rollouts = sentinel.comparable(batch).nonzero().reshape(-1)[:SPOT_CHECK]
-        if len(rollouts) and not sentinel.disabled:
-            few = batch.take("rollout", rollouts).without([OLD])
-            sentinel.compare(few, run.trainer.provide(few, [OLD])[OLD])
+        if len(rollouts):
+            wanted = [OLD] if sentinel.shift is None else [OLD, sentinel.shift]
+            few = run.trainer.provide(batch.take("rollout", rollouts).without([OLD]), wanted)
+            sentinel.compare(few, few[OLD])
     return sentinel
+
+
+def reads_sampler(method: Method) -> bool:
+    """Whether a part or memory reads the sampler's log-probabilities."""
+    readers: list[Part | Memory] = [*method.parts(), *method.memories]
+    return any(isinstance(need, Signal) and need.column == SAMPLED.column for part in readers for need in part.needs)

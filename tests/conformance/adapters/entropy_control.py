@@ -83,7 +83,7 @@ def light_if(case: Case) -> dict[str, Any]:
         method = methods.light_if("sft", share=case.hyper["token_ratio"], trade=case.hyper["entropy_coef"])
         batch = Batch.from_padded(there, list(range(len(there))), columns)
         return {"loss": differentiate(method.objective, batch, live=method.shape).step.loss}
-    bonus = methods.light_if().objective[1].replace(**case.given(scale="scale", cap="cap"))
+    bonus = methods.light_if("rl").objective[1].replace(**case.given(scale="scale", cap="cap"))
     batch = padded(case, COLUMNS | {"token.now.entropy": "entropy"})
     leaves = {name: batch[name].clone().requires_grad_() for name in ("token.now.logp", "token.now.entropy")}
     batch = batch.with_columns(leaves)
@@ -101,11 +101,11 @@ def light_if(case: Case) -> dict[str, Any]:
 def qwenlong_aepo(case: Case) -> dict[str, Any]:
     kind = case.hyper["kind"]
     if kind == "task_advantage":
-        method = methods.qwenlong_aepo().set("advantage.epsilon", case.hyper["epsilon"])
+        method = methods.qwenlong_aepo().main().set("advantage.epsilon", case.hyper["epsilon"])
         batch = Batch.from_rewards(case.tensor("rewards"), case["groups"], {"rollout.domain": case["tasks"]})
         assert method.advantage is not None
         return {"advantages": method.advantage(batch)["rollout.advantage"]}
-    (gate,) = methods.qwenlong_aepo(**case.given(low="low", high="high")).shape
+    (gate,) = methods.qwenlong_aepo(**case.given(low="low", high="high")).main().shape
     if kind == "gate":
         on, found = torch.tensor([case.hyper["negatives_on_at_start"]]), []
         for entropy in case["entropy"]:

@@ -21,7 +21,7 @@ def rlfr(case: Case) -> dict[str, Any]:
         x1, x0, tau = case.tensor("target_hidden"), case.tensor("noise"), case.hyper["timestep"]
         error = deviation(case.tensor("predicted_velocity"), x1, x0)
         return {"x_t": interpolated(x1, x0, tau), "deviation": error, "flow_score": flow_velocity_score(error, tau)}
-    method = methods.rlfr(**case.given(coefficient="flow_coef", threshold="threshold", top_k="top_k"))
+    method = methods.rlfr(pretrain=0, **case.given(coefficient="flow_coef", threshold="threshold", top_k="top_k"))
     (reward,) = method.reward
     rows, action = len(case["rewards"]), mask(case)
     group = [row // case["group_size"] for row in range(rows)]

@@ -46,7 +46,7 @@ def in_steps(case: Case, batch: Batch) -> Batch:
 def implicit_prm(case: Case) -> dict[str, Any]:
     names = ("gamma_process", "gamma_outcome")
     settings = case.given(beta="beta", coefficient="rm_coef", **{name: name for name in names})
-    method = methods.implicit_prm(**settings)
+    method = methods.implicit_prm(bounded=False, **settings)
     columns = {"token.reward_model.logp": "prm_logp", "token.ref.logp": "ref_logp", "rollout.reward": "correct"}
     group = [row // case["group_size"] for row in range(len(case["correct"]))]
     batch = credited(method, padded(case, columns, group=group))

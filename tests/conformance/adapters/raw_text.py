@@ -21,7 +21,7 @@ KINDS = {"cosine_similarity": "cosine", "cosine": "cosine", "binary": "binary", 
 def refine(case: Case) -> dict[str, Any]:
     if "entropy" in case:
         return _places(case)
-    method = methods.refine(reward=KINDS[case.hyper["reward"]], **case.given(epsilon="epsilon"))
+    method = methods.refine("mid", reward=KINDS[case.hyper["reward"]], **case.given(epsilon="epsilon"))
     tokens, truth = torch.tensor(case["predicted_tokens"]), case.tensor("truth_tokens")
     states = zip(case.tensor("predicted_hidden"), case.tensor("truth_hidden"), strict=True)
     columns = {
@@ -38,7 +38,7 @@ def refine(case: Case) -> dict[str, Any]:
 
 def _places(case: Case) -> dict[str, Any]:
     entropy, k, chunks = case.tensor("entropy"), case.hyper["k"], case.hyper["chunks"]
-    strategy = methods.refine(k=k, chunks=chunks, places="argmax").rollout
+    strategy = methods.refine("mid", k=k, chunks=chunks, places="argmax").rollout
     return {
         "smoothed_entropy": smoothed(entropy, k),
         "chunk_probabilities": chunk_probabilities(entropy, chunks, k),

@@ -53,7 +53,7 @@ def pear(case: Case) -> dict[str, Any]:
 def entropy_exchange_shaping(case: Case) -> dict[str, Any]:
     kind = case.hyper["kind"]
     settings = case.given(alpha="alpha", gamma="gamma", slope="slope")
-    (part,) = methods.entropy_exchange_shaping(kind, **settings).shape
+    (part,) = methods.get("entropy-exchange-shaping@card", variant=kind, **settings).shape
     batch = padded(case, {"token.advantage": "advantages", "token.old.logp": "logp"})
     found = {}
     if kind == "perplexity":

@@ -15,9 +15,11 @@ from podium.core.batch import Batch
 from podium.core.columns import Origin
 from podium.core.errors import PodiumError
 from podium.parts.shape import SamplerCorrection
+from podium.protocols.sampling import Warmth
 from podium.sessions.train import train
 from podium.strategies import Draw, Sample
 from podium.training.build import build_run
+from podium.training.loop import iterate
 from tests.sessions.test_train import small
 
 W = "token.weight.importance"
@@ -73,8 +75,8 @@ def test_bounds_that_exclude_equal_policies_are_refused(settings: dict[str, Any]
         SamplerCorrection(**settings)
 
 
-def test_under_top_p_the_weight_is_the_mass_that_was_left() -> None:
-    """The sampler's log-probability is that of the distribution drawn from, the old policy's that of all tokens."""
+def test_the_sampler_reports_under_top_p_what_it_drew_from() -> None:
+    """As sampled, π_old / π_sampler is the probability mass that the truncation left."""
     method = methods.get("grpo", n=4).with_(rollout=Sample(n=4, draw=Draw(top_p=0.5)))
     run = build_run(small(method))
     groups = run.driver.collect([method.rollout.plan(r) for r in run.requests(run.begin(), 2)])
@@ -83,6 +85,25 @@ def test_under_top_p_the_weight_is_the_mass_that_was_left() -> None:
     assert (w <= 1 + 1e-5).all()
     assert (w >= 0.5 - 1e-5).all()
     assert w.min() < 0.95
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        Draw(top_p=0.8),
+        Draw(top_k=2, temperature=0.7),
+        Draw(top_k=3, top_p=0.6),
+        Draw(warmth=Warmth(0.3, -1.0, 0.5, 0.5)),
+    ],
+)
+def test_in_a_run_truncation_is_no_drift(draw: Draw) -> None:
+    method = methods.get("grpo", n=4, kl=0.0).with_(
+        rollout=Sample(n=4, draw=draw), shape=SamplerCorrection(cap=math.inf)
+    )
+    batch, line = iterate(build_run(small(method, world="sums", level=3)))
+    assert batch[W] == pytest.approx(torch.ones(len(batch[W])), abs=1e-4)
+    assert line["weight.importance"] == pytest.approx(1.0, abs=1e-4)
+    assert line["sampler_gap"] < 1e-5
 
 
 def test_a_run_reports_the_mean_weight(tmp_path: Path) -> None:

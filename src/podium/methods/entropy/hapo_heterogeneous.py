@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from podium.core.schedule import Follow
+from podium.core.schedule import Count, Follow
+from podium.core.shares import ShareOfTokens
+from podium.core.updates import Updates
 from podium.memories import EntropyScales
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods.base.dapo import dapo
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import TokenWeighted
@@ -21,7 +23,21 @@ __all__ = ["hapo_heterogeneous"]
     summary="Token-level treatment by entropy: adaptive temperature, clip range, advantages and group statistics.",
     citation="HAPO: From Uniform to Heterogeneous, https://github.com/starriver030515/HAPO",
     tags=("entropy", "token-level", "clipping", "exploration", "dynamic sampling"),
-    presets={"paper": {}, "release": {"sign": "released"}},
+    protocol=Protocol(
+        model="Qwen2.5-Math-7B",
+        lr=1e-6,
+        betas=(0.9, 0.999),
+        weight_decay=0.1,
+        warmup=10,
+        schedule="constant",
+        clip=1.0,
+        tasks=512,
+        max_tokens=10240,
+        max_turns=1,
+        source="starriver030515/HAPO: recipe/qwen2.5_math_7b.sh",
+    ),
+    home=Home("sums", level=2, max_tokens=48),
+    presets={"paper": {"max_length": 10240, "buffer": 4096}, "release": {"sign": "released"}},
 )
 def hapo_heterogeneous(
     n: int = 16,
@@ -33,10 +49,15 @@ def hapo_heterogeneous(
     sign: str = "intended",
     dual: float = 10.0,
     warmth: float = 0.05,
+    max_length: Count = ShareOfTokens(1.0),
+    buffer: Count = ShareOfTokens(0.4),
+    max_rounds: int = 16,
+    mini_batches: int = 16,
 ) -> Method:
     """Advantages with mean and std over the tokens of a group; ĥ, the log-entropy about its 0.8 quantile scaled to [−1,
     1], opens the upper clip bound by (1 + alpha ĥ) where ĥ > 0, else the lower one by (1 − alpha ĥ), and changes A to A
-    (1 + beta ĥ) outside the middle of the range (ĥ > 0) or inside it (ĥ ≤ 0). DAPO's sampling, dual clip, token mean.
+    (1 + beta ĥ) outside the middle of the range (ĥ > 0) or inside it (ĥ ≤ 0). DAPO's sampling and overlong penalty,
+    dual clip, token mean; 16 updates per batch.
 
     Tokens are sampled at temperature T (1 + warmth · ĥ) with the ĥ of their own position, on the scale of the previous
     batch.
@@ -54,10 +75,15 @@ def hapo_heterogeneous(
         sign: `intended`, or `released` with the release's sign error.
         dual: Dual clip: where the advantage is negative, the loss is at most dual · |A|.
         warmth: How much the sampling temperature follows entropy; 0: a constant temperature.
+        max_length: Length limit of an answer in tokens, where the overlong penalty is full, or a share of the run's.
+        buffer: Tokens before the limit over which the penalty grows from 0, or a share of the run's limit.
+        max_rounds: Sampling rounds that may be spent on filling one batch; 0: no limit.
+        mini_batches: Optimiser steps per batch.
     """
     bounds = Clip("token.clip_low", "token.clip_high", dual=dual)
     objective = PolicyGradient(clip=bounds)
-    method = dapo(n=n).with_(advantage=TokenWeighted(), objective=objective)
+    method = dapo(n=n, max_length=max_length, buffer=buffer, max_rounds=max_rounds)
+    method = method.with_(advantage=TokenWeighted(), objective=objective, updates=Updates(mini_batches=mini_batches))
     method = method.with_(metric=ReportMean("token.clip_high"))
     method = method | HeterogeneousTokens(clip_low, clip_high, alpha, beta, pivot, sign)
     if warmth == 0:

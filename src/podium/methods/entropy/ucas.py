@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from podium.method import Method
+from podium.core.updates import Updates
+from podium.method import Home, Method, Protocol
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.objective import Clip, PolicyGradient
@@ -16,7 +17,21 @@ __all__ = ["ucas"]
     summary="Uncertainty-aware advantages: more credit for unsure correct answers, more blame for confident errors.",
     citation="Uncertainty-aware Advantage Shaping (UCAS), https://github.com/xvolcano02/UCAS",
     tags=("uncertainty", "self-certainty", "overconfidence", "exploration", "token-level", "advantage estimation"),
-    presets={"mean": {"over": "mean"}},
+    protocol=Protocol(
+        model="Qwen2.5-Math-7B",
+        lr=1e-6,
+        betas=(0.9, 0.999),
+        weight_decay=0.01,
+        warmup=0,
+        schedule="constant",
+        clip=1.0,
+        tasks=1024,
+        max_tokens=3072,
+        max_turns=1,
+        source="xvolcano02/UCAS: train_ucas_math_7b.sh",
+    ),
+    home=Home("sums", level=2),
+    presets={"mean": {"over": "mean"}, "1.5b": {"n": 8, "mini_batches": 4}},
 )
 def ucas(
     n: int = 16,
@@ -27,10 +42,12 @@ def ucas(
     scale: str = "std",
     singleton: str = "raw",
     clip: float = 0.2,
+    dual: float = 3.0,
+    mini_batches: int = 8,
 ) -> Method:
     """C = Σ_t (logsumexp − mean of the logits); A ← A · e^{−0.25 z(C)} where A > 0, A · e^{0.35 z(C)} elsewhere, z over
     the group; then A_t ← A − 0.05 · (min-max of the tokens' raw logits in the batch), at least 0 where A > 0. PPO's
-    clip, token mean, no KL penalty. All of it is detached.
+    clip and dual clip, token mean, no KL penalty; 8 updates per batch. All of it is detached.
 
     positive = negative = penalty = 0 is GRPO with a token mean. The release sums C, so that length counts as certainty;
     `ucas@mean` averages it. Groups of equal rewards get the deduction alone.
@@ -44,6 +61,8 @@ def ucas(
         scale: `std`, or `none` to divide neither the advantage nor the certainty by its std.
         singleton: Certainty of a group of one: `raw` as released, or `zero`, which leaves its advantage unchanged.
         clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        dual: Dual clip: where the advantage is negative, the loss is at most dual · |A|.
+        mini_batches: Optimiser steps per batch.
     """
     return Method(
         rollout=Sample(n=n),
@@ -53,5 +72,6 @@ def ucas(
             StatisticFactor(scale=scale, positive=positive, negative=negative, singleton=singleton),
             TokenPenalty(weight=penalty),
         ),
-        objective=(PolicyGradient(clip=Clip(clip, clip)),),
+        objective=(PolicyGradient(clip=Clip(clip, clip, dual=dual)),),
+        updates=Updates(mini_batches=mini_batches),
     )

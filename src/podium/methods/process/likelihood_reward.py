@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podium.core.term import Aggregate
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods._shared import anchored
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import JensenGap, Normalize
@@ -19,13 +19,26 @@ __all__ = ["likelihood_reward"]
     summary="Verifier-free: the reward is the log-probability of the reference answer after the sampled reasoning.",
     citation="Likelihood-Based Reward Designs for General LLM Reasoning",
     tags=("likelihood reward", "verifier-free", "baseline", "policy gradient"),
+    protocol=Protocol(
+        model="Qwen2.5-3B-Instruct",
+        lr=1e-5,
+        warmup=20,
+        schedule="cosine",
+        clip=1.0,
+        tasks=8,
+        max_tokens=1024,
+        max_turns=1,
+        source="arXiv 2602.03979, section 3.1 and appendix B",
+    ),
+    home=Home("sums", level=2, tasks=8),
     presets={"long": {"n": 4, "kl": 0.0}, "jepo": {"kind": "jepo", "n": 4}},
 )
 def likelihood_reward(kind: str = "logprob", n: int = 32, kl: float = 0.001) -> Method:
     """R_i from log π(answer | prompt, reasoning_i), by `kind`: its sum (logprob) or mean (avg_logprob) over the
     answer's tokens, the probability (prob, as in VeriFree), the mean token probability (avg_prob, as in RLPR), or the
     log of the group's mean probability (jepo). Loss = −mean of [A · log π(reasoning) + R], where R carries a gradient
-    of its own; A = R − mean of the others' (leave-one-out), for jepo what a sample adds to the group's reward.
+    of its own; A = R − mean of the others' (leave-one-out), for jepo what a sample adds to the group's reward. One
+    update per batch.
 
     Only the tokens before the rollout's own answer are reasoning; the right answer is appended after a fixed mark. With
     answers of one token `prob` is the expected binary reward. `@long` is the setting for free-form answers.

@@ -9,7 +9,7 @@ from podium.core.batch import Batch
 from podium.core.errors import PodiumError, within
 from podium.core.normalize import Normalizer
 from podium.core.part import Advantage, Columns, Need
-from podium.core.schedule import Number
+from podium.core.schedule import Count, Number
 
 __all__ = ["SuffixSums", "TwoSources"]
 
@@ -24,7 +24,7 @@ class SuffixSums(Advantage, Normalizer):
     reference = "Process Reward Learning, https://github.com/MaxwellJryao/Process-Reward-Learning"
     of: str = "token.reward.process"  # c
     outcome: str = "rollout.reward"  # R
-    step: int | str = 64  # length of a step in the model's tokens; or a boolean column: the tokens that end a step
+    step: Count | str = 64  # length of a step in the model's tokens; or a boolean column: the tokens that end a step
     skip_zero: bool = True  # whether a step whose value is exactly 0 takes that of the next one, as released
 
     provides = ("token.advantage",)
@@ -83,6 +83,7 @@ class TwoSources(Advantage):
     outcome: str = "rollout.reward"  # R
     gamma_process: Number = 1.0  # discount per token, in [0, 1]
     gamma_outcome: Number = 1.0  # discount per token, in [0, 1]
+    bounded: bool = False  # whether c is first divided by the largest |Σ_{s ≥ t} c_s| of the batch, plus 1e-6
 
     provides = ("token.advantage", "token.return")
 
@@ -96,6 +97,8 @@ class TwoSources(Advantage):
 
     def __call__(self, batch: Batch) -> Columns:
         c, groups = batch[self.process], batch.by("rollout", "group")
+        if self.bounded and len(c):
+            c = c / (self._returns(batch, c, 1.0).abs().max() + 1e-6)
         n = groups.count().to(c.dtype)
         total = groups.sum(batch.reduce(c, "token", "rollout", "mean"))
         several = batch.spread(n > 1, "rollout", "token")

@@ -14,12 +14,13 @@ from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
-from podium.core.part import Annotate, Columns
+from podium.core.part import Annotate, Columns, Need
 
-__all__ = ["MarkPattern", "MarkPhrases", "in_grams", "overlapping", "phrase_spans", "words_of"]
+__all__ = ["MarkPattern", "MarkPhrases", "in_grams", "masked_words", "overlapping", "phrase_spans", "words_of"]
 
 Span = tuple[int, int]  # first and last character in a turn's text, the last one exclusive
 WORD = re.compile(r"[\w']+")
+NUMBER = "0"  # what stands for every number in a phrase that was mined
 
 
 def in_grams(sequence: Sequence[Any], grams: Iterable[Sequence[Any]]) -> list[bool]:
@@ -43,9 +44,14 @@ def words_of(texts: Iterable[str]) -> list[list[str]]:
     return [WORD.findall(text.lower()) for text in texts]
 
 
-def phrase_spans(text: str, phrases: Iterable[Sequence[str]]) -> Iterator[Span]:
-    """The spans of the words of a text that belong to one of the phrases, ignoring case."""
-    marked = in_grams(WORD.findall(text.lower()), phrases)
+def masked_words(text: str) -> list[str]:
+    """The words of a text in lower case, with all numbers alike."""
+    return [NUMBER if word[0].isdigit() else word for word in WORD.findall(text.lower())]
+
+
+def phrase_spans(text: str, phrases: Iterable[Sequence[str]], masked: bool = False) -> Iterator[Span]:
+    """The spans of the words of a text that belong to one of the phrases, ignoring case; numbers too, if `masked`."""
+    marked = in_grams(masked_words(text) if masked else WORD.findall(text.lower()), phrases)
     places = WORD.finditer(text.lower()) if any(marked) else ()
     return (word.span() for word, inside in zip(places, marked, strict=False) if inside)
 
@@ -94,13 +100,19 @@ class MarkPattern(Annotate):
 
 
 class MarkPhrases(Annotate):
-    """Marks the model's tokens that belong to one of the phrases, compared word by word and ignoring case."""
+    """Marks the model's tokens that belong to one of the phrases, compared word by word and ignoring case.
+
+    With `mined`, also those of the phrases that `PlanningPhrases` has found so far, in which all numbers are alike.
+    """
 
     reference = "HICRA, https://github.com/TIGER-AI-Lab/Hierarchical-Reasoner"
     phrases: tuple[str, ...] = ()
     into: str = "token.planning"  # the boolean column to write
+    mined: bool = False
 
-    needs = ("turn.text", "token.end")
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return ("turn.text", "token.end", *(("batch.phrases",) if self.mined else ()))
 
     @property
     def provides(self) -> tuple[str, ...]:
@@ -108,4 +120,10 @@ class MarkPhrases(Annotate):
 
     def __call__(self, batch: Batch) -> Columns:
         grams = words_of(self.phrases)
-        return {self.into: overlapping(batch, lambda text: phrase_spans(text, grams)) & batch.action}
+        mined = [phrase.split() for phrase in batch["batch.phrases"][0]] if self.mined else []
+
+        def find(text: str) -> Iterator[Span]:
+            yield from phrase_spans(text, grams)
+            yield from phrase_spans(text, mined, masked=True)
+
+        return {self.into: overlapping(batch, find) & batch.action}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import torch
 
 from podium.core.batch import Batch
-from podium.core.part import Columns, Metric
+from podium.core.part import Columns, Metric, Need
 from podium.core.signal import Signal
-from podium.parts.annotate.marks import in_grams, words_of
+from podium.parts.annotate.marks import in_grams, masked_words, words_of
 
 __all__ = ["EntropyPair", "EntropyProfile", "SemanticEntropy", "shannon"]
 
@@ -73,16 +73,24 @@ class SemanticEntropy(Metric):
 
     reference = "HICRA, https://github.com/TIGER-AI-Lab/Hierarchical-Reasoner"
     phrases: tuple[str, ...] = ()  # compared word by word, ignoring case
+    mined: bool = False  # whether the phrases of `PlanningPhrases` count as well
 
-    needs = ("turn.text",)
     provides = ("batch.entropy.semantic",)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return ("turn.text", *(("batch.phrases",) if self.mined else ()))
 
     def __call__(self, batch: Batch) -> Columns:
         counted = batch.by("turn").where
         texts = [t for i, t in enumerate(batch["turn.text"]) if counted is None or bool(counted[i])]
-        turns = [(words, set(words)) for words in words_of(texts)]
-        uses = [
-            sum(vocabulary.issuperset(phrase) and any(in_grams(words, [phrase])) for words, vocabulary in turns)
-            for phrase in words_of(self.phrases)
-        ]
+        uses = _uses(words_of(texts), words_of(self.phrases))
+        if self.mined:
+            uses += _uses([masked_words(text) for text in texts], [p.split() for p in batch["batch.phrases"][0]])
         return {"batch.entropy.semantic": torch.tensor([shannon(uses)], dtype=batch.dtype, device=batch.device)}
+
+
+def _uses(turns: Sequence[Sequence[str]], phrases: Sequence[Sequence[str]]) -> list[int]:
+    """In how many turns each phrase is used."""
+    known = [(words, set(words)) for words in turns]
+    return [sum(vocabulary.issuperset(p) and any(in_grams(words, [p])) for words, vocabulary in known) for p in phrases]

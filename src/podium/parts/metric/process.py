@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import torch
 from torch import Tensor
 
@@ -9,8 +11,9 @@ from podium.core.batch import Batch
 from podium.core.errors import one_of
 from podium.core.part import Columns, Metric, Need
 from podium.core.signal import Signal
+from podium.parts.annotate.marks import overlapping
 
-__all__ = ["BestOfN", "PairwiseAccuracy"]
+__all__ = ["BestChoice", "BestOfN", "PairwiseAccuracy"]
 
 
 class _Scores(Metric):
@@ -34,17 +37,23 @@ class BestOfN(_Scores):
 
         score = min over the steps k of coefficient · Σ_{t ≤ end of step k} q_t
 
-    over = "sum" takes the value after the last step, the outcome reward, instead of the minimum.
+    over = "sum" takes the value after the last step, the outcome reward, instead of the minimum. Steps are those of the
+    batch, such as turns; with a `pattern` they end where the text of the answer matches it, and with the answer.
     """
 
     reference = "Free Process Rewards without Process Labels, https://github.com/PRIME-RL/ImplicitPRM"
     coefficient: float = 0.001  # β of the reward model
     over: str = "min"  # how the steps are reduced: min or sum
+    pattern: str = ""  # a regular expression; empty: the steps of the batch
 
     provides = ("rollout.best_of_n",)
 
     def __post_init__(self) -> None:
         one_of(self, "over", ("min", "sum"))
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (*super().needs, *(("turn.text", "token.end") if self.pattern else ()))
 
     def steps(self, batch: Batch, coefficient: float) -> Tensor:
         """[step] The process reward coefficient · Σ q over the tokens of the step."""
@@ -57,8 +66,41 @@ class BestOfN(_Scores):
     def __call__(self, batch: Batch) -> Columns:
         if self.over == "sum":
             return {"rollout.best_of_n": batch.reduce(self.steps(batch, self.coefficient), "step", "rollout", "sum")}
-        least = batch.reduce(self.cumulative(batch), "step", "rollout", "min")
+        if self.pattern:
+            ends = overlapping(batch, lambda text: (match.span() for match in re.finditer(self.pattern, text)))
+            scores = self.coefficient * batch.scan(self.log_ratio(batch), "token", "rollout", reverse=False)
+            last = batch.last("token", "rollout", where=batch.action)
+            least = batch.partition("token", "rollout").agg.min(scores, batch.action & (ends | last))
+        else:
+            least = batch.reduce(self.cumulative(batch), "step", "rollout", "min")
         return {"rollout.best_of_n": least.where(least.isfinite(), 0)}  # an answer without steps scores 0
+
+
+class BestChoice(Metric):
+    """Reports whether the answer chosen among those to a task by their scores is right, by `of` and by a vote.
+
+    `group.best_of_n.right` is the reward of the rollout with the largest score. `group.best_of_n.vote` is the mean
+    reward of the rollouts whose answer has the largest total of sigmoid(score). Ties go to what was sampled first.
+    """
+
+    reference = "Free Process Rewards without Process Labels, https://github.com/PRIME-RL/ImplicitPRM"
+    of: str = "rollout.best_of_n"  # the scores
+
+    provides = ("group.best_of_n.right", "group.best_of_n.vote")
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (self.of, "rollout.reward", "rollout.answer")
+
+    def __call__(self, batch: Batch) -> Columns:
+        score, reward, groups = batch[self.of], batch["rollout.reward"], batch.by("rollout", "group")
+        alike = groups.refine("rollout.answer")
+        weight = alike.spread(alike.agg.sum(score.sigmoid()))
+        voted = alike.spread(alike.agg.sum(groups.argmax(weight).to(score.dtype))) > 0
+        return {
+            "group.best_of_n.right": groups.agg.sum(reward.where(groups.argmax(score), 0)),
+            "group.best_of_n.vote": groups.agg.mean(reward, voted),
+        }
 
 
 class PairwiseAccuracy(_Scores):

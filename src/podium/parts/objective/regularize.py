@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field
 from typing import Any
 
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import one_of, within
+from podium.core.facts import RunFacts
 from podium.core.part import Need
 from podium.core.schedule import Number
 from podium.core.signal import Signal
@@ -47,6 +49,14 @@ class KL(Term):
         within(self, "limit", 0, open_low=True, optional=True)
         within(self, "power", 0, column=True)
         within(self, "min_p", 0, 1)
+
+    def inert(self, facts: RunFacts) -> Iterable[str]:
+        plain = self.power == 1.0 and self.min_p == 0.0 and self.estimator != "k1"
+        if self.anchor == "old" and facts.updates == 1 and plain:
+            yield (
+                "is 0, and so is its gradient: a batch is trained in one optimiser step, at which the policy is still "
+                "the old one. Set updates.mini_batches=4, or updates.epochs=2."
+            )
 
     @property
     def _anchor(self) -> Signal:

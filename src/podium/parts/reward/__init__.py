@@ -31,6 +31,7 @@ from podium.parts.reward.running import RunningNormalize
 from podium.parts.reward.search import SearchScore
 from podium.parts.reward.speed import Speedup
 from podium.parts.reward.stages import AnswerBleu, ProgressiveReward
+from podium.parts.reward.step_rewards import StepRewards
 from podium.parts.reward.structure import BrevityBonus, RankTruncated
 from podium.parts.reward.tool_use import ToolUse
 from podium.parts.reward.turn_rewards import ProgressReward, TurnPenalties
@@ -73,6 +74,7 @@ __all__ = [
     "SequenceKL",
     "SignedReward",
     "Speedup",
+    "StepRewards",
     "TokenReward",
     "ToolUse",
     "TurnPenalties",

@@ -7,7 +7,7 @@ from torch import Tensor
 from podium.core.batch import Batch
 from podium.core.errors import one_of, within
 from podium.core.part import Columns, Need, Reward
-from podium.core.schedule import Number
+from podium.core.schedule import Count, Number
 from podium.core.signal import Signal
 
 __all__ = ["FlowReward"]
@@ -24,7 +24,7 @@ class FlowReward(Reward):
     reference = "RLFR, https://github.com/Jinghaoleven/RLFR"
     coefficient: Number = 0.01
     threshold: Number = 0.6  # of n, in [0, 1]; 0 or below: none
-    top_k: int = 15  # tokens per rollout; 0 or below: all
+    top_k: Count = 15  # tokens per rollout; 0 or below: all
     minimum: str = "least"  # the minimum of the scaling: least, or the second smallest score (second), as released
     timestep: float = 0.8  # τ at which the flow is evaluated, in [0, 0.999]
     neighbour: str = "before"  # which adjacent token's state the flow is conditioned on: before or after

@@ -19,8 +19,8 @@ CLAMP = 20.0  # log-weights are clamped to ± this
 class SamplerCorrection(Shape):
     """Truncated importance sampling: w = π_old / π_sampler of each token or sequence, clipped to [low, cap] or masked.
 
-    Equal policies give 1. π_sampler is the distribution that was drawn from: under top-p or top-k, w is the probability
-    mass that the truncation left. A token that was not sampled (a demonstration, an observation) has the weight 1.
+    Equal policies give 1. Both are the whole distribution at the sampling temperature, also where top-p or top-k let
+    only a part of it be drawn. A token that was not sampled (a demonstration, an observation) has the weight 1.
     """
 
     reference = "Truncated importance sampling, https://fengyao.notion.site/off-policy-rl; IcePop, arXiv:2510.18855"

@@ -8,7 +8,7 @@ from torch import Tensor
 from podium.core.batch import Batch
 from podium.core.errors import one_of, within
 from podium.core.part import Columns, Need, Shape
-from podium.core.schedule import Number
+from podium.core.schedule import Count, Number
 from podium.core.signal import Signal
 
 __all__ = ["RankBonus"]
@@ -32,8 +32,8 @@ class RankBonus(Shape):
     """
 
     reference = REFERENCE
-    stride: int = 40  # tokens between two measurements of the rank
-    window: int = 512  # how many of the last tokens each measurement covers
+    stride: Count = 40  # tokens between two measurements of the rank
+    window: Count = 512  # how many of the last tokens each measurement covers
     gain: Number = 2.0  # how sharply β depends on the acceleration
     weight: Number = 1.0  # the size of the bonus; 0: none
     kappa: Number = 2.0  # the bonus is at most |A|/kappa; above 0

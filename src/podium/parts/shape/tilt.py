@@ -35,14 +35,19 @@ class Tilt(Shape):
 
 
 class PerplexityFactor(Shape):
-    """Perplexity weighting: A · max(1 − alpha · w, 0), w the log-perplexity of the rollout standardised over the batch.
+    """Perplexity weighting: A · clip(1 − alpha · w, low, high), w the standardised log-perplexity of the rollout.
 
-    log PPL = −mean log π_old over the rollout's tokens: rollouts that the policy finds likely weigh more.
+    log PPL = −mean log π_old over the rollout's tokens: rollouts that the policy finds likely weigh more. The scope
+    `batch` standardises over all rollouts. The scope `group` is the authors': mean and population std over the group's
+    rollouts that lie within 1.5 interquartile ranges of its quartiles; a std of at most `epsilon` counts as 1.
     """
 
-    reference = "Decomposing the Entropy-Performance Exchange"
+    reference = "Decomposing the Entropy-Performance Exchange, https://github.com/RUCAIBox/Slow_Thinking_with_LLMs"
     alpha: Number = 0.01  # 0: A is unchanged
-    epsilon: float = 1e-6  # added to the std
+    epsilon: float = 1e-6  # added to the std of the batch
+    scope: str = "batch"  # over what w is standardised: batch or group
+    low: float = 0.0  # the smallest factor
+    high: float = float("inf")  # the largest factor
 
     needs = ("token.advantage", OLD, "rollout.length")
     provides = ("token.advantage",)
@@ -50,6 +55,9 @@ class PerplexityFactor(Shape):
     def __post_init__(self) -> None:
         within(self, "alpha", 0)
         within(self, "epsilon", 0, open_low=True)
+        one_of(self, "scope", ("batch", "group"))
+        within(self, "low", 0, 1)
+        within(self, "high", 1)
 
     def log_perplexity(self, batch: Batch) -> Tensor:
         """[rollout] log PPL."""
@@ -57,38 +65,56 @@ class PerplexityFactor(Shape):
 
     def weights(self, batch: Batch) -> Tensor:
         """[rollout] w."""
-        written = batch["rollout.length"] > 0
-        w = batch.by("rollout", where=written).standardize(self.log_perplexity(batch), epsilon=self.epsilon)
-        return w.where(written, 0)
+        written, x = batch["rollout.length"] > 0, self.log_perplexity(batch)
+        if self.scope == "batch":
+            w = batch.by("rollout", where=written).standardize(x, epsilon=self.epsilon)
+            return w.where(written, 0)
+        group = batch.by("rollout", "group", where=written)
+        low, high = (group.spread(group.agg.quantile(x, q)) for q in (0.25, 0.75))
+        reach = 1.5 * (high - low)
+        usual = batch.by("rollout", "group", where=written & (x >= low - reach) & (x <= high + reach))
+        std = usual.std(x, unbiased=False)
+        return ((x - usual.mean(x)) / std.where(std > self.epsilon, 1)).where(written, 0)
 
     def __call__(self, batch: Batch) -> Columns:
-        factor = (1 - self.alpha * self.weights(batch)).clamp(min=0)
+        factor = (1 - self.alpha * self.weights(batch)).clamp(self.low, self.high)
         return {"token.advantage": batch["token.advantage"] * batch.spread(factor, "rollout", "token")}
 
 
 class PositionBonus(Shape):
-    """Position bonus: A + sign(A) · gamma · σ(slope · t/L) at the t-th of L action tokens: later ones move more."""
+    """Position bonus: A + sign(A) · min(gamma · σ(slope · (t/L − centre)), cap · |A|) at the t-th of L action tokens.
 
-    reference = "Decomposing the Entropy-Performance Exchange"
+    Later tokens move more. `first` is the t of the first token.
+    """
+
+    reference = "Decomposing the Entropy-Performance Exchange, https://github.com/RUCAIBox/Slow_Thinking_with_LLMs"
     gamma: Number = 0.1  # the size of the bonus; 0: none
     slope: Number = 1.0  # how fast it grows along the rollout
+    centre: float = 0.0  # the relative position at which it is half its size
+    cap: float = float("inf")  # the largest bonus as a share of |A|
+    first: int = 1  # 0 or 1
 
     needs = ("token.advantage", "rollout.length")
     provides = ("token.advantage",)
 
     def __post_init__(self) -> None:
         within(self, "gamma", 0)
+        within(self, "cap", 0)
+        within(self, "first", 0, 1)
 
     def bonus(self, batch: Batch) -> Tensor:
-        """[token] the bonus without the sign of the advantage; 0 at tokens of the world."""
+        """[token] the bonus before the cap and without the sign of the advantage; 0 at tokens of the world."""
         action = batch.action.to(batch.dtype)
-        place = batch.scan(action, "token", "rollout", reverse=False)
+        place = batch.scan(action, "token", "rollout", reverse=False) - 1 + self.first
         share = place / batch.spread(batch["rollout.length"], "rollout", "token").clamp(min=1)
-        return self.gamma * torch.sigmoid(self.slope * share) * action
+        return self.gamma * torch.sigmoid(self.slope * (share - self.centre)) * action
 
     def __call__(self, batch: Batch) -> Columns:
         a = batch["token.advantage"]
-        return {"token.advantage": a + a.sign() * self.bonus(batch)}
+        bonus = self.bonus(batch)
+        if self.cap != float("inf"):  # inf · 0 is not a number
+            bonus = bonus.minimum(self.cap * a.abs())
+        return {"token.advantage": a + a.sign() * bonus}
 
 
 class KeepSign(Shape):

@@ -1,4 +1,4 @@
-"""An update plan that never mixes two kinds of groups in an optimiser step."""
+"""An update plan that never mixes two kinds of groups or rollouts in an optimiser step."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["SeparateUpdates"]
 
 
 class SeparateUpdates(Updates):
-    """Separate updates for two kinds of groups: all updates of those where `by` is true, then all of the others."""
+    """Separate updates for two kinds of groups or rollouts: all of those where `by` is true, then all of the others."""
 
-    by: str = "group.labelled"  # a boolean column of groups
+    by: str = "group.labelled"  # a boolean column of groups or of rollouts
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -25,7 +25,7 @@ class SeparateUpdates(Updates):
         return False
 
     def __call__(self, batch: Batch, score: PolicyScore | None = None) -> Iterator[Batch]:
-        first = batch[self.by]
+        first, level = batch[self.by], self.by.partition(".")[0]
         for kind in (first, ~first):
             if bool(kind.any()):
-                yield from super().__call__(batch.take("group", kind), score)
+                yield from super().__call__(batch.take(level, kind), score)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,7 +14,7 @@ from podium.core.build import Rollout, Turn
 from podium.core.columns import Origin, Purpose
 from podium.core.errors import one_of, within
 from podium.core.part import Need, Strategy
-from podium.core.schedule import Number
+from podium.core.schedule import Count, Number
 from podium.core.streams import key, uniforms
 from podium.protocols.sampling import Completion, Generate, Sampling
 from podium.strategies.requests import Plan, Recite, Score, TaskRequest
@@ -44,22 +45,27 @@ class Continuations(Strategy):
     The text is a rollout of purpose `demo`. `rollout.truth` is the text's continuation as a passage, `token.truth` the
     text's token at the same position, `rollout.position` the position. Positions keep `margin` tokens away from both
     ends, in short texts a quarter of the text; texts with fewer tokens than chunks have no continuations.
+
+    With `answers` the text is the task alone, and the solution is a demonstration of its own, a rollout for which
+    `rollout.of_text` is False: a method can train on the text first and then on the answer.
     """
 
     reference = "ReFINE, https://github.com/princetonvisualai/ReFINE"
-    k: int = 5  # tokens of a continuation
+    k: Count = 5  # tokens of a continuation
     chunks: int = 8
     times: int = 1  # continuations of each position
     positions: str = "entropy"  # drawn by entropy, drawn uniformly (uniform), or argmax or argmin of the entropy
-    margin: int = 20  # tokens
+    margin: Count = 20  # tokens
     temperature: Number = 1.0  # above 0
     style: str = "long"  # of the world's solution
+    answers: bool = False  # whether the solution is kept out of the text
 
     needs: tuple[Need, ...] = ("task.solution",)
     provides = (
         "rollout.purpose",
         "rollout.demonstration",
         "rollout.sampled",
+        "rollout.of_text",
         "rollout.position",
         "rollout.truth.context",
         "rollout.truth.ids",
@@ -91,10 +97,20 @@ class Continuations(Strategy):
         ((recited,),) = yield [Recite(task, style=self.style)]
         assert isinstance(recited, Rollout)
         last = recited.turns[-1]
-        text = (*last.context, *last.ids)
+        text = (*last.context, *(() if self.answers else last.ids))
         rollouts = [_as_text(recited, text)]
+        rollouts += yield from self._continuations(task, rollouts[0], text)
+        if self.answers:
+            index = len(rollouts)
+            rollouts.append(
+                _as_text(recited, (*last.context, *last.ids), len(last.context), index=index, of_text=False)
+            )
+        return rollouts
+
+    def _continuations(self, task: TaskRequest, whole: Rollout, text: tuple[int, ...]) -> Plan:
+        """The continuations of a text."""
         if len(text) <= self.chunks:
-            return rollouts
+            return []
         (entropy,) = yield [Score(text[:1], text[1:], "entropy")]
         seed, *name = task.stream
         (u,) = uniforms([key(seed, (*name, 1))], [0], self.chunks).tolist()
@@ -104,31 +120,35 @@ class Continuations(Strategy):
         starts = [min(max(position + 1, margin), len(text) - margin) for position in positions]
         sampling = task.sampling.replace(temperature=self.temperature, max_tokens=self.k)
         answers = yield [self._request(task, text[:start], sampling, i) for i, start in enumerate(starts)]
+        made: list[Rollout] = []
         for start, completions in zip(starts, answers, strict=True):
             for completion in completions:
                 assert isinstance(completion, Completion)
-                rollouts.append(_continued(rollouts[0], text, start, completion, len(rollouts), self.k))
-        return rollouts
+                made.append(_continued(whole, text, start, completion, len(made) + 1, self.k))
+        return made
 
     def _request(self, task: TaskRequest, prefix: tuple[int, ...], sampling: Sampling, chunk: int) -> Generate:
         return Generate(prefix, self.times, sampling, (*task.stream, 2, chunk), capture=("entropy",), keep=False)
 
 
-def _as_text(recited: Rollout, text: tuple[int, ...]) -> Rollout:
-    """The whole text as one turn: every token but the first is predicted."""
+def _as_text(recited: Rollout, text: tuple[int, ...], given: int = 1, **settings: Any) -> Rollout:
+    """The whole text as one turn: every token but the `given` ones at its start is predicted."""
     turn = recited.turns[-1]
-    ids, zeros = text[1:], (0.0,) * (len(text) - 1)
+    ids, zeros = text[given:], (0.0,) * (len(text) - given)
     tokens = {**dict.fromkeys(turn.tokens, zeros), "truth": [-1.0] * len(ids)}
-    whole = dataclasses.replace(turn, ids=ids, context=text[:1], origin=[Origin.expert.name] * len(ids), tokens=tokens)
+    whole = dataclasses.replace(
+        turn, ids=ids, context=text[:given], origin=[Origin.expert.name] * len(ids), tokens=tokens
+    )
     columns = {
         "demonstration": True,
         "sampled": False,
+        "of_text": True,
         "position": 0,
         "truth.context": (),
         "truth.ids": (),
         "truth.length": 0.0,
     }
-    return dataclasses.replace(recited, turns=[whole], columns={**recited.columns, **columns})
+    return dataclasses.replace(recited, turns=[whole], columns={**recited.columns, **columns, **settings})
 
 
 def _continued(

@@ -1,0 +1,74 @@
+"""Planning phrases mined from the run's own right answers."""
+
+from __future__ import annotations
+
+import torch
+
+from podium.core.batch import Batch
+from podium.memories import PlanningPhrases
+from podium.parts.annotate import MarkPhrases
+from podium.parts.metric.entropies import SemanticEntropy
+
+TEXTS = (
+    "try 3 first then 4",  # right
+    "no good, try 7 first then 9",  # right
+    "try 5 first then 5",  # right
+    "guess the answer now",  # wrong
+)
+
+
+def batch() -> Batch:
+    columns = {"rollout.text": TEXTS, "rollout.correct": torch.tensor([True, True, True, False])}
+    return Batch.from_rewards(torch.tensor([1.0, 1.0, 1.0, 0.0]), [0, 0, 1, 1], columns)
+
+
+def test_phrases_begin_and_end_with_a_word_and_numbers_are_alike() -> None:
+    memory = PlanningPhrases()
+    # try # first then #: "try # first", "try # first then"; "first then #" and "try # first then #" end in a number.
+    assert memory.phrases_in(TEXTS[0]) == {"try 0 first", "try 0 first then"}
+    assert "no good try" in memory.phrases_in(TEXTS[1])
+
+
+def test_the_share_that_most_right_answers_contain_marks_planning() -> None:
+    memory = PlanningPhrases()
+    state = memory.observe(memory.initial(), batch())
+    # The three right answers hold "try # first" and "try # first then"; one of them has four more phrases.
+    assert state["answers"] == {
+        "try 0 first": 3,
+        "try 0 first then": 3,
+        "good try 0 first": 1,
+        "good try 0 first then": 1,
+        "no good try": 1,
+        "no good try 0 first": 1,
+    }
+    assert memory.mined(state) == ("try 0 first",)  # ⌊0.2 · 6⌋ = 1, the first of two in the alphabet
+    assert memory.replace(share=1.0).mined(state) == ("try 0 first", "try 0 first then")  # in two answers or more
+    assert memory.recall(state, ["a"]) == {"batch.phrases": (("try 0 first",),)}
+
+
+def test_what_was_counted_before_stays_and_the_rarest_are_forgotten() -> None:
+    memory = PlanningPhrases(capacity=2)
+    state = memory.observe(memory.observe(memory.initial(), batch()), batch())
+    assert state["answers"] == {"try 0 first": 6, "try 0 first then": 6}
+
+
+def turns(texts: tuple[str, ...], phrases: tuple[str, ...]) -> Batch:
+    """A token for each character of each text."""
+    longest = max(map(len, texts))
+    written = torch.tensor([[i < len(t) for i in range(longest)] for t in texts])
+    ends = torch.tensor([[float(i + 1) for i in range(longest)] for _ in texts])
+    made = Batch.from_padded(written, list(range(len(texts))), {"token.end": ends})
+    return made.with_columns({"turn.text": texts, "batch.phrases": (phrases,)})
+
+
+def test_mined_phrases_mark_their_words_whatever_the_numbers() -> None:
+    found = turns(("so try 12 first",), ("try 0 first",))
+    marked = MarkPhrases(mined=True)(found)["token.planning"].tolist()
+    assert "".join(c for c, m in zip("so try 12 first", marked, strict=True) if m) == "try12first"
+    assert not MarkPhrases()(found)["token.planning"].any()
+
+
+def test_mined_phrases_count_in_the_semantic_entropy() -> None:
+    found = turns(("try 1 first", "try 2 first", "no good try"), ("try 0 first", "no good try"))
+    entropy = float(SemanticEntropy(mined=True)(found)["batch.entropy.semantic"])
+    assert abs(entropy - 0.6365142) < 1e-6  # two uses of one phrase, one of the other: −⅔ ln ⅔ − ⅓ ln ⅓
