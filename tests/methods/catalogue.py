@@ -54,12 +54,10 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "archer": {"critic_epochs": 3, "warmup": 0},  # 50 and 20 take longer than a test may
     "dr-kernel": {"profiled": False},  # no embedded world runs kernels
     "gcpo-geometryzero": {"asks": ("", "")},  # and neither instructions
-    "hill": {"ask": ""},
-    "sage": {"ask": ""},
     "icpo": {"examples": SolutionShares((0.5,), "lines")},  # nor examples: it knows hints
     "ruscarl": {"steps": 20},
     "scaf-grpo": {"after": 0},
-    "trapo": {"labelled": 0.5, "warmup": 1, "max_length": 64},
+    "trapo": {"labelled": 0.5, "warmup": 1},
     # A small model knows a question alone, and one with an earlier attempt, which stands here for the plan.
     "himac": {"ask": "", "show": "{observation}\nattempt: {plan}"},
     # Every phase within a few iterations, and replays at once; here a turn that says something counts as a call.

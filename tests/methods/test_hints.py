@@ -145,7 +145,7 @@ def test_sage_reads_hints_from_json_or_from_lines_and_nothing_from_what_it_canno
 
 
 def test_sage_leaves_a_group_without_readable_hints_as_it_is_and_counts_it() -> None:
-    rollouts, asked = played(methods.sage(n=4).rollout, lambda play: [0.0] * play.n)
+    rollouts, asked = played(methods.get("sage@instruct", n=4).rollout, lambda play: [0.0] * play.n)
     assert len(asked) == 1
     assert all(r.columns["help.missing"] for r in trained(rollouts))
     assert [r.columns["purpose"] for r in rollouts].count(int(Purpose.probe)) == 3  # all attempts are on record
@@ -276,7 +276,7 @@ def test_an_answer_leaks_where_it_stands_in_the_hint_or_a_short_one_where_it_is_
 
 
 def test_hill_trains_both_models_and_keeps_hints_out_of_the_solvers_numbers() -> None:
-    found = lines(small("hill@small"), worlds.get("countdown", level=4), iterations=2, tasks=3)
+    found = lines(small("hill"), worlds.get("countdown", level=4), iterations=2, tasks=3)
     assert finite(found)
     assert any(line["grad_norm.hinter"] > 0 for line in found)
     assert all(0 <= line["reward"] <= 1 for line in found)

@@ -10,13 +10,13 @@ turns shares into numbers once, before a run starts: no part ever sees one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from podium.core.errors import PodiumError, within
 from podium.core.schedule import Schedule
 from podium.core.value import Clock, Value
 
-__all__ = ["RelativeNumber", "ShareOfRun", "ShareOfTokens", "scaled"]
+__all__ = ["InRun", "RelativeNumber", "ShareOfRun", "ShareOfTokens", "scaled"]
 
 V = TypeVar("V")
 
@@ -52,6 +52,14 @@ class ShareOfRun(RelativeNumber):
     of = "iterations"
 
 
+class InRun(Value):
+    """A value that may name a total of the run in a text, such as `max_tokens`."""
+
+    def in_run(self, totals: Mapping[str, int]) -> Self:
+        """The same value with the number in its place."""
+        raise NotImplementedError
+
+
 def scaled(value: V, totals: Mapping[str, int]) -> V:
     """The same value with every share, at any depth, as a number; `totals` by the `of` of each kind of share."""
     whole: V = _scaled(value, totals)
@@ -64,6 +72,8 @@ def _scaled(value: Any, totals: Mapping[str, int]) -> Any:
     if isinstance(value, tuple):
         new = tuple(_scaled(item, totals) for item in value)
         return new if any(a is not b for a, b in zip(new, value, strict=True)) else value
+    if isinstance(value, InRun):
+        return value.in_run(totals)
     if not isinstance(value, Value):
         return value
     changes = {name: (old, _scaled(old, totals)) for name, old in value.settings().items()}

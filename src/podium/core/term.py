@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import field
 from typing import ClassVar
 
@@ -14,21 +15,23 @@ from podium.core.errors import PodiumError, one_of
 from podium.core.part import Part
 from podium.core.partition import constant, everyone
 from podium.core.schedule import Number
-from podium.core.value import Value
+from podium.core.shares import InRun
 
 __all__ = ["COUPLINGS", "Aggregate", "Term"]
 
 # What a loss couples, from narrow to wide; a micro-batch must hold whole units of it to be exact in one pass.
 COUPLINGS = ("token", "rollout", "group", "update")
-STEP = re.compile(r"^(\w+) (mean of all|mean|sum)(?: / ([0-9.eE+-]+))?$")
+MAX_TOKENS = "max_tokens"  # as a divisor: the run's limit of a turn
+STEP = re.compile(r"^(\w+) (mean of all|mean|sum)(?: / (max_tokens|[0-9.eE+-]+))?$")
 
 
-class Aggregate(Value):
+class Aggregate(InRun):
     """How values become one number: a path of reductions, such as
 
     - `token mean`: the mean over all trained tokens of the update;
     - `token mean, rollout mean`: the mean over rollouts of each one's token mean;
-    - `token sum, rollout mean`; `token sum / 1024, rollout mean`: a constant instead of the length;
+    - `token sum, rollout mean`; `token sum / 1024, rollout mean`: a constant instead of the length, which in
+      `token sum / max_tokens` is the run's limit of a turn;
     - `group mean`: for a loss with one value per group.
 
     A mean is over the elements that hold something trained, so an empty rollout is in no denominator, except in
@@ -38,9 +41,15 @@ class Aggregate(Value):
     path: str = "token mean"
 
     def __post_init__(self) -> None:
-        self.steps()
+        for _, _, divisor in self.steps():
+            if divisor != MAX_TOKENS:
+                self._number(divisor)
 
-    def steps(self) -> list[tuple[str, str, float]]:
+    def in_run(self, totals: Mapping[str, int]) -> Aggregate:
+        path = self.path.replace(MAX_TOKENS, str(totals[MAX_TOKENS]))
+        return self if path == self.path else self.replace(path=path)
+
+    def steps(self) -> list[tuple[str, str, str]]:
         """(level, mean, mean of all or sum, divisor) from the finest to the coarsest."""
         steps = []
         for text in self.path.split(","):
@@ -50,10 +59,15 @@ class Aggregate(Value):
                     f"Aggregate.path = {self.path!r}: {text.strip()!r} is not 'LEVEL mean' or 'LEVEL sum', "
                     "with an optional '/ NUMBER'. Example: 'token mean, rollout mean'."
                 )
-            steps.append((match[1], match[2], self._divisor(match[3] or "1")))
+            steps.append((match[1], match[2], match[3] or "1"))
         return steps
 
-    def _divisor(self, text: str) -> float:
+    def _number(self, text: str) -> float:
+        if text == MAX_TOKENS:
+            raise PodiumError(
+                f"Aggregate.path = {self.path!r} divides by the run's limit, which only a run knows: give a number, or "
+                "train."
+            )
         try:
             divisor = float(text)
         except ValueError:
@@ -67,7 +81,7 @@ class Aggregate(Value):
         steps = self.steps()
         present, shares = members, []  # [upper] the weight of each element below it, where that is a mean
         for (level, how, divisor), upper in zip(steps, [s[0] for s in steps[1:]] + ["batch"], strict=True):
-            times, cells = times / divisor, batch.partition(level, upper)
+            times, cells = times / self._number(divisor), batch.partition(level, upper)
             if how != "sum":
                 counted = present if how == "mean" else batch.trained(level, empty=True)
                 shares.append((upper, 1 / cells.agg.count(counted).clamp(min=1).to(batch.dtype)))
