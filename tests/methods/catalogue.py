@@ -56,12 +56,10 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     # Without the imitation before it, so that a few iterations reach what follows.
     **{slug: {"imitate": 0} for slug in ("hiper", "rlvmr", "iterresearch-eapo", "pear", "arpo")},
     "gcpo-geometryzero": {"asks": ("", ""), "imitate": 0},  # and neither instructions
-    "hill": {"ask": ""},
-    "sage": {"ask": ""},
     "icpo": {"examples": SolutionShares((0.5,), "lines")},  # nor examples: it knows hints
     "ruscarl": {"steps": 20},
     "scaf-grpo": {"after": 0},
-    "trapo": {"labelled": 0.5, "warmup": 1, "max_length": 64},
+    "trapo": {"labelled": 0.5, "warmup": 1},
     # A small model knows a question alone, and one with an earlier attempt, which stands here for the plan.
     "himac": {"ask": "", "show": "{observation}\nattempt: {plan}", "imitate": 0},
     # Every phase within a few iterations, and replays at once; here a turn that says something counts as a call.

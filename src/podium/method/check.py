@@ -65,7 +65,8 @@ OF_TASKS = ("group.domain.code", "group.number", "group.random")
 # Abilities of worlds that are not columns, and what to say of a world without them.
 ABILITIES = {
     "task.solution": "written solutions, which the world has none of: take an embedded world or a file of JSON lines",
-    "task.criteria": "a checklist for each task, which the world has none of: take an embedded puzzle, such as sums",
+    "task.criteria": "a checklist for each task, which the world has none of: take an embedded puzzle, such as sums, "
+    "or a file of JSON lines with world.criteria_field=…",
     "task.steps": "a world that can say where a solution goes wrong: take an embedded puzzle, such as sums",
 }
 

@@ -13,6 +13,7 @@ from podium.strategies.hints.help import Help, HintTiers, SelfWritten, SolutionS
 from podium.strategies.hints.hint_reward import HintReward
 from podium.strategies.hints.hint_rounds import HintPrefix, HintRounds
 from podium.strategies.hints.item_response import ItemResponse
+from podium.strategies.hints.judge import Judge
 from podium.strategies.hints.learn_to_hint import LearnToHint
 from podium.strategies.hints.repair import Refine, Repair
 from podium.strategies.sample.blueprint import SampleBlueprints
@@ -27,6 +28,7 @@ from podium.strategies.teachers.demonstrate import Demonstrate
 from podium.strategies.teachers.expert_turns import NextTurn
 from podium.strategies.teachers.recorded import Recorded
 from podium.strategies.teachers.reflect import ReplayAndReflect
+from podium.strategies.teachers.step_scores import JudgedSteps, RuledSteps, StepScorer, ValuedSteps
 from podium.strategies.teachers.teachers import Rectified, Stored, Teachers
 from podium.strategies.trees.branching import Branching
 from podium.strategies.trees.fork import Fork, Grow
@@ -55,6 +57,8 @@ __all__ = [
     "HintRounds",
     "HintTiers",
     "ItemResponse",
+    "Judge",
+    "JudgedSteps",
     "LearnToHint",
     "NextTurn",
     "Prune",
@@ -66,6 +70,7 @@ __all__ = [
     "Rounds",
     "RubricShown",
     "ReadInChunks",
+    "RuledSteps",
     "Sample",
     "SampleAdvised",
     "SampleAndRevisit",
@@ -76,11 +81,13 @@ __all__ = [
     "SelfWritten",
     "SolutionShares",
     "StepProbes",
+    "StepScorer",
     "Stored",
     "Teachers",
     "TopEntropy",
     "Tree",
     "TurnsLeft",
+    "ValuedSteps",
     "Windowed",
     "WorkedExamples",
 ]

@@ -175,10 +175,13 @@ class Interrupted:
 
 @dataclass(frozen=True)
 class Score:
-    """Score the tokens of a given text under a model. Answered by one number per token."""
+    """Score the tokens of a given text under a model. Answered by one number per token.
 
-    context: tuple[int, ...]
-    ids: tuple[int, ...]
+    A context that is a text is encoded as a question, a text in place of `ids` as the beginning of an answer.
+    """
+
+    context: tuple[int, ...] | str
+    ids: tuple[int, ...] | str
     name: str = "logp"  # the signal: logp, entropy, …
     role: str = "policy"  # the model that scores
 
