@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
-from podium.core.errors import PodiumError, one_of
+from podium.core.errors import PodiumError, one_of, within
 from podium.core.part import Part
 from podium.core.partition import constant, everyone
 from podium.core.schedule import Number
@@ -20,7 +20,7 @@ __all__ = ["COUPLINGS", "Aggregate", "Term"]
 
 # What a loss couples, from narrow to wide; a micro-batch must hold whole units of it to be exact in one pass.
 COUPLINGS = ("token", "rollout", "group", "update")
-STEP = re.compile(r"^(\w+) (mean of all|mean|sum)(?: / ([0-9.eE+-]+))?$")
+STEP = re.compile(r"^(\w+) (mean of all|mean|sum)(?: / ([0-9.eE+-]+|length))?$")
 
 
 class Aggregate(Value):
@@ -28,7 +28,8 @@ class Aggregate(Value):
 
     - `token mean`: the mean over all trained tokens of the update;
     - `token mean, rollout mean`: the mean over rollouts of each one's token mean;
-    - `token sum, rollout mean`; `token sum / 1024, rollout mean`: a constant instead of the length;
+    - `token sum, rollout mean`; `token sum / 1024, rollout mean`: a constant instead of the length, or `token sum /
+      length, rollout mean`, with `length` as a field: Aggregate(…, length=ShareOfTokens(1.0));
     - `group mean`: for a loss with one value per group.
 
     A mean is over the elements that hold something trained, so an empty rollout is in no denominator, except in
@@ -36,11 +37,14 @@ class Aggregate(Value):
     """
 
     path: str = "token mean"
+    length: Number | None = None  # what `length` stands for in the path, above 0
 
     def __post_init__(self) -> None:
-        self.steps()
+        within(self, "length", 0, open_low=True, optional=True)
+        if ("length" in [text for *_, text in self.steps()]) != (self.length is not None):
+            raise PodiumError(f"Aggregate.path = {self.path!r} and length = {self.length} belong together: set both.")
 
-    def steps(self) -> list[tuple[str, str, float]]:
+    def steps(self) -> list[tuple[str, str, str]]:
         """(level, mean, mean of all or sum, divisor) from the finest to the coarsest."""
         steps = []
         for text in self.path.split(","):
@@ -50,10 +54,15 @@ class Aggregate(Value):
                     f"Aggregate.path = {self.path!r}: {text.strip()!r} is not 'LEVEL mean' or 'LEVEL sum', "
                     "with an optional '/ NUMBER'. Example: 'token mean, rollout mean'."
                 )
-            steps.append((match[1], match[2], self._divisor(match[3] or "1")))
+            steps.append((match[1], match[2], match[3] or "1"))
+            if match[3] != "length":
+                self._divisor(match[3] or "1")
         return steps
 
     def _divisor(self, text: str) -> float:
+        if text == "length":
+            assert self.length is not None
+            return float(self.length)
         try:
             divisor = float(text)
         except ValueError:
@@ -67,7 +76,7 @@ class Aggregate(Value):
         steps = self.steps()
         present, shares = members, []  # [upper] the weight of each element below it, where that is a mean
         for (level, how, divisor), upper in zip(steps, [s[0] for s in steps[1:]] + ["batch"], strict=True):
-            times, cells = times / divisor, batch.partition(level, upper)
+            times, cells = times / self._divisor(divisor), batch.partition(level, upper)
             if how != "sum":
                 counted = present if how == "mean" else batch.trained(level, empty=True)
                 shares.append((upper, 1 / cells.agg.count(counted).clamp(min=1).to(batch.dtype)))
@@ -81,7 +90,7 @@ class Aggregate(Value):
         return c if everyone(members) else c.where(members, 0)
 
     def __str__(self) -> str:
-        return self.path
+        return self.path if self.length is None else self.path.replace("length", str(self.length))
 
 
 class Term(Part):

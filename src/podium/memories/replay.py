@@ -50,6 +50,7 @@ class Kept(Memory):
     """
 
     provides = ("group.fresh", "batch.replay.stored")
+    remembers_tasks = False  # what is replayed need not be of the tasks of the batch
 
     def initial(self) -> State:
         return {"rows": None, "iteration": 0}

@@ -35,7 +35,7 @@ class KeepMixed(Keep):
     def __call__(self, batch: Batch) -> Columns:
         level = self.of.partition(".")[0]
         cells = batch.by(level, "group").agg
-        x = batch[self.of]
+        x = batch[self.of].to(batch.dtype)
         return {"group.keep": (cells.max(x) > cells.min(x)) | (cells.count() == 1)}
 
 

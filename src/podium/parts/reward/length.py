@@ -8,7 +8,7 @@ from torch import Tensor
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError, within
 from podium.core.part import Columns, Reward
-from podium.core.schedule import Number
+from podium.core.schedule import Number, Schedule
 
 __all__ = ["LengthBonus", "LengthLimit", "Overlong"]
 
@@ -22,8 +22,8 @@ class Overlong(Reward):
     """
 
     reference = "DAPO, https://arxiv.org/abs/2503.14476"
-    max_length: int = 20480  # tokens
-    buffer: int = 4096  # tokens before the limit over which the penalty grows, ≥ 1
+    max_length: Number = 20480  # tokens; or a share of the run's limit
+    buffer: Number = 4096  # tokens before the limit over which the penalty grows, ≥ 1
     factor: Number = 1.0  # penalty at the limit, ≥ 0
 
     needs = ("rollout.reward", "rollout.length")
@@ -32,7 +32,8 @@ class Overlong(Reward):
     def __post_init__(self) -> None:
         within(self, "buffer", 1)
         within(self, "factor", 0)
-        if self.max_length < self.buffer:
+        known = not isinstance(self.max_length, Schedule) and not isinstance(self.buffer, Schedule)
+        if known and self.max_length < self.buffer:
             raise PodiumError(f"Overlong.max_length = {self.max_length} is smaller than its buffer {self.buffer}.")
 
     def __call__(self, batch: Batch) -> Columns:
