@@ -48,9 +48,8 @@ NAMES = [name for slug in SLUGS for name in (slug, *(f"{slug}@{preset}" for pres
 # What a method is given where its paper's defaults make no sense on a few short answers.
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "arrol": {"detect": 8, "cold": 1},  # a third of an answer, and pruning from the second iteration on
-    "cure": {"characters": 1},  # tokens are mostly single characters
-    "deepsearch": {"width": 3, "max_depth": 6, "round_length": 1},
-    "deepsearch@rounds": {"width": 3, "max_depth": 6, "round_length": 1, "pool": 2},
+    "cure": {"first": 1},
+    "deepsearch": {"width": 3, "max_depth": 6, "round_length": 1, "pool": 2},
     "archer": {"critic_epochs": 3, "warmup": 0},  # 50 and 20 take longer than a test may
     "dr-kernel": {"profiled": False},  # no embedded world runs kernels
     # Without the imitation before it, so that a few iterations reach what follows.
@@ -64,10 +63,12 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "himac": {"ask": "", "show": "{observation}\nattempt: {plan}", "imitate": 0},
     # Every phase within a few iterations, and replays at once; here a turn that says something counts as a call.
     "drive": {"first": 1, "keep": (2, 1), "iterations": (1, 1), "pool": 2},
+    "skywork-r1v2": {"first": 1},
     "rulereasoner": {"every": 1},
     "spear": {"count": 2, "calls": "turn.valid", "replay_over": 2},
     "spae": {"after": "\n", "boxed": False, "imitate": 0},  # steps are lines
-    "spo": {"branches": (2, 2), "window": 6, "probes": 2, "temperature": 1.0},  # at 0.6 nearly all are right
+    # At 0.6 nearly all are right.
+    "spo": {"branches": (2, 2), "window": 6, "probes": 2, "temperature": 1.0, "mini_batches": 1},
     "tppo": {"n": 4, "window": 24},  # some answers end in it, others take two iterations
 }
 

@@ -55,7 +55,7 @@ def batch(rewards: list[float], advantages: list[float], name: str = "a", seed: 
 def test_an_empty_buffer_replays_nothing_and_the_metrics_say_so() -> None:
     memory = PriorityReplay()
     assert memory.replay(memory.initial(), batch([1.0], [0.0])) is None
-    found = lines(small("skywork-r1v2"), Wrong(), iterations=2, max_tokens=1)
+    found = lines(small("skywork-r1v2@stage-2"), Wrong(), iterations=2, max_tokens=1)
     assert [line["replayed"] for line in found] == [0, 0]
     assert [line["replay.stored"] for line in found] == [0.0, 0.0]
 
@@ -132,7 +132,7 @@ def test_skywork_large_advantages_come_back_more_often() -> None:
 
 def test_skywork_the_share_of_effective_samples_does_not_fall_when_groups_become_uniform(tmp_path: Path) -> None:
     world = worlds.get("sums", level=2)
-    run = build_run(configure(methods.skywork_r1v2(n=4), world=world, tasks=4, iterations=3, seed=3))
+    run = build_run(configure(methods.skywork_r1v2(stage=2, n=4), world=world, tasks=4, iterations=3, seed=3))
     first, _ = iterate(run)
     some = int((first["rollout.advantage"] != 0).sum())
     assert 0 < some < len(first)
@@ -193,7 +193,7 @@ def test_skywork_the_threshold_rises_when_what_is_watched_gets_worse() -> None:
 
 
 def test_skywork_accepts_fewer_scores_above_a_higher_threshold() -> None:
-    method = methods.skywork_r1v2(score="rollout.score", monitor="eval.hallucination", rule=0.0, format=0.0)
+    method = methods.skywork_r1v2(stage=2, score="rollout.score", monitor="eval.hallucination", rule=0.0, format=0.0)
     columns = {"rollout.score": torch.tensor([-1.0, 0.05, 0.3]), "rollout.answered": torch.ones(3)}
     batch_ = Batch.from_rewards(torch.zeros(3), [0] * 3, columns)
     accepted = [method.at(Clock(0, {"monitor.level": x})).reward[-1](batch_)["rollout.reward"] for x in (0.0, 0.1, 1.0)]
@@ -203,7 +203,7 @@ def test_skywork_accepts_fewer_scores_above_a_higher_threshold() -> None:
 
 
 def test_skywork_watches_its_evaluations_and_goes_on_after_a_kill(tmp_path: Path) -> None:
-    method = methods.skywork_r1v2(n=4, score="rollout.score", monitor="eval.entropy", step=0.25)
+    method = methods.skywork_r1v2(stage=2, n=4, score="rollout.score", monitor="eval.entropy", step=0.25)
     kept = {"checkpoint_every": 1, "keep_checkpoints": 9, "eval_every": 1, "lr": 1e-3, "iterations": 6}
     found = short_run(method, tmp_path / "whole", world=Scored(level=2), **kept).metrics
     rose = [b["eval.entropy"] > a["eval.entropy"] for a, b in pairwise(found)]
@@ -219,18 +219,18 @@ def test_skywork_watches_its_evaluations_and_goes_on_after_a_kill(tmp_path: Path
 
 @pytest.mark.parametrize("name", ["eval.hallucination", "hallucination"])
 def test_a_number_that_no_run_measures_cannot_be_watched(name: str, tmp_path: Path) -> None:
-    method = methods.skywork_r1v2(n=2, score="rollout.score", monitor=name)
+    method = methods.skywork_r1v2(stage=2, n=2, score="rollout.score", monitor=name)
     with pytest.raises(PodiumError, match=f"watches '{name}', which the run does not measure"):
         short_run(method, tmp_path / "run", world=Scored(level=2), iterations=2, eval_every=1)
 
 
 def test_skywork_samples_the_tasks_that_had_an_advantage_in_an_earlier_run(tmp_path: Path) -> None:
     world = worlds.get("sums", level=2)
-    short_run(methods.skywork_r1v2(n=4), tmp_path / "first", world=world, iterations=3, tasks=6)
+    short_run(methods.skywork_r1v2(stage=2, n=4), tmp_path / "first", world=world, iterations=3, tasks=6)
     rates = PassRates(source=str(tmp_path / "first")).initial()["rates"]
     mixed = {task for task, visits in rates.items() if any(0 < x < 1 for x in visits)}
     assert 0 < len(mixed) < len(rates)
-    method = methods.skywork_r1v2(n=2, source=str(tmp_path / "first"))
+    method = methods.skywork_r1v2(stage=2, n=2, source=str(tmp_path / "first"))
     run = build_run(configure(method, world=world, tasks=3, iterations=1))
     assert {r.task.key for r in run.requests(run.begin(), 3)} <= mixed
     nothing_known = {"group.pass_rate.mixed": torch.zeros(3)}
@@ -240,7 +240,7 @@ def test_skywork_samples_the_tasks_that_had_an_advantage_in_an_earlier_run(tmp_p
 def test_skywork_the_stages_train_one_after_the_other(tmp_path: Path) -> None:
     from podium.method import Phases
 
-    stages = methods.get("skywork-r1v2@stage-1", n=4), methods.get("skywork-r1v2", n=4)
+    stages = methods.get("skywork-r1v2@stage-1", n=4), methods.get("skywork-r1v2@stage-2", n=4)
     method = Phases(stages[0].until(3), stages[1])
     found = short_run(method, tmp_path / "run", world=worlds.get("sums", level=2), iterations=4).metrics[1:]
     assert "loss.Preference" in found[0]
@@ -392,8 +392,8 @@ def test_a_run_with_a_buffer_that_was_killed_resumes_to_the_bit(slug: str, tmp_p
     if slug == "spear":
         spear_run(tmp_path / "whole", **kept)
     else:
-        tree = methods.spo(n=4, branches=(2,), window=6, temperature=1.0, segments=3)
-        method = tree if slug == "spo" else methods.skywork_r1v2(n=4)
+        tree = methods.spo(n=4, branches=(2,), window=6, temperature=1.0, segments=3, per_task=False, mini_batches=1)
+        method = tree if slug == "spo" else methods.skywork_r1v2(stage=2, n=4)
         short_run(method, tmp_path / "whole", world=worlds.get("sums", level=2), iterations=5, **kept)
     shutil.copytree(tmp_path / "whole", tmp_path / "cut")
     for later in RunDirectory(tmp_path / "cut").checkpoints()[2:]:

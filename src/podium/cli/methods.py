@@ -1,4 +1,4 @@
-"""`podium methods`: list, show, check, compare and combine the methods of the catalogue.
+"""`podium methods`: list, show, check, probe, compare and combine the methods of the catalogue.
 
 Listing and showing read the generated catalogue; everything else imports the library, and with it torch, when it runs.
 """
@@ -16,6 +16,7 @@ from podium.cli.console import line, rows, table, unbroken
 from podium.cli.method_search import search_entries
 from podium.cli.options import Level, Trust, World
 from podium.cli.overrides import catalogue_entry, load
+from podium.cli.preflight import check_typed
 from podium.cli.show import show_method
 from podium.core.errors import PodiumError, nearest
 from podium.docs.catalogue_text import EntryText, read_catalogue
@@ -30,7 +31,7 @@ __all__ = ["app"]
 app = typer.Typer(
     cls=MethodCommands,
     rich_markup_mode=None,
-    help="List, show, check, compare and combine methods.",
+    help="List, show, check, probe, compare and combine methods.",
 )
 
 Name = Annotated[str, typer.Argument(metavar="METHOD", help="A slug, slug@preset, A+B, or the path of a YAML file.")]
@@ -64,7 +65,7 @@ def list_methods(
         ),
     ] = None,
 ) -> None:
-    """List, show, check, compare and combine methods.
+    """List, show, check, probe, compare and combine methods.
 
     Without a command, the methods of the catalogue are listed by family.
     """
@@ -184,6 +185,47 @@ def _check_in_run(name: str, method: Method, world: str | None, level: int | Non
     settings |= {} if level is None else {"level": level}
     config = configure(name if world is None and catalogue_entry(name) is not None else method, **settings)
     return str(config.world), check_run(config.replace(method=method))
+
+
+@app.command()
+def probe(
+    name: Name,
+    world: World = None,
+    level: Level = None,
+    iterations: Annotated[
+        int | None, typer.Option(help="Iterations at most. [default: those of the method's home]")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The seed of all random numbers.")] = 0,
+    changes: Changes = None,
+    trust: Trust = False,
+) -> None:
+    """Measure what each part of a method does.
+
+    The method is trained with and without each of its parts, under the same random numbers, until the weights are more
+    than 1 % of the update apart. A part that is needed by others is left out with them.
+    """
+    typed = {"world": world, "level": level, "iterations": iterations, "seed": seed}
+    settings: dict[str, Any] = {key: value for key, value in typed.items() if value is not None}
+    check_typed([name], world=world)
+    from podium.sessions.probe import APART
+    from podium.sessions.probe import probe as measure
+    from podium.sessions.train import at_home
+
+    method = load(name, changes or (), trust=trust)
+    if world is None and catalogue_entry(name) is not None:
+        settings = at_home(name, settings)
+    measured = measure(method, whole=True, **settings)
+    cells = []
+    for row in measured:
+        distance = "–" if row.distance is None else f"{row.distance:.2%}"
+        acted = "–" if row.acted is None else f"in {row.acted[0]} of {row.acted[1]} iterations"
+        cells.append((row.part, row.by, distance, str(row.iterations), acted))
+    table(("part", "replaced by", "apart", "after", "acted"), cells)
+    for row in measured:
+        if row.reason:
+            line(f"{row.part} could not be replaced: {row.reason}", style="yellow")
+    idle = [row.part for row in measured if not row.acts]
+    line(f"At most {APART:.0%} apart: {', '.join(idle)}." if idle else "Each of them makes a difference.")
 
 
 @app.command()

@@ -27,6 +27,7 @@ from podium.memories.reward_statistics import RewardStatistics
 from podium.memories.score_bins import ScoreBins
 from podium.memories.score_history import ScoreHistory
 from podium.memories.segments import WaitingSegments
+from podium.memories.similar_scores import SimilarScores
 from podium.memories.solved_tasks import SolvedTasks
 from podium.memories.solved_texts import SolvedTexts
 from podium.memories.stored_rollouts import StoredRollouts
@@ -62,6 +63,7 @@ __all__ = [
     "RewardStatistics",
     "ScoreBins",
     "ScoreHistory",
+    "SimilarScores",
     "SolvedTasks",
     "SolvedTexts",
     "StoredResponses",

@@ -13,6 +13,7 @@ from podium.core.batch import Batch
 from podium.core.errors import PodiumError, within
 from podium.core.memory import Memory, State, Table, keys
 from podium.core.part import Columns
+from podium.core.schedule import Count
 from podium.parts.select.history import UNKNOWN
 
 __all__ = ["PassRates", "Sweeps", "alignment"]
@@ -114,13 +115,13 @@ class Sweeps(Memory):
 
     reference = "DRIVE: Data Curation Best Practices for RLVR in Competitive Code Generation"
     sees_dropped = True
-    iterations: tuple[int, ...] = (64, 32, 32)  # per phase, ≥ 1; the last one does not end
+    iterations: tuple[Count, ...] = (64, 32, 32)  # per phase, ≥ 1; the last one does not end
 
     needs = ("rollout.correct",)
     provides = ("group.sweep.rates", "batch.sweep.phase")
 
     def __post_init__(self) -> None:
-        if not self.iterations or min(self.iterations) < 1:
+        if not self.iterations or any(isinstance(count, int) and count < 1 for count in self.iterations):
             raise PodiumError(f"Sweeps.iterations = {self.iterations}: give at least one iteration for each phase.")
 
     def initial(self) -> State:

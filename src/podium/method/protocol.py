@@ -88,11 +88,13 @@ class Home(Value):
     iterations: int = 12
     tasks: int = 16
     max_tokens: int | None = None  # None: the world's
+    pool: int | None = None  # distinct training tasks; None: as any run decides
 
     def __post_init__(self) -> None:
         within(self, "iterations", 1)
         within(self, "tasks", 1)
         within(self, "max_tokens", 1, optional=True)
+        within(self, "pool", 1, optional=True)
 
     @property
     def world_settings(self) -> dict[str, Any]:
@@ -103,6 +105,5 @@ class Home(Value):
     def run_settings(self) -> dict[str, Any]:
         """What a run is configured with to train there."""
         sizes: dict[str, Any] = {"iterations": self.iterations, "tasks": self.tasks}
-        if self.max_tokens is not None:
-            sizes["max_tokens"] = self.max_tokens
+        sizes |= {name: x for name in ("max_tokens", "pool") if (x := getattr(self, name)) is not None}
         return {"world": self.world, "world_settings": self.world_settings or None, **sizes}

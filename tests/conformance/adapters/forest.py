@@ -127,12 +127,12 @@ def _loss(case: Case) -> dict[str, Any]:
 @adapter("cure")
 def cure(case: Case) -> dict[str, Any]:
     if case["part"] == "critical":
-        points = methods.cure(**case.given(candidates="top_k")).rollout.fork_points  # type: ignore[union-attr]
+        points = methods.cure(stage=1, characters=2, **case.given(candidates="top_k")).rollout.fork_points  # type: ignore[union-attr]
         words = ["" if s else text for text, s in zip(case["token_text"], case["is_special"], strict=True)]
         (position,) = points(case["entropy"], words, case["uniform_draw"])
         found = points.eligible(case["entropy"], words)
         return {"candidates": found, "position": position, "kept_prefix_length": position}
-    method = methods.cure(**case.given(n="n1", branches="n2"))
+    method = methods.cure(stage=1, **case.given(n="n1", branches="n2"))
     part = method.advantage.replace(**case.given(epsilon="eps"))  # type: ignore[union-attr]
     batch = Batch.from_rewards(case.tensor("rewards"), [0] * len(case["rewards"]), {})
     return {"advantages": part(batch)["rollout.advantage"]}

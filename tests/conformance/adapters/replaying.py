@@ -56,13 +56,13 @@ def skywork_r1v2(case: Case) -> dict[str, Any]:
     if case["part"] == "mpo":
         return _mpo(case)
     if case["part"] == "buffer":
-        (memory,) = methods.skywork_r1v2(**case.given(alpha="alpha")).memories
+        (memory,) = methods.skywork_r1v2(stage=2, **case.given(alpha="alpha")).memories
         assert isinstance(memory, PriorityReplay)
         a = case.tensor("advantages")
         admitted = memory.admits(Batch.from_rewards(a, [0] * len(a), {"rollout.advantage": a}))
         return {"stored": admitted.nonzero().reshape(-1), "sampling_probability": memory.probability(a)}
     settings = case.given(rule="w_rule", format="w_format", model="w_model")
-    method = methods.skywork_r1v2(score="rollout.score", **settings)
+    method = methods.skywork_r1v2(stage=2, score="rollout.score", **settings)
     columns = {"rollout.answered": case.tensor("format"), "rollout.score": case.tensor("reward_model")}
     rule = case.tensor("rule")
     batch = Batch.from_rewards(rule, [0] * len(rule), columns)

@@ -25,6 +25,9 @@ __all__ = ["Allocated", "Rounds"]
 class _SharedBudget(Strategy):
     """Strategies with one plan for all tasks of a batch."""
 
+    def acted(self, rollouts: Sequence[Any]) -> int:
+        return sum(rollout.columns["budget"] != self.n for rollout in rollouts)
+
     @property
     def provides(self) -> tuple[str, ...]:
         return ("rollout.budget",)
@@ -83,6 +86,9 @@ class Rounds(_SharedBudget):
         within(self, "examples", 0)
         one_of(self, "trained", ("sampled", "plain"))
         one_of(self, "pool", ("mean", "last"))
+
+    def acted(self, rollouts: Sequence[Any]) -> int:
+        return sum(rollout.columns["budget"] != self.n or rollout.columns["seeded"] > 0 for rollout in rollouts)
 
     def reduction(self, std: Tensor, n: Tensor) -> Tensor:
         """[task] D, with the standard deviation held fixed."""
