@@ -50,7 +50,6 @@ class Kept(Memory):
     """
 
     provides = ("group.fresh", "batch.replay.stored")
-    remembers_tasks = False  # what is replayed need not be of the tasks of the batch
 
     @property
     def remembers_tasks(self) -> bool:
