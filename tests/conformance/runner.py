@@ -12,7 +12,7 @@ from tests.conformance.case import Case, Malformed, VectorFile, load
 from tests.conformance.compare import deviation, tolerance
 from tests.conformance.registry import Adapter, adapters
 
-__all__ = ["VECTORS", "Failure", "Report", "read", "run", "summary"]
+__all__ = ["VECTORS", "Failure", "Report", "read", "run", "run_case", "summary"]
 
 VECTORS = Path(__file__).parent / "vectors"
 
@@ -77,13 +77,14 @@ def _run_file(slug: str, file: VectorFile | Malformed, adapt: Adapter | None) ->
         if isinstance(case, Malformed):
             found = [Failure(number, "", None, case.reason)]
         else:
-            found = _run_case(case, adapt, tols)
+            found = run_case(case, adapt, tols)
         passed += not found
         failures += found
     return Report(slug, passed, len(file.cases), tols, failures)
 
 
-def _run_case(case: Case, adapt: Adapter, tols: Mapping[str, float]) -> list[Failure]:
+def run_case(case: Case, adapt: Adapter, tols: Mapping[str, float]) -> list[Failure]:
+    """What is wrong with the values that an adapter gives for a case."""
     try:
         results = adapt(case)
     except Exception as error:

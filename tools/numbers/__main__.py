@@ -1,0 +1,103 @@
+"""`python -m tools.numbers entry-points|mutate [FILE …]`
+
+`entry-points` says which entry points of parts, memories and strategies the reference vectors run, and which tests run
+the others. `mutate` changes each entry point in every way that `mutants.py` knows, runs the vectors and tests that run
+it, and lists the mutants that none of them notices.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import resource
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from tools.numbers.entry_points import Subject, entry_points, helpers
+from tools.numbers.mutants import BENT, Mutant, bent, mutants
+from tools.numbers.recording import Check, Recording, in_session, record
+
+LEAST = 0.95
+LIMIT = 20.0  # seconds after which a check that a mutant holds up counts as failed
+MEMORY = 16 * 2**30
+
+
+class HeldUp(BaseException):
+    """A check takes too long."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("entry-points", "mutate"))
+    parser.add_argument("files", nargs="*", help="below src/podium, or the beginnings of their paths (all)")
+    parser.add_argument("--helpers", action="store_true", help="mutate the functions beside entry points, too")
+    parser.add_argument("--json", type=Path, help="write the survivors there")
+    given = parser.parse_args()
+    return in_session(lambda checks: _mutate(checks, given) if given.what == "mutate" else _covered(checks))
+
+
+def _covered(checks: list[Check]) -> int:
+    subjects = entry_points()
+    recording = record(checks, subjects)
+    others = [s for s in subjects if not any(c.vector for c in recording.by_subject[str(s)])]
+    for subject in others:
+        tests = [check.name for check in recording.by_subject[str(subject)]]
+        print(f"{subject}: {', '.join(tests[:3]) or 'NOTHING'}")
+    held = sum(bool(recording.by_subject[str(s)]) for s in subjects)
+    print(f"vectors run {len(subjects) - len(others)} of {len(subjects)} entry points, vectors and tests {held}")
+    return 0
+
+
+def _mutate(checks: list[Check], given: argparse.Namespace) -> int:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    chosen = [*entry_points(), *(helpers() if given.helpers else ())]
+    chosen = [s for s in chosen if not given.files or s.file.startswith(tuple(given.files))]
+    recording = record(checks, chosen)
+    start, total, survivors = time.monotonic(), 0, []
+    for subject in chosen:
+        for mutant in mutants(subject):
+            total += 1
+            if not noticed(subject, mutant, recording):
+                survivors.append({"subject": str(subject), "line": mutant.line, "change": mutant.change})
+                print(f"survives: {subject.file}:{mutant.line} {subject.name}: {mutant.change}", flush=True)
+    share = 1 - len(survivors) / max(total, 1)
+    if given.json:
+        given.json.write_text(json.dumps(survivors, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    print(f"{total - len(survivors)} of {total} mutants are noticed ({share:.1%}), in {time.monotonic() - start:.0f} s")
+    return 0 if share >= LEAST else 1
+
+
+def noticed(subject: Subject, mutant: Mutant, recording: Recording) -> bool:
+    """Whether any check that runs the function fails with the mutant in its place."""
+    own = subject.function.__code__
+    subject.function.__globals__[BENT] = bent
+    subject.function.__code__ = mutant.code
+    try:
+        return any(_fails(check) for check in recording.by_subject[str(subject)])
+    finally:
+        subject.function.__code__ = own
+        del subject.function.__globals__[BENT]
+
+
+def _fails(check: Check) -> bool:
+    def stop(signum: int, frame: Any) -> None:
+        raise HeldUp
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, LIMIT)
+    try:
+        return not check.passes()
+    except (Exception, HeldUp):
+        gc.collect()
+        return True
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
