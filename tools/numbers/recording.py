@@ -82,7 +82,7 @@ def in_session(work: Callable[[list[Check]], int], tests: Sequence[str] = TESTS)
             outcome.append(work([*cases(), *unit_tests(session.items)]))
             return True
 
-    code = pytest.main(["-q", "-p", "no:cacheprovider", "--no-header", *tests], plugins=[Session()])
+    code = pytest.main(["-q", "-s", "-p", "no:cacheprovider", "--no-header", *tests], plugins=[Session()])
     return outcome[0] if outcome else int(code)
 
 
