@@ -19,7 +19,7 @@ from typing import Any
 
 from tools.numbers.entry_points import Subject, entry_points, helpers
 from tools.numbers.mutants import BENT, Mutant, bent, mutants
-from tools.numbers.recording import Check, Recording, in_session, record
+from tools.numbers.recording import TESTS, Check, Recording, in_session, record
 
 LEAST = 0.95
 LIMIT = 20.0  # seconds after which a check that a mutant holds up counts as failed
@@ -35,12 +35,15 @@ def main() -> int:
     parser.add_argument("what", choices=("entry-points", "mutate"))
     parser.add_argument("files", nargs="*", help="below src/podium, or the beginnings of their paths (all)")
     parser.add_argument("--helpers", action="store_true", help="mutate the functions beside entry points, too")
+    parser.add_argument("--tests", nargs="+", default=TESTS, help="folders and files of tests, beside the vectors")
     parser.add_argument("--json", type=Path, help="write the survivors there")
+    parser.add_argument("--again", type=Path, help="only the survivors that such a file lists")
     given = parser.parse_args()
-    return in_session(lambda checks: _mutate(checks, given) if given.what == "mutate" else _covered(checks))
+    work = _mutate if given.what == "mutate" else _covered
+    return in_session(lambda checks: work(checks, given), given.tests)
 
 
-def _covered(checks: list[Check]) -> int:
+def _covered(checks: list[Check], given: argparse.Namespace) -> int:
     subjects = entry_points()
     recording = record(checks, subjects)
     others = [s for s in subjects if not any(c.vector for c in recording.by_subject[str(s)])]
@@ -56,10 +59,14 @@ def _mutate(checks: list[Check], given: argparse.Namespace) -> int:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     chosen = [*entry_points(), *(helpers() if given.helpers else ())]
     chosen = [s for s in chosen if not given.files or s.file.startswith(tuple(given.files))]
+    again = {(x["subject"], x["change"]) for x in json.loads(given.again.read_text("utf-8"))} if given.again else None
+    chosen = [s for s in chosen if again is None or str(s) in {subject for subject, _ in again}]
     recording = record(checks, chosen)
     start, total, survivors = time.monotonic(), 0, []
     for subject in chosen:
         for mutant in mutants(subject):
+            if again is not None and (str(subject), mutant.change) not in again:
+                continue
             total += 1
             if not noticed(subject, mutant, recording):
                 survivors.append({"subject": str(subject), "line": mutant.line, "change": mutant.change})

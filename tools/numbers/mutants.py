@@ -135,7 +135,10 @@ def _call(name: str, value: ast.expr) -> ast.Call:
 
 
 def bent(value: Any) -> Any:
-    """A result a quarter larger: numbers and tensors of numbers, alone or in dictionaries, lists and tables."""
+    """A result a quarter larger: numbers and tensors of numbers, alone or in dictionaries, lists and tables.
+
+    Of lists of other things the last is dropped, of texts all.
+    """
     if isinstance(value, torch.Tensor):
         if value.dtype == torch.bool:
             return ~value
@@ -148,11 +151,11 @@ def bent(value: Any) -> Any:
         return {name: bent(x) for name, x in value.items()}
     if isinstance(value, Table):
         return Table({task: bent(row) for task, row in value.rows.items()}, value.default)
-    if isinstance(value, tuple) and type(value) is tuple:
-        return tuple(bent(x) for x in value)
-    if isinstance(value, list):
-        numbers = [bent(x) for x in value]
-        return numbers if any(a is not b for a, b in zip(numbers, value, strict=True)) else value[:-1]
+    if isinstance(value, str):
+        return ""
+    if type(value) in (list, tuple):
+        items = type(value)(bent(x) for x in value)
+        return items if any(a is not b for a, b in zip(items, value, strict=True)) else value[:-1]
     return value
 
 
