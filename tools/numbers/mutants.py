@@ -199,6 +199,8 @@ def _nodes(tree: ast.Module) -> Iterator[tuple[Any, Callable[[Any], None]]]:
 def _below(owner: Any, key: Any, node: Any) -> Iterator[tuple[Any, Callable[[Any], None]]]:
     if isinstance(node, (ast.Raise, ast.Assert, ast.JoinedStr)):
         return  # messages
+    if _is_stream(node):
+        return  # which stream of random numbers is drawn from is as good as another
 
     def replace(other: Any) -> None:
         if isinstance(owner, list):
@@ -216,6 +218,12 @@ def _below(owner: Any, key: Any, node: Any) -> Iterator[tuple[Any, Callable[[Any
                     yield from _below(value, number, item)
         elif isinstance(value, ast.AST) and hasattr(value, "lineno"):
             yield from _below(node, name, value)
+
+
+def _is_stream(node: ast.AST) -> bool:
+    if isinstance(node, ast.keyword):
+        return node.arg in ("wave", "chance")
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "key"
 
 
 def _code(tree: ast.Module, subject: Subject) -> CodeType:
