@@ -8,27 +8,30 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from podium.core.build import Rollout, Turn
 from podium.core.columns import Purpose
 from podium.core.streams import key
+from podium.protocols.world import Criterion
 from podium.strategies import (
     BudgetedTurns,
     Continuations,
     Contrasted,
+    Grow,
     HintPrefix,
     HintReward,
     HintRounds,
     LearnToHint,
     NextTurn,
     ReplayAndReflect,
+    RubricShown,
     Sample,
     SampleBlueprints,
     SampleMore,
     SecondWave,
 )
 from podium.strategies.requests import Generate, Play, Recite, Request, Resume, Score
+from podium.worlds import Task, World
 from tests.conformance.plans import answered, asking, collected, made
 
 SOLUTION = "one\ntwo\nthree\nfour"
@@ -53,21 +56,22 @@ def shown(play: Play) -> int:
 
 def test_hint_rounds_show_lines_by_the_success_of_the_rounds_before() -> None:
     asked: list[Play] = []
-    strategy = HintRounds(n=2, rounds=3)
-    group = collected(strategy, scripted([[1.0, 0.0], [0.0, -1.0], [1.0, 1.0]], asked))
+    strategy = HintRounds(n=4, rounds=3)
+    rewards = [[1.0, 0.0, 0.0, 0.0], [0.0, -1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 0.0]]
+    group = collected(strategy, scripted(rewards, asked))
     # The first round shows all lines but the last; the others follow from the curve through what was seen.
-    rates = [(0.75, 0.5)]
+    rates = [(0.75, 0.25)]
     second = strategy.response.next(rates)
-    rates.append((round(second * 4) / 4, 0.0))
+    rates.append((round(second * 4) / 4, 0.5))
     third = strategy.response.next(rates)
-    rates.append((round(third * 4) / 4, 1.0))
+    rates.append((round(third * 4) / 4, 0.75))
     assert [shown(play) for play in asked] == [3, round(second * 4), round(third * 4)]
-    assert [play.first for play in asked] == [0, 2, 4]
-    assert [r.columns["help.level"] for r in group[:6]] == [share for share, _ in rates for _ in range(2)]
+    assert [play.first for play in asked] == [0, 4, 8]
+    assert [r.columns["help.level"] for r in group[:12]] == [share for share, _ in rates for _ in range(4)]
     assert all(r.columns["help.next"] == pytest.approx(strategy.response.next(rates)) for r in group)
     # The longest hint is a demonstration.
     *sampled, demonstration = group
-    assert len(sampled) == 6
+    assert len(sampled) == 12
     assert demonstration.columns["demonstration"]
     longest = round(max(share for share, _ in rates) * 4)
     assert demonstration.columns["text"] == "\n".join(SOLUTION.splitlines()[:longest])
@@ -245,6 +249,9 @@ def test_each_half_has_its_own_question() -> None:
         asked.append(request)
         return made(request, [1.0] * request.n)
 
+    collected(Contrasted(n=4, asks=("", "Think twice.")), answers)
+    assert sum(p.n for p in asked if getattr(p.context, "below", "") == "Think twice.") == 2
+    asked.clear()
     group = collected(Contrasted(n=5, asks=("", "Think twice.")), answers)
     assert sum(p.n for p in asked if getattr(p.context, "below", "") == "Think twice.") == 2
     assert sorted(float(r.columns["guided"]) for r in group) == [0.0, 0.0, 0.0, 1.0, 1.0]
@@ -322,25 +329,74 @@ def test_one_turn_of_the_expert_is_played_anew() -> None:
 
 
 def test_continuations_begin_after_the_chosen_positions() -> None:
-    strategy = Continuations(k=2, chunks=2, positions="argmax", margin=3)
-    entropy = [0.0, 5.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 9.0]
-    prefixes: list[tuple[int, ...]] = []
+    entropy = [0.0] * 19
+    entropy[0], entropy[17] = 5.0, 9.0
+    prefixes: list[int] = []
 
     def answers(request: Request) -> Sequence[Any]:
         if isinstance(request, Recite):
-            return [dataclasses.replace(made(request, [1.0])[0], turns=[Turn(range(1, 10), context=(0,))])]
+            return [dataclasses.replace(made(request, [1.0])[0], turns=[Turn(range(1, 20), context=(0,))])]
         if isinstance(request, Score):
-            assert (request.context, request.ids) == ((0,), tuple(range(1, 10)))
+            assert (request.context, request.ids) == ((0,), tuple(range(1, 20)))
             return entropy
         assert isinstance(request, Generate)
-        prefixes.append(tuple(request.context))
+        prefixes.append(len(request.context))
         return []
 
-    group = collected(strategy, answers)
-    assert len(group) == 1
-    # Ten tokens: a margin of a quarter, 2, from both ends. See `chosen` for the positions.
-    positions = strategy.chosen(torch.tensor(entropy, dtype=torch.float64), [0.5, 0.5])
-    assert [len(prefix) for prefix in prefixes] == [min(max(p + 1, 2), 8) for p in positions]
-    short = collected(strategy.replace(chunks=10), answers)
-    assert len(short) == 1
-    assert short[0].columns["purpose"] == Purpose.demo
+    # The peaks of two chunks of nine are at 0 and 17, so 1 and 18 tokens precede what is written.
+    strategy = Continuations(k=2, chunks=2, positions="argmax", margin=0)
+    (text,) = collected(strategy, answers)
+    assert text.columns["purpose"] == Purpose.demo
+    assert prefixes == [1, 18]
+    # A margin of 3 tokens at both ends of the 20; one of 10 is a quarter of the text.
+    for margin, starts in ((3, [3, 17]), (10, [5, 15])):
+        prefixes.clear()
+        collected(strategy.replace(margin=margin), answers)
+        assert prefixes == starts
+    prefixes.clear()
+    assert len(collected(strategy.replace(chunks=20), answers)) == 1
+    assert prefixes == []
+
+
+def test_rollouts_start_anew_or_fork_at_the_highest_score() -> None:
+    asked: list[Any] = []
+
+    def answers(request: Request) -> Sequence[Any]:
+        asked.append(request)
+        play = request.play if isinstance(request, Resume) else request
+        assert isinstance(play, Play)
+        (rollout,) = made(play, [1.0])
+        column = Grow().score.column.removeprefix("token.")
+        scores = [0.1, 0.9, 0.2] if play.first == 0 else [0.3, 0.4, 0.5]
+        return [
+            dataclasses.replace(rollout, turns=[Turn([1, 2, 3], tokens={column: scores, "sampler.logp": [0.0] * 3})])
+        ]
+
+    collected(Grow(n=3, restart=1.0), answers)
+    assert [request.begun for request in asked] == [None, None, None]
+    asked.clear()
+    collected(Grow(n=3, restart=0.0), answers)
+    assert asked[0].begun is None
+    assert [tuple(request.begun.ids) for request in asked[1:]] == [(1,), (1,)]
+
+
+class Judged(World):
+    """A world of three criteria."""
+
+    def criteria(self, task: Task) -> tuple[Criterion, ...]:
+        return (Criterion("be kind", 1.0), Criterion("be rude", -1.0), Criterion("nothing", 0.0))
+
+
+def test_criteria_are_shown_by_their_sign() -> None:
+    asked: list[Play] = []
+
+    def answers(request: Request) -> Sequence[Any]:
+        assert isinstance(request, Play)
+        asked.append(request)
+        return made(request, [1.0] * request.n)
+
+    group = collected(RubricShown(n=2, binary=1), answers, world=Judged())
+    hints = [getattr(play.context, "hint", "") for play in asked]
+    assert sorted(hints) == ["", "be kind\navoid: be rude"]
+    assert sorted(r.columns["guided"] for r in group) == [False, True]
+    assert len(group) == 2

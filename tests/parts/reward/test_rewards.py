@@ -22,6 +22,7 @@ from podium.parts.reward import (
     MetaReasoning,
     Overlong,
     OverrideReward,
+    PhaseEntropy,
     PlanPenalties,
     RandomReward,
     RankTruncated,
@@ -31,6 +32,7 @@ from podium.parts.reward import (
     SequenceKL,
     Speedup,
     TokenReward,
+    WeightedSum,
     WindowReward,
 )
 from tests.batches import sampled, spoken
@@ -282,3 +284,19 @@ def test_truncated_answers_are_ranked_by_dominance() -> None:
     assert found["rollout.reward"].tolist() == listed([b - 0.25 for b in bonus])
     alone = part(Batch.from_rollouts(rollouts[:1], dtype=torch.float64))
     assert alone["rollout.reward.rank"].tolist() == listed([0.5])
+
+
+def test_a_weighted_sum_of_columns() -> None:
+    columns = {"correct": torch.tensor([1.0, 0.0]), "format": torch.tensor([0.5, 1.0])}
+    found = WeightedSum((("rollout.correct", 2.0), ("rollout.format", 0.5)))(
+        sampled([9.0, 9.0], [0, 0], "a", **columns)
+    )
+    assert found["rollout.reward"].tolist() == listed([2.25, 0.5])
+
+
+def test_the_entropy_of_thinking_is_offset_by_that_of_the_answer() -> None:
+    batch = spoken([[3.0, 0.0, 1.0]], [1.0]).with_columns({"token.end_of_thinking": torch.tensor([False, True, False])})
+    think, answer = (float(x[0]) for x in PhaseEntropy().entropies(batch))
+    found = PhaseEntropy(alpha=0.5, score=10.0)(batch)
+    assert found["rollout.reward.phase"].tolist() == listed([-(think - 0.5 * answer)])
+    assert found["rollout.reward"].tolist() == [1.0]  # never more than 1
