@@ -184,7 +184,7 @@ def test_keys_that_no_run_computes() -> None:
         "confucius3-math": ("mean",),
         "entropy-discriminator-clip": ("fraction_clipped",),
         "etr": ("pass_rate",),
-        "grao": ("exploration_likelihood", "imitation_likelihood", "terms", "objective"),
+        "grao": ("exploration_likelihood", "imitation_likelihood"),
         "hill": ("mean_reliance_correct",),
         "igpo": ("prefix_probability",),
         "light-if": ("mean_coefficient",),

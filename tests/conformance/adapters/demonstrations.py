@@ -99,15 +99,19 @@ def calibrl(case: Case) -> dict[str, Any]:
     }
 
 
-@adapter("grao", aside=("exploration_likelihood", "imitation_likelihood", "terms", "objective"))
+@adapter("grao", aside=("exploration_likelihood", "imitation_likelihood"))
 def grao(case: Case) -> dict[str, Any]:
     settings = case.given(beta="beta", lam="lam", epsilon="epsilon", reference_in_statistics="reference_in_statistics")
     method = methods.grao(**settings)
     columns = {"token.now.logp": ("logp", "reference_logp"), "rollout.reward": ("rewards", "reference_reward")}
     purpose = Purpose[method.rollout.demonstrate_as]
     batch = _prepared(method, _beside(case, "reference_mask", columns, purpose))
+    raised = [term.replace(coefficient=-term.coefficient) for term in method.objective]  # the case's is to be raised
+    alone = [batch.take("group", torch.tensor([g])) for g in range(batch.size("group"))]
     return {
         "advantages": batch["rollout.advantage"][batch["rollout.sampled"]],
         "reference_advantage": batch["rollout.advantage"][batch["rollout.demonstration"]],
+        "terms": [[differentiate([term], group).step.loss for term in raised] for group in alone],
+        "objective": [differentiate(raised, group).step.loss for group in alone],
         "loss": differentiate(method.objective, batch).step.loss,
     }
