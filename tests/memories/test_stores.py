@@ -14,6 +14,7 @@ from podium.memories import (
     SolvedTexts,
     StoredResponses,
     StoredRollouts,
+    SuccessReplay,
     Transitions,
 )
 from podium.memories.replay import Kept
@@ -145,3 +146,31 @@ def test_what_is_stored_is_counted() -> None:
     known = memory.recall({"rollouts": {}, "counts": {"a": (1, 4)}}, ["a", "b"])
     assert known["group.stored"] == ((), ())
     assert known["group.stored.mean"].tolist() == [0.25, 1.0]
+
+
+def test_the_means_of_groups_are_remembered_up_to_a_number() -> None:
+    def batch(*rows: tuple[str, float], probe: str = "") -> Batch:
+        rollouts = [
+            Rollout(
+                task,
+                [Turn([1], tokens={"old.logp": [-1.0], "sampler.logp": [-1.0]})],
+                columns={
+                    "reward": r,
+                    "correct": r > 0,
+                    "advantage": 0.0,
+                    "index": i,
+                    "purpose": int(Purpose.probe if task == probe else Purpose.train),
+                },
+            )
+            for i, (task, r) in enumerate(rows)
+        ]
+        return Batch.from_rollouts(rollouts, dtype=torch.float64)
+
+    memory = SuccessReplay(baselines=3)
+    first = memory.observe(memory.initial(), batch(("a", 1.0), ("a", 0.0), ("b", 2.0), ("c", 9.0), probe="c"))
+    assert first["means"] == [[0.5, 2.0]]
+    second = memory.observe(first, batch(("a", 1.0), ("b", 3.0)))
+    assert second["means"] == [[1.0, 3.0]]  # four would be too many: the oldest iteration goes
+    third = memory.observe(second, batch(("a", 4.0)))
+    assert third["means"] == [[1.0, 3.0], [4.0]]
+    assert SuccessReplay(baselines=1).observe(memory.initial(), batch(("a", 1.0), ("b", 3.0)))["means"] == [[1.0, 3.0]]

@@ -29,6 +29,7 @@ from podium.strategies import (
     SampleBlueprints,
     SampleMore,
     SecondWave,
+    Tree,
 )
 from podium.strategies.requests import Generate, Play, Recite, Request, Resume, Score
 from podium.worlds import Task, World
@@ -57,14 +58,14 @@ def shown(play: Play) -> int:
 def test_hint_rounds_show_lines_by_the_success_of_the_rounds_before() -> None:
     asked: list[Play] = []
     strategy = HintRounds(n=4, rounds=3)
-    rewards = [[1.0, 0.0, 0.0, 0.0], [0.0, -1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 0.0]]
+    rewards = [[1.0, 0.0, 0.0, 0.0], [0.0, -1.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0]]
     group = collected(strategy, scripted(rewards, asked))
     # The first round shows all lines but the last; the others follow from the curve through what was seen.
     rates = [(0.75, 0.25)]
     second = strategy.response.next(rates)
-    rates.append((round(second * 4) / 4, 0.5))
+    rates.append((round(second * 4) / 4, 0.25))
     third = strategy.response.next(rates)
-    rates.append((round(third * 4) / 4, 0.75))
+    rates.append((round(third * 4) / 4, 0.25))
     assert [shown(play) for play in asked] == [3, round(second * 4), round(third * 4)]
     assert [play.first for play in asked] == [0, 4, 8]
     assert [r.columns["help.level"] for r in group[:12]] == [share for share, _ in rates for _ in range(4)]
@@ -378,6 +379,24 @@ def test_rollouts_start_anew_or_fork_at_the_highest_score() -> None:
     collected(Grow(n=3, restart=0.0), answers)
     assert asked[0].begun is None
     assert [tuple(request.begun.ids) for request in asked[1:]] == [(1,), (1,)]
+
+
+def test_a_tree_grows_from_what_is_unfinished() -> None:
+    asked: list[Play] = []
+
+    def answers(request: Request) -> Sequence[Any]:
+        assert isinstance(request, Play)
+        asked.append(request)
+        ended = request.begun is not None
+        ids = (*(request.begun.ids if request.begun is not None else ()), 1)
+        turn = Turn(ids, context=(2,), tokens={"sampler.logp": (0.0,) * len(ids)})
+        rollouts = made(request, [1.0] * request.n)
+        return [dataclasses.replace(r, turns=[turn], columns={**r.columns, "finished": ended}) for r in rollouts]
+
+    leaves = collected(Tree(n=2, branches=(3,), window=1), answers)
+    assert [(play.n, play.first, play.window) for play in asked] == [(2, 0, 1), (3, 0, None), (3, 3, None)]
+    assert len(leaves) == 6
+    assert all(len(leaf.turns[0].ids) == 2 for leaf in leaves)
 
 
 class Judged(World):

@@ -223,6 +223,9 @@ def _below(owner: Any, key: Any, node: Any) -> Iterator[tuple[Any, Callable[[Any
 def _is_stream(node: ast.AST) -> bool:
     if isinstance(node, ast.keyword):
         return node.arg in ("wave", "chance")
+    if isinstance(node, (ast.Assign, ast.AugAssign)):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        return any(isinstance(x, ast.Name) and x.id in ("wave", "chance") for t in targets for x in ast.walk(t))
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "key"
 
 

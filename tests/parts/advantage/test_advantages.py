@@ -65,7 +65,10 @@ def test_differences_of_pairs_with_and_without_rollouts_that_do_not_count() -> N
     # Only the first pair counts: ±1 over two rollouts, and squares 2·1 / (2·2·1) + ¼.
     spread = math.sqrt(0.5 + 0.25)
     assert counted[:2].tolist() == listed([0.5 / spread, -0.5 / spread])
-    alone = Batch({("rollout", "group"): torch.zeros(1, dtype=torch.long)}, {"rollout.reward": torch.zeros(1).double()})
+    purpose = {"rollout.purpose": torch.tensor([int(Purpose.probe), int(Purpose.train), int(Purpose.train)])}
+    counted = PairwiseDifferences(epsilon=0.25)(batch.with_columns(purpose))["rollout.advantage"]
+    spread = math.sqrt(9 / 2 + 0.25)  # the last pair alone: 3² at both of two rollouts
+    assert counted[1:].tolist() == listed([1.5 / spread, -1.5 / spread])
     empty = Relation("rollout", torch.zeros(0).long(), torch.zeros(0).long(), {"difference": torch.zeros(0).double()})
     alone = Batch(
         {("rollout", "group"): torch.zeros(1, dtype=torch.long)},
@@ -84,7 +87,7 @@ def test_boundaries_credit_the_tokens_between_them() -> None:
         columns = {"reward": reward, "purpose": int(Purpose.baseline), "parent": parent, "fork": fork, "index": index}
         return Rollout(0, [Turn([], tokens={"old.logp": []})], columns=columns | {"truncated": cut})
 
-    logs = [math.log(0.5)] * 4
+    logs = [math.log(0.5)] * 3 + [math.log(0.9)]  # 0.9 itself is not sure
     sure = math.log(0.95)
     rollouts = [
         own(1.0, [*logs[:3], sure], 0),

@@ -76,13 +76,13 @@ def test_the_bellman_target_does_not_pull_beyond_the_clip() -> None:
         def target(self, batch: Batch) -> torch.Tensor:
             return batch["token.y"]
 
-    q = [1.0, -1.0, 1.0, -1.0, 0.0]
-    y = [2.0, -2.0, -2.0, 2.0, 3.0]
-    batch = spoken([[0.0] * 5], [1.0]).with_columns({"token.q": doubles(*q), "token.y": doubles(*y)})
-    assert Known().loss(batch).tolist() == listed([1.0, 1.0, 9.0, 9.0, 9.0])
+    q = [1.0, -1.0, 1.0, -1.0, 0.0, 1.0, -1.0]
+    y = [2.0, -2.0, -2.0, 2.0, 3.0, 1.0, -1.0]
+    batch = spoken([[0.0] * 7], [1.0]).with_columns({"token.q": doubles(*q), "token.y": doubles(*y)})
+    assert Known().loss(batch).tolist() == listed([1.0, 1.0, 9.0, 9.0, 9.0, 0.0, 0.0])
     clipped = Known(clip=0.5).loss(batch).tolist()
     high, low = math.log(1.5), math.log(0.5)
-    assert clipped == listed([(high - 2) ** 2, (low + 2) ** 2, 9.0, 9.0, 9.0])
+    assert clipped == listed([(high - 2) ** 2, (low + 2) ** 2, 9.0, 9.0, 9.0, 0.0, 0.0])
 
 
 def test_a_band_penalises_what_is_outside() -> None:

@@ -160,8 +160,8 @@ def test_hybrid_rewards_are_a_weighted_sum() -> None:
     accepted = part.replace(squash="threshold", threshold=2.0)
     assert accepted(batch)["rollout.reward"].tolist() == listed([2.5, 2.0])  # not above the threshold
     assert accepted.replace(threshold=1.0)(batch)["rollout.reward"].tolist() == listed([2.5, 6.0])
-    bare = part.replace(formatted=None, score=None)(batch)
-    assert [x.tolist() for x in bare.values()] == [[2.0, 2.0], [2.0, 2.0], [0.0, 0.0], [0.0, 0.0]]
+    bare = part.replace(formatted=None, score=None)(sampled([1.0, 0.0], [0, 0], "a"))
+    assert [x.tolist() for x in bare.values()] == [[2.0, 0.0], [2.0, 0.0], [0.0, 0.0], [0.0, 0.0]]
 
 
 def test_lengths_at_the_limit_are_not_beyond_it() -> None:

@@ -26,6 +26,7 @@ def test_ranked_takes_the_shots_after_the_start() -> None:
     columns = {"group.pass_rate.spread": torch.tensor([0.1, 0.4, 0.3, 0.4]), **NUMBER}
     assert Ranked(shots=2)(columns).tolist() == [0.0, 1.0, 0.0, 1.0]
     assert Ranked(shots=2, start=1)(columns).tolist() == [0.0, 0.0, 1.0, 1.0]
+    assert Ranked(shots=1, start=1)(columns).tolist() == [0.0, 0.0, 0.0, 1.0]
     assert Ranked(shots=2, start=1).choose(columns, 3).tolist() == [3, 2, 3]
 
 
@@ -36,7 +37,7 @@ def test_tasks_with_both_outcomes_are_drawn_alike_and_all_where_there_is_none() 
 
 def test_unfinished_rollouts_come_first() -> None:
     weight = ResumeFirst()({"group.in_flight.count": torch.tensor([0.0, 2.0, 0.0])})
-    assert weight.tolist() == pytest.approx([1e-15, 1.0, 1e-15], rel=1e-6)
+    assert weight.tolist() == pytest.approx([1e-15, 1.0, 1e-15], rel=1e-6, abs=0)
     assert ResumeFirst()({"group.in_flight.count": torch.zeros(4)}).tolist() == pytest.approx([0.25] * 4)
 
 

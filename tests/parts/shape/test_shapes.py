@@ -71,8 +71,8 @@ def test_one_sign_is_kept() -> None:
 
 
 def test_the_entropy_gate_has_hysteresis() -> None:
-    batch = spoken([[0.1, 0.3], [0.3, 0.3], []], [1.0, 0.0, 0.0])
-    columns = {"rollout.advantage": torch.tensor([1.0, -1.0, -1.0]), "rollout.length": torch.tensor([2.0, 2.0, 0.0])}
+    batch = spoken([[0.1, 0.3], [0.3], []], [1.0, 0.0, 0.0])
+    columns = {"rollout.advantage": torch.tensor([1.0, -1.0, -1.0]), "rollout.length": torch.tensor([2.0, 1.0, 0.0])}
     # The mean over answers that have tokens, (0.2 + 0.3) / 2 = 0.25, lies between the bounds: the state before decides.
     for before, on in ((1.0, 1.0), (0.0, 0.0)):
         found = EntropyGate(low=0.2, high=0.3)(
@@ -153,6 +153,7 @@ def test_a_mean_ratio_or_a_token_that_is_far_off_rejects() -> None:
     # Mean log-ratios 0, −0.1, 0 and 0; smallest 0, −0.2, −0.5 and −0.1.
     found = RejectMismatch(band=0.05, smallest=math.exp(-0.3))(rows)
     assert found["rollout.weight.mismatch"].tolist() == [1.0, 0.0, 0.0, 1.0]
+    assert RejectMismatch(band=0.0, smallest=1.0)(rows)["rollout.weight.mismatch"].tolist() == [1.0, 0.0, 0.0, 0.0]
 
 
 def test_shares_of_the_group_that_is_dropped() -> None:
@@ -265,6 +266,10 @@ def test_a_virtual_temperature_mixes_the_advantage() -> None:
     share = float(part.share(batch.with_columns(columns))[0])
     found = part(batch.with_columns(columns))["token.advantage"].tolist()
     assert found == listed([(1 - share) * 4 + share * 3, (1 - share) * 4])
+    for gap, bound in ((30.0, 20.0), (-30.0, -20.0)):  # log-ratios are held within ± 20
+        columns[target] = torch.tensor([-1.0 + gap, -1.0], dtype=torch.float64)
+        far = part(batch.with_columns(columns))["token.advantage"].tolist()
+        assert far[0] - (1 - share) * 4 == pytest.approx(share * math.exp(bound), rel=1e-9, abs=1e-11)
 
 
 def test_distances_and_penalties_of_tokens() -> None:
