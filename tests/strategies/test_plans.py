@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,8 +13,11 @@ import pytest
 from podium.core.build import Rollout, Turn
 from podium.core.columns import Purpose
 from podium.core.streams import key
+from podium.protocols.sampling import Completion
 from podium.protocols.world import Criterion
 from podium.strategies import (
+    Allocated,
+    Augmented,
     BudgetedTurns,
     Continuations,
     Contrasted,
@@ -23,15 +27,18 @@ from podium.strategies import (
     HintRounds,
     LearnToHint,
     NextTurn,
+    Prune,
     ReplayAndReflect,
     RubricShown,
     Sample,
+    SampleAdvised,
     SampleBlueprints,
     SampleMore,
     SecondWave,
+    StepProbes,
     Tree,
 )
-from podium.strategies.requests import Generate, Play, Recite, Request, Resume, Score
+from podium.strategies.requests import Generate, Interrupt, Interrupted, Play, Recite, Request, Resume, Score
 from podium.worlds import Task, World
 from tests.conformance.plans import answered, asking, collected, made
 
@@ -419,3 +426,27 @@ def test_criteria_are_shown_by_their_sign() -> None:
     assert sorted(hints) == ["", "be kind\navoid: be rude"]
     assert sorted(r.columns["guided"] for r in group) == [False, True]
     assert len(group) == 2
+
+
+def played(finished: bool = True) -> Any:
+    def answers(request: Request) -> Sequence[Any]:
+        if isinstance(request, Interrupt):
+            half = Completion((7,), (-1.0,), "stop", captured={"entropy": (math.log(2),)})
+            return [Interrupted(0, 1, (2, 1), (8,), [half])]
+        assert isinstance(request, Play)
+        return made(request, [1.0] * request.n, finished=[finished] * request.n)
+
+    return answers
+
+
+def test_every_rollout_comes_back() -> None:
+    probed = collected(StepProbes(n=3, probe_n=1), played())
+    assert [r.columns["index"] for r in probed] == [0, 1, 2]
+    assert [r.segments["confidence"] for r in probed] == [pytest.approx([0.5])] * 3  # e to the −ln 2
+    assert [r.columns["side_tokens"] for r in probed] == [1, 1, 1]
+    finished = collected(Prune(n=3, detect=4), played())
+    assert [r.columns["pruned"] for r in finished] == [False] * 3
+    assert len(collected(SampleAdvised(n=3), played())) == 3
+    assert len(collected(Augmented(n=3), played())) == 3
+    alone = Allocated(n=3, least=1, most=3, rate="group.value")  # one task has the whole budget
+    assert [r.columns["budget"] for r in collected(alone, played(), recalled={"group.value": 0.5})] == [3.0] * 3

@@ -23,6 +23,7 @@ from podium.parts.shape import (
     EntropyGate,
     HeterogeneousTokens,
     KeepSign,
+    MatchTrajectories,
     Novelty,
     PlanCredit,
     ProgressFocus,
@@ -320,3 +321,15 @@ def test_the_bonus_of_confidence_is_off_where_all_are_wrong() -> None:
     mixed = shifted([1.0, 0.0], "flat")
     assert mixed != [1.0, 1.0]
     assert mixed == shifted([1.0, 1.0], "all wrong")
+
+
+def test_a_curve_of_means_is_compared_with_those_of_labelled_tasks() -> None:
+    batch = sampled([1.0, 0.0, 1.0, 1.0], [0, 0, 1, 1], "ab")
+    columns = {
+        "group.curve": ((0.0, 0.25), (0.0, 1.0)),
+        "group.labelled": torch.tensor([False, True]),
+        "batch.references": ((),),
+    }
+    found = MatchTrajectories(tau=0.9, top=0.0, warmup=3)(batch.with_columns(columns))
+    # (0, ¼, ½) against (0, 1, 1): the cosine of (−1, 0, 1) and (−2, 1, 1), 3 / √12.
+    assert found["group.similarity"].tolist() == listed([3 / math.sqrt(12), 0.0])
