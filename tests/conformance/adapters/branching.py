@@ -9,8 +9,6 @@ import torch
 from podium import methods
 from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
-from podium.memories import TurnCounts
-from podium.parts.metric import TurnCost
 from podium.strategies.budgets.turn_budget import granted
 from tests.conformance.case import Case
 from tests.conformance.helpers import by_rollout, configured, credited
@@ -48,7 +46,7 @@ def arpo(case: Case) -> dict[str, Any]:
     }
 
 
-@adapter("pivotrl")
+@adapter("pivotrl", aside=("profile_mean", "profile_variance"))
 def pivotrl(case: Case) -> dict[str, Any]:
     method = configured(
         case,
@@ -56,11 +54,9 @@ def pivotrl(case: Case) -> dict[str, Any]:
         {"epsilon": "advantage.epsilon"},
     )
     profile, trained = (_groups(case[name]) for name in ("profile_rewards", "train_rewards"))
-    (keep,), groups = method.keep, profile.by("rollout", "group").agg
+    (keep,) = method.keep
     advantage = credited(method, trained)["rollout.advantage"]
     return {
-        "profile_mean": groups.mean(profile["rollout.reward"]),
-        "profile_variance": groups.var(profile["rollout.reward"], unbiased=False),
         "is_pivot": keep(profile)["group.keep"],
         "train_advantage": [x.tolist() for x in advantage.split([len(group) for group in case["train_rewards"]])],
     }
@@ -74,14 +70,14 @@ def _groups(rewards: list[list[float]]) -> Batch:
 @adapter("turn-control")
 def turn_control(case: Case) -> dict[str, Any]:
     if "prompt_tokens" in case:
-        cost = TurnCost(input=case.hyper["input_price"], output=case.hyper["output_price"])
+        cost = methods.turn_control().metric[0].replace(**case.given(input="input_price", output="output_price"))
         turns, context = [], (0,) * case["prompt_tokens"]
         for action, observation in zip(case["action_tokens"], case["observation_tokens"], strict=True):
             turns.append(Turn((0,) * action, context))
             context = (*context, *(0,) * (action + observation))
         batch = Batch.from_rollouts([Rollout(0, turns, columns={"correct": True})], dtype=torch.float64)
         return {"input_tokens_per_turn": cost.read(batch), "total_cost": cost(batch)["rollout.cost"][0]}
-    memory = TurnCounts()
+    (memory,) = methods.turn_control().memories
     known = memory.scalars(memory.after(memory.initial(), case["baseline_turns"]))
 
     def budget(start: float, cap: float) -> list[dict[str, Any]]:
