@@ -43,7 +43,7 @@ class Draw(Value):
     def shift(self) -> Signal | None:
         """log π − log μ of a token, where it is drawn from another distribution μ than π = softmax(logits /
         temperature); None where it is not."""
-        settings: dict[str, float] = {}
+        settings: dict[str, Any] = {}
         if self.top_k > 0:
             settings["top_k"] = self.top_k
         if self.top_p < 1:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from podium.core.errors import PodiumError
 from podium.core.memory import Memory
 from podium.core.schedule import Follow
@@ -83,7 +85,7 @@ def safe_control(
         threshold: KL in nats per token about which θ moves, between a third and twice of it.
         critic_rate: Learning rate of the critic relative to the policy's.
     """
-    scaled = {name: number * threshold / 0.3 for name, number in AUTHORS.items()}
+    scaled: dict[str, Any] = {name: number * threshold / 0.3 for name, number in AUTHORS.items()}
     controllers: dict[str, Memory] = {
         "entropy_gated": EntropyGatedKL(times=epochs, base=threshold, **scaled),
         "asymmetric": AsymmetricKL(times=epochs, threshold=threshold),
