@@ -127,7 +127,7 @@ def test_without_room_or_weight_for_a_bonus_it_is_grpo(part: RankBonus) -> None:
 
 
 def test_there_is_no_bonus_in_the_first_iteration() -> None:
-    method, memory = methods.verl_effective_rank(), RankBaselines()
+    method, memory = methods.get("verl-effective-rank@paper"), RankBaselines()
     first = method.at(Clock(values=memory.scalars(memory.initial()))).shape[0]
     assert first.weight == 0  # type: ignore[attr-defined]
     later = method.at(Clock(values=memory.scalars(memory.initial() | {"seen": 1}))).shape[0]

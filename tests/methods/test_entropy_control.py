@@ -78,7 +78,7 @@ def test_the_anchor_is_taken_once_and_kept() -> None:
 
 
 def test_siren_follows_the_anchor_of_its_memory() -> None:
-    method = methods.siren()
+    method = methods.get("siren@paper")
     assert method.at(Clock(1, {"anchor.level": 0.7})).objective[1].target == 0.7
     assert method.at(Clock()).objective[1].target < 0
 

@@ -85,10 +85,10 @@ def test_without_reinforcement_it_is_language_modelling(tmp_path: Path) -> None:
     assert line["loss"] == line["loss.Likelihood"] > 0
 
 
-@pytest.mark.parametrize("slug", ["refine", "refine@test-time", "refine@post"])
-def test_it_trains_on_texts_and_their_continuations(slug: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("slug", "texts"), [("refine@mid", 1), ("refine@test-time", 1), ("refine@post", 2)])
+def test_it_trains_on_texts_and_their_continuations(slug: str, texts: int, tmp_path: Path) -> None:
     line = short_run(methods.get(slug, chunks=4), tmp_path / "run", tasks=2, iterations=2).metrics[-1]
-    assert line["rollouts"] == 2 * (1 + 4)
+    assert line["rollouts"] == 2 * (texts + 4)
     assert line["grad_norm.policy"] > 0
     assert line["sampler_gap"] < 1e-5
 

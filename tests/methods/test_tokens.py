@@ -193,7 +193,7 @@ def test_one_more_check_passed_never_lowers_the_reward() -> None:
 def test_with_a_large_mu_nothing_is_dropped_and_it_is_grpo(norm: str) -> None:
     batch = random_update()
     batch = batch.with_columns({"token.old.expected_discriminator": batch["token.old.entropy"] / 4})
-    method = methods.entropy_discriminator_clip(norm=norm, mu=1e9)
+    method = methods.entropy_discriminator_clip(norm=norm, mu=1e9, mini_batches=2)
     assert loss_of(method, batch).step.loss == differentiate([PolicyGradient(clip=Clip())], batch).step.loss
 
 
