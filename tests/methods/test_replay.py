@@ -30,6 +30,7 @@ from podium.sessions.train import configure, resume
 from podium.store.run_directory import RunDirectory
 from podium.training.build import build_run
 from podium.training.loop import iterate
+from podium.training.resolve import phase_rate
 from podium.worlds import Feedback, Sums, Task
 from tests.conformance.helpers import credited, differentiate
 from tests.methods.catalogue import Laps, Wrong, lines, small
@@ -413,7 +414,7 @@ def _numbers(path: Path) -> list[dict[str, Any]]:
 
 def test_t1_leave_one_out_adds_up_to_zero_and_is_the_centred_reward_times_k_over_k_minus_one() -> None:
     reward = torch.tensor([1.0, 0, 0, 1, 1], dtype=torch.float64)
-    method = methods.t1(kl=0.0).with_(annotate=(), reward=())
+    method = methods.t1(kl=0.0, warm=0).with_(annotate=(), reward=())
     a = credited(method, Batch.from_rewards(reward, [0] * 5))["rollout.advantage"]
     assert float(a.sum()) == pytest.approx(0.0)
     assert a.tolist() == pytest.approx((5 / 4 * (reward - reward.mean())).tolist())
@@ -434,7 +435,7 @@ def test_t1_adding_a_constant_to_every_distance_changes_nothing() -> None:
 
 
 def test_t1_without_kl_and_entropy_is_rloo_with_the_penalty() -> None:
-    method = methods.t1(kl=0.0, entropy=0.0)
+    method = methods.t1(kl=0.0, entropy=0.0, warm=0)
     assert method.advantage == methods.rloo().advantage
     assert not method.shape
     assert not method.roles
@@ -442,10 +443,20 @@ def test_t1_without_kl_and_entropy_is_rloo_with_the_penalty() -> None:
 
 
 def test_t1_an_anchor_with_decay_zero_is_the_policy_itself() -> None:
-    found = lines(methods.t1(n=4, decay=0.0, kl=0.1), worlds.get("sums", level=2), iterations=2)
+    found = lines(methods.t1(n=4, decay=0.0, kl=0.1, warm=0), worlds.get("sums", level=2), iterations=2)
     assert found[1]["anchor.distance"] == pytest.approx(0.0, abs=1e-5)
-    fixed = lines(methods.t1(n=4, decay=1.0, kl=0.1), worlds.get("sums", level=2), iterations=3, lr=1e-3)
+    fixed = lines(methods.t1(n=4, decay=1.0, kl=0.1, warm=0), worlds.get("sums", level=2), iterations=3, lr=1e-3)
     assert fixed[2]["anchor.distance"] != pytest.approx(0.0, abs=1e-5)
+
+
+def test_t1_imitates_first_at_a_higher_rate_and_then_explores() -> None:
+    method = methods.t1(n=2, warm=1)
+    found = lines(method, worlds.get("sums", level=2), iterations=2)
+    assert [line["phase"] for line in found] == [0, 1]
+    assert ["loss.Likelihood" in line for line in found] == [True, False]
+    imitate, explore = method.leaves()
+    assert phase_rate(method, imitate) == pytest.approx(1e-5 / 1.5e-6)
+    assert phase_rate(method, explore) == 1.0
 
 
 def test_t1_what_is_degenerate_as_text() -> None:
@@ -457,7 +468,7 @@ def test_t1_what_is_degenerate_as_text() -> None:
 
 
 def test_t1_an_answer_that_is_cut_off_gets_the_penalty_even_if_right() -> None:
-    (line,) = lines(methods.t1(n=2), worlds.get("sums", level=2), max_tokens=2)
+    (line,) = lines(methods.t1(n=2, warm=0), worlds.get("sums", level=2), max_tokens=2)
     assert line["truncated"] == 1.0
     assert line["reward.override"] == -1.0
 

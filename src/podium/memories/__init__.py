@@ -32,7 +32,7 @@ from podium.memories.solved_tasks import SolvedTasks
 from podium.memories.solved_texts import SolvedTexts
 from podium.memories.stored_rollouts import StoredRollouts
 from podium.memories.success import StoredResponses, SuccessPrior, SuccessTracker
-from podium.memories.task_difficulty import TaskDifficulty
+from podium.memories.task_difficulty import RightTexts, TaskDifficulty
 from podium.memories.trajectories import Trajectories
 from podium.memories.transitions import Transitions
 from podium.memories.turn_counts import TurnCounts
@@ -61,6 +61,7 @@ __all__ = [
     "RankBaselines",
     "RewardShift",
     "RewardStatistics",
+    "RightTexts",
     "ScoreBins",
     "ScoreHistory",
     "SimilarScores",

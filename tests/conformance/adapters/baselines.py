@@ -21,7 +21,7 @@ from tests.conformance.registry import adapter
 @adapter("ngrpo")
 def ngrpo(case: Case) -> dict[str, Any]:
     if "logp" in case:
-        return policy_loss(case, methods.ngrpo())
+        return policy_loss(case, methods.ngrpo(entropy=0.0))
     settings = case.given(virtual="num_virtual", max_reward="max_reward")
     method = configured(case, methods.ngrpo(**settings), {"epsilon": "advantage.epsilon"})
     return _advantage(method, Batch.from_rewards(case.tensor("rewards"), case["group_ids"]))
@@ -70,7 +70,9 @@ def copo(case: Case) -> dict[str, Any]:
     batch = Batch.from_rewards(torch.tensor(rewards, dtype=torch.float64), group, {"rollout.answer": answers})
     settings = case.given(gamma="gamma", rho="rho")
     paths = {"epsilon": "advantage.epsilon"}, {"epsilon": "shape.ConsistencyBlend.epsilon"}
-    method = configured(case, configured(case, methods.copo(blend="advantages", **settings), paths[0]), paths[1])
+    method = configured(
+        case, configured(case, methods.get("copo@formula", blend="advantages", **settings), paths[0]), paths[1]
+    )
     (blend,) = method.shape
     assert isinstance(blend, ConsistencyBlend)
     blended = credited(method, batch)

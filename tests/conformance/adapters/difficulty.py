@@ -48,7 +48,7 @@ def confucius3_math(case: Case) -> dict[str, Any]:
         return _targeted_entropy(case)
     if "kept_prompts_per_generation" in case:
         return {"steps": _recovered(case)}
-    method = methods.confucius3_math(**case.given(slope="alpha", offset="offset"))
+    method = methods.confucius3_math(stage=2, **case.given(slope="alpha", offset="offset"))
     reward = case.tensor("rewards")
     batch = credited(method.with_(reward=()), Batch.from_rewards(reward, [0] * len(reward)))
     return {

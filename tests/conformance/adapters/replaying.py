@@ -102,7 +102,7 @@ def t1(case: Case) -> dict[str, Any]:
             anchor.average(policy, role.decay)  # type: ignore[arg-type,misc]
             found.append(anchor.weights.tolist())
         return {"anchor_after_1_2_3_updates": found}
-    method = methods.t1(**case.given(kl="kl_coef", penalty="penalty"))
+    method = methods.t1(warm=0, **case.given(kl="kl_coef", penalty="penalty"))
     columns = {"token.old.logp": "logp", "token.anchor.logp": "ref_logp", "rollout.reward": "correct"}
     batch = padded(case, columns, group=[0] * len(case["correct"]))
     batch = batch.with_columns({"rollout.degenerate": torch.tensor(case["bad_pattern"])})

@@ -45,7 +45,7 @@ def bpo(case: Case) -> dict[str, Any]:
     settings = case.given(eps="epsilon", width="lambda", floor="alpha1")
     if "rewards" in case:
         by_median = "median" in case.hyper.get("threshold", "")
-        method = methods.bpo(threshold="median" if by_median else "mean", **settings)
+        method = methods.bpo(threshold="median" if by_median else "mean", scale="none", **settings)
         rewards = case.tensor("rewards")
         batch = credited(
             method,
@@ -56,7 +56,7 @@ def bpo(case: Case) -> dict[str, Any]:
             "median_advantage": batch[f"rollout.{method.objective[0].clip.side}"],
             "target_ratio": method.objective[0].clip.ratio(batch),
         }
-    method = methods.bpo(**settings).set("objective.PolicyGradient.aggregate", aggregate(case))
+    method = methods.get("bpo@mean", **settings).set("objective.PolicyGradient.aggregate", aggregate(case))
     batch = padded(case, LOSS_COLUMNS, given=True)
     outcome = differentiate(method.objective, batch)
     return {

@@ -16,7 +16,7 @@ from podium.parts.keep.filters import (
     KeepVaried,
     KeepWithin,
 )
-from podium.parts.keep.measuring import DropMeasuring
+from podium.parts.keep.measuring import DropMeasuring, MeasureOnly
 from podium.parts.keep.route import (
     DuplicateHard,
     RejectGuided,
@@ -41,6 +41,7 @@ __all__ = [
     "KeepPivots",
     "KeepVaried",
     "KeepWithin",
+    "MeasureOnly",
     "RejectGuided",
     "RouteByOrigin",
     "RouteBySuccess",

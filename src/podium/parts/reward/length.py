@@ -8,7 +8,7 @@ from torch import Tensor
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError, within
 from podium.core.part import Columns, Reward
-from podium.core.schedule import Number, Schedule
+from podium.core.schedule import Count, Number, Schedule
 
 __all__ = ["LengthBonus", "LengthLimit", "Overlong", "WithinLength"]
 
@@ -67,7 +67,7 @@ class LengthLimit(Reward):
     """
 
     reference = "DLER, https://github.com/NVlabs/DLER"
-    limits: tuple[int, ...] = (4000,)  # tokens; one more than there are thresholds
+    limits: tuple[Count, ...] = (4000,)  # tokens; one more than there are thresholds
     thresholds: tuple[float, ...] = ()  # pass rates, increasing
 
     provides = ("rollout.reward", "group.length_limit")
