@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from podium.core.schedule import Count
 from podium.core.shares import ShareOfRun, ShareOfTokens
+from podium.core.updates import Updates
 from podium.method import Home, Method, Protocol, Role
 from podium.methods._shared import anchored
 from podium.methods._taught import taught
@@ -43,6 +44,7 @@ def gcpo_geometryzero(
     length_reference: Count = ShareOfTokens(1.0),
     clip: float = 0.2,
     kl: float = 0.04,
+    mini_batches: int = 4,
 ) -> Method:
     """reward = accuracy + 0.5 · [right format] + 0.5 · m · [uses the feature] + 0.1 · min(length / 1024, 1), with m the
     sign of (accuracy with the feature − accuracy without) in each group where the gap exceeds `margin`, else 0; then
@@ -68,6 +70,7 @@ def gcpo_geometryzero(
         length_reference: Tokens at which the length reward stops growing.
         clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
         kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
+        mini_batches: Optimiser steps per batch; the authors' number is not known.
     """
     draw = Draw(format=Construction())
     method = Method(
@@ -80,6 +83,7 @@ def gcpo_geometryzero(
         ),
         advantage=Normalize(singleton="zero"),
         objective=(PolicyGradient(clip=Clip(clip, clip)),),
+        updates=Updates(mini_batches=mini_batches),
     )
     method = anchored(method, KL("k3", coefficient=kl))
     if kl:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from podium.core.updates import Updates
 from podium.method import Home, Method, Protocol
+from podium.methods._shared import clip_for
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
-from podium.parts.objective import Clip, PolicyGradient
+from podium.parts.objective import PolicyGradient
 from podium.strategies import Sample
 
 __all__ = ["maxrl"]
@@ -46,6 +47,6 @@ def maxrl(n: int = 8, clip: float = 0.2, mini_batches: int = 1) -> Method:
     return Method(
         rollout=Sample(n=n),
         advantage=Normalize(scale="mean"),
-        objective=(PolicyGradient(clip=Clip(clip, clip)),),
+        objective=(PolicyGradient(clip=clip_for(mini_batches, clip, clip)),),
         updates=Updates(mini_batches=mini_batches),
     )

@@ -32,7 +32,7 @@ __all__ = ["unlikeliness_reward"]
         max_tokens=512,
         source="AndreHe02/rewarding-unlikely-release examples/lean/grpo.sh",
     ),
-    home=Home("sums", level=2, tasks=8),
+    home=Home("sums", level=3, tasks=8),
 )
 def unlikeliness_reward(
     n: int = 32,

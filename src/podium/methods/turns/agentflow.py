@@ -38,7 +38,7 @@ __all__ = ["agentflow"]
         pool=182_190,
         source="AgentFlow train/config.yaml; optimiser of verl 0.5.0 by default",
     ),
-    home=Home("clarify", level=1, iterations=8, tasks=8),
+    home=Home("keydoor", level=1, iterations=8, tasks=8),
 )
 def agentflow(
     n: int = 8,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from podium.core.schedule import Count
 from podium.core.shares import ShareOfRun
+from podium.core.updates import Updates
 from podium.method import Alternate, Home, Method, Protocol, Role
 from podium.methods._taught import taught
 from podium.methods.catalogue import recipe
@@ -36,6 +37,7 @@ def himac(
     done: str = "<sub_done>",
     context: Context | None = None,
     kl: float = 0.01,
+    mini_batches: int = 4,
 ) -> Method:
     """Macro: n blueprints, each followed once; A = (R − mean) / (std + 1e-6) over them, on blueprint tokens alone.
     Micro: n rollouts that follow the blueprint the model is most confident in; the same over them, on action tokens
@@ -55,6 +57,7 @@ def himac(
         done: What the model writes when a subgoal is reached.
         context: How much of the history each turn sees; None: the world's default.
         kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
+        mini_batches: Optimiser steps per batch; the authors' number is not known.
     """
 
     def phase(name: str) -> Method:
@@ -64,6 +67,7 @@ def himac(
             advantage=Normalize(singleton="zero"),
             shape=(TrainSteps("first"),) if name == "macro" else (),
             objective=(PolicyGradient(clip=Clip(0.2, 0.2)),),
+            updates=Updates(mini_batches=mini_batches),
         )
         return method if kl == 0 else method | KL("k3", coefficient=kl) | Role("ref", source="phase")
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from podium.core.updates import Updates
 from podium.method import Home, Method, Protocol, Role
-from podium.methods._shared import anchored
+from podium.methods._shared import anchored, clip_for
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.keep import KeepPivots
 from podium.parts.metric.report_mean import ReportMean
-from podium.parts.objective import KL, Clip, PolicyGradient
+from podium.parts.objective import KL, PolicyGradient
 from podium.strategies import NextTurn
 from podium.strategies.teachers.expert_turns import PROFILER
 
@@ -46,6 +47,7 @@ def pivotrl(
     clip_high: float | None = None,
     kl: float = 0.0,
     max_rounds: int = 10,
+    mini_batches: int = 1,
 ) -> Method:
     """A turn of an expert's trajectory is sampled n times after the turns before it; the reward is whether it leads
     where the expert's turn does. A = (r − mean of the others) / (std of the others + 1e-6), undivided where that std is
@@ -59,7 +61,8 @@ def pivotrl(
         {"task": "keydoor-1/train/0", "turns": ["take red key", "open east", "go east", "take gold"]}
 
     The threshold is an assumption; the name of the authors' training file suggests 0.6. Baseline, clip and KL are those
-    of the developers' reproduction, which takes one optimiser step per batch, so that the clip never acts.
+    of the developers' reproduction, which takes one optimiser step per batch, at which a clip cannot
+    act; with several, the ratio is clipped.
 
     Args:
         n: Samples per turn.
@@ -72,13 +75,15 @@ def pivotrl(
         clip_high: Upper end of the clip range, 1 + clip_high; None: as the lower.
         kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
         max_rounds: Sampling rounds that may be spent on filling one batch; 0: no limit.
+        mini_batches: Optimiser steps per batch.
     """
     others = Normalize(centre="leave_one_out", scale="std_of_others", zero_scale="skip")
     method = Method(
         rollout=NextTurn(n=n, style=style, traces=traces, profile=profile, below=below),
         keep=(KeepPivots(below=below, profiled=profile > 0, max_rounds=max_rounds),),
         advantage=others if baseline == "leave_one_out" else Normalize(),
-        objective=(PolicyGradient(clip=Clip(clip, clip if clip_high is None else clip_high)),),
+        objective=(PolicyGradient(clip=clip_for(mini_batches, clip, clip if clip_high is None else clip_high)),),
+        updates=Updates(mini_batches=mini_batches),
         metric=(ReportMean("rollout.cut"), *((ReportMean("rollout.profiled"),) if profile else ())),
         roles=(Role(PROFILER),) if profile else (),
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from podium.core.term import Aggregate
 from podium.method import Home, Method, Protocol, Role
+from podium.methods._shared import clip_for
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
-from podium.parts.objective import KL, Clip, PolicyGradient
+from podium.parts.objective import KL, PolicyGradient
 from podium.parts.reward import MagnifySuccess
 from podium.parts.shape import Whiten
 from podium.parts.updates import TurnByTurn
@@ -47,13 +48,14 @@ def seeupo(
     kl: float = 0.002,
     temperature: float = 0.9,
     magnify: bool = True,
+    mini_batches: int = 1,
 ) -> Method:
     """R = 1 + ½ score where the score is 1 or more, else ½ score; s = R − mean of the group, over its std in the batch,
     held within ±3; then for t = T, …, 1: an update of turn t alone with A = s · ρ and GSPO's sequence ratio, after
     which ρ ← clip(ρ · clip(e^d, 1 ± 0.2), 1 ± 0.2), with d the mean change of log π over the turn.
 
     With one turn per rollout it is GSPO with advantages scaled over the batch. `seeupo@joint` keeps ρ = 1. Each turn
-    takes one optimiser step, as in the release, at which the ratio is 1: the clip then never acts.
+    takes one optimiser step, as in the release, at which the ratio is 1 and a clip cannot act.
 
     Args:
         n: Rollouts per task (the group size).
@@ -65,6 +67,7 @@ def seeupo(
         clip: Clip range of the sequence ratio, [1 − clip, 1 + clip].
         kl: Coefficient of the KL penalty (k3) to the reference.
         temperature: Sampling temperature.
+        mini_batches: Optimiser steps per turn; with several, the sequence ratio is clipped.
         magnify: Raise full success above partial credit; where scores are 0 or 1, this only changes their scale.
     """
     whiten = Whiten(level="rollout", epsilon=1e-6, epsilon_at="floor", zero_scale="skip", limit=limit, singleton="zero")
@@ -75,9 +78,9 @@ def seeupo(
         advantage=Normalize(scale="none"),
         shape=(whiten,) if batch_scale else (),
         objective=(
-            PolicyGradient("sequence", Clip(clip, clip), aggregate=sequence),
+            PolicyGradient("sequence", clip_for(mini_batches, clip, clip), aggregate=sequence),
             KL("k3", coefficient=kl, aggregate=sequence),
         ),
-        updates=TurnByTurn(order=order, ratio_clip=ratio_clip, carry=carry),
+        updates=TurnByTurn(mini_batches=mini_batches, order=order, ratio_clip=ratio_clip, carry=carry),
         roles=(Role("ref"),),
     )
