@@ -40,7 +40,7 @@ PLANS = (
         max_turns=1,
         source="TIGER-AI-Lab/Hierarchical-Reasoner: README; arXiv 2509.03646",
     ),
-    home=Home("countdown"),
+    home=Home("rules"),
     presets={"listed": {"mined": 0.0}},
 )
 def hicra(
