@@ -217,7 +217,7 @@ KINDS: SceneRules = {
     "phase": lambda d, name, n: d.integers(name, n, 3),
     "spread": SceneDraw.uniform,
     **dict.fromkeys(("guided", "plain", "hinted", "replayed", "fresh"), SceneDraw.coin),
-    "labelled": lambda d, name, n: torch.arange(n) == n - 1,  # few tasks have a label
+    "labelled": lambda d, name, n: torch.arange(n) >= n - max(n // 2, 1),
     "points": lambda d, name, n: tuple((1.0, 2.0, -1.0)[: 1 + k] for k in d.integers("criteria", n, 3).tolist()),
     "met": lambda d, name, n: tuple(
         tuple(x > 0 for x in row[: 1 + k])

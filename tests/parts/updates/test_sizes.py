@@ -7,7 +7,6 @@ import torch
 
 from podium import methods
 from podium.core import Batch
-from podium.core.errors import PodiumError
 from podium.core.updates import Updates
 from podium.parts.updates import FixedSize, SeparateUpdates
 
@@ -45,7 +44,6 @@ def test_rows_that_are_masked_take_places_and_a_smaller_mini_batch_counts_less()
     sampled = [row for row in range(44) if row % 11 < 10]
     steps = list(methods.calibrl().updates(batch_of(4, 10, 1, sampled)))
     assert [len(step) for step in steps] == [10, 10, 10, 10, 4]
-    assert [step["rollout.n"].tolist() for step in steps][-1] == [40, 41, 42, 43]
     assert steps[0]["rollout.weight.taken"].unique().tolist() == [1.0]
     assert steps[-1]["rollout.weight.taken"].tolist() == pytest.approx([0.4] * 4)
     trained = torch.cat([step["rollout.n"][step.trained("rollout", empty=True)] for step in steps])
@@ -57,9 +55,13 @@ def test_a_mini_batch_in_which_nothing_is_trained_is_no_step() -> None:
     assert sizes(FixedSize(mini_batches=2, shuffle=False, masked=True), batch) == [2]
 
 
-def test_steps_of_rollouts_cannot_keep_groups_whole() -> None:
-    with pytest.raises(PodiumError, match="unit"):
-        FixedSize(unit="group")
+def test_groups_can_be_counted_in_place_of_rollouts() -> None:
+    """4 groups in mini-batches of 4 / 2 = 2; one that is dropped leaves 2 + 1."""
+    updates = FixedSize(mini_batches=2, unit="group")
+    batch = batch_of(4, 4, 1, list(range(20)))
+    dropped = batch.with_columns({"group.keep.some": torch.tensor([True, True, True, False])})
+    assert [step.size("group") for step in updates(batch)] == [2, 2]
+    assert [step.size("group") for step in updates(dropped)] == [2, 1]
 
 
 def test_a_quarter_of_labelled_tasks_takes_one_of_three_steps() -> None:

@@ -75,5 +75,5 @@ def calibrl(
             PolicyGradient(clip=Clip(clip, clip, dual=dual)),
             Guide(leak, where="token.guided", over="all", coefficient=guide),
         ),
-        updates=FixedSize(mini_batches=mini_batches, shuffle=False, masked=True, damped=True),
+        updates=FixedSize(mini_batches=mini_batches, masked=True, damped=True),
     )

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
-from podium.core.errors import one_of
 from podium.core.part import Need
 from podium.core.updates import PolicyScore, Updates
 
@@ -16,16 +15,16 @@ __all__ = ["FixedSize"]
 
 
 class FixedSize(Updates):
-    """Mini-batches of a fixed size: as many rollouts as 1/`mini_batches` of those where `of` is true.
+    """Mini-batches of a fixed size: as many rollouts (or groups) as 1/`mini_batches` of those where `of` is true.
 
-    Rollouts that a method adds or leaves out change the number of steps, ⌈rollouts / size⌉, of which the last may be
-    smaller. `masked` says whether rollouts that are not trained take places, too; `damped`, whether the loss of a
-    smaller mini-batch is multiplied by the share of its places that is taken.
+    What a method adds to the batch or leaves out changes the number of steps, ⌈units / size⌉, of which the last may be
+    smaller. `masked` says whether units that are not trained take places, too; `damped`, whether the loss of a smaller
+    mini-batch is multiplied by the share of its places that is taken.
     """
 
     reference = "Hybrid Post-Training, https://arxiv.org/abs/2509.04419"
     unit: str = "rollout"
-    of: str = "rollout.sampled"  # a boolean column of rollouts
+    of: str = "rollout.sampled"  # a boolean column of rollouts; a group counts if it has one
     masked: bool = False
     damped: bool = False
 
@@ -33,23 +32,21 @@ class FixedSize(Updates):
     def needs(self) -> tuple[Need, ...]:
         return (self.of,)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        one_of(self, "unit", ("rollout",))
-
     def __call__(self, batch: Batch, score: PolicyScore | None = None) -> Iterator[Batch]:
-        size = max(-(-int(batch[self.of].sum()) // self.mini_batches), 1)
+        counted = (
+            batch.partition("rollout", self.unit).agg.any(batch[self.of]) if self.unit == "group" else batch[self.of]
+        )
+        size = max(-(-int(counted.sum()) // self.mini_batches), 1)
         for epoch in range(self.epochs):
-            for rows in torch.split(self._order(batch, epoch), size):
-                update = batch.take("rollout", rows.sort().values)
+            for units in torch.split(self._order(batch, epoch), size):
+                update = batch.take(self.unit, units.sort().values)
                 if self.damped:
-                    share = torch.full((len(rows),), len(rows) / size, dtype=batch.dtype, device=batch.device)
-                    update = update.with_columns({"rollout.weight.taken": share})
-                if bool(update.trained("rollout", empty=True).any()):
+                    share = torch.full((len(units),), len(units) / size, dtype=batch.dtype, device=batch.device)
+                    update = update.with_columns({f"{self.unit}.weight.taken": share})
+                if bool(update.trained(self.unit, empty=True).any()):
                     yield update
 
     def _order(self, batch: Batch, epoch: int) -> Tensor:
-        if not self.masked:
-            return super()._order(batch, epoch)
-        order = torch.arange(len(batch), device=batch.device)
-        return order[torch.argsort(batch.random("rollout", f"updates.{epoch}"))] if self.shuffle else order
+        units = batch.trained(self.unit, empty=True) | self.masked
+        order = units.nonzero().reshape(-1)
+        return order[torch.argsort(batch.random(self.unit, f"updates.{epoch}")[order])] if self.shuffle else order
