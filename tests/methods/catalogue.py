@@ -67,7 +67,13 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "rulereasoner": {"every": 1},
     "spear": {"count": 2, "calls": "turn.valid", "replay_over": 2},
     "spae": {"after": "\n"},  # steps are lines
-    "spo": {"branches": (2, 2), "window": 6, "probes": 2, "temperature": 1.0, "mini_batches": 1},  # at 0.6 nearly all are right
+    "spo": {
+        "branches": (2, 2),
+        "window": 6,
+        "probes": 2,
+        "temperature": 1.0,
+        "mini_batches": 1,
+    },  # at 0.6 nearly all are right
     "tppo": {"n": 4, "window": 24},  # some answers end in it, others take two iterations
 }
 

@@ -164,7 +164,9 @@ def test_one_token_counts_for_no_more_than_its_clamped_ratio() -> None:
 
 
 def test_spo_looks_at_the_mean_ratio_where_a_batch_has_several_updates() -> None:
-    guards = [[p for p in m.shape if isinstance(p, RejectFar)] for m in (methods.spo("chain"), methods.spo(mini_batches=1))]
+    guards = [
+        [p for p in m.shape if isinstance(p, RejectFar)] for m in (methods.spo("chain"), methods.spo(mini_batches=1))
+    ]
     assert guards == [[RejectFar()], []]
     several = methods.spo(mini_batches=4, max_ratio=5.0)
     assert several.shape[-1] == RejectFar(5.0)
