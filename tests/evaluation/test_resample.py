@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from podium.analysis.agreement import STATISTICS, ahead, measured
+from podium.analysis.agreement import STATISTICS, ahead, measured, sums
 from podium.evaluation.resample import Array, estimate
 from podium.sessions.compare import DIFFERENCES, RATES, comparison_text, interval
 
@@ -25,10 +25,14 @@ def test_an_interval_contains_its_number_and_stays_in_range_however_few_seeds_th
 @pytest.mark.parametrize("name", STATISTICS)
 @pytest.mark.parametrize("seeds", [1, 2, 3])
 def test_so_do_the_intervals_of_credit(name: str, seeds: int) -> None:
-    rng = np.random.default_rng(seeds)
-    columns = np.abs(rng.normal(size=(seeds, 3, 11)))
-    columns[..., 1:3], columns[..., 5], columns[..., 10] = 0.1, rng.normal(size=(seeds, 3)), rng.normal(size=(seeds, 3))
-    found, lead = measured(columns, name), ahead(columns, columns[::-1], name)
+    def one(seed: int) -> Array:
+        x, y = np.random.default_rng(seed).normal(size=(2, 12))
+        task = np.arange(12) % 3
+        of_gradients = [np.bincount(task, weights=w, minlength=3) for w in (x * x, y * y, x * y)]
+        return np.concatenate([sums(x, y, task, 3), np.stack(of_gradients, axis=1)], axis=1)
+
+    columns, first = (np.stack([one(seed + start) for seed in range(seeds)]) for start in (0, 10))
+    found, lead = measured(columns, name), ahead(columns, first, name)
     least, most = STATISTICS[name][1]
     assert least <= found.low <= found.mean <= found.high <= most
     assert least - most <= lead.low <= lead.mean <= lead.high <= most - least

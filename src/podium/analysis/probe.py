@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from podium.core.activity import label
+from podium.core.columns import INHERITED
 from podium.core.memory import Memory
 from podium.core.part import Metric, Part, Strategy
 from podium.core.term import Term
@@ -139,12 +140,19 @@ def _closed(method: Method, item: Part | Memory) -> tuple[Method | None, list[Pa
         changed = _without(changed, current, lost)
         if changed is None:
             break
-        lost |= set(current.provides) - {name for other in _everything(changed) for name in other.provides}
+        lost |= _lost(current.provides, changed)
         readers = [other for other in _everything(changed) if _reads(other, lost) and not isinstance(other, Metric)]
         due += [other for other in readers if not any(other is x for x in (*gone, *due))]
     if changed is not None:
         changed = _without_idle(changed, method)
     return changed, gone
+
+
+def _lost(columns: Iterable[str], method: Method) -> set[str]:
+    """Those of these columns that the method no longer has; one that levels inherit it has at any level."""
+    written = {name for other in _everything(method) for name in other.provides}
+    names = {name.partition(".")[2] for name in written} & set(INHERITED)
+    return {column for column in columns if column not in written and column.partition(".")[2] not in names}
 
 
 def _everything(method: Method) -> list[Part | Memory]:
@@ -153,8 +161,7 @@ def _everything(method: Method) -> list[Part | Memory]:
 
 def _without_idle(changed: Method, before: Method) -> Method:
     """The method without metrics that report columns which nobody writes any more."""
-    written = {name for other in _everything(changed) for name in other.provides}
-    lost = {name for other in _everything(before) for name in other.provides} - written
+    lost = _lost([name for other in _everything(before) for name in other.provides], changed)
     return changed.replace(metric=tuple(m for m in changed.metric if not _reads(m, lost)))
 
 
@@ -164,6 +171,6 @@ def _exchanged(method: Method, number: int, leaf: Method) -> Method:
     return method.each(lambda old: leaf if next(count) == number else old)
 
 
-def flat(tensors: Iterable[Tensor]) -> Tensor:
+def flattened(tensors: Iterable[Tensor]) -> Tensor:
     """All weights as one vector."""
     return torch.cat([t.detach().double().reshape(-1).cpu() for t in tensors])
