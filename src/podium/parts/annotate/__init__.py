@@ -6,7 +6,7 @@ reward.
 """
 
 from podium.parts.annotate.answer_value import AnswerValue
-from podium.parts.annotate.degenerate import MarkDegenerate
+from podium.parts.annotate.degenerate import MarkDegenerate, MarkTrailingText
 from podium.parts.annotate.feedback_gain import FeedbackGain
 from podium.parts.annotate.greedy_baseline import GreedyBaseline
 from podium.parts.annotate.marks import MarkPattern, MarkPhrases
@@ -24,6 +24,7 @@ __all__ = [
     "FeedbackGain",
     "GreedyBaseline",
     "MarkDegenerate",
+    "MarkTrailingText",
     "MarkPattern",
     "MarkPhrases",
     "MatchPatterns",
