@@ -15,7 +15,7 @@ from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
 from podium.parts.shape.confidence import OverconfidentErrors, PromptConfidence, least_likely_confidence
 from tests.conformance.helpers import credited
-from tests.methods.support import credit, short_run
+from tests.methods.support import credit, rewards, short_run
 
 
 def texts(reward: list[float], *logps: list[float], **columns: Any) -> Batch:
@@ -208,3 +208,12 @@ def test_unlikeliness_trains_two_epochs_and_skips_steps_with_a_large_gradient(tm
 def test_an_iteration_without_a_group_to_train_changes_nothing_and_goes_on(tmp_path: Path) -> None:
     result = short_run(methods.unlikeliness_reward(n=2), tmp_path / "run", iterations=2, max_tokens=1)
     assert [line["updates"] for line in result.metrics[1:]] == [0, 0]
+
+
+def test_a_right_answer_that_goes_on_after_its_end_counts_as_wrong() -> None:
+    texts = ("1+1=2\nanswer: 2", "answer: 2\nand so on", "answer: 2 \n\n", "answer: 1\nanswer: 2", "no answer\nat all")
+    batch = rewards([1, 1, 1, 1, 0], rollout__text=texts)
+    method = methods.get("unlikeliness-reward@paper")
+    marked = batch.with_columns(method.annotate[0](batch))
+    assert marked["rollout.trailing_text"].tolist() == [False, True, False, False, False]
+    assert method.reward[0](marked)["rollout.reward"].tolist() == [1, 0, 1, 1, 0]

@@ -450,7 +450,7 @@ def test_t1_an_anchor_with_decay_zero_is_the_policy_itself() -> None:
 
 
 def test_t1_imitates_first_at_a_higher_rate_and_then_explores() -> None:
-    method = methods.t1(n=2, warm=1)
+    method = methods.get("t1@paper", n=2, warm=1)
     found = lines(method, worlds.get("sums", level=2), iterations=2)
     assert [line["phase"] for line in found] == [0, 1]
     assert ["loss.Likelihood" in line for line in found] == [True, False]

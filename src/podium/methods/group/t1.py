@@ -18,7 +18,6 @@ __all__ = ["t1"]
 
 
 RL = Protocol(model="Qwen2.5-32B", lr=1.5e-6, tasks=32, source="notes on arXiv 2501.11651")
-SFT = RL.replace(lr=1e-5)
 
 
 @recipe(
@@ -26,8 +25,8 @@ SFT = RL.replace(lr=1e-5)
     citation="Hou et al. 2025, T1: RL and Inference Scaling, https://arxiv.org/abs/2501.11651",
     tags=("exploration", "entropy", "rollout budget", "kl penalty", "negative samples"),
     protocol=RL,
-    home=Home("countdown", level=1, tasks=4, max_tokens=40),
-    presets={"rl": {"warm": 0}},
+    home=Home("sums", level=1, tasks=8, max_tokens=32),
+    presets={"paper": {"warm_lr": 1e-5}, "rl": {"warm": 0}},
 )
 def t1(
     n: int = 64,
@@ -37,6 +36,7 @@ def t1(
     entropy: float = 1e-3,
     decay: float = 0.995,
     warm: Count = ShareOfRun(0.25),
+    warm_lr: float = 1.5e-6,
     epochs: int = 3,
     style: str = "long",
 ) -> Method:
@@ -47,9 +47,9 @@ def t1(
 
     kl = entropy = 0 is RLOO with the penalty; adding a constant to all d changes nothing. The paper joins several
     attempts and their critiques into one demonstration; here they are the world's solutions in the style `style`. Its
-    learning rate is 1e-5 for the warm start and 1.5e-6 after it; the ratio of the two holds here. The entropy weight,
-    the decay of the anchor and the length of the warm start relative to the run are not known: the defaults are
-    guesses. `t1@rl` begins with reinforcement learning. `podium eval RUN --thinking` measures how accuracy grows with
+    learning rate is 1e-5 for the warm start and 1.5e-6 after it (`t1@paper`); here both are the run's, since a small
+    model's is so large that seven times as much destroys it. The entropy weight, the decay of the anchor and the length
+    of the warm start relative to the run are not known: the defaults are guesses. `t1@rl` begins with reinforcement learning. `podium eval RUN --thinking` measures how accuracy grows with
     the thinking budget.
 
     Args:
@@ -60,6 +60,7 @@ def t1(
         entropy: Coefficient of the entropy bonus.
         decay: Decay of the anchor's moving average per iteration; 1: a fixed reference.
         warm: Iterations of the warm start; 0: none.
+        warm_lr: Learning rate of the warm start, beside 1.5e-6 of what follows: the ratio of the two holds in any run.
         epochs: Passes over each batch of the warm start.
         style: Which of the world's solutions are imitated, by their style.
     """
@@ -80,6 +81,6 @@ def t1(
         rollout=Sample(n=1, demonstrations=(style,)),
         objective=(Likelihood(where="rollout.demonstration"),),
         updates=Updates(epochs=epochs),
-        protocol=SFT,
+        protocol=RL.replace(lr=warm_lr),
     )
     return Phases(imitate.until(warm), explore)

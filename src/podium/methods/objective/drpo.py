@@ -33,7 +33,7 @@ SMALL = Protocol(
     citation="DRPO: Efficient Reasoning via Decoupled Reward Policy Optimization, https://github.com/Optimization-AI/DRPO",
     tags=("short reasoning", "overthinking", "length penalty", "classification", "efficiency"),
     protocol=SMALL,
-    home=Home("sums", level=2),
+    home=Home("sums", level=3),
     presets={
         "paper": {"max_length": 8192},
         "7b": {

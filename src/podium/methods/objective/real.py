@@ -29,7 +29,7 @@ __all__ = ["real"]
         max_tokens=8192,
         source="Red-RL/REAL scripts/train/1.5b_real.sh",
     ),
-    home=Home("sums", level=2),
+    home=Home("sums", level=3),
     presets={"bce": {"variant": "bce"}},
 )
 def real(

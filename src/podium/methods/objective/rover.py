@@ -38,7 +38,7 @@ COUNTDOWN = MATH.replace(
     citation="ROVER: Random Policy Valuation is Enough for LLM Reasoning, https://github.com/tinnerhrhe/ROVER",
     tags=("regression", "value function", "exploration"),
     protocol=MATH,
-    home=Home("sums", level=2),
+    home=Home("sums", level=3),
     presets={
         "paper": {"scale": "std"},
         "math": {"scale": "std"},

@@ -6,7 +6,7 @@ reward.
 """
 
 from podium.parts.annotate.answer_value import AnswerValue
-from podium.parts.annotate.degenerate import MarkDegenerate
+from podium.parts.annotate.degenerate import MarkDegenerate, MarkTrailingText
 from podium.parts.annotate.feedback_gain import FeedbackGain
 from podium.parts.annotate.forms_used import FormsUsed
 from podium.parts.annotate.greedy_baseline import GreedyBaseline
@@ -28,6 +28,7 @@ __all__ = [
     "GreedyBaseline",
     "MarkDegenerate",
     "MarkParsed",
+    "MarkTrailingText",
     "MarkPattern",
     "MarkPhrases",
     "MatchPatterns",

@@ -1,4 +1,4 @@
-"""Degenerate text: truncated, repetitive or garbled answers."""
+"""Degenerate text: truncated, repetitive or garbled answers, and text after the end."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import torch
 from podium.core.batch import Batch
 from podium.core.errors import within
 from podium.core.part import Annotate, Columns
+from podium.protocols.answer_text import answer_place
 
-__all__ = ["MarkDegenerate", "garbled", "repetitive"]
+__all__ = ["MarkDegenerate", "MarkTrailingText", "garbled", "repetitive", "trailing_text"]
 
 
 SCRIPTS = 3  # a text with letters of this many scripts (Latin, Cyrillic, …) counts as garbled
@@ -31,6 +32,12 @@ def garbled(text: str) -> bool:
     if any(c == "\ufffd" or (c not in "\n\r\t" and unicodedata.category(c) in STRAY_CATEGORIES) for c in text):
         return True
     return len({unicodedata.name(c, "?").split()[0] for c in text if c.isalpha()}) >= SCRIPTS
+
+
+def trailing_text(text: str) -> bool:
+    """Whether anything but blanks follows the line of the answer; a text without an answer has no end to go beyond."""
+    place = answer_place(text)
+    return place is not None and len(text[place:].strip().splitlines()) > 1
 
 
 class MarkDegenerate(Annotate):
@@ -57,3 +64,16 @@ class MarkDegenerate(Annotate):
         answers = zip(batch["rollout.text"], rows, strict=True)
         bad = [repetitive(ids.tolist(), self.length, self.times) or garbled(text) for text, ids in answers]
         return {"rollout.degenerate": batch["rollout.truncated"] | torch.tensor(bad, device=batch.device)}
+
+
+class MarkTrailingText(Annotate):
+    """Writes `rollout.trailing_text`: whether an answer goes on after the line that gives it (`answer: …`)."""
+
+    reference = "Rewarding the Unlikely, https://github.com/AndreHe02/rewarding-unlikely-release"
+
+    needs = ("rollout.text",)
+    provides = ("rollout.trailing_text",)
+
+    def __call__(self, batch: Batch) -> Columns:
+        marks = [trailing_text(str(text)) for text in batch["rollout.text"]]
+        return {"rollout.trailing_text": torch.tensor(marks, dtype=torch.bool, device=batch.device)}

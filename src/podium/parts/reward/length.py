@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError, within
+from podium.core.facts import RunFacts
 from podium.core.part import Columns, Reward
 from podium.core.schedule import Count, Number, Schedule
 
@@ -83,6 +86,13 @@ class LengthLimit(Reward):
     def needs(self) -> tuple[str, ...]:
         common = ("rollout.reward", "rollout.length", "rollout.truncated")
         return (*common, "rollout.correct") if self.thresholds else common
+
+    def inert(self, facts: RunFacts) -> Iterable[str]:
+        if min(self.limits) > facts.max_tokens:
+            yield (
+                f"rewards answers of up to {min(self.limits)} tokens, and no answer has more than {facts.max_tokens}. "
+                f"Set reward.LengthLimit.limits=[{max(facts.max_tokens // 2, 1)}]."
+            )
 
     def limit(self, pass_rate: Tensor) -> Tensor:
         """[group] The limit at each pass rate."""
