@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from podium.core.batch import Batch
+from podium.core.errors import PodiumError
 from podium.core.part import Need
 from podium.core.updates import PolicyScore, Updates
 
@@ -15,6 +16,11 @@ class SeparateUpdates(Updates):
     """Separate updates for two kinds of groups or rollouts: all of those where `by` is true, then all of the others."""
 
     by: str = "group.labelled"  # a boolean column of groups or of rollouts
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.by.startswith("rollout.") and self.unit == "group":
+            raise PodiumError(f"SeparateUpdates.by = {self.by!r} splits groups: set unit='rollout'.")
 
     @property
     def needs(self) -> tuple[Need, ...]:
