@@ -5,7 +5,7 @@ STAMP := .venv/.installed
 # Pinned: a range would let pip take another build of torch, which may be gigabytes.
 TORCH := torch==2.13.0
 
-.PHONY: help demo test test-fast check format slow gpu bench docs parity dist lock
+.PHONY: help demo test test-fast check format slow mutate gpu bench docs parity dist lock
 
 help:
 	@echo "make demo       a small language model learns to add, in about a minute"
@@ -14,6 +14,7 @@ help:
 	@echo "make check      format, lint, types, import contracts, dead code, spelling"
 	@echo "make format     format the code and sort imports"
 	@echo "make slow       what is too long for every change; writes checks/slow.md"
+	@echo "make mutate     change every entry point in turn: the vectors and tests that run it must notice"
 	@echo "make gpu        what needs a GPU; writes checks/gpu.md"
 	@echo "make docs       write the index and the page of each method"
 	@echo "make parity     compare numbers with trl and verl, in environments of their own"
@@ -44,6 +45,9 @@ format: $(STAMP)
 
 slow: $(STAMP)
 	OMP_NUM_THREADS=1 $(PYTHON) -m tools.checks slow
+
+mutate: $(STAMP)
+	OMP_NUM_THREADS=1 $(PYTHON) -m tools.numbers mutate
 
 gpu:
 	$(shell ls $(PYTHON) 2>/dev/null || echo python3) -m tools.checks gpu

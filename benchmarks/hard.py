@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-METHODS = ("grpo", "ngrpo", "scaf-grpo", "sage@small", "ghpo", "dars", "vade", "r3", "xrpo")
+METHODS = ("grpo", "ngrpo", "scaf-grpo", "sage", "ghpo", "dars", "vade", "r3", "xrpo")
 SETTINGS: dict[str, dict[str, Any]] = {
     "scaf-grpo": {"after": 2},  # a tenth of a short run, as in the paper
     "archer@light": {"critic_lr": 1e-3},

@@ -26,10 +26,10 @@ from podium.parts.annotate.tags import ReadTags
 from podium.parts.reward.calls import token_f1
 from podium.policy import load
 from podium.protocols import answer_text
+from podium.protocols.blueprint import subgoals
 from podium.report.conversation import Conversation, ShownTurn, conversation_page, conversation_text
 from podium.strategies.hints.help import SelfWritten, reasoning
 from podium.strategies.hints.learn_to_hint import LearnToHint, leaks
-from podium.strategies.sample.blueprint import subgoals
 from podium.worlds import EMBEDDED
 from podium.worlds.adventure import command_of
 from podium.worlds.expression import parse

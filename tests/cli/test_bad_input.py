@@ -148,7 +148,10 @@ def test_a_misspelt_name(capsys: Capture, out: Path, words: list[str], said: str
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("objective.PolicyGradient.clip=abc", "PolicyGradient.clip = 'abc' must be a Bounds (Clip, Target) or None."),
+        (
+            "objective.PolicyGradient.clip=abc",
+            "PolicyGradient.clip = 'abc' must be a TrustRegion (Bounds, SoftGate, DivergenceMask) or None.",
+        ),
         ("kl=abc", "KL.coefficient = 'abc' must be a number."),
         ("n=2.5", "Sample.n = 2.5 must be a whole number."),
         ("seed=abc", "Config.seed = 'abc' must be a whole number."),

@@ -87,7 +87,7 @@ def test_stage_filter_finds_who_drops_groups_and_not_who_does_not(capsys: Captur
 def test_plain_update_plan_is_no_part_of_its_own(capsys: Capture) -> None:
     found = slugs(typed(capsys, "methods --stage updates")[1])
     assert "real" in found  # four mini-batches
-    assert "grpo" not in found
+    assert "gpg" not in found
 
 
 def test_search_reads_notes_and_ignores_case(capsys: Capture) -> None:
@@ -197,14 +197,14 @@ def test_schedule_can_be_set() -> None:
 
 
 def test_check_names_the_missing_columns_and_fails(capsys: Capture) -> None:
-    code, out, _ = typed(capsys, "methods check gigpo")
+    code, out, _ = typed(capsys, "methods check gigpo --world sums")
     assert code == 1
     assert "'step.state'" in out
 
 
 def test_check_passes_where_the_world_writes_them(capsys: Capture) -> None:
     code, out, _ = typed(capsys, "methods check gigpo --columns step.reward,step.state")
-    assert (code, out) == (0, "gigpo: nothing to object to.\n")
+    assert (code, out) == (0, "gigpo: no errors and no warnings on a world with these columns.\n")
 
 
 def test_warning_alone_does_not_fail(capsys: Capture, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,6 +72,18 @@ class Case:
     def tensor(self, name: str) -> Tensor:
         """A numeric input in float64."""
         return torch.tensor(self[name], dtype=torch.float64)
+
+    def logs(self, name: str) -> Any:
+        """An input of probabilities as log-probabilities, which are finite in a batch."""
+
+        def log(x: Any) -> Any:
+            return [log(part) for part in x] if isinstance(x, list) else math.log(max(x, sys.float_info.min))
+
+        return log(self[name])
+
+    def totals(self, name: str) -> list[float]:
+        """The sum of each row of an input."""
+        return [float(sum(row)) for row in self[name]]
 
     def given(self, **names: str) -> dict[str, Any]:
         """Arguments for a recipe: `given(tau="temperature")` is {"tau": value} if the case sets `temperature`."""

@@ -16,6 +16,7 @@ from podium.core.gradient import UpdateResult, backward
 from podium.core.part import Shape
 from podium.core.term import Aggregate, Term
 from podium.method import Method
+from podium.parts.metric import ReportMean
 from podium.policy import Policy
 from tests.conformance.case import Case
 
@@ -27,11 +28,16 @@ __all__ = [
     "credited",
     "differentiate",
     "episodes",
+    "in_blocks",
     "in_row_order",
+    "marked",
+    "marked_until",
     "mask",
+    "only",
     "outcome_advantage",
     "padded",
     "policy_loss",
+    "reported",
     "watched",
 ]
 
@@ -72,8 +78,29 @@ def mask(case: Case) -> Tensor:
     """[B, T] the case's mask, or one made from its lengths."""
     if "mask" in case:
         return case.tensor("mask")
-    lengths = torch.tensor(case["lengths"])
-    return (torch.arange(int(lengths.max())) < lengths[:, None]).double()
+    return torch.tensor(marked_until(case["lengths"], max(case["lengths"])), dtype=torch.float64)
+
+
+def marked_until(lengths: Sequence[int], width: int) -> list[list[bool]]:
+    """[B, T] True in the first places of each row, as many as its length."""
+    return [[place < length for place in range(width)] for length in lengths]
+
+
+def marked(count: int, first: int) -> Tensor:
+    """[count] True from the place `first` on."""
+    return torch.tensor([place >= first for place in range(count)], dtype=torch.bool)
+
+
+def in_blocks(count: int, size: int) -> list[int]:
+    """Groups of so many rows that follow each other."""
+    return [row // size for row in range(count)]
+
+
+def only(x: Tensor, where: Tensor) -> Tensor:
+    """x in these places and 0 in the others."""
+    shown = torch.zeros_like(x)
+    shown[where.bool()] = x[where.bool()]
+    return shown
 
 
 def padded(case: Case, columns: Mapping[str, str], group: Sequence[Any] | None = None, given: bool = False) -> Batch:
@@ -147,15 +174,16 @@ class Outcome:
 
 def differentiate(terms: Sequence[Term], batch: Batch, live: Sequence[Shape] = ()) -> Outcome:
     """The value of Σ terms and its gradient in the log-probabilities that `batch` holds as those of now."""
-    now = {name: batch[name].clone().requires_grad_() for name in batch.columns if name.startswith("token.now.")}
-    update = batch.without(now).with_columns({"token.number": torch.arange(batch.size("token"))})
+    now = {name: batch[name].detach().clone().requires_grad_() for name in batch.columns if ".now." in name}
+    numbers = {f"{level}.number": torch.arange(batch.size(level)) for level in ("token", "rollout")}
+    update = batch.without(now).with_columns(numbers)
 
     def forward(micro: Batch, signals: Sequence[Signal]) -> dict[Signal, Tensor]:
-        return {s: now[s.column][micro["token.number"]] for s in signals}
+        return {s: now[s.column][micro[f"{s.level}.number"]] for s in signals}
 
     step = backward(terms, update, forward, live=live)
-    logp = now["token.now.logp"]
-    return Outcome(step, torch.zeros_like(logp) if logp.grad is None else logp.grad)
+    slope = now["token.now.logp"].grad if "token.now.logp" in now else None
+    return Outcome(step, torch.zeros(batch.size("token"), dtype=batch.dtype) if slope is None else slope)
 
 
 def policy_loss(case: Case, method: Method) -> dict[str, Any]:
@@ -171,8 +199,18 @@ def policy_loss(case: Case, method: Method) -> dict[str, Any]:
 
 def watched(terms: Sequence[Term], batch: Batch) -> dict[str, float]:
     """The means of what terms watch, over all their members: an update leaves out those without an advantage."""
-    found = [(term, name, x) for term in terms for name, x in term.diagnostics(batch).items()]
-    return {name: float(x[term.members(batch)].double().mean()) for term, name, x in found}
+    found = {}
+    for term in terms:
+        batch = batch.with_columns({"token.inside": term.members(batch)})
+        for name, x in term.diagnostics(batch).items():
+            found[name] = reported(batch.with_columns({"token.watched": x}), "token.watched", "token.inside")
+    return found
+
+
+def reported(batch: Batch, column: str, where: str | None = None) -> float:
+    """The mean of a column, as runs report it."""
+    (mean,) = ReportMean(column, where)(batch).values()
+    return float(mean[0])
 
 
 # -- episodes of several turns -----------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from podium.protocols.sampling import Sampling
 from podium.strategies.requests import Play, Recite, Request, TaskRequest
 from podium.worlds import Task, World
 
-__all__ = ["Answers", "collected", "made", "rows"]
+__all__ = ["Answers", "answered", "asking", "collected", "made", "rows"]
 
 Answers = Callable[[Request], Sequence[Any]]
 
@@ -24,8 +24,16 @@ def collected(
     strategy: Strategy, answers: Answers, world: World | None = None, recalled: Mapping[str, Any] | None = None
 ) -> list[Rollout]:
     """The rollouts that a strategy makes of a task, where `answers` says what comes of each request."""
-    request = TaskRequest(Task("task", "question"), 0, Sampling(), (0, 0, 0), recalled or {}, world=world)
-    plan = strategy.plan(request)
+    return answered(strategy.plan(asking(recalled or {}, world)), answers)
+
+
+def asking(recalled: Mapping[str, Any], world: World | None = None) -> TaskRequest:
+    """A request for rollouts of a task of which this is known."""
+    return TaskRequest(Task("task", "question"), 0, Sampling(), (0, 0, 0), recalled, world=world)
+
+
+def answered(plan: Any, answers: Answers) -> list[Rollout]:
+    """What a plan returns, where `answers` says what comes of each request."""
     wave = next(plan)
     while True:
         try:

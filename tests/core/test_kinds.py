@@ -64,7 +64,8 @@ def test_what_fits_is_left_alone() -> None:
 
 
 def test_parts_and_methods_refuse_it_too() -> None:
-    with pytest.raises(PodiumError, match=r"PolicyGradient.clip = 'abc' must be a Bounds \(Clip, Target\) or None"):
+    expected = r"PolicyGradient.clip = 'abc' must be a TrustRegion \(Bounds, SoftGate, DivergenceMask\) or None"
+    with pytest.raises(PodiumError, match=expected):
         PolicyGradient(clip="abc")
     with pytest.raises(PodiumError, match=r"KL.coefficient = 'abc' must be a number"):
         methods.grpo().set("objective.KL.coefficient", "abc")

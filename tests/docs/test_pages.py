@@ -88,7 +88,7 @@ def test_needs_leave_out_what_the_method_itself_writes() -> None:
 
 
 def test_needs_name_the_columns_of_the_world() -> None:
-    assert needs(methods.gigpo()).columns == ("step.reward", "step.state")
+    assert needs(methods.gigpo()).columns == ("step.reward", "step.state", "turn.valid")
 
 
 def test_differences_are_the_changed_settings_and_the_parts_that_one_has() -> None:

@@ -235,7 +235,7 @@ def test_a_description_names_stages_formulas_and_citation() -> None:
     assert "https://arxiv.org/abs/1707.06347" in text
     assert "advantage  GAE()" in text
     assert "A_t = δ_t + gamma·lam·A_{t+1}" in text
-    assert "role       Role(name='critic')" in text
+    assert "role       Role(name='critic', lr_ratio=10.0)" in text
 
 
 # -- check -----------------------------------------------------------------------------------------------------------
@@ -269,7 +269,7 @@ def findings(method: Method, *columns: str, **settings: Any) -> list[str]:
 # Rewards, states or calls of turns; solutions of several turns; judges of pairs; a profiler.
 SPECIAL = (
     *("gigpo", "hgpo", "salt", "mars", "slea-rl", "infopo", "hiper", "archer", "mapo", "srgpo", "rlvmr"),
-    *("matchtir", "pivotrl", "think-rm", "dr-kernel", "spear"),
+    *("matchtir", "pivotrl", "think-rm", "dr-kernel", "spear", "vspo-prs", "earl-rtl"),
 )
 
 
@@ -286,13 +286,13 @@ def test_recipes_that_need_no_special_world_have_no_findings(slug: str) -> None:
 @pytest.mark.parametrize(
     ("slug", "columns"),
     [
-        ("gigpo", ["turn.reward", "turn.state"]),
-        ("hgpo", ["turn.reward", "turn.state"]),
+        ("gigpo", ["turn.reward", "turn.state", "turn.valid"]),
+        ("hgpo", ["turn.reward", "turn.state", "turn.valid"]),
         ("salt", ["turn.state", "turn.action", "turn.next_state"]),
         ("think-rm", ["pair.difference"]),
         ("copo", ["rollout.answer"]),
         ("v0-5", ["rollout.correct"]),
-        ("gcpo-geometryzero", ["rollout.correct"]),
+        ("gcpo-geometryzero", ["rollout.correct", "task.solution"]),
     ],
 )
 def test_recipes_with_needs_are_clean_in_a_world_that_meets_them_and_refused_elsewhere(

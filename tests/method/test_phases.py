@@ -17,7 +17,7 @@ from podium.memories import SuccessTracker
 from podium.method import Alternate, Iterations, Method, Phase, Phases, Plateau, Reached
 from podium.parts.objective import KL
 
-A, B, C = (methods.get(name) for name in ("grpo", "rloo", "dapo"))
+A, B, C = methods.get("grpo"), methods.get("rloo"), methods.get("dapo@paper").replace(name="dapo")
 
 
 def turns(method: Method, lines: list[Mapping[str, Any]], *, saved: bool = False) -> list[str]:

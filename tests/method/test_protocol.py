@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from podium.core.errors import PodiumError
+from podium.core.facts import RunFacts
+from podium.core.schedule import Linear
+from podium.memories import PassRates
 from podium.method import Home, Method, Phases, Protocol
 from podium.methods.catalogue import CATALOGUE, get, home_of, recipe
+from podium.parts.objective import Entropy
 from podium.strategies import Sample
 
 
@@ -60,3 +66,23 @@ def test_a_home_belongs_to_the_recipe_or_to_its_preset() -> None:
         "iterations": 12,
         "tasks": 16,
     }
+
+
+def test_what_cannot_act_in_a_run_is_warned_of() -> None:
+    facts = RunFacts(iterations=10, tasks=4, max_tokens=48, max_turns=1)
+    method = get("grpo", kl=0.0).set("updates.mini_batches", 8) | PassRates()
+    decaying = method | Entropy(coefficient=Linear(0.1, 0.0, over=200))
+
+    def warnings(changed: Method, **known: int) -> list[str]:
+        findings = changed.check(("rollout.correct",), facts=replace(facts, **known))
+        return [finding.message for finding in findings if finding.kind == "warning"]
+
+    assert any("8 mini-batches of whole groups, and an iteration has 4 tasks" in w for w in warnings(method))
+    assert not any("mini-batches" in w for w in warnings(method, tasks=8))
+    assert any("PassRates" in w and "no task comes back" in w for w in warnings(method))
+    assert not any("comes back" in w for w in warnings(method, pool=8))
+    assert any("changes until iteration 200, and the run has 10" in w for w in warnings(decaying))
+    assert not any("until iteration" in w for w in warnings(decaying, iterations=200))
+    single = method.set("updates.mini_batches", 1)
+    assert any("nothing to clip" in w for w in warnings(single))
+    assert not any("nothing to clip" in w for w in warnings(method, tasks=8))

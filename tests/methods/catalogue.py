@@ -48,26 +48,27 @@ NAMES = [name for slug in SLUGS for name in (slug, *(f"{slug}@{preset}" for pres
 # What a method is given where its paper's defaults make no sense on a few short answers.
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "arrol": {"detect": 8, "cold": 1},  # a third of an answer, and pruning from the second iteration on
-    "cure": {"characters": 1},  # tokens are mostly single characters
-    "deepsearch": {"width": 3, "max_depth": 6, "round_length": 1},
-    "deepsearch@rounds": {"width": 3, "max_depth": 6, "round_length": 1, "pool": 2},
+    "cure": {"first": 1},
+    "deepsearch": {"width": 3, "max_depth": 6, "round_length": 1, "pool": 2},
     "archer": {"critic_epochs": 3, "warmup": 0},  # 50 and 20 take longer than a test may
     "dr-kernel": {"profiled": False},  # no embedded world runs kernels
-    "gcpo-geometryzero": {"asks": ("", "")},  # and neither instructions
-    "hill": {"ask": ""},
-    "sage": {"ask": ""},
+    # Without the imitation before it, so that a few iterations reach what follows.
+    **{slug: {"imitate": 0} for slug in ("hiper", "rlvmr", "iterresearch-eapo", "pear", "arpo")},
+    "gcpo-geometryzero": {"asks": ("", ""), "imitate": 0},  # and neither instructions
     "icpo": {"examples": SolutionShares((0.5,), "lines")},  # nor examples: it knows hints
     "ruscarl": {"steps": 20},
     "scaf-grpo": {"after": 0},
-    "trapo": {"labelled": 0.5, "warmup": 1, "max_length": 64},
+    "trapo": {"labelled": 0.5, "warmup": 1},
     # A small model knows a question alone, and one with an earlier attempt, which stands here for the plan.
-    "himac": {"ask": "", "show": "{observation}\nattempt: {plan}"},
+    "himac": {"ask": "", "show": "{observation}\nattempt: {plan}", "imitate": 0},
     # Every phase within a few iterations, and replays at once; here a turn that says something counts as a call.
     "drive": {"first": 1, "keep": (2, 1), "iterations": (1, 1), "pool": 2},
+    "skywork-r1v2": {"first": 1},
     "rulereasoner": {"every": 1},
     "spear": {"count": 2, "calls": "turn.valid", "replay_over": 2},
-    "spae": {"after": "\n"},  # steps are lines
-    "spo": {"branches": (2, 2), "window": 6, "probes": 2, "temperature": 1.0},  # at 0.6 nearly all are right
+    "spae": {"after": "\n", "boxed": False, "imitate": 0},  # steps are lines
+    # At 0.6 nearly all are right.
+    "spo": {"branches": (2, 2), "window": 6, "probes": 2, "temperature": 1.0, "mini_batches": 1},
     "tppo": {"n": 4, "window": 24},  # some answers end in it, others take two iterations
 }
 
@@ -95,7 +96,11 @@ class Wrong(Sums):
 class Laps(Sums):
     """The same question twice, each time graded: turns, and states that rollouts share."""
 
-    provides = (*Sums.provides, "turn.reward", "turn.state", "turn.next_state", "turn.action", "turn.valid")
+    provides = (
+        *(*Sums.provides, "turn.reward", "turn.state", "turn.next_state"),
+        *("turn.action", "turn.valid", "turn.progress", "rollout.reference_answer"),
+    )
+    blank = {"reference_answer": ""}
 
     def reset(self, task: Task, seed: int = 0) -> Episode:
         return _Lap(self, task, seed)
@@ -109,7 +114,8 @@ class _Lap(Episode):
     def act(self, text: str) -> Feedback:
         graded = self.world.grade(self.task, text, self.seed)
         over, self.state = self.state == "second", "over" if self.state == "second" else "second"
-        info = {**graded.info, "valid": bool(graded.info["answer"])}
+        info = {**graded.info, "valid": bool(graded.info["answer"]), "progress": graded.reward}
+        info["reference_answer"] = self.world.reference(self.task)
         return Feedback(graded.reward, over, self.task.prompt, self.state, info)
 
 

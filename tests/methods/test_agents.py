@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,15 +18,15 @@ from podium.core.build import Rollout, Turn
 from podium.core.columns import Origin
 from podium.core.memory import decode_state, encode_state
 from podium.memories import LessonLibrary
-from podium.memories.lesson_writing import GOLDEN, Lesson, Library, admit
+from podium.memories.lesson_writing import GOLDEN, Lesson, LessonExtractor, Library, WordEmbedder, admit
 from podium.method import Method
 from podium.parts.advantage import SeatReturns
 from podium.parts.reward import ProgressiveReward, Speedup
 from podium.parts.reward.stages import length_aware_bleu
 from podium.parts.shape import RejectLazy, RejectMismatch, ReplaceFlat, SmoothCopies
-from podium.protocols.context import History, Rebuild
+from podium.protocols.blueprint import subgoals
+from podium.protocols.context import Exchange, History, Rebuild, Wrote
 from podium.strategies import SampleBlueprints
-from podium.strategies.sample.blueprint import subgoals
 from podium.strategies.sample.lessons import Advised
 from tests.conformance.helpers import by_rollout, credited
 from tests.methods.catalogue import Laps, errors, finite, has_signal, lines, small
@@ -73,6 +74,21 @@ def test_a_constant_for_all_rewards_of_one_agent_changes_nothing() -> None:
     assert_close(turns_of(seats(agents, shifted), RETURNS), turns_of(seats(agents, plain), RETURNS))
     together = RETURNS.replace(agent=None)
     assert turns_of(seats(agents, shifted), together)[0][0] < 0 < turns_of(seats(agents, plain), together)[0][0]
+
+
+def test_who_loses_is_not_paid_for_what_the_other_wins() -> None:
+    """Agents a and b take turns; b wins at the end. The turns of a have earned nothing."""
+    turns = [
+        Turn((0, 1), columns={"reward": r, "agent": who}) for who, r in zip("abab", (0.0, 0.0, -0.5, 1.0), strict=True)
+    ]
+    columns = {"reward": 0.5, "domain": "g"}
+    batch = Batch.from_rollouts([Rollout(0, turns, columns=columns)], dtype=torch.float64)
+    part = RETURNS.replace(agent="turn.agent", reward_centre="none")
+    # a: 0 − 0.5, then −0.5; b: 0 + 1, then 1. In one sum for both it was 0.5, 0.5, 0.5, 1.
+    assert turns_of(batch, part) == [[-0.5, 1.0, -0.5, 1.0]]
+    assert turns_of(batch, part.replace(agent=None)) == [[0.5, 0.5, 0.5, 1.0]]
+    # With a discount of 0.5 per token: two tokens lie between the ends of turns.
+    assert turns_of(batch, part.replace(gamma=0.5))[0][1] == pytest.approx((0.5**4 + 0.5**5) / 2)
 
 
 def test_a_turn_alone_with_its_game_and_agent_gets_nothing() -> None:
@@ -160,7 +176,7 @@ def test_dr_kernel_asks_for_a_profiler() -> None:
 
 
 def test_without_a_library_it_is_gigpo_bit_for_bit() -> None:
-    plain, own = methods.gigpo(n=4), methods.slea_rl(n=4, library=None)
+    plain, own = methods.gigpo(n=4, scale="none"), methods.slea_rl(n=4, library=None)
     ours, theirs = ({**line, "seconds": 0} for line in (lines(m, Laps(level=2))[0] for m in (own, plain)))
     assert ours == theirs
 
@@ -195,9 +211,60 @@ def test_an_empty_library_shows_nothing() -> None:
     assert list(Advised(Library())(History("task"))) == ["task"]
 
 
+def lessons_of(actions: list[list[str]], said: str = "you see a door") -> Batch:
+    """A success and failures with these actions; the world says the same after each of them."""
+    outcome = [1] + [0] * (len(actions) - 1)
+    rewards_of = [[float(r), *[0.0] * (len(own) - 1)] for r, own in zip(outcome, actions, strict=True)]
+    batch = walks(rewards_of, outcome=outcome, action=actions, observation=[[said] * len(own) for own in actions])
+    return batch.with_columns({"rollout.prompt": ("where am I?",) * len(batch)})
+
+
+def test_lessons_are_looked_up_by_the_observation_that_they_were_tied_to() -> None:
+    memory = LessonLibrary(after=0, least=1)
+    state = memory.observe(memory.initial(), lessons_of([["go", "take"], ["go", "go"]]))
+    (library,) = memory.recall(state, ["task"])["group.lessons"]
+    # Two rollouts of two turns: each looks up the prompt first, then what the world said.
+    assert [(c.observation, c.uses) for c in library.clusters] == [("where am I?", 2), ("you see a door", 2)]
+    begun, later = (
+        History("where am I?"),
+        History("where am I?", (Exchange(Wrote((1,), True), "go", "you see a door"),)),
+    )
+    for history in (begun, later):
+        shown = Advised(library)(history)[-1]
+        looked_up = history.exchanges[-1].observation if history.exchanges else history.prompt
+        assert library.cluster(looked_up) is not None
+        assert "this worked: go; take" in str(shown)
+    state = memory.observe(state, lessons_of([["go", "take"], ["go", "go"]]))
+    assert memory.recall(state, ["task"])["batch.lessons.found"].tolist() == [1.0]
+
+
+def test_the_least_used_observation_makes_room() -> None:
+    library, _ = Library().add(Lesson("go north", "method", 0.4), 5)
+    library = library.tie(["often", "often", "once", "twice", "twice"], most=3).tie(["new"], most=3)
+    assert [(c.observation, c.uses) for c in library.clusters] == [("often", 2), ("twice", 2), ("new", 1)]
+
+
+class _Ends(LessonExtractor):
+    """An extractor of one's own."""
+
+    def from_success(self, actions: Sequence[str], outcome: float, excellent: bool) -> Iterable[Lesson]:
+        yield Lesson(f"end with {actions[-1]}", "method", outcome)
+
+
+def test_an_extractor_and_an_embedder_can_be_plugged_in() -> None:
+    memory = LessonLibrary(after=0, least=1, extractor=_Ends(), embedder=WordEmbedder())
+    state = memory.observe(memory.initial(), lessons_of([["go", "take"], ["go", "go"]]))
+    (library,) = memory.recall(state, ["task"])["group.lessons"]
+    assert [lesson.text for lesson in library.levels["method"]] == ["end with take"]
+    library, _ = library.add(Lesson("the lamp is in the cellar", "method", 0.1), 5)
+    # By score it would be the other one; by words, "cellar" decides.
+    assert library.best(GOLDEN, 1, "you are in the cellar")[0].text == "the lamp is in the cellar"
+    assert Library(library.levels).best(GOLDEN, 1, "you are in the cellar")[0].text == "end with take"
+
+
 def test_lessons_are_learnt_and_shown() -> None:
     memory = LessonLibrary(after=0, least=1)
-    batch = walks([[1, 0], [0, 0]], outcome=[1, 0], action=[["go", "take"], ["go", "go"]], state=[["a", "b"]] * 2)
+    batch = lessons_of([["go", "take"], ["go", "go"]])
     state = memory.observe(memory.initial(), batch)
     (library,) = memory.recall(state, ["task"])["group.lessons"]
     (shown,) = Advised(library)(History("where am I?"))
@@ -217,7 +284,7 @@ def test_nothing_is_shown_before_there_is_enough() -> None:
 
 def test_the_lessons_of_a_run_are_saved_with_it() -> None:
     memory, tensors = LessonLibrary(after=0, least=1), dict[str, Tensor]()
-    batch = walks([[1, 0], [0, 0]], outcome=[1, 0], action=[["go", "take"], ["go", "go"]], state=[["a", "b"]] * 2)
+    batch = lessons_of([["go", "take"], ["go", "go"]])
     state = memory.observe(memory.initial(), batch)
     saved = json.loads(json.dumps(encode_state(state, tensors)))
     assert decode_state(saved, tensors) == state
@@ -227,7 +294,7 @@ def test_the_lessons_of_a_run_are_saved_with_it() -> None:
 
 
 def test_each_phase_trains_the_tokens_of_one_role() -> None:
-    macro, micro = methods.himac(n=2).leaves()
+    macro, micro = methods.himac(n=2, imitate=0).leaves()
     rollouts = [Rollout(0, [Turn((1, 1)), Turn((1,))], columns={"reward": r}) for r in (1.0, 0.0)]
     batch = credited(macro, Batch.from_rollouts(rollouts, dtype=torch.float64))
     assert batch.trained("token").tolist() == [True, True, False] * 2
@@ -235,12 +302,12 @@ def test_each_phase_trains_the_tokens_of_one_role() -> None:
 
 
 def test_a_group_of_one_blueprint_gets_nothing() -> None:
-    macro, _ = methods.himac().leaves()
+    macro, _ = methods.himac(imitate=0).leaves()
     assert credit(macro.with_(shape=()), rewards([1.0])).tolist() == [0.0]
 
 
 def test_micro_phases_alone_are_grpo() -> None:
-    _, micro = methods.himac().leaves()
+    _, micro = methods.himac(imitate=0).leaves()
     outcomes = [1.0, 0.0, 0.5]
     assert_close(credit(micro, rewards(outcomes)), credit(methods.grpo(), rewards(outcomes)))
 
@@ -252,7 +319,7 @@ def test_the_surest_blueprint_is_chosen_the_first_among_equals() -> None:
 
 
 def test_phases_alternate_and_all_follow_one_blueprint_in_the_second(tmp_path: Path) -> None:
-    method = methods.himac(n=4, ask="", show="", context=Rebuild())
+    method = methods.himac(n=4, imitate=0, ask="", show="", context=Rebuild())
     result = short_run(method, tmp_path / "run", iterations=4, tasks=4)
     found = [line for line in result.metrics if "phase" in line]
     assert [line["phase"] for line in found] == [0, 1, 0, 1]
@@ -270,6 +337,22 @@ def test_vspo_worked_example() -> None:
     copied = batch.with_columns({"group.copies": torch.tensor([2.0, 1.0, 0.0], dtype=torch.float64)})
     assert_close(SmoothCopies().multiplier(copied).tolist(), [0.707107, 1.0, 0.0], atol=1e-6, rtol=0)
     assert_close(SmoothCopies()(copied)["group.weight.copies"].tolist(), [2**0.5, 1.0, 0.0])
+
+
+def test_vspo_pays_for_turns_that_parse_then_for_an_answer_then_for_its_words() -> None:
+    said = ["new york city", "new york", "", "new york"]
+    valid = [[True, True], [True, True], [True, True], [False, True]]
+    rollouts = [
+        Rollout(0, [Turn((1,), columns={"valid": v}) for v in own], columns={"reward": 0.0, "answer": answer})
+        for own, answer in zip(valid, said, strict=True)
+    ]
+    batch = Batch.from_rollouts(rollouts, dtype=torch.float64)
+    batch = batch.with_columns({"rollout.reference_answer": ("new york",) * 4})
+    method = methods.vspo_prs()
+    for part in (*method.annotate, *method.reward):
+        batch = batch.with_columns(part(batch))
+    # q of the first: √(2/3 · 1/2) = 0.577350. No answer is paid 0.1, a turn that does not parse nothing.
+    assert_close(batch["rollout.reward"].tolist(), [0.2 + 0.8 * 0.577350, 1.0, 0.1, 0.0], atol=1e-6, rtol=0)
 
 
 def test_without_flat_groups_nothing_is_replaced() -> None:

@@ -13,7 +13,7 @@ from podium.core.batch import Batch
 from podium.core.build import Rollout
 from podium.core.columns import Purpose
 from podium.core.errors import PodiumError
-from podium.memories import TaskDifficulty
+from podium.memories import RightTexts, TaskDifficulty
 from podium.parts.keep import RouteSoftly
 from podium.parts.metric.wins import ReferenceWins, win_rate_gain
 from podium.protocols.context import History
@@ -29,7 +29,7 @@ from tests.methods.support import rewards
 # -- Reg-GRPO ----------------------------------------------------------------------------------------------------------
 
 
-def asked(difficulty: float) -> Play:
+def asked(difficulty: float, hints: str = "rollout") -> Play:
     """What is sampled for a task of this difficulty, whose solution has four lines."""
     plays: list[Play] = []
 
@@ -39,13 +39,15 @@ def asked(difficulty: float) -> Play:
         plays.append(request)
         return made(request, [0.0] * request.n)
 
-    collected(methods.reg_grpo(n=2).rollout, answers, recalled={"group.difficulty": torch.tensor(difficulty)})
+    recalled = {"group.difficulty": torch.tensor(difficulty), "group.right_text": "a\nb\nc\nd\nanswer: 1"}
+    collected(methods.reg_grpo(n=2, hints=hints).rollout, answers, recalled=recalled)
     (play,) = plays
     return play
 
 
 def test_a_task_that_goes_worse_than_usual_gets_as_much_of_a_solution() -> None:
-    assert [asked(d).context.hint for d in (0.25, 0.5, 1.0)] == ["a", "a\nb", "a\nb\nc\nd"]
+    for source in ("rollout", "solution"):
+        assert [asked(d, source).context.hint for d in (0.25, 0.5, 1.0)] == ["a", "a\nb", "a\nb\nc\nd"]
     assert asked(0.0).context is None
 
 
@@ -65,6 +67,19 @@ def test_difficulty_is_what_a_task_lacks_beside_the_last_iterations() -> None:
         state = memory.observe(state, rewards(*values))
     found = memory.recall(state, [0, 1, 2])["group.difficulty"]
     assert_close(found, torch.tensor([0.875 - 1, 0.875 - 1, 0.0], dtype=torch.float64))
+
+
+def test_the_last_right_answer_without_help_is_remembered() -> None:
+    memory = RightTexts()
+
+    def seen(right: list[bool], guided: list[bool], texts: list[str]) -> Batch:
+        columns = {"rollout__correct": right, "rollout__guided": guided, "rollout__text": tuple(texts)}
+        return rewards([float(r) for r in right[:2]], [float(r) for r in right[2:]], **columns)
+
+    state = memory.observe(memory.initial(), seen([True, True, False, True], [False] * 4, ["bb", "a", "c", "d"]))
+    assert memory.recall(state, [0, 1, 2])["group.right_text"] == ("a", "d", "")
+    state = memory.observe(state, seen([False, False, True, True], [False, False, True, False], ["x", "y", "z", "w"]))
+    assert memory.recall(state, [0, 1])["group.right_text"] == ("a", "w")
 
 
 class Few(Sums):
@@ -89,11 +104,11 @@ def test_each_half_of_a_group_is_asked_and_trained_in_its_own_way() -> None:
         plays.append(request)
         return made(request, [0.0] * request.n)
 
-    collected(methods.gcpo_geometryzero(n=5).rollout, answers)
+    collected(methods.gcpo_geometryzero(n=5, imitate=0).rollout, answers)
     assert [play.n for play in plays] == [3, 2]
-    assert [play.context.below for play in plays] == list(methods.gcpo_geometryzero().rollout.asks)
+    assert [play.context.below for play in plays] == list(methods.gcpo_geometryzero(imitate=0).rollout.asks)
     assert all(play.train_context is None for play in plays)
-    assert type(methods.gcpo_geometryzero(asks=None).rollout).__name__ == "Sample"
+    assert type(methods.gcpo_geometryzero(imitate=0, asks=None).rollout).__name__ == "Sample"
     with pytest.raises(PodiumError, match="two texts"):
         Contrasted(asks=("one",))  # type: ignore[arg-type]
 

@@ -14,6 +14,7 @@ from podium import methods
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
 from podium.core.schedule import Restarts
+from podium.core.shares import scaled
 from podium.core.value import Clock
 from podium.memories import SuccessPrior
 from podium.strategies import SampleMore
@@ -268,11 +269,12 @@ def test_canon_schedules_of_mu() -> None:
     batch = rewards([1, 0, 1, 1], rollout__length=[2, 4, 6, 8])
     assert canon(batch, mu="reward") == pytest.approx(canon(batch, mu=0.75))
     assert canon(batch, mu="1 - reward") == pytest.approx(canon(batch, mu=0.25))
-    mu = methods.get("canon@cosine").advantage.mu
+    published = {"iterations": 150, "max_tokens": 8192}
+    mu = scaled(methods.get("canon@cosine"), published).advantage.mu
     assert isinstance(mu, Restarts)
     intra = [1 - mu.number(Clock(step)) for step in (0, 29, 30, 50, 69, 70)]
     assert intra == pytest.approx([0.02, 0.6, 0.6, 0.3, 0.3 * (1 + math.cos(math.pi * 39 / 40)), 0.6])
-    reverse = methods.canon(mu="reversed cosine").advantage.mu
+    reverse = scaled(methods.canon(mu="reversed cosine"), published).advantage.mu
     assert [1 - reverse.number(Clock(step)) for step in (29, 50)] == pytest.approx([0.0, 0.3])
 
 
@@ -290,7 +292,7 @@ ANSWERS = ("7",) * 4 + ("8",) * 4 + ("7", "8", "9", "7")
 
 
 def test_copo_worked_example() -> None:
-    method = methods.copo(blend="advantages")
+    method = methods.get("copo@formula", blend="advantages")
     after = credited(method, rewards(*AGREE, rollout__answer=ANSWERS))
     assert after["group.consistency.entropy"].tolist() == pytest.approx([0, 0, 1.03972], abs=1e-5)
     assert after["group.consistency.weight"].tolist() == pytest.approx([9.4e-14, 9.4e-14, 1.0e-4], rel=0.02)
@@ -306,7 +308,7 @@ def test_copo_constant_groups_carry_a_gradient_and_tasks_sum_to_nothing() -> Non
 
 def test_copo_is_grpo_where_answers_differ_enough() -> None:
     batch = rewards(*AGREE, rollout__answer=ANSWERS)
-    after = credited(methods.copo(rho=-1e9), batch)
+    after = credited(methods.copo(rho=-1e9, unrewarded="blend"), batch)
     assert_close(after["rollout.advantage"], grpo(batch))
     assert float(after["rollout.advantage.global"].abs().max()) == 0
 
@@ -321,7 +323,7 @@ def test_copo_compares_tasks_alone_where_answers_agree_enough() -> None:
 
 def test_copo_without_slope_both_weigh_alike_and_a_group_of_one_has_no_local_advantage() -> None:
     batch = rewards([1, 0], [1], rollout__answer=("a", "b", "a"))
-    after = credited(methods.copo(gamma=0.0), batch)
+    after = credited(methods.copo(gamma=0.0, unrewarded="blend"), batch)
     assert after["group.consistency.weight"].tolist() == [0.5, 0.5]
     assert after["rollout.advantage"].tolist() == pytest.approx([0.353553, -0.353553, 0], abs=1e-5)
     assert after["rollout.advantage.global"].tolist() == pytest.approx([-0.353553, -0.353553, 0.353553], abs=1e-5)
@@ -334,9 +336,18 @@ def test_copo_one_task_or_equal_tasks_have_no_global_advantage() -> None:
         assert after["rollout.advantage.global"].tolist() == [0] * n
 
 
+def test_copo_rollouts_without_reward_take_the_global_advantage_alone() -> None:
+    batch = rewards([1, 0], [1, 1], rollout__answer=("a", "b", "a", "a"))
+    after = credited(methods.copo(gamma=0.0), batch)  # w = ½ where the reward is not 0
+    # Locally ±0.707107 and 0; the tasks' means ½ and 1 are ∓0.707107 standardised.
+    assert after["rollout.advantage"].tolist() == pytest.approx([0.353553, 0, 0, 0], abs=1e-5)
+    found = after["rollout.advantage.global"].tolist()
+    assert found == pytest.approx([-0.353553, -0.707107, 0.353553, 0.353553], abs=1e-5)
+
+
 def test_copo_the_base_of_the_logarithm_moves_the_threshold() -> None:
     batch = rewards([1, 0, 0, 0], rollout__answer=("a", "b", "c", "d"))
-    natural, binary = (credited(methods.get(s), batch)["group.consistency.weight"] for s in ("copo", "copo@log2"))
+    natural, binary = (credited(methods.copo(rho=1.5, base=b), batch)["group.consistency.weight"] for b in (math.e, 2))
     assert natural < 0.5 < binary
 
 
@@ -348,7 +359,7 @@ def test_copo_blended_losses_and_blended_advantages_agree_where_the_signs_do() -
     batch = Batch.from_padded(torch.ones(8, 3), [0] * 4 + [1] * 4, columns | tokens)
     found = {}
     for blend in ("losses", "advantages"):
-        method = methods.copo(blend=blend, rho=0.69)
+        method = methods.get("copo@formula", blend=blend, rho=0.69)
         found[blend] = batch.to_padded(differentiate(method.objective, credited(method, batch)).grad_logp)
     agree = torch.tensor([True, True, True, False, False, True, True, True])  # the first task is above the mean
     assert_close(found["losses"][agree], found["advantages"][agree])

@@ -358,7 +358,7 @@ def test_v0_routing_weighs_success_against_cost() -> None:
 
 
 def test_v0_equal_limits_are_grpo() -> None:
-    method = methods.v0(n=4, least=4, most=4)
+    method = methods.v0(n=4, least=4, most=4, predictor="beliefs")
     tasks = [request(i, group__belief__mean=torch.tensor(0.5)) for i in range(3)]
     _, waves = played(method.rollout, tasks, lambda *_: True)
     assert [play.n for play in waves[0]] == [4, 4, 4]
@@ -366,7 +366,7 @@ def test_v0_equal_limits_are_grpo() -> None:
 
 def test_v0_hard_tasks_get_more_rollouts_once_that_is_known(tmp_path: Path) -> None:
     method = methods.get("one-shot-rlvr", n=6, shots=4, entropy=0.0, kl=0.0)
-    known = methods.v0(n=6, utility="mixed")
+    known = methods.v0(n=6, utility="mixed", predictor="beliefs")
     joined = method.with_(rollout=known.rollout, memories=(*method.memories, *known.memories))
     found = short_run(joined, tmp_path / "run", world=worlds.get("sums", level=2), iterations=4, tasks=4).metrics[1:]
     assert all(line["rollouts"] == 24 for line in found)

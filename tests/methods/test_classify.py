@@ -144,14 +144,14 @@ def test_drpo_with_a_hot_length_weighs_right_answers_alike() -> None:
 
 def test_drpo_shows_a_constant_or_the_value_with_the_same_gradient() -> None:
     batch = batch_of([1, 0, 0], torch.tensor([0.1, -0.2, 0.05]))
-    constant, value = (outcome(methods.drpo(shown=s), batch) for s in ("constant", "value"))
+    constant, value = (outcome(methods.drpo(shown=s, max_length=8192), batch) for s in ("constant", "value"))
     assert constant.step.loss != pytest.approx(value.step.loss)
     assert_close(constant.grad_logp, value.grad_logp)
 
 
 def test_drpo_constraint_has_the_gradient_of_half_a_squared_hinge() -> None:
     batch = batch_of([1, 1], torch.tensor([-0.3, -0.1]))  # one class: only the constraint is left
-    slope = outcome(methods.drpo(delta=0.05, beta=7.0), batch).grad_logp
+    slope = outcome(methods.drpo(delta=0.05, beta=7.0, max_length=8192), batch).grad_logp
     now = batch["token.now.logp"].clone().requires_grad_()
     distance = (batch["token.old.logp"] - now).mean()
     (3.5 * (distance - 0.05).clamp(min=0).square()).backward()  # type: ignore[no-untyped-call]
@@ -207,5 +207,5 @@ def test_they_train_without_a_number_that_is_not_one_where_all_answers_are_wrong
 
 
 def test_groups_of_one_are_warned_of_before_anything_is_sampled() -> None:
-    for method in (methods.real(n=1), methods.drpo(n=1), methods.reg_grpo(n=1)):
+    for method in (methods.real(n=1), methods.drpo(n=1, max_length=8192), methods.reg_grpo(n=1)):
         assert any("groups of one" in finding.message for finding in method.check())

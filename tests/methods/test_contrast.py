@@ -32,7 +32,7 @@ def question(accuracy: list[float], length: int = 512) -> Batch:
 
 
 def gcpo(**settings: Any) -> Any:
-    method = methods.gcpo_geometryzero(**settings)
+    method = methods.gcpo_geometryzero(imitate=0, length_reference=1024, **settings)
     return method.with_(annotate=())  # the marks are given here
 
 
@@ -80,12 +80,12 @@ def test_marks_are_patterns_in_the_text() -> None:
 
 
 def test_gcpo_needs_to_know_who_is_right() -> None:
-    assert "rollout.correct" in str(methods.gcpo_geometryzero().check())
+    assert "rollout.correct" in str(methods.gcpo_geometryzero(imitate=0).check())
     assert ContrastiveFeature("rollout.feature").needs == ("rollout.reward", "rollout.feature", "rollout.correct")
 
 
 def test_gcpo_trains_on_a_feature_that_some_answers_have(tmp_path: Path) -> None:
-    method = methods.gcpo_geometryzero(n=12, asks=None, feature=r"\n.*\n.*\n", margin=0.0)
+    method = methods.gcpo_geometryzero(n=12, imitate=0, asks=None, feature=r"\n.*\n.*\n", margin=0.0)
     lines = short_run(method, tmp_path / "run", level=2).metrics[1:]
     assert any(0 < line["feature"] < 1 for line in lines)
     assert any(line["reward.contrast"] != 0 for line in lines)

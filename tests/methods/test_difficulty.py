@@ -10,7 +10,6 @@ from torch.testing import assert_close
 
 from podium import methods
 from podium.core.batch import Batch
-from podium.method import Phases
 from podium.parts.objective import EntropyTarget
 from tests.conformance.helpers import credited
 from tests.methods.support import credit, rewards, short_run
@@ -106,7 +105,7 @@ def test_adora_weights_are_constant_in_a_group_and_never_change_a_sign() -> None
 
 def test_adora_with_damp_one_is_grpo() -> None:
     batch = rewards(*MIXED, rollout__length=torch.arange(8))
-    assert_close(credit(methods.adora(damp=1.0), batch), credit(methods.grpo(kl=0), batch))
+    assert_close(credit(methods.adora(damp=1.0, max_length=3900), batch), credit(methods.grpo(kl=0), batch))
 
 
 @pytest.mark.parametrize(("variant", "wrong", "right"), [("llm", 0.1, 1.0), ("vlm", 1.0, 0.1)])
@@ -115,19 +114,19 @@ def test_adora_forks_differ_where_one_side_is_missing(variant: str, wrong: float
     gate = methods.adora(variant=variant, max_length=50).shape[0].gate(batch)
     assert gate.tolist() == pytest.approx([wrong, right, right])  # cut-off wrong rollouts count as none
     tie = rewards([1, 0], rollout__length=[5, 5])
-    assert methods.adora(variant=variant).shape[0].gate(tie).tolist() == pytest.approx([0.1])
+    assert methods.adora(variant=variant, max_length=3900).shape[0].gate(tie).tolist() == pytest.approx([0.1])
 
 
 # -- confucius3-math ---------------------------------------------------------------------------------------------------
 
 
 def test_confucius_worked_example() -> None:
-    a = credit(methods.confucius3_math(), rewards([1, 0, 0, 0]))  # rewards become ±1
+    a = credit(methods.confucius3_math(stage=2), rewards([1, 0, 0, 0]))  # rewards become ±1
     assert a.tolist() == pytest.approx([2.076, -0.692, -0.692, -0.692])
 
 
 def test_confucius_hardness_falls_with_success_and_advantages_sum_to_nothing() -> None:
-    method = methods.confucius3_math()
+    method = methods.confucius3_math(stage=2)
     batch = rewards(*[[1.0] * k + [0.0] * (8 - k) for k in range(9)])
     for part in (*method.annotate, *method.reward, method.advantage, *method.shape):
         batch = batch.with_columns(part(batch))
@@ -140,7 +139,9 @@ def test_confucius_hardness_falls_with_success_and_advantages_sum_to_nothing() -
 def test_confucius_without_slope_is_dr_grpo_on_signed_rewards() -> None:
     batch = rewards(*MIXED)
     signed = batch.with_columns({"rollout.reward": 2 * batch["rollout.reward"] - 1})
-    assert_close(credit(methods.confucius3_math(slope=0.0, offset=1.0), batch), credit(methods.dr_grpo(), signed))
+    assert_close(
+        credit(methods.confucius3_math(stage=2, slope=0.0, offset=1.0), batch), credit(methods.dr_grpo(), signed)
+    )
 
 
 @pytest.mark.parametrize("start", [0.01, 1.6])
@@ -165,12 +166,15 @@ def test_confucius_entropy_term_holds_a_toy_policy_at_its_target(start: float) -
 def test_confucius_stages_train(tmp_path: Path) -> None:
     first = short_run(methods.get("confucius3-math@stage-1", n=4), tmp_path / "1", iterations=2).metrics[-1]
     assert {"entropy.mean", "loss.EntropyTarget"} <= set(first)
-    second = short_run(methods.get("confucius3-math", n=4), tmp_path / "2", iterations=2).metrics[-1]
+    second = short_run(methods.get("confucius3-math@stage-2", n=4), tmp_path / "2", iterations=2).metrics[-1]
     assert {"hardness", "groups.waiting"} <= set(second)
     assert second["grad_norm.policy"] > 0
-    stages = Phases(methods.get("confucius3-math@stage-1", n=4).until(1), methods.get("confucius3-math", n=4))
-    lines = short_run(stages, tmp_path / "both", iterations=3).metrics[1:]
-    assert ["hardness" in line for line in lines] == [False, True, True]
+    run = tmp_path / "all"
+    lines = short_run(methods.get("confucius3-math", n=4), run, iterations=4, tasks=4, max_tokens=160).metrics[1:]
+    assert [line["phase"] for line in lines] == [0, 1, 1, 2]  # 4234, 5470 and 3405 of 13109 hours
+    assert ["hardness" in line for line in lines] == [False, True, True, True]
+    shares = [leaf.rollout.draw.token_share for leaf in methods.get("confucius3-math").leaves()]
+    assert shares == [0.25, 0.5, 1.0]
 
 
 @pytest.mark.parametrize(("slug", "diagnostic"), [("a-grae", "progress"), ("adora", "gate")])

@@ -80,7 +80,7 @@ def test_the_oldest_come_first_and_the_rest_waits() -> None:
 
 def test_surplus_groups_train_in_the_next_batch_and_no_task_trains_twice(tmp_path: Path) -> None:
     path = tmp_path / "run"
-    lines = short_run(methods.confucius3_math(n=4), path, iterations=6).metrics[1:]
+    lines = short_run(methods.confucius3_math(n=4, stage=3), path, iterations=6).metrics[1:]
     assert any(line["groups.waiting"] > 0 for line in lines)
     tasks = [{row["task"] for row in rows(path, i)} for i in range(1, 7)]
     assert all(len(t) == 4 for t in tasks)
@@ -92,13 +92,13 @@ def test_surplus_groups_train_in_the_next_batch_and_no_task_trains_twice(tmp_pat
 
 
 def test_carrying_over_samples_no_more_than_cutting(tmp_path: Path) -> None:
-    method = methods.confucius3_math(n=4)
+    method = methods.confucius3_math(n=4, stage=3)
     carried = short_run(method, tmp_path / "carried", iterations=6).metrics[1:]
     cut = short_run(method.set("keep.KeepMixed.carry_over", False), tmp_path / "cut", iterations=6).metrics[1:]
     assert sum(line["rollouts"] for line in carried) <= sum(line["rollouts"] for line in cut)
 
 
-@pytest.mark.parametrize("slug", ["ngrpo", "confucius3-math"])
+@pytest.mark.parametrize("slug", ["ngrpo", "confucius3-math@stage-3"])
 def test_a_resumed_run_remembers_the_groups_that_wait(slug: str, tmp_path: Path) -> None:
     method = methods.get(slug, n=4)
     for name in ("whole", "cut"):

@@ -221,7 +221,7 @@ def test_candidates_are_the_eligible_tokens_of_highest_entropy_and_never_the_fir
 
 
 def test_the_copied_part_of_a_branch_is_not_trained() -> None:
-    strategy = methods.cure(n=2, branches=2, characters=1).rollout
+    strategy = methods.cure(stage=1, n=2, branches=2, max_prompt=1500).rollout
     (group,), _ = grown(strategy)
     batch = Batch.from_rollouts(group)
     batch = batch.with_columns(TrainShared("new")(batch))
@@ -232,9 +232,9 @@ def test_the_copied_part_of_a_branch_is_not_trained() -> None:
 
 def test_of_a_prompt_that_is_too_long_the_head_is_kept() -> None:
     """ "If that is longer than the prompt buffer (1500) the HEAD is kept (first 1500 tokens)"."""
-    (free,), _ = grown(methods.cure(n=4, branches=2, characters=1).rollout)
+    (free,), _ = grown(methods.cure(stage=1, n=4, branches=2, max_prompt=1500).rollout)
     limit = len(free[0].turns[0].context) + 3
-    (group,), _ = grown(methods.cure(n=4, branches=2, characters=1, max_prompt=limit).rollout)
+    (group,), _ = grown(methods.cure(stage=1, n=4, branches=2, max_prompt=limit).rollout)
     forks = [(r.columns["fork"], own.columns["fork"]) for r, own in zip(group[4:], free[4:], strict=True)]
     assert all(found == min(own, 3) for found, own in forks)
     assert max(own for _, own in forks) > 3
@@ -251,10 +251,22 @@ def test_the_head_of_several_turns_ends_where_its_context_is_still_short_enough(
     assert head(rollout, 9, 5) == 0  # the question alone is longer
 
 
-def test_stage_two_of_cure_is_dapo() -> None:
-    plain = methods.dapo(n=16, max_length=3584, buffer=512)
-    assert tuple(methods.get("cure@stage-2").parts()) == tuple(plain.parts())
-    assert methods.cure(branches=0).rollout.rollouts == 4  # type: ignore[union-attr]
+def test_cure_branches_in_its_first_stage_and_samples_as_many_ordinary_rollouts_in_the_second() -> None:
+    """ "4 base + 12 branched rollouts" of 2,596 tokens, then "plain DAPO with 16" of 3,584."""
+    branching, plain = methods.get("cure@paper").children()  # type: ignore[attr-defined]
+    assert branching.rollout.rollouts == plain.rollout.n == 16
+    assert (branching.rollout.n, branching.rollout.branches) == (4, 3)
+    assert plain == methods.get("cure@paper", stage=2).replace(name="dapo", summary="", citation="")
+    assert plain.reward[0].max_length == 3584
+    assert branching.reward[0].max_length == pytest.approx(2596, abs=3)
+    assert branching.rollout.draw.token_share == pytest.approx(2596 / 3584, abs=1e-3)
+    assert methods.cure(stage=1, branches=0).rollout.rollouts == 4  # type: ignore[union-attr]
+
+
+def test_cure_goes_from_one_stage_to_the_next_within_a_run() -> None:
+    found = lines(methods.cure(n=2, branches=1, max_rounds=1, mini_batches=1), SUMS, iterations=4)
+    assert [line["phase"] for line in found] == [0, 0, 1, 1]
+    assert ["watched.fork" in line for line in found] == [True, True, False, False]
 
 
 # -- ROSE --------------------------------------------------------------------------------------------------------------
@@ -558,9 +570,9 @@ def test_a_task_is_measured_by_four_ordinary_rollouts() -> None:
 
 
 def test_rounds_of_deepsearch_measure_before_they_train() -> None:
-    found = lines(small("deepsearch@rounds"), SUMS, iterations=5)
-    assert [line["sweep.phase"] for line in found] == [0, 0, 1, 1, 2]
-    assert [line["updates"] > 0 for line in found] == [False, True, False, True, False]
+    found = lines(small("deepsearch"), SUMS, iterations=5)
+    assert [line["sweep.phase"] for line in found] == [0, 0, 1, 1, 1]  # the second round is the last
+    assert [line["updates"] > 0 for line in found] == [False, True, False, True, True]
 
 
 def test_iterations_that_only_measure_belong_to_no_round_of_solved_texts() -> None:

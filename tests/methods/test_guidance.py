@@ -142,7 +142,7 @@ def test_no_teacher_leaves_a_group_as_it_is() -> None:
 
 
 def test_ampo_with_a_success_is_grpo_without_the_std() -> None:
-    method = methods.ampo(entropy=0.0)
+    method = methods.ampo(entropy=0.0, max_length=8192)
     n = 4
     columns = {**logits(n), "rollout.reward": torch.tensor([1.0, 0, 0, 0], dtype=torch.float64)}
     batch = Batch.from_padded(torch.ones(n, 3), [0] * n, columns)
@@ -365,7 +365,7 @@ def test_icpo_without_guided_rollouts_is_grpo() -> None:
         "rollout.plain": plain,
     }
     batch = Batch.from_padded(torch.ones(n, 3), [0] * n, columns).with_columns(marks)
-    method = methods.icpo(guided=0, kl=0.0).at(Clock(0))
+    method = methods.icpo(guided=0, kl=0.0, steps=400).at(Clock(0))
     after = batch.with_columns(method.reward[0](batch))
     after = after.with_columns(method.advantage(after))
     base = methods.get("grpo@verl", kl=0.0)

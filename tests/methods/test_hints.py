@@ -20,7 +20,7 @@ from podium.core.value import Clock
 from podium.memories import HintLevels, LastHints
 from podium.method import Method
 from podium.parts.shape import BySetting, HintConsistency
-from podium.strategies import HintReward, HintTiers, ItemResponse, Repair, SelfWritten, SolutionShares
+from podium.strategies import HintReward, HintRounds, HintTiers, ItemResponse, Repair, SelfWritten, SolutionShares
 from podium.strategies.hints.item_response import Curve
 from podium.strategies.hints.learn_to_hint import leaks
 from podium.strategies.requests import Play, Recite, Request
@@ -145,7 +145,7 @@ def test_sage_reads_hints_from_json_or_from_lines_and_nothing_from_what_it_canno
 
 
 def test_sage_leaves_a_group_without_readable_hints_as_it_is_and_counts_it() -> None:
-    rollouts, asked = played(methods.sage(n=4).rollout, lambda play: [0.0] * play.n)
+    rollouts, asked = played(methods.get("sage@instruct", n=4).rollout, lambda play: [0.0] * play.n)
     assert len(asked) == 1
     assert all(r.columns["help.missing"] for r in trained(rollouts))
     assert [r.columns["purpose"] for r in rollouts].count(int(Purpose.probe)) == 3  # all attempts are on record
@@ -217,7 +217,7 @@ def light(written: str, earlier: tuple[str, ...], level: float = 2.0) -> tuple[l
         return made(request, [0.0] * request.n)
 
     recalled = {"group.hint.level": torch.tensor(level), "group.hints": earlier}
-    return collected(methods.get("sage@light", n=2).rollout, answers, recalled=recalled), asked
+    return collected(methods.get("sage@light", n=2, ask=SelfWritten.ask).rollout, answers, recalled=recalled), asked
 
 
 def test_sage_light_falls_back_on_the_last_hints_that_could_be_read() -> None:
@@ -276,7 +276,7 @@ def test_an_answer_leaks_where_it_stands_in_the_hint_or_a_short_one_where_it_is_
 
 
 def test_hill_trains_both_models_and_keeps_hints_out_of_the_solvers_numbers() -> None:
-    found = lines(small("hill@small"), worlds.get("countdown", level=4), iterations=2, tasks=3)
+    found = lines(small("hill"), worlds.get("countdown", level=4), iterations=2, tasks=3)
     assert finite(found)
     assert any(line["grad_norm.hinter"] > 0 for line in found)
     assert all(0 <= line["reward"] <= 1 for line in found)
@@ -321,6 +321,47 @@ def test_rates_stay_legal_on_flat_and_hopeless_data() -> None:
 def test_seele_is_dr_grpos_advantage_over_all_rounds() -> None:
     batch = rewards([1, 0, 0, 1, 0, 0])
     assert_close(credit(methods.seele(), batch), credit(methods.dr_grpo(), batch))
+
+
+class Planned(ItemResponse):
+    """A curve that suggests given shares, one after the other."""
+
+    shares: tuple[float, ...] = ()
+
+    def next(self, rounds: Sequence[tuple[float, float]]) -> float:
+        return self.shares[len(rounds) - 1]
+
+
+def test_seele_shows_the_share_of_the_lines_that_the_curve_suggests() -> None:
+    """Of five lines the first round shows all but the last, 4/5; then 0.4 · 5 = 2, 0.6 · 5 = 3, and none."""
+    strategy = HintRounds(n=2, rounds=4, response=Planned(shares=(0.4, 0.6, 0.0, 0.25)))
+    recited: list[Recite] = []
+    asked: list[Play] = []
+
+    def answers(request: Request) -> Sequence[Rollout]:
+        if isinstance(request, Recite):
+            recited.append(request)
+            return made(request, [1.0], text=[LINES])
+        assert isinstance(request, Play)
+        asked.append(request)
+        return made(request, [1.0, 0.0])
+
+    group = collected(strategy, answers)
+    shown = [getattr(play.context, "hint", "") for play in asked]
+    assert shown == ["one\ntwo\nthree\nfour", "one\ntwo", "one\ntwo\nthree", ""]
+    levels = [r.columns["help.level"] for r in group if r.columns["sampled"]]
+    assert levels == pytest.approx([0.8, 0.8, 0.4, 0.4, 0.6, 0.6, 0.0, 0.0])
+    assert recited[-1].texts == ("one\ntwo\nthree\nfour",)  # the longest hint, to be imitated
+    assert (recited[-1].ended, recited[-1].origin) == (False, Origin.hint)
+    assert {r.columns["help.next"] for r in group} == {0.25}  # where the next visit begins
+    assert strategy.acted(group) == 6
+    asked.clear()
+    collected(strategy, answers, recalled={"group.hint.rate": 0.4})
+    assert getattr(asked[0].context, "hint", "") == "one\ntwo"
+    asked.clear()
+    group = collected(strategy.neutral, answers)
+    assert not any(getattr(play.context, "hint", "") for play in asked)
+    assert strategy.acted(group) == 0
 
 
 def test_a_single_rollout_has_no_advantage_in_seele() -> None:

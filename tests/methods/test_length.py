@@ -11,6 +11,7 @@ from torch.testing import assert_close
 from podium import methods
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
+from podium.core.shares import scaled
 from podium.parts.reward import LengthLimit
 from podium.policy.model.merge import merge_largest, merge_weights
 from tests.conformance.helpers import credited
@@ -24,7 +25,7 @@ def tokens(reward: list[float], lengths: list[int], group: list[int]) -> Batch:
 
 
 def test_dler_worked_example() -> None:
-    batch = credited(methods.dler(), tokens([1, 0, 1, 0], [2, 4, 3, 4], [0] * 4))
+    batch = credited(methods.dler(limits=(4000,)), tokens([1, 0, 1, 0], [2, 4, 3, 4], [0] * 4))
     assert batch.to_padded(batch["token.advantage"])[:, 0].tolist() == pytest.approx(
         [1.215287, -0.759555, 1.215287, -0.759555], abs=1e-6
     )
@@ -32,7 +33,7 @@ def test_dler_worked_example() -> None:
 
 def test_dler_tokens_have_mean_0_and_variance_1_and_keep_the_proportion_of_centred_rewards() -> None:
     batch = tokens([1, 0, 0, 0, 1, 1, 0, 0], [2, 4, 3, 4, 5, 1, 2, 3], [0] * 4 + [1] * 4)
-    a = credited(methods.dler(), batch)["token.advantage"]
+    a = credited(methods.dler(limits=(4000,)), batch)["token.advantage"]
     assert (float(a.mean()), float(a.var())) == pytest.approx((0, 1), abs=1e-6)
     rows = batch.reduce(a, "token", "rollout", "mean")
     centred = credited(methods.dr_grpo(), batch)["rollout.advantage"]
@@ -42,7 +43,7 @@ def test_dler_tokens_have_mean_0_and_variance_1_and_keep_the_proportion_of_centr
 
 def test_dler_order_within_a_group_follows_the_reward() -> None:
     batch = tokens([0.1, 0.7, 0.4], [9, 1, 1], [0] * 3)
-    rows = batch.reduce(credited(methods.dler(), batch)["token.advantage"], "token", "rollout", "mean")
+    rows = batch.reduce(credited(methods.dler(limits=(4000,)), batch)["token.advantage"], "token", "rollout", "mean")
     assert rows.argsort().tolist() == [0, 2, 1]
 
 
@@ -54,7 +55,7 @@ def test_dler_answers_that_are_cut_off_or_too_long_earn_nothing_and_stay_in_the_
 
 
 def test_dler_easy_tasks_have_less_room() -> None:
-    (limit,) = methods.get("dler@difficulty-aware").reward
+    (limit,) = scaled(methods.get("dler@difficulty-aware"), {"iterations": 1, "max_tokens": 8000}).reward
     assert limit.limit(torch.tensor([0.1, 0.4999, 0.5, 1.0])).tolist() == [4000, 4000, 2000, 2000]
     steps = LengthLimit((30, 20, 10), (0.3, 0.7))
     assert steps.limit(torch.tensor([0.0, 0.3, 0.7])).tolist() == [30, 20, 10]

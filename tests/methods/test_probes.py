@@ -21,7 +21,7 @@ POTENTIALS = [[0.1, 0.95, 0.96], [0.0, -0.6]]
 
 def credited(potentials: list[list[float]], rewards: list[float], **settings: Any) -> tuple[Batch, Batch]:
     """Rollouts of one group with one token a step: before and after whitening."""
-    method = methods.spae(**settings)
+    method = methods.spae(imitate=0, **settings)
     rows = [
         Rollout(
             0,

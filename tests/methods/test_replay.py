@@ -14,6 +14,7 @@ import torch
 
 from podium import methods, worlds
 from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
 from podium.core.errors import PodiumError
 from podium.core.memory import decode_state, encode_state
 from podium.core.updates import Updates
@@ -21,14 +22,15 @@ from podium.core.value import Clock
 from podium.memories import Monitor, PassRates, PriorityReplay, SuccessReplay
 from podium.memories.replay import is_recent, reward_to_beat, subset_size
 from podium.parts.annotate.degenerate import garbled, repetitive
-from podium.parts.keep import KeepVaried
+from podium.parts.keep import DropVoidTurns, KeepVaried
 from podium.parts.objective.preference import preference_loss
-from podium.parts.shape import CentredKL
+from podium.parts.shape import CentredKL, DropCovariant
 from podium.parts.updates import SeparateUpdates
 from podium.sessions.train import configure, resume
 from podium.store.run_directory import RunDirectory
 from podium.training.build import build_run
 from podium.training.loop import iterate
+from podium.training.resolve import phase_rate
 from podium.worlds import Feedback, Sums, Task
 from tests.conformance.helpers import credited, differentiate
 from tests.methods.catalogue import Laps, Wrong, lines, small
@@ -54,7 +56,7 @@ def batch(rewards: list[float], advantages: list[float], name: str = "a", seed: 
 def test_an_empty_buffer_replays_nothing_and_the_metrics_say_so() -> None:
     memory = PriorityReplay()
     assert memory.replay(memory.initial(), batch([1.0], [0.0])) is None
-    found = lines(small("skywork-r1v2"), Wrong(), iterations=2, max_tokens=1)
+    found = lines(small("skywork-r1v2@stage-2"), Wrong(), iterations=2, max_tokens=1)
     assert [line["replayed"] for line in found] == [0, 0]
     assert [line["replay.stored"] for line in found] == [0.0, 0.0]
 
@@ -131,7 +133,7 @@ def test_skywork_large_advantages_come_back_more_often() -> None:
 
 def test_skywork_the_share_of_effective_samples_does_not_fall_when_groups_become_uniform(tmp_path: Path) -> None:
     world = worlds.get("sums", level=2)
-    run = build_run(configure(methods.skywork_r1v2(n=4), world=world, tasks=4, iterations=3, seed=3))
+    run = build_run(configure(methods.skywork_r1v2(stage=2, n=4), world=world, tasks=4, iterations=3, seed=3))
     first, _ = iterate(run)
     some = int((first["rollout.advantage"] != 0).sum())
     assert 0 < some < len(first)
@@ -192,7 +194,7 @@ def test_skywork_the_threshold_rises_when_what_is_watched_gets_worse() -> None:
 
 
 def test_skywork_accepts_fewer_scores_above_a_higher_threshold() -> None:
-    method = methods.skywork_r1v2(score="rollout.score", monitor="eval.hallucination", rule=0.0, format=0.0)
+    method = methods.skywork_r1v2(stage=2, score="rollout.score", monitor="eval.hallucination", rule=0.0, format=0.0)
     columns = {"rollout.score": torch.tensor([-1.0, 0.05, 0.3]), "rollout.answered": torch.ones(3)}
     batch_ = Batch.from_rewards(torch.zeros(3), [0] * 3, columns)
     accepted = [method.at(Clock(0, {"monitor.level": x})).reward[-1](batch_)["rollout.reward"] for x in (0.0, 0.1, 1.0)]
@@ -202,7 +204,7 @@ def test_skywork_accepts_fewer_scores_above_a_higher_threshold() -> None:
 
 
 def test_skywork_watches_its_evaluations_and_goes_on_after_a_kill(tmp_path: Path) -> None:
-    method = methods.skywork_r1v2(n=4, score="rollout.score", monitor="eval.entropy", step=0.25)
+    method = methods.skywork_r1v2(stage=2, n=4, score="rollout.score", monitor="eval.entropy", step=0.25)
     kept = {"checkpoint_every": 1, "keep_checkpoints": 9, "eval_every": 1, "lr": 1e-3, "iterations": 6}
     found = short_run(method, tmp_path / "whole", world=Scored(level=2), **kept).metrics
     rose = [b["eval.entropy"] > a["eval.entropy"] for a, b in pairwise(found)]
@@ -218,18 +220,18 @@ def test_skywork_watches_its_evaluations_and_goes_on_after_a_kill(tmp_path: Path
 
 @pytest.mark.parametrize("name", ["eval.hallucination", "hallucination"])
 def test_a_number_that_no_run_measures_cannot_be_watched(name: str, tmp_path: Path) -> None:
-    method = methods.skywork_r1v2(n=2, score="rollout.score", monitor=name)
+    method = methods.skywork_r1v2(stage=2, n=2, score="rollout.score", monitor=name)
     with pytest.raises(PodiumError, match=f"watches '{name}', which the run does not measure"):
         short_run(method, tmp_path / "run", world=Scored(level=2), iterations=2, eval_every=1)
 
 
 def test_skywork_samples_the_tasks_that_had_an_advantage_in_an_earlier_run(tmp_path: Path) -> None:
     world = worlds.get("sums", level=2)
-    short_run(methods.skywork_r1v2(n=4), tmp_path / "first", world=world, iterations=3, tasks=6)
+    short_run(methods.skywork_r1v2(stage=2, n=4), tmp_path / "first", world=world, iterations=3, tasks=6)
     rates = PassRates(source=str(tmp_path / "first")).initial()["rates"]
     mixed = {task for task, visits in rates.items() if any(0 < x < 1 for x in visits)}
     assert 0 < len(mixed) < len(rates)
-    method = methods.skywork_r1v2(n=2, source=str(tmp_path / "first"))
+    method = methods.skywork_r1v2(stage=2, n=2, source=str(tmp_path / "first"))
     run = build_run(configure(method, world=world, tasks=3, iterations=1))
     assert {r.task.key for r in run.requests(run.begin(), 3)} <= mixed
     nothing_known = {"group.pass_rate.mixed": torch.zeros(3)}
@@ -239,7 +241,7 @@ def test_skywork_samples_the_tasks_that_had_an_advantage_in_an_earlier_run(tmp_p
 def test_skywork_the_stages_train_one_after_the_other(tmp_path: Path) -> None:
     from podium.method import Phases
 
-    stages = methods.get("skywork-r1v2@stage-1", n=4), methods.get("skywork-r1v2", n=4)
+    stages = methods.get("skywork-r1v2@stage-1", n=4), methods.get("skywork-r1v2@stage-2", n=4)
     method = Phases(stages[0].until(3), stages[1])
     found = short_run(method, tmp_path / "run", world=worlds.get("sums", level=2), iterations=4).metrics[1:]
     assert "loss.Preference" in found[0]
@@ -336,14 +338,42 @@ def test_spear_keeps_the_groups_whose_rewards_vary_most() -> None:
 
 
 def test_spear_without_bonus_and_replay_is_dr_grpo_with_clip_cov() -> None:
-    method = methods.spear(replay=0.0, tool=0.0)
+    method = methods.spear(replay=0.0, tool=0.0, tool_over=100, replay_over=100)
     assert weights(method, 0) == weights(method, 500) == (0, 0)
     assert method.advantage == methods.dr_grpo().advantage
     assert type(method.shape[0]).__name__ == "DropCovariant"
 
 
+def test_spear_leaves_turns_with_neither_call_nor_answer_out_of_the_loss() -> None:
+    calls: list[list[tuple[Any, ...]]] = [[("look",), (), ()], [(), ("add",)]]
+    rollouts = [
+        Rollout(0, [Turn((1,), columns={"calls": c}) for c in own], columns={"reward": 1.0, "answer": answer})
+        for own, answer in zip(calls, ("7", ""), strict=True)
+    ]
+    found = DropVoidTurns()(Batch.from_rollouts(rollouts))["turn.keep.void"]
+    # The second turn of the first says nothing; its third answers. Of the second rollout only the call counts.
+    assert found.tolist() == [True, False, True, False, True]
+    assert DropVoidTurns("turn.calls") in methods.spear().keep
+
+
+def test_spear_drops_covariant_tokens_of_replayed_rollouts_by_settings_of_their_own() -> None:
+    size = 100
+    generator = torch.Generator().manual_seed(0)
+    columns = {
+        "token.id": torch.ones(2, size, dtype=torch.long),
+        "token.advantage": torch.randn(2, size, generator=generator),
+        "token.now.logp": torch.randn(2, size, generator=generator),
+        "group.fresh": torch.tensor([True, False]),
+    }
+    columns["token.old.logp"] = columns["token.now.logp"]
+    batch_ = Batch.from_padded(torch.ones(2, size), [0, 1], columns)
+    part = DropCovariant(0.01, low=-9.0, high=9.0, replay=(0.05, -9.0, 9.0))
+    fresh, replayed = part.dropped(batch_).reshape(2, size).sum(1).tolist()
+    assert (fresh, replayed) == (1, 5)  # 1 % and 5 % of 100 tokens each
+
+
 def spear_run(path: Path, **settings: Any) -> list[dict[str, Any]]:
-    method = methods.spear(n=4, count=2, calls="turn.valid", replay_over=2, groups=1.0)
+    method = methods.spear(n=4, count=2, calls="turn.valid", replay_over=2, groups=1.0, mini_batches=1)
     small_ = {"world": Laps(level=2), "tasks": 3, "iterations": 5, "lr": 3e-4, **settings}
     return short_run(method, path, **small_).metrics[1:]
 
@@ -363,8 +393,8 @@ def test_a_run_with_a_buffer_that_was_killed_resumes_to_the_bit(slug: str, tmp_p
     if slug == "spear":
         spear_run(tmp_path / "whole", **kept)
     else:
-        tree = methods.spo(n=4, branches=(2,), window=6, temperature=1.0, segments=3)
-        method = tree if slug == "spo" else methods.skywork_r1v2(n=4)
+        tree = methods.spo(n=4, branches=(2,), window=6, temperature=1.0, segments=3, per_task=False, mini_batches=1)
+        method = tree if slug == "spo" else methods.skywork_r1v2(stage=2, n=4)
         short_run(method, tmp_path / "whole", world=worlds.get("sums", level=2), iterations=5, **kept)
     shutil.copytree(tmp_path / "whole", tmp_path / "cut")
     for later in RunDirectory(tmp_path / "cut").checkpoints()[2:]:
@@ -384,7 +414,7 @@ def _numbers(path: Path) -> list[dict[str, Any]]:
 
 def test_t1_leave_one_out_adds_up_to_zero_and_is_the_centred_reward_times_k_over_k_minus_one() -> None:
     reward = torch.tensor([1.0, 0, 0, 1, 1], dtype=torch.float64)
-    method = methods.t1(kl=0.0).with_(annotate=(), reward=())
+    method = methods.t1(kl=0.0, warm=0).with_(annotate=(), reward=())
     a = credited(method, Batch.from_rewards(reward, [0] * 5))["rollout.advantage"]
     assert float(a.sum()) == pytest.approx(0.0)
     assert a.tolist() == pytest.approx((5 / 4 * (reward - reward.mean())).tolist())
@@ -405,7 +435,7 @@ def test_t1_adding_a_constant_to_every_distance_changes_nothing() -> None:
 
 
 def test_t1_without_kl_and_entropy_is_rloo_with_the_penalty() -> None:
-    method = methods.t1(kl=0.0, entropy=0.0)
+    method = methods.t1(kl=0.0, entropy=0.0, warm=0)
     assert method.advantage == methods.rloo().advantage
     assert not method.shape
     assert not method.roles
@@ -413,10 +443,20 @@ def test_t1_without_kl_and_entropy_is_rloo_with_the_penalty() -> None:
 
 
 def test_t1_an_anchor_with_decay_zero_is_the_policy_itself() -> None:
-    found = lines(methods.t1(n=4, decay=0.0, kl=0.1), worlds.get("sums", level=2), iterations=2)
+    found = lines(methods.t1(n=4, decay=0.0, kl=0.1, warm=0), worlds.get("sums", level=2), iterations=2)
     assert found[1]["anchor.distance"] == pytest.approx(0.0, abs=1e-5)
-    fixed = lines(methods.t1(n=4, decay=1.0, kl=0.1), worlds.get("sums", level=2), iterations=3, lr=1e-3)
+    fixed = lines(methods.t1(n=4, decay=1.0, kl=0.1, warm=0), worlds.get("sums", level=2), iterations=3, lr=1e-3)
     assert fixed[2]["anchor.distance"] != pytest.approx(0.0, abs=1e-5)
+
+
+def test_t1_imitates_first_at_a_higher_rate_and_then_explores() -> None:
+    method = methods.t1(n=2, warm=1)
+    found = lines(method, worlds.get("sums", level=2), iterations=2)
+    assert [line["phase"] for line in found] == [0, 1]
+    assert ["loss.Likelihood" in line for line in found] == [True, False]
+    imitate, explore = method.leaves()
+    assert phase_rate(method, imitate) == pytest.approx(1e-5 / 1.5e-6)
+    assert phase_rate(method, explore) == 1.0
 
 
 def test_t1_what_is_degenerate_as_text() -> None:
@@ -428,7 +468,7 @@ def test_t1_what_is_degenerate_as_text() -> None:
 
 
 def test_t1_an_answer_that_is_cut_off_gets_the_penalty_even_if_right() -> None:
-    (line,) = lines(methods.t1(n=2), worlds.get("sums", level=2), max_tokens=2)
+    (line,) = lines(methods.t1(n=2, warm=0), worlds.get("sums", level=2), max_tokens=2)
     assert line["truncated"] == 1.0
     assert line["reward.override"] == -1.0
 

@@ -110,7 +110,7 @@ def test_segments_that_wait_come_back_from_a_checkpoint_with_the_log_probabiliti
 
 
 def test_spo_leaves_segments_for_the_next_iteration_and_takes_them_then() -> None:
-    method = methods.spo(n=4, branches=(2,), window=6, temperature=1.0, segments=3)
+    method = methods.spo(n=4, branches=(2,), window=6, temperature=1.0, segments=3, per_task=False, mini_batches=1)
     found = lines(method, SUMS, iterations=3)
     assert found[0]["replay.stored"] == 0
     assert found[1]["replay.stored"] > 0
@@ -121,14 +121,15 @@ def test_segments_that_wait_are_on_the_scale_of_all_of_their_iteration() -> None
     """A draw of one segment has no variance of its own to divide by."""
     parts = [type(part).__name__ for part in methods.spo().shape]
     assert parts.index("Whiten") < parts.index("TakeSegments")
-    found = lines(methods.spo(n=3, branches=(2,), window=6, temperature=1.0, segments=2), SUMS, iterations=3)
+    found = lines(methods.spo(n=3, branches=(2,), window=6, temperature=1.0, segments=1), SUMS, iterations=3)
     assert all(line["grad_norm.policy"] < 1000 for line in found)
 
 
 def test_spo_without_a_limit_trains_the_segments_of_its_own_trees() -> None:
     """As many as there are at most: the same update."""
-    known = {"n": 3, "branches": (2,), "window": 6, "temperature": 1.0}
-    all_, many = (lines(methods.spo(**known, segments=count), SUMS)[0] for count in (None, 512))
+    known: dict[str, Any] = {"n": 3, "branches": (2,), "window": 6, "temperature": 1.0}
+    one_step = {"mini_batches": 1, "per_task": False}
+    all_, many = (lines(methods.spo(**known, **one_step, segments=count), SUMS)[0] for count in (None, 512))
     assert all_["grad_norm.policy"] == pytest.approx(many["grad_norm.policy"], rel=1e-5)
 
 
@@ -163,7 +164,9 @@ def test_one_token_counts_for_no_more_than_its_clamped_ratio() -> None:
 
 
 def test_spo_looks_at_the_mean_ratio_where_a_batch_has_several_updates() -> None:
-    guards = [[p for p in m.shape if isinstance(p, RejectFar)] for m in (methods.spo("chain"), methods.spo())]
+    guards = [
+        [p for p in m.shape if isinstance(p, RejectFar)] for m in (methods.spo("chain"), methods.spo(mini_batches=1))
+    ]
     assert guards == [[RejectFar()], []]
     several = methods.spo(mini_batches=4, max_ratio=5.0)
     assert several.shape[-1] == RejectFar(5.0)

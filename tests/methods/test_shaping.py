@@ -102,7 +102,7 @@ def test_among_right_answers_the_order_of_advantages_is_that_of_their_calm() -> 
         "token.end_of_thinking": torch.tensor([[False, True, False]] * 3),
         "rollout.correct": torch.tensor([True] * 3),
     }
-    method = methods.pear()
+    method = methods.pear(imitate=0)
     batch = Batch.from_padded(torch.ones(3, 3), [0] * 3, columns)
     batch = batch.with_columns(method.reward[-1](batch))
     assert method.advantage is not None

@@ -46,6 +46,12 @@ def steps(method: Method, batch: Batch) -> list[list[float]]:
     return by_rollout(batch, method.advantage(batch)["step.advantage"])
 
 
+def paid(batch: Batch, meta: list[float]) -> Batch:
+    """The batch with the meta-reasoning reward of each step, and the outcome at each."""
+    outcome = batch.spread(batch["rollout.reward"], "rollout", "turn")
+    return batch.with_columns({"turn.reward.meta": torch.tensor(meta).double(), "turn.reward.outcome": outcome})
+
+
 def grpo_of(outcomes: list[float], **settings: Any) -> list[float]:
     advantage = methods.grpo().advantage
     assert advantage is not None
@@ -112,7 +118,7 @@ def test_methods_of_states_run_in_a_world_of_many_turns(slug: str) -> None:
 
 
 def test_mapo_worked_example() -> None:
-    found = steps(methods.mapo(), walks([[1, 0.5], [-0.5, 0]]))
+    found = steps(methods.mapo(gamma=1.0), walks([[1, 0.5], [-0.5, 0]]))
     assert_close(found, [[1.170820, 0.723607], [-1.170820, -0.723607]], atol=1e-6, rtol=0)
 
 
@@ -123,8 +129,8 @@ def test_mapo_of_single_turns_is_grpo_with_the_population_std() -> None:
 
 
 def test_mapo_ignores_a_constant_added_to_all_rewards_of_equally_long_rollouts() -> None:
-    plain = steps(methods.mapo(), walks([[1, 0], [0, 0.5], [0, 0]]))
-    assert_close(steps(methods.mapo(), walks([[3, 2], [2, 2.5], [2, 2]])), plain, atol=1e-6, rtol=0)
+    plain = steps(methods.mapo(gamma=1.0), walks([[1, 0], [0, 0.5], [0, 0]]))
+    assert_close(steps(methods.mapo(gamma=1.0), walks([[3, 2], [2, 2.5], [2, 2]])), plain, atol=1e-6, rtol=0)
 
 
 def test_mapo_sees_a_good_turn_with_bad_consequences() -> None:
@@ -206,15 +212,59 @@ def test_matchtir_trains_where_tools_are_called() -> None:
 # -- srgpo -------------------------------------------------------------------------------------------------------------
 
 
+GIVEN: dict[str, Any] = {"progress": False, "invalid": 0.0, "overlong": 0.0}  # the rewards of steps are given
+
+
+def test_srgpo_pays_for_progress_and_charges_for_invalid_and_overlong_turns_in_both_parts() -> None:
+    batch = walks(
+        *([[0, 1], [0, 0]],),
+        outcome=[1, 0],
+        progress=[[0.5, 0.5], [-0.5, 0.25]],
+        valid=[[True, True], [False, True]],
+        truncated=[[False, False], [False, True]],
+    )
+    method = methods.srgpo(scale="none")
+    for part in method.reward:
+        batch = batch.with_columns(part(batch))
+    assert batch["turn.reward"].tolist() == [1, 1, 0, 1]
+    assert batch["turn.reward.penalty"].tolist() == pytest.approx([0, 0, 0.1, 0.1])
+    batch = batch.with_columns({"turn.block": torch.zeros(4, dtype=torch.long)})
+    # Outcomes 1, 1, −0.1, −0.1 with mean 0.45; step rewards 1, 1, −0.1, 0.9 with mean 0.7, which weigh one half.
+    assert_close(steps(method, batch), [[0.55 + 0.15, 0.55 + 0.15], [-0.55 - 0.4, -0.55 + 0.1]])
+
+
+@pytest.mark.parametrize("rows", ["step", "rollout"])
+def test_gigpo_charges_an_invalid_action_to_its_own_step_alone(rows: str) -> None:
+    batch = walks([[0, 1], [0, 0]], state=[["a", "b"], ["a", "c"]], valid=[[True, True], [True, False]])
+    method = methods.gigpo(gamma=0.5, scale="none", rows=rows, invalid=0.2)
+    for part in method.reward:
+        batch = batch.with_columns(part(batch))
+    assert method.advantage is not None
+    # Returns 0.5, 1, 0, and 0 − 0.2: the step before pays nothing. From state a: 0.5 and 0, so ±0.25.
+    assert_close(method.advantage.returns(batch), torch.tensor([0.5, 1.0, 0.0, -0.2], dtype=torch.float64))  # type: ignore[attr-defined]
+    # Outcomes of the steps 1, 1, 0, −0.2: mean 0.45; those of the first steps alone 1, 0: mean 0.5.
+    mean = 0.45 if rows == "step" else 0.5
+    assert_close(steps(method, batch), [[1 - mean + 0.25, 1 - mean], [-mean - 0.25, -0.2 - mean]])
+
+
+def test_hgpo_charges_an_invalid_action_too() -> None:
+    batch = walks([[0, 1], [0, 0]], state=[["a", "b"], ["a", "b"]], valid=[[True, True], [True, False]])
+    method = methods.hgpo(gamma=0.5, scale="none", history=0, invalid=0.2)
+    batch = batch.with_columns(method.reward[0](batch))
+    # From state b: returns 1 and −0.2, so ±0.6; from state a: 0.5 and 0, so ±0.25.
+    assert_close(steps(method, batch), [[0.25, 0.6], [-0.25, -0.6]], atol=1e-5, rtol=0)
+
+
 def test_srgpo_worked_example() -> None:
     batch = walks([[1, 1], [0, 1, 0]], outcome=[1, 0]).with_columns({"turn.block": torch.tensor([0, 1, 0, 1, 0])})
-    found = steps(methods.srgpo(), batch)
+    found = steps(methods.srgpo(**GIVEN), batch)
     assert_close(found, [[1.672792, 1.095443], [-1.018970, -0.730295, -1.018970]], atol=1e-6, rtol=0)
 
 
 def test_one_block_over_the_batch_compares_each_step_with_all() -> None:
     batch = walks([[1, 0], [0, 0]], [[1, 1], [0, 1, 0]])
-    (blocks,), step = methods.srgpo(size=100).annotate, methods.srgpo(size=100).advantage.comparisons[1]  # type: ignore[union-attr]
+    method = methods.srgpo(size=100, **GIVEN)
+    (blocks,), step = method.annotate, method.advantage.comparisons[1]  # type: ignore[union-attr]
     whole = batch.with_columns(blocks(batch))
     assert_close(step.compared(whole), batch.by("step").standardize(batch["step.reward"]))
 
@@ -239,9 +289,10 @@ def test_the_step_part_of_srgpo_leans_to_what_is_better_than_the_batch() -> None
 @pytest.mark.parametrize("slug", ["srgpo", "rlvmr"])
 def test_without_the_second_part_it_is_grpo_in_which_a_rollout_counts_for_each_of_its_steps(slug: str) -> None:
     batch = walks([[1, 0, 0], [0]], outcome=[1, 0], tag=[["none"] * 3, ["none"]])
-    batch = batch.with_columns({"turn.reward.meta": batch["turn.reward"], "turn.block": torch.arange(4)})
-    rows = methods.agentflow()
-    assert_close(steps(methods.get(slug, omega=0.0), batch), steps(rows, batch))
+    batch = paid(batch, batch["turn.reward"].tolist()).with_columns({"turn.block": torch.arange(4)})
+    given = GIVEN if slug == "srgpo" else {}
+    rows, method = methods.agentflow(), methods.get(slug, omega=0.0, **given)
+    assert_close(steps(list(method.leaves())[-1], batch), steps(rows, batch))
 
 
 # -- rlvmr -------------------------------------------------------------------------------------------------------------
@@ -255,8 +306,8 @@ def thinking(tags: list[str], actions: list[str], available: list[bool], success
 
 def test_rlvmr_worked_example() -> None:
     batch = walks([[0, 0], [0, 0]], outcome=[10, 0], tag=[["planning", "explore"]] * 2)
-    batch = batch.with_columns({"turn.reward.meta": torch.tensor([1.0, 0, 0, 1], dtype=torch.float64)})
-    found = steps(methods.rlvmr(omega=1.0), batch)
+    batch = paid(batch, [1.0, 0, 0, 1])
+    found = steps(methods.rlvmr(imitate=0, omega=1.0), batch)
     assert_close(found, [[1.573131, 0.158919], [-1.573131, -0.158919]], atol=1e-6, rtol=0)
 
 
@@ -269,18 +320,27 @@ def test_rlvmr_pays_by_rule() -> None:
     assert found["rollout.repeated"].tolist() == [pytest.approx(0.2)]
 
 
+def test_rlvmr_a_malformed_step_pays_alone() -> None:
+    batch = thinking(["planning", "explore"], ["look", "look"], [True, True])
+    batch = batch.with_columns({"turn.well_formed": torch.tensor([True, False])})
+    found = MetaReasoning(valid="step.well_formed", malformed=0.1, scale=10.0)(batch)
+    assert_close(found["step.reward.outcome"].tolist(), [10.0, 9.9])  # 10 · 1, and 0.1 less
+    assert found["step.tag"] == ("planning", "none")
+    assert found["step.reward.meta"].tolist() == [1, 0]
+
+
 def test_a_new_exploration_of_a_failure_is_punished_less_than_a_repeated_action() -> None:
     batch = walks([[0, 0], [0, 0]], outcome=[0, 1], tag=[["explore"] * 2] * 2)
-    batch = batch.with_columns({"turn.reward.meta": torch.tensor([1.0, 0, 1, 1], dtype=torch.float64)})
-    new, repeated = steps(methods.rlvmr(), batch)[0]
+    batch = paid(batch, [1.0, 0, 1, 1])
+    new, repeated = steps(methods.rlvmr(imitate=0), batch)[0]
     assert repeated < new < 0
 
 
 def test_scaling_the_reward_of_one_tag_changes_nothing() -> None:
     batch = walks([[0, 0], [0, 0]], outcome=[0, 1], tag=[["explore", "planning"]] * 2)
     plain, scaled = ([1.0, 0, 0, 1], [7.0, 0, 0, 1])
-    both = [batch.with_columns({"turn.reward.meta": torch.tensor(m, dtype=torch.float64)}) for m in (plain, scaled)]
-    first, second = (steps(methods.rlvmr(), b) for b in both)
+    both = [paid(batch, meta) for meta in (plain, scaled)]
+    first, second = (steps(methods.rlvmr(imitate=0), b) for b in both)
     assert_close(first, second, atol=1e-5, rtol=0)
 
 
@@ -290,7 +350,7 @@ def test_tags_are_read_in_their_order() -> None:
 
 
 def test_rlvmr_needs_a_world_that_says_what_is_allowed() -> None:
-    assert any("step.valid" in message for message in errors(methods.rlvmr(), worlds.get("sums")))
+    assert any("step.valid" in message for message in errors(methods.rlvmr(imitate=0), worlds.get("sums")))
 
 
 # -- agentflow and iterresearch ----------------------------------------------------------------------------------------
@@ -324,12 +384,12 @@ def test_turns_after_too_long_a_context_leave_after_the_comparison() -> None:
 
 def test_iterresearch_worked_example() -> None:
     batch = walks([[0], [0, 0, 0]], outcome=[1, 1])
-    found = steps(methods.iterresearch_eapo(gamma=0.9), batch)
+    found = steps(methods.iterresearch_eapo(imitate=0, gamma=0.9), batch)
     assert_close(found, [[0.793000], [-1.285208, -0.300793, 0.793000]], atol=1e-6, rtol=0)
 
 
 def test_among_right_rollouts_the_mean_round_reward_falls_with_their_length() -> None:
-    comparison = methods.iterresearch_eapo().advantage.comparisons[0]  # type: ignore[union-attr]
+    comparison = methods.iterresearch_eapo(imitate=0).advantage.comparisons[0]  # type: ignore[union-attr]
     rows = by_rollout(batch := walks([[0] * t for t in (1, 2, 5, 9)], outcome=[1] * 4), comparison.values(batch))
     means = [sum(row) / len(row) for row in rows]
     assert means == sorted(means, reverse=True)
@@ -338,7 +398,7 @@ def test_among_right_rollouts_the_mean_round_reward_falls_with_their_length() ->
 
 def test_without_a_discount_iterresearch_is_grpo_over_rounds() -> None:
     batch = walks([[0, 0], [0], [0, 0, 0]], outcome=[1, 0, 1])
-    assert_close(steps(methods.iterresearch_eapo(gamma=1.0), batch), steps(methods.agentflow(), batch))
+    assert_close(steps(methods.iterresearch_eapo(imitate=0, gamma=1.0), batch), steps(methods.agentflow(), batch))
 
 
 def test_rounds_are_cut_to_a_multiple_or_all_kept_where_they_are_too_few() -> None:
@@ -348,13 +408,13 @@ def test_rounds_are_cut_to_a_multiple_or_all_kept_where_they_are_too_few() -> No
 
 
 def test_the_state_of_a_round_does_not_grow() -> None:
-    context = methods.iterresearch_eapo().rollout.draw.context  # type: ignore[union-attr]
+    context = methods.iterresearch_eapo(imitate=0).rollout.draw.context  # type: ignore[union-attr]
     said = Exchange(Wrote((1,)), "thoughts <report>what is known</report> act", "result")
     lengths = [len("".join(context(History("task", (said,) * t)))) for t in (2, 50)]  # type: ignore[arg-type]
     assert lengths[0] == lengths[1]
 
 
-@pytest.mark.parametrize("slug", ["mapo", "srgpo", "rlvmr", "agentflow", "iterresearch-eapo"])
+@pytest.mark.parametrize("slug", ["mapo", "srgpo", "rlvmr", "agentflow"])
 def test_many_turns_train(slug: str) -> None:
     found = lines(small(slug), Laps(level=2), iterations=2, tasks=4)
     assert finite(found)

@@ -13,7 +13,7 @@ from podium import methods
 from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
 from podium.memories import QuantileTracker, StoredResponses, SuccessTracker
-from podium.parts.advantage import RiskBundles
+from podium.parts.advantage import RiskBundles, bundles
 from podium.parts.keep import Bundle
 from podium.parts.select import Uncertain
 from podium.parts.shape import Whiten
@@ -55,7 +55,7 @@ def test_spo_adapts_within_the_length_of_its_memory_after_a_jump_of_the_policy()
 
 def test_spo_a_batch_of_right_answers_has_a_signal_where_expectations_differ() -> None:
     known = {"group__tracker__value": torch.tensor([0.9, 0.2, 0.5], dtype=torch.float64)}
-    a = credit(methods.spo_single_stream(), rewards([1], [1], [1], **known))
+    a = credit(methods.spo_single_stream(offline=0), rewards([1], [1], [1], **known))
     assert (float(a.mean()), float(a.std())) == pytest.approx((0, 1), abs=1e-6)
     assert a.argmax() == 1
 
@@ -68,7 +68,7 @@ def test_spo_draws_uncertain_tasks_most_and_every_task_sometimes() -> None:
 
 def test_spo_with_group_mean_and_group_std_is_grpo() -> None:
     batch = rewards([1, 0, 0], [1, 1, 0])
-    method = methods.spo_single_stream()
+    method = methods.spo_single_stream(offline=0)
     grouped = method.with_(shape=Whiten(level="rollout", key=("group",), epsilon=1e-6, epsilon_at="outside"))
     mean = batch.by("rollout", "group").agg.mean(batch["rollout.reward"])
     a = credit(grouped, batch.with_columns({"group.tracker.value": mean}))
@@ -102,10 +102,31 @@ def test_spo_trains_and_sees_the_policy_move_on_tasks_it_meets_again(tmp_path: P
     file.write_text("\n".join(map(json.dumps, tasks)))
     settings = {"world": "jsonl", "file": str(file), "test_file": str(file), "instructions": False, "grader": "exact"}
     settings |= {"spurious": "random", "max_tokens": 30}  # so that rewards differ
-    lines = short_run("spo-single-stream", tmp_path / "run", iterations=4, **settings).metrics[1:]
+    lines = short_run("spo-single-stream@online", tmp_path / "run", iterations=4, **settings).metrics[1:]
     assert lines[0]["policy_shift"] == 0
     assert all(line["policy_shift"] > 0 for line in lines[1:])
     assert 0 < lines[-1]["tracker.value"] < 1
+
+
+def test_spo_groups_that_only_measure_set_the_counts() -> None:
+    tracker = SuccessTracker()
+    shift = {"group__policy_shift": torch.zeros(2, dtype=torch.float64)}
+    batch = rewards([1, 1, 0, 0, 0, 0, 0, 0], [0] * 8, group__keep=[False, False], **shift)
+    state = tracker.observe(tracker.initial(), batch)
+    found = tracker.recall(state, [0, 1])
+    # 1 / (1 − 0.875) = 8 samples in all: 8 · (2 + ½) / 9 and 8 · (6 + ½) / 9; then 8 · ½ / 9 and 8 · 8½ / 9.
+    assert found["group.tracker.alpha"].tolist() == pytest.approx([20 / 9, 4 / 9])
+    assert found["group.tracker.beta"].tolist() == pytest.approx([52 / 9, 68 / 9])
+    assert tracker.scalars(state) == {"tracked_tasks": 2.0}
+
+
+def test_spo_measures_every_task_before_it_trains(tmp_path: Path) -> None:
+    method = methods.get("spo-single-stream")
+    lines = short_run(method, tmp_path / "run", iterations=9, tasks=4, pool=8).metrics[1:]
+    assert [line["phase"] for line in lines] == [0] * 3 + [1] * 6  # two iterations see all, the third sees nothing new
+    assert all("grad_norm.policy" not in line for line in lines[:3])
+    assert lines[3]["policy_shift"] == 0  # nothing was stored before the first update
+    assert lines[2]["tracker.value"] != 0.5
 
 
 # -- riskpo ------------------------------------------------------------------------------------------------------------
@@ -145,10 +166,35 @@ def test_riskpo_tracked_quantiles_converge_to_those_of_the_scores() -> None:
     assert tracked.tolist() == pytest.approx([-0.8416, 0.8416], abs=0.06)
 
 
-def test_riskpo_bundles_hold_every_task_once_and_the_last_may_be_smaller() -> None:
+def test_riskpo_bundles_hold_every_task_once_and_none_is_a_stub() -> None:
     batch = rewards(*[[1, 0]] * 12)
     sizes = torch.bincount(Bundle(5)(batch)["group.bundle"]).tolist()
-    assert sizes == [5, 5, 2]
+    assert sizes == [6, 6]  # not 5, 5 and 2
+    assert [len(set(Bundle(5)(rewards(*[[1, 0]] * n))["group.bundle"].tolist())) for n in (1, 5, 7, 8, 16)] == [
+        1,
+        1,
+        1,
+        2,
+        3,
+    ]
+
+
+def test_riskpo_scores_of_a_larger_bundle_are_scaled_to_the_mean_size() -> None:
+    batch = rewards([1, 0], [1, 0], [1, 1], group__bundle=[0, 0, 1])  # papers of two questions and of one
+    score, taken = bundles.scores(batch, bundles.papers(batch))
+    # Sums 2, 0 | 1, 1 times 1.5 / 2 | 1.5 / 1.
+    assert sorted(score[taken].tolist()) == [0.0, 1.5, 1.5, 1.5]
+
+
+def test_riskpo_gives_no_group_of_a_remainder_an_advantage_of_its_own_size() -> None:
+    torch.manual_seed(0)
+    batch = rewards(*torch.randint(0, 2, (16, 8)).double().tolist())
+    levels, quantiles = torch.tensor([[0.2, 0.8]]).double(), torch.tensor([[1.0, 4.0]]).double()
+    batch = batch.with_columns({"batch.risk.levels": levels, "batch.risk.quantiles": quantiles})
+    method = methods.get("riskpo@math")
+    a = credit(method.with_(keep=()), batch.with_columns(method.keep[0](batch)))
+    means = batch.by("rollout", "group").agg.mean(a).abs()
+    assert float(means.max()) < 3 * float(means.median())
 
 
 def test_riskpo_trains_on_quantiles_of_the_iteration_before(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -76,7 +77,7 @@ def test_luspo_counts_empty_answers_in_its_divisor() -> None:
 
 
 def test_bpo_worked_example() -> None:
-    method = methods.bpo(width=1e-3)
+    method = methods.get("bpo@mean", width=1e-3)
     for advantage, ratio, loss in ((1.0, 1.1, 0.1), (1.0, 1.3, 0.1), (-0.5, 1.1, 0.15)):
         found = outcome(method, batch_of([[1]], [advantage], float(torch.tensor(ratio).double().log())))
         assert found.step.loss == pytest.approx(loss, abs=1e-6)
@@ -85,19 +86,19 @@ def test_bpo_worked_example() -> None:
 def test_bpo_on_policy_has_the_gradient_of_ppo() -> None:
     batch = batch_of([[1, 1], [1, 1]], [1.0, -0.5])
     ppo = (PolicyGradient(clip=Clip()),)
-    assert_close(outcome(methods.bpo(width=1e-3), batch).grad_logp, differentiate(ppo, batch).grad_logp)
+    assert_close(outcome(methods.get("bpo@mean", width=1e-3), batch).grad_logp, differentiate(ppo, batch).grad_logp)
 
 
 def test_bpo_pulls_back_what_has_gone_too_far_where_ppo_stops() -> None:
     batch = batch_of([[1]], [1.0], float(torch.tensor(1.3).double().log()))
-    assert float(outcome(methods.bpo(), batch).grad_logp) > 0
+    assert float(outcome(methods.get("bpo@mean"), batch).grad_logp) > 0
     assert float(differentiate((PolicyGradient(clip=Clip()),), batch).grad_logp) == 0
 
 
 def test_bpo_converges_to_its_targets_under_repeated_steps() -> None:
     log_ratio = torch.zeros(2, 1, dtype=torch.float64)
     for _ in range(400):
-        slope = outcome(methods.bpo(), batch_of([[1], [1]], [1.0, -1.0], log_ratio)).grad_logp
+        slope = outcome(methods.get("bpo@mean"), batch_of([[1], [1]], [1.0, -1.0], log_ratio)).grad_logp
         log_ratio = log_ratio - 0.003 * slope.reshape(2, 1).sign()
     assert log_ratio.exp().flatten().tolist() == pytest.approx([1.2, 0.8], abs=5e-3)
 
@@ -113,6 +114,15 @@ def test_bpo_by_the_median_holds_the_commoner_outcome_where_it_is() -> None:
     columns = {"rollout.reward": torch.tensor([0.0, 1.0, 1.0, 0.0, 0.0], dtype=torch.float64)}
     batch = credited(method, Batch.from_padded(torch.ones(5, 1), [0] * 5, columns))
     assert method.objective[0].clip.ratio(batch).tolist() == pytest.approx([1.0, 1.2, 1.2, 1.0, 1.0])  # type: ignore[attr-defined]
+
+
+def test_bpo_divides_the_gap_to_the_median_by_the_std() -> None:
+    columns = {"rollout.reward": torch.tensor([0.0, 1.0, 3.0], dtype=torch.float64)}
+    batch = credited(methods.bpo(width=1.0), Batch.from_padded(torch.ones(3, 1), [0] * 3, columns))
+    # The median is 1, the std √(7/3) = 1.527525: gaps −0.654654, 0 and 1.309307.
+    assert batch["rollout.advantage.median"].tolist() == pytest.approx([-0.654654, 0.0, 1.309307], abs=1e-5)
+    ratio = methods.bpo(width=1.0).objective[0].clip.ratio(batch)  # type: ignore[attr-defined]
+    assert ratio.tolist() == pytest.approx([0.8 + 0.4 / (1 + math.exp(x)) for x in (0.654654, 0, -1.309307)], abs=1e-5)
 
 
 def test_bpo_refuses_another_threshold() -> None:

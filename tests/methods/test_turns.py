@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,9 +27,12 @@ from podium.parts.reward import AnswerGain
 from podium.parts.shape import EntropyModulation
 from podium.parts.updates import CriticFirst
 from podium.policy import load
+from podium.strategies import NextTurn
 from podium.strategies.budgets.turn_budget import granted
+from podium.strategies.teachers.expert_turns import is_pivot
 from tests.conformance.helpers import credited, differentiate
 from tests.methods.catalogue import Laps, errors, finite, lines, small
+from tests.methods.support import rewards
 
 ANSWER = AnswerGain().needs[1]
 
@@ -142,7 +148,7 @@ def test_the_released_band_has_no_gradient_and_the_hinge_has_one() -> None:
 
 
 def test_the_phase_falls_and_jumps_at_half_time() -> None:
-    phase = methods.epo().objective[2].phase
+    phase = methods.epo(over=150).objective[2].phase
     found = [phase.number(Clock(t)) for t in (0, 37, 75, 76, 112, 150)]
     assert found == pytest.approx([1, 0.874563, 0.827067, 0.768632, 0.182110, 0.039830], abs=1e-6)
 
@@ -222,7 +228,7 @@ def test_with_one_turn_seeupo_is_one_update_of_gspo() -> None:
 
 
 def test_the_chance_of_a_fork_is_a_half_and_grows_with_the_rise_of_entropy() -> None:
-    strategy = methods.arpo().rollout
+    strategy = methods.get("arpo@plain").rollout
     assert strategy.probability(1.0, 1.0) == 0.5
     assert strategy.probability(2.0, 1.0) == pytest.approx(0.7)
     assert strategy.forks(1.0, 1.0, 0.5)
@@ -237,7 +243,7 @@ def test_branches_share_their_first_turns_and_are_as_many_as_asked_for() -> None
     from podium.training.build import build_run
     from tests.methods.catalogue import tiny  # loaded once for all tests
 
-    method, source = methods.arpo(n=6, initial=2, chance=1.0), tiny()
+    method, source = methods.get("arpo@plain", n=6, initial=2, chance=1.0), tiny()
     with patch.object(policies, "load", lambda *_, **__: source.copy()):
         run = build_run(configure(method, world=Laps(level=1), tasks=1, iterations=1))
     rollouts = run.collect(method, run.requests(method, 1))
@@ -250,12 +256,97 @@ def test_branches_share_their_first_turns_and_are_as_many_as_asked_for() -> None
     assert all(r.turns[0].columns["node"] in ("0.0", "1.0") for r in forks)
 
 
+def archer_run(critic_epochs: int, iterations: int = 2, **settings: Any) -> dict[str, Any]:
+    method = methods.archer(n=2, critic_epochs=critic_epochs, warmup=0, epochs=1, **settings)
+    return lines(method, Laps(level=1), iterations=iterations)[-1]
+
+
+def test_the_policy_of_archer_sees_what_the_critic_has_learned_in_its_epochs() -> None:
+    few, more = (archer_run(epochs, iterations=1, memory=None)["grad_norm.policy"] for epochs in (1, 8))
+    assert 0 < few < 0.9 * more  # on the values from before the epochs both would be the same
+
+
+def test_archer_acts_anew_at_stored_states_and_q_learns_nothing_there() -> None:
+    method = methods.archer(n=2, critic_epochs=1, warmup=0, revisits=3)
+    (memory,) = method.memories
+    assert memory.recall(memory.initial(), ["a", "b"])["group.revisits"] == ((), ())
+    found = lines(method, Laps(level=1), iterations=2)
+    assert [line["rollouts"] for line in found] == [4, 4 + 2 * 3]
+    assert [line["replayed"] for line in found] == [0, 4]
+    columns = {"reward": 0.0, "revisited": True}
+    rollout = Rollout(0, [Turn((1, 2), columns={"reward": 0.0, "done": True})], columns=columns)
+    batch = Batch.from_rollouts([rollout], dtype=torch.float64)
+    loss = method.objective[1].replace(replayed=False)
+    signals = {need: torch.full((2,), 0.5) for need in loss.needs if isinstance(need, Signal)}
+    batch = batch.with_columns({s: x + (s.role == "target") for s, x in signals.items()})
+    # V is 0.5 and its target Q̄ 1.5 at the action; Q's own error is left out.
+    assert {k: v.item() for k, v in loss.errors(batch).items()} == {"q1": 0.0, "q2": 0.0, "v1": 1.0, "v2": 1.0}  # type: ignore[attr-defined]
+
+
 def test_the_set_of_pivots_shrinks_with_the_threshold_and_above_one_is_the_mixed_groups() -> None:
     rewards = [[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]]
     flat = torch.tensor([float(r) for group in rewards for r in group])
     batch = Batch.from_rewards(flat, [g for g in range(5) for _ in range(4)], {})
-    kept = [int(methods.pivotrl(below=b).keep[0](batch)["group.keep"].sum()) for b in (1.1, 0.75, 0.5, 0.25)]
+    kept = [int(methods.pivotrl(below=b, profile=0).keep[0](batch)["group.keep"].sum()) for b in (1.1, 0.75, 0.5, 0.25)]
     assert kept == [3, 2, 1, 0]
+
+
+def test_a_pivot_is_a_turn_of_mixed_outcomes_and_few_successes() -> None:
+    profiles = [[0.0] * 4, [1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 0.0], [1.0] * 4]
+    assert [is_pivot(rewards, 0.75) for rewards in profiles] == [False, True, False, False]
+
+
+def test_pivots_are_found_by_the_frozen_policy_and_stay_the_same() -> None:
+    strategy = NextTurn(n=2, profile=4)
+    first, again = (collected_turns(strategy, iteration) for iteration in (0, 3))
+    assert [r.columns["profiled"] for r in first[::2]] == [r.columns["profiled"] for r in again[::2]]
+    assert all(r.columns["pivot"] == (0 < r.columns["profiled"] < 0.75) for r in first if r.columns["pivot"])
+
+
+def collected_turns(strategy: NextTurn, iteration: int) -> list[Rollout]:
+    from unittest.mock import patch
+
+    from podium import policy as policies
+    from podium.sessions.train import configure
+    from podium.training.build import build_run
+    from tests.methods.catalogue import tiny  # loaded once for all tests
+
+    method, source = methods.pivotrl(n=strategy.n, profile=strategy.profile), tiny()
+    with patch.object(policies, "load", lambda *_, **__: source.copy()):
+        run = build_run(configure(method, world=Laps(level=1), tasks=3, iterations=1))
+    requests = [replace(r, stream=(r.stream[0], iteration, *r.stream[2:])) for r in run.requests(method, 3)]
+    return run.collect(method, requests)
+
+
+def test_a_group_is_compared_with_its_other_samples() -> None:
+    (rewards, advantage) = torch.tensor([1.0, 0.0, 0.0, 1.0]).double(), methods.pivotrl().advantage
+    assert advantage is not None
+    found = advantage(Batch.from_rewards(rewards, [0] * 4))["rollout.advantage"]
+    # The others of a success: 0, 0, 1, with mean 1/3 and unbiased std √(1/3).
+    assert_close(found, torch.tensor([1.0, -1.0, -1.0, 1.0]).double() * (2 / 3) / (math.sqrt(1 / 3) + 1e-6))
+    # Where the others are all alike there is no std to divide by.
+    lone = advantage(Batch.from_rewards(torch.tensor([1.0, 0.0, 0.0]).double(), [0] * 3))["rollout.advantage"]
+    assert lone[0] == 1
+
+
+def test_experts_may_come_from_a_file(tmp_path: Path) -> None:
+    world = worlds.get("keydoor", level=1)
+    file = tmp_path / "traces.jsonl"
+    rows = [{"task": world.task(i).key, "turns": list(world.demonstrate(world.task(i), "long"))} for i in range(9)]
+    file.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    method = methods.pivotrl(n=2, profile=2, traces=str(file), below=1.1)
+    assert "task.solution" not in method.rollout.needs  # type: ignore[union-attr]
+    assert finite(lines(method, world, tasks=2))
+    with pytest.raises(PodiumError, match="Name the tasks in the file as the world does"):
+        method.rollout.prepare(worlds.get("lookup"))  # type: ignore[union-attr]
+    file.write_text('{"task": "a", "turns": "go east"}', "utf-8")
+    with pytest.raises(PodiumError, match="list of texts"):
+        methods.pivotrl(traces=str(file)).rollout.prepare(world)  # type: ignore[union-attr]
+
+
+def test_success_is_magnified_above_partial_credit() -> None:
+    reward = methods.seeupo().reward[0](rewards([1.0, 0.9, 0.0, 1.2]))["rollout.reward"]
+    assert reward.tolist() == pytest.approx([1.5, 0.45, 0.0, 1.6])  # 1 + ½ R where R ≥ 1, else ½ R
 
 
 def test_a_budget_gives_what_is_needed_up_to_its_cap() -> None:
@@ -312,7 +403,7 @@ def test_a_later_stretch_s_values_of_actions_do_not_show_in_an_earlier_one() -> 
 
 
 def test_the_critic_s_value_of_a_first_turn_goes_to_gamma_times_that_of_the_second() -> None:
-    method = methods.get("archer@light")
+    method = methods.get("archer@light", critic_epochs=None)
     (critic,), loss = method.annotate, method.objective[1]
     batch = played((1.0, [{"reward": 0.0, "done": False}, {"reward": 1.0, "done": True}]))
     batch = batch.with_columns({f"token.old.value[head={h}]": torch.zeros(4).double() for h in range(4)})
@@ -329,7 +420,7 @@ def test_the_critic_s_value_of_a_first_turn_goes_to_gamma_times_that_of_the_seco
 
 
 def test_the_target_follows_the_critic_and_needs_one() -> None:
-    method = methods.get("archer@light")
+    method = methods.get("archer@light", critic_epochs=None)
     assert any("follows the critic" in m for m in errors(method.with_(objective=method.objective[:1]), Laps()))
     with pytest.raises(PodiumError, match="moving average"):
         method.roles[1].replace(source="somewhere")
@@ -346,7 +437,7 @@ def test_the_critic_may_learn_first_and_alone_with_its_copy() -> None:
 
 
 def test_q_learns_from_what_a_memory_brings_back_and_v_and_the_policy_do_not() -> None:
-    method = methods.archer(memory=1000)
+    method = methods.archer(memory=1000, critic_epochs=None, revisits=0)
     actor, loss = method.objective[0], method.objective[1]
     rows = [Rollout(task, [Turn((0, 0), columns={"reward": 1.0 - task, "done": True})]) for task in (0, 1)]
     batch = Batch.from_rollouts(rows, dtype=torch.float64)

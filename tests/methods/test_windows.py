@@ -65,7 +65,7 @@ def test_policy_and_critic_are_trained_on_different_tokens() -> None:
 
 
 def windows(window: int, iterations: int, **settings: object) -> list[Batch]:
-    method = methods.tppo(window=window)
+    method = methods.tppo(n=1, window=window, warmup=0, mini_batches=1)
     run = build_run(configure(method, world="sums", tasks=4, iterations=iterations, **settings))
     return [iterate(run)[0] for _ in range(iterations)]
 

@@ -17,7 +17,8 @@ import time
 import venv
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 TORCH = "torch==2.13.0"
 # What to install after torch, in order. verl's declared dependencies are a whole training stack: its algorithms need
 # these few. trl 1.9.2 imports requests without declaring it.
@@ -69,7 +70,16 @@ def run(folder: Path, name: str, arguments: list[str]) -> bool:
     print(f"== {name} {version} in {folder}", flush=True)
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "HF_HUB_OFFLINE": "1"}
     environment.setdefault("OMP_NUM_THREADS", "1")
-    command = [python, "-m", "pytest", f"tests/parity/test_{name}.py", "-p", "no:cacheprovider", "-W", "ignore"]
+    command = [
+        python,
+        "-m",
+        "pytest",
+        *sorted(map(str, HERE.glob(f"test_{name}*.py"))),
+        "-p",
+        "no:cacheprovider",
+        "-W",
+        "ignore",
+    ]
     # Skipped tests would be no tests: pytest then exits with a code of its own, which is a failure here.
     return subprocess.run([*command, *arguments], cwd=ROOT, env=environment).returncode == 0
 

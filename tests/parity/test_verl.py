@@ -151,7 +151,7 @@ def test_remax_advantage_and_returns(padded: Padded) -> None:
             "token.reward": padded.batch(padded.token_reward)["token.now.logp"],
         }
     )
-    part = methods.get("remax").advantage
+    part = methods.get("remax@verl").advantage
     assert part is not None
     ours = part(batch)
     # verl leaves the return standing at masked tokens between the model's, where no loss reads it.
@@ -250,7 +250,7 @@ def test_rollout_importance_weights_are_a_weight_column(padded: Padded) -> None:
 def test_gspo_loss(padded: Padded) -> None:
     config = actor(clip_ratio_low=0.05, clip_ratio_high=0.08)
     loss, gradient, metrics = their_loss(algos.compute_policy_loss_gspo, padded, config, "seq-mean-token-mean")
-    method = methods.get("gspo", clip_low=0.05, clip_high=0.08)
+    method = methods.get("gspo@verl", clip_low=0.05, clip_high=0.08)
     ours = loss_and_gradient(method, padded)
     assert 0 < metrics["actor/pg_clipfrac"] < 1
     agree(ours[0], loss, COUNT_EPSILON)

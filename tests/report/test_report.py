@@ -74,7 +74,7 @@ def test_a_comparison_needs_two_different_methods(tmp_path: Path) -> None:
 
 
 def test_the_interval_over_seeds_is_students() -> None:
-    low, high = interval([1.0, 2.0, 3.0])
+    low, high = interval([1.0, 2.0, 3.0], (-10.0, 10.0))
     assert (high - low) / 2 == pytest.approx(4.303 / 3**0.5)
 
 

@@ -12,7 +12,7 @@ from podium import worlds
 from podium.core.build import Rollout, Turn
 from podium.core.errors import PodiumError
 from podium.core.serial import decode, encode
-from podium.worlds.house import GOLD, TRINKETS, Place
+from podium.worlds.house import GOLD, TRINKETS, Exit, House, Place
 from podium.worlds.keydoor import SIZES, KeyDoor, action_of, house_dynamics, oracle
 
 each_level = pytest.mark.parametrize("level", KeyDoor.levels)
@@ -42,7 +42,8 @@ def test_solutions_of_every_style_reach_the_gold_in_time(level: int) -> None:
             assert [f.reward for f in history] == [0.0] * (len(history) - 1) + [1.0]
             assert [f.done for f in history] == [False] * (len(history) - 1) + [True]
             assert len(history) <= SIZES[level].horizon
-            assert history[-1].info == {"correct": True, "answer": "gold", "valid": True}
+            assert history[-1].info == {"correct": True, "answer": "gold", "valid": True, "progress": 1 / len(history)}
+            assert sum(f.info["progress"] for f in history) == pytest.approx(1)
 
 
 def test_styles_differ() -> None:
@@ -53,6 +54,58 @@ def test_styles_differ() -> None:
         assert any(world.demonstrate(t, other) != world.demonstrate(t, "short") for t in tasks)
     with pytest.raises(PodiumError, match="Did you mean 'short'"):
         world.solve(tasks[0], "shrt")
+
+
+# A house of two rooms. Its way is: take the key, open the door, go through it, take the gold: 4 actions.
+ROOMS = House(1, {1: (Exit("east", 2, "red"),), 2: (Exit("west", 1, "red"),)}, {1: ("red key", "cup"), 2: (GOLD,)})
+
+
+def walk(texts: list[str], **dials: float) -> list[worlds.Feedback]:
+    """What happens in that house."""
+    data = {"house": ROOMS, "horizon": 9, "slip": 0.0, **dials}
+    episode = KeyDoor().reset(worlds.Task("rooms", "", data=data))
+    return [episode.act(text) for text in texts]
+
+
+def test_a_turn_is_paid_for_its_progress_and_pays_for_an_action_without_effect() -> None:
+    texts = ["take cup", "go east", "take red key", "open east", "go east", "go west", "go east", "take gold"]
+    history = walk(texts, turn_rewards=2.0, invalid_penalty=0.1)
+    progress = [0, 0, 0.25, 0.25, 0.25, -0.25, 0.25, 0.25]  # of a way of 4 actions
+    assert [f.info["progress"] for f in history] == progress
+    # 2 times the progress, the price of the locked door, and 1 for the gold.
+    assert [f.reward for f in history] == pytest.approx([0, -0.1, 0.5, 0.5, 0.5, -0.5, 0.5, 1.5])
+    assert [f.reward for f in walk(texts)] == [0.0] * 7 + [1.0]
+
+
+def test_exact_values_include_the_rewards_of_turns() -> None:
+    data = {"house": ROOMS, "horizon": 9, "slip": 0.0, "turn_rewards": 2.0, "invalid_penalty": 0.1}
+    task = worlds.Task("rooms", "", data=data)
+    exact = house_dynamics(task)
+    policy = {state: {"wait": 1.0} for state in exact.states}
+    policy[exact.states[0]] = {"take red key": 1.0}
+    # The key pays 2 · 1/4, then eight turns of waiting cost 0.1 each.
+    assert exact.oracle(policy).values[0, 0] == pytest.approx(0.5 - 8 * 0.1)
+
+
+def test_progress_is_a_column_where_it_is_measured() -> None:
+    assert "turn.progress" not in KeyDoor().provides
+    assert "turn.progress" in KeyDoor(progress=True).provides
+    assert "turn.progress" in KeyDoor(turn_rewards=1.0).replace(level=2).provides
+    assert "turn.progress" in worlds.get("lookup", progress=True).provides
+
+
+def test_dials_of_turn_rewards_leave_the_houses_as_they_are() -> None:
+    plain, paid = KeyDoor(level=3), KeyDoor(level=3, turn_rewards=1.0, invalid_penalty=0.1)
+    assert [plain.task(i).prompt for i in range(5)] == [paid.task(i).prompt for i in range(5)]
+    with pytest.raises(PodiumError, match="invalid_penalty"):
+        KeyDoor(invalid_penalty=-1.0)
+
+
+@each_level
+def test_distances_are_the_lengths_of_shortest_ways(level: int) -> None:
+    house = KeyDoor(level=level).task(0).data["house"]
+    for place in list(house._distances)[:50]:
+        assert house.distance(place) == (0 if GOLD in place.held else len(house.shortest(place)))
 
 
 def test_levels_set_the_horizon_from_five_to_fifty_and_dials_change_it() -> None:

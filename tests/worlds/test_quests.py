@@ -100,6 +100,30 @@ def test_each_turn_before_the_answer_costs_what_the_dial_says(name: str) -> None
     assert sum(episode.act(text).reward for text in turns) == pytest.approx(1 - 0.1 * (len(turns) - 1))
 
 
+@each_level
+def test_the_progress_of_a_solution_sums_to_one_and_nonsense_makes_none(name: str, level: int) -> None:
+    world = quest(name, level=level, turn_rewards=2.0, invalid_penalty=0.25)
+    for i in range(20):
+        episode = world.reset(world.task(i))
+        nonsense = episode.act("what shall i do")
+        assert (nonsense.info["progress"], nonsense.reward) == (0, -0.25)
+        history = [episode.act(text) for text in world.demonstrate(world.task(i))]
+        assert sum(f.info["progress"] for f in history) == pytest.approx(1)
+        assert sum(f.reward for f in history) == pytest.approx(1 + 2)
+
+
+def test_progress_counts_the_steps_of_a_solution() -> None:
+    world = quest("clarify", level=2, turn_rewards=3.0)
+    task = world.task(0)
+    hidden = task.data["hidden"]  # two of them, so that a solution has three steps
+    other = next(slot for slot in ("size", "age", "colour", "place") if slot not in hidden)
+    texts = [f"ask: {hidden[0]}", f"ask: {hidden[0]}", f"ask: {other}", f"ask: {hidden[1]}", "answer: nothing"]
+    episode = world.reset(task)
+    assert [episode.act(text).reward for text in texts] == pytest.approx([1, 0, 0, 1, 0])
+    # Who guesses right without asking has done all steps at once.
+    assert said(world, task, f"answer: {task.data['answer']}").reward == pytest.approx(1 + 3)
+
+
 @each_world
 def test_equal_states_have_equal_keys_and_actions_that_change_nothing_keep_them(name: str) -> None:
     world = quest(name, level=3)
@@ -235,6 +259,25 @@ def test_several_calls_of_a_turn_have_a_result_each() -> None:
     feedback = said(world, world.task(0), text)
     assert [line[:5] for line in feedback.observation.splitlines()] == ["3", "error", "12"]
     assert [c["name"] for c in feedback.info["calls"]] == ["add", "multiply"]
+
+
+def test_calls_are_profiled_like_a_program() -> None:
+    world = quest("tools", level=2, profile=True)
+    task = world.task(0)
+    *calls, answer = world.demonstrate(task)
+    assert len(calls) == 2  # a cell and an operation
+    right = said(world, task, *calls, answer).info
+    assert [right[name] for name in ("parses", "interface_matches", "passed", "speedup", "coverage")] == [1, 1, 1, 1, 1]
+    slow = said(world, task, calls[0], *calls, calls[1], answer).info  # four calls where two are enough
+    assert (slow["speedup"], slow["coverage"]) == (0.5, 1)
+    guess = said(world, task, answer).info
+    assert (guess["correct"], guess["speedup"], guess["coverage"], guess["passed"]) == (True, 2, 0, 0)
+    half = said(world, task, calls[0]).info
+    assert (half["completed"], half["passed"], half["speedup"]) == (True, 0.5, 0)
+    assert said(world, task, "call: look").info["parses"] is False
+    unknown = said(world, task, call("fly", {})).info
+    assert (unknown["parses"], unknown["interface_matches"], unknown["completed"]) == (True, False, False)
+    assert "turn.coverage" not in quest("tools").provides
 
 
 def test_a_tool_may_be_down() -> None:

@@ -40,7 +40,8 @@ CHECKS: dict[str, dict[str, Command]] = {
     "slow": {
         "conformance": (PYTHON, "-m", "tests.conformance"),
         "battery": (PYTHON, "-m", "podium.testing"),
-        "mutants": (PYTHON, "-m", "tools.checks.mutants"),
+        "mutate": (PYTHON, "-m", "tools.numbers", "mutate"),
+        "homes": (PYTHON, "-m", "tools.checks.homes"),
         "probes": (PYTHON, "-m", "tools.checks.probes"),
         "soak": (PYTHON, "-m", "tools.checks.soak"),
         "faults": (PYTHON, "benchmarks/soak.py", "--minutes", "30"),
@@ -73,7 +74,8 @@ CHECKS: dict[str, dict[str, Command]] = {
 ABOUT = {
     "conformance": "every method reproduces its reference vectors",
     "battery": "every part passes the battery",
-    "mutants": "formulas with one operator changed are caught by the tests",
+    "mutate": "a changed sign, factor, bound or term of an entry point is noticed by the vectors and tests that run it",
+    "homes": "every method trains at its home by its name alone, learns there, and every part of it acts",
     "probes": "every part of every preset changes the weights that a run ends with",
     "soak": "memory and time per iteration stay flat over a long run",
     "faults": "runs go on through kills, preemption, full disks, flipped bits and worlds that fail; nothing is lost",
@@ -99,6 +101,7 @@ FIGURES = {
     "soak": r"\d+ iterations:.*",
     "faults": r"bit-equal.*",
     "kills": r"bit-equal.*",
+    "mutate": r"\d+ of \d+ mutants are noticed.*",
 }
 
 

@@ -66,9 +66,10 @@ def measured(columns: Array, name: str) -> Measure:
 
 def ahead(columns: Array, first: Array, name: str) -> Measure:
     """By how much a statistic is higher than that of another estimator on the same rollouts: paired in every draw."""
-    value, width = STATISTICS[name][0], columns.shape[-1]
+    (value, (least, most)), width = STATISTICS[name], columns.shape[-1]
     both = np.concatenate([columns, first], axis=-1)
-    return estimate(both, lambda s: value(s[:, :width]) - value(s[:, width:]))
+    bounds = least - most, most - least
+    return estimate(both, lambda s: value(s[:, :width]) - value(s[:, width:]), bounds=bounds)
 
 
 def expected(gradients: Array, exact: Array) -> Measure:

@@ -52,8 +52,8 @@ def compare(
             "the optimiser (optimizer.lr=3e-5); a method that you changed comes as a YAML file."
         )
     from podium.report.comparison import write_comparison
+    from podium.sessions.compare import DIFFERENCES, comparison_text
     from podium.sessions.compare import compare as train_all
-    from podium.sessions.compare import comparison_text
     from podium.training.config import Optimizer
 
     typed = {"world": world, "model": model, "iterations": iterations, "level": level}
@@ -71,7 +71,9 @@ def compare(
     cells = []
     for row in outcome.rows:
         mean = sum(row.differences) / len(row.differences)
-        against = ["", ""] if row is outcome.rows[0] else [f"{mean:+.3f}", comparison_text(row.differences, "+")]
+        against = (
+            ["", ""] if row is outcome.rows[0] else [f"{mean:+.3f}", comparison_text(row.differences, "+", DIFFERENCES)]
+        )
         trained = [str(row.updates), f"{row.lr:g}"]
         cells.append([row.name, f"{row.mean:.3f}", comparison_text(row.finals), *against, *trained])
     table(["method", "pass@1", "95 %", "difference", "95 % (paired)", "updates", "learning rate"], cells)

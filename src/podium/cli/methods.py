@@ -1,4 +1,4 @@
-"""`podium methods`: list, show, check, compare and combine the methods of the catalogue.
+"""`podium methods`: list, show, check, probe, compare and combine the methods of the catalogue.
 
 Listing and showing read the generated catalogue; everything else imports the library, and with it torch, when it runs.
 """
@@ -7,18 +7,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from podium.cli.commands import MethodCommands
 from podium.cli.console import line, rows, table, unbroken
 from podium.cli.method_search import search_entries
-from podium.cli.options import Trust
+from podium.cli.options import Level, Trust, World
 from podium.cli.overrides import catalogue_entry, load
+from podium.cli.preflight import check_typed
 from podium.cli.show import show_method
 from podium.core.errors import PodiumError, nearest
 from podium.docs.catalogue_text import EntryText, read_catalogue
+
+if TYPE_CHECKING:
+    from podium.method import Method
+    from podium.method.check import Finding
 
 __all__ = ["app"]
 
@@ -26,7 +31,7 @@ __all__ = ["app"]
 app = typer.Typer(
     cls=MethodCommands,
     rich_markup_mode=None,
-    help="List, show, check, compare and combine methods.",
+    help="List, show, check, probe, compare and combine methods.",
 )
 
 Name = Annotated[str, typer.Argument(metavar="METHOD", help="A slug, slug@preset, A+B, or the path of a YAML file.")]
@@ -60,7 +65,7 @@ def list_methods(
         ),
     ] = None,
 ) -> None:
-    """List, show, check, compare and combine methods.
+    """List, show, check, probe, compare and combine methods.
 
     Without a command, the methods of the catalogue are listed by family.
     """
@@ -138,26 +143,89 @@ def show(
 @app.command()
 def check(
     name: Name,
-    columns: Annotated[str, typer.Option(metavar="A,B,…", help="The columns that your world writes.")] = "",
+    columns: Annotated[
+        str | None, typer.Option(metavar="A,B,…", help="The columns that your world writes, if it is not one by name.")
+    ] = None,
+    world: World = None,
+    level: Level = None,
     changes: Changes = None,
     trust: Trust = False,
 ) -> None:
-    """Report what is wrong with a method before it runs.
+    """Report what is wrong with a method before it runs: what it needs and does not get, and what cannot act.
 
-    The exit code is 1 if it cannot work.
+    The world is the method's own unless one is named. The exit code is 1 if the method cannot work.
     """
-    names = [c.strip() for c in columns.split(",") if c.strip()]
-    for column in names:
-        if "." not in column:
-            raise PodiumError(f"--columns: {column!r} must be named level.name, such as turn.{column}.")
+    names = None if columns is None else _parse_columns(columns)
     method = load(name, changes or (), trust=trust)
-    findings = method.check(names)
+    if names is not None:
+        where, findings = "a world with these columns", method.check(names)
+    else:
+        where, findings = _check_in_run(name, method, world, level)
     for finding in findings:
         line(str(finding), style="red" if finding.kind == "error" else "yellow")
     if not findings:
-        line(f"{method.name}: nothing to object to.")
+        line(f"{method.name}: no errors and no warnings on {where}.")
     if any(finding.kind == "error" for finding in findings):
         raise typer.Exit(1)
+
+
+def _parse_columns(text: str) -> list[str]:
+    names = [c.strip() for c in text.split(",") if c.strip()]
+    for column in names:
+        if "." not in column:
+            raise PodiumError(f"--columns: {column!r} must be named level.name, such as turn.{column}.")
+    return names
+
+
+def _check_in_run(name: str, method: Method, world: str | None, level: int | None) -> tuple[str, list[Finding]]:
+    """A world in words, and the findings for a run of the method on it."""
+    from podium.sessions.train import check_run, configure
+
+    settings: dict[str, Any] = {} if world is None else {"world": world}
+    settings |= {} if level is None else {"level": level}
+    config = configure(name if world is None and catalogue_entry(name) is not None else method, **settings)
+    return str(config.world), check_run(config.replace(method=method))
+
+
+@app.command()
+def probe(
+    name: Name,
+    world: World = None,
+    level: Level = None,
+    iterations: Annotated[
+        int | None, typer.Option(help="Iterations at most. [default: those of the method's home]")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The seed of all random numbers.")] = 0,
+    changes: Changes = None,
+    trust: Trust = False,
+) -> None:
+    """Measure what each part of a method does.
+
+    The method is trained with and without each of its parts, under the same random numbers, until the weights are more
+    than 1 % of the update apart. A part that is needed by others is left out with them.
+    """
+    typed = {"world": world, "level": level, "iterations": iterations, "seed": seed}
+    settings: dict[str, Any] = {key: value for key, value in typed.items() if value is not None}
+    check_typed([name], world=world)
+    from podium.sessions.probe import APART
+    from podium.sessions.probe import probe as measure
+    from podium.sessions.train import at_home
+
+    method = load(name, changes or (), trust=trust)
+    if world is None and catalogue_entry(name) is not None:
+        settings = at_home(name, settings)
+    measured = measure(method, whole=True, **settings)
+    cells = []
+    for row in measured:
+        distance = "–" if row.distance is None else f"{row.distance:.2%}"
+        acted = "–" if row.acted is None else f"in {row.acted[0]} of {row.acted[1]} iterations"
+        cells.append((row.part, row.by, distance, str(row.iterations), acted))
+    table(("part", "replaced by", "apart", "after", "acted"), cells)
+    for row in measured:
+        if row.reason:
+            line(f"{row.part} could not be replaced: {row.reason}", style="yellow")
+    idle = [row.part for row in measured if not row.acts]
+    line(f"At most {APART:.0%} apart: {', '.join(idle)}." if idle else "Each of them makes a difference.")
 
 
 @app.command()

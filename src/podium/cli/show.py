@@ -33,6 +33,8 @@ def show_method(
             rows(list(arguments.items()), indent=2)
     _print_stages(method, full)
     _print_needs(method)
+    if entry is not None:
+        _print_protocol(entry)
     if entry is not None and entry.presets:
         _print_presets(entry)
     if not full:
@@ -68,6 +70,15 @@ def _print_needs(method: MethodText) -> None:
         line(f"  {what + ':':<9} {', '.join(names)}")
 
 
+def _print_protocol(entry: EntryText) -> None:
+    _heading("How it is trained")
+    line(f"  Without --world, on {entry.home}.")
+    if entry.protocol:
+        rows([("", f"as published ({entry.slug}@paper)", f"by default ({entry.slug})"), *entry.protocol], indent=2)
+    if entry.source:
+        line(f"  Source: {entry.source}")
+
+
 def _print_presets(entry: EntryText) -> None:
     _heading("Presets")
     for preset, changes in entry.presets.items():
@@ -75,4 +86,6 @@ def _print_presets(entry: EntryText) -> None:
         for change in changes:
             line(f"      {change.path} = {change.value}")
         if not changes:
-            line("      the defaults")
+            line(
+                "      the same parts, with the published settings above" if preset == "paper" else "      the defaults"
+            )

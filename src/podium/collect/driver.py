@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from typing import Any
 
 from torch import Tensor
@@ -210,11 +210,16 @@ class Driver:
             if role not in self._scorers:
                 raise PodiumError(f"A given text is to be scored by {role!r}, but there is no such model to do it.")
             places = [n for n, r in enumerate(requests) if (r.name, r.role) == (name, role)]
-            contexts, texts = ([getattr(requests[n], what) for n in places] for what in ("context", "ids"))
+            contexts = [self._ids(requests[n].context, self._opening) for n in places]
+            texts = [self._ids(requests[n].ids, partial(self.written, ended=False)) for n in places]
             self._scored += distinct_tokens([(*c, *t) for c, t in zip(contexts, texts, strict=True)])
             values = self._scorers[role](contexts, texts, name=name)
             answers |= {n: x.tolist() for n, x in zip(places, values, strict=True)}
         return [answers[n] for n in range(len(requests))]
+
+    @staticmethod
+    def _ids(text: tuple[int, ...] | str, encode: Callable[[str], tuple[int, ...]]) -> tuple[int, ...]:
+        return encode(text) if isinstance(text, str) else text
 
     def embed(self, *requests: Embed) -> list[list[float]]:
         """The vectors of given texts; texts of one role share a pass, each of them once."""

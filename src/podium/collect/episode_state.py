@@ -10,6 +10,7 @@ from typing import Any
 
 from podium.core.build import Rollout, Turn
 from podium.protocols.context import Exchange, History, Wrote
+from podium.protocols.format import Format, ReadTurn
 from podium.protocols.world import Episode, Feedback, World
 from podium.strategies.requests import Play
 
@@ -29,7 +30,7 @@ class EpisodeState:
     prefix_length: int = 0  # tokens of the turn that were given before the rest was sampled
     finished: bool = True  # False: a window has stopped it
     histories: dict[str, History] = field(default_factory=dict)  # by agent
-    last_turns: dict[str, tuple[Wrote, str]] = field(default_factory=dict)  # by agent
+    last_turns: dict[str, tuple[Wrote, str, str]] = field(default_factory=dict)  # by agent: tokens, text and action
     turns: list[Turn] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)  # of the turns
     reward: float = 0.0  # summed over the turns
@@ -45,7 +46,8 @@ class EpisodeState:
         if agent not in self.histories:
             self.histories[agent] = History(observation, recap=self.episode.recap)
             return
-        history, exchange = self.histories[agent], Exchange(*self.last_turns[agent], observation)
+        history, (wrote, text, action) = self.histories[agent], self.last_turns[agent]
+        exchange = Exchange(wrote, text, observation, action)
         self.histories[agent] = History(history.prompt, (*history.exchanges, exchange), self.episode.recap)
 
     @property
@@ -53,9 +55,12 @@ class EpisodeState:
         """What the agent that acts now has seen and written."""
         return self.histories[self.agent]
 
-    def columns(self, world: World, text: str, feedback: Feedback) -> dict[str, Any]:
-        """The columns of the turn in which the agent has written this text."""
-        columns = {"reward": float(feedback.reward), "state": self.state, "next_state": feedback.state, "action": text}
+    def columns(self, world: World, reading: ReadTurn, format: Format | None, feedback: Feedback) -> dict[str, Any]:
+        """The columns of the turn in which the agent has acted like this."""
+        columns: dict[str, Any] = {"reward": float(feedback.reward), "state": self.state, "action": reading.action}
+        columns["next_state"] = feedback.state
+        if format is not None:
+            columns |= {"well_formed": reading.well_formed, "form": reading.form}
         columns["observation"] = str(feedback.observation)  # what the world answered
         values = {"valid": False, **world.blank, **feedback.info}
         columns |= {name: values.get(name) for name in sorted(_names(world.provides, "turn") - set(columns))}
@@ -68,7 +73,7 @@ class EpisodeState:
         self.turns.append(turn)
         self.texts.append(text)
         self.state = feedback.state or self.episode.state
-        self.last_turns[self.agent] = wrote, text
+        self.last_turns[self.agent] = wrote, text, str(turn.columns["action"])
         self.reward += float(feedback.reward)
         self.info.update(feedback.info)
 
@@ -99,6 +104,8 @@ class EpisodeState:
             "index": self.index,
             "source": source,
         }
+        if request.format is not None:
+            columns["well_formed"] = all(turn.columns["well_formed"] for turn in self.turns)
         if play.window is not None:
             columns["finished"] = self.finished
         if world.agents:  # who never got to act

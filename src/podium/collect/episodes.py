@@ -15,6 +15,7 @@ from podium.core.columns import Origin
 from podium.core.errors import PodiumError
 from podium.core.streams import key
 from podium.protocols.context import Context, Wrote
+from podium.protocols.format import ReadTurn
 from podium.protocols.sampling import Completion, Generate, Stop
 from podium.protocols.world import Answer as OneTurn
 from podium.protocols.world import Episode, Feedback
@@ -39,6 +40,7 @@ class Episodes:
         self.driver, self.play, self.then = driver, play, then
         self.states: dict[int, EpisodeState] = {}  # by index
         self.max_turns = driver.max_turns if play.max_turns is None else play.max_turns
+        self.format = play.request.format
         self.context: Context = driver.world.context if play.context is None else play.context
         self.prefixed_turn = 0  # the turn that begins with a prefix, if the request has one
         self.no_room = False  # the strategy's context leaves no room to answer
@@ -62,10 +64,10 @@ class Episodes:
         return key(0, (*self.play.request.stream, self.play.wave, index)) % 2**31
 
     def _begin(self, index: int, episode: Episode) -> None:
-        opened, episode = episode, episode if self.play.wrap is None else self.play.wrap(episode)
+        opened, episode = episode, self._wrapped(episode)
         row = self.states[index] = EpisodeState(index, episode, opened, episode.state)
         row.observe(episode.observation)
-        row.context = self.driver.messages(self.context(row.history))
+        row.context = self._messages(self.context, row)
         if self.play.context is not None and len(row.context) >= self.driver.context_length:
             self.no_room = True
         if self.no_room:
@@ -74,13 +76,29 @@ class Episodes:
                 self.then([])
             return
         if len(row.context) >= self.driver.context_length and not isinstance(self.driver.world, OneTurn):
-            self._record(row, Completion((), (), Stop.context, dict.fromkeys(self.driver.capture, ())), "", Feedback())
+            empty = Completion((), (), Stop.context, dict.fromkeys(self.driver.capture, ()))
+            self._record(row, empty, "", self._reading(""), Feedback())
             self._end(row, Stop.context.value)
         elif not self.start_together:
             self._write([row], turn=0)
         if self.start_together and len(self.states) == self.play.n:
             for _, rows in groupby((row for row in self._rows() if not row.done), lambda row: row.context):
                 self._write(list(rows), turn=0)
+
+    def _wrapped(self, episode: Episode) -> Episode:
+        """The episode as the strategy, or else the format, lets the model play it."""
+        if self.play.wrap is not None:
+            return self.play.wrap(episode)
+        return episode if self.format is None else self.format.wrap(episode)
+
+    def _messages(self, context: Context, row: EpisodeState) -> tuple[int, ...]:
+        """The tokens that the next turn comes after, in a context, with the format's instruction."""
+        history = row.history if self.format is None else self.format.asked(row.history)
+        return self.driver.messages(context(history))
+
+    def _reading(self, text: str) -> ReadTurn:
+        """What the world gets of the text of a turn."""
+        return ReadTurn(text) if self.format is None else self.format.read(text)
 
     def _rows(self) -> list[EpisodeState]:
         return [self.states[index] for index in sorted(self.states)]
@@ -126,21 +144,30 @@ class Episodes:
 
     def _pause(self, row: EpisodeState, completion: Completion, turn: int) -> None:
         """Record a turn that a window has stopped: its world does not see it yet."""
-        self._record_and_continue(row, completion, turn, self.driver.sampler.text(completion.ids), Feedback(), "")
+        text = self.driver.sampler.text(completion.ids)
+        self._record_and_continue(row, completion, turn, text, self._reading(text), Feedback(), "")
 
     def _act(self, row: EpisodeState, completion: Completion, turn: int) -> None:
         text = self.driver.sampler.text(completion.ids)
+        reading = self._reading(text)
 
         def acted(feedback: Feedback, failure: str) -> None:
-            self._record_and_continue(row, completion, turn, text, feedback, failure)
+            self._record_and_continue(row, completion, turn, text, reading, feedback, failure)
 
-        self.driver.actor.act(row.episode, text, acted)
+        self.driver.actor.act(row.episode, reading.action, acted)
 
     def _record_and_continue(
-        self, row: EpisodeState, completion: Completion, turn: int, text: str, feedback: Feedback, failure: str
+        self,
+        row: EpisodeState,
+        completion: Completion,
+        turn: int,
+        text: str,
+        reading: ReadTurn,
+        feedback: Feedback,
+        failure: str,
     ) -> None:
         """Record a turn, then write the next one or end the episode."""
-        self._record(row, completion, text, feedback)
+        self._record(row, completion, text, reading, feedback)
         failure = failure or row.contradiction(self.driver.world, feedback)
         truncated = completion.stop.value in TRUNCATED
         if failure:
@@ -155,7 +182,9 @@ class Episodes:
         else:
             self._next_turn(row, turn, feedback.observation)
 
-    def _record(self, row: EpisodeState, completion: Completion, text: str, feedback: Feedback) -> None:
+    def _record(
+        self, row: EpisodeState, completion: Completion, text: str, reading: ReadTurn, feedback: Feedback
+    ) -> None:
         train_context = self.play.train_context
         tokens: dict[str, Any] = {"sampler.logp": completion.logp}
         tokens |= {f"sampler.{name}": values for name, values in completion.captured.items()}
@@ -163,11 +192,12 @@ class Episodes:
             tokens["new"] = _after_prefix(row, completion)
         if self.play.begun is not None and not self.play.begun.trained:
             tokens["keep.begun"] = _after_prefix(row, completion)
+        tokens |= self.marks(row, completion)
         turn = Turn(
             ids=completion.ids,
             context=row.context,
-            train_context=None if train_context is None else self.driver.messages(train_context(row.history)),
-            columns=row.columns(self.driver.world, text, feedback),
+            train_context=None if train_context is None else self._messages(train_context, row),
+            columns=row.columns(self.driver.world, reading, self.format, feedback),
             origin=self.origins(row, completion),
             tokens=tokens,
         )
@@ -179,7 +209,7 @@ class Episodes:
             self._end(row, FAILED)
             return
         row.observe(observation)
-        row.context = self.driver.messages(self.context(row.history))
+        row.context = self._messages(self.context, row)
         if len(row.context) >= self.driver.context_length:
             self._end(row, Stop.context.value)
             return
@@ -190,6 +220,10 @@ class Episodes:
         self.driver.actor.leave(row.opened)
         if len(self.states) == self.play.n and all(r.done for r in self.states.values()):
             self.then([r.rollout(self.play, self.driver.world, self.source) for r in self._rows()])
+
+    def marks(self, row: EpisodeState, completion: Completion) -> dict[str, Any]:
+        """Further values of the tokens of a turn."""
+        return {}
 
     def origins(self, row: EpisodeState, completion: Completion) -> list[str] | None:
         """Who wrote each token; None: the policy wrote all."""

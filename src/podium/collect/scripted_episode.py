@@ -12,6 +12,7 @@ from podium.collect.episodes import Episodes
 from podium.collect.prefix import join_prefix
 from podium.core.build import Rollout
 from podium.core.errors import PodiumError
+from podium.protocols.format import Demonstrated
 from podium.protocols.sampling import Completion, Stop
 from podium.protocols.world import Answer as OneTurn
 from podium.strategies.requests import Play, Recite
@@ -33,9 +34,13 @@ class ScriptedEpisode(Episodes):
         self.ended, self.optional = recite.ended, recite.optional
         # A solution of several turns holds for this very episode, with the random events of its seed.
         seed = request.group if isinstance(driver.world, OneTurn) else self.seed(recite.index)
-        self.texts = recite.texts or driver.world.demonstrate(request.task, recite.style, seed)
+        self.texts, self.only_shown = recite.texts, 0
+        if recite.texts is None:
+            self.actions = tuple(driver.world.demonstrate(request.task, recite.style, seed))
+            if self.format is not None:
+                self.actions, self.only_shown = self.format.script(self.actions, request.number)
         self.origin = recite.origin.name
-        self.max_turns = min(self.max_turns, len(self.texts))
+        self.max_turns = min(self.max_turns, len(self.actions if recite.texts is None else recite.texts))
 
     def _open(self, index: int) -> None:
         if self.episode is None:
@@ -45,7 +50,7 @@ class ScriptedEpisode(Episodes):
 
     def _write(self, rows: list[EpisodeState], turn: int) -> None:
         prefix = self._prefix(rows[0].context, turn)
-        ids = self.driver.written(self.texts[turn], self.ended or turn + 1 < self.max_turns)
+        ids = self.driver.written(self._text(rows[0], turn), self.ended or turn + 1 < self.max_turns)
         length, limit = len(rows[0].context) + len(prefix.ids) + len(ids), self.driver.context_length
         if length > limit and self.optional:
             self.then([])
@@ -60,6 +65,18 @@ class ScriptedEpisode(Episodes):
         for row in rows:
             row.prefix_length = len(prefix.ids)
             self._act(row, join_prefix(prefix, completion), turn)
+
+    def _text(self, row: EpisodeState, turn: int) -> str:
+        """What is written in a turn: the given text, or the world's action in the format."""
+        if self.texts is not None:
+            return self.texts[turn]
+        if self.format is None:
+            return self.actions[turn]
+        return self.format.write(Demonstrated(self.actions, turn, row.history, self.only_shown))
+
+    def marks(self, row: EpisodeState, completion: Completion) -> dict[str, Any]:
+        shown = len(row.turns) < self.only_shown
+        return {"keep.demonstrated": [False] * len(completion.ids)} if shown else {}
 
     def origins(self, row: EpisodeState, completion: Completion) -> list[str]:
         prefix = [] if self.play.begun is None else [self.play.begun.origin.name] * row.prefix_length

@@ -16,13 +16,15 @@ if TYPE_CHECKING:
 __all__ = ["probe_steps", "step_ends"]
 
 
-def step_ends(text: str, ends: list[int], after: str) -> list[int]:
+def step_ends(text: str, ends: list[int], after: str, probe: str = "") -> list[int]:
     """The number of tokens up to the end of each step of a text; `ends`: the characters at which its tokens end.
 
     A step ends with the token that completes an occurrence of `after`; the last one before the answer, or with the
-    text. There is at least one.
+    text. There is at least one. An answer begins with `answer:` on a line, or with the text of the `probe`.
     """
     place = answer_place(text)
+    if place is None and probe.strip() and probe.strip() in text:
+        place = text.rindex(probe.strip()) - 1
     reasoning = len(text) if place is None else place + 1  # with the line break before the answer
     last = bisect_right(ends, reasoning)
     while last and ends[last - 1] == (ends[last - 2] if last > 1 else 0):  # an end-of-turn token has no text
@@ -61,7 +63,7 @@ def _cuts(driver: Driver, request: Interrupt) -> Iterator[tuple[int, int, tuple[
     answer = driver.written(request.answer.format(driver.world.reference(request.request.task)), False)
     first = 0  # token of the turn within the rollout
     for turn in (turn for turn in request.rollout.turns if turn.ids):
-        ends = step_ends(driver.sampler.text(turn.ids), driver.ends(turn.ids), request.after)
+        ends = step_ends(driver.sampler.text(turn.ids), driver.ends(turn.ids), request.after, request.text)
         for number, end in enumerate(ends):
             start = ends[number - 1] if number else 0
             stop = end if number + 1 < len(ends) else len(turn.ids)  # what follows the last step belongs to it

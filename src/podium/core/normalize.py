@@ -14,7 +14,7 @@ from podium.core.value import Value
 __all__ = ["Normalizer"]
 
 CENTRES = ("mean", "median", "lower_median", "leave_one_out", "none")
-SCALES = ("std", "mad", "lower_mad", "std_of_others", "none")
+SCALES = ("std", "mad", "lower_mad", "std_of_others", "mean", "none")
 
 
 class Normalizer(Value):
@@ -24,7 +24,7 @@ class Normalizer(Value):
     """
 
     centre: str = "mean"  # mean, median, lower_median (always one of the members), leave_one_out, none
-    scale: str = "std"  # std, mad, lower_mad (from lower medians), std_of_others (without the element), none
+    scale: str = "std"  # std, mad, lower_mad (from lower medians), std_of_others (without the element), mean, none
     unbiased: bool = True  # divide by n − 1
     epsilon: float = 1e-6  # ε, at least 0
     epsilon_at: str = "outside"  # outside: s + ε; inside: sqrt(s² + ε); floor: max(s, ε)
@@ -89,7 +89,7 @@ class Normalizer(Value):
     def _check_weights(self, centre: Tensor | None, scale: Tensor | None) -> None:
         unweighted = {
             "centre": centre is not None and self.centre in ("median", "lower_median"),
-            "scale": scale is not None and self.scale in ("mad", "lower_mad", "std_of_others"),
+            "scale": scale is not None and self.scale in ("mad", "lower_mad", "std_of_others", "mean"),
             "virtual": centre is not None and self.virtual > 0,
         }
         for name in (name for name, refused in unweighted.items() if refused):
@@ -120,7 +120,9 @@ class Normalizer(Value):
         if self.scale == "std_of_others":
             return self._softened(*self._std_of_others(p, x))
         exists = p.agg.count() > 1
-        if self.scale == "mad":
+        if self.scale == "mean":
+            scale = p.agg.mean(x).clamp(min=0)  # of rewards that are not negative; 0: nothing to divide by
+        elif self.scale == "mad":
             scale = p.agg.mad(x)
         elif self.scale == "lower_mad":
             scale = p.agg.lower_median((x - p.spread(p.agg.lower_median(x))).abs())

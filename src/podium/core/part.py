@@ -180,6 +180,9 @@ class _Drawn(Protocol):
     @property
     def shift(self) -> Signal | None: ...
 
+    @property
+    def format(self) -> Any: ...
+
 
 class Strategy(Part):
     """How the rollouts of a task are made: `plan` asks for them in waves of requests (`podium.strategies.requests`).
@@ -203,6 +206,11 @@ class Strategy(Part):
     def temperature(self) -> Number:
         """The temperature that its rollouts are sampled at; the trainer scores them at the same one."""
         return 1.0 if self.draw is None else self.draw.temperature
+
+    @property
+    def format(self) -> Any:
+        """How its rollouts are written and read (`podium.protocols.format.Format`); None: as plain text."""
+        return None if self.draw is None else self.draw.format
 
     @property
     def draw_shift(self) -> Signal | None:

@@ -36,7 +36,9 @@ class Signal:
     even where tokens are drawn from a part of it, other signals are of the distribution drawn from), `old` (the
     trainer's weights before the first update), `now` (the weights of the current update), or the name of a role (`ref`,
     `critic`, …). A setting is a number, or the name of a column of rollouts that holds one for each: `Signal("logp",
-    of="ref", power="rollout.power")`.
+    of="ref", power="rollout.power")`. The setting `role` asks for another model as it is at the current update:
+    `Signal("value", of="now", role="critic")`, where `Signal("value", of="critic")` is computed once, before the first
+    update.
     """
 
     name: str
@@ -51,6 +53,11 @@ class Signal:
         object.__setattr__(self, "level", level)
         object.__setattr__(self, "grad", grad)
         object.__setattr__(self, "settings", tuple(sorted(settings.items())))
+
+    @property
+    def role(self) -> str:
+        """The model other than the learner that is asked at each update; empty: there is none."""
+        return str(dict(self.settings).get("role", ""))
 
     @property
     def column(self) -> str:

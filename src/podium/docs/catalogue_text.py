@@ -76,6 +76,9 @@ class EntryText:
     stages: tuple[str, ...]  # where it does something that a method without any choices does not
     arguments: tuple[str, ...]  # of the recipe
     presets: Mapping[str, tuple[SettingText, ...]]  # by name: what differs from the plain method
+    protocol: tuple[tuple[str, str, str], ...] = ()  # setting, as published, by default
+    source: str = ""  # of the published settings
+    home: str = ""  # where it trains unless a world is named
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -146,6 +149,9 @@ def _entry(slug: str, fields: Mapping[str, Any]) -> EntryText:
         stages=tuple(fields["stages"]),
         arguments=tuple(fields["arguments"]),
         presets=presets,
+        protocol=tuple((name, published, usual) for name, published, usual in fields["protocol"]),
+        source=fields["source"],
+        home=fields["home"],
     )
 
 

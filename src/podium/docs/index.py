@@ -16,6 +16,7 @@ from typing import Any
 import podium
 from podium.core.value import REGISTRY
 from podium.docs.catalogue_text import CATALOGUE_FILE, SettingText
+from podium.docs.protocol_text import home_text, protocol_rows
 from podium.docs.reading import differences, method_text
 from podium.method import STAGES, Method
 from podium.methods.catalogue import CATALOGUE, FAMILIES, KINDS, Entry, get
@@ -101,6 +102,9 @@ def _entry_data(entry: Entry) -> dict[str, Any]:
         **{name: getattr(entry, name) for name in ("summary", "citation", "family", "kind", "notes", "tags")},
         "stages": [stage for stage in STAGES if getattr(method, stage) != getattr(empty, stage)],
         "arguments": list(inspect.signature(entry.build).parameters),
+        "protocol": protocol_rows(entry),
+        "source": "" if entry.protocol is None else entry.protocol.source,
+        "home": home_text(entry),
         "presets": presets,
     }
 

@@ -9,6 +9,8 @@ from typing import Any
 from podium.core.part import Part, Shape
 from podium.core.term import Term
 from podium.docs.catalogue_text import split_arguments
+from podium.docs.evidence import BASES, evidence
+from podium.docs.protocol_text import home_text, protocol_rows
 from podium.docs.reading import differences, held, needs, nested, settings_of
 from podium.method import Method
 from podium.methods.catalogue import CATALOGUE, Entry, get
@@ -32,11 +34,12 @@ def index() -> str:
         families.setdefault(entry.family, []).append(entry)
     sections = [
         f"{PAGE_MARK}\n\n# The catalogue\n\n{len(CATALOGUE)} entries. `podium methods` lists them too, with filters. "
-        "Every page says what the method reads, what each part does, and where it differs from GRPO."
+        "Every page says what the method reads, what each part does, and where it differs from GRPO. The last column "
+        "says what the numbers rest on that the formulas are held to."
     ]
     for family, entries in families.items():
-        rows = [(f"[{e.slug}]({e.slug}.md)", e.summary) for e in entries]
-        sections.append(f"## {family}\n\n{_table(('entry', 'in one line'), rows)}")
+        rows = [(f"[{e.slug}]({e.slug}.md)", e.summary, _basis(e.slug)) for e in entries]
+        sections.append(f"## {family}\n\n{_table(('entry', 'in one line', 'reference numbers'), rows)}")
     return "\n\n".join(sections) + "\n"
 
 
@@ -47,16 +50,27 @@ def method_page(entry: Entry) -> str:
     formula, notes = _split(text)
     sections = [
         f"{PAGE_MARK}\n\n# {entry.slug}\n\n{entry.summary}\n\n"
-        f"{entry.kind.capitalize()} · family {entry.family} · {entry.citation}",
+        f"{entry.kind.capitalize()} · family {entry.family} · {entry.citation}" + _held_to(entry.slug),
         f"## Formula\n\n{formula}",
         _relation(entry, method, notes),
         _use(entry),
         _arguments(entry, meanings),
+        _protocol(entry),
         _presets(entry, method),
         _needs(method),
         _stages(method),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _basis(slug: str) -> str:
+    found = evidence(slug)
+    return "none" if found is None else BASES[found.basis]
+
+
+def _held_to(slug: str) -> str:
+    found = evidence(slug)
+    return "" if found is None else f"\n\nHeld to {found}."
 
 
 def _split(notes: str) -> tuple[str, str]:
@@ -97,6 +111,16 @@ def _arguments(entry: Entry, meanings: Mapping[str, str]) -> str:
     return f"## Settings of the recipe\n\n{_table(('argument', 'type', 'default', 'meaning'), rows)}"
 
 
+def _protocol(entry: Entry) -> str:
+    home = f"`podium train {entry.slug}` without `--world` trains on {home_text(entry)}."
+    rows = protocol_rows(entry)
+    if not rows:
+        return f"## How it is trained\n\n{home}"
+    table = _table(("", f"as published (`{entry.slug}@paper`)", f"by default (`{entry.slug}`)"), rows)
+    source = entry.protocol.source if entry.protocol is not None else ""
+    return f"## How it is trained\n\n{home}\n\n{table}" + (f"\n\nSource: {source}." if source else "")
+
+
 def _presets(entry: Entry, method: Method) -> str:
     if not entry.presets:
         return ""
@@ -104,7 +128,8 @@ def _presets(entry: Entry, method: Method) -> str:
     for preset in entry.presets:
         name = f"{entry.slug}@{preset}"
         changes = [f"`{d.path}` = {_code(d.right)}" for d in differences(method, get(name))]
-        rows.append((f"`{name}`", "<br>".join(changes) or "the defaults"))
+        same = "the same parts, with the published settings above" if preset == "paper" else "the defaults"
+        rows.append((f"`{name}`", "<br>".join(changes) or same))
     return f"## Presets\n\n{_table(('preset', f'what differs from `{entry.slug}`'), rows)}"
 
 

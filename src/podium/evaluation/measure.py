@@ -10,28 +10,54 @@ import numpy as np
 from podium.collect.driver import Driver
 from podium.core.build import Rollout
 from podium.core.errors import PodiumError
+from podium.core.part import Strategy
 from podium.evaluation.passk import bootstrap_interval, majority_at_k, pass_at_k
 from podium.evaluation.resample import Measure
+from podium.method import Method
+from podium.protocols.context import Context
+from podium.protocols.format import Format, turn_limit
 from podium.protocols.sampling import Sampling
 from podium.protocols.world import World, task_of
 from podium.strategies.requests import Plan, Play, TaskRequest
 
-__all__ = ["Measure", "failure_note", "held_out", "measure", "held_out_requests"]
+__all__ = ["Measure", "failure_note", "formatted_strategy", "held_out", "measure", "held_out_requests"]
 
 # Evaluation draws from streams that training never uses.
 EVALUATION = 1 << 40
 
 
 def held_out(
-    driver: Driver, *, tasks: int, samples: int, max_tokens: int, seed: int = 0, temperature: float = 1.0
+    driver: Driver,
+    *,
+    tasks: int,
+    samples: int,
+    max_tokens: int | None = None,
+    seed: int = 0,
+    temperature: float = 1.0,
+    method: Method | None = None,
 ) -> list[list[Rollout]]:
-    """`samples` rollouts of each of the first `tasks` tasks of the world's test split."""
-    sampling = Sampling(max_tokens=max_tokens, temperature=temperature)
-    requests = held_out_requests(driver.world, tasks, sampling, seed)
-    return driver.collect([_plan(request, samples) for request in requests])
+    """`samples` rollouts of each of the first `tasks` tasks of the world's test split.
+
+    A policy that `method` trains in a format is asked for it here, and sees what its turns are trained after.
+    """
+    strategy = formatted_strategy(method)
+    format = None if strategy is None else strategy.format
+    limit = turn_limit(driver.world, format) if max_tokens is None else max_tokens
+    sampling = Sampling(max_tokens=limit, temperature=temperature)
+    requests = held_out_requests(driver.world, tasks, sampling, seed, format)
+    context = getattr(strategy.draw, "context", None) if strategy is not None else None
+    return driver.collect([_plan(request, samples, context) for request in requests])
 
 
-def held_out_requests(world: World, tasks: int, sampling: Sampling, seed: int = 0) -> list[TaskRequest]:
+def formatted_strategy(method: Method | None) -> Strategy | None:
+    """The strategy whose format a method's policy is to write in the end; None: it has no format."""
+    strategy = None if method is None else method.main().rollout
+    return None if strategy is None or strategy.format is None else strategy
+
+
+def held_out_requests(
+    world: World, tasks: int, sampling: Sampling, seed: int = 0, format: Format | None = None
+) -> list[TaskRequest]:
     """The first `tasks` tasks of the world's test split, with the random streams of an evaluation."""
     size = world.size("test")
     count = tasks if size is None else min(tasks, size)
@@ -39,13 +65,13 @@ def held_out_requests(world: World, tasks: int, sampling: Sampling, seed: int = 
         task_of(world, 0, "test")  # a world may know what to do about it
         raise PodiumError(f"The world {world.name!r} has no held-out tasks.")
     return [
-        TaskRequest(task_of(world, number, "test"), number, sampling, (seed, EVALUATION, number))
+        TaskRequest(task_of(world, number, "test"), number, sampling, (seed, EVALUATION, number), format=format)
         for number in range(count)
     ]
 
 
-def _plan(request: TaskRequest, samples: int) -> Plan:
-    (rollouts,) = yield [Play(request, samples)]
+def _plan(request: TaskRequest, samples: int, context: Context | None) -> Plan:
+    (rollouts,) = yield [Play(request, samples, context=context)]
     return rollouts  # type: ignore[return-value]
 
 
@@ -68,6 +94,9 @@ def measure(groups: Sequence[Sequence[Rollout]], ks: Sequence[int] = (1,)) -> di
     per_task["entropy"] = [
         _mean([h for r in g for t in r.turns for h in t.tokens.get("sampler.entropy", ())]) for g in groups
     ]
+    if any("well_formed" in r.columns for g in groups for r in g):  # the share of turns
+        formed = [[float(t.columns["well_formed"]) for r in g for t in r.turns] for g in groups]
+        per_task["well_formed"] = [_mean(turns) for turns in formed]
     failed = [_mean([bool(r.columns.get("failure")) for r in g]) for g in groups]
     if any(failed):
         per_task["failed"] = failed

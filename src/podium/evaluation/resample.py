@@ -57,7 +57,9 @@ def estimate(
     """`value` of the sums of [seed, task, column], each row of sums a draw; seeds and tasks are resampled both.
 
     What is paired stays paired: columns of two models on the same task are drawn together. Few seeds say little of how
-    seeds spread, so the interval is stretched by Student's t, with Satterthwaite's degrees of freedom.
+    seeds spread, so the interval is stretched by Student's t, with Satterthwaite's degrees of freedom. It reaches as
+    far from `value` as draws do from their own mean, since of few seeds or tasks that mean is biased; so it contains
+    `value`, and it stays within `bounds`.
     """
     x = np.asarray(columns, dtype=float)
     counts = np.array(x.shape[:2])
@@ -74,9 +76,9 @@ def estimate(
         return Measure(np.nan, np.nan, np.nan)
     spread = np.array([drawn(runs, np.ones_like(tasks)).var(), drawn(np.ones_like(runs), tasks).var()])
     freedom = spread.sum() ** 2 / max((spread**2 / np.maximum(counts - 1, 1)).sum(), 1e-300)
-    low, high = np.quantile(drawn(runs, tasks), [0.025, 0.975])
+    both = drawn(runs, tasks)
+    below, above = np.quantile(both, [0.025, 0.975])
+    middle = both.mean().clip(below, above)
     stretch = student(freedom) / QUANTILES[-1] if spread.sum() else 1.0
-    least, most = bounds
-    return Measure(
-        point, float(max(point - stretch * (point - low), least)), float(min(point + stretch * (high - point), most))
-    )
+    ends = point - stretch * (middle - below), point + stretch * (above - middle)
+    return Measure(point, *(float(np.clip(end, *bounds)) for end in ends))

@@ -105,8 +105,14 @@ class _Watcher:
         if run.iteration == 0 and self.seed in self.bench:
             return self.bench[self.seed]
         size = self.size
-        limit = run.config.max_tokens
-        groups = held_out(run.driver, tasks=size.eval_tasks, samples=size.samples, max_tokens=limit, seed=self.seed)
+        groups = held_out(
+            run.driver,
+            tasks=size.eval_tasks,
+            samples=size.samples,
+            max_tokens=run.config.max_tokens,
+            seed=self.seed,
+            method=run.config.method,
+        )
         point = Snapshot(run.iteration, run.tokens, tally(groups), self._logged())
         if run.iteration == 0:
             self.bench[self.seed] = point

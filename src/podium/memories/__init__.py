@@ -27,11 +27,12 @@ from podium.memories.reward_statistics import RewardStatistics
 from podium.memories.score_bins import ScoreBins
 from podium.memories.score_history import ScoreHistory
 from podium.memories.segments import WaitingSegments
+from podium.memories.similar_scores import SimilarScores
 from podium.memories.solved_tasks import SolvedTasks
 from podium.memories.solved_texts import SolvedTexts
 from podium.memories.stored_rollouts import StoredRollouts
 from podium.memories.success import StoredResponses, SuccessPrior, SuccessTracker
-from podium.memories.task_difficulty import TaskDifficulty
+from podium.memories.task_difficulty import RightTexts, TaskDifficulty
 from podium.memories.trajectories import Trajectories
 from podium.memories.transitions import Transitions
 from podium.memories.turn_counts import TurnCounts
@@ -60,8 +61,10 @@ __all__ = [
     "RankBaselines",
     "RewardShift",
     "RewardStatistics",
+    "RightTexts",
     "ScoreBins",
     "ScoreHistory",
+    "SimilarScores",
     "SolvedTasks",
     "SolvedTexts",
     "StoredResponses",

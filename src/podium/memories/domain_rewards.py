@@ -11,6 +11,7 @@ from podium.core.batch import Batch
 from podium.core.errors import one_of, within
 from podium.core.memory import Memory, State
 from podium.core.part import Columns
+from podium.core.schedule import Count
 from podium.parts.select.domains import REFERENCE
 
 __all__ = ["DomainRewards"]
@@ -38,7 +39,7 @@ class DomainRewards(Memory):
     decay: str = "harmonic"  # by age, of the rewards in the buffer: harmonic, geometric or none
     base: float = 1.0  # the reward that counts as mastery, in (0, 1]
     alpha: float = 0.5  # smoothing of ewma, in [0, 1]
-    every: int = 8  # iterations between two updates of the deficits, ≥ 1
+    every: Count = 8  # iterations between two updates of the deficits, ≥ 1
     forget: bool = False  # whether the buffer is emptied after every iteration, as released
 
     needs = ("rollout.domain", "rollout.correct")

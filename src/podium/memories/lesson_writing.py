@@ -1,13 +1,30 @@
-"""The data structure of a lesson library: admission, deduplication, and lessons tied to clusters of observations."""
+"""The data structure of a lesson library: admission, deduplication, and lessons tied to clusters of observations; and
+how lessons are extracted from rollouts and found by their meaning."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from podium.core.errors import within
 from podium.core.text_similarity import similarity_ratio
+from podium.core.value import Value
 
-__all__ = ["GOLDEN", "WARNING", "Cluster", "Lesson", "Library", "admit", "duplicate"]
+__all__ = [
+    "GOLDEN",
+    "WARNING",
+    "Cluster",
+    "Lesson",
+    "LessonEmbedder",
+    "LessonExtractor",
+    "Library",
+    "WordEmbedder",
+    "admit",
+    "duplicate",
+]
 
 GOLDEN = ("principle", "method", "example")  # levels of lessons from successes
 WARNING = ("mistake", "pattern", "diagnostic")  # levels of lessons from failures
@@ -22,12 +39,67 @@ class Lesson:
     score: float
 
 
+class LessonExtractor(Value):
+    """Extracts lessons from a rollout by rules. Subclasses may ask a model instead.
+
+    A success yields its actions (a method), its last action (an example) and, if excellent, how few turns it took (a
+    principle); a failure its last actions (a mistake), a repeated action (a pattern) and its number of turns (a
+    diagnostic).
+    """
+
+    last: int = 3  # actions of a failure that are shown, ≥ 1
+
+    def __post_init__(self) -> None:
+        within(self, "last", 1)
+
+    def from_success(self, actions: Sequence[str], outcome: float, excellent: bool) -> Iterable[Lesson]:
+        """Lessons of levels in GOLDEN from the actions of a rollout and its reward."""
+        yield Lesson("this worked: " + "; ".join(actions), "method", outcome)
+        yield Lesson(f"at the end: {actions[-1]}", "example", 0.8 * outcome)
+        if excellent:
+            yield Lesson(f"{len(actions)} turns are enough", "principle", outcome)
+
+    def from_failure(self, actions: Sequence[str], outcome: float) -> Iterable[Lesson]:
+        """Lessons of levels in WARNING."""
+        yield Lesson("this failed: " + "; ".join(actions[-self.last :]), "mistake", abs(outcome))
+        repeated = [a for i, a in enumerate(actions) if a in actions[:i]]
+        if repeated:
+            yield Lesson(f"do not repeat: {repeated[0]}", "pattern", 0.5)
+        yield Lesson(f"{len(actions)} turns led nowhere", "diagnostic", 0.3)
+
+
+class LessonEmbedder(Value):
+    """Turns texts into vectors: lessons are then found by the cosine with the observation, not by their scores."""
+
+    def __call__(self, texts: Sequence[str]) -> list[Sequence[float]]:
+        raise NotImplementedError
+
+
+class WordEmbedder(LessonEmbedder):
+    """Counts of words, hashed to a fixed number of places: texts that share words are similar."""
+
+    size: int = 256  # places, ≥ 1
+
+    def __post_init__(self) -> None:
+        within(self, "size", 1)
+
+    def __call__(self, texts: Sequence[str]) -> list[Sequence[float]]:
+        vectors: list[Sequence[float]] = []
+        for text in texts:
+            vector = [0.0] * self.size
+            for word in text.lower().split():
+                vector[zlib.crc32(word.strip(".,:;!?").encode()) % self.size] += 1.0
+            vectors.append(vector)
+        return vectors
+
+
 @dataclass(frozen=True)
 class Cluster:
-    """Observations that are nearly the same, and the lessons tied to them."""
+    """Observations that are nearly the same, the lessons tied to them, and how often lessons were looked up there."""
 
     observation: str
     lessons: tuple[Lesson, ...] = ()
+    uses: int = 0
 
 
 def admit(lessons: Sequence[Lesson], new: Lesson, capacity: int) -> tuple[tuple[Lesson, ...], bool]:
@@ -63,6 +135,7 @@ class Library:
 
     levels: Mapping[str, tuple[Lesson, ...]] = field(default_factory=dict)
     clusters: tuple[Cluster, ...] = ()
+    embedder: LessonEmbedder | None = None  # None: lessons are ranked by their scores
 
     def __len__(self) -> int:
         return sum(map(len, self.levels.values()))
@@ -80,14 +153,26 @@ class Library:
         after, admitted = admit(self.levels.get(new.level, ()), new, capacity)
         return replace(self, levels={**self.levels, new.level: after}), admitted
 
-    def best(self, zone: Sequence[str], count: int) -> tuple[Lesson, ...]:
-        """The lessons with the highest scores in a zone (GOLDEN or WARNING), the earliest first among equals."""
+    def best(self, zone: Sequence[str], count: int, observation: str = "") -> tuple[Lesson, ...]:
+        """The lessons of a zone (GOLDEN or WARNING) with the highest scores, or nearest to the observation if there is
+        an embedder; the earliest first among equals."""
         lessons = [lesson for level in zone for lesson in self.levels.get(level, ())]
-        return tuple(sorted(lessons, key=lambda lesson: -lesson.score)[:count])
+        rank = [lesson.score for lesson in lessons]
+        if self.embedder is not None and lessons:
+            sought, *vectors = self.embedder([observation, *(lesson.text for lesson in lessons)])
+            rank = [_cosine(sought, vector) for vector in vectors]
+        order = sorted(range(len(lessons)), key=lambda i: -rank[i])
+        return tuple(lessons[i] for i in order[:count])
 
-    def cluster(self, observation: str, threshold: float = 0.85, characters: int = 500) -> int | None:
-        """The index of the first cluster with a similar observation; None: it has not been seen."""
+    def cluster(
+        self, observation: str, threshold: float = 0.85, characters: int = 500, signature: int = 300
+    ) -> int | None:
+        """The index of the first cluster whose observation begins alike, by `signature` characters, and is similar;
+        None: it has not been seen."""
+        start = observation.strip()[:signature]
         for index, cluster in enumerate(self.clusters):
+            if cluster.observation.strip()[:signature] != start:
+                continue
             if similarity_ratio(cluster.observation[:characters], observation[:characters], threshold) >= threshold:
                 return index
         return None
@@ -96,18 +181,29 @@ class Library:
         """The lessons to show at an observation: those tied to its cluster, else the best of the library."""
         index = self.cluster(observation)
         tied = () if index is None else self.clusters[index].lessons
-        return tied or (*self.best(GOLDEN, golden), *self.best(WARNING, warnings))
+        return tied or (*self.best(GOLDEN, golden, observation), *self.best(WARNING, warnings, observation))
 
     def tie(self, observations: Sequence[str], most: int = 500) -> Library:
-        """The library with a cluster for each observation, which fixes the lessons shown there from now on."""
+        """The library with a cluster for each observation, which fixes the lessons shown there from now on.
+
+        Each occurrence of an observation is a use of its cluster. There are at most `most` clusters: a new one takes
+        the place of the least used, the earliest of several.
+        """
         library = self
-        for observation in observations:
+        for observation, times in sorted(Counter(observations).items()):
             index = library.cluster(observation)
+            clusters = list(library.clusters)
             if index is None:
-                new = Cluster(observation, library.lessons(observation))
-                library = replace(library, clusters=(*library.clusters, new)[-most:])
-            elif not library.clusters[index].lessons:
-                new = replace(library.clusters[index], lessons=library.lessons(observation))
-                clusters = (*library.clusters[:index], new, *library.clusters[index + 1 :])
-                library = replace(library, clusters=clusters)
+                if len(clusters) >= most:
+                    del clusters[min(range(len(clusters)), key=lambda i: clusters[i].uses)]
+                clusters.append(Cluster(observation, library.lessons(observation), times))
+            else:
+                old = clusters[index]
+                clusters[index] = Cluster(old.observation, library.lessons(observation), old.uses + times)
+            library = replace(library, clusters=tuple(clusters))
         return library
+
+
+def _cosine(a: Sequence[float], b: Sequence[float]) -> float:
+    length = math.sqrt(sum(x * x for x in a) * sum(x * x for x in b))
+    return sum(x * y for x, y in zip(a, b, strict=True)) / length if length else 0.0

@@ -13,6 +13,7 @@ from podium.core.batch import Batch
 from podium.core.errors import PodiumError, within
 from podium.core.memory import Memory, State, Table, keys
 from podium.core.part import Columns
+from podium.core.schedule import Count
 from podium.parts.select.history import UNKNOWN
 
 __all__ = ["PassRates", "Sweeps", "alignment"]
@@ -39,9 +40,9 @@ def alignment(histories: Sequence[Sequence[float]]) -> list[float]:
 class PassRates(Memory):
     """The pass rate of each task at every visit, and what follows from its history.
 
-    Recalls the number of visits, the last rate (½ at first), the std of the rates (`spread`), the alignment with the
-    average learning curve, and the share of visits with mixed outcomes. With a `source` it starts from the logs of an
-    earlier run.
+    Recalls the number of visits, the last rate (½ at first), the highest one (0 at first), the std of the rates
+    (`spread`), the alignment with the average learning curve, and the share of visits with mixed outcomes. With a
+    `source` it starts from the logs of an earlier run.
     """
 
     reference = "Reinforcement Learning for Reasoning with One Training Example, https://arxiv.org/abs/2504.20571"
@@ -52,7 +53,7 @@ class PassRates(Memory):
     needs = ("rollout.correct",)
     provides = (
         "group.visits",
-        *(f"group.pass_rate.{name}" for name in ("last", "spread", "alignment", "mixed")),
+        *(f"group.pass_rate.{name}" for name in ("last", "highest", "spread", "alignment", "mixed")),
     )
     read_by_loop = ("source",)
 
@@ -70,6 +71,7 @@ class PassRates(Memory):
         columns = {
             "group.visits": [float(len(h)) for h in histories],
             "group.pass_rate.last": [h[-1] if h else 0.5 for h in histories],
+            "group.pass_rate.highest": [max(h, default=0.0) for h in histories],
             "group.pass_rate.spread": [float(np.std(h)) if h else 0.0 for h in histories],
             "group.pass_rate.alignment": [aligned.get(task, 0.0) for task in names],
             "group.pass_rate.mixed": [sum(0 < x < 1 for x in h) / len(h) if h else 0.0 for h in histories],
@@ -113,13 +115,13 @@ class Sweeps(Memory):
 
     reference = "DRIVE: Data Curation Best Practices for RLVR in Competitive Code Generation"
     sees_dropped = True
-    iterations: tuple[int, ...] = (64, 32, 32)  # per phase, ≥ 1; the last one does not end
+    iterations: tuple[Count, ...] = (64, 32, 32)  # per phase, ≥ 1; the last one does not end
 
     needs = ("rollout.correct",)
     provides = ("group.sweep.rates", "batch.sweep.phase")
 
     def __post_init__(self) -> None:
-        if not self.iterations or min(self.iterations) < 1:
+        if not self.iterations or any(isinstance(count, int) and count < 1 for count in self.iterations):
             raise PodiumError(f"Sweeps.iterations = {self.iterations}: give at least one iteration for each phase.")
 
     def initial(self) -> State:

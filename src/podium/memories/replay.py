@@ -51,6 +51,10 @@ class Kept(Memory):
 
     provides = ("group.fresh", "batch.replay.stored")
 
+    @property
+    def remembers_tasks(self) -> bool:
+        return False  # what it says of a task holds for all
+
     def initial(self) -> State:
         return {"rows": None, "iteration": 0}
 

@@ -29,6 +29,7 @@ class ScoreBins(Memory):
 
     needs = ("rollout.quality", "rollout.detected", "rollout.pruned", "rollout.correct")
     provides = BINS
+    remembers_tasks = False  # one histogram for all tasks
 
     def __post_init__(self) -> None:
         within(self, "bins", 1)

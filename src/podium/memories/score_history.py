@@ -14,7 +14,7 @@ from podium.core.memory import Memory, State, keys
 from podium.core.part import Columns
 from podium.memories.pass_rates import observed_rates
 
-__all__ = ["TaskScore", "ScoreHistory", "question", "routing_score"]
+__all__ = ["TaskScore", "ScoreHistory", "question", "routing_score", "scored_prompts"]
 
 TaskScore = tuple[str, float]  # a prompt, and its pass rate
 
@@ -31,6 +31,14 @@ def question(scores: Sequence[TaskScore], prompt: str, support: int, longest: in
 def routing_score(rate: Tensor, cost: Tensor, share: float = 0.5) -> Tensor:
     """share · rate + (1 − share) · (1 − cost / highest cost): the score by which a prompt is routed to a model."""
     return share * rate + (1 - share) * (1 - cost / cost.max().clamp(min=torch.finfo(cost.dtype).tiny))
+
+
+def scored_prompts(batch: Batch) -> list[TaskScore]:
+    """The prompts of a batch with their pass rates, in the order of the tasks' names."""
+    first = batch.partition("rollout", "group").agg.first(torch.arange(len(batch), device=batch.device)).tolist()
+    names = keys(batch["group.task"])
+    prompts = {name: batch["rollout.prompt"][row] for name, row in zip(names, first, strict=True)}
+    return [(prompts[task], rate) for task, rate in observed_rates(batch).items()]
 
 
 class ScoreHistory(Memory):
@@ -69,8 +77,4 @@ class ScoreHistory(Memory):
         return {"group.value": rate, "group.prior": 2 * rate - 1}
 
     def observe(self, state: State, batch: Batch) -> State:
-        first = batch.partition("rollout", "group").agg.first(torch.arange(len(batch), device=batch.device)).tolist()
-        names = keys(batch["group.task"])
-        prompts = {name: batch["rollout.prompt"][row] for name, row in zip(names, first, strict=True)}
-        new = [(prompts[task], rate) for task, rate in observed_rates(batch).items()]
-        return {"scores": (*state["scores"], *new)[-self.support :]}
+        return {"scores": (*state["scores"], *scored_prompts(batch))[-self.support :]}

@@ -9,6 +9,7 @@ from podium.core.batch import Batch
 from podium.core.errors import within
 from podium.core.memory import Memory, State, keys
 from podium.core.part import Columns
+from podium.core.schedule import Count
 
 __all__ = ["SolvedTexts"]
 
@@ -20,7 +21,7 @@ class SolvedTexts(Memory):
     """
 
     reference = "DeepSearch, https://github.com/smiles724/DeepSearch"
-    iterations: int = 100  # per round, ≥ 1
+    iterations: Count = 100  # per round, ≥ 1
     at_most: float = 0.25  # pass rate, in [0, 1]
 
     needs = ("rollout.correct", "token.id", "group.task")

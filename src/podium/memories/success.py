@@ -31,8 +31,8 @@ class SuccessTracker(Memory):
 
         alpha ← rho · alpha + r,  beta ← rho · beta + 1 − r,  rho = clip(2^(−D / half_life), rho_min, rho_max)
 
-    D is the policy's shift on the task's last stored response (`policy_shift`, from `StoredResponses`). Rewards must
-    lie in [0, 1].
+    D is the policy's shift on the task's last stored response (`policy_shift`, from `StoredResponses`). A group that is
+    not trained only measures: it sets the counts of its task (`prior`). Rewards must lie in [0, 1].
     """
 
     reference = "Single-stream Policy Optimization, https://arxiv.org/abs/2509.13232"
@@ -51,7 +51,7 @@ class SuccessTracker(Memory):
     def initial(self) -> State:
         return {"counts": Table(default=(0.5, 0.5))}
 
-    def prior(self, successes: Tensor, samples: int) -> tuple[Tensor, Tensor]:
+    def prior(self, successes: Tensor, samples: Tensor | int) -> tuple[Tensor, Tensor]:
         """Initial counts from offline samples, with the weight of 1 / (1 − rho_min) samples in all."""
         size = 1.0 / (1.0 - self.rho_min)
         return size * (successes + 0.5) / (samples + 1), size * (samples - successes + 0.5) / (samples + 1)
@@ -76,11 +76,17 @@ class SuccessTracker(Memory):
         shift = batch.by("group", "group.task").mean(batch["group.policy_shift"].double())
         seen = torch.stack([success, 1 - success], dim=1)
         after = self.keep_rate(shift)[:, None].cpu() * counts + seen
+        samples = groups.max(rollouts.count().double()).clamp(min=1).cpu()
+        measured = torch.stack(self.prior(success * samples, samples), dim=1)
+        after = torch.where(batch.trained("group", empty=True)[:, None].cpu(), after, measured)
         return {"counts": state["counts"].write(tasks, torch.where(observed[:, None], after, counts))}
+
+    def scalars(self, state: State) -> dict[str, float]:
+        return {"tracked_tasks": float(len(state["counts"]))}
 
 
 class StoredResponses(Memory):
-    """Stores the last response to each task, with its log-probabilities right after training on it.
+    """Stores the last response to each task that was trained, with its log-probabilities right after that.
 
     At the task's next visit `group.policy_shift` is how far the policy has moved on those tokens since
     (`policy_shift`); 0 at the first visit.
@@ -118,8 +124,8 @@ class StoredResponses(Memory):
 
     def observe(self, state: State, batch: Batch) -> State:
         # Of several rollouts of a task the one with the largest identity is stored, whatever the order of rows.
-        identity, counted = batch.identity("rollout"), batch.by("rollout").enters()
-        last = batch.by("rollout", "group.task").argmax(identity, counted)
+        trained = batch.trained("rollout", empty=True)
+        last = batch.by("rollout", "group.task").argmax(batch.identity("rollout"), trained)
         group, names = batch.link("rollout", "group"), keys(batch["group.task"])
         turns, tokens = batch.partition("turn", "rollout"), batch.partition("token", "turn")
         ids, logp, contexts = batch["token.id"], batch[NOW], batch["turn.train_context"]
@@ -132,6 +138,9 @@ class StoredResponses(Memory):
                 for turn, at in zip(members, rows, strict=True)
             ]
         return {"responses": state["responses"] | new}
+
+    def scalars(self, state: State) -> dict[str, float]:
+        return {"stored_responses": float(len(state["responses"]))}
 
 
 class SuccessPrior(Memory):

@@ -1,4 +1,4 @@
-"""The difficulty of each task relative to recent rewards."""
+"""The difficulty of each task relative to recent rewards, and what solved it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import torch
 
 from podium.core.batch import Batch
 from podium.core.errors import within
-from podium.core.memory import Memory, State, Table
+from podium.core.memory import Memory, State, Table, keys
 from podium.core.part import Columns
 
-__all__ = ["TaskDifficulty"]
+__all__ = ["RightTexts", "TaskDifficulty"]
 
 
 class TaskDifficulty(Memory):
@@ -51,3 +51,31 @@ class TaskDifficulty(Memory):
             "tasks": state["tasks"].write(tasks, after[:, None]),
             "means": [*state["means"], *means][-self.window :],
         }
+
+
+class RightTexts(Memory):
+    """The last right answer to each task that was written without help, `group.right_text`; empty before the first.
+
+    Of several in one iteration the shortest is stored, of equally long ones the first in the alphabet.
+    """
+
+    reference = "DeepVideo-R1: Difficulty-aware Regressive GRPO, https://github.com/mlvlab/DeepVideoR1"
+
+    needs = ("rollout.correct", "rollout.text", "rollout.guided")
+    provides = ("group.right_text",)
+
+    def initial(self) -> State:
+        return {"texts": {}}
+
+    def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
+        return {"group.right_text": tuple(state["texts"].get(task, "") for task in keys(tasks))}
+
+    def observe(self, state: State, batch: Batch) -> State:
+        counted, own = batch.counted("rollout"), batch["rollout.correct"].bool() & ~batch["rollout.guided"].bool()
+        own = own if counted is None else own & counted
+        tasks, group = keys(batch["group.task"]), batch.link("rollout", "group").tolist()
+        new: dict[Any, list[str]] = {}
+        for row in own.nonzero().reshape(-1).tolist():
+            new.setdefault(tasks[group[row]], []).append(str(batch["rollout.text"][row]))
+        best = {task: min(texts, key=lambda text: (len(text), text)) for task, texts in new.items()}
+        return {"texts": state["texts"] | best}

@@ -2,10 +2,11 @@
 
 from podium.method.method import LISTS, STAGES, Method, Role
 from podium.method.phases import Alternate, Phase, Phases
-from podium.method.protocol import SCHEDULES, Home, Protocol
+from podium.method.protocol import DEFAULTS, SCHEDULES, Home, Protocol
 from podium.method.until import Iterations, Plateau, Reached, Until
 
 __all__ = [
+    "DEFAULTS",
     "LISTS",
     "SCHEDULES",
     "STAGES",

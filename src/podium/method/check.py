@@ -27,6 +27,7 @@ ALWAYS = (
     "token.position",
     "token.end",
     "turn.text",
+    "turn.observation",
     "rollout.domain",
     "rollout.prompt",
     "rollout.length",
@@ -42,8 +43,12 @@ ALWAYS = (
 ANNOTATIONS: dict[str, str | None] = {
     "rollout.sibling": None,
     "turn.sibling.context": None,
+    "turn.truncated": None,
+    "rollout.solution": "task.solution",
+    "turn.solution.context": "task.solution",
     "rollout.points": "task.criteria",
     "rollout.met": "task.criteria",
+    "rollout.answer_f1": "task.solution",
     "token.reasoning": "task.solution",
     "rollout.answer.context": "task.solution",
     "rollout.answer.ids": "task.solution",
@@ -52,7 +57,7 @@ ANNOTATIONS: dict[str, str | None] = {
     "turn.blind.context": "turn.reward",  # a world of several turns
     "turn.blind.ids": "turn.reward",
     "turn.informed": "turn.reward",
-    **dict.fromkeys(("turn.switch", "turn.done"), "turn.reward"),
+    **dict.fromkeys(("turn.switch", "turn.done", "turn.reworded"), "turn.reward"),
     **{f"token.plan_{name}": "turn.reward" for name in ("switch", "subgoal", "action", "low")},
 }
 # What a select part can read of every task, in addition to what the memories recall of it.
@@ -60,7 +65,8 @@ OF_TASKS = ("group.domain.code", "group.number", "group.random")
 # Abilities of worlds that are not columns, and what to say of a world without them.
 ABILITIES = {
     "task.solution": "written solutions, which the world has none of: take an embedded world or a file of JSON lines",
-    "task.criteria": "a checklist for each task, which the world has none of: take an embedded puzzle, such as sums",
+    "task.criteria": "a checklist for each task, which the world has none of: take an embedded puzzle, such as sums, "
+    "or a file of JSON lines with world.criteria_field=…",
     "task.steps": "a world that can say where a solution goes wrong: take an embedded puzzle, such as sums",
 }
 
@@ -71,10 +77,14 @@ _PROFILED = "Take a world that runs and profiles what is written: turn.{} among 
 REMEDIES = {
     "correct": "Take a world that knows right answers: rollout.correct among what it `provides`.",
     "answer": "Take a world that reads the answer in each text: rollout.answer among what it `provides`.",
+    "well_formed": "Let the strategy have a format: draw.format.",
     "pair.difference": "Let a judge compare the rollouts of each group in pairs, and write its verdicts there.",
     "informed": "Take a world of several turns: turn.reward among what it `provides`.",
     **{name: _STEPS.format(name) for name in ("state", "next_state", "action", "valid", "calls")},
-    **{name: _PROFILED.format(name) for name in ("completed", "speedup", "coverage")},
+    "progress": "Take a world that measures progress: keydoor, lookup, tools or clarify with progress=True.",
+    **{name: _PROFILED.format(name) for name in ("completed", "speedup")},
+    "coverage": "Take a world that runs and profiles what is written, such as code with profile=True.",
+    **dict.fromkeys(("parses", "interface_matches", "passed"), "Take a world that runs what is written, such as code."),
     "step.reward": _STEPS.format("reward"),
 }
 
@@ -136,6 +146,8 @@ def _unmet(method: Method, have: set[str], signals: set[str]) -> Iterable[Findin
     sources = {"sampler", "old", "now"} | {role.name for role in method.roles}
     for memory in method.memories:
         have |= set(memory.provides)
+    if method.rollout is not None and method.rollout.format is not None:
+        have |= set(method.rollout.format.provides)
     # Memories read the batch at the end of the iteration.
     readers: list[Part | Memory] = [*method.parts(), *method.memories]
     have |= set(OF_TASKS)
@@ -161,10 +173,10 @@ def _unmet(method: Method, have: set[str], signals: set[str]) -> Iterable[Findin
                         f"{part!r} needs the signal {need.name!r}, which the policy does not compute. "
                         + nearest(need.name, signals),
                     )
-                elif need.of not in sources:
+                elif missing := {need.of, *([need.role] if need.role else [])} - sources:
+                    (role,) = missing
                     yield Finding(
-                        "error",
-                        f"{part!r} needs {need!r}, but the method has no role {need.of!r}: add Role({need.of!r}).",
+                        "error", f"{part!r} needs {need!r}, but the method has no role {role!r}: add Role({role!r})."
                     )
             elif (ability := ANNOTATIONS.get(need) or need) in ABILITIES and not {ability, need} & have:
                 if ability not in reported:  # once, however many parts need it

@@ -46,8 +46,8 @@ class Role(Value):
     """
 
     name: str  # ref, critic, teacher, …
-    # initial (the policy's first weights), policy (a view of it), critic (a copy of that role), flow, quality (small
-    # networks on the policy's hidden states), or a model's path
+    # initial (the policy's first weights), phase (its weights when the phase began), policy (a view of it), critic (a
+    # copy of that role), flow, quality (small networks on the policy's hidden states), or a model's path
     source: str = "initial"
     decay: float | None = None  # of an exponential moving average of its source, per update; None: frozen, or trained
     context: str | None = None  # a column of contexts under which it sees the tokens, such as turn.sibling.context

@@ -11,7 +11,7 @@ from typing import Any
 from podium.core.errors import one_of, within
 from podium.core.value import Value
 
-__all__ = ["SCHEDULES", "Home", "Protocol"]
+__all__ = ["DEFAULTS", "SCHEDULES", "Home", "Protocol"]
 
 SCHEDULES = ("constant", "linear", "cosine")  # of the learning rate, after the warm-up
 
@@ -64,6 +64,21 @@ class Protocol(Value):
         return round(share * planned) if share < 1 else min(int(share), planned // 10)
 
 
+# What a run has where neither its configuration nor a protocol says otherwise. The learning rate is that of methods
+# without a protocol: others have one by the size of the model (`podium.training.learning_rates`).
+DEFAULTS = Protocol(
+    lr=1e-4,
+    betas=(0.9, 0.99),
+    weight_decay=0.0,
+    warmup=0,
+    schedule="constant",
+    final=0.0,
+    clip=1.0,
+    tasks=16,
+    iterations=60,
+)
+
+
 class Home(Value):
     """A small task on which a method's mechanism acts: an embedded world, its level and dials, and the run's size."""
 
@@ -73,11 +88,13 @@ class Home(Value):
     iterations: int = 12
     tasks: int = 16
     max_tokens: int | None = None  # None: the world's
+    pool: int | None = None  # distinct training tasks; None: as any run decides
 
     def __post_init__(self) -> None:
         within(self, "iterations", 1)
         within(self, "tasks", 1)
         within(self, "max_tokens", 1, optional=True)
+        within(self, "pool", 1, optional=True)
 
     @property
     def world_settings(self) -> dict[str, Any]:
@@ -88,6 +105,5 @@ class Home(Value):
     def run_settings(self) -> dict[str, Any]:
         """What a run is configured with to train there."""
         sizes: dict[str, Any] = {"iterations": self.iterations, "tasks": self.tasks}
-        if self.max_tokens is not None:
-            sizes["max_tokens"] = self.max_tokens
+        sizes |= {name: x for name in ("max_tokens", "pool") if (x := getattr(self, name)) is not None}
         return {"world": self.world, "world_settings": self.world_settings or None, **sizes}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections import deque
+from collections import Counter, deque
 
-__all__ = ["ANSWER_MARK", "answer_place", "boxed", "enclosed", "final_answer", "plain", "stated_answer"]
+__all__ = ["ANSWER_MARK", "answer_place", "boxed", "enclosed", "final_answer", "plain", "stated_answer", "word_f1"]
 
 ANSWER_MARK = "answer:"
 LONGEST, LONGEST_BLOCK = 1_000, 20_000  # characters of an answer that are read: of one line, of several
 OPEN, CLOSE = "<answer>", "</answer>"
+WORDS, ARTICLES = re.compile(r"\w+"), re.compile(r"\b(?:a|an|the)\b")
 WORD = re.compile(r"\banswer\b", re.IGNORECASE)
 STATED = re.compile(r"[^.=:]*?(?:\bis\b:?|:)", re.IGNORECASE)  # what follows it in "The final answer to it is"
 
@@ -91,3 +92,11 @@ def answer_place(text: str) -> int | None:
 def plain(text: str) -> str:
     """Text in the form in which answers are compared: single spaces, lower case, no final full stop."""
     return re.sub(r"\s+", " ", text).strip().removesuffix(".").casefold()
+
+
+def word_f1(answer: str, reference: str) -> float:
+    """The F1 score of the words of two texts, each counted as often as it occurs, ignoring case, punctuation and
+    articles."""
+    words, expected = (Counter(WORDS.findall(ARTICLES.sub(" ", text.casefold()))) for text in (answer, reference))
+    shared = (words & expected).total()
+    return 2 * shared / (words.total() + expected.total()) if shared else 0.0

@@ -31,6 +31,7 @@ class Exchange:
     wrote: Wrote
     text: str
     observation: str
+    action: str = ""  # what the world got of the text
 
 
 @dataclass(frozen=True)
@@ -86,14 +87,17 @@ class Window(Context):
 class Rebuild(Context):
     """One message, rebuilt each turn: the task, the world's recap, the model's notes and the last observation.
 
-    With `notes="memo"` the notes are what the model last wrote between `<memo>` and `</memo>`.
+    With `notes="memo"` the notes are what the model last wrote between `<memo>` and `</memo>`. With `action` the last
+    action stands above its observation.
     """
 
     notes: str = ""  # the name of the tag; empty: no notes
+    action: bool = False  # whether the last action is shown
 
     def __call__(self, history: History) -> Sequence[Message]:
-        last = [history.exchanges[-1].observation] if history.exchanges else []
-        texts = [history.prompt, history.recap, self._latest_notes(history), *last]
+        last = history.exchanges[-1:]
+        acted = [f"> {x.action}" for x in last if self.action and x.action]
+        texts = [history.prompt, history.recap, self._latest_notes(history), *acted, *(x.observation for x in last)]
         return [joined("\n", (text for text in texts if text))]
 
     def _latest_notes(self, history: History) -> str:

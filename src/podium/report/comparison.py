@@ -9,7 +9,7 @@ import numpy as np
 
 from podium.report.chart import Series, chart
 from podium.report.run_page import document
-from podium.sessions.compare import Comparison, ComparisonRow, comparison_text, interval
+from podium.sessions.compare import DIFFERENCES, Comparison, ComparisonRow, comparison_text, interval
 from podium.store.files import atomic_text
 
 __all__ = ["write_comparison"]
@@ -38,7 +38,11 @@ def write_comparison(comparison: Comparison) -> Path:
 
 def _row(row: ComparisonRow, first: bool) -> str:
     cells = [html.escape(row.name), f"{row.mean:.3f}", comparison_text(row.finals)]
-    cells += ["", ""] if first else [f"{float(np.mean(row.differences)):+.3f}", comparison_text(row.differences, "+")]
+    cells += (
+        ["", ""]
+        if first
+        else [f"{float(np.mean(row.differences)):+.3f}", comparison_text(row.differences, "+", DIFFERENCES)]
+    )
     cells += [f"{int(np.mean(row.tokens)):,}", str(row.updates), f"{row.lr:g}"]
     return "<tr>" + "".join(f"<td>{c}</td>" for c in cells) + "</tr>"
 

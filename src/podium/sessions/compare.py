@@ -15,7 +15,7 @@ import numpy as np
 from podium import worlds
 from podium.core.errors import PodiumError, Unfinished
 from podium.evaluation.resample import student
-from podium.method import Home, Method
+from podium.method import DEFAULTS, Home, Method
 from podium.methods import CATALOGUE, get
 from podium.methods.catalogue import home_of
 from podium.sessions.train import Progress, Result, configure, resume, train
@@ -23,7 +23,7 @@ from podium.store.run_directory import RunDirectory
 from podium.strategies import Sample
 from podium.training.config import Config
 from podium.training.preflight import check_fit
-from podium.training.resolve import POOL, TASKS, updates_per_batch
+from podium.training.resolve import POOL, updates_per_batch
 
 __all__ = ["Comparison", "ComparisonRow", "compare"]
 
@@ -54,18 +54,25 @@ class Comparison:
     settings: dict[str, Any]
 
 
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """The 95 % confidence interval of the mean over seeds, by Student's t; the value itself if there is one seed."""
+RATES, DIFFERENCES = (0.0, 1.0), (-1.0, 1.0)  # where pass rates and their differences can lie
+
+
+def interval(values: Sequence[float], bounds: tuple[float, float] = RATES) -> tuple[float, float]:
+    """The 95 % confidence interval of the mean over seeds, by Student's t, within `bounds`; of one seed its value.
+
+    Of two seeds it often covers all that is possible: two runs say little of a third.
+    """
     x = np.asarray(values, dtype=float)
     if len(x) < 2:
         return float(x[0]), float(x[0])
     half = student(len(x) - 1) * x.std(ddof=1) / np.sqrt(len(x))
-    return float(x.mean() - half), float(x.mean() + half)
+    low, high = np.clip([x.mean() - half, x.mean() + half], *bounds)
+    return float(low), float(high)
 
 
-def comparison_text(values: Sequence[float], sign: str = "") -> str:
+def comparison_text(values: Sequence[float], sign: str = "", bounds: tuple[float, float] = RATES) -> str:
     """The interval as text; a dash for one seed, which has none."""
-    low, high = interval(values)
+    low, high = interval(values, bounds)
     return f"[{low:{sign}.3f}, {high:{sign}.3f}]" if len(values) > 1 else "–"
 
 
@@ -96,7 +103,8 @@ def compare(
     if "world" not in settings:
         settings = _shared_home(values[0], settings)
     if "pool" not in settings and any(v.remembers_tasks for v in values):  # the same tasks for all
-        settings["pool"] = POOL * int(settings.get("tasks", TASKS))
+        tasks: Any = settings.get("tasks", DEFAULTS.tasks)
+        settings["pool"] = POOL * tasks
     names = [v.name for v in values]
     if len(set(names)) < len(names):
         raise PodiumError(
@@ -181,7 +189,7 @@ def _write_table(comparison: Comparison) -> None:
             "pass@1": r.mean,
             "interval": interval(r.finals) if len(r.finals) > 1 else None,
             "difference": float(np.mean(r.differences)),
-            "difference_interval": interval(r.differences) if len(r.finals) > 1 else None,
+            "difference_interval": interval(r.differences, DIFFERENCES) if len(r.finals) > 1 else None,
             "tokens": r.tokens,
             "updates": r.updates,
             "lr": r.lr,

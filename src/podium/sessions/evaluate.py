@@ -19,6 +19,7 @@ from podium.core.build import Rollout
 from podium.core.errors import PodiumError, nearest
 from podium.evaluation.measure import failure_note, held_out, held_out_requests, measure
 from podium.evaluation.resample import Measure
+from podium.method import Method
 from podium.policy.model.device import usual_dtype
 from podium.policy.model.load import EMBEDDED
 from podium.protocols.sampling import Sampling
@@ -51,7 +52,8 @@ def evaluate(
     """Measures of a run's last checkpoint, or of a model, on held-out tasks (by default of the run's world).
 
     Each task gets `samples` answers, as many as the largest of `ks` by default. The code of a run's world must stand in
-    the current project, unless `trust`; that of its method is not executed.
+    the current project, unless `trust`; that of its method is not executed. A run whose method has a format is asked
+    for it, and read in it.
     """
     wanted = max(ks, default=1) if samples is None else samples
     _check_counts(ks, tasks, wanted)
@@ -79,8 +81,8 @@ def thinking(
     _check_counts((), tasks, samples)
     setting = _Setting.of(target, world, world_settings, max_tokens, trust)
     driver = setting.driver(target, device)
-    sampling = Sampling(max_tokens=setting.max_tokens, temperature=temperature)
-    requests = held_out_requests(setting.world, tasks, sampling, seed)
+    limit = setting.max_tokens or setting.world.max_tokens
+    requests = held_out_requests(setting.world, tasks, Sampling(max_tokens=limit, temperature=temperature), seed)
     with closing(setting.world):
         return curve(driver, requests, budgets, samples, force)
 
@@ -126,7 +128,8 @@ class _Setting:
     """The world in which a model is measured, and its limits."""
 
     world: World
-    max_tokens: int
+    max_tokens: int | None  # None: the world's, and what the format needs
+    method: Method | None = None  # of the run, as far as it says how its policy is asked and read
     isolation: str | None = None
     act_limit_s: float | None = None
 
@@ -161,14 +164,14 @@ class _Setting:
             isolation = config.isolation
         act_limit_s = config.act_limit_s if config else None
         opened = worlds.isolated(world or "", settings, isolation=isolation, act_limit_s=act_limit_s)
-        limit = max_tokens or (config.max_tokens if config else None) or opened.max_tokens
-        return cls(opened, limit, isolation, act_limit_s)
+        limit = max_tokens or (config.max_tokens if config else None)
+        return cls(opened, limit, config.method if config else None, isolation, act_limit_s)
 
     def sample(self, target: str | Path, device: str, **counts: Any) -> list[list[Rollout]]:
         """Rollouts of a run's last checkpoint, or of a model, on held-out tasks."""
         driver = self.driver(target, device)
         with closing(self.world):
-            groups = held_out(driver, max_tokens=self.max_tokens, **counts)
+            groups = held_out(driver, max_tokens=self.max_tokens, method=self.method, **counts)
         if all(r.columns["failure"] for g in groups for r in g):
             raise PodiumError(f"Nothing can be measured: the world failed in every rollout: {failure_note(groups)}.")
         return groups

@@ -16,6 +16,7 @@ from podium import worlds
 from podium.core.errors import PodiumError, nearest
 from podium.evaluation.measure import failure_note, held_out, measure
 from podium.method import Method
+from podium.method.check import Finding
 from podium.methods import get
 from podium.methods.catalogue import home_of
 from podium.sessions.recover import recover
@@ -26,7 +27,7 @@ from podium.training.loop import iterate
 from podium.training.memory_plan import suggest_settings
 from podium.training.preemption import Preempted, StopRequest
 from podium.training.preflight import check_fresh, check_resources
-from podium.training.resolve import updates_per_batch
+from podium.training.resolve import facts_of, fill_in, updates_per_batch
 from podium.training.run import Run, is_due
 from podium.training.stored_config import differing_settings, stored_config
 from podium.training.trackers import Trackers, require
@@ -81,6 +82,14 @@ def at_home(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     home = home_of(method)
     of_world = {**home.world_settings, **(settings.get("world_settings") or {})}
     return {**home.run_settings, **settings, "world_settings": of_world}
+
+
+def check_run(config: Config) -> list[Finding]:
+    """What is wrong with a run: what its method needs and does not get, and what cannot act in it."""
+    world = worlds.isolated(config.world, config.world_settings, isolation=config.isolation)
+    with closing(world):
+        config = fill_in(config, world)
+        return config.method.check(world.provides, facts=facts_of(config, world))
 
 
 def _check_loose(settings: Mapping[str, Any], world: str | World, method: Method) -> None:
@@ -282,6 +291,7 @@ def _evaluation(run: Run) -> dict[str, Any]:
         samples=config.eval_samples,
         max_tokens=config.max_tokens,
         seed=config.seed,
+        method=config.method,
     )
     measures = measure(groups, ks=(1,))
     metrics: dict[str, Any] = {f"eval.{name}": m.mean for name, m in measures.items()}

@@ -13,18 +13,22 @@ from podium.strategies.hints.help import Help, HintTiers, SelfWritten, SolutionS
 from podium.strategies.hints.hint_reward import HintReward
 from podium.strategies.hints.hint_rounds import HintPrefix, HintRounds
 from podium.strategies.hints.item_response import ItemResponse
+from podium.strategies.hints.judge import Judge
 from podium.strategies.hints.learn_to_hint import LearnToHint
 from podium.strategies.hints.repair import Refine, Repair
 from podium.strategies.sample.blueprint import SampleBlueprints
 from podium.strategies.sample.continuations import Continuations
 from podium.strategies.sample.lessons import SampleAdvised
 from podium.strategies.sample.read_in_chunks import ReadInChunks
+from podium.strategies.sample.revisit import SampleAndRevisit
 from podium.strategies.sample.sample import Sample
 from podium.strategies.sample.step_probes import StepProbes
 from podium.strategies.sample.windowed import Windowed
+from podium.strategies.teachers.demonstrate import Demonstrate
 from podium.strategies.teachers.expert_turns import NextTurn
 from podium.strategies.teachers.recorded import Recorded
 from podium.strategies.teachers.reflect import ReplayAndReflect
+from podium.strategies.teachers.step_scores import JudgedSteps, RuledSteps, StepScorer, ValuedSteps
 from podium.strategies.teachers.teachers import Rectified, Stored, Teachers
 from podium.strategies.trees.branching import Branching
 from podium.strategies.trees.fork import Fork, Grow
@@ -42,6 +46,7 @@ __all__ = [
     "Contrasted",
     "CriticalToken",
     "Cutpoints",
+    "Demonstrate",
     "Draw",
     "Fork",
     "Grow",
@@ -52,6 +57,8 @@ __all__ = [
     "HintRounds",
     "HintTiers",
     "ItemResponse",
+    "Judge",
+    "JudgedSteps",
     "LearnToHint",
     "NextTurn",
     "Prune",
@@ -63,8 +70,10 @@ __all__ = [
     "Rounds",
     "RubricShown",
     "ReadInChunks",
+    "RuledSteps",
     "Sample",
     "SampleAdvised",
+    "SampleAndRevisit",
     "SampleBlueprints",
     "SampleMore",
     "Search",
@@ -72,11 +81,13 @@ __all__ = [
     "SelfWritten",
     "SolutionShares",
     "StepProbes",
+    "StepScorer",
     "Stored",
     "Teachers",
     "TopEntropy",
     "Tree",
     "TurnsLeft",
+    "ValuedSteps",
     "Windowed",
     "WorkedExamples",
 ]

@@ -9,6 +9,7 @@ from podium.core.schedule import Number
 from podium.core.signal import Signal
 from podium.core.value import Value
 from podium.protocols.context import Context, Full
+from podium.protocols.format import Format
 from podium.protocols.sampling import Sampling, Warmth
 from podium.strategies.requests import Play, TaskRequest
 
@@ -31,6 +32,7 @@ class Draw(Value):
     max_turns: int | None = None  # of an episode; None: the world's limit
     context: Context | None = None  # what each turn is sampled after: Full(), Window(2), …; None: the world's
     train_context: Context | None = None  # what each turn is trained after; None: the same
+    format: Format | None = None  # how turns are asked for and read, and demonstrations written; None: plain text
 
     def __post_init__(self) -> None:
         within(self, "temperature", 0, open_low=True)

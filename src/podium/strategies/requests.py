@@ -16,6 +16,7 @@ from typing import Any
 from podium.core.build import Rollout, Turn
 from podium.core.columns import Origin, Purpose
 from podium.protocols.context import Context
+from podium.protocols.format import Format
 from podium.protocols.sampling import Completion, Generate, Sampling
 from podium.protocols.world import Episode, Task, World
 
@@ -50,6 +51,8 @@ class TaskRequest:
     number: int = field(default=0, kw_only=True)  # of the group, counted over the whole run
     recalled: Mapping[str, Any] = field(default_factory=dict)  # what the memories recall of the task, by column
     world: World | None = field(default=None, kw_only=True)  # the world of the task
+    vocabulary: int | None = field(default=None, kw_only=True)  # tokens that the model knows
+    format: Format | None = field(default=None, kw_only=True)  # how turns are asked for, read and demonstrated
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ class Play:
     max_turns: int | None = None  # None: the world's limit
     context: Context | None = None  # what each turn is sampled after; None: the world's
     train_context: Context | None = None  # what each turn is trained after; None: the same
-    wrap: Callable[[Episode], Episode] | None = None  # wraps each episode of the world, for example to add a turn
+    wrap: Callable[[Episode], Episode] | None = None  # wraps each episode, to add a turn, say; None: as the format does
     begun: Written | None = None  # the prefix of the first turn
     window: int | None = None  # new tokens at most; None: sample to the end
     keep: bool = False  # keep the sampler's KV cache of these rollouts, because others will fork from them
@@ -120,7 +123,7 @@ class Recite:
     """
 
     request: TaskRequest
-    texts: tuple[str, ...] | None = None  # one per turn; None: the world's solution
+    texts: tuple[str, ...] | None = None  # one per turn, as a model writes them; None: the world's, in the format
     style: str = "short"  # of the world's solution
     purpose: Purpose = Purpose.demo
     origin: Origin = Origin.expert
@@ -172,10 +175,13 @@ class Interrupted:
 
 @dataclass(frozen=True)
 class Score:
-    """Score the tokens of a given text under a model. Answered by one number per token."""
+    """Score the tokens of a given text under a model. Answered by one number per token.
 
-    context: tuple[int, ...]
-    ids: tuple[int, ...]
+    A context that is a text is encoded as a question, a text in place of `ids` as the beginning of an answer.
+    """
+
+    context: tuple[int, ...] | str
+    ids: tuple[int, ...] | str
     name: str = "logp"  # the signal: logp, entropy, …
     role: str = "policy"  # the model that scores
 

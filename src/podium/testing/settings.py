@@ -17,8 +17,10 @@ from podium.core.memory import Memory
 from podium.core.part import Part
 from podium.core.schedule import Schedule
 from podium.core.value import Value
+from podium.memories.lesson_writing import LessonExtractor, WordEmbedder
 from podium.parts.advantage import MixtureComponent, Normalize, Returns
 from podium.parts.objective.clip import Clip, Target
+from podium.parts.objective.soft_region import DivergenceMask, SoftGate
 from podium.testing.bench import Bench
 from podium.testing.subject import difference
 
@@ -42,13 +44,18 @@ ALTERNATIVES: dict[str, dict[str, tuple[Any, ...]]] = {
             "group sum",
         )
     },
+    "PlanningPhrases": {"sizes": ((1,), (2,))},
     "Cascade": {"checks": (("rollout.interface_matches", "rollout.parses"),)},
     "AlternativeAdvantage": {"part": (Normalize(), Returns())},
     "Clip": {"dual": (1.01, 1.5)},
+    "DropCovariant": {"replay": ((0.5, -5.0, 5.0), (0.1, -5.0, 5.0))},
     "GainReturns": {"outcome": ("turn.selected",)},
+    "GroupInGroup": {"penalty": ("step.reward.penalty",)},
     "HardFocus": {"keep": ((3, 2, 2),)},
     "RouteByOrigin": {"origins": (("hint",), ("policy",))},
     "WeightedSum": {"terms": ((("rollout.correct", 0.5),), (("rollout.other", 1.0),))},
+    "LessonLibrary": {"extractor": (LessonExtractor(last=1),), "embedder": (WordEmbedder(),)},
+    "NormalizeEach": {"of": ((("rollout.reward", 1.0), ("rollout.score", 2.0)), (("rollout.reward", -1.0),))},
     "LengthLimit": {"limits": ((3,), (8, 1)), "thresholds": ((0.25,), ())},
     "MetaReasoning": {"valid": ("step.selected",), "available": ("step.available",)},
     "Mixture": {
@@ -58,6 +65,7 @@ ALTERNATIVES: dict[str, dict[str, tuple[Any, ...]]] = {
             (MixtureComponent(of="rollout.reward", gamma=0.5),),
         )
     },
+    "NestedHistories": {"penalty": ("step.reward.penalty",)},
     "PolicyGradient": {
         "ratio": ("none", "turn", "sequence"),
         "clip": (
@@ -66,6 +74,9 @@ ALTERNATIVES: dict[str, dict[str, tuple[Any, ...]]] = {
             Clip(kind="weight"),
             Clip("token.clip_low", "rollout.clip_high"),
             Target(width=0.5),
+            SoftGate(2.0, 4.0),
+            DivergenceMask(low=0.02, high=0.03),
+            DivergenceMask("kl", low=0.01, high=0.02, cap=1.1),
         ),
     },
 }

@@ -91,7 +91,7 @@ def _of_memory(memory: Memory, batch: Batch) -> Columns:
 def _of_updates(updates: Updates, batch: Batch) -> Columns:
     """[rollout] the number of the optimiser step that sees it, for each of its appearances; −1 where there is none.
 
-    Where the plan reads advantages, also what it makes of them.
+    Where the plan reads advantages, also what it makes of them; and how much each rollout weighs in each step.
     """
     seen: list[list[int]] = [[] for _ in range(len(batch))]
     credit: dict[str, Tensor] = {}
@@ -109,6 +109,10 @@ def _of_updates(updates: Updates, batch: Batch) -> Columns:
             credit[f"rollout.credit.{number}"] = (
                 batch.length().new_zeros(len(batch)).index_copy(0, mini_batch["rollout.row"], advantage)
             )
+        weight = mini_batch.weight("rollout")
+        if weight is not None:
+            rows = mini_batch["rollout.row"]
+            credit[f"rollout.weighted.{number}"] = weight.new_zeros(len(batch)).index_copy(0, rows, weight)
     times = max(map(len, seen))
     padded = torch.tensor([steps + [-1] * (times - len(steps)) for steps in seen])
     return {f"rollout.appearance.{time}": padded[:, time] for time in range(times)} | credit

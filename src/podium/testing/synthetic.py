@@ -28,6 +28,7 @@ VOCABULARY = 11
 RELATIONS = ("pair",)
 LEVELS = ("token", "turn", "rollout", "group", "batch")
 TAGS = ("planning", "explore", "reflection", "none")
+FORMS = ("search", "python", "answer")
 RISK_LEVELS = tuple(round(0.05 * k, 2) for k in range(1, 20))
 
 
@@ -162,6 +163,8 @@ KINDS: SceneRules = {
     "tag": lambda d, name, n: tuple(TAGS[k] for k in d.integers(name, n, len(TAGS)).tolist()),
     "valid": lambda d, name, n: d.coin(name, n, 0.7),
     "available": SceneDraw.coin,
+    "observation": SceneDraw.text,
+    "penalty": SceneDraw.uniform,
     "completed": lambda d, name, n: d.coin(name, n, 0.8),
     "coverage": SceneDraw.uniform,
     "text": SceneDraw.text,
@@ -174,6 +177,8 @@ KINDS: SceneRules = {
     "informed": SceneDraw.coin,
     **dict.fromkeys(("plan_action", "plan_subgoal", "plan_switch", "plan_low"), SceneDraw.coin),
     "well_formed": SceneDraw.coin,
+    "form": lambda d, name, n: tuple(FORMS[k] for k in d.integers(name, n, len(FORMS)).tolist()),
+    "reworded": SceneDraw.coin,
     "all_tools": SceneDraw.coin,
     "switch": SceneDraw.coin,
     "done": SceneDraw.coin,
@@ -212,7 +217,7 @@ KINDS: SceneRules = {
     "phase": lambda d, name, n: d.integers(name, n, 3),
     "spread": SceneDraw.uniform,
     **dict.fromkeys(("guided", "plain", "hinted", "replayed", "fresh"), SceneDraw.coin),
-    "labelled": lambda d, name, n: torch.arange(n) == n - 1,  # few tasks have a label
+    "labelled": lambda d, name, n: torch.arange(n) >= n - max(n // 2, 1),
     "points": lambda d, name, n: tuple((1.0, 2.0, -1.0)[: 1 + k] for k in d.integers("criteria", n, 3).tolist()),
     "met": lambda d, name, n: tuple(
         tuple(x > 0 for x in row[: 1 + k])
@@ -220,6 +225,7 @@ KINDS: SceneRules = {
             d.integers("criteria", n, 3).tolist(), d.normal(name, 3 * n).reshape(n, 3).tolist(), strict=True
         )
     ),
+    "phrases": lambda d, name, n: (("text 0",),) * n,
     "curve": lambda d, name, n: tuple(map(tuple, d.uniform(name, 8 * n).reshape(n, 8).tolist())),
     "references": lambda d, name, n: (tuple(map(tuple, d.uniform(name, 18).reshape(2, 9).tolist())),) * n,
     "context": lambda d, name, n: tuple((k, 1) for k in d.integers(name, n, VOCABULARY).tolist()),

@@ -111,6 +111,7 @@ def _trainer(
         planned_updates=config.iterations * max(updates_per_batch(leaf) for leaf in method.leaves()),
         decays={role.name: role.decay for role in method.roles if role.decay is not None},
         followed={role.name: "critic" for role in method.roles if role.source == "critic"},
+        renewed=tuple(role.name for role in method.roles if role.source == "phase"),
         contexts={role.name: role.context for role in method.roles if role.context is not None},
     )
 

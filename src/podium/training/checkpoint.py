@@ -44,7 +44,7 @@ def save_checkpoint(directory: Path, trainer: Trainer, position: Position, confi
         for name, learner in trainer.learners.items():
             learner.policy.save(directory / name)
             save_file(_optimizer_tensors(learner), directory / f"{name}.optimizer.safetensors")
-        for name in trainer.decays:
+        for name in trainer.moving:
             trainer.roles[name].save(directory / name)
     except NonFiniteWeights as error:
         raise PodiumError(
@@ -76,7 +76,7 @@ def load_checkpoint(directory: Path, trainer: Trainer) -> Position:
             learner.policy.load(directory / name)
             _load_optimizer(learner, directory / f"{name}.optimizer.safetensors")
             learner.updates = updates[name]
-        for name in trainer.decays:
+        for name in trainer.moving:
             trainer.roles[name].load(directory / name)
     except MISSHAPEN as error:
         reason = str(error) if isinstance(error, PodiumError) else f"{type(error).__name__} {error}"

@@ -10,7 +10,7 @@ from podium.core.errors import PodiumError, one_of, within
 from podium.core.named_code import UntrustedCode, check_code
 from podium.core.schedule import Count, Number
 from podium.core.value import Value
-from podium.method import SCHEDULES, Method
+from podium.method import DEFAULTS, SCHEDULES, Method
 from podium.policy.model.device import usual_dtype
 from podium.protocols.world import ISOLATIONS, World
 from podium.store.run_directory import RunDirectory
@@ -43,7 +43,7 @@ class Optimizer(Value):
 
 
 # Podium's own, where neither the run nor a protocol says otherwise.
-USUAL = Optimizer(lr=1e-4, betas=(0.9, 0.99), weight_decay=0.0, warmup=0, schedule="constant", final=0.0, clip=1.0)
+USUAL = Optimizer(**{name: getattr(DEFAULTS, name) for name in Optimizer.field_names()})
 
 
 class Config(Value):
@@ -120,7 +120,8 @@ class Config(Value):
     ) -> Config:
         """The configuration of a YAML text. Unless `trust`, code that it names must be in the current project, and not
         in the directory of the `run` that the text belongs to. `leave_out` may hold `method` and `world`, of which then
-        only the name is read and no code is executed."""
+        no code is executed: of a world only the name is read, of a method its name and, if it is Podium's own, the
+        strategy of its last phase."""
         data = _without(serial.read_data(cls, text), leave_out)
         if not trust:
             (settings,) = data.values()
@@ -150,7 +151,20 @@ def _without(data: dict[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
     if "method" in fields and isinstance(settings.get("method"), dict):
         (method,) = settings["method"].values()
         name_of, summary = (str(method.get(key, "")) if isinstance(method, dict) else "" for key in ("name", "summary"))
-        settings["method"] = serial.encode(Method(name=name_of, summary=summary))
+        strategy = _last_strategy(settings["method"])
+        own = None if any(serial.code_names(strategy)) else serial.decode(strategy)
+        settings["method"] = serial.encode(Method(name=name_of, summary=summary, rollout=own))
     if "world" in fields and isinstance(settings.get("world"), dict):
         settings["world"] = next(iter(settings["world"]))
     return {name: settings}
+
+
+def _last_strategy(method: Any) -> Any:
+    """The data of the strategy of a method, in the last of its phases; None: it has none."""
+    (settings,) = method.values() if isinstance(method, dict) and len(method) == 1 else ({},)
+    if not isinstance(settings, dict):
+        return None
+    phases, methods = settings.get("phases"), settings.get("methods")
+    if phases:
+        return _last_strategy(phases[-1]["Phase"]["method"])
+    return _last_strategy(methods[-1]) if methods else settings.get("rollout")

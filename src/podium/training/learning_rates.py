@@ -1,21 +1,24 @@
 """The policy's learning rate where neither the run nor an exact protocol names one: by size of model and updates.
 
 Published rates are of models of billions of parameters. A model of a few million learns at a larger one, which must
-fall as the number of steps per batch grows. The first row is from `python benchmarks/learning_rates.py` (see
-docs/benchmarks.md), the last is the most frequent rate of the published runs in the catalogue; those in between are
-from `python benchmarks/smol.py` and a guess between its neighbours.
+fall as the number of steps per batch grows. The rows come from
+
+- `python benchmarks/learning_rates.py`, for podium/tiny (docs/benchmarks.md),
+- the runs of SmolLM2-135M in docs/guide/real-model.md,
+- the most frequent rate of the published runs in the catalogue.
 """
 
 from __future__ import annotations
+
+import math
 
 __all__ = ["learning_rate"]
 
 # By the largest number of parameters: the learning rate for at most so many updates per batch.
 TABLE: tuple[tuple[float, tuple[tuple[float, float], ...]], ...] = (
-    (2e7, ((1, 2e-4), (8, 1e-4), (float("inf"), 5e-5))),
-    (4e8, ((float("inf"), 1e-5),)),
-    (1e9, ((float("inf"), 5e-6),)),
-    (float("inf"), ((float("inf"), 1e-6),)),
+    (2e7, ((1, 2e-4), (8, 1e-4), (math.inf, 5e-5))),
+    (4e8, ((1, 2e-5), (math.inf, 1e-5))),
+    (math.inf, ((math.inf, 1e-6),)),
 )
 
 

@@ -96,6 +96,8 @@ class Metrics:
     def _episodes(self, batch: Batch) -> None:
         """Episodes of several turns: their turns, how many ended at a limit, how many actions were invalid."""
         turns = batch.partition("turn", "rollout").lengths()
+        if "turn.well_formed" in batch:
+            self._mean("well_formed", batch["turn.well_formed"])
         valid = batch.get("turn.valid")
         if isinstance(valid, Tensor):
             self._mean("invalid", ~valid.bool())

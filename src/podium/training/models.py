@@ -63,7 +63,7 @@ def _model(policy: Policy, role: Role, config: Config) -> Policy:
     if role.source in policies.NETWORKS:
         return policies.NETWORKS[role.source](policy)
     terms = [term for m in config.method.leaves() for term in m.objective if term.trains == role.name]
-    separate = role.source not in ("initial", "policy")
+    separate = role.source not in ("initial", "phase", "policy")
     if separate and not terms and policies.has_head(role.source):
         return policies.read_critic(role.source, dtype=config.precision, device=config.device).frozen_copy()
     exact = "float32" if terms else config.precision

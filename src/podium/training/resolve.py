@@ -12,14 +12,14 @@ from typing import Any
 from podium.core.errors import PodiumError
 from podium.core.facts import RunFacts
 from podium.core.shares import scaled
-from podium.method import Method, Protocol
+from podium.method import DEFAULTS, Method, Protocol
+from podium.protocols.format import turn_limit
 from podium.protocols.world import World
 from podium.training.config import USUAL, Config, Optimizer
 from podium.training.learning_rates import learning_rate
 
 __all__ = [
     "POOL",
-    "TASKS",
     "check_context",
     "facts_of",
     "fill_in",
@@ -28,7 +28,7 @@ __all__ = [
     "updates_per_batch",
 ]
 
-ITERATIONS, TASKS = 60, 16  # unless somebody says otherwise
+LARGE = learning_rate(10**12, 1)  # the usual learning rate of large models
 POOL = 4  # iterations after which a task comes back, for methods that remember tasks
 
 
@@ -40,11 +40,12 @@ def updates_per_batch(method: Method) -> int:
 
 def fill_in(config: Config, world: World) -> Config:
     """The configuration with everything but the learning rate decided, and shares as numbers."""
-    protocol = config.method.protocol or Protocol()
+    protocol, main = config.method.protocol or Protocol(), config.method.main()
+    format = None if main.rollout is None else main.rollout.format
     sizes = protocol if protocol.exact else Protocol()
-    iterations = _first(config.iterations, sizes.iterations, ITERATIONS)
-    tasks = _first(config.tasks, sizes.tasks, TASKS)
-    max_tokens = _first(config.max_tokens, sizes.max_tokens, world.max_tokens)
+    iterations = _first(config.iterations, sizes.iterations, DEFAULTS.iterations)
+    tasks = _first(config.tasks, sizes.tasks, DEFAULTS.tasks)
+    max_tokens = _first(config.max_tokens, sizes.max_tokens, turn_limit(world, format))
     pool = config.pool
     if pool is None and config.method.protocol is not None and world.size("train") is None:
         pool = _first(sizes.pool, POOL * tasks if config.method.remembers_tasks else None)
@@ -97,10 +98,12 @@ def check_context(config: Config, context_length: int) -> None:
 
 
 def phase_rate(method: Method, active: Method) -> float:
-    """The learning rate of a phase relative to that of the run: the ratio that the two have in the protocols."""
+    """The learning rate of a phase relative to that of the run: the ratio that the two have in the protocols. A rate of
+    the run that is not known counts as the usual one of large models."""
     run, phase = method.protocol, active.protocol
-    known = run is not None and phase is not None and run.lr is not None and phase.lr is not None
-    return phase.lr / run.lr if known else 1.0  # type: ignore[union-attr, operator]
+    if phase is None or phase.lr is None:
+        return 1.0
+    return phase.lr / (LARGE if run is None or run.lr is None else run.lr)
 
 
 def _first(*values: Any) -> Any:

@@ -133,7 +133,9 @@ class Run:
                 metrics = {**metrics, **evaluate(self)}
         phase = {"phase": self.progress["phase"]} if self.progress else {}
         self.measured(metrics)
-        self.progress = self.config.method.advance(self.clock, metrics)
+        began, self.progress = self.progress.get("began"), self.config.method.advance(self.clock, metrics)
+        if self.progress.get("began") != began:
+            self.trainer.begin_phase()
         self.pending = None
         return {**metrics, **phase}
 
@@ -164,6 +166,7 @@ class Run:
 
     def requests(self, method: Method, count: int) -> list[TaskRequest]:
         """The next `count` tasks of this iteration, with the settings and random streams of their groups."""
+        format = None if method.rollout is None else method.rollout.format
         sampling = Sampling(max_tokens=self.config.max_tokens)
         tasks = self._next_tasks(method, count)
         recalled = self.memories.of_tasks(method, tasks)
@@ -172,6 +175,7 @@ class Run:
             stream = (self.config.seed, self.iteration, self.drawn)
             memory = {name: values[place if name.startswith("group.") else 0] for name, values in recalled.items()}
             settings: dict[str, Any] = {"number": self._group_number, "world": self.world}
+            settings |= {"vocabulary": self.policy.vocabulary, "format": format}
             requests.append(TaskRequest(task, self.drawn, sampling, stream, memory, **settings))
             self.drawn += 1
         return requests

@@ -108,12 +108,29 @@ class Trainer:
     decays: Mapping[str, float] = field(default_factory=dict)  # by role that is a moving average
     followed: Mapping[str, str] = field(default_factory=dict)  # the learner that it averages, if not the policy
     contexts: Mapping[str, str] = field(default_factory=dict)  # by role, the column of contexts that it reads
+    renewed: tuple[str, ...] = ()  # roles that are the policy as it was when the phase began
+
+    @property
+    def moving(self) -> tuple[str, ...]:
+        """The roles that are not trained, and yet change."""
+        return (*self.decays, *self.renewed)
+
+    def begin_phase(self) -> None:
+        """Renew the roles that are the policy at the beginning of a phase."""
+        for name in self.renewed:
+            self.roles[name].average(self.learners["policy"].policy, 0.0)
 
     def signals(
         self, batch: Batch, wanted: Sequence[Signal], *, grad: bool = False, learner: str = "policy"
     ) -> dict[Signal, Tensor]:
         """Compute signals of a batch, each by the model that its `of` names; `now` is the learner being trained."""
         computed: dict[Signal, Tensor] = {}
+        if others := [s for s in wanted if s.role]:
+            asked = {s: _asked_of_role(s) for s in others}
+            with torch.no_grad():
+                found = self.signals(batch, list(asked.values()))
+            computed |= {s: found[asked[s]] for s in others}
+            wanted = [s for s in wanted if not s.role]
         plain = [s for s in wanted if not _columns(s) and passage_of(s) is None]
         for (model, context), signals in self._by_model(plain, learner).items():
             rows = batch if context is None else batch.with_columns({"turn.train_context": batch[context]})
@@ -164,6 +181,11 @@ class Trainer:
         missing = [s for s in wanted if s not in batch]
         if not missing:
             return batch
+        # A signal at tokens that another one chooses, such as a teacher's view of the student's likeliest ones, waits.
+        chosen_by = {s.column for s in missing}
+        waiting = [s for s in missing if any(v in chosen_by for _, v in s.settings)]
+        if waiting:
+            return self.provide(self.provide(batch, [s for s in missing if s not in waiting]), waiting)
 
         def scored(splits: Sequence[Tensor]) -> dict[Signal, Tensor]:
             parts: dict[Signal, list[Tensor]] = {s: [] for s in missing}
@@ -300,7 +322,7 @@ class Trainer:
         for signal in now:
             if on_logp is not None and signal.column == NOW.column:
                 on_logp(batch, computed[signal])
-        for signal in now:
+        for signal in (s for s in now if not s.role):
             old = Signal(signal.name, of="old", level=signal.level, **dict(signal.settings))
             # At the only update of a batch the old policy is the current one: its numbers, held fixed.
             if old not in batch:
@@ -310,6 +332,12 @@ class Trainer:
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps of the learners in addition to their weights."""
         return {name: {"updates": learner.updates} for name, learner in self.learners.items()}
+
+
+def _asked_of_role(signal: Signal) -> Signal:
+    """What the role of a signal is asked for."""
+    settings = {k: v for k, v in signal.settings if k != "role"}
+    return Signal(signal.name, of=signal.role, level=signal.level, **settings)
 
 
 def _columns(signal: Signal) -> dict[str, str]:

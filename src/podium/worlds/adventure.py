@@ -23,16 +23,16 @@ TASKS = 1024  # tasks that are cached
 class Adventure(World):
     """A game of another package.
 
-    The reward of a turn is the increase of the score, which is between 0 and 1; `score` is the final score, and
-    `correct` says whether the game was won.
+    The reward of a turn is the increase of the score, which is between 0 and 1, and so is `turn.progress`; `score` is
+    the final score, and `correct` says whether the game was won.
     """
 
     package: ClassVar[str] = ""
     provides: ClassVar[tuple[str, ...]] = (
         *("rollout.correct", "rollout.answer", "rollout.score", "task.solution"),
-        *("turn.state", "turn.next_state", "turn.action", "turn.reward", "turn.valid"),
+        *("turn.state", "turn.next_state", "turn.action", "turn.reward", "turn.valid", "turn.progress"),
     )
-    blank: ClassVar[Mapping[str, Any]] = {"valid": False, "score": 0.0}
+    blank: ClassVar[Mapping[str, Any]] = {"valid": False, "score": 0.0, "progress": 0.0}
     max_tokens = 24
     act_limit_s = 120.0  # seconds: an engine takes some to start, and more if many start at once
     context = Window(3)
@@ -41,6 +41,7 @@ class Adventure(World):
     task_name: str = ""  # the part after the colon
     config: Mapping[str, Any] = field(default_factory=dict)  # settings of the game
     max_turns: int = 50  # type: ignore[misc]
+    invalid_penalty: float = 0.0  # subtracted from the reward of a turn that is no command of the game
     commands: bool = True  # whether observations list the available commands
     instructions: bool = True  # whether the prompt says how to act
     engines: int = 8  # episodes that run at once, each in its own process
@@ -48,6 +49,7 @@ class Adventure(World):
     def __post_init__(self) -> None:
         within(self, "max_turns", 1)
         within(self, "engines", 1)
+        within(self, "invalid_penalty", 0)
         if importlib.util.find_spec(self.package) is None:
             raise PodiumError(f"{self.name}: needs {self.package}: pip install 'podium-rl[{self.name}]'.")
 
@@ -162,8 +164,9 @@ class Game(Episode):
         shown = scene["text"] if self.over else self.world.show(scene["text"], self.commands)
         return self._say(shown, gain, valid=scene["valid"], correct=scene["won"], answer=answer)
 
-    def _say(self, observation: str, reward: float = 0.0, **info: Any) -> Feedback:
-        columns = {"correct": False, "answer": "", "score": self.score, **info}
+    def _say(self, observation: str, gain: float = 0.0, *, valid: bool, **info: Any) -> Feedback:
+        columns = {"correct": False, "answer": "", "score": self.score, "valid": valid, "progress": gain, **info}
+        reward = gain if valid else gain - self.world.invalid_penalty
         return Feedback(reward, self.over, observation, self.state, columns)
 
     def _start(self) -> dict[str, Any]:

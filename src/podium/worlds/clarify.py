@@ -62,7 +62,8 @@ class Clarify(Quest):
         said = " ".join([*(value for slot, value in wish.items() if slot not in hidden), thing])
         question = f"wish of {rng.choice(USERS)}: {said}"
         wanted = " ".join(sorted([*wish.values(), thing]))
-        return Draft(question, question, {"wish": wish, "hidden": hidden, "thing": thing, "answer": wanted})
+        data = {"wish": wish, "hidden": hidden, "thing": thing, "answer": wanted, "reference_answer": wanted}
+        return Draft(question, question, data)
 
     def reset(self, task: Task, seed: int = 0) -> Episode:
         return _Talk(self, task)
@@ -114,6 +115,9 @@ class _Talk(QuestStep):
 
     def reached(self) -> str:
         return " ".join(sorted(self.told))
+
+    def missing(self) -> int:
+        return sum(slot not in self.told for slot in self.task.data["hidden"])
 
     def columns(self) -> dict[str, Any]:
         return {"questions": float(len(self.asked))}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from random import Random
 from typing import NamedTuple
 
@@ -95,6 +96,34 @@ class House:
             return f"{what} is locked."
         return f"no {way.lock} key." if way.lock and way.lock not in place.opened else f"{what} is open."
 
+    def distance(self, place: Place) -> int:
+        """How many actions the gold is away."""
+        return self._distances[_without_trinkets(place)]
+
+    @cached_property
+    def _distances(self) -> dict[Place, int]:
+        """The distance of every place that can be reached, trinkets apart: explored from the start, then measured from
+        the gold backwards."""
+        before: dict[Place, list[Place]] = {Place(self.start): []}
+        queue = deque(before)
+        while queue:
+            place = queue.popleft()
+            for action in () if GOLD in place.held else self.actions(place):
+                following = _without_trinkets(self.after(place, action))
+                if following not in before:
+                    before[following] = []
+                    queue.append(following)
+                before[following].append(place)
+        distances = {place: 0 for place in before if GOLD in place.held}
+        queue = deque(distances)
+        while queue:
+            place = queue.popleft()
+            for earlier in before[place]:
+                if earlier not in distances:
+                    distances[earlier] = distances[place] + 1
+                    queue.append(earlier)
+        return distances
+
     def shortest(self, place: Place, reverse: bool = False) -> list[str]:
         """A shortest sequence of actions to the gold; `reverse` breaks ties in the opposite order."""
         before: dict[Place, tuple[Place, str] | None] = {place: None}
@@ -110,6 +139,10 @@ class House:
                     before[following] = (current, action)
                     queue.append(following)
         raise PodiumError("There is no way to the gold.")
+
+
+def _without_trinkets(place: Place) -> Place:
+    return place._replace(held=place.held - frozenset(TRINKETS))
 
 
 def _walked(before: dict[Place, tuple[Place, str] | None], place: Place) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from podium.core.errors import PodiumError, one_of, within
 from podium.protocols.answer_text import ANSWER_MARK, boxed, final_answer, plain
-from podium.protocols.world import Task
+from podium.protocols.world import Criterion, Task
 from podium.sandbox import unconfinable
 from podium.sandbox.graders import MATH
 from podium.store.json_lines import objects, text_of
@@ -36,6 +36,7 @@ class JsonlRow:
     answer: str
     solution: str
     hints: Mapping[str, list[str]]
+    criteria: Sequence[tuple[str, float]]
     domain: str
 
 
@@ -61,6 +62,7 @@ class Jsonl(Graded):
     answer_field: str = ""  # empty: answer, final_answer, …
     solution_field: str = ""  # empty: GSM8K's reasoning if the answer contains it, else none
     hints_field: str = ""  # an object of lists, such as {"knowledge": ["…"], "solution": ["…", "…"]}; empty: none
+    criteria_field: str = ""  # a list of texts, or of objects such as {"text": "…", "points": 2}; empty: no rubrics
     domain_field: str = ""  # empty: domain, data_source, … if a row has one
     grader: str = "auto"  # math (math-verify) or exact; auto: math if it is installed
 
@@ -70,6 +72,8 @@ class Jsonl(Graded):
         one_of(self, "grader", ("auto", "math", "exact"))
         if not self.file:
             raise PodiumError("jsonl needs a file: jsonl:path/to/questions.jsonl.")
+        if self.criteria_field:
+            object.__setattr__(self, "provides", (*type(self).provides, "task.criteria"))
         if self.grader == "math" and not _has_math_verify():
             raise PodiumError("grader = 'math' needs math-verify: pip install 'podium-rl[math]'.")
 
@@ -92,6 +96,8 @@ class Jsonl(Graded):
         row = row_at(self.rows, index, split, self.file, self.held_out)
         prompt = f"{row.prompt}\n{FORMAT}" if self.instructions else row.prompt
         data = {"answer": row.answer, "solution": row.solution, "hints": row.hints, "line": row.line}
+        if self.criteria_field:
+            data["criteria"] = row.criteria
         return Task(key, prompt, domain=row.domain, data=data)
 
     def read(self, text: str) -> str | None:
@@ -117,6 +123,16 @@ class Jsonl(Graded):
         """The solution of the row; there is only one style."""
         return f"{task.data['solution']}\n{ANSWER_MARK} {task.data['answer']}".lstrip()
 
+    def criteria(self, task: Task) -> tuple[Criterion, ...]:
+        """The rubric of the row."""
+        return tuple(Criterion(text, points) for text, points in task.data["criteria"])
+
+    def met(self, task: Task, text: str) -> tuple[bool, ...]:
+        raise PodiumError(
+            f"{self.file} has criteria, but no rule says which of them an answer meets: name a model as judge, for "
+            "example with --set judge=PATH."
+        )
+
     def _read(self, file: str) -> list[JsonlRow]:
         return [self._row(data, f"{file}, line {line}", line) for line, data in objects(file)]
 
@@ -131,10 +147,11 @@ class Jsonl(Graded):
         if not answer:
             raise PodiumError(f"{where}: the answer is empty.")
         hints = self._hints(data, where) if self.hints_field else {}
+        criteria = self._criteria(data, where) if self.criteria_field else ()
         domain = next((data[name] for name in DOMAINS if isinstance(data.get(name), str)), "")
         if self.domain_field:
             domain = text_of(data, self.domain_field, (), "domain_field", where)
-        return JsonlRow(line, prompt, answer, _without_calculations(solution).strip(), hints, domain)
+        return JsonlRow(line, prompt, answer, _without_calculations(solution).strip(), hints, criteria, domain)
 
     def _hints(self, data: Mapping[str, Any], where: str) -> Mapping[str, list[str]]:
         hints = data.get(self.hints_field, {})
@@ -143,6 +160,22 @@ class Jsonl(Graded):
                 f"{where}: the hints in {self.hints_field!r} must be an object of lists, a list of texts for each tier."
             )
         return {tier: [str(piece) for piece in pieces] for tier, pieces in hints.items()}
+
+    def _criteria(self, data: Mapping[str, Any], where: str) -> list[tuple[str, float]]:
+        rubric: Any = data.get(self.criteria_field, [])
+        listed = rubric if isinstance(rubric, list) else [None]
+        pairs = [(c, 1.0) if isinstance(c, str) else _criterion(c) for c in listed]
+        if not all(isinstance(text, str) and type(points) in (int, float) for text, points in pairs):
+            raise PodiumError(
+                f"{where}: the criteria in {self.criteria_field!r} must be a list of texts, or of objects with a "
+                "`text` and a number of `points`."
+            )
+        return [(text, float(points)) for text, points in pairs]
+
+
+def _criterion(data: Any) -> tuple[Any, Any]:
+    """The text and the points of a criterion, whatever they are."""
+    return (data.get("text"), data.get("points", 1.0)) if isinstance(data, dict) else (None, None)
 
 
 def _without_calculations(solution: str) -> str:

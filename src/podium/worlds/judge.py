@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
 from podium.core.errors import PodiumError, one_of, within
-from podium.protocols.world import Feedback, Task
+from podium.protocols.world import Episode, Feedback, Task
 from podium.sandbox import CallOutcome, Limits, Sandbox, unconfinable
 from podium.sandbox.programs import MODULES
 from podium.worlds.graded import Graded, Verdict
@@ -23,6 +23,7 @@ from podium.worlds.program_text import program_in, same_value
 __all__ = ["Judged", "Judgement"]
 
 RUN = "podium.sandbox.programs:run_program"
+PROFILE = "podium.sandbox.programs:own_share"
 CORES = os.cpu_count() or 1
 PATIENCE = 10  # seconds of wall clock for each second of processor time: others may be using the processor too
 MEMORY_MB = 256
@@ -32,6 +33,7 @@ REPEATS = 3  # measurements, of which the least counts
 REMEMBERED = 10_000  # judgements and times
 LONGEST = 200  # characters of an answer's canonical form
 UNWRITTEN = ("empty", "missing", "syntax")  # outcomes of a text without the function
+SEVERAL_TURNS = ("turn.reward", "turn.state", "turn.next_state", "turn.action", "turn.valid")
 PROBLEMS = ("", "error", "missing", "syntax")  # that `run_program` reports
 START = Task("start", "", data={"function": "start", "tests": [([], None)]})
 
@@ -62,13 +64,16 @@ class Judged(Graded):
     `rollout.outcome` is right, wrong (other results), error (it raised one), timeout, memory, violation (of the
     sandbox), crash, or, for a text without the function, empty, missing or syntax. `rollout.completed` says that it ran
     to the end on all tests, `rollout.passed` is the share of tests, `rollout.errors` the number in which it raised an
-    error, `rollout.speedup` the processor time of the reference in relation to its own.
+    error, `rollout.speedup` the processor time of the reference in relation to its own. `rollout.parses` and
+    `rollout.interface_matches` say that it is a program, and has the function. With `turns` a rollout may try several
+    times, told after each what came out; its outcome is that of the last program. With `profile`, `turn.coverage` is
+    the share of the time that a right program spends in its own code and not in functions of Python.
     """
 
     provides: ClassVar[tuple[str, ...]] = (
         *(*Graded.provides, "task.solution", "turn.correct"),
         *(f"{level}.{name}" for level in ("rollout", "turn") for name in ("completed", "speedup", "errors")),
-        *("rollout.passed", "rollout.outcome"),
+        *("rollout.passed", "rollout.outcome", "rollout.parses", "rollout.interface_matches"),
     )
     blank: ClassVar[Mapping[str, Any]] = {
         "completed": False,
@@ -76,6 +81,9 @@ class Judged(Graded):
         "errors": 0.0,
         "passed": 0.0,
         "outcome": "failed",  # the world itself
+        "parses": False,
+        "interface_matches": False,
+        "coverage": 0.0,
     }
     uses_sandbox = True
     isolation = "thread"  # a verdict takes a while; several programs run at once
@@ -84,9 +92,16 @@ class Judged(Graded):
     reward: str = "all"  # 1 for a program that passes all tests, or the share of tests that it passes
     speed: float = 0.0  # the weight of the speedup in the reward of a right program
     seconds: float = 1.0  # of processor time for all tests
+    turns: int = 1  # programs that a rollout may write, one after another
+    profile: bool = False  # whether `turn.coverage` is measured
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        within(self, "turns", 1, 20)
+        several = SEVERAL_TURNS if self.turns > 1 else ()
+        if several or self.profile:
+            profiled = ("turn.coverage", "rollout.coverage") if self.profile else ()
+            object.__setattr__(self, "provides", (*type(self).provides, *several, *profiled))
         one_of(self, "reward", ("all", "share"))
         within(self, "speed", 0, 10)
         within(self, "seconds", 0, 60, open_low=True)
@@ -125,7 +140,27 @@ class Judged(Graded):
         reward = self._reward(task, Verdict(correct, answer, score), outcome not in UNWRITTEN, text, seed)
         columns = {"correct": correct, "answer": answer, "outcome": outcome, "passed": judgement.passed}
         columns |= {"completed": outcome in ("right", "wrong"), "errors": float(judgement.errors), "speedup": speedup}
+        columns |= {"parses": outcome not in ("empty", "syntax"), "interface_matches": outcome not in UNWRITTEN}
+        if self.profile:
+            columns["coverage"] = self._coverage(task, text) if correct else 0.0
         return Feedback(reward, state=task.key, info=columns)
+
+    def reset(self, task: Task, seed: int = 0) -> Episode:
+        return super().reset(task, seed) if self.turns == 1 else _Attempts(self, task, seed)
+
+    def _coverage(self, task: Task, text: str) -> float:
+        """The share of its time that a right program spends in its own code. The same program is profiled once."""
+        program = program_in(text, task.data["function"]) or ""
+        return self._cache.get((task.key, program, "coverage"), lambda: self._profiled(task, _whole(task, program)))
+
+    def _profiled(self, task: Task, source: str) -> float:
+        inputs = [arguments for arguments, _ in task.data["tests"]]
+        limits = Limits(wall_s=PATIENCE * self.seconds * 10, cpu_s=10 * self.seconds, memory_mb=MEMORY_MB)
+        outcome = self.sandbox.call(PROFILE, source, task.data["function"], inputs, limits=limits)
+        share = outcome.value
+        if outcome.failure or not isinstance(share, float) or not 0 <= share <= 1:
+            return 0.0
+        return round(share, 2)
 
     def judge(self, task: Task, text: str) -> Judgement:
         """The judgement of the program in a text. The same program is judged once."""
@@ -183,6 +218,33 @@ class Judged(Graded):
         """The least time of the runs that came out right: a program that sometimes does nothing gains nothing."""
         runs = (self._run(task, source) for _ in range(count))
         return min((run.cpu_s for run in runs if run.outcome == "right"), default=math.inf)
+
+
+class _Attempts(Episode):
+    """Several programs for a problem, each judged and commented on."""
+
+    def __init__(self, world: Judged, task: Task, seed: int) -> None:
+        super().__init__(task.prompt, state=f"{task.key}/start")
+        self.world, self.task, self.seed, self.turn = world, task, seed, 0
+
+    def act(self, text: str) -> Feedback:
+        self.turn += 1
+        graded = self.world.grade(self.task, text, self.seed)
+        done, info = self.turn >= self.world.turns, graded.info
+        right, outcome = info["correct"], info["outcome"]
+        remark = (
+            f"right, speedup {info['speedup']:g}: make it faster"
+            if right
+            else f"{outcome}: {info['passed']:.0%} passed"
+        )
+        self.state = f"{self.task.key}/{outcome}: {info['answer']}"
+        return replace(
+            graded,
+            done=done,
+            observation="" if done else remark,
+            state=self.state,
+            info={**info, "valid": outcome not in UNWRITTEN},
+        )
 
 
 class _Cache:

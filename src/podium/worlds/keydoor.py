@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from random import Random
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from podium.core.errors import PodiumError, nearest, within
 from podium.protocols.context import Window
@@ -16,6 +16,7 @@ from podium.worlds.graded import hashed_uniform
 from podium.worlds.house import COLOURS, DIRECTIONS, GOLD, TRINKETS, WAIT, House, Place, build_house, listed
 from podium.worlds.oracle import Array, Dynamics, Oracle, Outcome
 from podium.worlds.puzzle import ATTEMPTS, HELD_OUT, task_key
+from podium.worlds.quest import measure_progress
 
 __all__ = ["KeyDoor", "action_of", "house_dynamics", "oracle"]
 
@@ -36,9 +37,15 @@ SIZES = {
 }
 LIMITS = {"rooms": (2, 12), "keys": (0, len(COLOURS)), "distractors": (0, len(TRINKETS)), "horizon": (1, 200)}
 
+TURN_REWARDS = ("turn_rewards", "invalid_penalty")  # dials
+
 
 class KeyDoor(World):
-    """Rooms, keys and locked doors; reward 1 for the gold, 0 for everything before it."""
+    """Rooms, keys and locked doors; reward 1 for the gold, 0 for everything before it unless turns are rewarded.
+
+    With `progress`, `turn.progress` is the share of the shortest way from the start that a turn has covered, negative
+    for a step back; over a won episode it sums to 1.
+    """
 
     name = "keydoor"
     summary = "many turns: find keys, open doors, take the gold; one reward at the end"
@@ -48,6 +55,7 @@ class KeyDoor(World):
         *("turn.state", "turn.next_state", "turn.action", "turn.reward", "turn.valid"),
         "task.solution",
     )
+    blank: ClassVar[Mapping[str, Any]] = {"progress": 0.0}
     max_tokens = 48
     max_turns = LIMITS["horizon"][1]
     isolation = "inline"
@@ -59,11 +67,19 @@ class KeyDoor(World):
     distractors: int | None = None
     horizon: int | None = None  # turns until time is up
     slip: float = 0.0  # the probability that `go` leads through another open door, or nowhere if there is none
+    progress: bool = False  # whether `turn.progress` is measured
+    turn_rewards: float = (
+        0.0  # the reward of a turn for its progress: this times `turn.progress`, which is measured then
+    )
+    invalid_penalty: float = 0.0  # subtracted from the reward of a turn whose action has no effect
     instructions: bool = False  # whether the prompt explains the task, for a general-purpose model or a person
 
     def __post_init__(self) -> None:
         super().__post_init__()
         within(self, "slip", 0, 1)
+        within(self, "turn_rewards", 0)
+        measure_progress(self, self.progress or self.turn_rewards > 0)
+        within(self, "invalid_penalty", 0)
         for dial, (low, high) in LIMITS.items():
             within(self, dial, low, high, optional=True)
             if isinstance(getattr(self, dial), float):
@@ -94,6 +110,7 @@ class KeyDoor(World):
             first = described(house, Place(house.start))
             if (hashed_uniform(self.name, first) < HELD_OUT) == (split == "test"):
                 data = {"house": house, "horizon": self.dials.horizon, "slip": float(self.slip)}
+                data |= {dial: float(getattr(self, dial)) for dial in TURN_REWARDS}
                 prompt = f"{_rules(self.dials.horizon)}\n{first}" if self.instructions else first
                 return Task(key, prompt, self.level, data=data)
         raise PodiumError(f"{self!r} has no {split} tasks: its settings leave too few different houses.")
@@ -134,20 +151,23 @@ class _Walk(Episode):
     def __init__(self, task: Task, seed: int) -> None:
         self.house: House = task.data["house"]
         self.horizon, self.slip, self.key = task.data["horizon"], task.data["slip"], (task.key, seed)
+        self.turn_rewards, self.invalid_penalty = (task.data.get(dial, 0.0) for dial in TURN_REWARDS)
         self.place, self.turn = Place(self.house.start), 0
         super().__init__(task.prompt, state=str(self.place))
 
     def act(self, text: str) -> Feedback:
-        action = action_of(text)
-        valid = action in self.house.actions(self.place)
+        action, before = action_of(text), self.place
+        valid = action in self.house.actions(before)
         remark = self._move(action) if valid else self.house.refusal(self.place, action)
         self.turn += 1
         self.state = str(self.place)
         won = GOLD in self.place.held
         done = won or self.turn >= self.horizon
         seen = "you have the gold." if won else "time is up." if done else described(self.house, self.place)
-        info = {"correct": won, "answer": GOLD if won else "", "valid": valid}
-        return Feedback(float(won), done, f"{remark} {seen}".strip(), self.state, info)
+        progress = covered(self.house, before, self.place)
+        info = {"correct": won, "answer": GOLD if won else "", "valid": valid, "progress": progress}
+        reward = float(won) + self.turn_rewards * progress - self.invalid_penalty * (not valid)
+        return Feedback(reward, done, f"{remark} {seen}".strip(), self.state, info)
 
     def _move(self, action: str) -> str:
         slips = action.startswith("go ") and hashed_uniform("slip", *self.key, self.turn) < self.slip
@@ -164,6 +184,11 @@ def action_of(text: str) -> str:
     lines = [line.strip() for line in text.lower().splitlines() if line.strip()]
     words = lines[-1].removeprefix("action:").strip(" \t.!`>\"'").split() if lines else []
     return " ".join(words) or WAIT
+
+
+def covered(house: House, before: Place, after: Place) -> float:
+    """The share of the shortest way from the start that lies between two places."""
+    return (house.distance(before) - house.distance(after)) / house.distance(Place(house.start))
 
 
 def described(house: House, place: Place) -> str:
@@ -187,23 +212,27 @@ def _rules(horizon: int) -> str:
 def house_dynamics(task: Task) -> Dynamics:
     """A task as a finite decision process: all reachable states, and the outcomes of each action in them."""
     house, slip = task.data["house"], task.data["slip"]
+    weight, penalty = (task.data.get(dial, 0.0) for dial in TURN_REWARDS)
     things = [item for items in house.items.values() for item in items]
     actions = [WAIT, *(f"{verb} {d}" for verb in ("go", "open") for d in DIRECTIONS), *(f"take {x}" for x in things)]
 
     def moves(place: Place) -> dict[str, list[Outcome[Place]]]:
-        return {action: _outcomes(house, place, action, slip) for action in house.actions(place)}
+        return {action: _outcomes(house, place, action, slip, weight) for action in house.actions(place)}
 
-    return Dynamics.explore(Place(house.start), actions, moves, task.data["horizon"], read=action_of)
+    horizon = task.data["horizon"]
+    return Dynamics.explore(Place(house.start), actions, moves, horizon, idle=-penalty, read=action_of)
 
 
-def _outcomes(house: House, place: Place, action: str, slip: float) -> list[Outcome[Place]]:
+def _outcomes(house: House, place: Place, action: str, slip: float, weight: float) -> list[Outcome[Place]]:
+    def leads(end: Place, chance: float = 1.0) -> Outcome[Place]:
+        won, progress = GOLD in end.held, weight * covered(house, place, end)
+        return Outcome(None if won else end, float(won) + progress, chance)
+
     meant = house.after(place, action)
-    if GOLD in meant.held:
-        return [Outcome(None, 1.0)]
     if not slip or not action.startswith("go "):
-        return [Outcome(meant)]
+        return [leads(meant)]
     ends = house.slipped(place, action)
-    return [Outcome(meant, chance=1.0 - slip), *(Outcome(end, chance=slip / len(ends)) for end in ends)]
+    return [leads(meant, 1.0 - slip), *(leads(end, slip / len(ends)) for end in ends)]
 
 
 def oracle(task: Task, policy: Mapping[str, Mapping[str, float]] | Array, gamma: float = 1.0) -> Oracle:

@@ -93,7 +93,8 @@ class Lookup(Quest):
         hops = _hops(facts, relations, start)
         data = {"people": people, "facts": facts, "order": order, "relations": relations, "start": start, "hops": hops}
         domain = "known" if relations[0] == CAPITAL else "unknown"
-        return Draft(f"lookup: {question}", question, {**data, "answer": facts[hops[-1]]}, domain)
+        answer = facts[hops[-1]]
+        return Draft(f"lookup: {question}", question, {**data, "answer": answer, "reference_answer": answer}, domain)
 
     def reset(self, task: Task, seed: int = 0) -> _Search:
         return _Search(self, task)
@@ -190,13 +191,20 @@ class _Search(QuestStep):
         parts = [f"{n}" if hop in self.seen else f"{n}?" for n, hop in hops]
         return ",".join([*parts, "judge"] if self.lookup.judge and self.helped is not None else parts)
 
+    def _unseen(self) -> list[str]:
+        """The facts that the answer follows from and that were not seen yet, without those that hold in every task."""
+        hops = dict.fromkeys(self.task.data["hops"])
+        return [hop for hop in hops if hop not in self.seen and not hop.startswith(CAPITAL)]
+
+    def missing(self) -> int:
+        return len(self._unseen())
+
     def away(self, text: str) -> float:
         """The apparent number of turns to the right answer after an action, given the capitals and what was seen.
 
         A guess counts like a wrong answer: one turn more than doing nothing.
         """
-        facts, hops = self.task.data["facts"], self.task.data["hops"]
-        missing = [hop for hop in dict.fromkeys(hops) if hop not in self.seen and not hop.startswith(CAPITAL)]
+        facts, hops, missing = self.task.data["facts"], self.task.data["hops"], self._unseen()
         met = {self.task.data["start"], *(facts[hop] for hop in takewhile(self.seen.__contains__, hops))}
         verb, _, rest = text.partition(": ")
         turns = len(missing) + 1

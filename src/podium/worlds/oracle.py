@@ -59,12 +59,14 @@ class Dynamics:
         *,
         key: Callable[[S], str] = str,
         away: Callable[[S, str], float] | None = None,
+        idle: float = 0.0,
         read: Callable[[str], str] = str,
     ) -> Dynamics:
         """Explore everything that can be reached from the start. `key` names states; equal names are the same state.
 
         `moves` gives the outcomes of each action, the intended one first; actions that it omits change nothing and are
-        never tried. Without `away`, the distance to the goal is that of the shortest path to a reward.
+        never tried; their reward is `idle`. Without `away`, the distance to the goal is that of the shortest path to
+        the end.
         """
         nodes, names = [start], {key(start): 0}
 
@@ -81,13 +83,13 @@ class Dynamics:
         column = {action: n for n, action in enumerate(actions)}
         cells: dict[tuple[int, int], list[tuple[int, float, float]]] = {}
         for state, node in enumerate(nodes):
-            cells[state, 0] = [(state, 0.0, 1.0)]
+            cells[state, 0] = [(state, idle, 1.0)]
             for action, outcomes in moves(node).items():
                 cells[state, column[action]] = [(number(after), reward, chance) for after, reward, chance in outcomes]
         shape = (len(nodes), len(actions), max(map(len, cells.values())))
         follows = np.tile(np.arange(shape[0])[:, None, None], (1, *shape[1:]))
         rewards, chances, far = np.zeros(shape), np.zeros(shape), np.full(shape[:2], np.inf)
-        chances[..., 0] = 1.0  # by default an action changes nothing
+        chances[..., 0], rewards[..., 0] = 1.0, idle  # by default an action changes nothing
         for cell, ends in cells.items():
             for n, end in enumerate(ends):
                 follows[(*cell, n)], rewards[(*cell, n)], chances[(*cell, n)] = end

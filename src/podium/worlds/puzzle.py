@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
@@ -113,9 +114,17 @@ class Puzzle(Procedural, Graded):
     # -- checklists and steps --------------------------------------------------------------------------------------
 
     def criteria(self, task: Task) -> tuple[Criterion, ...]:
-        """Each line of the short solution, an answer at the end, and that it is correct, which counts double."""
-        *steps, answer = self.solve(task).splitlines()
-        return *(Criterion(line) for line in steps), Criterion(f"end with `{ANSWER_MARK}`"), Criterion(answer, 2.0)
+        """Each line of the short solution, an answer at the end, and that it is correct, which counts double.
+
+        A rubric may be shown to the model, so it does not give the answer away: a line ends where that would begin.
+        """
+        steps = self.solve(task).splitlines()[:-1]
+        found = re.compile(
+            r"(?<!\w)" + r"\W+".join(map(re.escape, re.findall(r"\w+", self.reference(task)))) + r"(?!\w)"
+        )
+        texts = [line[: match.start()].rstrip() if (match := found.search(line)) else line for line in steps]
+        last = (Criterion(f"end with `{ANSWER_MARK}`"), Criterion("the answer is right", 2.0))
+        return *(Criterion(text or "a right first step") for text in texts), *last
 
     def met(self, task: Task, text: str) -> tuple[bool, ...]:
         """Step j of n is met if the text follows a solution in some style for at least j / n of its lines."""

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 from podium.core.errors import within
 from podium.protocols.answer_text import ANSWER_MARK, LONGEST, plain
-from podium.protocols.world import Episode, Feedback, Task
+from podium.protocols.world import Episode, Feedback, Task, World
 from podium.worlds.puzzle import Draft, Procedural, Slip
 
-__all__ = ["Quest", "QuestStep", "action"]
+__all__ = ["Quest", "QuestStep", "action", "measure_progress"]
 
 
 def action(text: str, verbs: Sequence[str]) -> tuple[str, str] | None:
@@ -23,24 +23,40 @@ def action(text: str, verbs: Sequence[str]) -> tuple[str, str] | None:
     return None
 
 
+def measure_progress(world: World, measured: bool) -> None:
+    """Let a world say that it writes `turn.progress`, if it does."""
+    if measured:
+        object.__setattr__(world, "provides", (*type(world).provides, "turn.progress"))
+
+
 class Quest(Procedural):
     """A question that is answered after some turns of investigation; the answer ends the episode.
 
-    The reply to an unknown action says how to act, and `turn.valid` is False there.
+    The reply to an unknown action says how to act, and `turn.valid` is False there. With `progress`, `turn.progress` is
+    the share of the steps of a solution that a turn has done, the right answer among them; over a solved episode it
+    sums to 1.
     """
 
     provides: ClassVar[tuple[str, ...]] = (
-        *("rollout.correct", "rollout.answer", "task.solution"),
+        *("rollout.correct", "rollout.answer", "rollout.reference_answer", "task.solution"),
         *("turn.state", "turn.next_state", "turn.action", "turn.reward", "turn.valid"),
     )
-    blank: ClassVar[Mapping[str, Any]] = {"valid": False}
+    blank: ClassVar[Mapping[str, Any]] = {"valid": False, "progress": 0.0}
     max_turns = 12
     cost: float = 0.0  # subtracted from the reward for each turn before the answer
+    progress: bool = False  # whether `turn.progress` is measured
+    turn_rewards: float = (
+        0.0  # the reward of a turn for its progress: this times `turn.progress`, which is measured then
+    )
+    invalid_penalty: float = 0.0  # subtracted from the reward of a turn whose action is not understood
     instructions: bool = False  # whether the prompt explains how to act, for a general-purpose model or a person
 
     def __post_init__(self) -> None:
         super().__post_init__()
         within(self, "cost", 0, 1)
+        within(self, "turn_rewards", 0)
+        measure_progress(self, self.progress or self.turn_rewards > 0)
+        within(self, "invalid_penalty", 0)
 
     def explain(self) -> str:
         """How to act, in a few sentences."""
@@ -86,9 +102,13 @@ class QuestStep(Episode):
     def __init__(self, world: Quest, task: Task) -> None:
         super().__init__(task.prompt, state=task.key)
         self.world, self.task = world, task
+        self.steps = 0  # of a solution, the answer among them; 0: not counted yet
+        self.left = 0  # of these
 
     def act(self, text: str) -> Feedback:
         parsed = action(text, (*self.verbs, ANSWER_MARK[:-1]))
+        if not self.steps:
+            self.steps = self.left = self.missing() + 1
         if self.ended:
             return self.say("over", done=True, valid=False)
         if parsed is None:
@@ -103,6 +123,10 @@ class QuestStep(Episode):
 
     def reached(self) -> str:
         """The state reached so far, as a string that is equal for equal states."""
+        raise NotImplementedError
+
+    def missing(self) -> int:
+        """How many steps of a solution are still to be done before the answer."""
         raise NotImplementedError
 
     def right(self, answer: str) -> bool:
@@ -121,5 +145,13 @@ class QuestStep(Episode):
         reached = "over" if self.ended else self.reached()
         self.state = f"{self.task.key}/{reached}" if reached else self.task.key
         columns = {"correct": False, "answer": "", **self.world.blank, "valid": True, **self.columns(), **info}
+        columns["progress"] = progress = self._progress(columns["correct"])
         cost = 0.0 if done else self.world.cost
+        cost += self.world.invalid_penalty * (not columns["valid"]) - self.world.turn_rewards * progress
         return Feedback(reward - cost, done, observation, self.state, columns)
+
+    def _progress(self, solved: bool) -> float:
+        """The share of the steps that the last turn has done; a right answer makes up for those that were left out."""
+        before = self.left
+        self.left = 0 if solved or not before else self.missing() + 1
+        return (before - self.left) / self.steps

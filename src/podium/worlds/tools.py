@@ -27,6 +27,10 @@ LONGEST_CALL = 200  # characters of a call that are read
 MOST_CALLS = 8  # in a turn
 CALL = "call:"
 DOWN = "error: try again"
+PROFILED = (
+    *("turn.completed", "turn.correct", "turn.speedup", "turn.coverage"),
+    *("rollout.parses", "rollout.interface_matches", "rollout.passed"),
+)
 
 
 def calls_in(text: str) -> list[Call | str]:
@@ -65,6 +69,11 @@ class Tools(Quest):
     `call: {"name": "look", "arguments": {"row": "apple", "column": "price"}}` reads the table, and `add`, `subtract`
     and `multiply` of a and b compute. A turn may make several calls. `turn.calls` holds the well-formed ones,
     `rollout.reference_calls` those of a solution.
+
+    With `profile` the calls are profiled like a program: whether all of them parse (`rollout.parses`) and name a tool
+    with its arguments (`rollout.interface_matches`), the share of a solution's calls that were made (`rollout.passed`);
+    and in the turn of a right answer how many times fewer calls it took than the solution (`turn.speedup`), and how
+    much of the solution it rests on (`turn.coverage`, low for a guess).
     """
 
     name = "tools"
@@ -73,15 +82,18 @@ class Tools(Quest):
     styles = ("short", "long", "parallel")
     provides = (
         *Quest.provides,
-        *("turn.calls", "turn.errors", "turn.answer", "rollout.reference_calls", "rollout.reference_answer"),
+        *("turn.calls", "turn.errors", "turn.answer", "rollout.reference_calls"),
     )
     blank = {**Quest.blank, "calls": (), "errors": 0.0, "answer": ""}
     max_tokens = 128
     down: float = 0.0  # the probability that a tool call fails
+    profile: bool = False  # whether calls are profiled
 
     def __post_init__(self) -> None:
         super().__post_init__()
         within(self, "down", 0, 1)
+        if self.profile:
+            object.__setattr__(self, "provides", (*self.provides, *PROFILED))
 
     def explain(self) -> str:
         return (
@@ -141,12 +153,16 @@ class _Desk(QuestStep):
         self.down = world.down
         table = task.data["table"]
         self.cells = {(row, column): value for row, cells in table.items() for column, value in cells.items()}
+        self.tools, self.made, self.parses, self.known = world, 0, True, True
         self.done: list[str] = []  # calls and their results
 
     def do(self, verb: str, rest: str, text: str) -> Feedback:
         calls = calls_in(text)
         results = [call if isinstance(call, str) else self._run(call) for call in calls]
         errors = sum(result.startswith("error") for result in results)
+        self.made += len(calls)
+        self.parses = self.parses and not any(isinstance(call, str) for call in calls)
+        self.known = self.known and not any(r.startswith("error") and r != DOWN for r in results)
         self.recap = "\n".join(self.done)
         formed = tuple(call for call in calls if isinstance(call, dict))
         self.done += [
@@ -174,6 +190,30 @@ class _Desk(QuestStep):
 
     def reached(self) -> str:
         return ";".join(self.done)
+
+    def answer(self, answer: str, text: str) -> Feedback:
+        if not (self.tools.profile and self.right(answer)):
+            return super().answer(answer, text)
+        self.ended = True
+        profile = {"speedup": self._solution_calls() / max(self.made, 1), "coverage": self._passed()}
+        return self.say("", done=True, reward=1.0, correct=True, answer=answer, **profile)
+
+    def columns(self) -> dict[str, Any]:
+        if not self.tools.profile:
+            return {}
+        profile = {"completed": self.parses and self.known, "speedup": 0.0, "coverage": 0.0}
+        return profile | {"parses": self.parses, "interface_matches": self.known, "passed": self._passed()}
+
+    def _solution_calls(self) -> int:
+        return len({_aim(call) for call in self.task.data["reference_calls"]})
+
+    def _passed(self) -> float:
+        """The share of a solution's calls that were made."""
+        return 1 - self.missing() / self._solution_calls()
+
+    def missing(self) -> int:
+        made = {entry.partition(": ")[0] for entry in self.done}
+        return len({_aim(call) for call in self.task.data["reference_calls"]} - made)
 
     def right(self, answer: str) -> bool:
         number = re.fullmatch(r"[+-]?[0-9]{1,12}", answer)

@@ -9,7 +9,7 @@ import torch
 from podium import methods
 from podium.core.batch import Batch
 from tests.conformance.case import Case
-from tests.conformance.helpers import configured, credited, padded, policy_loss
+from tests.conformance.helpers import configured, credited, marked_until, only, padded, policy_loss
 from tests.conformance.registry import adapter
 
 
@@ -32,15 +32,15 @@ def ppo(case: Case) -> dict[str, Any]:
 def tppo(case: Case) -> dict[str, Any]:
     method = methods.tppo(**case.given(gamma="gamma", lam="lam_policy"))
     method = method.set("advantage.lam_return", case.hyper["lam_value"])
-    lengths, width = torch.tensor(case["length"]), len(case["values"][0])
-    place = torch.arange(width)
+    lengths, width = case["length"], len(case["values"][0])
+    new = [[place >= start for place in range(width)] for start in case["new_token_start"]]
     columns = {
         "token.old.value": case.tensor("values"),
-        "token.new": place >= torch.tensor(case["new_token_start"])[:, None],
+        "token.new": torch.tensor(new),
         "rollout.reward": case.tensor("final_reward"),
         "rollout.finished": torch.tensor(case["finished"]),
     }
-    mask = (place < lengths[:, None]).double()
+    mask = torch.tensor(marked_until(lengths, width), dtype=torch.float64)
     batch = credited(method, Batch.from_padded(mask, list(range(len(lengths))), columns))
     policy, value = (term.members(batch) for term in method.objective)
     return {
@@ -48,5 +48,5 @@ def tppo(case: Case) -> dict[str, Any]:
         "advantages": batch.to_padded(batch["token.advantage"]),
         "policy_mask": batch.to_padded(policy.double()),
         "value_mask": batch.to_padded(value.double()),
-        "value_targets": batch.to_padded(batch["token.return"].where(value, 0)),
+        "value_targets": batch.to_padded(only(batch["token.return"], value)),
     }

@@ -12,13 +12,12 @@ from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
 from podium.core.columns import Origin
 from podium.memories.lesson_writing import Lesson, Library, admit, duplicate
-from podium.parts.reward import ProgressiveReward, Speedup
+from podium.parts.reward import ProgressiveReward
 from podium.parts.reward.stages import length_aware_bleu
-from podium.parts.shape import RejectLazy
-from podium.strategies.sample.blueprint import SampleBlueprints, mean_log_probability
+from podium.strategies.sample.blueprint import mean_log_probability
 from tests.conformance.adapters.states import COLUMNS, OUTCOME, SCALES
 from tests.conformance.case import Case
-from tests.conformance.helpers import configured, credited, episodes, in_row_order
+from tests.conformance.helpers import configured, credited, episodes, in_row_order, only
 from tests.conformance.registry import adapter
 
 CENTRES = {None: "none", "identity": "none", "mean": "mean", "mean_std": "mean_std", "asym_clip": "asymmetric"}
@@ -67,7 +66,8 @@ def dr_kernel(case: Case) -> dict[str, Any]:
     if "completed" in case:
         return _paid(case)
     if "time_coverage" in case:
-        part = RejectLazy(**case.given(threshold="threshold", factor="factor"))
+        lazy = methods.dr_kernel(mismatch=None).shape[0]
+        part = lazy.replace(**case.given(threshold="threshold", factor="factor"))
         batch = _steps({"coverage": case.tensor("time_coverage"), "correct": torch.tensor(case["correct"])})
         return {"keep_probability": part.probability(batch)}
     method = methods.dr_kernel(profiled=False, mismatch=None, **case.given(gamma="gamma"))
@@ -81,19 +81,23 @@ def dr_kernel(case: Case) -> dict[str, Any]:
         rollouts.append(Rollout(prompt, turns))
     batch = Batch.from_rollouts(rollouts, dtype=torch.float64)
     shape = torch.tensor(case["turn_valid"]).shape
-    returns = comparison.values(batch).where(batch["turn.valid"], 0)
+    returns = only(comparison.values(batch), batch["turn.valid"])
     return {"turn_return": returns.reshape(shape), "turn_advantage": comparison.compared(batch).reshape(shape)}
 
 
 def _paid(case: Case) -> dict[str, Any]:
-    part = Speedup(
-        **case.given(
-            correct_weight="correct_weight",
-            speed_weight="performance_weight",
-            upper="speedup_upper",
-            lower="speedup_lower",
-            coverage_weight="coverage_weight",
-            penalty="penalty",
+    part = (
+        methods.dr_kernel()
+        .reward[0]
+        .replace(
+            **case.given(
+                correct_weight="correct_weight",
+                speed_weight="performance_weight",
+                upper="speedup_upper",
+                lower="speedup_lower",
+                coverage_weight="coverage_weight",
+                penalty="penalty",
+            )
         )
     )
     columns = {name: torch.tensor(case[name]) for name in ("completed", "correct")}
@@ -115,7 +119,7 @@ def slea_rl(case: Case) -> dict[str, Any]:
     if "existing" in case:
         return _novel(case)
     settings = case.given(gamma="gamma", omega="step_weight")
-    method = methods.slea_rl(scale=SCALES[case.hyper["mode"]], **settings)
+    method = methods.slea_rl(scale=SCALES[case.hyper["mode"]], invalid=0.0, **settings)
     method = configured(case, method, {"epsilon": "advantage.epsilon"})
     batch = credited(method, episodes(case, COLUMNS | OUTCOME))
     return {
@@ -153,26 +157,28 @@ def himac(case: Case) -> dict[str, Any]:
     if "blueprint_token_logp" in case:
         logp = case["blueprint_token_logp"]
         choice = "first" if case.hyper.get("selection") == "first" else "confident"
-        chosen = SampleBlueprints(n=max(len(logp), 1), choice=choice).chosen(logp)
+        _, micro = methods.himac(n=max(len(logp), 1), choice=choice, imitate=0).leaves()
+        chosen = micro.rollout.chosen(logp)  # type: ignore[union-attr]
         return {"confidence": [mean_log_probability(row) for row in logp], "chosen": chosen}
-    macro, micro = methods.himac().leaves()
+    macro, micro = methods.himac(imitate=0).leaves()
     method = configured(case, macro, {"epsilon": "advantage.epsilon"})
     if case.hyper["phase"] == "micro":
         method = configured(case, micro, {"epsilon": "advantage.epsilon"})
-        method = method.with_(shape=macro.shape).set("shape.TrainSteps.which", "rest")  # the blueprint stands before
     rollouts = []
     for row, (blueprint, action) in enumerate(zip(case["blueprint_mask"], case["action_mask"], strict=True)):
         first = max((i + 1 for i, b in enumerate(blueprint) if b), default=0)
-        own = [b or a for b, a in zip(blueprint, action, strict=True)]
+        # In the micro phase the blueprint is a draft, which stands in the context.
+        macros = case.hyper["phase"] != "micro"
+        own = [(b and macros) or a for b, a in zip(blueprint, action, strict=True)]
         origin = [(Origin.policy if o else Origin.given).name for o in own]
         turns = [Turn([0] * len(part), origin=part) for part in (origin[:first], origin[first:])]
         rollouts.append(Rollout(case["group_id"][row], turns, columns={"reward": float(case["outcome_reward"][row])}))
     batch = credited(method, Batch.from_rollouts(rollouts, dtype=torch.float64))
-    trained = batch["token.advantage"].where(batch.trained("token"), 0)
+    trained = only(batch["token.advantage"], batch.trained("token"))
     return {"rollout_advantage": batch["rollout.advantage"], "token_advantage": trained.reshape(len(batch), -1)}
 
 
-@adapter("vspo-prs")
+@adapter("vspo-prs", aside=("advantage_per_copy",))
 def vspo_prs(case: Case) -> dict[str, Any]:
     if "prediction" in case:
         return _staged(case)
@@ -183,21 +189,19 @@ def vspo_prs(case: Case) -> dict[str, Any]:
     batch = Batch.from_rewards(torch.tensor(flat, dtype=torch.float64), [g for g, r in enumerate(groups) for _ in r])
     replace, smooth = method.shape
     copied = batch.with_columns({"group.copies": case.tensor("copies_after_replacement")})
-    multiplier = smooth.multiplier(copied)
-    advantage = method.advantage(batch)["rollout.advantage"] * batch.spread(multiplier, "group", "rollout")
     return {
         "is_zero_variance": replace.flat(batch),
         "task_value": replace.values(batch),
         "resample_probability": replace.probabilities(batch),
-        "advantage_multiplier": multiplier,
-        "advantage_per_copy": [part.tolist() for part in advantage.split([len(r) for r in groups])],
+        "advantage_multiplier": smooth.multiplier(copied),
     }
 
 
 def _staged(case: Case) -> dict[str, Any]:
     pairs = zip(case["prediction"], case["reference"], strict=True)
     quality = [length_aware_bleu(said.split(), wanted.split()) for said, wanted in pairs]
-    part = ProgressiveReward(**case.given(parse="parse_reward", format="format_reward", quality="quality_weight"))
+    part = next(part for part in methods.vspo_prs().reward if isinstance(part, ProgressiveReward))
+    part = part.replace(**case.given(parse="parse_reward", format="format_reward", quality="quality_weight"))
     flags = {"rollout.parsed": "tool_call_parsed", "rollout.formatted": "format_ok"}
     columns = {column: torch.tensor(case[name]) for column, name in flags.items()}
     batch = Batch.from_rewards(torch.tensor(quality, dtype=torch.float64), [0] * len(quality), columns)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from podium import methods
 from podium.core.batch import Batch
-from podium.parts.advantage.shrunk_baseline import prior_bias, squared_error
+from podium.core.build import Rollout
 from podium.parts.shape import ConsistencyBlend
+from podium.strategies.requests import Play, Request
 from tests.conformance.case import Case
-from tests.conformance.helpers import configured, credited, policy_loss
+from tests.conformance.helpers import configured, credited, in_blocks, policy_loss
+from tests.conformance.plans import collected, made
 from tests.conformance.registry import adapter
 
 
 @adapter("ngrpo")
 def ngrpo(case: Case) -> dict[str, Any]:
     if "logp" in case:
-        return policy_loss(case, methods.ngrpo())
+        return policy_loss(case, methods.ngrpo(entropy=0.0))
     settings = case.given(virtual="num_virtual", max_reward="max_reward")
     method = configured(case, methods.ngrpo(**settings), {"epsilon": "advantage.epsilon"})
     return _advantage(method, Batch.from_rewards(case.tensor("rewards"), case["group_ids"]))
@@ -27,13 +30,13 @@ def ngrpo(case: Case) -> dict[str, Any]:
 @adapter("mc-grpo")
 def mc_grpo(case: Case) -> dict[str, Any]:
     reward = case.tensor("rewards")
-    batch = Batch.from_rewards(reward, torch.arange(len(reward)) // case["group_size_with_extra"])
+    batch = Batch.from_rewards(reward, in_blocks(len(reward), case["group_size_with_extra"]))
     settings = case.given(epsilon="mad_epsilon")
     plain = credited(methods.mc_grpo(**settings), batch)
     compensated = credited(methods.mc_grpo(compensate=True, **settings), batch)
     return {
         "advantage": plain["rollout.advantage"],
-        "pivot_excluded": ~plain["rollout.keep.pivot"],
+        "pivot_excluded": [not kept for kept in plain["rollout.keep.pivot"].tolist()],
         "advantage_zero_compensated": compensated["rollout.advantage"],
     }
 
@@ -44,7 +47,7 @@ def lite_ppo(case: Case) -> dict[str, Any]:
     scopes: dict[str, tuple[str, ...]] = {"group": ("group",), "batch": ()}
     method = configured(case, methods.lite_ppo(), {"epsilon": "advantage.epsilon"})
     method = method.set("advantage.key", scopes[case.hyper["mean"]]).set("advantage.scope", scopes[case.hyper["std"]])
-    return _advantage(method, Batch.from_rewards(reward, torch.arange(len(reward)) // case["group_size"]))
+    return _advantage(method, Batch.from_rewards(reward, in_blocks(len(reward), case["group_size"])))
 
 
 @adapter("canon")
@@ -67,7 +70,9 @@ def copo(case: Case) -> dict[str, Any]:
     batch = Batch.from_rewards(torch.tensor(rewards, dtype=torch.float64), group, {"rollout.answer": answers})
     settings = case.given(gamma="gamma", rho="rho")
     paths = {"epsilon": "advantage.epsilon"}, {"epsilon": "shape.ConsistencyBlend.epsilon"}
-    method = configured(case, configured(case, methods.copo(blend="advantages", **settings), paths[0]), paths[1])
+    method = configured(
+        case, configured(case, methods.get("copo@formula", blend="advantages", **settings), paths[0]), paths[1]
+    )
     (blend,) = method.shape
     assert isinstance(blend, ConsistencyBlend)
     blended = credited(method, batch)
@@ -84,7 +89,7 @@ def copo(case: Case) -> dict[str, Any]:
     }
 
 
-@adapter("v0-5")
+@adapter("v0-5", aside=("bias_sq", "weight_empirical", "mse"))
 def v0_5(case: Case) -> dict[str, Any]:
     method = methods.v0_5(**case.given(cost="cost", most="k_max"))
     reward, prior = case.tensor("rewards"), case.tensor("prior_value")
@@ -92,16 +97,19 @@ def v0_5(case: Case) -> dict[str, Any]:
     signed = method.reward[0].replace(low=low, high=high)
     batch = Batch.from_rewards(reward, [0] * len(reward), {"group.prior": prior.reshape(1)})
     batch = credited(method.with_(reward=(signed,)), batch)
-    noise = torch.tensor(1 / len(reward), dtype=torch.float64)
-    bias = prior_bias(batch["rollout.reward"].mean(), prior, noise)
+    asked: list[Request] = []
+
+    def answers(request: Request) -> Sequence[Rollout]:
+        assert isinstance(request, Play)
+        asked.append(request)
+        return made(request, case["rewards"] if request.wave == 0 else [high])
+
+    collected(method.rollout.replace(n=len(reward), low=low, high=high), answers, recalled={"group.prior": prior})
     return {
-        "bias_sq": bias,
-        "weight_empirical": 1 - batch["group.prior.weight"][0],
         "baseline": batch["group.baseline"][0],
         "advantage": batch["rollout.advantage"],
-        "mse": squared_error(bias, noise),
         "one_step_gain": method.rollout.gain(batch["rollout.reward"], prior),
-        "continue_sampling": method.rollout.goes_on(batch["rollout.reward"], prior),
+        "continue_sampling": len(asked) > 1,
     }
 
 

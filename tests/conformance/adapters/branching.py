@@ -9,8 +9,6 @@ import torch
 from podium import methods
 from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
-from podium.memories import TurnCounts
-from podium.parts.metric import TurnCost
 from podium.strategies.budgets.turn_budget import granted
 from tests.conformance.case import Case
 from tests.conformance.helpers import by_rollout, configured, credited
@@ -20,22 +18,22 @@ from tests.conformance.registry import adapter
 @adapter("arpo")
 def arpo(case: Case) -> dict[str, Any]:
     if "entropy_now" in case:
-        strategy = methods.arpo(**case.given(weight="entropy_weight", chance="branch_probability")).rollout
+        strategy = methods.arpo(imitate=0, **case.given(weight="entropy_weight", chance="branch_probability")).rollout
         pairs = list(zip(case["entropy_now"], case["entropy_initial"], strict=True))
         return {
             "branch": [strategy.forks(*pair, u) for pair, u in zip(pairs, case["uniform_draw"], strict=True)],
             "branch_chance": [strategy.probability(*pair) for pair in pairs],
         }
     if "format_ok" in case:
-        (reward,) = methods.arpo(tools=True, **case.given(bonus="bonus", malformed="format_penalty")).reward
+        (reward,) = methods.arpo(imitate=0, **case.given(bonus="bonus", malformed="format_penalty")).reward
         columns = {
-            "rollout.well_formed": torch.tensor(case["format_ok"]).bool(),
-            "rollout.score": case.tensor("answer_f1"),
+            "rollout.complete": torch.tensor(case["format_ok"]).bool(),
+            "rollout.answer_f1": case.tensor("answer_f1"),
             "rollout.all_tools": torch.tensor(case["used_both_tools"]).bool(),
         }
         batch = Batch.from_rewards(case.tensor("answer_f1"), [0] * len(case["answer_f1"]), columns)
         return {"reward": reward(batch)["rollout.reward"]}
-    method = methods.arpo(attribution=case.hyper["attribution"])
+    method = methods.get("arpo@plain", attribution=case.hyper["attribution"])
     method = configured(case, method, {"epsilon": "advantage.epsilon"})
     rollouts = []
     for reward, ids in zip(case["reward"], case["segment_ids"], strict=True):
@@ -48,15 +46,17 @@ def arpo(case: Case) -> dict[str, Any]:
     }
 
 
-@adapter("pivotrl")
+@adapter("pivotrl", aside=("profile_mean", "profile_variance"))
 def pivotrl(case: Case) -> dict[str, Any]:
-    method = configured(case, methods.pivotrl(below=case.hyper["mean_threshold"]), {"epsilon": "advantage.epsilon"})
+    method = configured(
+        case,
+        methods.pivotrl(below=case.hyper["mean_threshold"], profile=0, baseline="mean"),
+        {"epsilon": "advantage.epsilon"},
+    )
     profile, trained = (_groups(case[name]) for name in ("profile_rewards", "train_rewards"))
-    (keep,), groups = method.keep, profile.by("rollout", "group").agg
+    (keep,) = method.keep
     advantage = credited(method, trained)["rollout.advantage"]
     return {
-        "profile_mean": groups.mean(profile["rollout.reward"]),
-        "profile_variance": groups.var(profile["rollout.reward"], unbiased=False),
         "is_pivot": keep(profile)["group.keep"],
         "train_advantage": [x.tolist() for x in advantage.split([len(group) for group in case["train_rewards"]])],
     }
@@ -70,14 +70,14 @@ def _groups(rewards: list[list[float]]) -> Batch:
 @adapter("turn-control")
 def turn_control(case: Case) -> dict[str, Any]:
     if "prompt_tokens" in case:
-        cost = TurnCost(input=case.hyper["input_price"], output=case.hyper["output_price"])
+        cost = methods.turn_control().metric[0].replace(**case.given(input="input_price", output="output_price"))
         turns, context = [], (0,) * case["prompt_tokens"]
         for action, observation in zip(case["action_tokens"], case["observation_tokens"], strict=True):
             turns.append(Turn((0,) * action, context))
             context = (*context, *(0,) * (action + observation))
         batch = Batch.from_rollouts([Rollout(0, turns, columns={"correct": True})], dtype=torch.float64)
         return {"input_tokens_per_turn": cost.read(batch), "total_cost": cost(batch)["rollout.cost"][0]}
-    memory = TurnCounts()
+    (memory,) = methods.turn_control().memories
     known = memory.scalars(memory.after(memory.initial(), case["baseline_turns"]))
 
     def budget(start: float, cap: float) -> list[dict[str, Any]]:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from podium import methods
 from podium.core.batch import Batch
+from podium.core.build import Rollout
 from podium.parts.shape import Novelty
 from podium.sessions.value_model import soft_cross_entropy, success_pairs, value_model_loss
 from podium.strategies import Rounds, SecondWave
-from podium.strategies.budgets.allocation import allocate, exploration_bonus, half_width
+from podium.strategies.budgets.allocation import exploration_bonus, half_width
+from podium.strategies.requests import Play, Request
 from tests.conformance.case import Case
 from tests.conformance.helpers import configured, credited, padded
+from tests.conformance.plans import answered, asking
 from tests.conformance.registry import adapter
 
 
@@ -38,16 +42,14 @@ def xrpo(case: Case) -> dict[str, Any]:
         strategy = methods.xrpo(**case.given(bonus="lambda")).rollout
         assert isinstance(strategy, Rounds)
         strategy = strategy.replace(**case.given(alpha="alpha"))
-        rows = [torch.tensor(r, dtype=torch.float64) for r in case["group_rewards"]]
-        n = torch.tensor([float(len(r)) for r in rows], dtype=torch.float64)
-        owner = [g for g, r in enumerate(rows) for _ in r]
-        std = Batch.from_rewards(torch.cat(rows), owner).by("rollout", "group").agg.std(torch.cat(rows))
+        std, n = strategy.seen(case["group_rewards"])
+        spent = float(len([reward for rewards in case["group_rewards"] for reward in rewards]))
         return {
             "std": std,
             "half_width": half_width(std, n, strategy.alpha),
             "uncertainty_reduction": strategy.reduction(std, n),
-            "exploration_bonus": exploration_bonus(n, float(n.sum()), float(strategy.bonus)),
-            "priority": strategy.priority(std, n, float(n.sum())),
+            "exploration_bonus": exploration_bonus(n, spent, float(strategy.bonus)),
+            "priority": strategy.priority(std, n, spent),
         }
     method = methods.xrpo(**case.given(novelty="lambda_novelty", cap="kappa_clip"))
     method = configured(case, method, {"epsilon": "advantage.epsilon"})
@@ -66,6 +68,7 @@ def xrpo(case: Case) -> dict[str, Any]:
 def v0(case: Case) -> dict[str, Any]:
     if "logits" in case:
         logits, labels = case.tensor("logits").requires_grad_(), case.tensor("labels")
+        methods.v0(value="podium/tiny")  # the model that this loss fits
         loss = value_model_loss(logits, labels, **case.given(alpha="alpha"))
         (slope,) = torch.autograd.grad(loss, logits)
         return {
@@ -76,5 +79,16 @@ def v0(case: Case) -> dict[str, Any]:
         }
     names = {"useful_failures": "failures", "mixed_outcome_probability": "mixed"}
     utility = names[case.hyper.get("utility", "useful_failures")]
-    limits = case.hyper.get("min_per_prompt", 2), case.hyper.get("max_per_prompt", 16)
-    return {"budget": allocate(case.tensor("success_probability"), case["total_budget"], *limits, utility)}
+    rates = case["success_probability"]
+    limits = case.given(least="min_per_prompt", most="max_per_prompt")
+    method = methods.v0(n=case["total_budget"] // len(rates), utility=utility, **limits)
+    asked: list[int] = []
+
+    def answers(request: Request) -> Sequence[Rollout]:
+        assert isinstance(request, Play)
+        asked.append(request.n)
+        return []
+
+    (plan,) = method.rollout.plans([asking({method.rollout.rate: rate}) for rate in rates])  # type: ignore[union-attr]
+    answered(plan, answers)
+    return {"budget": asked}

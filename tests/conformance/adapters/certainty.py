@@ -11,7 +11,7 @@ from podium.core.batch import Batch
 from podium.policy.head.effective_rank import rank_changes, rank_dynamics
 from podium.policy.head.functionals import HeadRows
 from tests.conformance.case import Case
-from tests.conformance.helpers import configured, credited, mask, padded
+from tests.conformance.helpers import configured, credited, marked_until, mask, padded
 from tests.conformance.registry import adapter
 
 
@@ -25,8 +25,8 @@ def ucas(case: Case) -> dict[str, Any]:
     columns = {"token.old.logit": "token_logit", "rollout.reward": "rewards"}
     batch = padded(case, columns, group=case["groups"])
     # The case's certainty is the negative of the mean log-probability.
-    certainty = case.tensor("certainty")[mask(case).bool()]
-    batch = credited(method, batch.with_columns({"token.old.mean_logp": -certainty}))
+    logp = torch.tensor([[-x for x in row] for row in case["certainty"]], dtype=torch.float64)[mask(case).bool()]
+    batch = credited(method, batch.with_columns({"token.old.mean_logp": logp}))
     return {"advantages": batch.to_padded(batch["token.advantage"])}
 
 
@@ -48,8 +48,8 @@ def verl_effective_rank(case: Case) -> dict[str, Any]:
     (bonus,) = methods.verl_effective_rank(**case.given(gain="gain", kappa="kappa")).shape
     bonus = bonus.replace(weight=case.hyper["weight"], epsilon=case.hyper.get("epsilon", bonus.epsilon))
     names = ("rank", "velocity", "acceleration")
-    lengths = torch.tensor(case["lengths"])
-    tokens = (torch.arange(case.hyper["padded_length"]) < lengths[:, None]).double()
+    lengths = case["lengths"]
+    tokens = torch.tensor(marked_until(lengths, case.hyper["padded_length"]), dtype=torch.float64)
     signal = bonus.needs[-1]
     columns = {
         "rollout.advantage": case.tensor("advantage"),

@@ -20,7 +20,7 @@ def grouped(case: Case) -> Batch:
     return padded(case, COLUMNS, group=[row // case["group_size"] for row in range(len(case["rewards"]))])
 
 
-@adapter("real")
+@adapter("real", aside=("score_gradient",))
 def real(case: Case) -> dict[str, Any]:
     batch = grouped(case)
     method, bce = (methods.real(variant=v, **case.given(tau="tau")) for v in ("softmax", "bce"))
@@ -28,8 +28,7 @@ def real(case: Case) -> dict[str, Any]:
     return {
         "score": method.objective[0].scores(batch),
         "loss": outcome.step.loss,
-        # A score is a mean of log-ratios, so its slope is the sum of its tokens' slopes.
-        "score_gradient": batch.reduce(outcome.grad_logp, "token", "rollout", "sum"),
+        "grad_logp": batch.to_padded(outcome.grad_logp),
         "bce_loss": differentiate(bce.objective, batch).step.loss,
     }
 
@@ -49,7 +48,7 @@ def pacs(case: Case) -> dict[str, Any]:
         "score": term.logits(batch),
         "weight": term.class_weights(batch),
         "loss": outcome.step.loss,
-        "logp_gradient": batch.reduce(outcome.grad_logp, "token", "rollout", "mean"),
+        "logp_gradient": batch.to_padded(outcome.grad_logp)[:, 0],  # all tokens of an answer have the same
     }
 
 
@@ -74,7 +73,11 @@ def reg_grpo(case: Case) -> dict[str, Any]:
     one = [0] * len(case["rewards"])
     if "log_ratio" in case:  # a token each, whose log-ratio is that of the answer
         rho = case.tensor("log_ratio")[:, None]
-        columns = {"token.now.logp": rho, "token.old.logp": 0 * rho, "rollout.reward": case.tensor("rewards")}
+        columns = {
+            "token.now.logp": rho,
+            "token.old.logp": torch.zeros_like(rho),
+            "rollout.reward": case.tensor("rewards"),
+        }
         batch = Batch.from_padded(torch.ones_like(rho), one, columns)
     else:
         batch = padded(case, COLUMNS, group=one)

@@ -21,7 +21,7 @@ def gcpo_geometryzero(case: Case) -> dict[str, Any]:
         length_weight="w_length",
         length_reference="length_ref",
     )
-    method = configured(case, methods.gcpo_geometryzero(**settings), {"epsilon": "advantage.epsilon"})
+    method = configured(case, methods.gcpo_geometryzero(imitate=0, **settings), {"epsilon": "advantage.epsilon"})
     method = method.with_(annotate=())  # the marks come with the case
     accuracy = case.tensor("accuracy")
     columns = {

@@ -6,9 +6,8 @@ from typing import Any
 
 import torch
 
+from podium import methods
 from podium.core.batch import Batch
-from podium.memories import AsymmetricKL, EntropyGatedKL, RewardStatistics
-from podium.parts.reward import RunningNormalize
 from podium.policy.head.functionals import soft_min
 from tests.conformance.case import Case
 from tests.conformance.registry import adapter
@@ -27,7 +26,8 @@ def safe_control(case: Case) -> dict[str, Any]:
 
 def gated(case: Case) -> dict[str, Any]:
     settings = case.given(base="base_threshold", floor="entropy_floor", kp="kp", ki="ki", kd="kd")
-    controller, order = EntropyGatedKL(**settings), case.hyper["columns"]
+    _, controller = methods.safe_control(threshold=0.3).memories
+    controller, order = controller.replace(**settings), case.hyper["columns"]
     state, states = controller.initial(), []
     for row in case["steps"]:
         state = controller.step(state, **dict(zip(order, row, strict=True)))
@@ -40,12 +40,14 @@ def gated(case: Case) -> dict[str, Any]:
 
 def minimum(case: Case) -> dict[str, Any]:
     heads = torch.stack([case.tensor("value_1"), case.tensor("value_2")], dim=-1)
-    return {"value": soft_min(heads, case.hyper["alpha"])}
+    (value,) = methods.safe_control(softmin=case.hyper["alpha"]).annotate
+    return {"value": soft_min(heads, value.softmin)}
 
 
 def asymmetric(case: Case) -> dict[str, Any]:
     names = {"threshold": "threshold", "weight": "quadratic", "momentum": "momentum", "window": "window"}
-    controller = AsymmetricKL(**case.given(**names))
+    _, controller = methods.safe_control(controller="asymmetric").memories
+    controller = controller.replace(**case.given(**names))
     state, found = controller.initial(), []
     for kl in case["kl"]:
         state = controller.step(state, kl=kl, entropy=0.0, reward=0.0)
@@ -54,7 +56,8 @@ def asymmetric(case: Case) -> dict[str, Any]:
 
 
 def normalized(case: Case) -> dict[str, Any]:
-    memory, part = RewardStatistics(), RunningNormalize()
+    method = methods.safe_control()
+    (memory, _), (part,) = method.memories, method.reward
     state, found = memory.initial(), []
     for rewards in case["batches"]:
         batch = Batch.from_rewards(torch.tensor(rewards, dtype=torch.float64), list(range(len(rewards))))

@@ -13,7 +13,7 @@ from podium.core.batch import Batch
 from podium.core.columns import Purpose
 from podium.method import Method
 from tests.conformance.case import Case
-from tests.conformance.helpers import LOSS_SETTINGS, aggregate, configured, credited, differentiate
+from tests.conformance.helpers import LOSS_SETTINGS, aggregate, configured, credited, differentiate, marked, only
 from tests.conformance.registry import adapter
 
 
@@ -28,12 +28,12 @@ def _beside(case: Case, mask: str, columns: dict[str, tuple[str, str | None]], p
         return stacked(x, torch.zeros(demonstrations, *x.shape[1:]) if other is None else case.tensor(other))
 
     def stacked(*parts: Tensor) -> Tensor:
-        return torch.cat([pad(x, (0, width - x.shape[1])) if x.dim() == 2 else x for x in parts])
+        return torch.cat([pad(x, (0, width - len(x[0]))) if x.dim() == 2 else x for x in parts])
 
     found: dict[str, Any] = {c: joined(*names) for c, names in columns.items() if names[0] in case}
-    demonstration = torch.arange(rollouts + demonstrations) >= rollouts
-    found |= {"rollout.demonstration": demonstration, "rollout.sampled": ~demonstration}
-    found["rollout.purpose"] = torch.where(demonstration, int(purpose), int(Purpose.train))
+    found["rollout.demonstration"] = marked(rollouts + demonstrations, rollouts)
+    found["rollout.sampled"] = torch.tensor([True] * rollouts + [False] * demonstrations)
+    found["rollout.purpose"] = torch.tensor([int(Purpose.train)] * rollouts + [int(purpose)] * demonstrations)
     group = torch.tensor([*case["group"], *range(demonstrations)])
     return Batch.from_padded(stacked(own, given), group, found)
 
@@ -55,15 +55,15 @@ def hpt(case: Case) -> dict[str, Any]:
     }
     batch = _prepared(method, _beside(case, "demo_mask", columns, Purpose.demo))
     rollouts = len(case["rewards"])
-    credit = batch["token.advantage"].where(batch.trained("token"), 0)
+    credit = only(batch["token.advantage"], batch.trained("token"))
     step = differentiate(method.objective, batch).step
-    imitated = batch["group.imitated"]
+    imitated = batch["group.imitated"].tolist()
     sft = float(method.objective[1].replace(coefficient=1.0)(batch))
     return {
-        "route": ["sft" if chosen else "rl" for chosen in imitated.tolist()],
+        "route": ["sft" if chosen else "rl" for chosen in imitated],
         "advantages": batch.to_padded(credit)[:rollouts, : len(case["mask"][0])],
         "pg_loss": step.terms["PolicyGradient"],
-        "sft_loss": sft if bool(imitated.any()) else None,
+        "sft_loss": sft if any(imitated) else None,
         "total_loss": step.loss,
     }
 
@@ -79,7 +79,7 @@ def calibrl(case: Case) -> dict[str, Any]:
         "token.now.logp": case.tensor("logp"),
         "token.old.logp": case.tensor("old_logp"),
         "rollout.reward": case.tensor("rewards"),
-        "rollout.purpose": torch.where(expert, int(Purpose.baseline), int(Purpose.train)),
+        "rollout.purpose": torch.tensor([int(Purpose.baseline if e else Purpose.train) for e in case["is_expert"]]),
     }
 
     def prepared(mask: Tensor) -> Batch:
@@ -87,9 +87,11 @@ def calibrl(case: Case) -> dict[str, Any]:
 
     # The yardstick past the demonstration's end is what stands there, so none of its positions is left out.
     mask = case.tensor("mask")
-    batch, whole = prepared(torch.where(expert[:, None], 1, mask)), prepared(torch.ones_like(mask))
+    read = mask.clone()
+    read[expert] = 1.0
+    batch, whole = prepared(read), prepared(torch.ones_like(mask))
     return {
-        "advantages": batch.to_padded(batch["token.advantage"]) * mask,
+        "advantages": only(batch.to_padded(batch["token.advantage"]), mask),
         "expert_logp_aligned": whole.to_padded(whole["token.expert.logp"]),
         "pg_loss": float(pg(batch)),
         "guided_loss": float(guide.replace(coefficient=1.0)(batch)),
@@ -97,23 +99,19 @@ def calibrl(case: Case) -> dict[str, Any]:
     }
 
 
-@adapter("grao")
+@adapter("grao", aside=("exploration_likelihood", "imitation_likelihood"))
 def grao(case: Case) -> dict[str, Any]:
     settings = case.given(beta="beta", lam="lam", epsilon="epsilon", reference_in_statistics="reference_in_statistics")
     method = methods.grao(**settings)
     columns = {"token.now.logp": ("logp", "reference_logp"), "rollout.reward": ("rewards", "reference_reward")}
     purpose = Purpose[method.rollout.demonstrate_as]
     batch = _prepared(method, _beside(case, "reference_mask", columns, purpose))
-    demonstration = batch["rollout.demonstration"]
-    likelihood = batch.reduce(batch["token.now.logp"], "token", "rollout", "mean")
+    raised = [term.replace(coefficient=-term.coefficient) for term in method.objective]  # the case's is to be raised
     alone = [batch.take("group", torch.tensor([g])) for g in range(batch.size("group"))]
-    terms = torch.stack([torch.stack([-term(group) for term in method.objective]) for group in alone])
     return {
-        "advantages": batch["rollout.advantage"][~demonstration],
-        "reference_advantage": batch["rollout.advantage"][demonstration],
-        "exploration_likelihood": likelihood[~demonstration],
-        "imitation_likelihood": likelihood[demonstration],
-        "terms": terms,
-        "objective": terms.sum(1),
+        "advantages": batch["rollout.advantage"][batch["rollout.sampled"]],
+        "reference_advantage": batch["rollout.advantage"][batch["rollout.demonstration"]],
+        "terms": [[differentiate([term], group).step.loss for term in raised] for group in alone],
+        "objective": [differentiate(raised, group).step.loss for group in alone],
         "loss": differentiate(method.objective, batch).step.loss,
     }

@@ -42,17 +42,16 @@ def adora(case: Case) -> dict[str, Any]:
     return {"advantage": credited(method, batch)["rollout.advantage"], "weight": gate.reshape(reward.shape)}
 
 
-@adapter("confucius3-math")
+@adapter("confucius3-math", aside=("mean",))
 def confucius3_math(case: Case) -> dict[str, Any]:
     if "mean_entropy" in case:
         return _targeted_entropy(case)
     if "kept_prompts_per_generation" in case:
         return {"steps": _recovered(case)}
-    method = methods.confucius3_math(**case.given(slope="alpha", offset="offset"))
+    method = methods.confucius3_math(stage=2, **case.given(slope="alpha", offset="offset"))
     reward = case.tensor("rewards")
     batch = credited(method.with_(reward=()), Batch.from_rewards(reward, [0] * len(reward)))
     return {
-        "mean": batch.by("rollout", "group").agg.mean(reward)[0],
         "weight": batch["group.hardness"][0],
         "advantage": batch["rollout.advantage"],
     }

@@ -10,6 +10,7 @@ from podium import methods
 from podium.core.batch import Batch
 from podium.policy.head.functionals import HeadRows, entropy, logp_of, top
 from tests.conformance.case import Case
+from tests.conformance.helpers import differentiate, only
 from tests.conformance.registry import adapter
 
 
@@ -30,7 +31,7 @@ def srpo(case: Case) -> dict[str, Any]:
         "token.now.logp": case.tensor("logp"),
         "token.old.logp": case.tensor("old_logp"),
         "rollout.reward": reward,
-        "rollout.correct": reward == 1,
+        "rollout.correct": torch.tensor([r == 1 for r in case["rewards"]]),
         "rollout.sibling": torch.tensor(case["teacher_available"], dtype=torch.bool),
     }
     batch = Batch.from_padded(mask, case["group"], columns)
@@ -45,7 +46,7 @@ def srpo(case: Case) -> dict[str, Any]:
         batch = batch.with_columns(part(batch))
 
     def inside(x: torch.Tensor, where: str) -> torch.Tensor:
-        return batch.to_padded(x.where(batch.spread(batch[where], "rollout", "token"), 0))
+        return batch.to_padded(only(x, batch.spread(batch[where], "rollout", "token")))
 
     return {
         "route_sdpo": batch["rollout.distilled"],
@@ -54,5 +55,5 @@ def srpo(case: Case) -> dict[str, Any]:
         "teacher_entropy": inside(batch[certainty.needs[1]], "rollout.distilled"),
         "weight": inside(batch["token.weight.certainty"], "rollout.distilled"),
         "sdpo_token_loss": inside(distil.loss(batch), "rollout.distilled"),
-        "loss": float(pg(batch) + distil(batch)),
+        "loss": differentiate(method.objective, batch).step.loss,
     }

@@ -10,13 +10,10 @@ from podium import methods
 from podium.core import Signal
 from podium.core.batch import Batch
 from podium.core.value import Clock
-from podium.memories import DifficultyControl
 from podium.memories.difficulty_control import by_difficulty
-from podium.parts.annotate import ThinkingMoments
-from podium.parts.reward.difficulty_entropy import entropy_reward
 from tests.conformance.adapters.tokens import COLUMNS, functional, numbers
 from tests.conformance.case import Case
-from tests.conformance.helpers import credited, differentiate, mask, padded
+from tests.conformance.helpers import credited, differentiate, mask, only, padded
 from tests.conformance.registry import adapter
 
 DIFFICULTIES = ("easy", "medium", "hard")
@@ -44,7 +41,7 @@ def spine(case: Case) -> dict[str, Any]:
         "forking": numbers(batch, forking),
         "low": batch["rollout.band.low"],
         "high": batch["rollout.band.high"],
-        "band_penalty": batch.to_padded(band[0].loss(batch).where(forking, 0)),
+        "band_penalty": batch.to_padded(only(band[0].loss(batch), forking)),
         "policy_loss": policy.step.loss,
         "band_loss": band[0](batch),
         "loss": differentiate(method.objective, batch, live=method.shape).step.loss,
@@ -60,38 +57,38 @@ def siren(case: Case) -> dict[str, Any]:
     method = methods.siren(top_p=top_p, share=1 - quantile, coefficient=case.hyper["coefficient"])
     pull = method.objective[1].replace(target=case.hyper["anchor"])
     (signal,) = (need for need in pull.needs if isinstance(need, Signal))
-    nucleus = functional("entropy", logits, tokens, top_p=top_p) * there
+    nucleus = only(functional("entropy", logits, tokens, top_p=top_p), there)
     batch = Batch.from_padded(there, list(range(len(there))), {signal.column: nucleus})
     for part in method.shape:
         batch = batch.with_columns(part(batch))
     return {
         "nucleus_entropy": nucleus,
-        "full_entropy": functional("entropy", logits, tokens) * there,
+        "full_entropy": only(functional("entropy", logits, tokens), there),
         "kept": numbers(batch, batch["token.peak"]),
         "mean_entropy": pull.mean_entropy(batch),
         "loss": pull(batch),
     }
 
 
-@adapter("light-if")
+@adapter("light-if", aside=("mean_coefficient",))
 def light_if(case: Case) -> dict[str, Any]:
     if case.hyper["kind"] == "entropy_sft":
         logits, labels = case.tensor("logits")[:, :-1], case.tensor("labels")[:, 1:]
-        there = labels != case.hyper["ignore_label"]
-        tokens = labels.where(there, 0)
+        there = torch.tensor([[label != case.hyper["ignore_label"] for label in row] for row in labels.tolist()])
+        tokens = only(labels, there)
         columns = {f"token.now.{name}": functional(name, logits, tokens) for name in ("logp", "entropy")}
         method = methods.light_if("sft", share=case.hyper["token_ratio"], trade=case.hyper["entropy_coef"])
         batch = Batch.from_padded(there, list(range(len(there))), columns)
         return {"loss": differentiate(method.objective, batch, live=method.shape).step.loss}
     bonus = methods.light_if("rl").objective[1].replace(**case.given(scale="scale", cap="cap"))
+    bonus = bonus.replace(coefficient=-bonus.coefficient)  # the case's bonus is to be raised, a loss to be lowered
     batch = padded(case, COLUMNS | {"token.now.entropy": "entropy"})
     leaves = {name: batch[name].clone().requires_grad_() for name in ("token.now.logp", "token.now.entropy")}
     batch = batch.with_columns(leaves)
-    value = -bonus(batch)
+    value = bonus(batch)
     slopes = torch.autograd.grad(value, list(leaves.values()))
     return {
         "entropy_bonus": value,
-        "mean_coefficient": batch.reduce(bonus.weights(batch), "token", "batch", "mean")[0],
         "grad_logp": batch.to_padded(slopes[0]),
         "grad_entropy": batch.to_padded(slopes[1]),
     }
@@ -125,8 +122,8 @@ def dcpo_distribution(case: Case) -> dict[str, Any]:
     method = method.at(Clock(values=memory.scalars({"entropy": case["entropy"]})))
     (part,) = method.shape
     logits, tokens, there = case.tensor("logits"), case.tensor("tokens"), mask(case)
-    old = functional("logp", logits, tokens) * there
-    target = functional("logp", logits, tokens, temperature=part.temperature) * there
+    old = only(functional("logp", logits, tokens), there)
+    target = only(functional("logp", logits, tokens, temperature=part.temperature), there)
     signals = [need.column for need in part.needs if isinstance(need, Signal)]
     columns = dict(zip(signals, (old, target), strict=True)) | {"rollout.reward": case.tensor("scores")}
     batch = credited(method, Batch.from_padded(there, case["groups"], columns))
@@ -154,7 +151,7 @@ def rapo_forward_kl(case: Case) -> dict[str, Any]:
     logits, tokens = case.tensor("ref_logits"), case.tensor("tokens")
     power = batch["rollout.power"].tolist()
     tempered = torch.stack([functional("logp", z, t, power=p) for z, t, p in zip(logits, tokens, power, strict=True)])
-    tempered = tempered * mask(case)
+    tempered = only(tempered, mask(case))
     flat = tempered[mask(case).bool()]
     batch = batch.with_columns({anchor.column: flat})
     outcome = differentiate(method.objective, batch)
@@ -172,18 +169,13 @@ def ares_aepo(case: Case) -> dict[str, Any]:
     kind = case.hyper["kind"]
     if kind == "entropy_reward":
         columns = dict(zip(case.hyper["columns"], zip(*case["rows"], strict=True), strict=True))
-        level = torch.tensor([DIFFICULTIES.index(name) for name in columns["difficulty"]])
-        count, target, correct, alpha = (
-            torch.tensor(columns[name], dtype=torch.float64) for name in ("hwe_count", "target", "correct", "alpha")
-        )
-        extra = entropy_reward(count, target, level, correct == 1, alpha)
-        totals = (extra + correct).tolist()
-        return {"rows": [{"entropy_reward": e, "total": t} for e, t in zip(extra.tolist(), totals, strict=True)]}
+        names = ("hwe_count", "target", "difficulty", "correct", "alpha")
+        return {"rows": [_explored(*row) for row in zip(*(columns[name] for name in names), strict=True)]}
     if kind == "window_entropy":
-        part = ThinkingMoments(window=case.hyper["window"])
+        _, part = methods.ares_aepo(window=case.hyper["window"]).annotate
         columns = {
             "token.sampler.entropy": case.tensor("entropy")[None],
-            "token.trigger": case.tensor("trigger")[None] > 0,
+            "token.trigger": torch.tensor([[trigger > 0 for trigger in case["trigger"]]]),
             "rollout.correct": torch.tensor([True]),
         }
         batch = Batch.from_padded(torch.ones(1, len(case["entropy"])), [0], columns)
@@ -197,7 +189,8 @@ def ares_aepo(case: Case) -> dict[str, Any]:
         }
     names = {"target_kl": "target", "decay": "ema_decay"}
     same = {name: name for name in ("interval", "log_step", "error_clip", "deadzone")}
-    memory = DifficultyControl(**case.given(**names, **same))
+    (memory,) = methods.ares_aepo().memories
+    memory = memory.replace(**case.given(**names, **same))
     state, found = memory.initial(), []
     for step in case["steps"]:
         level = torch.tensor([DIFFICULTIES.index(name) for name in step["difficulty"]])
@@ -205,3 +198,24 @@ def ares_aepo(case: Case) -> dict[str, Any]:
         scalars = memory.scalars(state)
         found.append({name: scalars[f"beta.{name}"] for name in DIFFICULTIES})
     return {"beta": found}
+
+
+def _explored(count: float, target: float, difficulty: str, correct: float, alpha: float) -> dict[str, float]:
+    """The reward of a rollout with so many windows, among so many tasks with the target that it is their mean."""
+    others = 200
+    counts = torch.tensor([count, *[target] * others], dtype=torch.float64)
+    level = torch.full((len(counts),), DIFFICULTIES.index(difficulty))
+    columns = {
+        "rollout.moments": counts,
+        "rollout.moments.excess": torch.zeros_like(counts),
+        "rollout.difficulty": level,
+        "rollout.correct": torch.tensor([bool(correct), *[True] * others]),
+        "batch.difficulty.alpha": torch.tensor([[alpha] * 3], dtype=torch.float64),
+        "batch.difficulty.beta": torch.ones(1, 3, dtype=torch.float64),
+    }
+    (part,) = methods.ares_aepo().reward
+    found = part(Batch.from_rewards(torch.zeros_like(counts), list(range(len(counts))), columns))
+    return {
+        "entropy_reward": float(found["rollout.reward.windows"][0]),
+        "total": float(found["rollout.reward"][0]),
+    }

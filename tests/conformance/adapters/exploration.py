@@ -10,10 +10,9 @@ from podium import methods
 from podium.core import Clock
 from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
-from podium.parts.annotate import FeedbackGain
-from podium.parts.reward import AnswerGain
+from podium.policy.head.passage import reduced
 from tests.conformance.case import Case
-from tests.conformance.helpers import by_rollout, configured, episodes, in_row_order
+from tests.conformance.helpers import by_rollout, configured, differentiate, episodes, in_row_order
 from tests.conformance.registry import adapter
 
 
@@ -22,13 +21,14 @@ def one_turn_after_another(count: int, width: int = 0) -> Batch:
     return Batch.from_rollouts([Rollout(0, [Turn((0,) * width)] * count, columns={"reward": 0.0})], dtype=torch.float64)
 
 
-@adapter("igpo")
+@adapter("igpo", aside=("prefix_probability",))
 def igpo(case: Case) -> dict[str, Any]:
     if "answer_token_logprobs_after_each_prefix" in case:
-        part = AnswerGain()
-        scores = torch.tensor([sum(x) / len(x) for x in case["answer_token_logprobs_after_each_prefix"]]).double()
+        (part,) = methods.igpo().reward
+        answers = [torch.tensor(x, dtype=torch.float64) for x in case["answer_token_logprobs_after_each_prefix"]]
+        scores = reduced(answers, "mean")
         batch = one_turn_after_another(len(scores)).with_columns({part.needs[1]: scores})
-        return {"prefix_probability": scores.exp(), "information_gain": part.gains(batch)[:-1]}
+        return {"information_gain": part(batch)["turn.reward.gain"][:-1]}
     over = {"joint": "joint", "separate": "apart"}[case.hyper["norm_mode"]]
     method = methods.igpo(
         over=over, scale="std" if case.hyper["divide_by_std"] else "none", **case.given(gamma="gamma")
@@ -45,13 +45,12 @@ def igpo(case: Case) -> dict[str, Any]:
 @adapter("infopo")
 def infopo(case: Case) -> dict[str, Any]:
     if "next_action_logp_with_feedback" in case:
-        part, seen = FeedbackGain(), case.tensor("next_action_logp_with_feedback")
+        (part,), seen = methods.infopo().annotate, case.tensor("next_action_logp_with_feedback")
+        blind = reduced([case.tensor("next_action_logp_masked_feedback")], "mean")
         batch = one_turn_after_another(2, len(seen)).with_columns(
             {
                 part.needs[0]: torch.cat([torch.zeros_like(seen), seen]),
-                part.needs[1]: torch.stack(
-                    [seen.new_zeros(()), case.tensor("next_action_logp_masked_feedback").mean()]
-                ),
+                part.needs[1]: torch.cat([torch.zeros_like(blind), blind]),
                 "turn.informed": torch.tensor([False, True]),
             }
         )
@@ -99,7 +98,7 @@ def empg(case: Case) -> dict[str, Any]:
 def epo(case: Case) -> dict[str, Any]:
     settings = case.given(low="min_ratio", high="max_ratio", penalty="penalty", turns="max_steps", over="max_epochs")
     test = {"token": "token", "seq": "turn"}[case.hyper["mask_mode"]]
-    method = methods.epo(test=test, **settings, **case.given(bonus="entropy_coef", smooth="smooth_coef"))
+    method = methods.epo(test=test, kl=0.0, **settings, **case.given(bonus="entropy_coef", smooth="smooth_coef"))
     clock = Clock(case.hyper["epoch"])
     phase = method.objective[2].phase.number(clock)
     if not case.hyper["phase_weighting"]:
@@ -107,28 +106,28 @@ def epo(case: Case) -> dict[str, Any]:
     method = method.at(clock)
     (band,), (_, bonus, penalty), (memory,) = method.shape, method.objective, method.memories
     state = memory.initial()
-    for means in case["entropy_history_per_turn"]:
-        state = memory.after(state, torch.tensor(means, dtype=torch.float64))
-    everything, masked = (_rows(case, padding).with_columns(memory.recall(state, [])) for padding in (True, False))
-    everything, masked = (batch.with_columns(band(batch)) for batch in (everything, masked))
-    # In the release the mean of a row runs over its padding; the means of the loss do not.
-    price = penalty.price(everything)
-    mean = (penalty.replace(coefficient=1.0).coefficients(masked) * price).sum()
+    for means in case["entropy_history_per_turn"]:  # an iteration with a token of that entropy in each turn
+        turns = [Turn((0,), tokens={"sampler.entropy": [mean]}) for mean in means]
+        state = memory.observe(state, Batch.from_rollouts([Rollout(0, turns)], dtype=torch.float64))
+    batch = _rows(case).with_columns(memory.recall(state, []))
+    batch = batch.with_columns(band(batch))
+    # In the release the mean of a row runs over its padding, whose tokens are the policy's here; the means of the loss
+    # do not.
+    bonus, penalty = (term.replace(where="token.inside") for term in (bonus, penalty))
     return {
         "phase_weight": phase,
-        "penalty_per_token": price.reshape(len(masked), -1),
-        "mean_entropy": -bonus.replace(coefficient=1.0)(masked),
-        "mean_penalty": mean,
-        "loss_term": bonus(masked) + penalty.coefficient * mean,
+        "penalty_per_token": penalty.loss(batch).reshape(len(batch), -1),
+        "mean_entropy": bonus.replace(coefficient=-1.0)(batch),  # its loss is −H
+        "mean_penalty": penalty.replace(coefficient=1.0)(batch),
+        "loss_term": differentiate([bonus, penalty], batch).step.loss,
     }
 
 
-def _rows(case: Case, padding: bool) -> Batch:
-    """Each row as the last turn of a rollout; its padding is the policy's, or the world's."""
+def _rows(case: Case) -> Batch:
+    """Each row as the last turn of a rollout, with what is not padding marked."""
     rollouts = []
     for h, mask, place in zip(case["entropy"], case["action_mask"], case["turn_index"], strict=True):
-        origin = ["policy" if m or padding else "given" for m in mask]
-        row = Turn((0,) * len(h), origin=origin, tokens={"now.entropy": h})
-        nothing = Turn((), origin=(), tokens={"now.entropy": ()})
+        row = Turn((0,) * len(h), tokens={"now.entropy": h, "inside": [bool(m) for m in mask]})
+        nothing = Turn((), tokens={"now.entropy": (), "inside": ()})
         rollouts.append(Rollout(0, [nothing] * place + [row], columns={"reward": 0.0}))
     return Batch.from_rollouts(rollouts, dtype=torch.float64)

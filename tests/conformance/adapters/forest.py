@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -29,7 +27,7 @@ def spo(case: Case) -> dict[str, Any]:
 
 def _chain(case: Case) -> dict[str, Any]:
     method = methods.spo("chain", **case.given(sure="prob_threshold", every="cutpoint_interval"))
-    logp = _logs(case["token_probs"])
+    logp = case.logs("token_probs")
     points = method.rollout.fork_points  # type: ignore[union-attr]
     assert isinstance(points, Cutpoints)
     cuts = points(logp, [""] * len(logp), 0.0)
@@ -42,11 +40,6 @@ def _chain(case: Case) -> dict[str, Any]:
     assert method.advantage is not None
     advantage = method.advantage(batch)["token.advantage"]
     return {"cutpoints": [cut - 1 for cut in cuts], "token_advantages": advantage}
-
-
-def _logs(probabilities: list[float]) -> list[float]:
-    """Log-probabilities, which are finite in a batch."""
-    return [math.log(max(p, sys.float_info.min)) for p in probabilities]
 
 
 def _turn(logp: list[float]) -> Turn:
@@ -106,9 +99,9 @@ def _preorder(node: Mapping[str, Any]) -> Iterator[str]:
 
 def _whiten(case: Case) -> dict[str, Any]:
     drop, whiten, *_ = methods.spo("chain", **case.given(sure="prob_threshold")).shape
-    batch = padded(case, {"token.advantage": "advantages", "token.probability": "old_token_probs"}, given=True)
-    logp = torch.tensor(_logs(batch["token.probability"].tolist()), dtype=torch.float64)
-    batch = batch.with_columns({"token.old.logp": logp})
+    batch = padded(case, {"token.advantage": "advantages"}, given=True)
+    logp = torch.tensor(case.logs("old_token_probs"), dtype=torch.float64)
+    batch = batch.with_columns({"token.old.logp": logp.reshape(-1)})
     if case.hyper.get("use_prob_mask", True):
         batch = batch.with_columns(drop(batch))
     part = whiten.replace(**case.given(epsilon="eps"))
@@ -127,12 +120,12 @@ def _loss(case: Case) -> dict[str, Any]:
 @adapter("cure")
 def cure(case: Case) -> dict[str, Any]:
     if case["part"] == "critical":
-        points = methods.cure(**case.given(candidates="top_k")).rollout.fork_points  # type: ignore[union-attr]
+        points = methods.cure(stage=1, characters=2, **case.given(candidates="top_k")).rollout.fork_points  # type: ignore[union-attr]
         words = ["" if s else text for text, s in zip(case["token_text"], case["is_special"], strict=True)]
         (position,) = points(case["entropy"], words, case["uniform_draw"])
         found = points.eligible(case["entropy"], words)
         return {"candidates": found, "position": position, "kept_prefix_length": position}
-    method = methods.cure(**case.given(n="n1", branches="n2"))
+    method = methods.cure(stage=1, **case.given(n="n1", branches="n2"))
     part = method.advantage.replace(**case.given(epsilon="eps"))  # type: ignore[union-attr]
     batch = Batch.from_rewards(case.tensor("rewards"), [0] * len(case["rewards"]), {})
     return {"advantages": part(batch)["rollout.advantage"]}
@@ -154,7 +147,7 @@ def rose(case: Case) -> dict[str, Any]:
     batch = credited(method, batch)
     place, has = part.places(batch)  # type: ignore[union-attr]
     value = part.values(batch, has)[0]  # type: ignore[union-attr]
-    there = has.any(0)
+    there = torch.tensor([any(column) for column in zip(*has.tolist(), strict=True)])
     width = max(10, *case["length"])
     pieces = [row.tolist() for row in batch["token.advantage"].split(list(case["length"]))]
     return {

@@ -62,15 +62,15 @@ def dr_grpo(case: Case) -> dict[str, Any]:
 @adapter("dapo")
 def dapo(case: Case) -> dict[str, Any]:
     if "logp" in case:
-        return policy_loss(case, methods.dapo())
+        return policy_loss(case, methods.get("dapo@verl"))
     if "lengths" in case:
         settings = case.given(max_length="max_length", buffer="buffer_length", penalty="penalty_factor")
         length = case.tensor("lengths")
         batch = Batch.from_rewards(torch.zeros_like(length), range(len(length)), {"rollout.length": length})
-        (overlong,) = methods.dapo(**settings).reward
+        *_, overlong = methods.dapo(**settings).reward
         return {"overlong_penalty": overlong(batch)["rollout.reward.overlong"]}
     rewards, group = zip(*((r, g) for g, group in enumerate(case["group_rewards"]) for r in group), strict=True)
-    (mixed,) = methods.dapo().keep
+    (mixed,) = methods.dapo(varies="rollout.reward").keep  # the vectors give the metric as a reward
     return {"keep": mixed(Batch.from_rewards(torch.tensor(rewards, dtype=torch.float64), group))["group.keep"]}
 
 

@@ -13,17 +13,17 @@ from podium.core.build import Rollout, Turn
 from podium.core.columns import Origin, Purpose
 from podium.core.term import Term
 from podium.core.value import Clock
-from podium.parts.advantage import DampReplayed
 from podium.parts.keep import InjectTeachers
-from podium.parts.reward import PseudoLabel, RankTruncated, Rubric
+from podium.parts.reward import PseudoLabel, RankTruncated
 from podium.parts.shape import MatchTrajectories
 from podium.parts.shape.trajectories import trajectory_similarity
+from podium.policy.head.passage import reduced
 from podium.protocols.world import Criterion
 from podium.strategies import Rectified, Refine, RubricShown
 from podium.strategies.requests import Play, Request
 from podium.worlds import Task, World
 from tests.conformance.case import Case
-from tests.conformance.helpers import credited, differentiate, padded
+from tests.conformance.helpers import credited, differentiate, marked, padded
 from tests.conformance.plans import collected, made
 from tests.conformance.registry import adapter
 
@@ -48,10 +48,9 @@ def ampo(case: Case) -> dict[str, Any]:
 
     columns = {"token.now.logp": "logp", "token.old.logp": "old_logp", "rollout.reward": "rewards_after_injection"}
     batch = padded(case, columns, group=[0] * len(case["mask"]))
-    injected = batch.spread(torch.tensor(case["injected_mask"]).bool(), "rollout", "token")
-    batch = batch.with_columns(
-        {"token.origin": torch.where(injected, int(Origin.expert), int(Origin.policy)).to(torch.int8)}
-    )
+    writers = [int(Origin.expert if injected else Origin.policy) for injected in case["injected_mask"]]
+    origin = batch.spread(torch.tensor(writers, dtype=torch.int8), "rollout", "token")
+    batch = batch.with_columns({"token.origin": origin})
     batch = credited(method.with_(annotate=(), reward=()), batch.with_columns(method.keep[1](batch)))
     return {
         "comprehension_scores": inject.understood(teachers)[len(case["on_policy_correct"]) :],
@@ -64,12 +63,13 @@ def ampo(case: Case) -> dict[str, Any]:
 def _beside_teachers(case: Case) -> Batch:
     """The own rollouts of a case with 1 or 0 as reward, and its teachers' answers as candidates."""
     own, read = case["on_policy_correct"], case["teacher_answer_token_probs"]
-    guided = torch.arange(len(own) + len(read)) >= len(own)
-    probabilities = [sum(row) / len(row) if row else 0.0 for row in read]
+    guided = marked(len(own) + len(read), len(own))
+    read = [row or [0.0] for row in read]
+    probabilities = reduced([torch.tensor(row, dtype=torch.float64) for row in read], "mean").tolist() if read else []
     columns = {
         "rollout.guided": guided,
         "rollout.correct": torch.tensor([*map(bool, own), *([False] * len(read))]),
-        "rollout.purpose": torch.where(guided, int(Purpose.probe), int(Purpose.train)),
+        "rollout.purpose": torch.tensor([int(Purpose.train)] * len(own) + [int(Purpose.probe)] * len(read)),
         "rollout.format": torch.tensor([0.0] * len(own) + list(case["teacher_format_ok"]), dtype=torch.float64),
         InjectTeachers().needs[-1]: torch.tensor([0.0] * len(own) + probabilities, dtype=torch.float64),
     }
@@ -80,10 +80,11 @@ def _beside_teachers(case: Case) -> Batch:
 @adapter("r3")
 def r3(case: Case) -> dict[str, Any]:
     if case["part"] == "replay_advantage":
-        advantage = DampReplayed(**case.given(alpha="alpha", epsilon="lambda"))
+        advantage = methods.r3(**case.given(alpha="alpha", epsilon="lambda")).advantage
         current, replayed = case["current_rewards"], case["replayed_rewards"]
         rewards = torch.tensor([*current, *replayed], dtype=torch.float64)
-        marks = {"rollout.replayed": torch.arange(len(rewards)) >= len(current)}
+        marks = {"rollout.replayed": marked(len(rewards), len(current))}
+        assert advantage is not None
         return {"advantages": advantage(Batch.from_rewards(rewards, [0] * len(rewards), marks))["rollout.advantage"]}
     rank = methods.r3(**case.given(top="top_fraction", highest="r_max")).reward[0]
     assert isinstance(rank, RankTruncated)
@@ -138,10 +139,11 @@ def rgr_grpo(case: Case) -> dict[str, Any]:
     collected(method.rollout, answers, world)
     rows = {"rollout.points": [tuple(points)] * len(verdicts), "rollout.met": list(map(tuple, verdicts))}
     batch = Batch.from_rewards(torch.zeros(len(verdicts), dtype=torch.float64), [0] * len(verdicts), rows)
-    rewards = Rubric()(batch)["rollout.reward"]
+    rewards = method.reward[0](batch)["rollout.reward"]
     refined = len(asked) > 1
     shown = asked[-1].context if refined else None
-    best = int(shown.attempt.rpartition(" ")[2]) if refined else int(rewards.argmax())  # type: ignore[union-attr]
+    values = rewards.tolist()
+    best = int(shown.attempt.rpartition(" ")[2]) if refined else values.index(max(values))  # type: ignore[union-attr]
     failed = [int(text) for text in shown.hint.split()] if refined else []  # type: ignore[union-attr]
     return {"rewards": rewards, "best": best, "refine": refined, "failed_criteria": failed}
 
@@ -165,7 +167,7 @@ def _mixed(case: Case) -> dict[str, Any]:
     group = [r for r in collected(strategy, answers, world) if r.columns["purpose"] == Purpose.train]
     batch = Batch.from_rollouts(group, dtype=torch.float64)
     return {
-        "refined_used": bool(batch["rollout.guided"].any()),
+        "refined_used": any(batch["rollout.guided"].tolist()),
         "advantages": method.advantage(batch)["rollout.advantage"],
     }
 
@@ -183,12 +185,14 @@ def scope(case: Case) -> dict[str, Any]:
         }
     method = methods.scope(**case.given(clip="clip", gamma="gamma"))
     logp = case.tensor("logp")[None]
-    own = torch.arange(logp.shape[1])[None] < case["on_policy_tokens"]
+    own, written = case["on_policy_tokens"], len(case["logp"])
     columns = {
         "token.now.logp": logp,
         "token.old.logp": case.tensor("old_logp")[None],
         "token.advantage": torch.full_like(logp, case["advantage"]),
-        "token.origin": torch.where(own, int(Origin.policy), int(Origin.expert)).to(torch.int8),
+        "token.origin": torch.tensor([[int(Origin.policy)] * own + [int(Origin.expert)] * (written - own)]).to(
+            torch.int8
+        ),
     }
     batch = Batch.from_padded(torch.ones_like(logp), [0], columns)
     batch = batch.with_columns(method.keep[0](batch))
@@ -200,8 +204,11 @@ def scope(case: Case) -> dict[str, Any]:
 
 def _token_loss(terms: Sequence[Term], batch: Batch) -> torch.Tensor:
     """[token] the loss of each token by the term that it is in."""
-    members = [(term.members(batch), term.loss(batch)) for term in terms]
-    return sum((loss.where(inside, 0) for inside, loss in members), torch.zeros(batch.size("token")))
+    found = torch.zeros(batch.size("token"), dtype=batch.dtype)
+    for term in terms:
+        inside = term.members(batch)
+        found[inside] = term.loss(batch)[inside]
+    return found
 
 
 @adapter("icpo")
@@ -217,7 +224,11 @@ def icpo(case: Case) -> dict[str, Any]:
     )
     correct, guided = torch.tensor(case["correct"]).bool(), torch.tensor(case["expert_guided"]).bool()
     columns = {"token.now.logp": "logp", "token.old.logp": "old_logp", "rollout.reward": "correct"}
-    marks = {"rollout.correct": correct, "rollout.guided": guided, "rollout.plain": ~guided}
+    marks = {
+        "rollout.correct": correct,
+        "rollout.guided": guided,
+        "rollout.plain": torch.tensor([not g for g in case["expert_guided"]]),
+    }
     batch = padded(case, columns, group=[0] * len(correct)).with_columns(marks)
 
     def trained(reject: bool) -> tuple[Batch, float]:
@@ -242,7 +253,8 @@ def ruscarl(case: Case) -> dict[str, Any]:
     if case["part"] == "reward":
         columns = {"rollout.points": [tuple(case["points"])], "rollout.met": [tuple(case["met"])]}
         batch = Batch.from_rewards(torch.zeros(1, dtype=torch.float64), [0], columns)
-        return {"score": Rubric()(batch)["rollout.reward"][0]}
+        (rubric,) = methods.ruscarl().reward
+        return {"score": rubric(batch)["rollout.reward"][0]}
     rule = case.hyper.get("rule", "sigmoid")
     fade = "none" if rule == "linear" else rule.removeprefix("step_")  # along the group alone, or along training too
     settings = case.given(steps="total_steps", midpoint="midpoint", steepness="steepness", power="power")
@@ -268,7 +280,8 @@ def trapo(case: Case) -> dict[str, Any]:
     if case["part"] == "pseudo_label":
         given = case["answers"]
         answers = ["" if answer is None else str(answer) for answer in given]
-        reward = PseudoLabel(labelled=0.0)
+        (reward,) = methods.trapo(labelled=0.0).reward
+        assert isinstance(reward, PseudoLabel)
         zeros = torch.zeros(len(answers), dtype=torch.float64)
         batch = Batch.from_rewards(zeros, [0] * len(answers), {"rollout.answer": answers})
         chosen = reward.favourite(batch).tolist()

@@ -10,22 +10,20 @@ from podium import methods
 from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
 from podium.core.term import Aggregate
-from podium.parts.advantage import HierarchicalGAE
-from podium.parts.reward import PlanPenalties
 from tests.conformance.case import Case
-from tests.conformance.helpers import Weights, in_row_order
+from tests.conformance.helpers import Weights, differentiate, in_row_order
 from tests.conformance.registry import adapter
 
 
 @adapter("hiper")
 def hiper(case: Case) -> dict[str, Any]:
-    three = "value_switch" in case
-    prices = PlanPenalties(
-        **case.given(keep="keep_penalty", mode="keep_penalty_mode", invalid="invalid_action_penalty")
-    )
-    settings = case.given(gamma="gamma", lam_turn="lambda_turn", lam_stretch="lambda_segment")
+    settings = case.given(keep="keep_penalty", mode="keep_penalty_mode", invalid="invalid_action_penalty")
+    settings |= case.given(gamma="gamma", lam_turn="lambda_turn", lam_stretch="lambda_segment")
     settings |= case.given(bootstrap="bootstrap_truncated", normalize="normalize_advantages")
-    part = HierarchicalGAE(switch=three, reward="turn.reward.plan", **settings)
+    method = methods.hiper(imitate=0, success=1.0, reworded=0.0, **settings).set(
+        "advantage.switch", "value_switch" in case
+    )
+    (prices,), part = method.reward, method.advantage
     names = {"reward": "turn_reward", "low.value": "value_low", "switch.value": "value_switch"}
     names["high.value"] = "value_high" if "value_high" in case else "value_low"
     marks = {"done": "done", "switch": "switch", "valid": "action_valid"}
@@ -60,7 +58,7 @@ def archer(case: Case) -> dict[str, Any]:
         target.average(Weights(case.tensor("online_param")), decay)  # type: ignore[arg-type]
         return {"new_target": target.weights}
     settings = case.given(gamma="gamma", token_baseline="token_baseline")
-    method = methods.get("archer@light", warmup=0, **settings)  # the losses without a schedule
+    method = methods.get("archer@light", warmup=0, critic_epochs=None, **settings)  # the losses without a schedule
     (critic,), advantage = method.annotate, method.advantage
     turns = Batch.from_rollouts([Rollout(i, [Turn((0,))]) for i in range(len(case["q1"]))], dtype=torch.float64)
     turns = turns.with_columns({"turn.reward": case.tensor("reward"), "turn.done": case.tensor("done").bool()})
@@ -68,14 +66,14 @@ def archer(case: Case) -> dict[str, Any]:
     targets |= {f"v{j}": case.tensor(f"target_q{j}_policy_action") for j in (1, 2)}
     turns = turns.with_columns({f"turn.{name}.target": x for name, x in targets.items()})
     turns = turns.with_columns({f"token.now.value[head={i}]": case.tensor(n) for i, n in enumerate(heads())})
-    errors = method.objective[1].errors(turns)
+    errors = differentiate([method.objective[1]], turns).step.diagnostics
     action, logp = case.tensor("token_mask"), case.tensor("token_logp")
     actor = Batch.from_padded(action, list(range(len(action))), {"token.now.logp": logp})
     actor = actor.with_columns({f"turn.{name}": case.tensor(f"actor_{name}") for name in heads()})
     actor = actor.with_columns(advantage(actor))
     made = {
         **{f"{name}_target": targets[name] for name in ("q1", "q2")},
-        **{f"{name}_loss": error.mean() for name, error in errors.items()},
+        **{f"{name}_loss": errors[f"critic.{name}"] for name in heads()},
         "advantage": actor["turn.advantage"],
     }
     if case.hyper["token_baseline"]:

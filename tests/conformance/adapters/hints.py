@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,12 +14,13 @@ from podium.core.build import Rollout, Turn
 from podium.core.columns import Origin
 from podium.core.value import Clock
 from podium.memories import HintLevels
+from podium.method import Method
 from podium.parts.shape import BySetting, HintConsistency
-from podium.strategies import HintPrefix, HintReward, HintTiers, ItemResponse
+from podium.strategies import HintPrefix, HintReward, HintTiers
 from podium.strategies.hints.item_response import Curve
-from podium.strategies.requests import Play, Recite, Request
+from podium.strategies.requests import Play, Recite, Request, Score
 from tests.conformance.case import Case
-from tests.conformance.helpers import credited
+from tests.conformance.helpers import credited, marked
 from tests.conformance.plans import collected, made, rows
 from tests.conformance.registry import adapter
 
@@ -67,7 +69,7 @@ def scaf_grpo(case: Case) -> dict[str, Any]:
 
     batch = credited(method, rows(collected(method.rollout, answers)))
     guided = batch["rollout.guided"].tolist()
-    level = int(batch["rollout.help.level"].max())
+    level = max(map(int, batch["rollout.help.level"].tolist()))
     return {
         "hint_level_used": level or None,
         "replaced_row": guided.index(True) if any(guided) else None,
@@ -94,7 +96,7 @@ def sage(case: Case) -> dict[str, Any]:
 
     batch = credited(method, rows(collected(method.rollout, answers)))
     return {
-        "level_used": LEVELS[int(batch["rollout.help.level"].max())],
+        "level_used": LEVELS[max(map(int, batch["rollout.help.level"].tolist()))],
         "rewards": batch["rollout.reward"],
         "advantages": batch["rollout.advantage"],
     }
@@ -116,31 +118,44 @@ def _remembered(case: Case) -> dict[str, Any]:
     return {"levels": levels}
 
 
-@adapter("hill")
+@adapter("hill", aside=("mean_reliance_correct",))
 def hill(case: Case) -> dict[str, Any]:
-    rewards, mask = case["rewards"], case.tensor("mask")
-    settings = case.given(penalty="gate_penalty", success="positive_threshold")
-
-    def worth(base: str, temperature: float | None) -> HintReward:
-        return HintReward(base, temperature, **settings)
-
-    def means(name: str) -> list[float]:
-        batch = Batch.from_padded(mask, [0] * len(rewards), {"token.logp": case.tensor(name)})
-        return batch.reduce(batch["token.logp"], "token", "rollout", "mean").tolist()
-
     temperature = case.hyper.get("transfer_temperature", HintReward().temperature)
-    reliance = worth("mixed", temperature).reliance(rewards, means("logp_without_hint"), means("logp_with_hint"))
-
-    def reward(base: str, temperature: float | None) -> float:
-        return worth(base, temperature)(rewards, reliance, case["gate_passed"])
-
     return {
-        "mean_reliance_correct": reliance,
-        "hint_reward_variance": reward("variance", None),
-        "hint_reward_non_deg": reward("mixed", None),
-        "hint_reward_transfer_weighted_variance": reward("variance", temperature),
-        "hint_reward_transfer_weighted_non_deg": reward("mixed", temperature),
+        "hint_reward_variance": _hinted(case, "variance", None),
+        "hint_reward_non_deg": _hinted(case, "mixed", None),
+        "hint_reward_transfer_weighted_variance": _hinted(case, "variance", temperature),
+        "hint_reward_transfer_weighted_non_deg": _hinted(case, "mixed", temperature),
     }
+
+
+def _hinted(case: Case, base: str, temperature: float | None) -> float:
+    """What a hint is worth: nothing succeeds without it, and with it what the case says."""
+    rewards = case["rewards"]
+    settings = case.given(penalty="gate_penalty")
+    method = methods.get("hill@instruct", n=len(rewards), hints=1, base=base, transfer=temperature, **settings)
+    worth = method.rollout.hint_reward.replace(**case.given(success="positive_threshold"))  # type: ignore[union-attr]
+    lengths = [len([1 for m in row if m]) for row in case["mask"]]
+    bare, shown = (2,), (3,)
+
+    def answers(request: Request) -> Sequence[Any]:
+        if isinstance(request, Score):
+            row = request.ids[0]
+            name = "logp_without_hint" if request.context == bare else "logp_with_hint"
+            return case[name][row][: lengths[row]]
+        if isinstance(request, Recite):
+            return made(request, [1.0], text=["the solution"])
+        assert isinstance(request, Play)
+        if request.wrap is not None:
+            return made(request, [0.0], text=["<hint>look</hint>" if case["gate_passed"] else "look"])
+        if request.wave == 0:
+            return made(request, [0.0] * len(rewards))
+        turns = [Turn((row,) * length, context=shown) for row, length in enumerate(lengths)]
+        pairs = zip(made(request, rewards), turns, strict=True)
+        return [replace(rollout, turns=[turn]) for rollout, turn in pairs]
+
+    *_, hint = collected(replace(method.rollout, hint_reward=worth), answers)
+    return float(hint.columns["hint.worth"])
 
 
 @adapter("seele")
@@ -151,14 +166,35 @@ def seele(case: Case) -> dict[str, Any]:
         return {"advantages": credited(methods.seele(), batch)["rollout.advantage"]}
     curve = Curve(case["k"], case["mu"], case["b"])
     if case["part"] == "inverse":
-        rate = curve.inverse(case["target"])
-        units = round(rate * case["solution_units"])
-        return {"hint_rate": rate, "hint_units": units, "accuracy_at_rate": curve(rate)}
+        method = methods.seele(target=case["target"], n=1, rounds=1)
+        rate = curve.inverse(method.rollout.response.target)  # type: ignore[union-attr]
+        return {
+            "hint_rate": rate,
+            "hint_units": _lines(method, rate, case["solution_units"]),
+            "accuracy_at_rate": curve(rate),
+        }
     rounds = [tuple(pair) for pair in case["rate_accuracy_pairs"]]
+    response = methods.seele().rollout.response  # type: ignore[union-attr]
     return {
-        "points_used": [list(point) for point in ItemResponse().points(rounds)],
-        "sum_squared_error": ItemResponse().error(rounds, curve),
+        "points_used": [list(point) for point in response.points(rounds)],
+        "sum_squared_error": response.error(rounds, curve),
     }
+
+
+def _lines(method: Method, rate: float, units: int) -> int:
+    """How many lines of a solution a task sees that begins with this share of it."""
+    seen: list[int] = []
+
+    def answers(request: Request) -> Sequence[Rollout]:
+        if isinstance(request, Recite):
+            return made(request, [1.0], text=["\n".join(f"line {i}" for i in range(units))])
+        assert isinstance(request, Play)
+        hint = getattr(request.context, "hint", "")
+        seen.append(len(hint.splitlines()))
+        return made(request, [1.0] * request.n)
+
+    collected(method.rollout, answers, recalled={"group.hint.rate": rate})
+    return seen[0]
 
 
 @adapter("adhint")
@@ -183,7 +219,7 @@ def adhint(case: Case) -> dict[str, Any]:
         return {"hint_weights": consistency(batch)["token.weight.hint"][: len(hint)]}
     naive, hinted = case["naive_rewards"], case["hint_rewards"]
     rewards = torch.tensor([*naive, *hinted], dtype=torch.float64)
-    marks = torch.arange(len(rewards)) >= len(naive)
+    marks = marked(len(rewards), len(naive))
     batch = Batch.from_rewards(rewards, [0] * len(rewards), {"rollout.hinted": marks})
     base = batch.with_columns(method.advantage(batch))
     plain, helped = by_setting.difficulty(base)

@@ -13,6 +13,7 @@ from podium.method import Method
 from podium.parts.reward.likelihood import LIKELIHOODS, answer_signal
 from podium.policy.head.passage import reduced
 from tests.conformance.case import Case
+from tests.conformance.helpers import differentiate
 from tests.conformance.registry import adapter
 
 
@@ -23,14 +24,15 @@ def likelihood_reward(case: Case) -> dict[str, Any]:
     return {
         "rewards": {kind: batch["rollout.reward"] for kind, (_, batch, _) in found.items()},
         "advantages": {kind: batch["rollout.advantage"] for kind, (_, batch, _) in found.items()},
-        "jepo_answer_weight": -jepo[2] * jepo[1].size("group"),
+        "jepo_answer_weight": jepo[2],
         "loss": {kind: _loss(method, batch) for kind, (method, batch, _) in found.items() if kind != "jepo"},
         "mc_logprob": found["logprob"][1]["group.answer.mc_logprob"],
     }
 
 
 def _one(case: Case, kind: str) -> tuple[Method, Batch, torch.Tensor]:
-    """The method of a kind, its batch with rewards and advantages, and the slope of the loss in the answers' score."""
+    """The method of a kind, its batch with rewards and advantages, and how much each answer weighs in the objective of
+    its group: the slope of that in the answer's score."""
     method = methods.likelihood_reward(kind, kl=0.0)
     # Every rollout ends with a mark after its reasoning, which may be empty.
     reasoning, mark = case.tensor("cot_mask"), torch.ones(len(case["cot_mask"]), 1)
@@ -46,9 +48,14 @@ def _one(case: Case, kind: str) -> tuple[Method, Batch, torch.Tensor]:
     batch = batch.with_columns({"rollout.answer.ids": tuple(tuple(range(len(answer))) for answer in answers)})
     for part in (*method.annotate, *method.reward, method.advantage, *method.metric):
         batch = batch.with_columns(part(batch))
-    (slope,) = torch.autograd.grad(method.objective[1](batch), now)
-    return method, batch, slope
+    term = method.objective[1]
+    raised, weight = term.replace(coefficient=-term.coefficient), torch.zeros_like(now)
+    for number in range(batch.size("group")):
+        (slope,) = torch.autograd.grad(raised(batch.take("group", torch.tensor([number]))), now)
+        rows = [row for row, owner in enumerate(group) if owner == number]
+        weight[rows] = slope[rows]
+    return method, batch, weight
 
 
 def _loss(method: Method, batch: Batch) -> float:
-    return sum(float(term(batch).detach()) for term in method.objective)
+    return differentiate(method.objective, batch).step.loss

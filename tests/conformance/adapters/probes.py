@@ -9,7 +9,6 @@ import torch
 from podium import methods
 from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
-from podium.parts.annotate import StepPotential
 from tests.conformance.case import Case
 from tests.conformance.registry import adapter
 
@@ -18,7 +17,8 @@ from tests.conformance.registry import adapter
 def spae(case: Case) -> dict[str, Any]:
     if case.hyper["kind"] == "potential":
         return _potential(case)
-    method = methods.spae(**case.given(alpha="alpha", xi="xi", saturation="saturation", epsilon="epsilon"))
+    settings = case.given(alpha="alpha", xi="xi", saturation="saturation", epsilon="epsilon")
+    method = methods.spae(imitate=0, **settings)
     rollouts = [
         Rollout(
             group,
@@ -46,7 +46,7 @@ def _potential(case: Case) -> dict[str, Any]:
         torch.tensor([row[case.hyper["columns"].index(name)] for row in case["rows"]], dtype=torch.float64)
         for name in ("correctness", "confidence")
     )
-    part = StepPotential()
+    (part,) = methods.spae(imitate=0).annotate
     batch = Batch.from_rewards(torch.zeros_like(right), [0] * len(right), {})
     batch = batch.with_level("segment", torch.arange(len(right)), of="rollout", parent="group")
     batch = batch.with_columns({part.needs[0]: right, "segment.confidence": sure})

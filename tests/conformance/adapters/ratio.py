@@ -14,8 +14,9 @@ from tests.conformance.registry import adapter
 def gspo(case: Case) -> dict[str, Any]:
     method = methods.gspo()
     (surrogate,) = method.objective
-    ratio = surrogate.span_log_ratio(padded(case, LOSS_COLUMNS)).exp()
-    return policy_loss(case, method) | {"sequence_ratio": ratio}
+    batch = padded(case, LOSS_COLUMNS)
+    ratio = batch.to_padded(surrogate.diagnostics(batch)["ratio"], fill=1.0)  # of an empty answer: 1
+    return policy_loss(case, method) | {"sequence_ratio": ratio[:, 0]}
 
 
 @adapter("cispo")

@@ -9,7 +9,7 @@ import torch
 from podium import methods
 from podium.core.batch import Batch
 from tests.conformance.case import Case
-from tests.conformance.helpers import configured, credited, mask, padded, policy_loss
+from tests.conformance.helpers import configured, credited, mask, only, padded, policy_loss
 from tests.conformance.registry import adapter
 
 
@@ -28,8 +28,8 @@ def reinforce_plus_plus(case: Case) -> dict[str, Any]:
     batch = credited(configured(case, method, paths), batch)
     advantage = batch["token.advantage"]
     found = {
-        "advantage_per_rollout": batch.reduce(advantage, "token", "rollout", "mean"),
-        "advantage_per_token": batch.to_padded(torch.where(batch.action, advantage, 0.0)),
+        "advantage_per_rollout": batch.to_padded(advantage)[:, 0],
+        "advantage_per_token": batch.to_padded(only(advantage, batch.action)),
     }
     return found if baseline else found | {"returns": batch.to_padded(batch["token.return"])}
 
@@ -46,8 +46,8 @@ def remax(case: Case) -> dict[str, Any]:
         },
         given=True,
     )
-    batch = credited(methods.remax(), batch)
+    batch = credited(methods.remax(kl=0.0, gamma=1.0, limit=None), batch)
     return {
         "returns": batch.to_padded(batch["token.return"])[:rows],
-        "advantage_per_token": batch.to_padded(torch.where(batch.action, batch["token.advantage"], 0.0))[:rows],
+        "advantage_per_token": batch.to_padded(only(batch["token.advantage"], batch.action))[:rows],
     }

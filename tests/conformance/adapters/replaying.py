@@ -25,7 +25,7 @@ def spear(case: Case) -> dict[str, Any]:
         stored = case.tensor("stored_step").long()
         (memory,) = methods.spear(**case.given(max_age="tolerate_steps")).memories
         assert isinstance(memory, SuccessReplay)
-        newest = int(stored.max()) if len(stored) else 0
+        newest = max(case["stored_step"], default=0)
         return {"kept_steps": stored[is_recent(stored, newest, memory.max_age)]}
     (memory,) = methods.spear().memories
     assert isinstance(memory, SuccessReplay)
@@ -33,7 +33,7 @@ def spear(case: Case) -> dict[str, Any]:
     rewards = case.tensor("stored_rewards")
     a = memory.advantages(state, Batch.from_rewards(rewards, [0] * len(rewards)))
     means = torch.tensor([x for step in state["means"] for x in step], dtype=torch.float64)
-    return {"baseline_p50": reward_to_beat(means, rewards), "advantages": a, "kept": (a > 0).long()}
+    return {"baseline_p50": reward_to_beat(means, rewards), "advantages": a, "kept": [int(x > 0) for x in a.tolist()]}
 
 
 def _schedules(case: Case) -> dict[str, Any]:
@@ -56,13 +56,13 @@ def skywork_r1v2(case: Case) -> dict[str, Any]:
     if case["part"] == "mpo":
         return _mpo(case)
     if case["part"] == "buffer":
-        (memory,) = methods.skywork_r1v2(**case.given(alpha="alpha")).memories
+        (memory,) = methods.skywork_r1v2(stage=2, **case.given(alpha="alpha")).memories
         assert isinstance(memory, PriorityReplay)
         a = case.tensor("advantages")
         admitted = memory.admits(Batch.from_rewards(a, [0] * len(a), {"rollout.advantage": a}))
         return {"stored": admitted.nonzero().reshape(-1), "sampling_probability": memory.probability(a)}
     settings = case.given(rule="w_rule", format="w_format", model="w_model")
-    method = methods.skywork_r1v2(score="rollout.score", **settings)
+    method = methods.skywork_r1v2(stage=2, score="rollout.score", **settings)
     columns = {"rollout.answered": case.tensor("format"), "rollout.score": case.tensor("reward_model")}
     rule = case.tensor("rule")
     batch = Batch.from_rewards(rule, [0] * len(rule), columns)
@@ -72,13 +72,11 @@ def skywork_r1v2(case: Case) -> dict[str, Any]:
 def _mpo(case: Case) -> dict[str, Any]:
     """A pair of rollouts of one group: the chosen one has as many tokens as the case says, the other one has one."""
     weights = tuple(case.hyper.get("weights", (0.8, 0.2, 1.0)))
-    length = case["chosen_tokens"]
-    mask = torch.zeros(2, length, dtype=torch.float64)
-    mask[0], mask[1, 0] = 1, 1
+    rest = [0.0] * (case["chosen_tokens"] - 1)
+    mask = torch.tensor([[1.0, *(1.0 for _ in rest)], [1.0, *rest]], dtype=torch.float64)
 
     def spread(name: str) -> torch.Tensor:
-        share = torch.tensor([case[f"{name}_chosen"] / length, case[f"{name}_rejected"]], dtype=torch.float64)
-        return share[:, None] * mask
+        return torch.tensor([[case[f"{name}_{which}"], *rest] for which in ("chosen", "rejected")], dtype=torch.float64)
 
     columns = {
         "token.now.logp": spread("logp"),
@@ -104,7 +102,7 @@ def t1(case: Case) -> dict[str, Any]:
             anchor.average(policy, role.decay)  # type: ignore[arg-type,misc]
             found.append(anchor.weights.tolist())
         return {"anchor_after_1_2_3_updates": found}
-    method = methods.t1(**case.given(kl="kl_coef", penalty="penalty"))
+    method = methods.t1(warm=0, **case.given(kl="kl_coef", penalty="penalty"))
     columns = {"token.old.logp": "logp", "token.anchor.logp": "ref_logp", "rollout.reward": "correct"}
     batch = padded(case, columns, group=[0] * len(case["correct"]))
     batch = batch.with_columns({"rollout.degenerate": torch.tensor(case["bad_pattern"])})

@@ -8,7 +8,6 @@ import torch
 
 from podium import methods
 from podium.core.batch import Batch
-from podium.memories import QuantileTracker
 from podium.parts.advantage.bundles import papers, scores
 from tests.conformance.case import Case
 from tests.conformance.helpers import configured
@@ -18,16 +17,21 @@ from tests.conformance.registry import adapter
 @adapter("riskpo")
 def riskpo(case: Case) -> dict[str, Any]:
     if "levels" in case:
-        tracker = QuantileTracker(levels=tuple(case["levels"]), **case.given(lr="lr_q"))
+        (tracker,) = methods.riskpo(**case.given(lr="lr_q")).memories
+        tracker = tracker.replace(levels=tuple(case["levels"]))
         return {"new_tracked_quantiles": tracker.track(case.tensor("tracked_quantiles"), case.tensor("bundle_scores"))}
     method = _method(case)
     batch = _batch(case)
     paper = papers(batch)
     score, taken = scores(batch, paper)
-    bundle = paper.agg.first(batch.spread(batch["group.bundle"], "group", "rollout"))
+    bundle = dict(zip(paper.index.tolist(), case["bundle_ids"], strict=True))
+    found: dict[Any, list[float]] = {name: [] for name in case["bundle_ids"]}
+    for number, (value, counts) in enumerate(zip(score.tolist(), taken.tolist(), strict=True)):
+        if counts:
+            found[bundle[number]].append(value)
     return {
         "advantage": method.advantage(batch)["rollout.advantage"],
-        "bundle_scores": {name: score[taken & (bundle == name)] for name in dict.fromkeys(case["bundle_ids"])},
+        "bundle_scores": found,
     }
 
 

@@ -11,13 +11,13 @@ from podium import methods
 from podium.core import Table
 from podium.core.batch import Batch
 from podium.memories import BetaBeliefs, DomainRewards, PassRates
-from podium.parts.objective import KL, Entropy, PolicyGradient
+from podium.parts.objective import KL
 from podium.parts.select import InformationGain, Ranked, Thompson
 from podium.parts.select.belief import information_gain
 from podium.parts.select.domains import domain_shares
-from podium.parts.select.history import hardest
 from podium.parts.select.scored import descending
 from tests.conformance.case import Case
+from tests.conformance.helpers import differentiate
 from tests.conformance.registry import adapter
 
 
@@ -27,13 +27,15 @@ def beliefs(case: Case, memory: BetaBeliefs) -> tuple[dict[str, Any], dict[str, 
     counts = zip(case["alpha"], case["beta"], strict=True)
     state = {"counts": Table(dict(zip(tasks, counts, strict=True)), default=memory.prior)}
     known = {k: v for k, v in memory.recall(state, tasks).items() if isinstance(v, Tensor)}
-    return state, known | {"group.random": (torch.arange(len(tasks)) + 0.5) / max(len(tasks), 1)}
+    return state, known | {"group.random": torch.linspace(0.1, 0.9, len(tasks))}
 
 
 def sampled(case: Case, memory: BetaBeliefs, state: dict[str, Any], chosen: list[int], rollouts: int) -> dict[str, Any]:
     """The beliefs after the chosen tasks had so many rollouts and the successes that the case names."""
     successes = case["successes_if_selected"]  # where they are no whole number, one of the rollouts has a share
-    right = [min(max(successes[task] - i, 0.0), 1.0) for task in chosen for i in range(rollouts)]
+    parts = {task: divmod(float(successes[task]), 1) for task in chosen}
+    shares = {task: [1.0] * int(whole) + [rest] + [0.0] * rollouts for task, (whole, rest) in parts.items()}
+    right = [share for task in chosen for share in shares[task][:rollouts]]
     owner = torch.tensor([task for task in chosen for _ in range(rollouts)])
     columns = {"rollout.correct": torch.tensor(right, dtype=torch.float64)}
     if right:
@@ -84,21 +86,20 @@ def rulereasoner(case: Case) -> dict[str, Any]:
     memory = method.memories[0].replace(**case.given(base="target_reward_base", alpha="alpha"))
     memory = memory.replace(decay=decays[case.hyper.get("decay", "harmonic_series")])
     assert isinstance(memory, DomainRewards)
-    buffer: list[dict[str, tuple[float, float]]] = []
-    for batch in case["reward_buffer_oldest_first"]:
-        seen: dict[str, tuple[float, float]] = {}
-        for item in batch:
-            total, count = seen.get(item["domain"], (0.0, 0.0))
-            seen[item["domain"]] = (total + item["reward"], count + 1)
-        buffer.append(seen)
-    history = case.inputs.get("history", {})
-    deficit, means = memory.deficits(buffer[-memory.size :], history)
+    batches = case["reward_buffer_oldest_first"]
+    memory = memory.replace(every=len(batches))  # the deficits are taken once, of all batches
+    state = {**memory.initial(), "history": case.inputs.get("history", {})}
+    for items in batches:
+        rewards = torch.tensor([item["reward"] for item in items], dtype=torch.float64)
+        columns = {"rollout.correct": rewards, "rollout.domain": [item["domain"] for item in items]}
+        state = memory.observe(state, Batch.from_rewards(rewards, list(range(len(items))), columns))
+    deficit = state["deficit"]
     weights = method.select.weights(torch.tensor(list(deficit.values()), dtype=torch.float64))  # type: ignore[union-attr]
     counts = domain_shares(weights, case.hyper["batch_size"])
     return {
         "weights": dict(zip(deficit, weights.tolist(), strict=True)),
         "batch_counts": dict(zip(deficit, counts.tolist(), strict=True)),
-        "new_history": {**history, **means},
+        "new_history": state["history"],
     }
 
 
@@ -121,25 +122,37 @@ def one_shot_rlvr(case: Case) -> dict[str, Any]:
 
 
 def _loss_terms(case: Case) -> dict[str, Any]:
-    """The sum of the terms, each with the value that the case gives it."""
-    settings = case.given(kl="kl_coef", entropy="entropy_coef", policy="policy_on")
-    values = {
-        PolicyGradient: case["policy_loss"],
-        KL: case["kl_loss"],
-        Entropy: -case["mean_entropy"],  # a bonus: its loss is −H
+    """The loss of one token on which each term has the value that the case gives it."""
+    method = methods.one_shot_rlvr(**case.given(kl="kl_coef", entropy="entropy_coef", policy="policy_on"))
+    if any(isinstance(term, KL) for term in method.objective):
+        method = method.set("objective.KL.estimator", "k1")  # log π − log π_ref, of which any value can be made
+    columns = {
+        "token.now.logp": 0.0,
+        "token.old.logp": 0.0,
+        "token.ref.logp": -case["kl_loss"],
+        "token.now.entropy": case["mean_entropy"],
+        "token.advantage": -case["policy_loss"],
     }
-    terms = methods.one_shot_rlvr(**settings).objective
-    return {"loss": sum(float(term.coefficient) * values[type(term)] for term in terms)}
+    tokens = {name: torch.tensor([[x]], dtype=torch.float64) for name, x in columns.items()}
+    return {"loss": differentiate(method.objective, Batch.from_padded(torch.ones(1, 1), [0], tokens)).step.loss}
 
 
 @adapter("drive")
 def drive(case: Case) -> dict[str, Any]:
-    maps = case["pass_rate_before_each_phase"]
-    ids = sorted({int(problem) for rates in maps for problem in rates})
-    rates = torch.full((len(ids), len(maps)), torch.inf, dtype=torch.float64)
-    for phase, found in enumerate(maps):
-        for problem, rate in found.items():
-            rates[ids.index(int(problem)), phase] = rate
-    keep = tuple(case.hyper["keep"])
-    sets = hardest(rates, torch.tensor(ids), keep)
-    return {"kept_by_phase": [[i for i, kept in zip(ids, members.tolist(), strict=True) if kept] for members in sets]}
+    maps = [{int(task): rate for task, rate in rates.items()} for rates in case["pass_rate_before_each_phase"]]
+    ids = sorted(maps[0])
+    *_, method = methods.drive(keep=tuple(case.hyper["keep"]), iterations=(1,) * len(maps), pool=len(ids)).leaves()
+    (memory,) = method.memories
+    state, kept = memory.initial(), []
+    for rates in maps:  # a sweep that measures, and one iteration of training
+        state = memory.observe(state, _passing(rates))
+        known = {**memory.recall(state, ids), "group.number": torch.tensor(ids)}
+        kept.append([task for task, weight in zip(ids, method.select(known).tolist(), strict=True) if weight])
+        state = memory.observe(state, _passing({task: rates[task] for task in kept[-1]}))
+    return {"kept_by_phase": kept}
+
+
+def _passing(rates: dict[int, float]) -> Batch:
+    """A rollout of each task that is right at its rate."""
+    rate = torch.tensor(list(rates.values()), dtype=torch.float64)
+    return Batch.from_rewards(rate, torch.tensor(list(rates)), {"rollout.correct": rate})

@@ -24,15 +24,15 @@ def hicra(case: Case) -> dict[str, Any]:
     if kind == "semantic_entropy":
         return {"entropy": shannon(case["gram_counts"])}
     batch = padded(case, {"token.advantage": "advantages", "token.planning": "planning"})
-    batch = batch.with_columns({"token.planning": batch["token.planning"] > 0})
+    batch = batch.with_columns({"token.planning": batch["token.planning"].bool()})
     (tilt,) = methods.hicra(alpha=case.hyper["alpha"]).shape
     return {"advantages": batch.to_padded(tilt(batch)["token.advantage"])}
 
 
-@adapter("pear")
+@adapter("pear", aside=("penalty",))
 def pear(case: Case) -> dict[str, Any]:
     settings = case.given(alpha="alpha", score="correct_score", otherwise="format_reward")
-    part = methods.pear(**settings).reward[-1]
+    part = methods.pear(imitate=0, **settings).reward[-1]
     entropy = case.tensor("entropy")
     end = torch.tensor([place == case["end_of_thinking"] for place in range(len(entropy))])
     columns = {
@@ -44,7 +44,6 @@ def pear(case: Case) -> dict[str, Any]:
     return {
         "think_entropy": found["rollout.entropy.think"][0],
         "answer_entropy": found["rollout.entropy.answer"][0],
-        "penalty": -found["rollout.reward.phase"][0],
         "reward": found["rollout.reward"][0],
     }
 

@@ -18,7 +18,7 @@ from tests.conformance.registry import adapter
 @adapter("spo-single-stream")
 def spo_single_stream(case: Case) -> dict[str, Any]:
     settings = case.given(half_life="half_life", rho_min="rho_min", rho_max="rho_max", explore="explore")
-    method = configured(case, methods.spo_single_stream(**settings), {"epsilon": "shape.Whiten.epsilon"})
+    method = configured(case, methods.spo_single_stream(offline=0, **settings), {"epsilon": "shape.Whiten.epsilon"})
     _, tracker = method.memories
     if "stored_logp" in case:
         shift = policy_shift(padded(case, LOSS_COLUMNS | {"token.stored.logp": "stored_logp"}))

@@ -24,6 +24,7 @@ def gigpo(case: Case) -> dict[str, Any]:
     method = methods.gigpo(
         scale=SCALES[case.hyper["mode"]],
         rows="step" if per_row else "rollout",
+        invalid=0.0,
         **case.given(gamma="gamma", omega="step_weight"),
     )
     method = configured(case, method, {"epsilon": "advantage.epsilon"})
@@ -44,7 +45,7 @@ def hgpo(case: Case) -> dict[str, Any]:
         drop_zero="drop_zero",
         base_group="base_group",
     )
-    method = methods.hgpo(scale=SCALES[case.hyper["mode"]], **settings)
+    method = methods.hgpo(scale=SCALES[case.hyper["mode"]], invalid=0.0, **settings)
     method = configured(case, method, {"epsilon": "advantage.epsilon"})
     batch = credited(method, episodes(case, COLUMNS | (OUTCOME if "outcome_reward" in case else {})))
     return {

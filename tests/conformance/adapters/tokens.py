@@ -12,7 +12,6 @@ from podium.analysis import dynamics
 from podium.core import Signal
 from podium.core.batch import Batch
 from podium.core.value import Clock
-from podium.parts.reward import Cascade
 from podium.parts.shape.heterogeneous import normalised_entropy
 from podium.parts.shape.scores import SCORES, Tokens
 from podium.policy.head.functionals import FUNCTIONALS, HeadRows
@@ -107,7 +106,8 @@ def earl_rtl(case: Case) -> dict[str, Any]:
         rows, levels = case.tensor("rows"), case.hyper["levels"]
         columns = {f"rollout.{name}": x for name, x in zip(case.hyper["columns"], rows.unbind(1), strict=True)}
         batch = Batch.from_rewards(rows[:, 0], range(len(rows)), columns)
-        part = Cascade(
+        (part,) = methods.earl_rtl(cascade=True).reward
+        part = part.replace(
             checks=("rollout.parses", "rollout.interface_matches"),
             levels=(levels["fail"], levels["parses"], levels["interface"]),
             tests="rollout.fraction_tests_passed",
@@ -129,7 +129,7 @@ def earl_rtl(case: Case) -> dict[str, Any]:
     }
 
 
-@adapter("entropy-discriminator-clip")
+@adapter("entropy-discriminator-clip", aside=("fraction_clipped",))
 def entropy_discriminator_clip(case: Case) -> dict[str, Any]:
     variant = case.hyper["variant"]
     if variant == "identity":
@@ -148,11 +148,11 @@ def entropy_discriminator_clip(case: Case) -> dict[str, Any]:
         "discriminator": batch.to_padded(SCORES["discriminator"].value(Tokens(batch, "old"))),
         "advantages": batch.to_padded(batch["token.advantage"]),
         "kept": batch.to_padded(kept),
-        "fraction_clipped": 1 - batch.reduce(kept, "token", "batch", "mean")[0],
     }
 
 
 def _identity(case: Case) -> dict[str, Any]:
+    methods.entropy_discriminator_clip()  # whose scores the analysis explains
     z, action = case.tensor("logits"), case["action"]
     s, _ = dynamics.discriminators(z)
     logit = dynamics.entropy_after_logit(z, action, case.hyper["logit_step"])
@@ -172,8 +172,9 @@ def _identity(case: Case) -> dict[str, Any]:
 @adapter("lp-reg")
 def lp_reg(case: Case) -> dict[str, Any]:
     if case.hyper["kind"] == "proxy":
-        proxy = functional("logp", case.tensor("logits"), case.tensor("tokens"), min_p=case.hyper["min_p"])
-        return {"proxy_logp": proxy}
+        anchors = methods.lp_reg(min_p=case.hyper["min_p"]).objective[1].needs
+        (anchor,) = (need for need in anchors if isinstance(need, Signal) and need.of == "old")
+        return {"proxy_logp": functional("logp", case.tensor("logits"), case.tensor("tokens"), **dict(anchor.settings))}
     method = methods.lp_reg(share=case.hyper["fraction"], beta=case.hyper["coefficient"], **case.given(**CLIP))
     (anchor,) = (need for need in method.objective[1].needs if isinstance(need, Signal) and need.of == "old")
     batch = padded(case, COLUMNS | {anchor.column: "proxy_logp"}, group=together(case))

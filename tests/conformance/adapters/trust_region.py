@@ -26,14 +26,14 @@ def luspo(case: Case) -> dict[str, Any]:
     method = configured(case, methods.luspo(), LOSS_SETTINGS)
     batch = padded(case, LOSS_COLUMNS | {"rollout.advantage": "advantage"})
     outcome = differentiate(method.objective, batch)
-    ratio = method.objective[0].span_log_ratio(batch)
+    log_ratio = method.objective[0].span_log_ratio(batch)
     # Each answer as one token whose ratio is the answer's: an empty one, with the ratio 1, is in the mean of GSPO's.
-    columns = {"token.now.logp": ratio[:, None], "token.old.logp": 0 * ratio[:, None]}
+    columns = {"token.now.logp": log_ratio[:, None], "token.old.logp": torch.zeros_like(log_ratio[:, None])}
     columns |= {"rollout.advantage": batch["rollout.advantage"]}
-    answers = Batch.from_padded(torch.ones(len(ratio), 1), list(range(len(ratio))), columns)
+    answers = Batch.from_padded(torch.ones_like(log_ratio[:, None]), list(range(len(log_ratio))), columns)
     gspo = configured(case, methods.gspo(), LOSS_SETTINGS)
     return {
-        "sequence_ratio": ratio.exp(),
+        "sequence_ratio": batch.to_padded(method.objective[0].diagnostics(batch)["ratio"], fill=1.0)[:, 0],
         "loss": outcome.step.loss,
         "gspo_loss": differentiate(gspo.objective, answers).step.loss,
         "grad_logp": batch.to_padded(outcome.grad_logp),
@@ -45,17 +45,18 @@ def bpo(case: Case) -> dict[str, Any]:
     settings = case.given(eps="epsilon", width="lambda", floor="alpha1")
     if "rewards" in case:
         by_median = "median" in case.hyper.get("threshold", "")
-        method = methods.bpo(threshold="median" if by_median else "mean", **settings)
+        method = methods.bpo(threshold="median" if by_median else "mean", scale="none", **settings)
         rewards = case.tensor("rewards")
         batch = credited(
-            method, Batch.from_padded(rewards[:, None] * 0 + 1, [0] * len(rewards), {"rollout.reward": rewards})
+            method,
+            Batch.from_padded(torch.ones_like(rewards[:, None]), [0] * len(rewards), {"rollout.reward": rewards}),
         )
         return {
             "advantage": batch["rollout.advantage"],
             "median_advantage": batch[f"rollout.{method.objective[0].clip.side}"],
             "target_ratio": method.objective[0].clip.ratio(batch),
         }
-    method = methods.bpo(**settings).set("objective.PolicyGradient.aggregate", aggregate(case))
+    method = methods.get("bpo@mean", **settings).set("objective.PolicyGradient.aggregate", aggregate(case))
     batch = padded(case, LOSS_COLUMNS, given=True)
     outcome = differentiate(method.objective, batch)
     return {
@@ -65,7 +66,7 @@ def bpo(case: Case) -> dict[str, Any]:
     }
 
 
-@adapter("etr")
+@adapter("etr", aside=("pass_rate",))
 def etr(case: Case) -> dict[str, Any]:
     names = {"lambda_micro": "micro", "lambda_macro": "macro", "scale_min": "smallest", "scale_max": "largest"}
     method = configured(
@@ -79,7 +80,6 @@ def etr(case: Case) -> dict[str, Any]:
     outcome = differentiate(method.set("objective.PolicyGradient.aggregate", aggregate(case)).objective, batch)
     return {
         "advantage": batch["rollout.advantage"],
-        "pass_rate": batch.reduce(batch["rollout.reward"], "rollout", "group", "mean")[0],
         "scale": batch["rollout.clip_scale"],
         "loss": outcome.step.loss,
         "grad_logp": batch.to_padded(outcome.grad_logp),

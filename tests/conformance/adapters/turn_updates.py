@@ -25,11 +25,11 @@ def st_ppo(case: Case) -> dict[str, Any]:
     term, names = method.objective[0], {"now.logp": "logp", "old.logp": "old_logp", "advantage": "advantage"}
     action = case.tensor("action_mask")
     columns = {f"token.{column}": case.tensor(name) for column, name in names.items()}
-    turn = torch.tensor(case["turn_id"]).clamp(min=0)
+    turn = torch.tensor([[max(number, 0) for number in row] for row in case["turn_id"]])
     batch = Batch.from_padded(action, list(range(len(action))), columns, turn=turn)
     outcome = differentiate([term], batch, live=method.shape if corrected else ())
     return {
-        "ratio": batch.to_padded(term.log_ratio(batch).exp()),
+        "ratio": batch.to_padded(term.diagnostics(batch)["ratio"]),
         "clipped": batch.to_padded(damp.clipped(batch).double()),
         "clip_bias_norm": damp.removed(batch)[0],
         "scale": damp.scale(batch)[0] if corrected else 1.0,
@@ -41,7 +41,7 @@ def st_ppo(case: Case) -> dict[str, Any]:
 @adapter("seeupo")
 def seeupo(case: Case) -> dict[str, Any]:
     settings = case.given(order="update_order", ratio_clip="ratio_clip", limit="advantage_clip")
-    method = methods.seeupo(batch_scale=case.hyper["batch_normalize"], **settings)
+    method = methods.seeupo(batch_scale=case.hyper["batch_normalize"], magnify=False, **settings)
     changes, active = case["token_log_ratio_after_turn_update"], case["turn_active"]
     rollouts = [
         Rollout(
@@ -72,6 +72,7 @@ def seeupo(case: Case) -> dict[str, Any]:
     for place, update in zip(order, method.updates(batch, score), strict=True):
         trained = update.trained("token")
         carried[:, place] = update["rollout.carried"]
-        credit[:, place] = update.reduce(update["token.advantage"], "token", "rollout", "mean", where=trained)
-        logp += moved.double().where(trained, 0)
+        rows = update.link("token", "rollout")[trained]
+        credit[rows, place] = update["token.advantage"][trained]
+        logp[trained] = moved.double()[trained]
     return {"carried_ratio": carried, "turn_advantage": credit}

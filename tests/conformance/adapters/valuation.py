@@ -10,8 +10,9 @@ from podium import methods
 from podium.core.batch import Batch
 from podium.policy.head.functionals import FUNCTIONALS, HeadRows
 from tests.conformance.case import Case
-from tests.conformance.helpers import credited, differentiate, mask
+from tests.conformance.helpers import credited, differentiate, mask, only
 from tests.conformance.registry import adapter
+from tests.conformance.rounding import less_log_sum
 
 
 @adapter("rover")
@@ -21,20 +22,17 @@ def rover(case: Case) -> dict[str, Any]:
     ids = case.tensor("tokens").long()
     columns: dict[str, Tensor] = {"rollout.reward": case.tensor("rewards")}
     for of, name in (("now", "logits"), ("old", "old_logits")):
-        logits = case.tensor(name).double().flatten(0, 1)
+        logits = case.tensor(name).flatten(0, 1)
         rows = HeadRows(logits, ids.flatten(), lambda known: known)
         logp, mean = (FUNCTIONALS[functional](rows) for functional in ("logp", "mean_logp"))
-        # The reference takes log-probabilities in float64, and their means over the vocabulary in float32, as a mean
-        # of logits less their log-sum: its target shows how both are rounded. Here they are rounded once they are
-        # known in float64, since the last bit of a sum in float32 depends on the CPU.
-        whole = logits.logsumexp(-1)
+        # The reference takes log-probabilities in float64, and their means over the vocabulary in float32.
         columns[f"token.{of}.logp"] = logp.reshape(ids.shape)
-        columns[f"token.{of}.mean_logp"] = ((mean + whole).float() - whole.float()).double().reshape(ids.shape)
+        columns[f"token.{of}.mean_logp"] = less_log_sum(mean, logits).reshape(ids.shape)
     batch = credited(method, Batch.from_padded(mask(case), case["group"], columns, given=True))
     (term,), outcome = method.objective, differentiate(method.objective, batch)
 
     def shown(x: Tensor) -> Tensor:
-        return batch.to_padded(x.where(batch.action, 0))
+        return batch.to_padded(only(x, batch.action))
 
     return {
         "q_value": shown(term.q(batch)),

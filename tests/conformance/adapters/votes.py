@@ -10,7 +10,7 @@ from podium import methods
 from podium.core.batch import Batch
 from podium.core.columns import Purpose
 from tests.conformance.case import Case
-from tests.conformance.helpers import padded
+from tests.conformance.helpers import padded, reported
 from tests.conformance.registry import adapter
 
 
@@ -41,7 +41,7 @@ def ttrl(case: Case) -> dict[str, Any]:
             "reward_accuracy": float(batch["group.vote.reward_accuracy"]),
             "majority_ratio": float(batch["group.vote.majority_ratio"]),
             "ground_truth_ratio": float(batch["group.vote.ground_truth_ratio"]),
-            "majority_voting_reward": float(batch.by("rollout", "group").agg.mean(reward)),
+            "majority_voting_reward": reported(batch, "rollout.reward"),
             "pass_at_all_votes": float(batch["group.vote.pass"]),
         },
     }

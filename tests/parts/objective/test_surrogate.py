@@ -86,8 +86,8 @@ def test_the_ratio_of_a_sequence_is_the_geometric_mean_of_its_trained_tokens() -
     now = torch.tensor([[-0.5, -1.0, 7.0], [-1.0, -2.0, -3.0]]).double()
     batch = Batch.from_padded(mask, [0, 0], {"token.old.logp": old, "token.now.logp": now})
     new, before = batch["token.now.logp"], batch["token.old.logp"]
-    assert span_log_ratio(batch, new, before, "rollout").tolist() == [0.75, -1.0]
-    assert sequence_log_ratio(batch, new, before).tolist() == [0.75] * 2 + [-1.0] * 3
+    assert span_log_ratio(batch, token_log_ratio(new, before), "rollout").tolist() == [0.75, -1.0]
+    assert sequence_log_ratio(batch, token_log_ratio(new, before)).tolist() == [0.75] * 2 + [-1.0] * 3
     assert token_log_ratio(new, before).tolist() == [0.5, 1.0, 0.0, -1.0, -2.0]
 
 
@@ -96,7 +96,7 @@ def test_the_gradient_of_a_sequence_ratio_reaches_its_token_or_all_of_them() -> 
     batch = Batch.from_padded(torch.ones(1, 4), [0], {"token.old.logp": old})
     now = torch.full((4,), 0.5, dtype=torch.float64, requires_grad=True)
     for shared, expected in ((False, [1.0, 0.0, 0.0, 0.0]), (True, [0.25] * 4)):
-        first = sequence_log_ratio(batch, now, batch["token.old.logp"], shared=shared)[0]
+        first = sequence_log_ratio(batch, token_log_ratio(now, batch["token.old.logp"]), shared=shared)[0]
         assert gradient(first, now).tolist() == expected
 
 

@@ -1,5 +1,5 @@
 """Annotations: columns of rollouts that are made from text after collecting. Each module registers its own."""
 
-from podium.collect.annotations import passages, plan_tags, registry, rubric
+from podium.collect.annotations import answer_f1, cut_turns, passages, plan_tags, registry, rubric
 
-__all__ = ["passages", "plan_tags", "registry", "rubric"]
+__all__ = ["answer_f1", "cut_turns", "passages", "plan_tags", "registry", "rubric"]

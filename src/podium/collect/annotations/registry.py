@@ -18,7 +18,7 @@ from functools import cache, partial
 from itertools import chain
 from typing import Any
 
-from podium.core.build import Rollout
+from podium.core.build import Rollout, Turn
 from podium.core.columns import COUNTS
 from podium.core.signal import Signal
 from podium.core.term import Term
@@ -27,6 +27,7 @@ from podium.method.check import ANNOTATIONS
 from podium.policy import Policy
 from podium.policy.head.passage import passage_of
 from podium.protocols.answer_text import ANSWER_MARK, answer_place
+from podium.protocols.scaffold import with_hint
 from podium.protocols.world import Task, World
 
 __all__ = ["Annotation", "AnnotationContext", "annotated", "annotation", "annotations_of"]
@@ -38,6 +39,11 @@ class AnnotationContext:
 
     policy: Policy
     world: World
+
+    def read(self, turn: Turn) -> tuple[str, list[int]]:
+        """The text of a turn, and the number of characters up to the end of each of its tokens."""
+        # Without a format the text is the action, and need not be decoded again.
+        return self.policy.read(turn.ids, None if "well_formed" in turn.columns else turn.columns.get("action"))
 
 
 Annotation = Callable[[AnnotationContext, Task, list[Rollout]], list[Rollout]]
@@ -94,7 +100,7 @@ def turn_texts(context: AnnotationContext, task: Task, rollouts: list[Rollout]) 
     """The text of each turn, and the character of it at which each token ends."""
     result = []
     for rollout in rollouts:
-        read = [context.policy.read(turn.ids, turn.columns.get("action")) for turn in rollout.turns]
+        read = [context.read(turn) for turn in rollout.turns]
         ends = list(chain.from_iterable(ends for _, ends in read))
         result.append(annotated(rollout, turns=[{"text": text} for text, _ in read], tokens={"end": ends}))
     return result
@@ -111,7 +117,7 @@ def right_answer(context: AnnotationContext, task: Task, rollouts: list[Rollout]
     result = []
     for rollout in rollouts:
         last = rollout.turns[-1]
-        text, ends = context.policy.read(last.ids, last.columns.get("action"))
+        text, ends = context.read(last)
         place = answer_place(text)
         cut = len(text) if place is None else place
         reasoning = [end <= cut and i not in end_ids for end, i in zip(ends, last.ids, strict=True)]
@@ -136,18 +142,31 @@ def sibling_contexts(context: AnnotationContext, task: Task, rollouts: list[Roll
     Without one, or if a context would get too long, the contexts are as they were.
     """
     right = [r for r in rollouts if r.columns["correct"] and r.columns["purpose"] in COUNTS]
+    others = [next((r for r in right if r is not rollout), None) for rollout in rollouts]
+    shown = [None if other is None else with_hint(task.prompt, other.columns["text"]) for other in others]
+    return _shown_instead(context, task, rollouts, "sibling", shown)
+
+
+@annotation("turn.solution.context", "rollout.solution", world="task.solution")
+def solution_contexts(context: AnnotationContext, task: Task, rollouts: list[Rollout]) -> list[Rollout]:
+    """The contexts of each rollout with the world's solution in the prompt; as they were where they get too long."""
+    shown = with_hint(task.prompt, context.world.solve(task))
+    return _shown_instead(context, task, rollouts, "solution", [shown] * len(rollouts))
+
+
+def _shown_instead(
+    context: AnnotationContext, task: Task, rollouts: list[Rollout], name: str, prompts: Sequence[str | None]
+) -> list[Rollout]:
+    """Writes `turn.NAME.context` with other prompts than the task's, and `rollout.NAME`, whether there is one that
+    fits."""
     encoded = cache(lambda text: context.policy.encode([{"role": "user", "content": text}]))
     prompt = encoded(task.prompt)
     result = []
-    for rollout in rollouts:
-        other = next((r for r in right if r is not rollout), None)
-        shown = prompt
-        if other is not None:
-            solution = other.columns["text"]
-            shown = encoded(task.prompt + f"\nA solution that is right:\n{solution}\nSolve it in your own words.")
+    for rollout, text in zip(rollouts, prompts, strict=True):
+        shown = prompt if text is None else encoded(text)
         contexts = [(*shown, *turn.context[len(prompt) :]) for turn in rollout.turns]
         lengths = [len(c) + len(turn.ids) for c, turn in zip(contexts, rollout.turns, strict=True)]
-        fits = other is not None and max(lengths, default=0) <= context.policy.context_length
-        views = [{"sibling.context": c if fits else t.context} for c, t in zip(contexts, rollout.turns, strict=True)]
-        result.append(annotated(rollout, {"sibling": fits}, views))
+        fits = text is not None and max(lengths, default=0) <= context.policy.context_length
+        views = [{f"{name}.context": c if fits else t.context} for c, t in zip(contexts, rollout.turns, strict=True)]
+        result.append(annotated(rollout, {name: fits}, views))
     return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.objective import PolicyGradient
@@ -16,6 +16,19 @@ __all__ = ["gpg"]
     summary="Plain policy gradient with a group-mean baseline, rescaled to make up for groups without signal.",
     citation="Chu et al. 2025, GPG, https://arxiv.org/abs/2504.02546",
     tags=("policy gradient", "baseline", "zero-variance groups", "group-relative"),
+    protocol=Protocol(
+        model="Qwen/Qwen2.5-Math-7B",
+        lr=1e-6,
+        betas=(0.9, 0.999),
+        weight_decay=0.0,
+        warmup=0.03,
+        schedule="constant",
+        clip=1.0,
+        max_tokens=2048,
+        max_turns=1,
+        source="AMAP-ML/GPG, open-r1/train.sh with config_simple_rl_math_l35_v1.yaml: 4 tasks per GPU",
+    ),
+    home=Home(level=2),
     presets={"paper": {}, "verl": {"count": "nonzero"}},
 )
 def gpg(n: int = 8, count: str = "active") -> Method:

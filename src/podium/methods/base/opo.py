@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podium.core.updates import Updates
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.objective import PolicyGradient
@@ -16,6 +16,11 @@ __all__ = ["opo"]
     summary="Variance-minimising baseline: the length-weighted mean reward of the group, trained exactly on-policy.",
     citation="Hao et al. 2025, On-Policy RL with Optimal reward baseline, https://arxiv.org/abs/2505.23585",
     tags=("variance reduction", "baseline", "on-policy", "group-relative"),
+    protocol=Protocol(
+        max_turns=1,
+        source="microsoft/LMOps, opo/README.md: one update per batch, no KL penalty; the rest is left open",
+    ),
+    home=Home(level=2),
 )
 def opo(n: int = 8) -> Method:
     """A_i = r_i − Σ_j n_j r_j / Σ_j n_j over the group, n the number of action tokens; no KL penalty, no entropy bonus,

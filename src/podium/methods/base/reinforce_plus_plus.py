@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from podium.method import Method, Role
+from podium.core.updates import Updates
+from podium.method import Home, Method, Protocol, Role
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize, Returns
 from podium.parts.objective import Clip, PolicyGradient
@@ -17,7 +18,27 @@ __all__ = ["reinforce_plus_plus"]
     summary="Critic-free returns with a token-level KL penalty, normalised over the batch instead of by group.",
     citation="Hu et al. 2025, REINFORCE++, https://arxiv.org/abs/2501.03262",
     tags=("policy gradient", "kl penalty", "clipping", "advantage estimation"),
-    presets={"baseline": {"baseline": True, "n": 8}, "verl": {"given": "pass"}},
+    protocol=Protocol(
+        model="OpenRLHF/Llama-3-8b-sft-mixture",
+        lr=5e-7,
+        betas=(0.9, 0.95),
+        weight_decay=0.0,
+        warmup=0.03,
+        schedule="cosine",
+        final=0.1,
+        clip=1.0,
+        tasks=1024,
+        max_tokens=1024,
+        max_turns=1,
+        pool=100000,
+        source="OpenRLHF/OpenRLHF, examples/scripts/train_reinforce_llama_ray.sh",
+    ),
+    home=Home(level=2, tasks=64),
+    presets={
+        "paper": {"kl": 1e-4},
+        "baseline": {"baseline": True, "n": 8},
+        "verl": {"given": "pass", "n": 8, "kl": 0.001, "mini_batches": 1},
+    },
 )
 def reinforce_plus_plus(
     n: int = 1,
@@ -26,9 +47,10 @@ def reinforce_plus_plus(
     gamma: float = 1.0,
     given: str = "stop",
     clip: float = 0.2,
+    mini_batches: int = 8,
 ) -> Method:
     """r_t = [t last] · R − kl · (log π_old − log π_ref); G_t = r_t + gamma · G_{t+1}, stopped at tokens that the world
-    wrote; A = (G − mean) / sqrt(var + 1e-8) over the tokens of the batch; PPO's clip.
+    wrote; A = (G − mean) / sqrt(var + 1e-8) over the tokens of the batch; PPO's clip; 8 updates per batch.
 
     With one group and equal lengths it is proportional to GRPO. `reinforce-plus-plus@verl` lets returns pass over the
     world's tokens instead, as verl does since 0.9. `reinforce-plus-plus@baseline` subtracts the group's mean reward
@@ -41,6 +63,7 @@ def reinforce_plus_plus(
         gamma: Discount factor per token.
         given: What tokens of the world do to the return: `stop` it or `pass` it on.
         clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        mini_batches: Optimiser steps per batch.
     """
     advantage = Normalize(scale="none") if baseline else Returns(gamma=gamma, given=given)
     method = Method(
@@ -49,5 +72,6 @@ def reinforce_plus_plus(
         advantage=advantage,
         shape=(Whiten(),),
         objective=(PolicyGradient(clip=Clip(clip, clip)),),
+        updates=Updates(mini_batches=mini_batches),
     )
     return method if baseline or kl == 0 else method | Role("ref")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from podium.method import Method
+from podium.method import Home, Method
 from podium.methods.base.grpo import grpo
 from podium.methods.catalogue import recipe
 
@@ -15,6 +15,7 @@ __all__ = ["prefix_grouper"]
     "https://arxiv.org/abs/2506.05433",
     tags=("efficiency", "shared prefix", "long context"),
     kind="tool",
+    home=Home("sums", level=2),
 )
 def prefix_grouper(n: int = 8, clip: float = 0.2, kl: float = 0.0) -> Method:
     """GRPO. Every method of the catalogue is computed this way: texts with a common beginning go through the model
@@ -27,7 +28,8 @@ def prefix_grouper(n: int = 8, clip: float = 0.2, kl: float = 0.0) -> Method:
 
     Tokens per prompt: P + Σ L_g instead of Σ (P + L_g), a saving of up to G times where prompts are long. With one
     answer per prompt it is the ordinary pass. Layers that mix positions other than by attention would break the
-    equality.
+    equality. It has no training protocol of its own: that of the method whose numbers it computes, GRPO's here, is
+    unchanged.
 
     Args:
         n: Rollouts per task (the group size).

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from podium.method import Method, Role
+from podium.core.schedule import Count
+from podium.core.shares import ShareOfRun
+from podium.core.updates import Updates
+from podium.method import Home, Method, Phases, Protocol, Role
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.annotate import MarkDegenerate
-from podium.parts.objective import Entropy, PolicyGradient
+from podium.parts.objective import Entropy, Likelihood, PolicyGradient
 from podium.parts.reward import OverrideReward
 from podium.parts.shape import CentredKL
 from podium.strategies import Draw, Sample
@@ -14,10 +17,17 @@ from podium.strategies import Draw, Sample
 __all__ = ["t1"]
 
 
+RL = Protocol(model="Qwen2.5-32B", lr=1.5e-6, tasks=32, source="notes on arXiv 2501.11651")
+SFT = RL.replace(lr=1e-5)
+
+
 @recipe(
     summary="Scales exploration: 64 high-temperature samples, an entropy bonus and a moving (EMA) KL anchor.",
     citation="Hou et al. 2025, T1: RL and Inference Scaling, https://arxiv.org/abs/2501.11651",
     tags=("exploration", "entropy", "rollout budget", "kl penalty", "negative samples"),
+    protocol=RL,
+    home=Home("countdown", level=1, tasks=4, max_tokens=40),
+    presets={"rl": {"warm": 0}},
 )
 def t1(
     n: int = 64,
@@ -26,14 +36,21 @@ def t1(
     kl: float = 2e-4,
     entropy: float = 1e-3,
     decay: float = 0.995,
+    warm: Count = ShareOfRun(0.25),
+    epochs: int = 3,
+    style: str = "long",
 ) -> Method:
-    """r = −1 for an answer that was truncated, repeats itself or is garbled, else 1 or 0; A_i = r_i − mean of the
-    others; A_t = A_i − kl · (d_t − d̄), d = log π − log π_anchor; plain policy gradient on A_t and an entropy bonus.
-    The anchor is a moving average of the policy.
+    """First a warm start: −log π on demonstrations that try and check, in several passes. Then r = −1 for an answer
+    that was truncated, repeats itself or is garbled, else 1 or 0; A_i = r_i − mean of the others; A_t = A_i − kl ·
+    (d_t − d̄), d = log π − log π_anchor; plain policy gradient on A_t and an entropy bonus. The anchor is a moving
+    average of the policy.
 
-    kl = entropy = 0 is RLOO with the penalty; adding a constant to all d changes nothing. The paper's entropy weight,
-    decay of the anchor and temperature are not known: the defaults are guesses. `podium eval RUN --thinking` measures
-    how accuracy grows with the thinking budget.
+    kl = entropy = 0 is RLOO with the penalty; adding a constant to all d changes nothing. The paper joins several
+    attempts and their critiques into one demonstration; here they are the world's solutions in the style `style`. Its
+    learning rate is 1e-5 for the warm start and 1.5e-6 after it; the ratio of the two holds here. The entropy weight,
+    the decay of the anchor and the length of the warm start relative to the run are not known: the defaults are
+    guesses. `t1@rl` begins with reinforcement learning. `podium eval RUN --thinking` measures how accuracy grows with
+    the thinking budget.
 
     Args:
         n: Rollouts per task (the group size).
@@ -42,8 +59,12 @@ def t1(
         kl: Coefficient of the centred KL penalty in the advantages; 0: no anchor.
         entropy: Coefficient of the entropy bonus.
         decay: Decay of the anchor's moving average per iteration; 1: a fixed reference.
+        warm: Iterations of the warm start; 0: none.
+        epochs: Passes over each batch of the warm start.
+        style: Which of the world's solutions are imitated, by their style.
     """
-    return Method(
+    explore = Method(
+        "exploration",
         rollout=Sample(n=n, draw=Draw(temperature=temperature)),
         annotate=(MarkDegenerate(),),
         reward=(OverrideReward(value=penalty),),
@@ -52,3 +73,13 @@ def t1(
         objective=(PolicyGradient(ratio="none"), *((Entropy(coefficient=entropy),) if entropy else ())),
         roles=(Role("anchor", source="policy", decay=decay),) if kl else (),
     )
+    if warm == 0:
+        return explore
+    imitate = Method(
+        "warm start",
+        rollout=Sample(n=1, demonstrations=(style,)),
+        objective=(Likelihood(where="rollout.demonstration"),),
+        updates=Updates(epochs=epochs),
+        protocol=SFT,
+    )
+    return Phases(imitate.until(warm), explore)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from podium.method import Method
+from podium.core.updates import Updates
+from podium.method import Home, Method, Protocol
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.metric.report_mean import ReportMean
@@ -17,6 +18,8 @@ __all__ = ["adhint"]
     summary="Adaptive hints: solution prefixes as long as the task is hard, with difficulty-aware credit.",
     citation="ADHint: Adaptive Hints with Difficulty Priors for Reinforcement Learning",
     tags=("hints", "difficulty", "demonstrations", "entropy", "credit assignment", "off-policy"),
+    protocol=Protocol(source="arXiv 2512.13095: the pages that we could read give no numbers of the run"),
+    home=Home("sums", level=2),
 )
 def adhint(
     n: int = 4,
@@ -26,6 +29,7 @@ def adhint(
     noise: float = 0.05,
     epsilon: float = 1e-6,
     clip: float = 0.2,
+    mini_batches: int = 4,
     style: str = "short",
 ) -> Method:
     """n rollouts, then `hinted` rollouts that begin with the share (most − least) · (1 − mean reward) + least + noise
@@ -35,7 +39,7 @@ def adhint(
     hint tokens too.
 
     A task solved by all n is trained as in GRPO, and so are advantages where both halves are equally hard. The forms of
-    the weights follow a description of the paper.
+    the weights follow a description of the paper; the four steps per batch are ours, so that ratios leave 1.
 
     Args:
         n: Rollouts per task without a hint.
@@ -45,6 +49,7 @@ def adhint(
         noise: Standard deviation of the noise on that share.
         epsilon: Added to every divisor.
         clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        mini_batches: Optimiser steps per batch.
         style: Which of the world's solutions to take, by its style (`short`, …).
     """
     return Method(
@@ -52,5 +57,6 @@ def adhint(
         advantage=Normalize(epsilon=epsilon),
         shape=(BySetting(epsilon), HintConsistency(epsilon)),
         objective=(PolicyGradient(clip=Clip(clip, clip)),),
+        updates=Updates(mini_batches=mini_batches),
         metric=(ReportMean("rollout.hinted"),),
     )

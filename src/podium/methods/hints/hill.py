@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podium.core.updates import Updates
-from podium.method import Method, Role
+from podium.method import Home, Method, Protocol, Role
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.keep import KeepMixed
@@ -18,7 +18,21 @@ __all__ = ["hill"]
     summary="Co-trains a hinter: hints that make failing tasks solvable and whose effect transfers hint-free.",
     citation="HiLL: Learning to Hint for Reinforcement Learning, https://github.com/Andree-9/HiLL",
     tags=("hints", "difficulty", "zero-variance groups", "multi-agent"),
-    presets={"small": {"ask": ""}},
+    protocol=Protocol(
+        model="Qwen2.5-7B-Instruct",
+        lr=1e-6,
+        betas=(0.9, 0.999),
+        weight_decay=0.01,
+        warmup=0,
+        schedule="constant",
+        clip=1.0,
+        tasks=128,
+        iterations=500,
+        max_tokens=10240,
+        source="Andree-9/HiLL scripts/run_hill.sh",
+    ),
+    home=Home("sums", level=3),
+    presets={"paper": {"ask": LearnToHint.ask}, "instruct": {"ask": LearnToHint.ask}},
 )
 def hill(
     n: int = 8,
@@ -26,11 +40,12 @@ def hill(
     base: str = "mixed",
     transfer: float | None = 0.3,
     penalty: float = -0.2,
-    ask: str = LearnToHint.ask,
+    ask: str = "",
     hinter: str = "initial",
     epsilon: float = 1e-6,
     clip_low: float = 0.2,
     clip_high: float = 0.28,
+    dual: float | None = 3.0,
     mini_batches: int = 2,
     style: str = "short",
 ) -> Method:
@@ -40,8 +55,9 @@ def hill(
     The rollouts under the best hint replace the group, with the hint in the prompt. Both models learn by GRPO, the
     hints of a task being a group; groups without advantage are dropped.
 
-    Without a failed group it is GRPO without zero-variance groups. `hill@small` is for models that follow no
-    instructions: the solution stands in place of a hint, and the first half of what they then write is the hint.
+    Without a failed group it is GRPO without zero-variance groups. `hill@instruct` and `hill@paper` ask for a hint in
+    words, as the authors do. By default, which suits models that follow no instructions, too, the solution stands in
+    the prompt as a hint, and the first half of what the hinter then writes is its hint.
 
     Args:
         n: Rollouts per task (the group size).
@@ -49,15 +65,16 @@ def hill(
         base: Reward of a hinted group: `mixed` (chance of a mixed group) or `variance`, p (1 − p).
         transfer: Scale in nats per token of the transfer factor; None: no such factor.
         penalty: Reward of a hint that cannot be parsed or leaks the answer.
-        ask: Prompt of the hinter, with {question}, {attempt} and {solution}.
+        ask: Prompt of the hinter, with {question}, {attempt} and {solution}; empty: the solution as a hint.
         hinter: Weights of the hinter: `initial` (the policy's first), or a path to a model with the same tokenizer.
         epsilon: Added to the standard deviation.
         clip_low: Lower end of the importance ratio's clip range, 1 − clip_low.
         clip_high: Upper end of the importance ratio's clip range, 1 + clip_high.
+        dual: Dual clip: where the advantage is negative, the loss is at most dual · |A|; None: no dual clip.
         mini_batches: Optimiser steps per batch.
         style: Which of the world's solutions to take, by its style (`short`, …).
     """
-    clip = Clip(clip_low, clip_high)
+    clip = Clip(clip_low, clip_high, dual=dual)
     return Method(
         rollout=LearnToHint(n=n, hints=hints, hint_reward=HintReward(base, transfer, penalty), ask=ask, style=style),
         keep=(KeepMixed(top_up=False),),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from podium.core.schedule import Linear
-from podium.method import Method
+from podium.core.schedule import Count, Linear
+from podium.core.shares import ShareOfRun
+from podium.core.updates import Updates
+from podium.method import Home, Method, Protocol
 from podium.methods._shared import anchored
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
@@ -21,14 +23,29 @@ __all__ = ["icpo"]
     summary="In-context guidance: some rollouts see a worked example, removed for training (off-policy, shaped).",
     citation="Huang et al. 2025, ICPO: In-Context Steered Policy Optimization, https://github.com/Celine-hxy/ICPO",
     tags=("hints", "demonstrations", "off-policy", "exploration", "importance sampling"),
-    presets={"paper": {"reject": True}},
+    protocol=Protocol(
+        model="Qwen3-1.7B",
+        lr=1e-6,
+        betas=(0.9, 0.999),
+        weight_decay=0.01,
+        warmup=0,
+        schedule="constant",
+        clip=1.0,
+        tasks=128,
+        iterations=400,
+        max_tokens=8192,
+        pool=46_000,
+        source="Celine-hxy/ICPO verl/recipe/icpo/scripts/baseline/Qwen3-1.7b/ICPO_qwen3-1.7b_math-demo-icpo-rs.sh",
+    ),
+    home=Home("sums", level=2),
+    presets={"paper": {"reject": True, "steps": 400}},
 )
 def icpo(
     n: int = 8,
     guided: int = 1,
     examples: Help = WorkedExamples(),
     bonus: float = 1.0,
-    steps: int = 400,
+    steps: Count = ShareOfRun(1.0),
     gamma: float = 0.1,
     reject: bool = False,
     epsilon: float = 1e-6,
@@ -36,6 +53,7 @@ def icpo(
     clip_high: float = 0.2,
     dual: float = 3.0,
     kl: float = 0.001,
+    mini_batches: int = 2,
 ) -> Method:
     """The last `guided` of n rollouts see another task with its solution, which is removed for training. A right one of
     them gets 1 + bonus · max(0, 1 − t / steps). GRPO's advantage over all; plain rollouts: PPO's clip with dual clip;
@@ -57,6 +75,7 @@ def icpo(
         clip_high: Upper end of the importance ratio's clip range, 1 + clip_high.
         dual: Dual clip: where the advantage is negative, the loss is at most dual · |A|.
         kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
+        mini_batches: Optimiser steps per batch.
     """
     method = Method(
         rollout=Guided(n=n, help=examples, guided=guided),
@@ -67,6 +86,7 @@ def icpo(
             PolicyGradient(clip=Clip(clip_low, clip_high, dual=dual), where="rollout.plain", over="all"),
             Shaped(gamma, where="rollout.guided", over="all"),
         ),
+        updates=Updates(mini_batches=mini_batches),
         metric=(ReportMean("rollout.correct", where="rollout.guided"),),
     )
     return anchored(method, KL("k3", coefficient=kl))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from podium.method import Method
+from podium.core.updates import Updates
+from podium.method import Home, Method, Protocol, Role
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.metric.report_mean import ReportMean
 from podium.parts.objective import Clip, PolicyGradient, Shaped
 from podium.parts.reward import Rubric
-from podium.strategies import Refine
+from podium.strategies import Judge, Refine
 
 __all__ = ["rgr_grpo"]
 
@@ -17,15 +18,26 @@ __all__ = ["rgr_grpo"]
     summary="Rubrics as dense reward and as guidance: the best imperfect answer is refined and joins the group.",
     citation="RGR-GRPO: Reward and Guidance through Rubrics",
     tags=("rubric", "reflection", "hints", "off-policy", "reward shaping"),
+    protocol=Protocol(model="Qwen2.5-7B", iterations=400, source="notes on arXiv 2511.12344"),
+    home=Home("sums", level=2),
 )
-def rgr_grpo(n: int = 8, rewrites: int = 1, gamma: float = 0.1, epsilon: float = 1e-6, clip: float = 0.2) -> Method:
+def rgr_grpo(
+    n: int = 8,
+    rewrites: int = 1,
+    gamma: float = 0.1,
+    epsilon: float = 1e-6,
+    clip: float = 0.2,
+    mini_batches: int = 4,
+    judge: str = "",
+) -> Method:
     """R = Σ points of the criteria met / Σ of all points. Unless some rollout meets all, the policy is shown the best
     one with the criteria that it misses, and rewrites it; a rewrite that is better joins the group. A = (R − mean) /
     (std + 1e-6) over all of them; the policy's own rollouts: PPO's clip; a rewrite, as an answer to the bare question:
     −A p / (p + gamma). Mean over all tokens.
 
-    Without a rewrite it is GRPO with rubric rewards. The formulas follow the abstract and notes on the paper. Embedded
-    worlds judge their criteria by rule.
+    Without a rewrite it is GRPO with rubric rewards. The formulas follow the abstract and notes on the paper; the four
+    steps per batch are ours. Embedded worlds decide by rule which criteria are met. Rubrics of your own can come from a
+    file, with a model as judge (`docs/guide/roles.md`).
 
     Args:
         n: Rollouts per task (the group size).
@@ -33,14 +45,18 @@ def rgr_grpo(n: int = 8, rewrites: int = 1, gamma: float = 0.1, epsilon: float =
         gamma: Shaping constant of the off-policy term, a probability.
         epsilon: Added to the standard deviation.
         clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        mini_batches: Optimiser steps per batch.
+        judge: Who decides which criteria are met: the path of a model with the policy's tokenizer; empty: the world.
     """
     return Method(
-        rollout=Refine(n=n, tries=rewrites),
+        rollout=Refine(n=n, tries=rewrites, judge=Judge() if judge else None),
         reward=(Rubric(),),
         advantage=Normalize(epsilon=epsilon),
         objective=(
             PolicyGradient(clip=Clip(clip, clip), where="rollout.plain", over="all"),
             Shaped(gamma, where="rollout.guided", over="all"),
         ),
+        updates=Updates(mini_batches=mini_batches),
         metric=(ReportMean("rollout.guided"), ReportMean("rollout.perfect")),
+        roles=(Role("judge", source=judge),) if judge else (),
     )

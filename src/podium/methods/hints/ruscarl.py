@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from podium.core.errors import PodiumError
-from podium.core.schedule import Power, Schedule, Sigmoid
-from podium.method import Method
+from podium.core.schedule import Count, Power, Schedule, Sigmoid
+from podium.core.shares import ShareOfRun
+from podium.core.updates import Updates
+from podium.method import Home, Method, Protocol, Role
 from podium.methods._shared import anchored
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.metric.report_mean import ReportMean
 from podium.parts.objective import KL, Clip, PolicyGradient
 from podium.parts.reward import Rubric
-from podium.strategies import Draw, RubricShown
+from podium.strategies import Draw, Judge, RubricShown
 
 __all__ = ["ruscarl"]
 
@@ -20,10 +22,26 @@ __all__ = ["ruscarl"]
     summary="Rubric scaffolding: rollouts see a decaying share of the rubric that rewards them; trained without it.",
     citation="Zhou et al. 2025, RuscaRL: Rubric-Scaffolded RL, https://arxiv.org/abs/2508.16949",
     tags=("rubric", "hints", "curriculum", "exploration", "off-policy"),
+    protocol=Protocol(
+        model="Qwen2.5-7B-Instruct",
+        lr=1e-6,
+        betas=(0.9, 0.999),
+        weight_decay=0.01,
+        warmup=0,
+        schedule="constant",
+        clip=1.0,
+        tasks=64,
+        iterations=350,
+        max_tokens=4096,
+        pool=4500,
+        source="IANNXANG/RuscaRL RuscaRL_example/Qwen2.5-7B-Instruct/healthbench_RuscaRL.sh",
+    ),
+    home=Home("sums", level=2),
+    presets={"paper": {"steps": 350}},
 )
 def ruscarl(
     n: int = 8,
-    steps: int = 350,
+    steps: Count = ShareOfRun(1.0),
     midpoint: float = 0.2,
     steepness: float = 125.0,
     fade: str = "sigmoid",
@@ -32,10 +50,13 @@ def ruscarl(
     scaffold: str = "removed",
     epsilon: float = 1e-6,
     clip: float = 0.2,
+    dual: float | None = 3.0,
     kl: float = 0.001,
     temperature: float = 0.7,
     top_p: float = 0.8,
     top_k: int = 20,
+    mini_batches: int = 2,
+    judge: str = "",
 ) -> Method:
     """Member i = 0 … n − 1 of a group sees a random share (n − 1 − i)/(n − 1) · s(t) of the criteria, s(t) = 1/(1 +
     e^{steepness (x − midpoint)}), x the share of `steps` that is over; training sees the bare question. R = Σ points of
@@ -56,10 +77,13 @@ def ruscarl(
         scaffold: The prompt that rollouts are trained under: criteria `removed` or `kept`.
         epsilon: Added to the standard deviation.
         clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
+        dual: Dual clip: where the advantage is negative, the loss is at most dual · |A|; None: no dual clip.
         kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
         temperature: Sampling temperature.
         top_p: Nucleus sampling: the probability mass that is sampled from.
         top_k: Sample from this many likeliest tokens.
+        mini_batches: Optimiser steps per batch.
+        judge: Who decides which criteria are met: the path of a model with the policy's tokenizer; empty: the world.
     """
     strategy = RubricShown(
         n=n,
@@ -67,20 +91,24 @@ def ruscarl(
         binary=full,
         scaffold=scaffold,
         draw=Draw(temperature=temperature, top_p=top_p, top_k=top_k),
+        judge=Judge() if judge else None,
     )
     method = Method(
         rollout=strategy,
         reward=(Rubric(),),
         advantage=Normalize(epsilon=epsilon),
-        objective=(PolicyGradient(clip=Clip(clip, clip)),),
+        objective=(PolicyGradient(clip=Clip(clip, clip, dual=dual)),),
+        updates=Updates(mini_batches=mini_batches),
         metric=(ReportMean("rollout.guided"), ReportMean("rollout.perfect")),
+        roles=(Role("judge", source=judge),) if judge else (),
     )
     return anchored(method, KL("k3", coefficient=kl))
 
 
-def _fade(rule: str, steps: int, midpoint: float, steepness: float, power: float) -> float | Schedule:
+def _fade(rule: str, steps: Count, midpoint: float, steepness: float, power: float) -> float | Schedule:
     """From everything at the first step to nothing at the last; a single step shows everything."""
-    over = max(steps - 1, 1)
+    whole = isinstance(steps, int)
+    over = max(steps - 1, 1) if whole else steps
     rules: dict[str, float | Schedule] = {
         "sigmoid": Sigmoid(1.0, over, midpoint, steepness),
         "linear": Power(1.0, over),
@@ -89,4 +117,4 @@ def _fade(rule: str, steps: int, midpoint: float, steepness: float, power: float
     }
     if rule not in rules:
         raise PodiumError(f"ruscarl: fade = {rule!r} is not one of {', '.join(rules)}.")
-    return rules[rule] if steps > 1 else 1.0
+    return 1.0 if whole and steps <= 1 else rules[rule]

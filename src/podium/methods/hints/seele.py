@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from podium.core.updates import Updates
 from podium.memories import HintRates
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods._shared import anchored
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
@@ -18,6 +19,15 @@ __all__ = ["seele"]
     summary="Capability-adaptive hints: shows as much of the solution as should give a 50% success rate.",
     citation="Li et al. 2025, SEELE: Staying in the Sweet Spot, https://arxiv.org/abs/2509.06923",
     tags=("hints", "difficulty", "curriculum", "imitation", "rollout budget"),
+    protocol=Protocol(
+        model="Qwen2.5-3B",
+        tasks=256,
+        iterations=400,
+        max_tokens=2048,
+        pool=22_000,
+        source="arXiv 2509.06923, sections 5.1 and 5.3, appendices B and E (learning rate and clip are not stated)",
+    ),
+    home=Home("sums", level=3, tasks=8),
 )
 def seele(
     n: int = 8,
@@ -26,6 +36,7 @@ def seele(
     imitation: float = 0.001,
     clip: float = 0.2,
     kl: float = 0.001,
+    mini_batches: int = 4,
     style: str = "short",
 ) -> Method:
     """After each round f(p) = b + (1 − b)/(1 + e^{−k (p + mu)}) is fitted to how often the task was solved after the
@@ -42,6 +53,7 @@ def seele(
         imitation: Coefficient of the likelihood of the longest hint.
         clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
         kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
+        mini_batches: Optimiser steps per batch.
         style: Which of the world's solutions to take, by its style (`short`, …).
     """
     method = Method(
@@ -51,6 +63,7 @@ def seele(
             PolicyGradient(clip=Clip(clip, clip), where="rollout.sampled"),
             Likelihood(where="rollout.demonstration", coefficient=imitation),
         ),
+        updates=Updates(mini_batches=mini_batches),
         metric=(ReportMean("rollout.guided"),),
         memories=(HintRates(),),
     )

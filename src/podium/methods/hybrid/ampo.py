@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from podium.core.schedule import Count
+from podium.core.shares import ShareOfTokens
 from podium.core.term import Aggregate
-from podium.method import Method
+from podium.core.updates import Updates
+from podium.method import Home, Method, Protocol
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.annotate import MatchPatterns
@@ -20,7 +23,22 @@ __all__ = ["ampo"]
     summary="Guidance on demand: in failed groups, answers of the best-understood teachers replace some failures.",
     citation="Yuan et al. 2025, AMPO: Adaptive Multi-Guidance Policy Optimization, https://github.com/SII-Enigma/AMPO",
     tags=("teacher", "distillation", "off-policy", "demonstrations", "zero-variance groups"),
-    presets={"hybrid": {"even_solved": 0.3}, "always": {"even_solved": 1.0}},
+    protocol=Protocol(
+        model="Qwen2.5-7B-Instruct",
+        lr=1e-6,
+        betas=(0.9, 0.999),
+        weight_decay=0.1,
+        warmup=0,
+        schedule="constant",
+        clip=1.0,
+        tasks=128,
+        iterations=510,
+        max_tokens=8192,
+        pool=8500,
+        source="SII-Enigma/AMPO exp_scripts/train_ampo.sh",
+    ),
+    home=Home("sums", level=2),
+    presets={"paper": {"max_length": 8192}, "hybrid": {"even_solved": 0.3}, "always": {"even_solved": 1.0}},
 )
 def ampo(
     n: int = 8,
@@ -33,8 +51,9 @@ def ampo(
     gamma: float = 0.1,
     clip: float = 0.2,
     dual: float = 10.0,
-    max_length: int = 8192,
+    max_length: Count = ShareOfTokens(1.0),
     entropy: float = 0.001,
+    mini_batches: int = 2,
 ) -> Method:
     """Reward 0.9 · accuracy + 0.1 · format. In a group without a success the `most` teachers of the highest 0.9 · (mean
     probability of the right answer's tokens after their reasoning) + 0.1 · format replace failures at random, with
@@ -56,10 +75,11 @@ def ampo(
         gamma: Shaping constant of the off-policy term, a probability.
         clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
         dual: Dual clip: where the advantage is negative, the loss is at most dual · |A|.
-        max_length: The constant by which the token sum is divided.
+        max_length: The constant by which the token sum is divided: the run's limit of a turn, or a number.
         entropy: Coefficient of the entropy bonus.
+        mini_batches: Optimiser steps per batch.
     """
-    whole = Aggregate(f"token sum / {max_length}")
+    whole = Aggregate("token sum / length", length=max_length)
     method = Method(
         rollout=Repair(
             n=n, help=Teachers(teachers, known), when="some wrong" if even_solved else "all wrong", take="candidates"
@@ -72,6 +92,7 @@ def ampo(
             PolicyGradient(clip=Clip(clip, clip, dual=dual), where="token.own", aggregate=whole),
             Shaped(gamma, where="token.foreign", aggregate=whole),
         ),
+        updates=Updates(mini_batches=mini_batches),
         metric=(ReportMean("rollout.guided"),),
     )
     return method if entropy == 0 else method | Entropy(coefficient=entropy)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podium.core.term import Aggregate
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.metric.report_mean import ReportMean
@@ -19,6 +19,16 @@ __all__ = ["grao"]
     summary="Unifies SFT and RL: rollouts and the reference answer share one advantage scale, plus a contrast term.",
     citation="Learning to Align, Aligning to Learn (GRAO), https://arxiv.org/abs/2508.07750",
     tags=("imitation", "sft", "demonstrations", "group-relative"),
+    protocol=Protocol(
+        model="Qwen2.5-7B",
+        lr=1e-6,
+        weight_decay=0.01,
+        tasks=64,
+        max_tokens=2048,
+        max_turns=1,
+        source="arXiv 2508.07750, experimental configuration",
+    ),
+    home=Home("sums", level=2),
     presets={"one-group": {"reference_in_statistics": True}},
 )
 def grao(
@@ -29,6 +39,7 @@ def grao(
     reference_in_statistics: bool = False,
     temperature: float = 0.7,
     style: str = "short",
+    traces: str = "",
 ) -> Method:
     """J = (1/n) Σ A_i J_i + beta · A_y J_y + lam · (1/n) Σ A_i (J_i − J_y), with J the mean log-likelihood of an answer
     and A = (R − mean) / std over the rollouts (population std), for the reference answer y too. No importance ratio,
@@ -46,12 +57,20 @@ def grao(
         reference_in_statistics: Let the reference answer enter the group's mean and std.
         temperature: Sampling temperature.
         style: Which of the world's solutions to take, by its style (`short`, …).
+        traces: A file of demonstrations by task, in place of the world's solutions; empty: none.
     """
     by_answer = Aggregate("token mean, rollout mean, group mean")
     summed = Aggregate("token mean, rollout sum, group mean")
     demonstrate_as = "train" if reference_in_statistics else "demo"
+    sample = Sample(
+        n=n,
+        demonstrations=() if traces else (style,),
+        demonstrate_as=demonstrate_as,
+        draw=Draw(temperature=temperature),
+        traces=traces,
+    )
     return Method(
-        rollout=Sample(n=n, demonstrations=(style,), demonstrate_as=demonstrate_as, draw=Draw(temperature=temperature)),
+        rollout=sample,
         advantage=Normalize(unbiased=False, epsilon=epsilon, zero_scale="skip"),
         shape=(Contrast(),),
         objective=(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from podium.method import Method, Role
+from podium.core.updates import Updates
+from podium.method import Home, Method, Protocol, Role
+from podium.methods._shared import clip_for
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.keep import RouteToTeacher
 from podium.parts.metric.report_mean import ReportMean
-from podium.parts.objective import Clip, Distil, PolicyGradient
+from podium.parts.objective import Distil, PolicyGradient
 from podium.parts.shape import SamplerCorrection, TeacherCertainty
 from podium.strategies import Sample
 
@@ -18,6 +20,18 @@ __all__ = ["srpo"]
     summary="Routes rollouts: RL on correct ones, self-distillation of wrong ones to a teacher shown a right sibling.",
     citation="SRPO: Unifying Group-Relative and Self-Distillation Policy Optimization via Sample Routing",
     tags=("self-distillation", "distillation", "teacher", "entropy", "importance sampling"),
+    protocol=Protocol(
+        model="Qwen3-8B",
+        lr=5e-6,
+        weight_decay=0.01,
+        warmup=10,
+        clip=1.0,
+        tasks=32,
+        max_tokens=8192,
+        max_turns=1,
+        source="arXiv 2604.02288, appendix B, tables 3 and 4",
+    ),
+    home=Home("sums", level=2),
 )
 def srpo(
     n: int = 8,
@@ -29,6 +43,8 @@ def srpo(
     clip_low: float = 0.2,
     clip_high: float = 0.28,
     cap: float = 2.0,
+    mini_batches: int = 1,
+    teacher: str = "",
 ) -> Method:
     """A wrong rollout of a group with a right one is distilled: w · JS(π ‖ teacher), the teacher being a moving average
     of the policy whose prompt also holds that right solution, and w = e^{−beta·H} by its entropy, with mean 1. All
@@ -36,6 +52,7 @@ def srpo(
     branches; importance weights to the sampler, at most `cap`.
 
     Where no group has both right and wrong rollouts it is GRPO with a token mean; beta = 0 weighs all tokens the same.
+    A batch is trained in one step, as published, in which there is nothing to clip.
 
     Args:
         n: Rollouts per task (the group size).
@@ -47,16 +64,21 @@ def srpo(
         clip_low: Lower end of the importance ratio's clip range, 1 − clip_low.
         clip_high: Upper end of the importance ratio's clip range, 1 + clip_high.
         cap: Largest importance weight between sampler and trainer.
+        mini_batches: Optimiser steps per batch.
+        teacher: The teacher: a path to a model with the policy's tokenizer; empty: a moving average of the policy.
     """
+    privileged = "turn.sibling.context"
+    average = Role("teacher", decay=1 - rate, context=privileged)
     return Method(
         rollout=Sample(n=n),
         keep=(RouteToTeacher(),),
         advantage=Normalize(scale="std" if std else "none", epsilon=epsilon, singleton="zero"),
         shape=(TeacherCertainty(beta), SamplerCorrection(cap=cap)),
         objective=(
-            PolicyGradient(clip=Clip(clip_low, clip_high), where="rollout.reinforced", over="all"),
+            PolicyGradient(clip=clip_for(mini_batches, clip_low, clip_high), where="rollout.reinforced", over="all"),
             Distil(k, where="rollout.distilled", over="all"),
         ),
+        updates=Updates(mini_batches=mini_batches),
         metric=(ReportMean("rollout.distilled"),),
-        roles=(Role("teacher", decay=1 - rate, context="turn.sibling.context"),),
+        roles=(Role("teacher", source=teacher, context=privileged) if teacher else average,),
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from podium.core.schedule import Count
+from podium.core.shares import ShareOfTokens
 from podium.core.updates import Updates
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods.catalogue import recipe
 from podium.parts.objective import GroupContrast, StayWithin
 from podium.strategies import Draw, Sample
@@ -11,16 +13,43 @@ from podium.strategies import Draw, Sample
 __all__ = ["drpo"]
 
 
+SMALL = Protocol(
+    model="DeepSeek-R1-Distill-Qwen-1.5B",
+    lr=2e-6,
+    betas=(0.9, 0.999),
+    weight_decay=0.01,
+    warmup=0,
+    schedule="constant",
+    clip=1.0,
+    tasks=128,
+    iterations=1002,
+    max_tokens=8192,
+    source="Optimization-AI/DRPO scripts/train/run_drpo_1.5b_8k.sh",
+)
+
+
 @recipe(
     summary="Efficient reasoning: contrasts right with wrong answers; length only reweights the right ones.",
     citation="DRPO: Efficient Reasoning via Decoupled Reward Policy Optimization, https://github.com/Optimization-AI/DRPO",
     tags=("short reasoning", "overthinking", "length penalty", "classification", "efficiency"),
+    protocol=SMALL,
+    home=Home("sums", level=2),
+    presets={
+        "paper": {"max_length": 8192},
+        "7b": {
+            "protocol": SMALL.replace(
+                model="DeepSeek-R1-Distill-Qwen-7B",
+                lr=1e-6,
+                source="Optimization-AI/DRPO scripts/train/run_drpo_7b_8k.sh",
+            )
+        },
+    },
 )
 def drpo(
     n: int = 8,
     length_temperature: float = 0.1,
     tau: float = 10.0,
-    max_length: int = 8192,
+    max_length: Count = ShareOfTokens(1.0),
     delta: float = 1e-4,
     beta: float = 1e3,
     estimator: str = "k1",
@@ -38,7 +67,7 @@ def drpo(
         n: Rollouts per task (the group size).
         length_temperature: How little length counts among right answers.
         tau: Temperature τ of the log-sum-exp over wrong answers.
-        max_length: Length limit in tokens.
+        max_length: Length limit in tokens, by default that of the run.
         delta: Distance to the old policy that is free.
         beta: Strength of the constraint beyond it.
         estimator: Estimator of the distance to the old policy: `k1` or `k3`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podium.core.errors import PodiumError
 from podium.core.updates import Updates
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods.catalogue import recipe
 from podium.parts.objective import RolloutLogistic
 from podium.strategies import Sample
@@ -19,6 +19,21 @@ CENTRES = {"rloo": ("leave_one_out", "none"), "grpo": ("mean", "std"), "naive": 
     summary="RLVR as supervised learning: predicts the outcome from the log-ratio, actor and critic in one.",
     citation="PACS: Implicit Actor Critic Coupling via a Supervised Learning Framework, https://github.com/ritzz-ai/PACS",
     tags=("classification", "critic", "group-relative", "sequence-level"),
+    protocol=Protocol(
+        model="Qwen2.5-7B",
+        lr=1e-6,
+        betas=(0.9, 0.999),
+        weight_decay=0.01,
+        warmup=0,
+        schedule="constant",
+        clip=0,
+        tasks=1024,
+        iterations=300,
+        max_tokens=4096,
+        source="ritzz-ai/PACS scripts/pacs/pacs_beta_1.0.sh, src/pacs/pacs_actor.py",
+    ),
+    home=Home("sums", level=2),
+    presets={"beta-2": {"beta": 2.0}},
 )
 def pacs(
     n: int = 8,
@@ -33,7 +48,8 @@ def pacs(
     w_i · cross-entropy(sigmoid(psi_i), reward), w balancing the classes of each group that has both. No clip, no KL
     penalty.
 
-    At psi = 0 the gradient is that of RLOO with balanced classes; a rollout that is already predicted has none.
+    The release measures the gradient norm and does not clip it. At psi = 0 the gradient is that of RLOO with balanced
+    classes; a rollout that is already predicted has none.
 
     Args:
         n: Rollouts per task (the group size).

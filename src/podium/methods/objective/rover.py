@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podium.core.updates import Updates
-from podium.method import Method
+from podium.method import Home, Method, Protocol
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.objective import BellmanRegression
@@ -12,11 +12,38 @@ from podium.strategies import Draw, Sample
 __all__ = ["rover"]
 
 
+MATH = Protocol(
+    model="Qwen3-8B-Base",
+    lr=1e-6,
+    betas=(0.9, 0.999),
+    weight_decay=0.01,
+    warmup=0,
+    schedule="constant",
+    clip=1.0,
+    tasks=128,
+    iterations=600,
+    max_tokens=8192,
+    source="tinnerhrhe/ROVER Math/scripts/deepscaler/train/rover_qwen3_8b.sh",
+)
+COUNTDOWN = MATH.replace(
+    model="Qwen2.5-3B",
+    iterations=None,
+    max_tokens=1024,
+    source="tinnerhrhe/ROVER Countdown/scripts/train_rover.sh",
+)
+
+
 @recipe(
     summary="Fits the Q-function of the uniform random policy in one Bellman regression, the log-ratio as Q.",
     citation="ROVER: Random Policy Valuation is Enough for LLM Reasoning, https://github.com/tinnerhrhe/ROVER",
     tags=("regression", "value function", "exploration"),
-    presets={"countdown": {"n": 5, "temperature": 1.0}, "math": {"scale": "std"}},
+    protocol=MATH,
+    home=Home("sums", level=2),
+    presets={
+        "paper": {"scale": "std"},
+        "math": {"scale": "std"},
+        "countdown": {"n": 5, "temperature": 1.0, "protocol": COUNTDOWN, "home": Home("countdown", level=1)},
+    },
 )
 def rover(
     n: int = 8,

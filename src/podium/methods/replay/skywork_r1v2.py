@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from podium.core.errors import PodiumError
-from podium.core.schedule import Follow
+from podium.core.schedule import Count, Follow
+from podium.core.shares import ShareOfRun
 from podium.core.term import Aggregate
+from podium.core.updates import Updates
 from podium.memories import Monitor, PassRates, PriorityReplay, RewardShift
-from podium.method import Method, Role
+from podium.method import Home, Method, Phases, Protocol, Role
 from podium.methods._shared import anchored
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
@@ -23,11 +25,14 @@ __all__ = ["skywork_r1v2"]
     summary="Mixed preference optimisation, then GRPO with a selective sample buffer (replay by advantage).",
     citation="Skywork R1V2: Multimodal Hybrid Reinforcement Learning for Reasoning, https://arxiv.org/abs/2504.16656",
     tags=("replay", "preference", "reward model", "multimodal", "zero-variance groups", "off-policy"),
-    presets={"stage-1": {"stage": 1}},
+    protocol=Protocol(model="Skywork-R1V2-38B", source="arXiv 2504.16656; the training code is not released"),
+    home=Home("sums", level=2),
+    presets={"stage-1": {"stage": 1}, "stage-2": {"stage": 2}},
 )
 def skywork_r1v2(
     n: int = 8,
-    stage: int = 2,
+    stage: int = 0,
+    first: Count = ShareOfRun(0.35),
     weights: tuple[float, float, float] = (0.8, 0.2, 1.0),
     beta: float = 0.1,
     rule: float = 1.0,
@@ -43,20 +48,22 @@ def skywork_r1v2(
     max_age: int = 5,
     clip: float = 0.2,
     kl: float = 0.0,
+    mini_batches: int = 4,
 ) -> Method:
     """Stage 1, on pairs of rollouts of a group with unequal rewards: 0.8 · (−log σ(D⁺ − D⁻)) + 0.2 · (−log σ(D⁺ − δ) −
     log σ(δ − D⁻)) + 1.0 · (−log π⁺ / |y⁺|), D = beta · (log π − log π_ref), δ a moving average of D. Stage 2: R = rule
     · correct + format · [the layout is there] + model · σ(score); GRPO; every rollout with an advantage is kept for
     `max_age` iterations, and as many as today's have none are drawn with p ∝ |A|^alpha.
 
-    weights = (1, 0, 0) is DPO, (0, 0, 1) imitation of the right answers.
-    `Phases(get("skywork-r1v2@stage-1").until(100), get("skywork-r1v2"))` trains one stage after the other. With a
-    `monitor`, a score counts as 1 above a threshold, else 0, and the threshold rises by `step` when the monitored
-    number gets worse. The paper gives no age, no reward weights and no step.
+    weights = (1, 0, 0) is DPO, (0, 0, 1) imitation of the right answers. The stages follow each other;
+    `skywork-r1v2@stage-1` and `skywork-r1v2@stage-2` are one of them alone. With a `monitor`, a score counts as 1 above
+    a threshold, else 0, and the threshold rises by `step` when the monitored number gets worse. The paper gives no age,
+    no reward weights and no step, nor the length of the stages and the updates per batch, which are ours.
 
     Args:
         n: Rollouts per task (the group size).
-        stage: 1 (preferences) or 2 (GRPO with replay).
+        stage: 1 (preferences) or 2 (GRPO with replay) alone; 0: one after the other.
+        first: Iterations of stage 1; by default about a third of the run.
         weights: Weights of the preference, quality and likelihood losses (stage 1).
         beta: Scale of the implicit reward D (stage 1).
         rule: Weight of correctness in the reward.
@@ -73,29 +80,34 @@ def skywork_r1v2(
         max_age: Iterations that a rollout stays in the buffer.
         clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
         kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.
+        mini_batches: Optimiser steps per batch.
     """
-    if stage not in (1, 2):
-        raise PodiumError(f"skywork-r1v2: stage = {stage!r} is not 1 or 2.")
+    if stage not in (0, 1, 2):
+        raise PodiumError(f"skywork-r1v2: stage = {stage!r} is not 0, 1 or 2.")
     if monitor is not None and score is None:
         raise PodiumError("skywork-r1v2: monitor moves the threshold of a reward model: name its column in score.")
-    method = Method(rollout=Sample(n=n))
+    method = Method(rollout=Sample(n=n), updates=Updates(mini_batches=mini_batches))
+    pair, quality, text = weights
+    terms = (
+        Preference(temperature=1 / beta, coefficient=pair),
+        # A pair has two of them, so their sum is twice their mean.
+        Quality(temperature=1 / beta, coefficient=2 * quality),
+        Likelihood(where="rollout.correct", coefficient=text, aggregate=Aggregate("token mean, rollout mean")),
+    )
+    preferences = method.with_(
+        name="preferences",
+        objective=tuple(term for term in terms if term.coefficient),
+        memories=(RewardShift(temperature=1 / beta),) if quality else (),
+        roles=(Role("ref"),),
+    )
     if stage == 1:
-        pair, quality, text = weights
-        terms = (
-            Preference(temperature=1 / beta, coefficient=pair),
-            # A pair has two of them, so their sum is twice their mean.
-            Quality(temperature=1 / beta, coefficient=2 * quality),
-            Likelihood(where="rollout.correct", coefficient=text, aggregate=Aggregate("token mean, rollout mean")),
-        )
-        kept = tuple(term for term in terms if term.coefficient)
-        return method.with_(
-            objective=kept, memories=(RewardShift(temperature=1 / beta),) if quality else (), roles=(Role("ref"),)
-        )
+        return preferences
     hybrid = HybridReward(rule, format, model, score=score)
     watch = () if monitor is None else (Monitor(monitor, worse=worse, step=step),)
     if watch:
         hybrid = hybrid.replace(squash="threshold", threshold=Follow("monitor.level"))
     method = method.with_(
+        name="replay",
         annotate=(MatchPatterns((("answered", layout),)),),
         reward=(hybrid,),
         advantage=Normalize(),
@@ -104,4 +116,5 @@ def skywork_r1v2(
     )
     if source is not None:
         method = method.with_(select=MixedOutcomes(), memories=(*method.memories, PassRates(source=source)))
-    return anchored(method, KL("k3", coefficient=kl))
+    replaying = anchored(method, KL("k3", coefficient=kl))
+    return Phases(preferences.until(first), replaying) if stage == 0 else replaying

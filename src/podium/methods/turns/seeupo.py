@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from podium.core.term import Aggregate
-from podium.method import Method, Role
+from podium.method import Home, Method, Protocol, Role
+from podium.methods._shared import clip_for
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
-from podium.parts.objective import KL, Clip, PolicyGradient
+from podium.parts.objective import KL, PolicyGradient
+from podium.parts.reward import MagnifySuccess
 from podium.parts.shape import Whiten
 from podium.parts.updates import TurnByTurn
 from podium.strategies import Draw, Sample
@@ -19,7 +21,21 @@ __all__ = ["seeupo"]
     citation="SeeUPO: Sequence-Level Agentic-RL with Convergence Guarantees, "
     "https://github.com/modelscope/AgentEvolver",
     tags=("multi-turn", "agents", "sequence-level", "importance sampling", "trust region"),
-    presets={"joint": {"carry": False}, "sequential": {"order": "sequential"}},
+    presets={"joint": {"carry": False}, "sequential": {"order": "sequential"}, "paper": {}},
+    protocol=Protocol(
+        model="Qwen3-14B",
+        lr=1e-6,
+        betas=(0.9, 0.999),
+        weight_decay=0.01,
+        warmup=0,
+        schedule="constant",
+        clip=1.0,
+        tasks=32,
+        max_tokens=3000,
+        max_turns=10,
+        source="AgentEvolver branch seeupo, launcher/qwen3_appworld/qwen3-seeupo-appworld.yaml",
+    ),
+    home=Home("clarify", level=1, dials={"partial": True}, iterations=8, tasks=8),
 )
 def seeupo(
     n: int = 8,
@@ -31,12 +47,15 @@ def seeupo(
     clip: float = 0.2,
     kl: float = 0.002,
     temperature: float = 0.9,
+    magnify: bool = True,
+    mini_batches: int = 1,
 ) -> Method:
-    """s = R − mean of the group, over its std in the batch, held within ±3; then for t = T, …, 1: an update of turn t
-    alone with A = s · ρ and GSPO's sequence ratio, after which ρ ← clip(ρ · clip(e^d, 1 ± 0.2), 1 ± 0.2), with d the
-    mean change of log π over the turn.
+    """R = 1 + ½ score where the score is 1 or more, else ½ score; s = R − mean of the group, over its std in the batch,
+    held within ±3; then for t = T, …, 1: an update of turn t alone with A = s · ρ and GSPO's sequence ratio, after
+    which ρ ← clip(ρ · clip(e^d, 1 ± 0.2), 1 ± 0.2), with d the mean change of log π over the turn.
 
-    With one turn per rollout it is GSPO with advantages scaled over the batch. `seeupo@joint` keeps ρ = 1.
+    With one turn per rollout it is GSPO with advantages scaled over the batch. `seeupo@joint` keeps ρ = 1. Each turn
+    takes one optimiser step, as in the release, at which the ratio is 1 and a clip cannot act.
 
     Args:
         n: Rollouts per task (the group size).
@@ -48,17 +67,20 @@ def seeupo(
         clip: Clip range of the sequence ratio, [1 − clip, 1 + clip].
         kl: Coefficient of the KL penalty (k3) to the reference.
         temperature: Sampling temperature.
+        mini_batches: Optimiser steps per turn; with several, the sequence ratio is clipped.
+        magnify: Raise full success above partial credit; where scores are 0 or 1, this only changes their scale.
     """
     whiten = Whiten(level="rollout", epsilon=1e-6, epsilon_at="floor", zero_scale="skip", limit=limit, singleton="zero")
     sequence = Aggregate("token mean, rollout mean")
     return Method(
         rollout=Sample(n=n, draw=Draw(temperature=temperature)),
+        reward=(MagnifySuccess(),) if magnify else (),
         advantage=Normalize(scale="none"),
         shape=(whiten,) if batch_scale else (),
         objective=(
-            PolicyGradient("sequence", Clip(clip, clip), aggregate=sequence),
+            PolicyGradient("sequence", clip_for(mini_batches, clip, clip), aggregate=sequence),
             KL("k3", coefficient=kl, aggregate=sequence),
         ),
-        updates=TurnByTurn(order=order, ratio_clip=ratio_clip, carry=carry),
+        updates=TurnByTurn(mini_batches=mini_batches, order=order, ratio_clip=ratio_clip, carry=carry),
         roles=(Role("ref"),),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podium.core.term import Aggregate
 from podium.core.updates import Updates
-from podium.method import Method, Role
+from podium.method import Home, Method, Role
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import GAE
 from podium.parts.objective import KL, Clip, PolicyGradient, ValueLoss
@@ -21,6 +21,7 @@ __all__ = ["st_ppo"]
     citation="ST-PPO: Stabilized Off-Policy Proximal Policy Optimization for Multi-Turn Agents Training",
     tags=("off-policy", "importance sampling", "turn-level", "clipping", "critic", "stability"),
     presets={"turn-ppo": {"floor": None}, "s-ppo": {"ratio": "token"}, "literal": {"floor": 1e-8}},
+    home=Home("clarify", level=1, iterations=8, tasks=8),
 )
 def st_ppo(
     n: int = 4,
@@ -30,14 +31,14 @@ def st_ppo(
     lam: float = 1.0,
     clip: float = 0.2,
     kl: float = 0.001,
-    mini_batches: int = 2,
+    mini_batches: int = 4,
 ) -> Method:
     """−min(w·A_t, clip(w, 1 ± 0.2)·A_t) / max(c, floor), with w the geometric mean of the ratios of a turn's tokens, A
     from GAE, and c the norm of what clipping removes: c² = Σ over clipped tokens of (w·A_t/(|y|·B))².
 
     `st-ppo@turn-ppo` has no division, `st-ppo@s-ppo` token-level ratios; both together are PPO. On the first of several
     updates nothing is clipped. The paper divides by the norm of the clipped part of the gradient; c approximates it
-    without a second backward pass. A floor of 1 never makes a step larger, `st-ppo@literal` may. gamma, lam and the two
+    without a second backward pass. A floor of 1 never makes a step larger, `st-ppo@literal` may. gamma, lam and the
     mini-batches are assumptions.
 
     Args:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from podium.core.errors import PodiumError
 from podium.core.schedule import Follow
+from podium.core.updates import Updates
 from podium.memories import TurnCounts
-from podium.method import Method
+from podium.method import Home, Method
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.metric import TurnCost
@@ -21,6 +22,7 @@ __all__ = ["turn_control"]
     citation="More with Less: An Empirical Study of Turn-Control Strategies for Efficient Coding Agents",
     tags=("agents", "efficiency", "rollout budget", "multi-turn", "code"),
     presets={"fixed": {"start": 75}},
+    home=Home("lookup", level=3, iterations=8, tasks=8),
 )
 def turn_control(n: int = 8, start: int = 50, cap: int = 75, step: int = 10, clip: float = 0.2) -> Method:
     """The limit starts at the percentile `start` of the turns that the rollouts of the last iterations took, and is
@@ -46,6 +48,7 @@ def turn_control(n: int = 8, start: int = 50, cap: int = 75, step: int = 10, cli
         rollout=BudgetedTurns(n=n, start=first, cap=last, step=step),
         advantage=Normalize(),
         objective=(PolicyGradient(clip=Clip(clip, clip)),),
+        updates=Updates(mini_batches=4),
         metric=(TurnCost(), ReportMean("rollout.extensions")),
         memories=(TurnCounts(),),
     )

@@ -11,6 +11,7 @@ from podium.parts.advantage.information_gain import GainReturns, GatedGain
 from podium.parts.advantage.jensen import JensenGap
 from podium.parts.advantage.mixture import Mixture, MixtureComponent
 from podium.parts.advantage.normalize import Normalize
+from podium.parts.advantage.normalize_each import NormalizeEach
 from podium.parts.advantage.pairwise import PairwiseDifferences
 from podium.parts.advantage.potential import PotentialCredit
 from podium.parts.advantage.replayed import DampReplayed
@@ -43,6 +44,7 @@ __all__ = [
     "NestedHistories",
     "NodeDifference",
     "Normalize",
+    "NormalizeEach",
     "PairwiseDifferences",
     "PositionDifference",
     "PotentialCredit",

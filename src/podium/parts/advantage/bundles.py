@@ -29,8 +29,16 @@ def papers(batch: Batch) -> Partition:
 
 
 def scores(batch: Batch, paper: Partition) -> tuple[Tensor, Tensor]:
-    """[paper] The summed reward of its rollouts, and whether it has any."""
-    return paper.agg.sum(batch["rollout.reward"]), paper.agg.count() > 0
+    """[paper] The summed reward of its rollouts, and whether it has any.
+
+    Where papers have different numbers of questions, a sum is scaled to the mean number: papers of all bundles are
+    compared with the same quantiles.
+    """
+    count = paper.agg.count()
+    taken = count > 0
+    questions = count.to(batch.dtype)
+    scale = paper.by().mean(questions, taken) / questions.clamp(min=1)
+    return paper.agg.sum(batch["rollout.reward"]) * scale.where(taken, 0), taken
 
 
 class RiskBundles(Advantage):

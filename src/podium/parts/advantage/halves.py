@@ -46,6 +46,10 @@ class SplitHalves(Advantage):
         within(self, "divisor", 0, open_low=True)
 
     @property
+    def neutral(self) -> SplitHalves:
+        return self.replace(mu=0.5, discount=1.0, shift=0.0)  # the group's mean, for groups of even size
+
+    @property
     def needs(self) -> tuple[Need, ...]:
         extra: dict[str, tuple[Need, ...]] = {"entropy": (ENTROPY,), "random": ()}
         return ("rollout.reward", *extra.get(self.metric, (self.metric,)))

@@ -30,15 +30,17 @@ class MixtureComponent(Normalizer):
     share: Number = 1.0  # weight of this comparison in the mixture
     rows: str = "step"  # what counts once in the statistics: each step, or each rollout (for an outcome)
     where: str | None = None  # a boolean column: the steps that are compared; the others get 0; None: all
+    penalty: str | None = None  # a column of steps that is subtracted from x; None: none
 
     def __post_init__(self) -> None:
         super().__post_init__()
         within(self, "gamma", 0, 1, optional=True)
         one_of(self, "rows", ("step", "rollout"))
-        if self.rows == "rollout" and (self.level != "rollout" or self.gamma is not None or self.where is not None):
+        by_step = self.gamma is not None or self.where is not None or self.penalty is not None
+        if self.rows == "rollout" and (self.level != "rollout" or by_step):
             raise PodiumError(
                 f"MixtureComponent(rows='rollout') counts each rollout once, so `of` must be a column of rollouts, "
-                f"without gamma or where, not {self.of!r}."
+                f"without gamma, where or penalty, not {self.of!r}."
             )
         if self.level not in ("step", "rollout"):
             raise PodiumError(f"MixtureComponent.of = {self.of!r} must name a column of steps or of rollouts.")
@@ -51,7 +53,7 @@ class MixtureComponent(Normalizer):
     @property
     def needs(self) -> tuple[str, ...]:
         keys = (k for k in self.key if "." in k and k != INDEX)
-        return (self.of, *keys, *(() if self.where is None else (self.where,)))
+        return (self.of, *keys, *(name for name in (self.where, self.penalty) if name is not None))
 
     def values(self, batch: Batch) -> Tensor:
         """[step] x."""
@@ -60,7 +62,8 @@ class MixtureComponent(Normalizer):
             x = batch.spread(x, "rollout", "step")
             if self.gamma is not None:
                 x = x.where(batch.last("step", "rollout"), 0)
-        return x if self.gamma is None else batch.scan(x, "step", "rollout", decay=float(self.gamma))
+        x = x if self.gamma is None else batch.scan(x, "step", "rollout", decay=float(self.gamma))
+        return x if self.penalty is None else x - batch[self.penalty]
 
     def compared(self, batch: Batch) -> Tensor:
         """[step] The normalised comparison, before its share."""

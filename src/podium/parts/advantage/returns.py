@@ -19,12 +19,14 @@ VALUE = Signal("value", of="old")
 class Returns(Advantage):
     """Discounted returns of the tokens minus a baseline: A_t = G_t − b, with G_t = r_t + gamma · G_{t+1}.
 
-    Without a baseline this is REINFORCE, with the greedy rollout's reward ReMax.
+    Without a baseline this is REINFORCE, with the greedy rollout's reward ReMax. `immediate` rewards are added to A_t
+    at their own token alone: no earlier token is credited with them.
     """
 
     gamma: Number = 1.0  # discount per token, in [0, 1]
     baseline: str | None = None  # b, a column such as group.baseline; None: 0
     given: str = "pass"  # what the world's tokens do to the return: pass it on undiscounted, or stop it
+    immediate: str | None = None  # a column of tokens, such as token.reward.kl; None: no such rewards
 
     provides = ("token.advantage", "token.return")
 
@@ -34,7 +36,7 @@ class Returns(Advantage):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return ("token.reward",) if self.baseline is None else ("token.reward", self.baseline)
+        return ("token.reward", *(c for c in (self.baseline, self.immediate) if c is not None))
 
     def __call__(self, batch: Batch) -> Columns:
         reward, given, gamma = batch["token.reward"], batch.given, float(self.gamma)
@@ -46,6 +48,9 @@ class Returns(Advantage):
             else:
                 decay = torch.full_like(reward, gamma).masked_fill(given, 1)
         returns = batch.scan(reward, "token", "rollout", decay=decay)
+        if self.immediate is not None:
+            now = batch[self.immediate]
+            returns = returns + (now if given is None else now.masked_fill(given, 0))
         if self.baseline is None:
             return {"token.advantage": returns, "token.return": returns}
         baseline = batch.spread(batch[self.baseline], self.baseline.partition(".")[0], "token")

@@ -28,7 +28,7 @@ class SeatReturns(Advantage):
 
     reference = "MARS, https://github.com/thu-nics/MARS"
     game: str | None = "rollout.domain"  # a column; None: one game
-    agent: str | None = None  # a column such as rollout.agent; None: one agent
+    agent: str | None = None  # a column such as rollout.agent, or turn.agent where several act; None: one agent
     reward_centre: str = "mean"  # none, mean, mean_std, or asymmetric: mean_std clipped to [−1, 3]
     whiten_rewards: bool = True
     gamma: Number = 1.0  # discount per token, the world's included, in [0, 1]
@@ -60,7 +60,7 @@ class SeatReturns(Advantage):
         return self._centred(seats, batch["step.reward"], self.reward_centre)
 
     def returns(self, batch: Batch) -> Tensor:
-        """[token] The reward to go."""
+        """[token] The reward to go, of the agent that wrote the token."""
         action = batch.action
         last = batch.last("token", "step", where=action)
         reward = batch.spread(self.rewards(batch), "step", "token").where(last, 0)
@@ -68,7 +68,15 @@ class SeatReturns(Advantage):
             reward = self._whitened(batch, reward)
         # Token by token: a sum in higher precision would distinguish values that are equal in the release.
         decay = torch.full_like(reward, float(self.gamma))
-        return batch.scan(reward, "token", "rollout", decay=decay)
+        if self.agent is None or self.agent.startswith("rollout."):
+            return batch.scan(reward, "token", "rollout", decay=decay)
+        returns = torch.zeros_like(reward)  # several agents in a rollout: each has its own rewards to go
+        seats = batch.by("token", self.agent)
+        for seat in range(seats.cells):
+            own = seats.index == seat
+            to_go = batch.scan(reward.where(own, 0), "token", "rollout", decay=decay)
+            returns = torch.where(own, to_go, returns)
+        return returns
 
     def __call__(self, batch: Batch) -> Columns:
         returns = self.returns(batch)

@@ -15,6 +15,12 @@ from podium.core.text_similarity import clusters
 __all__ = ["GroupInGroup", "NestedHistories"]
 
 
+def discounted_returns(batch: Batch, gamma: Number, penalty: str | None = None) -> Tensor:
+    """[step] The discounted reward to go, less the penalty of the step alone."""
+    returns = batch.scan(batch["step.reward"], "step", "rollout", decay=gamma)
+    return returns if penalty is None else returns - batch[penalty]
+
+
 class GroupInGroup(Advantage):
     """Group-in-group advantages: A = A_episode + omega · A_step.
 
@@ -29,8 +35,8 @@ class GroupInGroup(Advantage):
     rows: str = "step"  # what counts once in the episode's mean: each step (as released) or each rollout (as published)
     similarity: float | None = None  # least ratio of matching characters, 0.95 as released; None: equal states
     epsilon: float = 1e-6  # ≥ 0
+    penalty: str | None = None  # a column of steps that is subtracted from the outcome and return of that step alone
 
-    needs = ("rollout.reward", "step.reward", "step.state")
     provides = ("step.advantage",)
 
     def __post_init__(self) -> None:
@@ -41,16 +47,24 @@ class GroupInGroup(Advantage):
         within(self, "epsilon", 0)
 
     @property
+    def needs(self) -> tuple[str, ...]:
+        return ("rollout.reward", "step.reward", "step.state", *(() if self.penalty is None else (self.penalty,)))
+
+    @property
     def normalizes(self) -> bool:
         return self.scale != "none"
 
     def returns(self, batch: Batch) -> Tensor:
-        """[step] The discounted reward to go."""
-        return batch.scan(batch["step.reward"], "step", "rollout", decay=self.gamma)
+        """[step] The discounted reward to go, less the penalty of the step."""
+        return discounted_returns(batch, self.gamma, self.penalty)
 
     def episode(self, batch: Batch) -> Tensor:
-        """[step] A_episode."""
+        """[step] A_episode. With a penalty, each rollout counts once by its first step if `rows` are rollouts."""
         normalizer = Normalizer(scale=self.scale, epsilon=self.epsilon, singleton="raw")
+        if self.penalty is not None:
+            outcome = batch.spread(batch["rollout.reward"], "rollout", "step") - batch[self.penalty]
+            where = None if self.rows == "step" else batch.first("step", "rollout")
+            return normalizer.normalized(batch.by("step", "group", where=where), outcome)
         outcome = batch.spread(batch["rollout.reward"], "rollout", self.rows)
         advantage = normalizer.normalized(batch.by(self.rows, "group"), outcome)
         return batch.spread(advantage, self.rows, "step")
@@ -93,6 +107,7 @@ class NestedHistories(Advantage):
     drop_zero: bool = True  # whether comparisons that are exactly 0 are left out of the weights
     base_group: bool = False  # whether the comparison of whole rollouts is added as k = 0
     epsilon: float = 1e-6  # ≥ 0
+    penalty: str | None = None  # a column of steps that is subtracted from the return (and outcome) of that step alone
 
     provides = ("step.advantage",)
 
@@ -104,15 +119,16 @@ class NestedHistories(Advantage):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return ("step.reward", "step.state", *(("rollout.reward",) if self.base_group else ()))
+        penalty = () if self.penalty is None else (self.penalty,)
+        return ("step.reward", "step.state", *(("rollout.reward",) if self.base_group else ()), *penalty)
 
     @property
     def normalizes(self) -> bool:
         return self.scale != "none"
 
     def returns(self, batch: Batch) -> Tensor:
-        """[step] The discounted reward to go."""
-        return batch.scan(batch["step.reward"], "step", "rollout", decay=self.gamma)
+        """[step] The discounted reward to go, less the penalty of the step."""
+        return discounted_returns(batch, self.gamma, self.penalty)
 
     def __call__(self, batch: Batch) -> Columns:
         returns = self.returns(batch)
@@ -130,7 +146,7 @@ class NestedHistories(Advantage):
         normalizer = Normalizer(scale=self.scale, unbiased=False, epsilon=self.epsilon, singleton="zero")
         comparisons = []
         if self.base_group:
-            episode = GroupInGroup(scale=self.scale, epsilon=self.epsilon).episode(batch)
+            episode = GroupInGroup(scale=self.scale, epsilon=self.epsilon, penalty=self.penalty).episode(batch)
             comparisons.append((0, episode, torch.ones_like(returns, dtype=torch.bool)))
         for k in range(1, self.history + 2):
             codes, enough = batch.history("step", "step.state", k)

@@ -8,9 +8,11 @@ reward.
 from podium.parts.annotate.answer_value import AnswerValue
 from podium.parts.annotate.degenerate import MarkDegenerate
 from podium.parts.annotate.feedback_gain import FeedbackGain
+from podium.parts.annotate.forms_used import FormsUsed
 from podium.parts.annotate.greedy_baseline import GreedyBaseline
 from podium.parts.annotate.marks import MarkPattern, MarkPhrases
 from podium.parts.annotate.match_patterns import MatchPatterns
+from podium.parts.annotate.parsed import MarkParsed
 from podium.parts.annotate.plan_values import PlanValues
 from podium.parts.annotate.random_blocks import RandomBlocks
 from podium.parts.annotate.reference_power import ReferencePower
@@ -22,8 +24,10 @@ from podium.parts.annotate.turn_critic import TurnCritic
 __all__ = [
     "AnswerValue",
     "FeedbackGain",
+    "FormsUsed",
     "GreedyBaseline",
     "MarkDegenerate",
+    "MarkParsed",
     "MarkPattern",
     "MarkPhrases",
     "MatchPatterns",

@@ -16,7 +16,7 @@ from podium.parts.keep.filters import (
     KeepVaried,
     KeepWithin,
 )
-from podium.parts.keep.measuring import DropMeasuring
+from podium.parts.keep.measuring import DropMeasuring, MeasureOnly
 from podium.parts.keep.route import (
     DuplicateHard,
     RejectGuided,
@@ -26,6 +26,7 @@ from podium.parts.keep.route import (
     RouteToTeacher,
 )
 from podium.parts.keep.teachers import InjectTeachers
+from podium.parts.keep.void_turns import DropVoidTurns
 
 __all__ = [
     "Bundle",
@@ -33,12 +34,14 @@ __all__ = [
     "DropMeasuring",
     "DropSolved",
     "DropTruncated",
+    "DropVoidTurns",
     "DuplicateHard",
     "InjectTeachers",
     "KeepMixed",
     "KeepPivots",
     "KeepVaried",
     "KeepWithin",
+    "MeasureOnly",
     "RejectGuided",
     "RouteByOrigin",
     "RouteBySuccess",

@@ -12,7 +12,8 @@ __all__ = ["Bundle"]
 
 
 class Bundle(Keep):
-    """Assigns groups at random to bundles of `size` (`group.bundle`); the last bundle may be smaller. Drops nothing."""
+    """Assigns groups at random to bundles of about `size` (`group.bundle`): as many bundles as come closest to it,
+    whose sizes differ by at most one, so that no remainder becomes a bundle of its own. Drops nothing."""
 
     reference = "RiskPO, https://github.com/RTkenny/RiskPO"
     size: int = 5  # groups, ≥ 1
@@ -24,4 +25,5 @@ class Bundle(Keep):
 
     def __call__(self, batch: Batch) -> Columns:
         place = torch.argsort(torch.argsort(batch.random("group", "bundle"), stable=True))
-        return {"group.bundle": place // self.size}
+        bundles = max(int(len(place) / self.size + 0.5), 1)
+        return {"group.bundle": place * bundles // max(len(place), 1)}

@@ -89,16 +89,26 @@ class KeepWithin(KeepMixed):
 
 
 class KeepPivots(KeepMixed):
-    """Keeps the groups whose rewards vary and whose mean reward is below `below`: hard states with mixed outcomes."""
+    """Keeps the groups whose rewards vary and whose mean reward is below `below`: hard states with mixed outcomes.
+
+    With `profiled` it keeps those that a profile has found to be such (`rollout.pivot`), whatever their rewards now.
+    """
 
     reference = "PivotRL: High Accuracy Agentic Post-Training at Low Compute Cost"
     below: Number = 0.75  # ≥ 0
+    profiled: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         within(self, "below", 0)
 
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return ("rollout.pivot",) if self.profiled else super().needs
+
     def __call__(self, batch: Batch) -> Columns:
+        if self.profiled:
+            return {"group.keep": batch.partition("rollout", "group").agg.any(batch["rollout.pivot"].bool())}
         groups, x = batch.by(self.of.partition(".")[0], "group").agg, batch[self.of]
         return {"group.keep": (groups.max(x) > groups.min(x)) & (groups.mean(x) < self.below)}
 

@@ -29,6 +29,10 @@ class RouteBySuccess(Keep):
     def __post_init__(self) -> None:
         within(self, "gate", -1)
 
+    @property
+    def neutral(self) -> RouteBySuccess:
+        return self.replace(gate=-1)
+
     def __call__(self, batch: Batch) -> Columns:
         demonstration = batch["rollout.demonstration"]
         solved = (batch["rollout.reward"] == 1) & ~demonstration
@@ -133,6 +137,10 @@ class RouteByOrigin(Keep):
                 raise PodiumError(
                     f"RouteByOrigin.origins: {name!r} writes no tokens. {nearest(name, Origin.__members__)}"
                 )
+
+    @property
+    def neutral(self) -> RouteByOrigin:
+        return self.replace(origins=())
 
     def __call__(self, batch: Batch) -> Columns:
         origin = batch["token.origin"]

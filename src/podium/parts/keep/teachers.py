@@ -41,6 +41,10 @@ class InjectTeachers(Keep):
         within(self, "even_solved", 0, 1)
 
     @property
+    def neutral(self) -> InjectTeachers:
+        return self.replace(most=0)
+
+    @property
     def needs(self) -> tuple[Need, ...]:
         return (
             "rollout.correct",

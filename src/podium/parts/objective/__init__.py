@@ -16,6 +16,7 @@ from podium.parts.objective.preference import Preference, Quality
 from podium.parts.objective.quality import QualityLoss
 from podium.parts.objective.regularize import KL, Likelihood, ValueLoss
 from podium.parts.objective.shaped import Shaped
+from podium.parts.objective.soft_region import DivergenceMask, SoftGate
 from podium.parts.objective.surrogate import PolicyGradient
 from podium.parts.objective.turn_critic import TokenBaselineLoss, TurnCriticLoss
 
@@ -27,6 +28,7 @@ __all__ = [
     "CovarianceEntropy",
     "DirectLikelihood",
     "Distil",
+    "DivergenceMask",
     "Entropy",
     "EntropyTarget",
     "FlowMatch",
@@ -43,6 +45,7 @@ __all__ = [
     "RolloutLogistic",
     "RolloutRegression",
     "Shaped",
+    "SoftGate",
     "StayWithin",
     "Target",
     "TokenBaselineLoss",

@@ -12,7 +12,7 @@ from podium.core.batch import Batch
 from podium.core.errors import one_of, within
 from podium.core.normalize import Normalizer
 from podium.core.part import Need, stop_gradient
-from podium.core.schedule import Number
+from podium.core.schedule import Count, Number
 from podium.core.signal import Signal
 from podium.core.term import Aggregate, Term
 from podium.parts.objective.importance import NOW
@@ -121,7 +121,7 @@ class GroupContrast(Scored):
     level = "group"
     temperature: Number = 10.0  # τ
     against: str | None = None
-    max_length: int = 8192  # L, tokens
+    max_length: Count = 8192  # L, tokens
     length_temperature: Number = 0.1  # λ: the larger, the less the length counts; above 0
     shown: str = "constant"  # what is reported of the second term, whose gradient is the same: τ (released), or `value`
     aggregate: Aggregate = field(default=Aggregate("group mean"), kw_only=True)

@@ -21,22 +21,22 @@ def token_log_ratio(now: Tensor, old: Tensor) -> Tensor:
     return now - old
 
 
-def span_log_ratio(batch: Batch, now: Tensor, old: Tensor, span: str) -> Tensor:
+def span_log_ratio(batch: Batch, log_ratio: Tensor, span: str) -> Tensor:
     """[span] log s = (1/|y|) Σ_t log r_t over the trained tokens of a span: its ratio, normalised by length (GSPO)."""
-    return batch.reduce(token_log_ratio(now, old), "token", span, "mean", where=batch.trained("token"))
+    return batch.reduce(log_ratio, "token", span, "mean", where=batch.trained("token"))
 
 
-def sequence_log_ratio(batch: Batch, now: Tensor, old: Tensor, span: str = "rollout", shared: bool = False) -> Tensor:
-    """[token] the log-ratio of the span that each token belongs to.
+def sequence_log_ratio(batch: Batch, log_ratio: Tensor, span: str = "rollout", shared: bool = False) -> Tensor:
+    """[token] the log-ratio of the span that each token belongs to, from those of the tokens.
 
-    Unless `shared`, it is sg[log s] + log π(y_t) − sg[log π(y_t)]: the same value, but the gradient of a token's loss
-    reaches that token alone (GSPO-token), so tokens of one span may have different advantages. Shared, it reaches all
-    tokens of the span (GSPO). The gradients agree where advantages and weights are constant over the span.
+    Unless `shared`, it is sg[log s] + log r_t − sg[log r_t]: the same value, but the gradient of a token's loss reaches
+    that token alone (GSPO-token), so tokens of one span may have different advantages. Shared, it reaches all tokens of
+    the span (GSPO). The gradients agree where advantages and weights are constant over the span.
     """
-    log_s = span_log_ratio(batch, now, old, span)
+    log_s = span_log_ratio(batch, log_ratio, span)
     if shared:
         return batch.spread(log_s, span, "token")
-    return now - stop_gradient(now) + batch.spread(stop_gradient(log_s), span, "token")
+    return log_ratio - stop_gradient(log_ratio) + batch.spread(stop_gradient(log_s), span, "token")
 
 
 def log_ratio_limits(clamp: float, of_tokens: bool) -> tuple[float, float]:

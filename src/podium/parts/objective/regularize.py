@@ -20,22 +20,27 @@ from podium.parts.objective.importance import NOW
 
 __all__ = ["KL", "Likelihood", "ValueLoss"]
 
+OLD = Signal("logp", of="old")
+
 
 class KL(Term):
     """KL penalty KL(π ‖ anchor), estimated at the sampled tokens with d = log π_anchor − log π.
 
     k1 = −d; k2 = d²/2; k3 = e^d − d − 1 (never negative); abs = |d|. http://joschu.net/blog/kl-approx.html
     forward = d e^d − e^d + 1 estimates KL(anchor ‖ π), which covers the anchor's mass instead of seeking its mode.
+    At tokens that π_old sampled, `corrected` estimates stay unbiased while π moves away from it; so does the gradient
+    of k3, which otherwise has no bound where π is far below the anchor (DeepSeek-V3.2).
     """
 
     holds_to_reference = True
     estimator: str = "k3"  # k1, k2, k3, abs or forward
     anchor: str = "ref"  # a role, or old
-    clamp: float = 20.0  # d is clamped to ± this in k3 and forward, whose exponential would overflow
+    clamp: float = 20.0  # d in k3 and forward, and log π / π_old, are clamped to ± this: exponentials would overflow
     limit: float | None = None  # the estimate is clamped to ± this; None: not at all
     power: float | str = 1.0  # sharpens the anchor: softmax(power · logits); a number, or a column of rollouts
     min_p: float = 0.0  # the anchor without tokens less likely than this share of its likeliest one
     weight: str | None = None  # a column that multiplies the penalty
+    corrected: bool = False  # whether it is multiplied by π / π_old, through which the gradient flows too
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,7 +67,7 @@ class KL(Term):
     @property
     def needs(self) -> tuple[Need, ...]:
         columns = [c for c in (self.power, self.weight) if isinstance(c, str)]
-        return (NOW, self._anchor, *columns)
+        return (NOW, self._anchor, *((OLD,) if self.corrected else ()), *columns)
 
     def distance(self, batch: Batch) -> Tensor:
         """[token] the estimate."""
@@ -83,6 +88,8 @@ class KL(Term):
 
     def loss(self, batch: Batch) -> Tensor:
         distance = self.distance(batch)
+        if self.corrected:
+            distance = distance * (batch[NOW] - batch[OLD]).clamp(-self.clamp, self.clamp).exp()
         if self.weight is None:
             return distance
         return distance * batch.spread_column(self.weight)

@@ -9,10 +9,10 @@ from torch import Tensor
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError, within
 from podium.core.facts import RunFacts
-from podium.core.part import Need, stop_gradient
+from podium.core.part import Need
 from podium.core.signal import Signal
 from podium.core.term import Term
-from podium.parts.objective.clip import Bounds, Clip, Target, clipped_surrogate, fast_clipped_surrogate
+from podium.parts.objective.clip import Clip, Target, TrustRegion
 from podium.parts.objective.importance import (
     NOW,
     log_ratio_limits,
@@ -20,6 +20,7 @@ from podium.parts.objective.importance import (
     span_log_ratio,
     token_log_ratio,
 )
+from podium.parts.objective.soft_region import DivergenceMask
 
 __all__ = ["PolicyGradient"]
 
@@ -34,7 +35,7 @@ class PolicyGradient(Term):
     """
 
     ratio: str = "token"  # none, token, turn, sequence, or another level
-    clip: Bounds | None = None  # a Clip, or a Target instead
+    clip: TrustRegion | None = None  # a Clip; or a Target, a SoftGate or a DivergenceMask instead
     advantage: str = "advantage"  # the column of tokens that credits them
     behaviour: str = "old"  # π_old: old, sampler, or a role as it was before the updates
     clamp: float = 20.0  # log r of a token is held within ± this; that of a span from above only, by min(this, 10)
@@ -49,6 +50,10 @@ class PolicyGradient(Term):
             raise PodiumError(f"PolicyGradient.ratio = {self.ratio!r} is wider than a rollout: use 'sequence' at most.")
         if self.ratio == "none" and self.clip is not None:
             raise PodiumError("PolicyGradient(ratio='none') has nothing to clip: set clip=None.")
+        if isinstance(self.clip, Clip) and self.clip.kind == "log" and self.ratio == "token":
+            raise PodiumError("Clip(kind='log') clips tokens before the mean over a span: set ratio='sequence'.")
+        if isinstance(self.clip, DivergenceMask) and self.ratio != "token":
+            raise PodiumError("DivergenceMask compares probabilities of tokens: set ratio='token'.")
 
     @property
     def neutral(self) -> PolicyGradient:
@@ -83,10 +88,12 @@ class PolicyGradient(Term):
         return log_ratio_limits(self.clamp, of_tokens=self.ratio == "token")
 
     def _unlimited_log_ratio(self, batch: Batch) -> Tensor:
-        now, old = batch[NOW], batch[self._old]
+        log_r = token_log_ratio(batch[NOW], batch[self._old])
         if self.ratio == "token":
-            return token_log_ratio(now, old)
-        return sequence_log_ratio(batch, now, old, self._span, self.shared)
+            return log_r
+        if self.clip is not None:
+            log_r = self.clip.of_tokens(batch, log_r, batch[f"token.{self.advantage}"])
+        return sequence_log_ratio(batch, log_r, self._span, self.shared)
 
     def log_ratio(self, batch: Batch) -> Tensor:
         """[token] log r of the token, or of the span that it belongs to."""
@@ -94,23 +101,15 @@ class PolicyGradient(Term):
 
     def span_log_ratio(self, batch: Batch) -> Tensor:
         """[span] log r of each span."""
-        return span_log_ratio(batch, batch[NOW], batch[self._old], self._span)
+        return span_log_ratio(batch, token_log_ratio(batch[NOW], batch[self._old]), self._span)
 
     def loss(self, batch: Batch) -> Tensor:
         a = batch[f"token.{self.advantage}"]
         if self.ratio == "none":
             return -a * batch[NOW]
-        if isinstance(self.clip, Clip) and self.clip.kind == "ppo":
-            # max(−A·r, −A·clip(r)): `clipped_surrogate`, in its faster form.
-            log_r, (low, high) = self._unlimited_log_ratio(batch), self.clip.bounds(batch)
-            return fast_clipped_surrogate(log_r, a, low, high, self.clip.dual, self._limits)
-        r = self.log_ratio(batch).exp()
         if self.clip is None:
-            return -a * r
-        if isinstance(self.clip, Target):
-            return (a.abs() + self.clip.floor) * (r - self.clip.ratio(batch)).abs()
-        low, high = self.clip.bounds(batch)
-        return -a * stop_gradient(r).clamp(min=low).clamp(max=high) * batch[NOW]
+            return -a * self.log_ratio(batch).exp()
+        return self.clip.loss(batch, self._unlimited_log_ratio(batch), a, batch[NOW], self._limits)
 
     def silent(self, batch: Batch) -> Tensor | None:
         """Without an advantage there is no loss, except the distance to a target."""
@@ -119,18 +118,10 @@ class PolicyGradient(Term):
     def diagnostics(self, batch: Batch) -> dict[str, Tensor]:
         if self.ratio == "none":
             return {}
-        a, r = batch[f"token.{self.advantage}"], self.log_ratio(batch).exp()
-        watched = {"ratio": r, "approx_kl": (batch[self._old] - batch[NOW]).clamp(-self.clamp, self.clamp)}
+        log_r = self.log_ratio(batch)
+        watched = {"ratio": log_r.exp(), "approx_kl": (batch[self._old] - batch[NOW]).clamp(-self.clamp, self.clamp)}
         if self.clip is None:
             return watched
-        low, high = self.clip.bounds(batch)
-        if isinstance(self.clip, Target):
-            return watched | {"target_gap": (r - self.clip.ratio(batch)).abs(), "overshot": (r < low) | (r > high)}
-        assert isinstance(self.clip, Clip)
-        if self.clip.kind == "weight":
-            return watched | {"clip_fraction": (r < low) | (r > high)}
-        loss = clipped_surrogate(r, a, low, high)
-        watched["clip_fraction"] = loss > -a * r
-        if self.clip.dual is not None:
-            watched["dual_clip_fraction"] = (a < 0) & (loss > -a * self.clip.dual)
-        return watched
+        if isinstance(self.clip, Clip) and self.clip.kind == "log":
+            log_r = token_log_ratio(batch[NOW], batch[self._old])  # it clips tokens, not spans
+        return watched | self.clip.diagnostics(batch, log_r, batch[f"token.{self.advantage}"], batch[NOW])

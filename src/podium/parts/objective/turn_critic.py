@@ -28,10 +28,18 @@ def head_signals(of: str, grad: bool = False) -> dict[str, Signal]:
     return {name: Signal("value", of=of, grad=grad, head=number) for number, name in enumerate(HEADS)}
 
 
+def latest_head_signals(role: str) -> dict[str, Signal]:
+    """The value of each head at each token, by a role as it is at the current update."""
+    return {name: Signal("value", of="now", role=role, head=number) for number, name in enumerate(HEADS)}
+
+
 OLD, NOW, TARGET = head_signals("old"), head_signals("now", grad=True), head_signals("target")
+LATEST, LATEST_TARGET = latest_head_signals("critic"), latest_head_signals("target")
 
 
 BASELINE_OLD, BASELINE = Signal("value", of="old", head=4), Signal("value", of="now", grad=True, head=4)
+BASELINE_LATEST = Signal("value", of="now", role="critic", head=4)
+REVISITED = "rollout.revisited"  # a single action at the context of an earlier turn: nothing follows it
 
 
 def read(batch: Batch, heads: dict[str, Signal], tokens: Tensor) -> dict[str, Tensor]:
@@ -46,9 +54,9 @@ def bootstrapped(batch: Batch, after: Tensor, gamma: float) -> Tensor:
     return batch["turn.reward"] + gamma * after.where(~batch["turn.done"], 0)
 
 
-def targets(batch: Batch, gamma: float) -> dict[str, Tensor]:
+def targets(batch: Batch, gamma: float, of: dict[str, Signal] = TARGET) -> dict[str, Tensor]:
     """[turn] the regression target of each head: y_j for Q_j and Q̄_j for V_j, from the target network."""
-    slow = read(batch, TARGET, batch.action)
+    slow = read(batch, of, batch.action)
     bellman = {f"q{j}": bootstrapped(batch, batch.shift(slow[f"v{j}"], "turn", by=-1), gamma) for j in (1, 2)}
     return bellman | {f"v{j}": slow[f"q{j}"] for j in (1, 2)}
 
@@ -57,13 +65,17 @@ class TurnCriticLoss(Term):
     """Temporal-difference loss of the turn-level critic: Σ_j (Q_j − y_j)² + (V_j − Q̄_j)² for each turn.
 
     y_j = r + gamma · V̄_j of the next turn; bars denote the target network. With `gamma` the targets are computed here,
-    also for replayed rollouts; V learns from the current policy's actions, so from fresh rollouts alone.
+    also for replayed rollouts; V learns from the current policy's actions, so from fresh rollouts alone. Q does not
+    learn from actions whose consequences are unknown (`rollout.revisited`).
     """
 
     reference = REFERENCE
     overflows = "it squares the distance of values from returns"
     level = "turn"
     gamma: Number | None = None  # discount, in [0, 1]; None: the targets are the columns that `TurnCritic` writes
+    latest: bool = False  # with gamma: by the target network at each update, instead of before the first
+    replayed: bool = True  # with gamma: whether some rollouts are replayed, `group.fresh` being False there
+    revisited: bool = False  # with gamma: whether some rollouts are revisited states
     aggregate: Aggregate = field(default=Aggregate("turn mean"), kw_only=True)
     trains: str = field(default="critic", kw_only=True)
 
@@ -75,7 +87,9 @@ class TurnCriticLoss(Term):
     def needs(self) -> tuple[Need, ...]:
         if self.gamma is None:
             return (*NOW.values(), *(f"turn.{name}.target" for name in HEADS))
-        return (*NOW.values(), *TARGET.values(), "turn.reward", "turn.done", "group.fresh")
+        slow = LATEST_TARGET if self.latest else TARGET
+        kinds = (*(("group.fresh",) if self.replayed else ()), *((REVISITED,) if self.revisited else ()))
+        return (*NOW.values(), *slow.values(), "turn.reward", "turn.done", *kinds)
 
     @property
     def couples(self) -> str:
@@ -85,7 +99,7 @@ class TurnCriticLoss(Term):
         """[turn] the regression target of each head."""
         if self.gamma is None:
             return {name: batch[f"turn.{name}.target"] for name in HEADS}
-        return targets(batch, float(self.gamma))
+        return targets(batch, float(self.gamma), LATEST_TARGET if self.latest else TARGET)
 
     def errors(self, batch: Batch) -> dict[str, Tensor]:
         """[turn] the squared error of each head."""
@@ -93,8 +107,13 @@ class TurnCriticLoss(Term):
         errors = {name: (value - targets_of[name]).square() for name, value in values.items()}
         if self.gamma is None:
             return errors
-        fresh = batch.spread(batch["group.fresh"], "group", "turn")
-        return {name: error if name.startswith("q") else error.where(fresh, 0) for name, error in errors.items()}
+        if self.replayed:
+            fresh = batch.spread(batch["group.fresh"], "group", "turn")
+            errors |= {name: errors[name].where(fresh, 0) for name in ("v1", "v2")}
+        if self.revisited:
+            played = ~batch.spread(batch[REVISITED], "rollout", "turn").bool()
+            errors |= {name: errors[name].where(played, 0) for name in ("q1", "q2")}
+        return errors
 
     def loss(self, batch: Batch) -> Tensor:
         return torch.stack(list(self.errors(batch).values())).sum(0)

@@ -16,9 +16,10 @@ from podium.parts.reward.difficulty_entropy import WindowReward
 from podium.parts.reward.flow import FlowReward
 from podium.parts.reward.guided import GuidedBonus
 from podium.parts.reward.hybrid import HybridReward
-from podium.parts.reward.length import LengthBonus, LengthLimit, Overlong
+from podium.parts.reward.length import LengthBonus, LengthLimit, Overlong, WithinLength
 from podium.parts.reward.likelihood import AnswerLikelihood
 from podium.parts.reward.log_ratio import LogRatio
+from podium.parts.reward.magnify import MagnifySuccess
 from podium.parts.reward.meta_reasoning import MetaReasoning
 from podium.parts.reward.override import OverrideReward, SignedReward
 from podium.parts.reward.penalty import SequenceKL, TokenReward
@@ -29,13 +30,15 @@ from podium.parts.reward.rubric import Rubric
 from podium.parts.reward.running import RunningNormalize
 from podium.parts.reward.search import SearchScore
 from podium.parts.reward.speed import Speedup
-from podium.parts.reward.stages import ProgressiveReward
+from podium.parts.reward.stages import AnswerBleu, ProgressiveReward
 from podium.parts.reward.step_rewards import StepRewards
 from podium.parts.reward.structure import BrevityBonus, RankTruncated
 from podium.parts.reward.tool_use import ToolUse
+from podium.parts.reward.turn_rewards import ProgressReward, TurnPenalties
 from podium.parts.reward.vote import AnswerEntropy, Majority, PseudoLabel, VoteShare
 
 __all__ = [
+    "AnswerBleu",
     "AnswerEntropy",
     "AnswerGain",
     "AnswerLikelihood",
@@ -51,6 +54,7 @@ __all__ = [
     "LengthBonus",
     "LengthLimit",
     "LogRatio",
+    "MagnifySuccess",
     "Majority",
     "MatchCalls",
     "MetaReasoning",
@@ -58,6 +62,7 @@ __all__ = [
     "OverrideReward",
     "PhaseEntropy",
     "PlanPenalties",
+    "ProgressReward",
     "ProgressiveReward",
     "PseudoLabel",
     "RandomReward",
@@ -72,7 +77,9 @@ __all__ = [
     "StepRewards",
     "TokenReward",
     "ToolUse",
+    "TurnPenalties",
     "VoteShare",
     "WeightedSum",
+    "WithinLength",
     "WindowReward",
 ]

@@ -8,9 +8,9 @@ from torch import Tensor
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError, within
 from podium.core.part import Columns, Reward
-from podium.core.schedule import Number, Schedule
+from podium.core.schedule import Count, Number, Schedule
 
-__all__ = ["LengthBonus", "LengthLimit", "Overlong"]
+__all__ = ["LengthBonus", "LengthLimit", "Overlong", "WithinLength"]
 
 
 class Overlong(Reward):
@@ -67,7 +67,7 @@ class LengthLimit(Reward):
     """
 
     reference = "DLER, https://github.com/NVlabs/DLER"
-    limits: tuple[int, ...] = (4000,)  # tokens; one more than there are thresholds
+    limits: tuple[Count, ...] = (4000,)  # tokens; one more than there are thresholds
     thresholds: tuple[float, ...] = ()  # pass rates, increasing
 
     provides = ("rollout.reward", "group.length_limit")
@@ -94,3 +94,29 @@ class LengthLimit(Reward):
         limit = self.limit(groups.agg.mean(batch["rollout.correct"] if self.thresholds else reward)).to(batch.dtype)
         cut = batch["rollout.truncated"] | (batch["rollout.length"] > groups.spread(limit))
         return {"rollout.reward": reward.masked_fill(cut, 0), "group.length_limit": limit}
+
+
+class WithinLength(Reward):
+    """A reward of its own for short answers: `rollout.reward.short` is 1 up to `max_length` tokens, else 0.
+
+    It is not added to `rollout.reward`.
+    """
+
+    reference = "GDPO, https://arxiv.org/abs/2601.05242"
+    max_length: Number = 4000  # tokens, ≥ 1; or a share of the run's limit
+    when_right: bool = False  # whether only right answers have it
+
+    provides = ("rollout.reward.short",)
+
+    def __post_init__(self) -> None:
+        within(self, "max_length", 1)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return ("rollout.length", "rollout.correct") if self.when_right else ("rollout.length",)
+
+    def __call__(self, batch: Batch) -> Columns:
+        short = batch["rollout.length"] <= self.max_length
+        if self.when_right:
+            short = short & batch["rollout.correct"].bool()
+        return {"rollout.reward.short": short.to(batch.dtype)}

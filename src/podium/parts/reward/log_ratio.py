@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor
 
 from podium.core.batch import Batch
-from podium.core.errors import PodiumError
+from podium.core.errors import PodiumError, within
 from podium.core.part import Columns, Need, Reward
 from podium.core.schedule import Number
 from podium.core.signal import Signal
@@ -25,8 +27,10 @@ class LogRatio(Reward):
     against: str = "ref"  # a role
     coefficient: Number = 1.0
     into: str = "token.reward.process"  # the column to write
+    power: float = 1.0  # sharpens `against`: softmax(power · logits); above 0
 
     def __post_init__(self) -> None:
+        within(self, "power", 0, open_low=True)
         if not self.into.startswith("token."):
             raise PodiumError(
                 f"LogRatio.into = {self.into!r} must be a column of tokens, such as token.reward.process."
@@ -34,7 +38,12 @@ class LogRatio(Reward):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return (Signal("logp", of=self.of), Signal("logp", of=self.against))
+        return (Signal("logp", of=self.of), self._against)
+
+    @property
+    def _against(self) -> Signal:
+        power: dict[str, Any] = {} if self.power == 1.0 else {"power": self.power}
+        return Signal("logp", of=self.against, **power)
 
     @property
     def provides(self) -> tuple[str, ...]:
@@ -42,7 +51,7 @@ class LogRatio(Reward):
 
     def log_ratio(self, batch: Batch) -> Tensor:
         """[token] log π_of − log π_against; 0 at the world's tokens."""
-        ratio: Tensor = batch[Signal("logp", of=self.of)] - batch[Signal("logp", of=self.against)]
+        ratio: Tensor = batch[Signal("logp", of=self.of)] - batch[self._against]
         return ratio.where(batch.action, 0)
 
     def __call__(self, batch: Batch) -> Columns:

@@ -6,7 +6,9 @@ import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
+from podium.core.errors import within
 from podium.core.part import Columns, Need, Reward
+from podium.core.schedule import Number
 
 __all__ = ["MetaReasoning"]
 
@@ -21,8 +23,9 @@ class MetaReasoning(Reward):
     - explore: no earlier valid step of the rollout took this action;
     - reflection: the action differs from that of the previous step, which failed (the start counts as a failure).
 
-    A malformed step, or one with another tag, gets the tag "none" and 0. Also writes the mean reward, the share of
-    repeated actions and the share of invalid steps per rollout.
+    A malformed step, or one with another tag, gets the tag "none" and 0. `step.reward.outcome` is the outcome of the
+    rollout times `scale`, minus `malformed` at a malformed step. Also writes the mean reward, the share of repeated
+    actions and the share of invalid steps per rollout.
     """
 
     reference = "RLVMR, https://github.com/Tencent/DigitalHuman"
@@ -31,8 +34,20 @@ class MetaReasoning(Reward):
     reflection: float = 1.0
     valid: str | None = None  # a boolean column: whether the output is well-formed; None: all are
     available: str = "step.valid"  # a boolean column: whether the world allows the action in this state
+    malformed: Number = 0.0  # penalty for a malformed step, ≥ 0
+    scale: Number = 1.0  # of the outcome
 
-    provides = ("step.tag", "step.reward.meta", "rollout.meta", "rollout.repeated", "rollout.invalid")
+    provides = (
+        "step.tag",
+        "step.reward.meta",
+        "step.reward.outcome",
+        "rollout.meta",
+        "rollout.repeated",
+        "rollout.invalid",
+    )
+
+    def __post_init__(self) -> None:
+        within(self, "malformed", 0)
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -82,12 +97,15 @@ class MetaReasoning(Reward):
             tagged = torch.tensor([tag == name for tag in tags], dtype=torch.bool, device=batch.device)
             meta = meta + reward.to(batch.dtype) * tagged
 
+        outcome = self.scale * batch.spread(batch["rollout.reward"], "rollout", "step")
+
         def share(x: Tensor) -> Tensor:
             return batch.reduce(x.to(batch.dtype), "step", "rollout", "mean")
 
         return {
             "step.tag": tags,
             "step.reward.meta": meta,
+            "step.reward.outcome": outcome - self.malformed * (~valid).to(batch.dtype),
             "rollout.meta": share(meta),
             "rollout.repeated": share(repeated),
             "rollout.invalid": share(acted == 0),

@@ -18,24 +18,32 @@ OLD, REF = Signal("logp", of="old"), Signal("logp", of="ref")
 class TokenReward(Reward):
     """Token rewards of RLHF: r_t = [t is the model's last token] · R − beta · (log π_old − log π_ref).
 
-    beta = 0 leaves the outcome alone, and needs no reference model.
+    beta = 0 leaves the outcome alone, and needs no reference model. With a baseline, the outcome is R minus it, within
+    ± `limit` (ReMax).
     """
 
     beta: Number = 0.0  # KL coefficient, ≥ 0
     finished: str | None = None  # a boolean column: unfinished rollouts have no outcome yet; None: all are finished
+    baseline: str | None = None  # a column to subtract from R, such as group.baseline; None: 0
+    limit: Number | None = None  # the outcome is held within ± this; None: no bound
 
     provides = ("token.reward",)
 
     def __post_init__(self) -> None:
         within(self, "beta", 0)
+        within(self, "limit", 0, open_low=True, optional=True)
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        finished = () if self.finished is None else (self.finished,)
-        return ("rollout.reward", *finished, *(() if self.beta == 0 else (OLD, REF)))
+        columns = [c for c in (self.finished, self.baseline) if c is not None]
+        return ("rollout.reward", *columns, *(() if self.beta == 0 else (OLD, REF)))
 
     def __call__(self, batch: Batch) -> Columns:
         outcome = batch["rollout.reward"]
+        if self.baseline is not None:
+            outcome = outcome - batch.spread_column(self.baseline, "rollout")
+        if self.limit is not None:
+            outcome = outcome.clamp(-float(self.limit), float(self.limit))
         if self.finished is not None:
             outcome = outcome.where(batch[self.finished], 0)
         outcome = batch.spread(outcome, "rollout", "token")

@@ -6,12 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
+import torch
+
 from podium.core.batch import Batch
 from podium.core.errors import within
 from podium.core.part import Columns, Need, Reward
 from podium.core.schedule import Number
 
-__all__ = ["ProgressiveReward", "length_aware_bleu"]
+__all__ = ["AnswerBleu", "ProgressiveReward", "length_aware_bleu"]
 
 
 def length_aware_bleu(prediction: Sequence[str], reference: Sequence[str], longest: int = 4) -> float:
@@ -35,6 +37,33 @@ def length_aware_bleu(prediction: Sequence[str], reference: Sequence[str], longe
 
 def _grams(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
     return Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
+
+
+class AnswerBleu(Reward):
+    """The quality of a short answer: the length-aware BLEU between its words and those of the reference answer.
+
+    It takes the place of the world's verdict as `rollout.reward`. A rollout without an answer gets 0.
+    """
+
+    reference = "Progressive Reward Shaping, Value-based Sampling Policy Optimization"
+    longest: int = 4  # words of an n-gram, ≥ 1
+    answer: str = "rollout.answer"  # a column of texts
+    expected: str = "rollout.reference_answer"  # a column of texts
+
+    provides = ("rollout.reward", "rollout.reward.bleu")
+
+    def __post_init__(self) -> None:
+        within(self, "longest", 1)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (self.answer, self.expected)
+
+    def __call__(self, batch: Batch) -> Columns:
+        pairs = zip(batch[self.answer], batch[self.expected], strict=True)
+        scores = [length_aware_bleu(said.split(), wanted.split(), self.longest) for said, wanted in pairs]
+        bleu = torch.tensor(scores, dtype=batch.dtype, device=batch.device)
+        return {"rollout.reward": bleu, "rollout.reward.bleu": bleu}
 
 
 class ProgressiveReward(Reward):

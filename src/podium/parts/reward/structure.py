@@ -8,7 +8,7 @@ from torch import Tensor
 from podium.core.batch import Batch
 from podium.core.errors import within
 from podium.core.part import Columns, Need, Reward
-from podium.core.schedule import Number
+from podium.core.schedule import Count, Number
 from podium.core.signal import Signal
 
 __all__ = ["BrevityBonus", "RankTruncated"]
@@ -87,7 +87,7 @@ class BrevityBonus(Reward):
     """Adds weight · max(0, 1 − length / max_length) to the reward of a right answer, so that shorter ones earn more."""
 
     reference = "R³: Replay, Reflection and Ranking Rewards"
-    max_length: int = 32768  # tokens, ≥ 1
+    max_length: Count = 32768  # tokens, ≥ 1
     weight: Number = 1.0
 
     needs = ("rollout.reward", "rollout.correct", "rollout.length")

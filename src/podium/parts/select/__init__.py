@@ -7,7 +7,7 @@ the tasks of a batch itself. It never reads rollouts.
 
 from podium.parts.select.belief import InformationGain, LeastKnown, Thompson
 from podium.parts.select.domains import ByDomain
-from podium.parts.select.history import HardFocus, MixedOutcomes, Ranked
+from podium.parts.select.history import HardFocus, MixedOutcomes, NotMastered, Ranked
 from podium.parts.select.resume_first import ResumeFirst
 from podium.parts.select.scored import Balanced, Uncertain
 from podium.parts.select.still_hard import StillHard
@@ -19,6 +19,7 @@ __all__ = [
     "InformationGain",
     "LeastKnown",
     "MixedOutcomes",
+    "NotMastered",
     "Ranked",
     "ResumeFirst",
     "StillHard",

@@ -12,7 +12,7 @@ from podium.core.errors import PodiumError, within
 from podium.core.part import Need, Select, repeated
 from podium.parts.select.scored import descending
 
-__all__ = ["HardFocus", "MixedOutcomes", "Ranked", "hardest", "unmeasured"]
+__all__ = ["HardFocus", "MixedOutcomes", "NotMastered", "Ranked", "hardest", "unmeasured"]
 
 
 UNKNOWN = -1.0  # stands for a pass rate that has not been measured
@@ -86,6 +86,25 @@ def unmeasured(recalled: Mapping[str, Any]) -> bool:
     return rates is not None and float(rates[int(recalled["batch.sweep.phase"])]) == UNKNOWN
 
 
+class NotMastered(Select):
+    """No-positive-resampling: a task whose pass rate has once reached `at_least` is not drawn again.
+
+    The others are drawn with equal probability; all of them are while none is left. Reads `PassRates`.
+    """
+
+    reference = "The Art of Scaling Reinforcement Learning Compute for LLMs, https://arxiv.org/abs/2510.13786"
+    at_least: float = 0.9  # a pass rate, in (0, 1]
+
+    needs = ("group.pass_rate.highest",)
+
+    def __post_init__(self) -> None:
+        within(self, "at_least", 0, 1, open_low=True)
+
+    def __call__(self, columns: Mapping[str, Tensor]) -> Tensor:
+        open_ = columns["group.pass_rate.highest"].double() < self.at_least
+        return (open_ | ~open_.any()).double()
+
+
 class HardFocus(Select):
     """A curriculum that narrows to the hardest tasks: phase k trains on the `keep[k]` hardest tasks of phase k − 1.
 
@@ -94,15 +113,15 @@ class HardFocus(Select):
     """
 
     reference = "DRIVE: Data Curation Best Practices for RLVR in Competitive Code Generation"
-    keep: tuple[int, ...] = (72, 50, 25)  # tasks of each phase
+    keep: tuple[float, ...] = (72, 50, 25)  # tasks of each phase; below 1: a share of the pool
     pool: int | None = 175  # tasks to start from; None: all
 
     needs = ("group.sweep.rates", "batch.sweep.phase", "group.number")
 
     def __post_init__(self) -> None:
         within(self, "pool", 1, optional=True)
-        if not self.keep or min(self.keep) < 1:
-            raise PodiumError(f"HardFocus.keep = {self.keep}: give at least one task for each phase.")
+        if not self.keep or min(self.keep) <= 0:
+            raise PodiumError(f"HardFocus.keep = {self.keep}: give at least one task for each phase, or a share.")
 
     def __call__(self, columns: Mapping[str, Tensor]) -> Tensor:
         rates, number, phase = (
@@ -115,10 +134,11 @@ class HardFocus(Select):
         pool = torch.ones(len(rates), dtype=torch.bool)
         if self.pool is not None:
             pool = descending(-number, number).argsort() < self.pool
+        keep = [int(size) if size >= 1 else max(round(size * int(pool.sum())), 1) for size in self.keep]
         # A task outside the pool must never rank among the hardest: its rate counts as infinite.
         in_pool = rates.where(pool[:, None], torch.inf)
-        before = pool if phase == 0 else pool & hardest(in_pool, number, self.keep[:phase])[-1]
+        before = pool if phase == 0 else pool & hardest(in_pool, number, keep[:phase])[-1]
         due = before & (rates[:, phase] == UNKNOWN)
         if bool(due.any()):
             return due.double()
-        return (before & hardest(in_pool, number, self.keep[: phase + 1])[-1]).double()
+        return (before & hardest(in_pool, number, keep[: phase + 1])[-1]).double()

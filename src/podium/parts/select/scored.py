@@ -37,6 +37,10 @@ class HighestScore(Select):
         within(self, "uniform", 0, 1)
         within(self, "pool", 1, optional=True)
 
+    @property
+    def neutral(self) -> HighestScore:
+        return self.replace(uniform=1.0)
+
     def candidates(self, columns: Mapping[str, Tensor], count: int) -> Tensor:
         """The indices of the tasks that are compared for a batch of `count`."""
         if self.pool is None:

@@ -17,12 +17,13 @@ from podium.parts.shape.elastic import ElasticClip
 from podium.parts.shape.entropy_change import DropDisruptive, SpareEntropy
 from podium.parts.shape.heterogeneous import HeterogeneousTokens
 from podium.parts.shape.hints import BySetting, HintConsistency
+from podium.parts.shape.latest_turn_q import LatestTurnQ
 from podium.parts.shape.modulation import EntropyModulation
 from podium.parts.shape.novelty import Novelty
 from podium.parts.shape.pivot import DropPivot
 from podium.parts.shape.plan_credit import PlanCredit
 from podium.parts.shape.rank import RankBonus
-from podium.parts.shape.rejection import RejectFar, RejectLazy, RejectMismatch, WholeShares
+from podium.parts.shape.rejection import MarkNear, RejectFar, RejectLazy, RejectMismatch, WholeShares
 from podium.parts.shape.rescale import Rescale, Whiten
 from podium.parts.shape.shared import DropSure, DropUncredited, TakeSegments, TrainShared
 from podium.parts.shape.shortest import HoldToShortest
@@ -36,6 +37,7 @@ from podium.parts.shape.uncertainty import CertaintyFactor, SelfCertainty, Stati
 from podium.parts.shape.variance import KeepSpread
 
 __all__ = [
+    "LatestTurnQ",
     "AlignExpert",
     "BelowAnchor",
     "AlternativeAdvantage",
@@ -63,6 +65,7 @@ __all__ = [
     "KeepSign",
     "KeepSpread",
     "LengthGate",
+    "MarkNear",
     "MatchTrajectories",
     "Novelty",
     "OverconfidentErrors",

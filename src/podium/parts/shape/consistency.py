@@ -20,7 +20,7 @@ class ConsistencyBlend(Shape):
     H is the entropy of the group's answers: where they agree, the mean reward of the group is compared with that of the
     other groups instead. A_global is that mean, standardised over the batch. With `blend="losses"` it is written to
     `rollout.advantage.global`, for a term of its own; w · loss(A) is loss(w · A), since a clip depends on the sign of A
-    alone.
+    alone. With `unrewarded="global"` rollouts whose reward is 0 have w = 0.
     """
 
     reference = "COPO, https://github.com/hijih/copo-code"
@@ -29,6 +29,7 @@ class ConsistencyBlend(Shape):
     base: float = math.e  # of the logarithm in H
     blend: str = "losses"  # losses: two columns, for two terms; advantages: their sum, for one
     epsilon: float = 1e-6  # added to the std
+    unrewarded: str = "blend"  # rollouts with a reward of 0: blend (as the others) or global (A_global alone)
 
     needs = ("rollout.advantage", "rollout.reward", "rollout.answer")
 
@@ -36,6 +37,7 @@ class ConsistencyBlend(Shape):
         within(self, "gamma", 0)
         within(self, "base", 1, open_low=True)
         one_of(self, "blend", ("losses", "advantages"))
+        one_of(self, "unrewarded", ("blend", "global"))
         within(self, "epsilon", 0, open_low=True)
 
     @property
@@ -52,8 +54,11 @@ class ConsistencyBlend(Shape):
         groups = batch.by("rollout", "group")
         entropy = groups.agg.entropy("rollout.answer") / math.log(self.base)
         w = (self.gamma * (entropy - self.rho)).sigmoid()  # [group]
-        local = batch["rollout.advantage"] * groups.spread(w)
-        across = groups.spread((1 - w) * self.between(batch))
+        share = groups.spread(w)  # [rollout]
+        if self.unrewarded == "global":
+            share = share.where(batch["rollout.reward"] != 0, 0)
+        local = batch["rollout.advantage"] * share
+        across = (1 - share) * groups.spread(self.between(batch))
         columns: Columns = {"group.consistency.entropy": entropy, "group.consistency.weight": w}
         if self.blend == "advantages":
             return columns | {"rollout.advantage": local + across}

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
-from podium.core.errors import within
+from podium.core.errors import PodiumError, within
 from podium.core.part import Columns, Need, Shape
 from podium.core.schedule import Number
 from podium.core.signal import Signal
@@ -31,19 +31,30 @@ class DropCovariant(Shape):
     low: Number = 1.0  # covariance
     high: Number = 5.0  # covariance
     clip: Clip = Clip(1.0, 1.0)  # the clip of the objective
+    replay: tuple[float, float, float] | None = None  # share, low and high for replayed rollouts; None: the same
 
     provides = ("token.weight.covariance",)
 
     def __post_init__(self) -> None:
         within(self, "share", 0, 1)
+        if self.replay is not None and not 0 <= self.replay[0] <= 1:
+            raise PodiumError(f"DropCovariant.replay = {self.replay}: its first number is a share in [0, 1].")
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return ("token.advantage", NOW, OLD, *self.clip.needs())
+        return ("token.advantage", NOW, OLD, *self.clip.needs(), *(() if self.replay is None else ("group.fresh",)))
 
     def dropped(self, batch: Batch) -> Tensor:
         """[token] which tokens are masked."""
-        c, trained = covariance(Tokens(batch, "now")), batch.by("token", where=batch.trained("token"))
+        if self.replay is None:
+            return self._dropped(batch, batch.trained("token"))
+        share, low, high = self.replay
+        replayed = self.replace(share=share, low=low, high=high, replay=None)
+        fresh, trained = batch.spread(batch["group.fresh"], "group", "token"), batch.trained("token")
+        return self._dropped(batch, trained & fresh) | replayed._dropped(batch, trained & ~fresh)
+
+    def _dropped(self, batch: Batch, where: Tensor) -> Tensor:
+        c, trained = covariance(Tokens(batch, "now")), batch.by("token", where=where)
         watched = PolicyGradient(clip=self.clip).diagnostics(batch)
         clipped = watched["clip_fraction"] | watched.get("dual_clip_fraction", torch.zeros_like(c, dtype=torch.bool))
         candidate = (self.low < c) & (c < self.high) & ~clipped

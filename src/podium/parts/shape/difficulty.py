@@ -8,7 +8,7 @@ from torch import Tensor
 from podium.core.batch import Batch
 from podium.core.errors import one_of, within
 from podium.core.part import Columns, Shape
-from podium.core.schedule import Number
+from podium.core.schedule import Count, Number
 
 __all__ = ["Hardness", "LengthGate", "ProgressFocus"]
 
@@ -77,7 +77,7 @@ class LengthGate(Shape):
     reference = "ADORA, https://github.com/ShadeCloak/ADORA"
     damp: Number = 0.1  # the factor; 1: no gate
     correct_above: Number = 0.5  # rollouts with a higher reward are correct
-    max_length: int = 3900  # tokens
+    max_length: Count = 3900  # tokens
     without_correct: str = "damp"  # what happens to a group without correct rollouts: damp or pass
     without_wrong: str = "pass"  # and to one with correct rollouts only
 

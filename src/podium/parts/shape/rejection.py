@@ -11,7 +11,7 @@ from podium.core.part import Columns, Need, Shape
 from podium.core.schedule import Number
 from podium.core.signal import Signal
 
-__all__ = ["RejectFar", "RejectLazy", "RejectMismatch", "WholeShares"]
+__all__ = ["MarkNear", "RejectFar", "RejectLazy", "RejectMismatch", "WholeShares"]
 
 NOW, OLD, SAMPLER = (Signal("logp", of=who) for who in ("now", "old", "sampler"))
 
@@ -34,6 +34,36 @@ class RejectFar(Shape):
         ratio = (batch[NOW] - batch[OLD]).clamp(-self.clamp, self.clamp).exp()
         mean = batch.partition("token", "batch").agg.mean(ratio, batch.trained("token"))
         return {"batch.weight.near": (mean <= self.above).to(batch.dtype)}
+
+
+class MarkNear(Shape):
+    """Off-policy sequence masking: `rollout.near` is False where A < 0 and mean_t log(π_old / π) is above `delta`.
+
+    The mean is over the trained tokens of a rollout, A that of its tokens. A term with where="rollout.near" and
+    over="all" leaves such rollouts out of its sum and keeps its denominator.
+    """
+
+    reference = "DeepSeek-V3.2, https://arxiv.org/abs/2512.02556"
+    delta: Number = 1e-4  # the largest mean log-ratio, at least 0
+    behaviour: str = "old"  # old, or sampler
+
+    provides = ("rollout.near",)
+
+    def __post_init__(self) -> None:
+        within(self, "delta", 0)
+        one_of(self, "behaviour", ("old", "sampler"))
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return ("token.advantage", NOW, Signal("logp", of=self.behaviour))
+
+    def __call__(self, batch: Batch) -> Columns:
+        trained = batch.trained("token")
+        gone = batch[Signal("logp", of=self.behaviour)] - batch[NOW]
+        kl, advantage = (
+            batch.reduce(x, "token", "rollout", "mean", where=trained) for x in (gone, batch["token.advantage"])
+        )
+        return {"rollout.near": (advantage >= 0) | (kl <= self.delta)}
 
 
 class RejectLazy(Shape):

@@ -98,6 +98,7 @@ class TakeSegments(Shape):
 
     reference = "SPO, https://github.com/AIFrameResearch/SPO"
     count: int = 512  # segments, at least 1
+    per_task: bool = False  # whether `count` is for each task of the batch
 
     needs = ("node.advantage", "batch.replay.stored")
     provides = ("node.keep.taken", "node.waiting", "batch.segments.missing")
@@ -108,7 +109,8 @@ class TakeSegments(Shape):
     def __call__(self, batch: Batch) -> Columns:
         credited = batch.trained("node") & (batch["node.advantage"] != 0)
         new, waiting = credited.sum().double(), batch["batch.replay.stored"].double()
-        budget = (new * (self.count / (new + waiting).clamp(min=1)).clamp(max=1)).ceil()
+        most = self.count * (batch.size("group") if self.per_task else 1)
+        budget = (new * (most / (new + waiting).clamp(min=1)).clamp(max=1)).ceil()
         taken = credited & (batch.by("node").rank(batch.random("node", "segments"), where=credited) < budget)
-        missing = (self.count - budget).to(batch.dtype)
+        missing = (most - budget).to(batch.dtype)
         return {"node.keep.taken": taken, "node.waiting": credited & ~taken, "batch.segments.missing": missing}

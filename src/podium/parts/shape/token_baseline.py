@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from podium.core.batch import Batch
-from podium.core.part import Columns, Shape
-from podium.parts.objective.turn_critic import BASELINE_OLD, REFERENCE
+from podium.core.part import Columns, Need, Shape
+from podium.parts.objective.turn_critic import BASELINE_LATEST, BASELINE_OLD, REFERENCE
 
 __all__ = ["TokenBaseline"]
 
@@ -13,9 +13,14 @@ class TokenBaseline(Shape):
     """Token-level baseline: A_t = A − b_t, A of the turn and b_t from a separate head of the critic."""
 
     reference = REFERENCE
+    latest: bool = False  # whether b_t comes from the critic as it is at each update, instead of before the first
 
-    needs = ("turn.advantage", BASELINE_OLD)
     provides = ("token.advantage",)
 
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return ("turn.advantage", BASELINE_LATEST if self.latest else BASELINE_OLD)
+
     def __call__(self, batch: Batch) -> Columns:
-        return {"token.advantage": batch.spread(batch["turn.advantage"], "turn", "token") - batch[BASELINE_OLD]}
+        baseline = batch[BASELINE_LATEST if self.latest else BASELINE_OLD]
+        return {"token.advantage": batch.spread(batch["turn.advantage"], "turn", "token") - baseline}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import within
+from podium.core.facts import RunFacts
 from podium.core.part import Columns, Shape
+from podium.core.schedule import Count
 
 __all__ = ["MatchTrajectories", "trajectory_similarity"]
 
@@ -44,7 +47,7 @@ class MatchTrajectories(Shape):
     reference = "TraPO: Semi-Supervised RLVR, https://github.com/ShenzhiYang2000/TRAPO"
     tau: float = 0.4  # a correlation; below −1: every unlabelled task matches
     top: float = 0.1  # share of the unlabelled groups, in [0, 1]
-    warmup: int = 8  # visits of a task
+    warmup: Count = 8  # visits of a task
     match: bool = True  # False: all unlabelled tasks are trained from the start
 
     needs = ("rollout.reward", "group.labelled", "group.curve", "batch.references")
@@ -53,6 +56,18 @@ class MatchTrajectories(Shape):
     def __post_init__(self) -> None:
         within(self, "top", 0, 1)
         within(self, "warmup", 1)
+
+    @property
+    def neutral(self) -> MatchTrajectories:
+        return self.replace(match=False)
+
+    def inert(self, facts: RunFacts) -> Iterable[str]:
+        visits = facts.iterations * facts.tasks // facts.pool if facts.tasks_come_back and facts.pool else 1
+        if self.match and self.warmup > visits:
+            yield (
+                f"trains on no task without a label before visit {self.warmup}, and this run visits each task {visits} "
+                "times: train longer, set a smaller pool, or a shorter warmup."
+            )
 
     def chosen(self, similarity: Tensor, ties: Tensor | None = None) -> tuple[list[int], list[int]]:
         """The numbers of the top tasks, best first, and of all that match, in order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from podium.core.batch import Batch
@@ -16,6 +17,8 @@ class SeparateUpdates(Updates):
     """Separate updates for two kinds of groups or rollouts: all of those where `by` is true, then all of the others."""
 
     by: str = "group.labelled"  # a boolean column of groups or of rollouts
+    # Whether mini-batches are measured in the whole batch, so that a kind takes ⌈mini_batches · its share⌉ steps.
+    proportional: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -34,4 +37,6 @@ class SeparateUpdates(Updates):
         first, level = batch[self.by], self.by.partition(".")[0]
         for kind in (first, ~first):
             if bool(kind.any()):
-                yield from super().__call__(batch.take(level, kind), score)
+                share = float(kind.double().mean()) if self.proportional else 1.0
+                steps = math.ceil(round(self.mini_batches * share, 9))
+                yield from Updates.__call__(self.replace(mini_batches=steps), batch.take(level, kind), score)

@@ -197,16 +197,21 @@ def expected_discriminator(rows: HeadRows) -> Tensor:
 
 
 @functional("top")
-def top(rows: HeadRows, k: int = 100) -> Tensor:
-    """[N, k, 2] the k most likely tokens and their log-probabilities."""
-    logp, ids = rows.log_softmax.topk(min(k, rows.log_softmax.shape[-1]), dim=-1)
+def top(rows: HeadRows, k: int = 100, power: float = 1.0) -> Tensor:
+    """[N, k, 2] the k most likely tokens and their log-probabilities; or those under softmax(power · logits)."""
+    log_p = _sharpened(rows, power)
+    logp, ids = log_p.topk(min(k, log_p.shape[-1]), dim=-1)
     return torch.stack([ids.to(logp.dtype), logp], -1)
 
 
 @functional("logp_of")
-def logp_of(rows: HeadRows, tokens: Tensor) -> Tensor:
+def logp_of(rows: HeadRows, tokens: Tensor, power: float = 1.0) -> Tensor:
     """[N, k] log π of given tokens; `tokens` [N, k, 2] holds their ids first, as `top` returns them."""
-    return rows.log_softmax.gather(-1, tokens[..., 0].long())
+    return _sharpened(rows, power).gather(-1, tokens[..., 0].long())
+
+
+def _sharpened(rows: HeadRows, power: float) -> Tensor:
+    return rows.log_softmax if power == 1.0 else (power * rows.logits).log_softmax(-1)
 
 
 @functional("mean_logp")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,11 +13,12 @@ from podium.core.build import Rollout
 from podium.core.columns import Purpose
 from podium.core.errors import within
 from podium.core.part import Strategy
-from podium.core.schedule import Number
+from podium.core.schedule import Count, Number
 from podium.core.streams import key
 from podium.memories.score_bins import BINS
 from podium.strategies.draw import Draw, refuse_settings
 from podium.strategies.requests import Plan, Score, TaskRequest, Wave, Written, rollouts_of
+from podium.strategies.sample.sample import Sample
 
 __all__ = ["Prune", "calibrated", "quotas", "survival"]
 
@@ -62,7 +64,7 @@ class Prune(Strategy):
     n: int = 8
     keep: Number = 0.5  # share of the paused rollouts that continue
     target: Number = 0.5  # share of these that should succeed
-    detect: int = 512  # tokens
+    detect: Count = 512  # tokens
     prior_weight: float = 1.0  # weight of the head's own score in its calibration
     head: str = "quality"  # a role
     draw: Draw = Draw()  # without max_turns: it samples single answers
@@ -77,6 +79,13 @@ class Prune(Strategy):
         within(self, "detect", 1)
         within(self, "prior_weight", 0, open_low=True)
         refuse_settings(self, self.draw, "max_turns")
+
+    @property
+    def neutral(self) -> Sample:
+        return Sample(n=self.n, draw=self.draw)
+
+    def acted(self, rollouts: Sequence[Any]) -> int:
+        return sum(rollout.columns["pruned"] for rollout in rollouts)
 
     def kept(self, scores: Tensor, task: TaskRequest, index: Sequence[int], ended: int) -> list[bool]:
         """Which of the paused rollouts continue; `ended` is how many have finished already."""

@@ -25,6 +25,9 @@ __all__ = ["Allocated", "Rounds"]
 class _SharedBudget(Strategy):
     """Strategies with one plan for all tasks of a batch."""
 
+    def acted(self, rollouts: Sequence[Any]) -> int:
+        return sum(rollout.columns["budget"] != self.n for rollout in rollouts)
+
     @property
     def provides(self) -> tuple[str, ...]:
         return ("rollout.budget",)
@@ -84,6 +87,9 @@ class Rounds(_SharedBudget):
         one_of(self, "trained", ("sampled", "plain"))
         one_of(self, "pool", ("mean", "last"))
 
+    def acted(self, rollouts: Sequence[Any]) -> int:
+        return sum(rollout.columns["budget"] != self.n or rollout.columns["seeded"] > 0 for rollout in rollouts)
+
     def reduction(self, std: Tensor, n: Tensor) -> Tensor:
         """[task] D, with the standard deviation held fixed."""
         return half_width(std, n, self.alpha) - half_width(std, n + 1, self.alpha)
@@ -92,10 +98,14 @@ class Rounds(_SharedBudget):
         """[task] D + phi."""
         return self.reduction(std, n) + exploration_bonus(n, spent, float(self.bonus))
 
+    def seen(self, rewards: Sequence[Sequence[float]]) -> tuple[Tensor, Tensor]:
+        """[task] The standard deviation of the rewards so far, and their number."""
+        std = torch.tensor([float(torch.tensor(r).double().std()) for r in rewards], dtype=torch.float64)
+        return std, torch.tensor([float(len(r)) for r in rewards], dtype=torch.float64)
+
     def shares(self, rewards: Sequence[Sequence[float]], budget: int) -> list[int]:
         """How many of `budget` rollouts each task gets, from its rewards so far; ties go to the first task."""
-        std = torch.tensor([float(torch.tensor(r).double().std()) for r in rewards], dtype=torch.float64)
-        n = torch.tensor([float(len(r)) for r in rewards], dtype=torch.float64)
+        std, n = self.seen(rewards)
         share = torch.zeros_like(n)
         for _ in range(budget):
             share[self.priority(std, n + share, float((n + share).sum())).argmax()] += 1

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -11,6 +14,7 @@ from podium.core.schedule import Number
 from podium.parts.advantage.shrunk_baseline import error_reduction, prior_bias
 from podium.strategies.draw import Draw
 from podium.strategies.requests import Plan, TaskRequest, rollouts_of
+from podium.strategies.sample.sample import Sample
 
 __all__ = ["SampleMore"]
 
@@ -37,6 +41,13 @@ class SampleMore(Strategy):
         within(self, "cost", 0)
         if not self.low < self.high:
             raise PodiumError(f"SampleMore.low = {self.low} must lie below its high = {self.high}.")
+
+    @property
+    def neutral(self) -> Sample:
+        return Sample(n=self.n, draw=self.draw)
+
+    def acted(self, rollouts: Sequence[Any]) -> int:
+        return sum(rollout.columns["index"] >= self.n for rollout in rollouts)
 
     def gain(self, rewards: Tensor, prior: Tensor) -> Tensor:
         """By how much one more rollout lowers the expected squared error, given rewards in [−1, 1]."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 
 from podium.core.errors import one_of, within
@@ -9,6 +12,7 @@ from podium.core.part import Strategy
 from podium.strategies.budgets.allocation import extra_rollouts
 from podium.strategies.draw import Draw
 from podium.strategies.requests import Plan, TaskRequest, rollouts_of
+from podium.strategies.sample.sample import Sample
 
 __all__ = ["SecondWave"]
 
@@ -33,6 +37,13 @@ class SecondWave(Strategy):
         within(self, "n", 1)
         within(self, "most", self.n)
         one_of(self, "schedule", ("equal", "hardness"))
+
+    @property
+    def neutral(self) -> Sample:
+        return Sample(n=self.n, draw=self.draw)
+
+    def acted(self, rollouts: Sequence[Any]) -> int:
+        return sum(rollout.columns["extra"] > 0 for rollout in rollouts)
 
     def extra(self, accuracy: torch.Tensor) -> torch.Tensor:
         """[task] rollouts of the second wave."""

@@ -19,7 +19,8 @@ def checklist(task: TaskRequest, rollout: Rollout) -> tuple[list[float], tuple[b
     """The points of each criterion of the task, and whether the rollout meets it."""
     assert task.world is not None
     points = [criterion.points for criterion in task.world.criteria(task.task)]
-    return points, task.world.met(task.task, str(rollout.columns["text"]))
+    judged = rollout.columns.get("met")  # by a model
+    return points, task.world.met(task.task, str(rollout.columns["text"])) if judged is None else judged
 
 
 def rubric_share(task: TaskRequest, rollout: Rollout) -> float:

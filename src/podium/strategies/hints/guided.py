@@ -18,7 +18,8 @@ from podium.core.streams import key
 from podium.protocols.scaffold import Scaffold
 from podium.strategies.draw import Draw
 from podium.strategies.hints.help import Help, WorkedExamples
-from podium.strategies.hints.repair import MARKS, marked
+from podium.strategies.hints.judge import Judge
+from podium.strategies.hints.repair import MARKS, helped, marked
 from podium.strategies.requests import Plan, Play, TaskRequest, Wave, rollouts_of
 
 __all__ = ["BARE", "Assigned", "Assigning", "Contrasted", "Guided", "RubricShown", "sample_assigned"]
@@ -118,6 +119,13 @@ class Guided(Strategy):
     def provides(self) -> tuple[str, ...]:
         return (*MARKS, *(("rollout.hints", "rollout.help.earlier") if self.level else ()))
 
+    @property
+    def neutral(self) -> Guided:
+        return self.replace(guided=0)
+
+    def acted(self, rollouts: Sequence[Any]) -> int:
+        return helped(rollouts)
+
     def plan(self, task: TaskRequest) -> Plan:
         assigned = yield from self.assigned(task)
         return (
@@ -159,6 +167,7 @@ class RubricShown(Strategy):
     note: str = ""  # stands below the criteria, for example that the answer must not mention them
     scaffold: str = "removed"  # whether rollouts are trained with the criteria in the prompt: kept or removed
     draw: Draw = Draw()
+    judge: Judge | None = None  # who decides which criteria are met; None: the world's rules
 
     needs = ("task.criteria",)
     provides = MARKS
@@ -168,6 +177,17 @@ class RubricShown(Strategy):
         within(self, "fade", 0)
         within(self, "binary", 0, self.n, optional=True)
         one_of(self, "scaffold", ("kept", "removed"))
+
+    @property
+    def roles_asked(self) -> tuple[str, ...]:
+        return () if self.judge is None else (self.judge.role,)
+
+    @property
+    def neutral(self) -> RubricShown:
+        return self.replace(fade=0.0)
+
+    def acted(self, rollouts: Sequence[Any]) -> int:
+        return helped(rollouts)
 
     def ratios(self) -> list[float]:
         """λ of each member. A group of one always sees everything, as in the release."""
@@ -191,7 +211,8 @@ class RubricShown(Strategy):
             avoid = [f"avoid: {c.text}" for c in chosen if c.points < 0]
             scaffolds.append(Scaffold("\n".join([*include, *avoid]), below=self.note) if chosen else BARE)
         assigned = Assigned(scaffolds, [float(s != BARE) for s in scaffolds])
-        return (yield from sample_assigned(task, self.draw, assigned, scaffold=self.scaffold))
+        group = yield from sample_assigned(task, self.draw, assigned, scaffold=self.scaffold)
+        return group if self.judge is None else (yield from self.judge.verdicts(task, group))
 
 
 class Contrasted(Strategy):
@@ -208,6 +229,13 @@ class Contrasted(Strategy):
         within(self, "n", 1)
         if len(self.asks) != 2:
             raise PodiumError(f"Contrasted.asks = {self.asks!r}: give two texts, one for each half of a group.")
+
+    @property
+    def neutral(self) -> Contrasted:
+        return self.replace(asks=("", ""))
+
+    def acted(self, rollouts: Sequence[Any]) -> int:
+        return helped(rollouts)
 
     def plan(self, task: TaskRequest) -> Plan:
         half = (self.n + 1) // 2

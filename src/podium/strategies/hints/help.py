@@ -66,6 +66,16 @@ class Help(Value):
     def needs(self) -> tuple[Need, ...]:
         return ()
 
+    @property
+    def roles_asked(self) -> tuple[str, ...]:
+        """Roles, besides the policy, whose models it queries."""
+        return ()
+
+    @property
+    def writer(self) -> str:
+        """The role that writes its answers; `policy` where no other model does."""
+        return "policy"
+
     def prepare(self, world: World | None) -> tuple[str, ...]:
         """Check its inputs before anything is sampled, as `Strategy.prepare` does."""
         return ()

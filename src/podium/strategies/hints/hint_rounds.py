@@ -20,7 +20,7 @@ from podium.protocols.world import World
 from podium.strategies.draw import Draw
 from podium.strategies.hints.help import LAST, solution, without_reasoning
 from podium.strategies.hints.item_response import ItemResponse
-from podium.strategies.hints.repair import MARKS, marked
+from podium.strategies.hints.repair import MARKS, helped, marked
 from podium.strategies.requests import Plan, Play, Recite, TaskRequest, Written, rollouts_of
 
 __all__ = ["HintPrefix", "HintRounds"]
@@ -39,6 +39,7 @@ class HintRounds(Strategy):
     rounds: int = 4
     response: ItemResponse = ItemResponse()  # the curve, and the success rate it aims at
     style: str = "short"  # of the world's solution
+    active: Number = 1.0  # 0: no hints
     draw: Draw = Draw()
 
     needs = ("task.solution", "group.hint.rate")
@@ -51,8 +52,15 @@ class HintRounds(Strategy):
     def prepare(self, world: World | None = None) -> tuple[str, ...]:
         return without_reasoning(world, self.style)
 
+    @property
+    def neutral(self) -> HintRounds:
+        return self.replace(active=0.0)
+
+    def acted(self, rollouts: Sequence[Any]) -> int:
+        return helped(rollouts)
+
     def plan(self, task: TaskRequest) -> Plan:
-        text = yield from solution(task, self.style)
+        text = (yield from solution(task, self.style)) if self.active else ""
         lines = text.splitlines()
         stored = float(task.recalled.get("group.hint.rate", -1.0))
         rate = stored if stored >= 0 else (len(lines) - 1) / max(len(lines), 1)
@@ -65,7 +73,7 @@ class HintRounds(Strategy):
                 hint, lines = "", []
                 sampled = rollouts_of((yield [self._round(task, hint, number)]))
             share = len(hint.splitlines()) / max(len(lines), 1)
-            group += [_noted(r, share, missing=not lines) for r in sampled]
+            group += [_noted(r, share, missing=bool(self.active) and not lines) for r in sampled]
             right = [r.columns["reward"] > 0 for r in group[-self.n :]]
             rounds.append((share, sum(right) / self.n))
             rate = self.response.next(rounds) if lines else 0.0
@@ -114,6 +122,13 @@ class HintPrefix(Strategy):
         within(self, "least", 0, 1)
         within(self, "most", self.least, 1)
         within(self, "noise", 0)
+
+    @property
+    def neutral(self) -> HintPrefix:
+        return self.replace(least=0.0, most=0.0, noise=0.0)
+
+    def acted(self, rollouts: Sequence[Any]) -> int:
+        return helped(rollouts)
 
     def share(self, difficulty: float, noise: float) -> float:
         """The share of the solution's tokens that is given."""

@@ -18,7 +18,7 @@ from podium.protocols.world import World
 from podium.strategies.draw import Draw
 from podium.strategies.hints.help import hint_prompt, reasoning, solution, without_reasoning, write_text
 from podium.strategies.hints.hint_reward import HintReward
-from podium.strategies.hints.repair import MARKS, marked, play_under, under_level
+from podium.strategies.hints.repair import MARKS, helped, marked, play_under, under_level
 from podium.strategies.requests import Plan, Score, TaskRequest, Wave, rollouts_of
 
 __all__ = ["LearnToHint", "leaks"]
@@ -76,6 +76,13 @@ class LearnToHint(Strategy):
 
     def prepare(self, world: World | None = None) -> tuple[str, ...]:
         return without_reasoning(world, self.style)
+
+    @property
+    def neutral(self) -> LearnToHint:
+        return self.replace(active=0.0)
+
+    def acted(self, rollouts: Sequence[Any]) -> int:
+        return helped(rollouts)
 
     def plan(self, task: TaskRequest) -> Plan:
         group = [marked(r) for r in rollouts_of((yield [self.draw.play(task, self.n)]))]

@@ -15,9 +15,10 @@ from podium.protocols.scaffold import Scaffold
 from podium.strategies.draw import Draw
 from podium.strategies.hints.checklist import BestAttempt, failed, rubric_share
 from podium.strategies.hints.help import Help, Offer, SolutionShares
+from podium.strategies.hints.judge import Judge
 from podium.strategies.requests import Plan, Play, TaskRequest, Wave, rollouts_of
 
-__all__ = ["MARKS", "Refine", "Repair", "marked", "play_under", "under_level"]
+__all__ = ["MARKS", "Refine", "Repair", "helped", "marked", "play_under", "under_level"]
 
 # The columns that say what help had to do with a rollout.
 MARKS = (
@@ -79,13 +80,34 @@ class Repair(Strategy):
     def provides(self) -> tuple[str, ...]:
         return MARKS
 
+    @property
+    def roles_asked(self) -> tuple[str, ...]:
+        return self.help.roles_asked
+
+    @property
+    def writer(self) -> str:
+        return self.help.writer
+
+    @property
+    def neutral(self) -> Repair:
+        return self.replace(active=0.0)
+
+    def acted(self, rollouts: Sequence[Any]) -> int:
+        return helped(rollouts)
+
     def plan(self, task: TaskRequest) -> Plan:
-        group = [marked(r) for r in rollouts_of((yield [self.draw.play(task, self.n)]))]
+        sampled = rollouts_of((yield [self.draw.play(task, self.n)]))
+        group = yield from self.assessed(task, [marked(r) for r in sampled])
         if not self.active or not self.needs_help([self.value(task, r) for r in group]):
             return group
         offer = yield from self.help.offer(task, group)
         tried = yield from self._try(task, offer.scaffolds, 1 + max(r.columns["index"] for r in group))
         return [*self._repaired(task, group, tried, offer), *map(marked, offer.side)]
+
+    def assessed(self, task: TaskRequest, rollouts: Sequence[Rollout]) -> Plan:
+        """A sub-plan that returns the rollouts with what their value depends on."""
+        yield from ()
+        return list(rollouts)
 
     def value(self, task: TaskRequest, rollout: Rollout) -> float:
         """How good a rollout is."""
@@ -113,12 +135,14 @@ class Repair(Strategy):
         ]
         if self.search == "at once":
             answers = (yield list(plays)) if plays else []
-            return [under_level(rollouts, level) for level, rollouts in enumerate(answers, 1)]
+            levels = [under_level(rollouts, level) for level, rollouts in enumerate(answers, 1)]
+            assessed = iter((yield from self.assessed(task, [r for rollouts in levels for r in rollouts])))
+            return [[next(assessed) for _ in rollouts] for rollouts in levels]
         tried: list[list[Rollout]] = []
         for level, play in enumerate(plays, 1):
             (rollouts,) = yield [play]
-            tried.append(under_level(rollouts, level))
-            if any(self.value(task, r) > self.success for r in rollouts):
+            tried.append((yield from self.assessed(task, under_level(rollouts, level))))
+            if any(self.value(task, r) > self.success for r in tried[-1]):
                 break
         return tried
 
@@ -152,7 +176,7 @@ class Refine(Repair):
     """`n` rollouts; where the best one fails some criteria, it is shown with those criteria, to be improved.
 
     A better rollout joins the group and is trained as an answer to the bare question. Rollouts are valued by their
-    rubric score.
+    rubric score: which criteria they meet is decided by the world's rules, or by a `judge`.
     """
 
     reference = "RGR-GRPO: Reward and Guidance through Rubrics"
@@ -162,6 +186,16 @@ class Refine(Repair):
     search: str = "at once"
     take: str = "add"
     scaffold: str = "removed"
+    judge: Judge | None = None  # None: the world's rules
+
+    @property
+    def roles_asked(self) -> tuple[str, ...]:
+        return (*super().roles_asked, *(() if self.judge is None else (self.judge.role,)))
+
+    def assessed(self, task: TaskRequest, rollouts: Sequence[Rollout]) -> Plan:
+        if self.judge is None:
+            return (yield from super().assessed(task, rollouts))
+        return (yield from self.judge.verdicts(task, rollouts))
 
     def value(self, task: TaskRequest, rollout: Rollout) -> float:
         return rubric_share(task, rollout) if failed(task, rollout) else 1.0
@@ -194,6 +228,11 @@ def marked(
     }
     turns = [_with_origin(turn) for turn in rollout.turns]
     return dataclasses.replace(rollout, turns=turns, columns={**old, **marks, **columns})
+
+
+def helped(rollouts: Sequence[Rollout]) -> int:
+    """How many of these rollouts were made with help."""
+    return sum(bool(r.columns["guided"]) for r in rollouts)
 
 
 def under_level(rollouts: Sequence[Rollout], level: int) -> list[Rollout]:

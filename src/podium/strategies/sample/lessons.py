@@ -46,6 +46,5 @@ class SampleAdvised(Strategy):
 
     def plan(self, task: TaskRequest) -> Plan:
         library = task.recalled.get("group.lessons")
-        base = Full() if self.draw.context is None else self.draw.context
-        context = self.draw.context if library is None else Advised(library, base, self.longest)
+        context = self.draw.context if library is None else Advised(library, self.draw.context_of(task), self.longest)
         return rollouts_of((yield [self.draw.play(task, self.n, context=context)]))

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from podium.core.errors import within
+from podium.core.facts import RunFacts
 from podium.core.part import Strategy
+from podium.core.schedule import Count
 from podium.strategies.draw import Draw
 from podium.strategies.requests import Plan, TaskRequest, Wave, Written, rollouts_of
 
@@ -21,7 +25,7 @@ class Windowed(Strategy):
 
     reference = "Truncated Proximal Policy Optimization (T-PPO)"
     n: int = 1
-    window: int = 8192  # tokens
+    window: Count = 8192  # tokens
     draw: Draw = Draw()
 
     needs = ("group.in_flight",)
@@ -30,6 +34,20 @@ class Windowed(Strategy):
     def __post_init__(self) -> None:
         within(self, "n", 1)
         within(self, "window", 1)
+
+    @property
+    def neutral(self) -> Windowed:
+        return self.replace(window=1 << 30)
+
+    def inert(self, facts: RunFacts) -> Iterable[str]:
+        if self.window >= facts.max_tokens:
+            yield (
+                f"cuts no rollout: its window of {self.window} tokens holds a whole answer of at most "
+                f"{facts.max_tokens}. Set rollout.window={max(facts.max_tokens // 3, 1)}."
+            )
+
+    def acted(self, rollouts: Sequence[Any]) -> int:
+        return sum(not rollout.columns["finished"] for rollout in rollouts)
 
     def plan(self, task: TaskRequest) -> Plan:
         unfinished = task.recalled.get("group.in_flight", ())

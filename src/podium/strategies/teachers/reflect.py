@@ -4,6 +4,8 @@ asked again with an earlier wrong answer in the prompt."""
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
+from typing import Any
 
 from podium.core.build import Rollout
 from podium.core.errors import within
@@ -13,6 +15,7 @@ from podium.protocols.scaffold import Scaffold
 from podium.strategies.draw import Draw
 from podium.strategies.hints.repair import MARKS, Repair, marked, play_under
 from podium.strategies.requests import Plan, TaskRequest, rollouts_of
+from podium.strategies.sample.sample import Sample
 from podium.strategies.teachers.teachers import Stored, draw_at_most
 
 __all__ = ["ReplayAndReflect"]
@@ -40,6 +43,13 @@ class ReplayAndReflect(Strategy):
         within(self, "n", 1)
         within(self, "most", 1)
         within(self, "tau", 0)
+
+    @property
+    def neutral(self) -> Sample:
+        return Sample(n=self.n, draw=self.draw)
+
+    def acted(self, rollouts: Sequence[Any]) -> int:
+        return sum(rollout.columns["replayed"] or rollout.columns["reflecting"] for rollout in rollouts)
 
     def plan(self, task: TaskRequest) -> Plan:
         replay = Repair(n=self.n, help=Stored(self.most), when="all alike", take="add", most=self.most, draw=self.draw)

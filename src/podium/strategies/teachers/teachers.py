@@ -6,31 +6,29 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from podium.core.build import Rollout, Turn
 from podium.core.columns import Origin, Purpose
-from podium.core.errors import PodiumError, within
+from podium.core.errors import within
 from podium.core.part import Need
 from podium.core.streams import key
 from podium.protocols.world import World
-from podium.store.json_lines import objects, text_of
 from podium.strategies.hints.help import Asking, Help, Offer
-from podium.strategies.requests import Ends, Plan, Recite, Replay, TaskRequest, Wave, Written, rollouts_of
+from podium.strategies.requests import Ends, Plan, Play, Recite, Replay, TaskRequest, Wave, Written, rollouts_of
+from podium.strategies.teachers.step_scores import RuledSteps, StepScorer
+from podium.strategies.teachers.traces import Traces, check_traces, existing, read_traces
 
 __all__ = ["Rectified", "Stored", "Teachers", "draw_at_most"]
-
-TEXTS = ("text", "completion", "response", "solution", "answer", "output")
 
 
 class Teachers(Help):
     """Answers of several teachers to each task: rows of a file, or the world's solutions in its different styles.
 
-    A row of the file is a JSON object with the key of its `task` (such as sums-2/train/17) and a text. Answers that do
-    not fit into the context are left out.
+    A row of the file is a JSON object with the key of its `task` (such as sums-2/train/17) and a text, or `turns`, a
+    list of texts. Answers that do not fit into the context are left out.
     """
 
     reference = "AMPO: More Than One Teacher, https://github.com/SII-Enigma/AMPO"
@@ -46,38 +44,22 @@ class Teachers(Help):
         return () if self.file else ("task.solution",)
 
     def prepare(self, world: World | None) -> tuple[str, ...]:
-        if not self.file or world is None:
-            return ()
-        if not Path(self.file).exists():
-            raise PodiumError(
-                f"There is no file of teachers' answers {self.file!r} (looked in {Path.cwd()}). Name one with an "
-                "answer a line, or none: then the world's own solutions are the teachers."
-            )
-        kind = world.task(0).key.rpartition("/")[0]
-        if not any(name.rpartition("/")[0] == kind for name in self.answers):
-            example = next(iter(self.answers))
-            raise PodiumError(
-                f"{self.file} has answers to tasks such as {example!r}, but the tasks of this world are named like "
-                f"{world.task(0).key!r}: none of them would get help. Name the tasks in the file as the world does."
-            )
+        if self.file and world is not None:
+            existing(self.file, "then the world's own solutions are the teachers")
+            check_traces(self.file, self.answers, world)
         return ()
 
     @cached_property
-    def answers(self) -> Mapping[str, list[str]]:
-        """The texts of the file, by task."""
-        texts: dict[str, list[str]] = {}
-        for line, data in objects(self.file):
-            where = f"{self.file}, line {line}"
-            name = text_of(data, "", ("task", "id", "task_id"), "a field `task`", where)
-            texts.setdefault(name, []).append(text_of(data, self.text_field, TEXTS, "text_field", where))
-        return texts
+    def answers(self) -> Traces:
+        """The answers in the file, by task."""
+        return read_traces(self.file, self.text_field)
 
     def offer(self, task: TaskRequest, group: Sequence[Rollout]) -> Asking:
         common: dict[str, Any] = {"purpose": Purpose.probe, "origin": Origin.expert, "optional": True}
         first = 1 + max((r.columns["index"] for r in group), default=-1)
         if self.file:
             texts = self.answers.get(task.task.key, [])[: self.most]
-            wave = [Recite(task, (text,), index=first + i, **common) for i, text in enumerate(texts)]
+            wave = [Recite(task, turns, index=first + i, **common) for i, turns in enumerate(texts)]
         else:
             styles = ("short",) if task.world is None else task.world.styles
             wave = [Recite(task, style=s, index=first + i, **common) for i, s in enumerate(styles[: self.most])]
@@ -85,7 +67,7 @@ class Teachers(Help):
 
 
 class Rectified(Help):
-    """Wrong rollouts that began well, corrected: the right prefix is kept, and the world completes it.
+    """Wrong rollouts that began well, corrected: the right prefix is kept, and the world or a `guide` completes it.
 
     The first wrong step is the first whose score is below `threshold`. A rollout can be corrected if at least the share
     `prefix` of its steps comes before it; of several, the `most` with the largest share are (ties go to the one with
@@ -97,8 +79,20 @@ class Rectified(Help):
     threshold: float = 0.5  # of a step's score
     prefix: float = 0.5  # share of the steps
     most: int = 1  # corrections of a group
+    scorer: StepScorer = RuledSteps()  # of the steps: a process reward
+    guide: str = ""  # a role that writes the rest of a correction; empty: the world does
 
-    needs = ("task.steps",)
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return self.scorer.needs if self.guide else tuple(dict.fromkeys(("task.steps", *self.scorer.needs)))
+
+    @property
+    def roles_asked(self) -> tuple[str, ...]:
+        return (*self.scorer.roles_asked, *((self.guide,) if self.guide else ()))
+
+    @property
+    def writer(self) -> str:
+        return self.guide or "policy"
 
     def __post_init__(self) -> None:
         within(self, "threshold", 0, 1)
@@ -120,8 +114,9 @@ class Rectified(Help):
         return not correct and first is not None and self.share(scores) >= self.prefix
 
     def offer(self, task: TaskRequest, group: Sequence[Rollout]) -> Asking:
-        assert task.world is not None
-        scored = [task.world.step_scores(task.task, str(r.columns["text"])) for r in group]
+        scored = []
+        for rollout in group:
+            scored.append((yield from self.scorer.scores(task, rollout)))
         wrong = [i for i, r in enumerate(group) if self.salvages(scored[i], bool(r.columns["correct"]))]
         wrong.sort(
             key=lambda i: (-self.share(scored[i]), -min(scored[i][: self.first_error(scored[i])], default=1.0), i)
@@ -137,11 +132,10 @@ class Rectified(Help):
         return Offer(answers=answers, replaces=replaces)
 
     def _corrected(self, task: TaskRequest, rollout: Rollout, steps: int, first: int) -> Plan:
-        """The first `steps` lines of a rollout with a right ending; nothing where the world has none."""
-        assert task.world is not None
+        """The first `steps` lines of a rollout with a right ending; nothing where there is none."""
         turn, text = rollout.turns[-1], str(rollout.columns["text"])
         beginning = "".join(text.splitlines(keepends=True)[:steps])
-        rest = task.world.completed(task.task, beginning)
+        rest = "" if self.guide or task.world is None else task.world.completed(task.task, beginning)
         if rest is None or len(rollout.turns) > 1:
             return []
         (ends,) = yield [Ends(tuple(turn.ids))]
@@ -150,8 +144,18 @@ class Rectified(Help):
         between = beginning[ends[kept - 1] if kept else 0 :]  # type: ignore[index]
         index = first + rollout.columns["index"]
         prefix = Written.of(turn, kept)
+        if self.guide:
+            play = Play(task, 1, begun=prefix, role=self.guide, first=index, wave=index)
+            return [_foreign(r, kept) for r in rollouts_of((yield [play])) if r.columns["correct"]]
         recite = Recite(task, (between + rest,), purpose=Purpose.train, begun=prefix, index=index, optional=True)
         return [r for r in rollouts_of((yield [recite])) if r.columns["correct"]]
+
+
+def _foreign(rollout: Rollout, kept: int) -> Rollout:
+    """A rollout whose tokens after the first `kept` an expert has written."""
+    (turn,) = rollout.turns
+    origin = [Origin.copied.name] * kept + [Origin.expert.name] * (len(turn.ids) - kept)
+    return dataclasses.replace(rollout, turns=[dataclasses.replace(turn, origin=origin)])
 
 
 class Stored(Help):

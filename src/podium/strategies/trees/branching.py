@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from podium.core.build import Rollout, Turn
-from podium.core.errors import within
+from podium.core.errors import PodiumError, within
 from podium.core.part import Strategy
 from podium.core.schedule import Number
 from podium.core.signal import Signal
@@ -47,7 +48,7 @@ class Branching(Strategy):
     weight: Number = 0.2  # of the rise in entropy
     chance: Number = 0.5  # probability of a fork where the entropy has not changed
     tokens: int = 20  # first tokens of a turn whose entropies are summed
-    log_vocabulary: float = 11.93  # divisor of the sum: the largest entropy of a token, in nats
+    log_vocabulary: float | None = None  # divisor of the sum, in nats; None: the model's, the log of its vocabulary
     draw: Draw = Draw()
 
     needs = (ENTROPY,)
@@ -58,7 +59,7 @@ class Branching(Strategy):
         within(self, "initial", 1)
         within(self, "chance", 0, 1)
         within(self, "tokens", 1)
-        within(self, "log_vocabulary", 0, open_low=True)
+        within(self, "log_vocabulary", 0, open_low=True, optional=True)
 
     def probability(self, now: float, first: float) -> float:
         """The probability of a fork, from H and H_0."""
@@ -69,9 +70,12 @@ class Branching(Strategy):
         moved = min(max(u - float(self.weight) * (now - first), 0.0), 1.0)
         return moved <= float(self.chance)
 
-    def entropy(self, turn: Turn) -> float:
-        """H of a turn."""
-        return float(sum(turn.tokens["sampler.entropy"][: self.tokens])) / self.log_vocabulary
+    def entropy(self, turn: Turn, vocabulary: int | None = None) -> float:
+        """H of a turn, written by a model with so many tokens."""
+        if self.log_vocabulary is None and not vocabulary:
+            raise PodiumError("Branching: the model's vocabulary is not known, so log_vocabulary must be given.")
+        largest = self.log_vocabulary or math.log(vocabulary or 0)
+        return float(sum(turn.tokens["sampler.entropy"][: self.tokens])) / largest
 
     def plan(self, task: TaskRequest) -> Plan:
         play = self.draw.play(task, min(self.initial, self.n), columns={"forked": False})
@@ -108,7 +112,8 @@ class Branching(Strategy):
             for end in range(branch.copied + 1, len(turns)):
                 name = (*task.stream, branch.rollout.columns["index"], end)
                 u = (key(0, name) >> 11) * 2.0**-53
-                if self.forks(self.entropy(turns[end - 1]), self.entropy(turns[branch.copied]), u):
+                now, first = (self.entropy(turns[n], task.vocabulary) for n in (end - 1, branch.copied))
+                if self.forks(now, first, u):
                     drawn.append((end, order, branch))
         return [(branch, end) for end, _, branch in sorted(drawn, key=lambda fork: fork[:2])]
 

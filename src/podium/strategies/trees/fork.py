@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 from podium.core.build import Rollout
 from podium.core.columns import Purpose
 from podium.core.errors import one_of, within
 from podium.core.part import Need, Strategy
-from podium.core.schedule import Number
+from podium.core.schedule import Count, Number
 from podium.core.signal import Signal
 from podium.core.streams import key
 from podium.strategies.draw import Draw
 from podium.strategies.requests import Plan, Read, TaskRequest, Wave, rollouts_of
+from podium.strategies.sample.sample import Sample
 from podium.strategies.trees.fork_points import ForkPoints, TopEntropy
 from podium.strategies.trees.lineage import PLANTED, fork, head, length, paths, planted
 
@@ -32,7 +34,7 @@ class Fork(Strategy):
     fork_points: ForkPoints = TopEntropy()
     branches: int = 2  # at each point
     purpose: str = "train"  # of the branches: train or baseline
-    prompt: int | None = None  # tokens before a branch at most, the question included; later points move forward to fit
+    prompt: Count = None  # tokens before a branch at most, the question included; later points move forward to fit
     draw: Draw = Draw()
 
     def __post_init__(self) -> None:
@@ -53,6 +55,13 @@ class Fork(Strategy):
     def rollouts(self) -> int:
         """How many rollouts there are where every base rollout has as many fork points as are asked for."""
         return self.n * (1 + self.fork_points.most * self.branches)
+
+    @property
+    def neutral(self) -> Sample:
+        return Sample(n=self.rollouts, draw=self.draw)
+
+    def acted(self, rollouts: Sequence[Any]) -> int:
+        return sum(rollout.columns["fork"] > 0 for rollout in rollouts)
 
     @property
     def cost(self) -> float:
@@ -96,6 +105,13 @@ class Grow(Strategy):
         within(self, "restart", 0, 1)
         within(self, "candidates", 2)
         one_of(self, "metric", ("cosine-entropy", "entropy", "cosine"))
+
+    @property
+    def neutral(self) -> Sample:
+        return Sample(n=self.n, draw=self.draw)
+
+    def acted(self, rollouts: Sequence[Any]) -> int:
+        return sum(rollout.columns["fork"] > 0 for rollout in rollouts)
 
     @property
     def score(self) -> Signal:

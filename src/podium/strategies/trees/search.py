@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from podium.core.build import Rollout
 from podium.core.columns import Purpose
@@ -14,6 +15,7 @@ from podium.core.part import Strategy
 from podium.parts.select.history import unmeasured
 from podium.strategies.draw import Draw
 from podium.strategies.requests import Plan, TaskRequest, Wave, Written, rollouts_of
+from podium.strategies.sample.sample import Sample
 from podium.strategies.trees.lineage import PLANTED, Path, length, planted
 
 __all__ = ["Search", "backed_up"]
@@ -121,6 +123,13 @@ class Search(Strategy):
         within(self, "budget", 1, optional=True)
         within(self, "floor", 0, 1)
         one_of(self, "depth_bonus", tuple(DEPTH_BONUS))
+
+    @property
+    def neutral(self) -> Sample:
+        return Sample(n=self.n, draw=self.draw)
+
+    def acted(self, rollouts: Sequence[Any]) -> int:
+        return sum(rollout.columns["replayed"] or rollout.columns["fork"] > 0 for rollout in rollouts)
 
     # -- the rules ---------------------------------------------------------------------------------------------------
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable
+import math
+from collections.abc import Hashable, Sequence
+from typing import Any
 
 from podium.core.build import Rollout
 from podium.core.errors import PodiumError, within
 from podium.core.part import Strategy
+from podium.core.schedule import Count
 from podium.strategies.draw import Draw
 from podium.strategies.requests import Plan, TaskRequest, Wave, Written
+from podium.strategies.sample.sample import Sample
 from podium.strategies.trees.lineage import PLANTED, Path, length, planted
 
 __all__ = ["Tree"]
@@ -26,7 +30,7 @@ class Tree(Strategy):
     reference = "SPO, https://github.com/AIFrameResearch/SPO"
     n: int = 6  # first segments of a task
     branches: tuple[int, ...] = (6, 6)  # children of each segment, by depth
-    window: int = 600  # tokens of a segment
+    window: Count = 600  # tokens of a segment
     draw: Draw = Draw()
 
     provides = PLANTED
@@ -36,6 +40,13 @@ class Tree(Strategy):
         within(self, "window", 1)
         if any(width < 1 for width in self.branches):
             raise PodiumError(f"Tree.branches = {self.branches!r}: every segment must be continued at least once.")
+
+    @property
+    def neutral(self) -> Sample:
+        return Sample(n=math.prod((self.n, *self.branches)), draw=self.draw)
+
+    def acted(self, rollouts: Sequence[Any]) -> int:
+        return sum(rollout.columns["fork"] > 0 for rollout in rollouts)
 
     def plan(self, task: TaskRequest) -> Plan:
         widths = (self.n, *self.branches)

@@ -1,0 +1,93 @@
+"""Does every method train by its name? Each slug at its home: it must end well, every part must act, and it must learn.
+
+    python -m tools.checks.homes [SLUG …] [--processes 2] [--device cpu]
+
+The result of each is kept in `checks/homes.json`: held-out pass@1 before and after, seconds of CPU, what never acted,
+and what was warned of.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parents[2] / "checks" / "homes.json"
+LONGEST = 60.0  # seconds of CPU that a home run may take
+
+
+def train_at_home(name: str, device: str = "cpu") -> dict[str, Any]:
+    """One run of a method at its home, in words and numbers."""
+    import torch
+
+    from podium.core.activity import activity
+    from podium.core.errors import PodiumError
+    from podium.sessions.train import configure, train
+
+    torch.set_num_threads(1)
+    begun, notes = time.process_time(), list[str]()
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            config = configure(name, eval_every=0, eval_tasks=128, checkpoint_every=0, device=device)
+            result = train(config, out=Path(folder) / "run", tell=notes.append)
+        except PodiumError as problem:
+            return {"refused": str(problem)}
+        except Exception as problem:  # a fault of the method: the other runs go on
+            return {"failed": f"{type(problem).__name__}: {problem}"}
+        counts = activity(result.metrics)
+        first, last = result.evaluations[0]["eval.pass@1"], result.evaluations[-1]["eval.pass@1"]
+        return {
+            "before": round(first, 3),
+            "after": round(last, 3),
+            "seconds": round(time.process_time() - begun, 1),
+            "iterations": result.metrics[-1]["iteration"],
+            "idle": [part for part, (acted, _) in counts.items() if not acted],
+            "warned": [note for note in notes if note.startswith("warning")],
+        }
+
+
+def problems(row: dict[str, Any]) -> list[str]:
+    """What is wrong with a run, in words."""
+    for key in ("refused", "failed"):
+        if key in row:
+            return [f"{key}: {row[key]}"]
+    return [
+        *(f"never acted: {part}" for part in row["idle"]),
+        *row["warned"],
+        *([] if row["after"] > row["before"] else [f"did not learn: {row['before']} to {row['after']}"]),
+        *([] if row["seconds"] <= LONGEST else [f"took {row['seconds']} s"]),
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    given = parser.parse_args()
+    from podium.methods import CATALOGUE
+
+    names = given.names or [slug for slug, entry in CATALOGUE.items() if entry.kind == "method"]
+    rows: dict[str, Any] = json.loads(given.out.read_text("utf-8")) if given.out.exists() else {}
+    with multiprocessing.get_context("spawn").Pool(given.processes, maxtasksperchild=8) as pool:
+        jobs = {name: pool.apply_async(train_at_home, (name, given.device)) for name in names}
+        for name, job in jobs.items():
+            rows[name] = job.get()
+            found = problems(rows[name])
+            print(f"{name}: {'; '.join(found) if found else 'fine'}", flush=True)
+            given.out.write_text(json.dumps(rows, indent=0, sort_keys=True) + "\n", "utf-8")
+    bad = [name for name in names if problems(rows[name])]
+    print(f"{len(names) - len(bad)} of {len(names)} methods train at home, learn, and have no part that never acted")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
