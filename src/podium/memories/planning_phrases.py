@@ -19,8 +19,9 @@ __all__ = ["PlanningPhrases"]
 class PlanningPhrases(Memory):
     """Mines phrases of a few words from right answers: the `share` of them that occurs in most answers.
 
-    Numbers count as one word, so that "add 3 to" and "add 5 to" are the same phrase; a phrase begins with another word. `batch.phrases` holds those that occur in at least `least` different answers, the most frequent
-    first; of equally frequent ones the first in the alphabet.
+    Numbers count as one word, so that "add 3 to" and "add 5 to" are the same phrase; a phrase begins with another word.
+    `batch.phrases` holds those that occur in at least `least` different answers, the most frequent first; of equally
+    frequent ones the first in the alphabet.
     """
 
     reference = "HICRA, https://github.com/TIGER-AI-Lab/Hierarchical-Reasoner"
