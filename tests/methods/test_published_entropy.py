@@ -13,6 +13,7 @@ from podium.core.value import Clock
 from podium.method import Method, Phases, Plateau
 from podium.methods.catalogue import CATALOGUE
 from podium.parts.objective import KL
+from podium.parts.shape import RankBonus
 from podium.training.build import build_run
 from podium.training.loop import iterate
 from tests.sessions.test_train import small
@@ -85,6 +86,12 @@ def test_a_distance_to_the_old_policy_warns_of_a_single_update() -> None:
     assert not list(term.inert(RunFacts(5, 4, 10, 1, updates=8)))
     assert not list(KL("k3").inert(facts))
     assert not list(KL("k3", anchor="old", min_p=0.02).inert(facts))
+
+
+def test_a_stride_longer_than_an_answer_is_warned_of() -> None:
+    facts = RunFacts(iterations=5, tasks=4, max_tokens=30, max_turns=1)
+    assert "at most 30" in next(iter(RankBonus(stride=40).inert(facts)))
+    assert not list(RankBonus(stride=2).inert(facts))
 
 
 def test_light_if_and_refine_and_rlfr_and_qwenlong_have_all_their_stages() -> None:

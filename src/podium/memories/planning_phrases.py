@@ -17,16 +17,15 @@ __all__ = ["PlanningPhrases"]
 
 
 class PlanningPhrases(Memory):
-    """Mines phrases of `shortest` to `longest` words from right answers: the `share` that occurs in most of them.
+    """Mines phrases of a few words from right answers: the `share` of them that occurs in most answers.
 
-    Numbers count as one word, so that "add 3 to" and "add 5 to" are the same phrase; a phrase begins and ends with
-    something else. `batch.phrases` holds those that occur in at least `least` different answers, the most frequent
-    first; of equally frequent ones the first in the alphabet.
+    Numbers count as one word, so that "add 3 to" and "add 5 to" are the same phrase; a phrase begins with another word.
+    `batch.phrases` holds those that occur in at least `least` different answers, the most frequent first; of equally
+    frequent ones the first in the alphabet.
     """
 
     reference = "HICRA, https://github.com/TIGER-AI-Lab/Hierarchical-Reasoner"
-    shortest: int = 3  # words
-    longest: int = 5  # words
+    sizes: tuple[int, ...] = (3, 4, 5)  # words of a phrase
     share: float = 0.2  # of the phrases found, in (0, 1]; at least one
     least: int = 2  # answers
     capacity: int = 10000  # phrases that are counted; the rarest are forgotten
@@ -35,12 +34,11 @@ class PlanningPhrases(Memory):
     provides = ("batch.phrases",)
 
     def __post_init__(self) -> None:
-        within(self, "shortest", 1)
         within(self, "share", 0, 1, open_low=True)
         within(self, "least", 1)
         within(self, "capacity", 1)
-        if self.longest < self.shortest:
-            raise PodiumError(f"PlanningPhrases.longest = {self.longest} is below shortest = {self.shortest}.")
+        if not self.sizes or min(self.sizes) < 1:
+            raise PodiumError(f"PlanningPhrases.sizes = {self.sizes} must be numbers of words, such as (3, 4, 5).")
 
     def initial(self) -> State:
         return {"answers": {}}
@@ -49,9 +47,9 @@ class PlanningPhrases(Memory):
         """The phrases of a text."""
         words = masked_words(text)
         found = set()
-        for size in range(self.shortest, self.longest + 1):
+        for size in self.sizes:
             for start in range(len(words) - size + 1):
-                if words[start] != NUMBER and words[start + size - 1] != NUMBER:
+                if words[start] != NUMBER:
                     found.add(" ".join(words[start : start + size]))
         return found
 

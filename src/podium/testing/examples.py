@@ -45,6 +45,7 @@ EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
     "DropLongContexts": ({"longest": 1},),
     "MarkPhrases": ({"phrases": ("text 1",)},),
     "SemanticEntropy": ({"phrases": ("text 0", "text 1")},),
+    "PlanningPhrases": ({"sizes": (1, 2), "least": 1},),
     "SelectTokens": ({"rule": "floor", "scope": "rollout"},),  # so that a scope may select nobody
     "Marked": ({"marks": (("first", "text 0"), ("second", "text 1"))},),
     "LengthBonus": ({"reference_length": 4},),

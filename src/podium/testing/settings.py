@@ -16,6 +16,7 @@ from podium.core.errors import PodiumError
 from podium.core.memory import Memory
 from podium.core.part import Part
 from podium.core.schedule import Schedule
+from podium.core.term import Aggregate
 from podium.core.value import Value
 from podium.memories.lesson_writing import LessonExtractor, WordEmbedder
 from podium.parts.advantage import MixtureComponent, Normalize, Returns
@@ -44,6 +45,12 @@ ALTERNATIVES: dict[str, dict[str, tuple[Any, ...]]] = {
             "group sum",
         )
     },
+    "Term": {
+        "aggregate": tuple(
+            Aggregate(f"{level} sum / length", length=3.0) for level in ("token", "turn", "rollout", "group", "batch")
+        )
+    },
+    "PlanningPhrases": {"sizes": ((1,), (2,))},
     "Cascade": {"checks": (("rollout.interface_matches", "rollout.parses"),)},
     "AlternativeAdvantage": {"part": (Normalize(), Returns())},
     "Clip": {"dual": (1.01, 1.5)},

@@ -225,6 +225,7 @@ KINDS: SceneRules = {
             d.integers("criteria", n, 3).tolist(), d.normal(name, 3 * n).reshape(n, 3).tolist(), strict=True
         )
     ),
+    "phrases": lambda d, name, n: (("text 0",),) * n,
     "curve": lambda d, name, n: tuple(map(tuple, d.uniform(name, 8 * n).reshape(n, 8).tolist())),
     "references": lambda d, name, n: (tuple(map(tuple, d.uniform(name, 18).reshape(2, 9).tolist())),) * n,
     "context": lambda d, name, n: tuple((k, 1) for k in d.integers(name, n, VOCABULARY).tolist()),

@@ -109,7 +109,7 @@ def refine(
         name="post-training",
         rollout=texts.replace(answers=True),
         reward=(ContinuationReward(post_reward),),
-        updates=SeparateUpdates(mini_batches=mini_batches, by="rollout.of_text"),
+        updates=SeparateUpdates(mini_batches=mini_batches, unit="rollout", by="rollout.of_text"),
     )
     if stage != "all":
         return mid if stage == "mid" else post

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import one_of, within
+from podium.core.facts import RunFacts
 from podium.core.part import Columns, Need, Shape
 from podium.core.schedule import Count, Number
 from podium.core.signal import Signal
@@ -49,6 +52,13 @@ class RankBonus(Shape):
         within(self, "kappa", 0, open_low=True)
         within(self, "epsilon", 0, open_low=True)
         one_of(self, "credit", ("last", "all"))
+
+    def inert(self, facts: RunFacts) -> Iterable[str]:
+        if self.stride >= facts.max_tokens:
+            yield (
+                f"measures the rank every {self.stride} tokens, and an answer has at most {facts.max_tokens}: there is "
+                f"no velocity. Set stride to a few tokens, such as {max(facts.max_tokens // 40, 1)}."
+            )
 
     @property
     def needs(self) -> tuple[Need, ...]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from podium.core.batch import Batch
+from podium.core.errors import PodiumError
 from podium.core.part import Need
 from podium.core.updates import PolicyScore, Updates
 
@@ -18,6 +19,11 @@ class SeparateUpdates(Updates):
     by: str = "group.labelled"  # a boolean column of groups or of rollouts
     # Whether mini-batches are measured in the whole batch, so that a kind takes ⌈mini_batches · its share⌉ steps.
     proportional: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.by.startswith("rollout.") and self.unit == "group":
+            raise PodiumError(f"SeparateUpdates.by = {self.by!r} splits groups: set unit='rollout'.")
 
     @property
     def needs(self) -> tuple[Need, ...]:
