@@ -134,7 +134,7 @@ def test_the_more_is_solved_the_more_is_reinforced_and_the_less_imitated() -> No
 
 
 def test_soft_hpt_learns_from_the_demonstration_where_nothing_is_solved() -> None:
-    method = methods.get("hpt@soft", entropy=0.0)
+    method = methods.get("hpt@soft", entropy=0.0, max_length=8192)
     batch = beside(0)
     logp = torch.full((9, 2), -0.5, dtype=torch.float64)
     rows = Batch.from_padded(

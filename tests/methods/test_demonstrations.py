@@ -123,21 +123,21 @@ def test_hpt_with_gate_minus_one_is_dr_grpo_and_never_imitates() -> None:
 
 
 def test_hpt_with_a_gate_as_large_as_the_group_is_imitation() -> None:
-    found = slope(methods.hpt(gate=4, entropy=0), beside([1, 1, 0, 1]))
+    found = slope(methods.hpt(gate=4, entropy=0, max_length=7), beside([1, 1, 0, 1]))
     assert not found[:4].any()
     assert_close(found[4], torch.full((3,), -1 / 3, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("rewards", [[0, 0, 0], [1, 0, 0], [1, 1, 1]])
 def test_hpt_a_group_is_reinforced_or_imitated_never_both(rewards: list[int]) -> None:
-    found = slope(methods.hpt(entropy=0), beside(rewards))
+    found = slope(methods.hpt(entropy=0, max_length=7), beside(rewards))
     imitated = sum(rewards) == 0
     assert bool(found[-1].any()) == imitated
     assert bool(found[:-1].any()) == (0 < sum(rewards) < 3)
 
 
 def test_hpt_rollouts_of_an_imitated_task_do_not_show_in_the_loss() -> None:
-    method = methods.hpt(entropy=0)
+    method = methods.hpt(entropy=0, max_length=7)
     batch = prepared(method, beside([0, 0, 0]))
     moved = batch["token.now.logp"].where(batch.spread(batch["rollout.demonstration"], "rollout", "token"), -9)
     other = batch.with_columns({"token.now.logp": moved})

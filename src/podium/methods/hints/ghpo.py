@@ -31,7 +31,7 @@ __all__ = ["ghpo"]
         max_tokens=2048,
         source="hkgc-1/GHPO recipes/Qwen2.5-Math-7B/ghpo/config_ghpo.yaml",
     ),
-    home=Home("sums", level=2),
+    home=Home("sums", level=2, max_tokens=32),
 )
 def ghpo(
     n: int = 8,

@@ -19,7 +19,7 @@ __all__ = ["rgr_grpo"]
     citation="RGR-GRPO: Reward and Guidance through Rubrics",
     tags=("rubric", "reflection", "hints", "off-policy", "reward shaping"),
     protocol=Protocol(model="Qwen2.5-7B", iterations=400, source="notes on arXiv 2511.12344"),
-    home=Home("sums", level=2),
+    home=Home("countdown", level=2),
 )
 def rgr_grpo(
     n: int = 8,

@@ -37,7 +37,7 @@ __all__ = ["ampo"]
         pool=8500,
         source="SII-Enigma/AMPO exp_scripts/train_ampo.sh",
     ),
-    home=Home("sums", level=2),
+    home=Home("sums", level=2, max_tokens=32),
     presets={"paper": {"max_length": 8192}, "hybrid": {"even_solved": 0.3}, "always": {"even_solved": 1.0}},
 )
 def ampo(
