@@ -29,6 +29,7 @@ EXCEPT: Mapping[str, str] = {
     "invisible-leash": "a study that measures plain GRPO",
     "verl-effective-rank": "a study that measures plain GRPO",
     "grpo everything": "it is GRPO",
+    "r3 advantage.DampReplayed": "the paper's factor is not known: 1, which damps nothing",
     "think-rm": "needs a judge of pairs, which no embedded world has",
 }
 

@@ -127,9 +127,7 @@ def fit(
         texts, scores = context.rows(support)
         value = policies.values_of(reader, texts, grad=True)
         logits = torch.stack([torch.zeros_like(value), value], dim=1)
-        total = (1 - alpha) * soft_cross_entropy(logits, scores.to(value))
-        if context.pairs:
-            total = total + alpha * success_pairs(logits[: 2 * context.pairs])
+        total = value_model_loss(logits, scores.to(value), alpha, context.pairs)
         optimizer.zero_grad(set_to_none=True)
         total.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(list(reader.parameters()), 1.0)
@@ -160,9 +158,10 @@ def soft_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     return -(torch.stack([1 - labels, labels], dim=1) * log_p).sum(1).mean()
 
 
-def value_model_loss(logits: Tensor, labels: Tensor, alpha: float = 0.25) -> Tensor:
-    """alpha · `success_pairs` + (1 − alpha) · `soft_cross_entropy`."""
-    return alpha * success_pairs(logits) + (1 - alpha) * soft_cross_entropy(logits, labels)
+def value_model_loss(logits: Tensor, labels: Tensor, alpha: float = 0.25, pairs: int | None = None) -> Tensor:
+    """alpha · `success_pairs` + (1 − alpha) · `soft_cross_entropy`; the first `pairs` pairs of rows (None: all)."""
+    paired = logits if pairs is None else logits[: 2 * pairs]
+    return alpha * success_pairs(paired) + (1 - alpha) * soft_cross_entropy(logits, labels)
 
 
 def _measured(
