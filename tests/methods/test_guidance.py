@@ -26,6 +26,7 @@ from podium.parts.objective import Shaped
 from podium.parts.reward import GuidedBonus, RankTruncated, Rubric
 from podium.parts.reward.rubric import score
 from podium.protocols.sampling import Sampling
+from podium.protocols.scaffold import Scaffold
 from podium.strategies import Guided, Rectified
 from podium.strategies.requests import Ends, Play, Recite, Replay, Request, TaskRequest
 from podium.worlds import Sums
@@ -506,6 +507,22 @@ def test_a_group_without_contrast_gets_stored_rollouts_of_the_other_outcome(own:
     assert [r.columns["replayed"] for r in group] == [False] * 4 + [True] * 2
     batch = rewards(values, rollout__replayed=[False] * 4 + [True] * 2)
     assert bool((methods.r3().advantage(batch)["rollout.advantage"] != 0).all())
+
+
+def test_reflection_asks_in_words_below_the_earlier_answer() -> None:
+    asked: list[Play] = []
+
+    def answers(request: Request) -> Sequence[Rollout]:
+        assert isinstance(request, Play)
+        asked.append(request)
+        return made(request, [0.0] * request.n)
+
+    recalled = {"group.stored": (stored(False),), "group.stored.mean": torch.tensor(0.0)}
+    collected(methods.r3(n=2).rollout, answers, recalled=recalled)
+    scaffold = asked[-1].context
+    assert isinstance(scaffold, Scaffold)
+    assert scaffold.attempt
+    assert scaffold.below == "That answer is wrong. Find the mistake and solve the task again."
 
 
 def test_mixed_groups_and_empty_stores_are_left_alone() -> None:

@@ -19,7 +19,7 @@ from tests.methods.catalogue import lines
 SUMS = worlds.get("sums", level=2)
 
 
-def trees(number: int, leaves: int = 3, seed: int = 0) -> Batch:
+def tree_rows(number: int, leaves: int = 3) -> list[Rollout]:
     """A tree of a root's `leaves` children with two leaves each, of one token a segment; half of all segments are
     worth something."""
     rows = []
@@ -28,7 +28,12 @@ def trees(number: int, leaves: int = 3, seed: int = 0) -> Batch:
         turn = Turn([1, 2], tokens={"node": [0, 1], "old.logp": [-1.0, -1.0]})
         nodes: dict[str, list[Any]] = {"key": keys, "advantage": credit}
         rows.append(Rollout(f"task {number}", [turn], columns={"reward": 1.0, "index": row}, nodes=nodes))
-    batch = Batch.from_rollouts(rows, dtype=torch.float64, seed=seed)
+    return rows
+
+
+def trees(number: int, leaves: int = 3, seed: int = 0) -> Batch:
+    """The rollouts of one tree as a batch, each segment trained once."""
+    batch = Batch.from_rollouts(tree_rows(number, leaves), dtype=torch.float64, seed=seed)
     return batch.with_columns(TrainShared("once")(batch))
 
 
@@ -170,3 +175,12 @@ def test_spo_looks_at_the_mean_ratio_where_a_batch_has_several_updates() -> None
     assert guards == [[RejectFar()], []]
     several = methods.spo(mini_batches=4, max_ratio=5.0)
     assert several.shape[-1] == RejectFar(5.0)
+
+
+def test_a_budget_may_be_for_each_task() -> None:
+    """Of the six credited segments of two tasks one is trained, or one for each task; none is missing."""
+    rows = [row for number in range(2) for row in tree_rows(number)]
+    batch = Batch.from_rollouts(rows, dtype=torch.float64).with_columns({"batch.replay.stored": torch.zeros(1)})
+    found_by = {per: TakeSegments(1, per)(batch) for per in (False, True)}
+    assert [int(found["node.keep.taken"].sum()) for found in found_by.values()] == [1, 2]
+    assert [float(found["batch.segments.missing"]) for found in found_by.values()] == [0.0, 0.0]

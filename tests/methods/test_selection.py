@@ -167,7 +167,7 @@ def test_beliefs_count_groups_that_were_sampled_and_dropped_too(tmp_path: Path) 
     """Else a task that is always failed would never be known to be."""
     world = worlds.get("sums", level=4)
     method = methods.get("vade+dars").set("rollout.n", 2).set("rollout.most", 2)
-    found = short_run(method, tmp_path / "run", world=world, iterations=4, checkpoint_every=4)
+    found = short_run(method, tmp_path / "run", world=world, iterations=4, checkpoint_every=4, pool=256)
     lines_ = found.metrics[1:]
     assert sum(line["groups.dropped"] for line in lines_) > 0
     state = (RunDirectory(tmp_path / "run").checkpoints()[-1] / "state.json").read_text()
@@ -585,3 +585,18 @@ def test_selection_after_a_kill_goes_on_with_the_same_tasks(slug: str, tmp_path:
         for name in ("whole", "cut")
     )
     assert a == b
+
+
+def test_drive_keeps_shares_of_its_pool() -> None:
+    """Of four tasks in the pool a half are the two hardest, then a quarter the one hardest of these."""
+    part = HardFocus(keep=(0.5, 0.25), pool=4)
+    rates = torch.tensor([[0.2, 0.5], [0.6, -1.0], [0.1, 0.7], [0.9, -1.0], [0.0, 0.0]], dtype=torch.float64)
+    columns = {"group.sweep.rates": rates, "group.number": torch.arange(5.0)}
+    assert part({**columns, "batch.sweep.phase": torch.tensor([0.0])}).tolist() == [1, 0, 1, 0, 0]
+    assert part({**columns, "batch.sweep.phase": torch.tensor([1.0])}).tolist() == [1, 0, 0, 0, 0]
+
+
+def test_drive_measures_and_focuses_within_a_run_of_twelve_iterations() -> None:
+    found = lines(methods.drive(n=4, first_n=4), worlds.get("sums", level=2), iterations=12, tasks=4, pool=8)
+    assert {line["phase"] for line in found} == {0, 1}
+    assert max(line.get("sweep.phase", 0) for line in found) == 2  # the last of its three phases has begun

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from pathlib import Path
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,8 +18,9 @@ from podium.cli.app import main
 from podium.core.errors import PodiumError
 from podium.memories import ScoreHistory
 from podium.memories.score_history import question
+from podium.sessions import value_model as value_models
 from podium.sessions.train import resume
-from podium.sessions.value_model import contexts, fit
+from podium.sessions.value_model import SolvedExamples, contexts, fit, value_model_loss
 from podium.store.run_directory import RunDirectory
 from tests.methods.catalogue import lines
 from tests.methods.support import short_run
@@ -133,3 +136,25 @@ def test_auc_counts_ties_half_and_is_undefined_without_both() -> None:
     score = torch.tensor([0.9, 0.5, 0.5, 0.1])
     assert auc(score, torch.tensor([True, True, False, False])) == pytest.approx(0.875)
     assert auc(score, torch.ones(4, dtype=torch.bool)) == -1.0
+
+
+def test_the_loss_of_a_context_by_hand() -> None:
+    """Scores s = 2 (a success), 1 (a failure) and 0, a row without a partner; labels 1, 0 and ½.
+
+    Pairs: −log σ(2 − 1) = log(1 + e⁻¹) = 0.313262; with the sign changed it would be 1.313262.
+    Cross-entropy: log(1 + e⁻²) = 0.126928, log(1 + e¹) = 1.313262 and log 2 = 0.693147, on average 0.711112.
+    """
+    logits = torch.tensor([[0.0, 2.0], [0.0, 1.0], [0.0, 0.0]], dtype=torch.float64)
+    labels = torch.tensor([1.0, 0.0, 0.5], dtype=torch.float64)
+    expected = 0.25 * 0.313262 + 0.75 * 0.711112
+    assert float(value_model_loss(logits, labels, 0.25, pairs=1)) == pytest.approx(expected, abs=1e-6)
+    assert float(value_model_loss(logits, labels, 0.25, pairs=0)) == pytest.approx(0.75 * 0.711112, abs=1e-6)
+
+
+def test_a_fit_values_successes_above_failures(tmp_path: Path) -> None:
+    """By the pair loss alone: with its sign changed it would do the opposite."""
+    examples = [SolvedExamples((), (("sum: 1+1", 1.0), ("sum: 99+99", 0.0)))]
+    with patch.object(value_models, "contexts", lambda *_: examples * 4):
+        found = fit(["run"], tmp_path / "value", steps=12, alpha=1.0, held_out=0.25)
+    assert found.pair_accuracy == 1.0
+    assert found.loss < math.log(2)

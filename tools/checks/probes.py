@@ -29,6 +29,11 @@ EXCEPT: Mapping[str, str] = {
     "invisible-leash": "a study that measures plain GRPO",
     "verl-effective-rank": "a study that measures plain GRPO",
     "grpo everything": "it is GRPO",
+    "arrol objective.KL": "a coefficient of 0.001 acts over more updates than a home has",
+    "spo objective.KL": "a coefficient of 0.0001 acts over more updates than a home has",
+    "dars keep.KeepMixed": "the groups that it drops have advantages of 0: it saves time",
+    "dars objective.Entropy": "a coefficient of 0.001 beside a sum over all tokens of the batch",
+    "r3 advantage.DampReplayed": "the paper's factor is not known: 1, which damps nothing",
     "think-rm": "needs a judge of pairs, which no embedded world has",
 }
 

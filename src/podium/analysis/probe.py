@@ -24,7 +24,7 @@ from podium.parts.advantage import Normalize
 from podium.parts.objective import Clip, PolicyGradient
 from podium.strategies import Draw, Sample
 
-__all__ = ["Replacement", "parent", "relative_distance", "replacements"]
+__all__ = ["Replacement", "parent", "relative_distance", "replacements", "weight_vector"]
 
 Refusals = Callable[[Method], Sequence[str]]  # why a method cannot work, in sentences
 
@@ -116,16 +116,23 @@ def _without(method: Method, item: Part | Memory, lost: Collection[str] = ()) ->
     """The method with one part replaced; None where it is as plain as can be, or its only term."""
     if isinstance(item, Memory):
         return method.replace(memories=tuple(m for m in method.memories if m is not item))
-    neutral = _neutral(item, lost)
+    held = getattr(method, item.stage)
+    neutral = _unmarked(item, held) if isinstance(item, Term) and item.where in lost else _neutral(item, lost)
     if neutral == item:
         return None
     if item.stage not in LISTS:
         return method.replace(**{item.stage: neutral})
-    held = getattr(method, item.stage)
     new = tuple(x for part in held for x in ((part,) if part is not item else () if neutral is None else (neutral,)))
     if item.stage == "objective" and not any(isinstance(x, Term) and x.trains == "policy" for x in new):
         return None
     return method.replace(**{item.stage: new})
+
+
+def _unmarked(term: Term, held: Iterable[Term]) -> Term | None:
+    """A term on marked elements where nobody marks them any more: on all of them, unless there is such a term."""
+    return (
+        None if any(type(other) is type(term) and other.where is None for other in held) else term.replace(where=None)
+    )
 
 
 def _closed(method: Method, item: Part | Memory) -> tuple[Method | None, list[Part | Memory]]:
@@ -171,6 +178,6 @@ def _exchanged(method: Method, number: int, leaf: Method) -> Method:
     return method.each(lambda old: leaf if next(count) == number else old)
 
 
-def flattened(tensors: Iterable[Tensor]) -> Tensor:
+def weight_vector(tensors: Iterable[Tensor]) -> Tensor:
     """All weights as one vector."""
     return torch.cat([t.detach().double().reshape(-1).cpu() for t in tensors])

@@ -35,9 +35,11 @@ def routing_score(rate: Tensor, cost: Tensor, share: float = 0.5) -> Tensor:
 
 def scored_prompts(batch: Batch) -> list[TaskScore]:
     """The prompts of a batch with their pass rates, in the order of the tasks' names."""
-    first = batch.partition("rollout", "group").agg.first(torch.arange(len(batch), device=batch.device)).tolist()
-    names = keys(batch["group.task"])
-    prompts = {name: batch["rollout.prompt"][row] for name, row in zip(names, first, strict=True)}
+    names, group = keys(batch["group.task"]), batch.link("rollout", "group").tolist()
+    prompts: dict[Any, str] = {}
+    for row, prompt in enumerate(batch["rollout.prompt"]):  # a task has one; of several, whatever the order of the rows
+        task = names[group[row]]
+        prompts[task] = min(prompts.get(task, prompt), prompt)
     return [(prompts[task], rate) for task, rate in observed_rates(batch).items()]
 
 

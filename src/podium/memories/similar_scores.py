@@ -57,6 +57,9 @@ class SimilarScores(Memory):
         return total / weight
 
     def observe(self, state: State, batch: Batch) -> State:
-        new = dict(scored_prompts(batch))
-        kept = [(prompt, score) for prompt, score in state["scores"] if prompt not in new]
-        return {"scores": (*kept, *new.items())[-self.support :]}
+        scores: dict[str, list[float]] = {}
+        for prompt, score in scored_prompts(batch):
+            scores.setdefault(prompt, []).append(score)
+        new = sorted((prompt, sum(found) / len(found)) for prompt, found in scores.items())
+        kept = [(prompt, score) for prompt, score in state["scores"] if prompt not in scores]
+        return {"scores": (*kept, *new)[-self.support :]}

@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from podium import worlds
-from podium.analysis.probe import Replacement, flattened, parent, relative_distance, replacements
+from podium.analysis.probe import Replacement, parent, relative_distance, replacements, weight_vector
 from podium.core.activity import activity
 from podium.core.errors import PodiumError
 from podium.method import Method
@@ -46,13 +46,13 @@ class _Course:
 
     def __init__(self, config: Config) -> None:
         self.run = build_run(config)
-        self.weights = [flattened(self.run.policy.parameters())]
+        self.weights = [weight_vector(self.run.policy.parameters())]
         self.metrics: list[Mapping[str, Any]] = []
 
     def after(self, iterations: int) -> Tensor:
         while len(self.weights) <= iterations:
             self.metrics.append(iterate(self.run)[1])
-            self.weights.append(flattened(self.run.policy.parameters()))
+            self.weights.append(weight_vector(self.run.policy.parameters()))
         return self.weights[iterations]
 
     def close(self) -> None:
