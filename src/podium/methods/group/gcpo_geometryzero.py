@@ -27,7 +27,7 @@ ASKS = ("Use an auxiliary construction, between <aux> and </aux>.", "Do not use 
     summary="Rewards tool use only where rollouts with it are right more often than those without; else penalises it.",
     citation="GeometryZero: Group Contrastive Policy Optimization, https://github.com/ekonwang/GeometryZero",
     protocol=Protocol(model="Qwen2.5-1.5B", source="summaries of https://arxiv.org/abs/2506.07160"),
-    home=Home("sums", level=2),
+    home=Home("sums", level=1),
     tags=("tool use", "reward shaping", "math", "group-relative"),
     presets={"paper": {"imitate": 0, "length_reference": 1024}},
 )

@@ -39,7 +39,7 @@ __all__ = ["arpo"]
         pool=10_000,
         source="https://github.com/dongguanting/ARPO, ARPO_7B_Reasoning_1node.sh: 156 iterations after 54,000 examples",
     ),
-    home=Home("lookup", level=1, tasks=32),
+    home=Home("tools", level=1),
     tags=("agents", "tool use", "exploration", "entropy", "rollout budget", "credit assignment"),
     presets={
         "paper": {"imitate": 422, "tools": ("search", "python")},

@@ -21,7 +21,7 @@ __all__ = ["st_ppo"]
     citation="ST-PPO: Stabilized Off-Policy Proximal Policy Optimization for Multi-Turn Agents Training",
     tags=("off-policy", "importance sampling", "turn-level", "clipping", "critic", "stability"),
     presets={"turn-ppo": {"floor": None}, "s-ppo": {"ratio": "token"}, "literal": {"floor": 1e-8}},
-    home=Home("clarify", level=1, iterations=8, tasks=8),
+    home=Home("keydoor", level=1, iterations=8, tasks=8),
 )
 def st_ppo(
     n: int = 4,
@@ -31,7 +31,7 @@ def st_ppo(
     lam: float = 1.0,
     clip: float = 0.2,
     kl: float = 0.001,
-    mini_batches: int = 4,
+    mini_batches: int = 8,
 ) -> Method:
     """−min(w·A_t, clip(w, 1 ± 0.2)·A_t) / max(c, floor), with w the geometric mean of the ratios of a turn's tokens, A
     from GAE, and c the norm of what clipping removes: c² = Σ over clipped tokens of (w·A_t/(|y|·B))².
