@@ -185,8 +185,9 @@ def lines(
 ) -> list[dict[str, Any]]:
     """The metrics of a few iterations, without evaluations or a run directory."""
     source = policy or tiny()
+    sizes = {"tasks": 2, "iterations": iterations, "max_tokens": world.max_tokens}  # also of exact protocols
     with patch.object(policies, "load", lambda *_, **__: source.copy()):
-        run = build_run(configure(method, **{"world": world, "tasks": 2, "iterations": iterations, **settings}))
+        run = build_run(configure(method, **{"world": world, **sizes, **settings}))
     return [iterate(run)[1] for _ in range(iterations)]
 
 

@@ -122,7 +122,7 @@ def test_without_advantages_every_weight_is_the_midpoint_or_one() -> None:
 
 def test_d3s_keeping_everything_is_its_host() -> None:
     batch = random_update()
-    mine = loss_of(methods.d3s(rollouts=(1.0, 1.0), tokens=(1.0, 1.0)).at(Clock()), batch)
+    mine = loss_of(methods.d3s(rollouts=(1.0, 1.0), tokens=(1.0, 1.0), over=1).at(Clock()), batch)
     plain = differentiate([PolicyGradient(clip=Clip(0.2, 0.2))], batch)
     assert mine.step.loss == pytest.approx(plain.step.loss)
 

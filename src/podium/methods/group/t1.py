@@ -49,8 +49,8 @@ def t1(
     attempts and their critiques into one demonstration; here they are the world's solutions in the style `style`. Its
     learning rate is 1e-5 for the warm start and 1.5e-6 after it (`t1@paper`); here both are the run's, since a small
     model's is so large that seven times as much destroys it. The entropy weight, the decay of the anchor and the length
-    of the warm start relative to the run are not known: the defaults are guesses. `t1@rl` begins with reinforcement
-    learning. `podium eval RUN --thinking` measures how accuracy grows with the thinking budget.
+    of the warm start relative to the run are not known: the defaults are guesses. `t1@rl` begins with
+    reinforcement learning. `podium eval RUN --thinking` measures how accuracy grows with the thinking budget.
 
     Args:
         n: Rollouts per task (the group size).
