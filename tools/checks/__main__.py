@@ -74,7 +74,7 @@ ABOUT = {
     "conformance": "every method reproduces its reference vectors",
     "battery": "every part passes the battery",
     "mutants": "formulas with one operator changed are caught by the tests",
-    "probes": "every part of every preset changes the weights that a run ends with",
+    "probes": "every part of every preset moves the weights by more than 1 % of the update",
     "soak": "memory and time per iteration stay flat over a long run",
     "faults": "runs go on through kills, preemption, full disks, flipped bits and worlds that fail; nothing is lost",
     "kills": "runs killed at random moments resume to the bit",
