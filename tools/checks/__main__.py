@@ -76,7 +76,7 @@ ABOUT = {
     "battery": "every part passes the battery",
     "mutate": "a changed sign, factor, bound or term of an entry point is noticed by the vectors and tests that run it",
     "homes": "every method trains at its home by its name alone, learns there, and every part of it acts",
-    "probes": "every part of every preset changes the weights that a run ends with",
+    "probes": "every part of every preset moves the weights by more than 1 % of the update",
     "soak": "memory and time per iteration stay flat over a long run",
     "faults": "runs go on through kills, preemption, full disks, flipped bits and worlds that fail; nothing is lost",
     "kills": "runs killed at random moments resume to the bit",

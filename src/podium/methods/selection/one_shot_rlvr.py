@@ -38,7 +38,7 @@ SCORES = {"variance": "group.pass_rate.spread", "lim": "group.pass_rate.alignmen
         max_tokens=3072,
         source="ypwang61/One-Shot-RLVR scripts/train/training_1.5b_pi1_r128.sh",
     ),
-    home=Home("sums", level=1),
+    home=Home("sums", level=2),
     presets={
         "paper": {"words": "(?i)rethink|recheck|recalculate"},
         "entropy-only": {"policy": False, "kl": 0.0},
