@@ -67,6 +67,7 @@ CHECKS: dict[str, dict[str, Command]] = {
             "--out",
             "runs/gpu-check",
         ),
+        "homes": (PYTHON, "-m", "tools.checks.homes", "--processes", "14", "--device", "cuda"),
         "decode": (PYTHON, "benchmarks/gpu.py", "decode"),
         "methods": (PYTHON, "benchmarks/gpu_step.py", "--sides", "methods", "--steps", "2"),
     },
