@@ -38,7 +38,7 @@ def test_the_distance_is_a_share_of_the_update() -> None:
 
 
 def test_plain_grpo_has_nothing_to_replace() -> None:
-    assert list(replacements(PLAIN, refusals)) == []
+    assert list(replacements(PLAIN, WORLD)) == []
 
 
 def test_a_part_is_replaced_by_its_neutral_form_or_left_out() -> None:
@@ -47,7 +47,7 @@ def test_a_part_is_replaced_by_its_neutral_form_or_left_out() -> None:
         shape=Whiten(),
         objective=(PolicyGradient(clip=Clip(0.2, 0.2)), Entropy(coefficient=0.01)),
     )
-    found = {r.part: r.method for r in replacements(clipped, refusals)}
+    found = {r.part: r.method for r in replacements(clipped, WORLD)}
     assert found["advantage.Normalize"] == clipped.with_(advantage=Normalize())
     assert found["shape.Whiten"] == clipped.with_(shape=())
     assert found["objective.PolicyGradient"] == clipped.with_(objective=(PolicyGradient(), clipped.objective[1]))
@@ -58,20 +58,33 @@ def test_a_part_is_replaced_by_its_neutral_form_or_left_out() -> None:
 def test_without_a_part_no_other_reads_what_it_wrote(slug: str) -> None:
     method = methods.get(slug)
     known = set(refusals(method))
-    for replacement in replacements(method, refusals):
+    for replacement in replacements(method, WORLD):
         assert replacement.method is not None or replacement.reason
         if replacement.method is not None:
             assert set(refusals(replacement.method)) <= known, replacement.part
 
 
+def test_what_every_world_writes_is_never_lost() -> None:
+    """A bonus rewrites the reward; without it the reward is that of the world."""
+    found = {r.part: r for r in replacements(methods.r3(), WORLD)}
+    assert found["reward.BrevityBonus"].by == "nothing"
+
+
+def test_terms_on_marked_rollouts_are_on_all_where_nobody_marks_them() -> None:
+    found = {r.part: r.method for r in replacements(methods.r3(kl=0.0), WORLD)}
+    plain = found["rollout.ReplayAndReflect"]
+    assert plain is not None
+    assert [term.where for term in plain.objective] == [None]
+
+
 def test_a_memory_goes_with_the_part_that_reads_it() -> None:
-    found = {r.part: r for r in replacements(methods.vade(), refusals)}
+    found = {r.part: r for r in replacements(methods.vade(), WORLD)}
     assert found["memories.BetaBeliefs"].by == "nothing; Thompson with it"
     assert found["memories.BetaBeliefs"].method.select is None  # type: ignore[union-attr]
 
 
 def test_a_tree_goes_with_what_reads_its_nodes() -> None:
-    found = {r.part: r.method for r in replacements(methods.spo(branches=(2, 2), n=2), refusals)}
+    found = {r.part: r.method for r in replacements(methods.spo(branches=(2, 2), n=2), WORLD)}
     plain = found["rollout.Tree"]
     assert plain is not None
     assert isinstance(plain.rollout, Sample)
@@ -81,7 +94,7 @@ def test_a_tree_goes_with_what_reads_its_nodes() -> None:
 
 def test_phases_are_probed_one_by_one() -> None:
     method = Phases(PLAIN.with_(shape=Whiten()).until(1), PLAIN)
-    (found,) = replacements(method, refusals)
+    (found,) = replacements(method, WORLD)
     assert found.part == "0.shape.Whiten"
     assert found.method == Phases(PLAIN.until(1), PLAIN)
 

@@ -30,7 +30,7 @@ EXCEPT: Mapping[str, str] = {
     "verl-effective-rank": "a study that measures plain GRPO",
     "grpo everything": "it is GRPO",
     "arrol objective.KL": "a coefficient of 0.001 acts over more updates than a home has",
-    "spo objective.KL": "a coefficient of 0.0001 acts over more updates than a home has",
+    "spo shape.RejectFar": "a guard against mean ratios above 10, which do not occur in a sound run",
     "dars keep.KeepMixed": "the groups that it drops have advantages of 0: it saves time",
     "dars objective.Entropy": "a coefficient of 0.001 beside a sum over all tokens of the batch",
     "r3 advantage.DampReplayed": "the paper's factor is not known: 1, which damps nothing",

@@ -6,7 +6,7 @@ method itself and measures how far the weights move apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -19,14 +19,13 @@ from podium.core.part import Metric, Part, Strategy
 from podium.core.term import Term
 from podium.core.updates import Updates
 from podium.method import Method
+from podium.method.check import ALWAYS
 from podium.method.method import LISTS
 from podium.parts.advantage import Normalize
 from podium.parts.objective import Clip, PolicyGradient
 from podium.strategies import Draw, Sample
 
 __all__ = ["Replacement", "parent", "relative_distance", "replacements", "weight_vector"]
-
-Refusals = Callable[[Method], Sequence[str]]  # why a method cannot work, in sentences
 
 
 @dataclass(frozen=True)
@@ -58,12 +57,17 @@ def parent(method: Method) -> Method:
     )
 
 
-def replacements(method: Method, refusals: Refusals) -> Iterator[Replacement]:
+def replacements(method: Method, columns: Iterable[str]) -> Iterator[Replacement]:
     """The method without each of its parts in turn: its neutral form in its place, or nothing, or what is usual there.
 
-    Parts that read columns which only the replaced one writes are replaced with it. `refusals` says why a method cannot
-    work; what those of the whole method are does not count.
+    Parts that read columns which only the replaced one writes are replaced with it. `columns` are those of
+    the world.
     """
+    have = {*ALWAYS, *columns}
+
+    def refusals(changed: Method) -> list[str]:
+        return [finding.message for finding in changed.check(have) if finding.kind == "error"]
+
     leaves = list(method.leaves())
     known = set(refusals(method))
     for number, leaf in enumerate(leaves):
@@ -71,7 +75,7 @@ def replacements(method: Method, refusals: Refusals) -> Iterator[Replacement]:
         for item in _probed(leaf):
             if _without(leaf, item) is None:
                 continue
-            changed, gone = _closed(leaf, item)
+            changed, gone = _closed(leaf, item, have)
             name = prefix + label(item)
             neutral = None if isinstance(item, Memory) else _neutral(item)
             in_its_place = "nothing" if neutral is None else repr(neutral)
@@ -109,7 +113,8 @@ def _neutral(part: Part, lost: Collection[str] = ()) -> Part | None:
 
 
 def _reads(part: Part | Memory, columns: Collection[str]) -> bool:
-    return any(need in columns for need in part.needs if isinstance(need, str))
+    marked = isinstance(part, Term) and part.where in columns
+    return marked or any(need in columns for need in part.needs if isinstance(need, str))
 
 
 def _without(method: Method, item: Part | Memory, lost: Collection[str] = ()) -> Method | None:
@@ -129,13 +134,13 @@ def _without(method: Method, item: Part | Memory, lost: Collection[str] = ()) ->
 
 
 def _unmarked(term: Term, held: Iterable[Term]) -> Term | None:
-    """A term on marked elements where nobody marks them any more: on all of them, unless there is such a term."""
-    return (
-        None if any(type(other) is type(term) and other.where is None for other in held) else term.replace(where=None)
-    )
+    """A term on marked elements where nobody marks them any more: on all of them, unless there is such a term or it
+    trains another model."""
+    there = any(type(other) is type(term) and other.where is None for other in held)
+    return None if there or term.trains != "policy" else term.replace(where=None)
 
 
-def _closed(method: Method, item: Part | Memory) -> tuple[Method | None, list[Part | Memory]]:
+def _closed(method: Method, item: Part | Memory, have: Collection[str]) -> tuple[Method | None, list[Part | Memory]]:
     """The method without a part and without all that read what only it has written; and these."""
     gone: list[Part | Memory] = []
     due: list[Part | Memory] = [item]
@@ -147,17 +152,17 @@ def _closed(method: Method, item: Part | Memory) -> tuple[Method | None, list[Pa
         changed = _without(changed, current, lost)
         if changed is None:
             break
-        lost |= _lost(current.provides, changed)
+        lost |= _lost(current.provides, changed, have)
         readers = [other for other in _everything(changed) if _reads(other, lost) and not isinstance(other, Metric)]
         due += [other for other in readers if not any(other is x for x in (*gone, *due))]
     if changed is not None:
-        changed = _without_idle(changed, method)
+        changed = _without_idle(changed, method, have)
     return changed, gone
 
 
-def _lost(columns: Iterable[str], method: Method) -> set[str]:
+def _lost(columns: Iterable[str], method: Method, have: Collection[str]) -> set[str]:
     """Those of these columns that the method no longer has; one that levels inherit it has at any level."""
-    written = {name for other in _everything(method) for name in other.provides}
+    written = {*have, *(name for other in _everything(method) for name in other.provides)}
     names = {name.partition(".")[2] for name in written} & set(INHERITED)
     return {column for column in columns if column not in written and column.partition(".")[2] not in names}
 
@@ -166,9 +171,9 @@ def _everything(method: Method) -> list[Part | Memory]:
     return [*method.parts(), *method.memories]
 
 
-def _without_idle(changed: Method, before: Method) -> Method:
+def _without_idle(changed: Method, before: Method, have: Collection[str]) -> Method:
     """The method without metrics that report columns which nobody writes any more."""
-    lost = _lost([name for other in _everything(before) for name in other.provides], changed)
+    lost = _lost([name for other in _everything(before) for name in other.provides], changed, have)
     return changed.replace(metric=tuple(m for m in changed.metric if not _reads(m, lost)))
 
 

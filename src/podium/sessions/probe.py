@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -91,11 +91,7 @@ def _listed(config: Config) -> Iterator[Replacement]:
     with closing(worlds.isolated(config.world, config.world_settings, isolation=config.isolation)) as world:
         columns = tuple(world.provides)
     yield Replacement("everything", "plain GRPO", parent(config.method))
-
-    def refusals(method: Method) -> Sequence[str]:
-        return [finding.message for finding in method.check(columns) if finding.kind == "error"]
-
-    yield from replacements(config.method, refusals)
+    yield from replacements(config.method, columns)
 
 
 def _row(

@@ -39,6 +39,10 @@ class Overlong(Reward):
         if known and self.max_length < self.buffer:
             raise PodiumError(f"Overlong.max_length = {self.max_length} is smaller than its buffer {self.buffer}.")
 
+    @property
+    def neutral(self) -> Overlong:
+        return self.replace(factor=0.0)
+
     def __call__(self, batch: Batch) -> Columns:
         beyond = batch["rollout.length"] - (self.max_length - self.buffer)
         penalty = (-beyond / self.buffer * self.factor).clamp(max=0.0)
