@@ -19,6 +19,7 @@ from torch import Tensor
 
 from podium import Batch, Method, PodiumError, Signal, methods
 from podium.core.gradient import backward
+from podium.core.shares import scaled
 
 LETTERS = "abcd"
 WORDS = ("bad", "cab", "dad", "add")
@@ -39,7 +40,8 @@ def sample(table: Tensor, reference: Tensor, seed: int) -> Batch:
     word = torch.arange(len(WORDS)).repeat_interleave(ROLLOUTS)  # [rollout]
     probabilities = table.detach().softmax(-1)[word]  # [rollout, position, letter]
     ids = torch.multinomial(probabilities.flatten(0, 1), 1, generator=generator).reshape(len(word), -1)
-    columns = {"token.id": ids, "rollout.reward": (ids == TARGET[word]).all(1).to(table.dtype)}
+    right = (ids == TARGET[word]).all(1).to(table.dtype)
+    columns = {"token.id": ids, "rollout.reward": right, "rollout.correct": right}
     batch = Batch.from_padded(torch.ones_like(ids), word, columns, seed=seed)
     with torch.no_grad():
         logp = {f"token.{of}.logp": log_prob(t, batch) for of, t in (("old", table), ("ref", reference))}
@@ -59,6 +61,8 @@ def train(method: Method, iterations: int = 41, length: float = 1.0) -> list[flo
     def forward(batch: Batch, signals: Sequence[Signal]) -> Mapping[Signal, Tensor]:
         return {signal: log_prob(table, batch) for signal in signals}
 
+    method = scaled(method, {"iterations": iterations, "max_tokens": TARGET.shape[1]})  # lengths and times as numbers
+    length /= method.updates.passes * method.updates.mini_batches
     live = [part for part in method.shape if part.live]
     fixed = [part for part in method.shape if not part.live]
     history = []
@@ -77,7 +81,7 @@ def train(method: Method, iterations: int = 41, length: float = 1.0) -> list[flo
 
 def checked(method: Method) -> Method:
     """The method, unless it needs more than this toy gives."""
-    for finding in method.check(signals=("logp",)):
+    for finding in method.check(("rollout.correct",), signals=("logp",)):
         if finding.kind == "error":
             raise PodiumError(f"The toy cannot run {method.name}: {finding.message}")
     return method

@@ -16,9 +16,9 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) 
 
 
 def test_a_pair_that_combines_is_described(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = printed(capsys, "dapo", "steer")
-    assert shown.startswith("dapo+steer: ")
-    assert "shape      SpareEntropy()" in shown
+    shown = printed(capsys, "gspo", "ace")
+    assert shown.startswith("gspo+ace: ")
+    assert "shape      OverconfidentErrors" in shown
 
 
 def test_a_pair_that_does_not_says_why_and_fails(capsys: pytest.CaptureFixture[str]) -> None:
@@ -28,7 +28,7 @@ def test_a_pair_that_does_not_says_why_and_fails(capsys: pytest.CaptureFixture[s
 
 
 def test_choices_and_warnings_come_before_the_method(capsys: pytest.CaptureFixture[str]) -> None:
-    first, second, *_ = printed(capsys, "ttrl", "rloo").splitlines()
+    first, second, *_ = printed(capsys, "rloo", "adora").splitlines()
     assert first.startswith("choice: ")
     assert second.startswith("warning: ")
 
@@ -42,7 +42,7 @@ def test_a_row_has_every_other_method_once_and_those_that_combine_first(capsys: 
 
 
 def test_what_comes_of_two_methods_has_a_row_too(capsys: pytest.CaptureFixture[str]) -> None:
-    assert json.loads(printed(capsys, "dapo+steer", "ace", "--json"))["combines"] == "yes"
+    assert json.loads(printed(capsys, "gspo+ace", "a-grae", "--json"))["combines"] == "yes"
 
 
 def test_the_overview_fits_a_terminal_and_json_has_everything(capsys: pytest.CaptureFixture[str]) -> None:

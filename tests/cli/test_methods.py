@@ -149,8 +149,8 @@ def test_show_never_cuts_a_line(capsys: Capture, monkeypatch: pytest.MonkeyPatch
 
 
 def test_show_names_memories_and_the_columns_of_the_world(capsys: Capture) -> None:
-    out = typed(capsys, "methods show spo-single-stream")[1]
-    assert "memories: StoredResponses, SuccessTracker" in out
+    out = typed(capsys, "methods show rulereasoner")[1]
+    assert "memories: DomainRewards, PassRates" in out
     assert "rollout.answer" in typed(capsys, "methods show copo")[1]
 
 
@@ -203,7 +203,7 @@ def test_check_names_the_missing_columns_and_fails(capsys: Capture) -> None:
 
 
 def test_check_passes_where_the_world_writes_them(capsys: Capture) -> None:
-    code, out, _ = typed(capsys, "methods check gigpo --columns step.reward,step.state")
+    code, out, _ = typed(capsys, "methods check gigpo --columns step.reward,step.state,turn.valid")
     assert (code, out) == (0, "gigpo: no errors and no warnings on a world with these columns.\n")
 
 

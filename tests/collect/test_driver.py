@@ -17,6 +17,7 @@ from podium.sampler.local import LocalSampler
 from podium.sessions.train import train
 from podium.strategies import Sample
 from podium.strategies.requests import TaskRequest
+from podium.training.resolve import fill_in
 from podium.training.run import Run
 from tests.policy import tiny
 from tests.sessions.test_train import numbers, small
@@ -53,7 +54,7 @@ class _Slip(Episode):
 def collect(world: World, seed: int = 0, iteration: int = 0, n: int = 4) -> list[list[Rollout]]:
     policy = tiny.policy()
     driver = Driver(LocalSampler(policy), world, follow_up=policy.follow_up, written=policy.written)
-    run = Run(small(seed=seed), world, policy, None, driver)  # type: ignore[arg-type]
+    run = Run(fill_in(small(seed=seed), world), world, policy, None, driver)  # type: ignore[arg-type]
     run.iteration = iteration
     method = podium.methods.get("grpo").with_(rollout=Sample(n=n))
     return driver.collect([method.rollout.plan(r) for r in run.requests(method, 2)])

@@ -77,7 +77,7 @@ def test_replace_changes_one_setting_and_checks_it_again() -> None:
         (lambda: Linear(1.0, 0.0, over=0), r"Linear.over = 0 is out of range \[1, inf\]"),
         (lambda: Steps((1.0, 2.0), (0,)), "Steps needs one start for each value"),
         (lambda: Steps((1.0, 2.0), (1, 2)), "the first 0"),
-        (lambda: Steps((1.0, 2.0, 3.0), (0, 5, 5)), "must increase"),
+        (lambda: Steps((1.0, 2.0, 3.0), (0, 5, 4)), "must not decrease"),
         (lambda: Follow("x", low=1.0, high=0.0), "low must be below"),
         (lambda: Aggregate("token maen"), "'token maen' is not 'LEVEL mean' or 'LEVEL sum'"),
         (lambda: Aggregate("token sum / 0"), "divides by '0': give a number above 0"),

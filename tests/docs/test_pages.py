@@ -43,10 +43,10 @@ def test_every_page_has_formula_citation_settings_and_needs(slug: str) -> None:
 
 @pytest.mark.parametrize("slug", list(methods.CATALOGUE))
 def test_every_setting_on_a_page_can_be_set_by_its_path(slug: str) -> None:
-    method = methods.get(slug)
-    for path, value in held(method):
-        for setting in settings_of(value, path):
-            assert method.set(setting.path, setting.value) == method
+    for method in methods.get(slug).leaves():
+        for path, value in held(method):
+            for setting in settings_of(value, path):
+                assert method.set(setting.path, setting.value) == method
 
 
 def test_comment_behind_a_field_is_its_meaning_and_is_inherited() -> None:
@@ -88,7 +88,7 @@ def test_needs_leave_out_what_the_method_itself_writes() -> None:
 
 
 def test_needs_name_the_columns_of_the_world() -> None:
-    assert needs(methods.gigpo()).columns == ("step.reward", "step.state", "turn.valid")
+    assert needs(methods.gigpo()).columns == ("turn.valid", "step.reward", "step.state")
 
 
 def test_differences_are_the_changed_settings_and_the_parts_that_one_has() -> None:
@@ -115,7 +115,7 @@ def test_the_committed_index_is_up_to_date() -> None:
 def test_the_committed_catalogue_is_up_to_date_and_small() -> None:
     committed = CATALOGUE_FILE.read_text("utf-8")
     assert json.loads(committed) == json.loads(json.dumps(index.catalogue_data())), "run `make docs`"
-    assert len(committed.encode()) < 700_000
+    assert len(committed.encode()) < 1_100_000
 
 
 def test_writing_removes_stale_pages_and_leaves_other_files_alone(

@@ -59,7 +59,7 @@ def test_examples_are_the_newest_solutions() -> None:
 
 def test_lessons_are_shown_once_there_are_enough() -> None:
     def acted(actions: list[str], reward: float) -> Batch:
-        turns = [Turn((1,), columns={"action": a, "state": f"at {a}"}) for a in actions]
+        turns = [Turn((1,), columns={"action": a, "state": f"at {a}", "observation": f"at {a}"}) for a in actions]
         return Batch.from_rollouts([Rollout(0, turns, columns={"reward": reward})], dtype=torch.float64)
 
     memory = LessonLibrary(after=2, least=3, excellent=0.8)
@@ -82,7 +82,11 @@ def test_lessons_are_shown_once_there_are_enough() -> None:
     few = LessonLibrary(new_warnings=3)
     both = Batch.from_rollouts(
         [
-            Rollout(0, [Turn((1,), columns={"action": a, "state": a}) for a in actions], columns={"reward": 0.0})
+            Rollout(
+                0,
+                [Turn((1,), columns={"action": a, "state": a, "observation": a}) for a in actions],
+                columns={"reward": 0.0},
+            )
             for actions in (["north", "north"], ["drop lamp", "sing aloud", "drop lamp", "wait here"])
         ],
         dtype=torch.float64,

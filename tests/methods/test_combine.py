@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from podium import methods
 from podium.core.errors import PodiumError
-from podium.method import STAGES, Method, Phases
+from podium.method import STAGES, Method, Phases, Role
 from podium.methods.combination import changed_stages, combine
 from podium.methods.matrix import matrix
+from podium.parts.reward import SequenceKL
 from podium.parts.shape import Whiten
 from tests.methods.catalogue import SLUGS, Laps, errors, fitting, in_words, lines, small
 
@@ -126,7 +127,7 @@ def test_what_may_be_meant_twice_combines_with_a_warning() -> None:
     whitened = combine(methods.get("gigpo", scale="std"), BASE | Whiten())
     assert whitened.verdict == "care"
     assert whitened.warnings[0].startswith("advantages are divided by a spread twice")
-    held = combine(methods.get("ttrl"), methods.get("rloo"))
+    held = combine(methods.get("ttrl"), BASE | SequenceKL(0.05) | Role("ref"))
     assert held.warnings[0].startswith("the policy is held to its reference twice")
 
 

@@ -49,7 +49,7 @@ def refusal(method: Method, world: World) -> str:
 
 def needing(*names: str) -> list[str]:
     """The methods of the catalogue that one of these must be given."""
-    return [slug for slug in SLUGS if any(_reads(part, names) for part in _readers(methods.get(slug)))]
+    return [slug for slug in SLUGS if any(_reads(part, names) for part in _readers(small(slug)))]
 
 
 def _readers(method: Method) -> list[object]:

@@ -37,7 +37,7 @@ class RelativeNumber(Schedule):
         return ()  # whatever the run says; ranges are checked once the number is known
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.share:g})"
+        return f"{type(self).__name__}({self.share!r})"
 
 
 class ShareOfTokens(RelativeNumber):

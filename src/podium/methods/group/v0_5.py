@@ -16,8 +16,7 @@ __all__ = ["v0_5"]
 
 
 @recipe(
-    summary="Few rollouts: shrinks the group baseline to a prior value, or samples more where they disagree. Light "
-    "form: the prior is the task's own history, unless a value model is named.",
+    summary="Few rollouts: shrinks the group baseline to a prior from the task's history or a value model.",
     citation="V0.5: Generalist Value Model as a Prior for Sparse RL Rollouts, https://now-join-us.github.io/V0_5",
     tags=("baseline", "rollout budget", "value function", "variance reduction", "efficiency"),
     protocol=Protocol(model="Qwen3-4B-Instruct-2507", source="arXiv 2603.10848, a public reading note"),

@@ -36,7 +36,7 @@ __all__ = ["cure"]
         pool=17_000,
         source="bytedance/CURE recipe/CURE_First_Stage/run_cure_stage_1.sh, CURE_Second_Stage/run_cure_stage_2.sh",
     ),
-    home=Home("sums", level=3),
+    home=Home("sums", level=3, max_tokens=64),
     presets={
         "paper": {"first": 300, "characters": 2, "max_prompt": 1500, "max_length": 3584, "buffer": 512},
         "stage-1": {"stage": 1},

@@ -36,7 +36,7 @@ __all__ = ["deepsearch"]
         max_tokens=16384,
         source="smiles724/DeepSearch round0.sh, round1.sh",
     ),
-    home=Home("sums", level=3, tasks=8, pool=32),
+    home=Home("sums", level=2, tasks=12, pool=24, max_tokens=56),
     presets={
         "paper": {"round_length": 100, "max_length": 16384, "buffer": 4096},
         "uncertain": {"uncertainty": 0.4},

@@ -67,8 +67,8 @@ def seeupo(
         clip: Clip range of the sequence ratio, [1 − clip, 1 + clip].
         kl: Coefficient of the KL penalty (k3) to the reference.
         temperature: Sampling temperature.
-        mini_batches: Optimiser steps per turn; with several, the sequence ratio is clipped.
         magnify: Raise full success above partial credit; where scores are 0 or 1, this only changes their scale.
+        mini_batches: Optimiser steps per turn; with several, the sequence ratio is clipped.
     """
     whiten = Whiten(level="rollout", epsilon=1e-6, epsilon_at="floor", zero_scale="skip", limit=limit, singleton="zero")
     sequence = Aggregate("token mean, rollout mean")
