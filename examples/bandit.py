@@ -62,7 +62,6 @@ def train(method: Method, iterations: int = 41, length: float = 1.0) -> list[flo
         return {signal: log_prob(table, batch) for signal in signals}
 
     method = scaled(method, {"iterations": iterations, "max_tokens": TARGET.shape[1]})  # lengths and times as numbers
-    length /= method.updates.passes * method.updates.mini_batches
     live = [part for part in method.shape if part.live]
     fixed = [part for part in method.shape if not part.live]
     history = []
@@ -71,11 +70,12 @@ def train(method: Method, iterations: int = 41, length: float = 1.0) -> list[flo
         history.append(float(batch["rollout.reward"].mean()))
         for part in (*method.reward, *method.keep, *filter(None, [method.advantage]), *fixed):
             batch = batch.with_columns(part(batch))
-        for update in method.updates(batch):
+        updates = list(method.updates(batch))
+        for update in updates:
             table.grad = None
             backward(method.objective, update, forward, live=live)
             if table.grad is not None:
-                table.data -= length * table.grad / table.grad.norm().clamp(min=1e-12)
+                table.data -= length / len(updates) * table.grad / table.grad.norm().clamp(min=1e-12)
     return history
 
 

@@ -207,9 +207,9 @@ def test_an_agent_that_never_acts_is_named_and_counted() -> None:
     assert line(rollouts)["idle"] == 1.0
 
 
-@pytest.mark.parametrize("slug", ["mars", "grpo", "gigpo"])
-def test_methods_train_where_an_agent_never_acts(slug: str, tmp_path: Any) -> None:
-    method = methods.get(slug).set("rollout.n", 4)
+@pytest.mark.parametrize(("slug", "settings"), [("mars", {}), ("grpo", {}), ("gigpo", {"invalid": 0.0})])
+def test_methods_train_where_an_agent_never_acts(slug: str, settings: dict[str, Any], tmp_path: Any) -> None:
+    method = methods.get(slug, **settings).set("rollout.n", 4)
     result = train(method, world=Duo(), tasks=2, iterations=1, eval_tasks=1, eval_samples=1, out=tmp_path / "run")  # type: ignore[arg-type]
     assert np.isfinite(result.metrics[-1]["loss"])
     assert result.metrics[-1]["idle"] == 1.0

@@ -60,7 +60,9 @@ def test_examples_are_the_newest_solutions() -> None:
 def test_lessons_are_shown_once_there_are_enough() -> None:
     def acted(actions: list[str], reward: float) -> Batch:
         turns = [Turn((1,), columns={"action": a, "state": f"at {a}", "observation": f"at {a}"}) for a in actions]
-        return Batch.from_rollouts([Rollout(0, turns, columns={"reward": reward})], dtype=torch.float64)
+        return Batch.from_rollouts(
+            [Rollout(0, turns, columns={"reward": reward, "prompt": "a house"})], dtype=torch.float64
+        )
 
     memory = LessonLibrary(after=2, least=3, excellent=0.8)
     state = memory.observe(memory.initial(), acted(["go", "look"], 1.0))
@@ -85,7 +87,7 @@ def test_lessons_are_shown_once_there_are_enough() -> None:
             Rollout(
                 0,
                 [Turn((1,), columns={"action": a, "state": a, "observation": a}) for a in actions],
-                columns={"reward": 0.0},
+                columns={"reward": 0.0, "prompt": "a house"},
             )
             for actions in (["north", "north"], ["drop lamp", "sing aloud", "drop lamp", "wait here"])
         ],

@@ -53,7 +53,10 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "archer": {"critic_epochs": 3, "warmup": 0},  # 50 and 20 take longer than a test may
     "dr-kernel": {"profiled": False},  # no embedded world runs kernels
     # Without the imitation before it, so that a few iterations reach what follows.
-    **{slug: {"imitate": 0} for slug in ("hiper", "rlvmr", "iterresearch-eapo", "pear", "arpo")},
+    **{slug: {"imitate": 0} for slug in ("hiper", "rlvmr", "iterresearch-eapo", "pear")},
+    "arpo": {"imitate": 0, "tools": None},
+    "bpo": {"epochs": 1, "mini_batches": 4},
+    "earl-rtl": {"cascade": False},  # few worlds check what is written
     "gcpo-geometryzero": {"asks": ("", ""), "imitate": 0},  # and neither instructions
     "icpo": {"examples": SolutionShares((0.5,), "lines")},  # nor examples: it knows hints
     "ruscarl": {"steps": 20},
@@ -71,6 +74,9 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "spo": {"branches": (2, 2), "window": 6, "probes": 2, "temperature": 1.0, "mini_batches": 1},
     "tppo": {"n": 4, "window": 24},  # some answers end in it, others take two iterations
 }
+
+# Nobody has taught a small model the tags that these ask for.
+PLAIN_TEXT = ("iterresearch-eapo", "pear")
 
 
 # -- worlds ------------------------------------------------------------------------------------------------------------
@@ -164,8 +170,15 @@ def silent() -> Policy:
 def small(method: str | Method, n: int = 4) -> Method:
     """The method with groups of at most `n` rollouts, where it allows so few."""
     if isinstance(method, str):
-        method = methods.get(method, **SETTINGS.get(method, SETTINGS.get(method.partition("@")[0], {})))
+        slug = method.partition("@")[0]
+        method = methods.get(method, **SETTINGS.get(method, SETTINGS.get(slug, {})))
+        method = method.each(_in_plain_text) if slug in PLAIN_TEXT else method
     return method.each(lambda m: _fewer(m, n))
+
+
+def _in_plain_text(method: Method) -> Method:
+    draw = method.rollout.draw if method.rollout is not None else None
+    return method if draw is None else method.set("rollout.draw.format", None)
 
 
 def _fewer(method: Method, n: int) -> Method:
