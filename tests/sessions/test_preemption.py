@@ -28,7 +28,7 @@ from podium.training.preemption import StopRequest
 from podium.training.trainer import Trainer
 from tests.sessions.test_train import numbers, small, weights
 
-CONFIG = small(iterations=3, eval_every=1, checkpoint_every=0)
+CONFIG = small(methods.get("grpo", n=4, mini_batches=1), iterations=3, eval_every=1, checkpoint_every=0)
 HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
@@ -97,7 +97,7 @@ def test_a_run_stops_wherever_it_is_and_goes_on_to_the_bit(
 def test_groups_that_an_abandoned_iteration_has_carried_over_are_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    method = methods.get("ngrpo", n=4)
+    method = methods.get("ngrpo", n=4, mini_batches=1)
     config = small(method, world="sums", level=2, tasks=3, lr=3e-4, iterations=4, eval_every=0, checkpoint_every=0)
     train.train(config, out=tmp_path / "whole")
     assert any(line["groups.waiting"] for line in numbers(tmp_path / "whole")[3:])

@@ -97,7 +97,7 @@ def test_the_sampler_reports_under_top_p_what_it_drew_from() -> None:
     ],
 )
 def test_in_a_run_truncation_is_no_drift(draw: Draw) -> None:
-    method = methods.get("grpo", n=4, kl=0.0).with_(
+    method = methods.get("grpo", n=4, kl=0.0, mini_batches=1).with_(
         rollout=Sample(n=4, draw=draw), shape=SamplerCorrection(cap=math.inf)
     )
     batch, line = iterate(build_run(small(method, world="sums", level=3)))
