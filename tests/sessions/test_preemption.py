@@ -263,7 +263,11 @@ def test_the_command_ends_with_a_code_of_its_own_and_says_how_to_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "run"
-    small_run = ["--iterations", "3", *(x for s in ("tasks=2", "eval_tasks=2", "n=2") for x in ("--set", s))]
+    small_run = [
+        "--iterations",
+        "3",
+        *(x for s in ("tasks=2", "eval_tasks=2", "n=2", "mini_batches=1") for x in ("--set", s)),
+    ]
     with monkeypatch.context() as patched:
         signalled(patched, Trainer, "step", 2)
         assert main(["train", "--out", str(path), "--grace", "40", *small_run]) == 75
