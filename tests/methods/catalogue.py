@@ -56,6 +56,8 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     **{slug: {"imitate": 0} for slug in ("hiper", "rlvmr", "iterresearch-eapo", "pear")},
     "arpo": {"imitate": 0, "tools": None},
     "bpo": {"epochs": 1, "mini_batches": 4},
+    "spo-single-stream": {"offline": 0},  # no measuring phase before it, and no warm start
+    "t1": {"warm": 0},
     "earl-rtl": {"cascade": False},  # few worlds check what is written
     "gcpo-geometryzero": {"asks": ("", ""), "imitate": 0},  # and neither instructions
     "icpo": {"examples": SolutionShares((0.5,), "lines")},  # nor examples: it knows hints

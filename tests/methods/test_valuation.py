@@ -44,7 +44,7 @@ def test_rover_worked_example() -> None:
 
 
 def test_rover_at_its_first_mini_batch_points_where_dr_grpo_does() -> None:
-    rover, dr_grpo = methods.rover(beta=0.0), methods.dr_grpo()
+    rover, dr_grpo = methods.rover(beta=0.0), methods.dr_grpo(max_length=4)
     batch = batch_of(OLD, [1.0, 0.0])
     slope, other = (differentiate(m.objective, credited(m, batch)).grad_logp for m in (rover, dr_grpo))
     assert_close(slope / slope.norm(), other / other.norm())
