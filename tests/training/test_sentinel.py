@@ -43,7 +43,7 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_it_looks_at_the_numbers_of_the_first_update_and_costs_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    method = podium.methods.get("grpo", n=4, kl=0.0)
+    method = podium.methods.get("grpo", n=4, kl=0.0, mini_batches=1)
     run, found = build_run(small(method, world="sums", level=3)), passes(monkeypatch)
     _, line = iterate(run)
     assert len(found) == 1
@@ -61,7 +61,7 @@ def test_weights_that_did_not_reach_the_sampler_stop_the_run_before_the_update()
 
 
 def test_later_updates_of_a_batch_are_not_held_against_the_sampler() -> None:
-    method = podium.methods.get("grpo", n=4, kl=0.0).set("updates.epochs", 4)
+    method = podium.methods.get("grpo", n=4, kl=0.0, mini_batches=1).set("updates.epochs", 4)
     _, line = iterate(build_run(small(method, world="sums", level=3, lr=1e-2)))
     assert line["updates"] == 4
     assert line["sampler_gap"] < 1e-5

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from podium.core.batch import Batch
-from podium.core.part import Columns, Shape
+from podium.core.part import Columns, Shape, stop_gradient
 from podium.parts.objective.turn_critic import LATEST, REFERENCE, read
 
 __all__ = ["LatestTurnQ"]
@@ -26,4 +26,4 @@ class LatestTurnQ(Shape):
     def __call__(self, batch: Batch) -> Columns:
         values = read(batch, LATEST, batch.action)
         q, v = (torch.minimum(values[f"{x}1"], values[f"{x}2"]) for x in ("q", "v"))
-        return {"turn.advantage": q - v}
+        return {"turn.advantage": stop_gradient(q - v)}
