@@ -1,4 +1,5 @@
-"""The methods: one recipe per file, `FAMILY/SLUG.py`, each a function whose defaults are the paper's.
+"""The methods: one recipe per file, `FAMILY/SLUG.py`, each a function whose defaults are the
+structure of the authors' run.
 
 `methods.get("dr-grpo")`, or `methods.dr_grpo(n=16)` with the recipe's arguments.
 """

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from podium.core.schedule import Number
-from podium.method import Method, Role
+from podium.method import Method, Protocol, Role
 from podium.parts.objective import KL, Clip
 
-__all__ = ["SELECTED", "anchored", "clip_for"]
+__all__ = ["ADAMW", "SELECTED", "anchored", "clip_for"]
 
 
+# AdamW at a constant rate with torch's betas and weight decay: verl's defaults, which most published runs keep.
+ADAMW = Protocol(betas=(0.9, 0.999), weight_decay=0.01, warmup=0, schedule="constant", clip=1.0)
 SELECTED = "token.selected"  # the boolean column in which `SelectTokens` marks its tokens
 
 

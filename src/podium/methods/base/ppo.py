@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from podium.core.updates import Updates
-from podium.method import Home, Method, Protocol, Role
+from podium.method import Home, Method, Role
+from podium.methods._shared import ADAMW
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import GAE
 from podium.parts.objective import Clip, PolicyGradient, ValueLoss
@@ -18,14 +19,9 @@ __all__ = ["ppo"]
     summary="Actor-critic: per-token advantages (GAE) from a learned value function, with a clipped ratio.",
     citation="Schulman et al. 2017, Proximal Policy Optimization, https://arxiv.org/abs/1707.06347",
     tags=("critic", "value function", "clipping", "trust region", "credit assignment", "kl penalty"),
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="deepseek-ai/deepseek-llm-7b-chat",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=1024,
         iterations=105,
         max_tokens=512,

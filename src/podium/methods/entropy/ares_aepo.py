@@ -6,7 +6,8 @@ from podium.core.schedule import Count
 from podium.core.shares import ShareOfRun
 from podium.core.updates import Updates
 from podium.memories import DifficultyControl
-from podium.method import Home, Method, Protocol, Role
+from podium.method import Home, Method, Role
+from podium.methods._shared import ADAMW
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.annotate import MarkPattern, ThinkingMoments
@@ -26,14 +27,9 @@ TRIGGERS = r"(?i)\b(wait|but|however|alternatively|maybe|perhaps|hmm|check|verif
     summary="Difficulty-aware entropy shaping: less exploratory reasoning on easy tasks, more on hard ones.",
     citation="ARES: Multimodal Adaptive Reasoning via Difficulty-Aware Entropy Shaping, https://github.com/shawn0728/ARES",
     tags=("entropy", "difficulty", "overthinking", "reward shaping", "kl penalty", "multimodal"),
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen2.5-VL-7B-Instruct after a cold start",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=512,
         max_tokens=8192,
         max_turns=1,

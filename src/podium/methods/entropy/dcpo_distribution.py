@@ -5,7 +5,8 @@ from __future__ import annotations
 from podium.core.schedule import Follow
 from podium.core.updates import Updates
 from podium.memories import EntropySetpoint
-from podium.method import Home, Method, Protocol
+from podium.method import Home, Method
+from podium.methods._shared import ADAMW
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.objective import Clip, PolicyGradient
@@ -19,14 +20,9 @@ __all__ = ["dcpo_distribution"]
     summary="Controls entropy by reweighting successes as if sampled hotter or colder (virtual importance sampling).",
     citation="DCPO: Distribution-Centric Policy Optimization, https://github.com/597358816/DCPO",
     tags=("entropy", "exploration", "importance sampling", "entropy collapse"),
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen2.5-Math-7B",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=512,
         max_tokens=2048,
         max_turns=1,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from podium.core.updates import Updates
-from podium.method import Home, Method, Protocol
-from podium.methods._shared import clip_for
+from podium.method import Home, Method
+from podium.methods._shared import ADAMW, clip_for
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.metric.report_mean import ReportMean
@@ -19,14 +19,9 @@ __all__ = ["entropy_discriminator_clip"]
     summary="Masks negative-advantage tokens whose update would change the entropy abnormally (first-order).",
     citation="On the Entropy Dynamics in Reinforcement Fine-Tuning of LLMs, https://github.com/agentscope-ai/Trinity-RFT",
     tags=("entropy", "entropy collapse", "token-level", "negative samples", "clipping"),
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen2.5-7B-Instruct",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=64,
         max_tokens=7168,
         max_turns=1,

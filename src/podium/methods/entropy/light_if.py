@@ -7,7 +7,7 @@ from podium.core.schedule import Count, Number
 from podium.core.shares import ShareOfRun, ShareOfTokens
 from podium.core.updates import Updates
 from podium.method import Home, Method, Phases, Protocol
-from podium.methods._shared import SELECTED, anchored
+from podium.methods._shared import ADAMW, SELECTED, anchored
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.keep import RouteBySuccess
@@ -23,14 +23,9 @@ __all__ = ["light_if"]
     summary="Entropy-preserving SFT and RL with a token-wise adaptive entropy bonus, for instruction following.",
     citation="Light-IF: Preview and Self-Checking for Complex Instruction Following, https://github.com/Qihoo360/Light-IF",
     tags=("entropy", "entropy collapse", "sft", "token-level", "instruction following"),
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen3-32B",
         lr=5e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=352,
         max_tokens=8192,
         max_turns=1,

@@ -10,7 +10,8 @@ from podium.core.schedule import Follow
 from podium.core.updates import Updates
 from podium.memories import RewardStatistics
 from podium.memories.kl_control import AsymmetricKL, EntropyGatedKL
-from podium.method import Home, Method, Protocol, Role
+from podium.method import Home, Method, Role
+from podium.methods._shared import ADAMW
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.annotate import AnswerValue
@@ -30,14 +31,9 @@ AUTHORS = {"lowest": 0.1, "highest": 0.6, "kp": 0.3, "ki": 0.01, "kd": 0.05}
     summary="Stable RLHF: PPO with pessimistic double critics and an entropy-gated, PID-controlled KL penalty.",
     citation="SAFE: Stable Alignment Finetuning with Entropy-Aware Predictive Control, https://github.com/ryyzn9/SAFE",
     tags=("kl penalty", "critic", "entropy", "stability", "safety"),
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen2.5-3B with LoRA of rank 128",
         lr=1e-5,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=16,
         iterations=2000,
         max_tokens=128,

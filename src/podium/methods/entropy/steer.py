@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from podium.core.updates import Updates
-from podium.method import Home, Method, Protocol
+from podium.method import Home, Method
+from podium.methods._shared import ADAMW
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.metric.report_mean import ReportMean
@@ -18,14 +19,9 @@ __all__ = ["steer"]
     summary="Down-weights tokens whose update would change the entropy most, in either direction.",
     citation="STEER: Rethinking Entropy Interventions in RLVR, https://github.com/zz-haooo/STEER",
     tags=("entropy", "entropy collapse", "token-level", "exploration"),
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen2.5-Math-7B",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=512,
         max_tokens=3072,
         max_turns=1,

@@ -6,8 +6,8 @@ from podium.core.schedule import Count, Follow
 from podium.core.shares import ShareOfTokens
 from podium.core.updates import Updates
 from podium.memories import RankBaselines
-from podium.method import Home, Method, Protocol
-from podium.methods._shared import anchored
+from podium.method import Home, Method
+from podium.methods._shared import ADAMW, anchored
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.objective import KL, Clip, Entropy, PolicyGradient
@@ -21,14 +21,9 @@ __all__ = ["verl_effective_rank"]
     summary="Exploration bonus from the effective rank of hidden states; its dynamics balance exploitation.",
     citation="Beyond the Exploration-Exploitation Trade-off: A Hidden State Approach, https://github.com/hf618/VERL",
     tags=("exploration", "hidden states", "reward shaping", "advantage estimation"),
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Mathstral-7B-v0.1",
         lr=5e-7,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=48,
         iterations=161,
         max_tokens=1536,

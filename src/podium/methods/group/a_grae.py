@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from podium.core.updates import Updates
-from podium.method import Home, Method, Protocol
+from podium.method import Home, Method
+from podium.methods._shared import ADAMW
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.objective import Clip, Entropy, PolicyGradient
@@ -17,14 +18,9 @@ __all__ = ["a_grae"]
     summary="Breaks GRPO's advantage symmetry: an implicit easy-to-hard curriculum, positives damped early on.",
     citation="A-GRAE: Unveiling Implicit Advantage Symmetry, https://github.com/Yu7-code/A-GRAE",
     tags=("curriculum", "difficulty", "exploration", "advantage estimation", "negative samples"),
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen2.5-Math-7B",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=1024,
         iterations=140,
         max_tokens=3072,

@@ -7,7 +7,7 @@ from podium.core.schedule import Count
 from podium.core.shares import ShareOfTokens
 from podium.core.updates import Updates
 from podium.method import Home, Method, Protocol
-from podium.methods._shared import anchored
+from podium.methods._shared import ADAMW, anchored
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.objective import KL, Clip, Entropy, PolicyGradient
@@ -27,14 +27,9 @@ ADORA = {
     summary="Down-weights groups whose longest correct answer is no longer than the average wrong one.",
     citation="ADORA, https://github.com/ShadeCloak/ADORA",
     tags=("length bias", "advantage estimation", "data selection", "group-relative"),
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen2.5-7B",
         lr=3e-7,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=64,
         iterations=350,
         max_tokens=2048,

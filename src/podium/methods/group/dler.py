@@ -5,8 +5,8 @@ from __future__ import annotations
 from podium.core.schedule import Count
 from podium.core.shares import ShareOfTokens
 from podium.core.updates import Updates
-from podium.method import Home, Method, Protocol
-from podium.methods._shared import anchored
+from podium.method import Home, Method
+from podium.methods._shared import ADAMW, anchored
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.keep import KeepMixed
@@ -22,14 +22,9 @@ __all__ = ["dler"]
     summary="Hard truncation as length penalty, made stable by batch-wise normalisation, clip-higher and filtering.",
     citation="DLER: Doing Length Penalty Right, https://github.com/NVlabs/DLER",
     tags=("length penalty", "overthinking", "short reasoning", "dynamic sampling", "efficiency"),
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="DeepSeek-R1-Distill-Qwen-1.5B",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=512,
         max_tokens=4000,
         source="NVlabs/DLER dler_slurm.sh",

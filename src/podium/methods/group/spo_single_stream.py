@@ -5,7 +5,8 @@ from __future__ import annotations
 from podium.core.shares import ShareOfRun
 from podium.core.updates import Updates
 from podium.memories import StoredResponses, SuccessTracker
-from podium.method import Home, Iterations, Method, Phases, Plateau, Protocol
+from podium.method import Home, Iterations, Method, Phases, Plateau
+from podium.methods._shared import ADAMW
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.keep import MeasureOnly
@@ -21,14 +22,9 @@ __all__ = ["spo_single_stream"]
     summary="Group-free: one rollout per prompt, a persistent success-rate baseline, batch-level normalisation.",
     citation="Xu & Ding 2025, Single-stream Policy Optimization, https://arxiv.org/abs/2509.13232",
     tags=("single rollout", "baseline", "curriculum", "variance reduction", "data selection"),
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen3-8B",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=1024,
         iterations=500,
         max_tokens=8192,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from podium.core.updates import Updates
-from podium.method import Home, Method, Protocol
-from podium.methods._shared import anchored
+from podium.method import Home, Method
+from podium.methods._shared import ADAMW, anchored
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.annotate import MarkTrailingText
@@ -21,14 +21,9 @@ __all__ = ["unlikeliness_reward"]
     citation="He et al. 2025, Rewarding the Unlikely: Lifting GRPO Beyond Distribution Sharpening, "
     "https://github.com/AndreHe02/rewarding-unlikely-release",
     tags=("rank bias", "pass@k", "reward shaping", "exploration", "kl penalty"),
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="DeepSeek-Prover-V1.5-SFT",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=16,
         max_tokens=512,
         source="AndreHe02/rewarding-unlikely-release examples/lean/grpo.sh",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from podium.core.updates import Updates
-from podium.method import Home, Method, Protocol, Role
+from podium.method import Home, Method, Role
+from podium.methods._shared import ADAMW
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.keep import KeepMixed
@@ -18,14 +19,9 @@ __all__ = ["hill"]
     summary="Co-trains a hinter: hints that make failing tasks solvable and whose effect transfers hint-free.",
     citation="HiLL: Learning to Hint for Reinforcement Learning, https://github.com/Andree-9/HiLL",
     tags=("hints", "difficulty", "zero-variance groups", "multi-agent"),
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen2.5-7B-Instruct",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=128,
         iterations=500,
         max_tokens=10240,

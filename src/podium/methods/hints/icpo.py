@@ -5,8 +5,8 @@ from __future__ import annotations
 from podium.core.schedule import Count, Linear
 from podium.core.shares import ShareOfRun
 from podium.core.updates import Updates
-from podium.method import Home, Method, Protocol
-from podium.methods._shared import anchored
+from podium.method import Home, Method
+from podium.methods._shared import ADAMW, anchored
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.keep import RejectGuided
@@ -23,14 +23,9 @@ __all__ = ["icpo"]
     summary="In-context guidance: some rollouts see a worked example, removed for training (off-policy, shaped).",
     citation="Huang et al. 2025, ICPO: In-Context Steered Policy Optimization, https://github.com/Celine-hxy/ICPO",
     tags=("hints", "demonstrations", "off-policy", "exploration", "importance sampling"),
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen3-1.7B",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=128,
         iterations=400,
         max_tokens=8192,

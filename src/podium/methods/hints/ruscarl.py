@@ -6,8 +6,8 @@ from podium.core.errors import PodiumError
 from podium.core.schedule import Count, Power, Schedule, Sigmoid
 from podium.core.shares import ShareOfRun
 from podium.core.updates import Updates
-from podium.method import Home, Method, Protocol, Role
-from podium.methods._shared import anchored
+from podium.method import Home, Method, Role
+from podium.methods._shared import ADAMW, anchored
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.metric.report_mean import ReportMean
@@ -22,14 +22,9 @@ __all__ = ["ruscarl"]
     summary="Rubric scaffolding: rollouts see a decaying share of the rubric that rewards them; trained without it.",
     citation="Zhou et al. 2025, RuscaRL: Rubric-Scaffolded RL, https://arxiv.org/abs/2508.16949",
     tags=("rubric", "hints", "curriculum", "exploration", "off-policy"),
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen2.5-7B-Instruct",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=64,
         iterations=350,
         max_tokens=4096,

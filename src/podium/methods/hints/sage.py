@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from podium.core.updates import Updates
 from podium.memories import HintLevels, LastHints
-from podium.method import Home, Method, Protocol
+from podium.method import Home, Method
+from podium.methods._shared import ADAMW
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.metric.report_mean import ReportMean
@@ -18,14 +19,9 @@ __all__ = ["sage"]
     summary="Self-hinting: for failed tasks the policy writes hints of rising strength and retries, on-policy.",
     citation="SAGE: Self-Hinting Language Models Enhance Reinforcement Learning, https://github.com/BaohaoLiao/SAGE",
     tags=("self-hinting", "hints", "zero-variance groups", "on-policy", "difficulty", "curriculum"),
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen2.5-7B-Instruct",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=128,
         iterations=500,
         max_tokens=8192,

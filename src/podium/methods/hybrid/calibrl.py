@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from podium.method import Home, Method, Protocol
+from podium.method import Home, Method
+from podium.methods._shared import ADAMW
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.objective import Clip, Guide, PolicyGradient
@@ -17,14 +18,9 @@ __all__ = ["calibrl"]
     summary="Expert as a baseline, not a target: correct rollouts are pushed above its likelihood, wrong ones below.",
     citation="CalibRL: Controllable Exploration in Hybrid-Policy RLVR, https://github.com/zhh6425/CalibRL",
     tags=("demonstrations", "exploration", "calibration", "multimodal", "off-policy"),
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen2.5-VL-7B-Instruct",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=480,
         max_tokens=4096,
         max_turns=1,

@@ -6,7 +6,8 @@ from podium.core.part import Keep
 from podium.core.schedule import Count
 from podium.core.shares import ShareOfTokens
 from podium.core.term import Aggregate, Term
-from podium.method import Home, Method, Protocol
+from podium.method import Home, Method
+from podium.methods._shared import ADAMW
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.keep import RouteBySuccess, RouteSoftly
@@ -22,14 +23,9 @@ __all__ = ["hpt"]
     summary="Switches per task between RL on rollouts (solved often enough) and SFT on a demonstration.",
     citation="Lv et al. 2025, Towards a Unified View of LLM Post-Training, https://arxiv.org/abs/2509.04419",
     tags=("sft", "demonstrations", "imitation", "difficulty", "off-policy"),
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen2.5-Math-7B",
         lr=5e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=128,
         iterations=500,
         max_tokens=8192,

@@ -6,7 +6,8 @@ from podium.core.schedule import Count
 from podium.core.shares import ShareOfRun, ShareOfTokens
 from podium.core.term import Aggregate
 from podium.memories import Trajectories
-from podium.method import Home, Method, Protocol
+from podium.method import Home, Method
+from podium.methods._shared import ADAMW
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.metric.report_mean import ReportMean
@@ -23,14 +24,9 @@ __all__ = ["trapo"]
     summary="Semi-supervised RLVR: pseudo-labelled tasks train only if they learn like labelled ones do.",
     citation="TraPO: Semi-Supervised RLVR, https://github.com/ShenzhiYang2000/TRAPO",
     tags=("semi-supervised", "label-free", "majority vote", "data selection", "entropy"),
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen2.5-Math-7B",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=128,
         iterations=480,
         max_tokens=4096,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from podium.core.errors import PodiumError
 from podium.core.term import Term
 from podium.core.updates import Updates
-from podium.method import Home, Method, Protocol
+from podium.method import Home, Method
+from podium.methods._shared import ADAMW
 from podium.methods.catalogue import recipe
 from podium.parts.objective import GroupSoftmax, RolloutLogistic
 from podium.strategies import Draw, Sample
@@ -17,14 +18,9 @@ __all__ = ["real"]
     summary="Rewards as labels: a group softmax classification of rollouts with bounded gradient weights.",
     citation="REAL: Rewards as Labels, https://github.com/Red-RL/REAL",
     tags=("classification", "group-relative", "sequence-level", "stability"),
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="DeepSeek-R1-Distill-Qwen-1.5B",
         lr=2e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=128,
         max_tokens=8192,
         source="Red-RL/REAL scripts/train/1.5b_real.sh",

@@ -6,8 +6,8 @@ from podium.core.errors import PodiumError
 from podium.core.schedule import Count
 from podium.core.shares import ShareOfTokens
 from podium.core.updates import Updates
-from podium.method import Home, Method, Protocol, Role
-from podium.methods._shared import clip_for
+from podium.method import Home, Method, Role
+from podium.methods._shared import ADAMW, clip_for
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import SuffixSums
 from podium.parts.annotate import MarkPattern
@@ -22,14 +22,9 @@ __all__ = ["prl"]
     summary="Dense process reward from the KL-regularised objective: the remaining log-ratio to the reference.",
     citation="Process Reward Learning, https://github.com/MaxwellJryao/Process-Reward-Learning",
     tags=("process reward", "kl penalty", "credit assignment", "step-level"),
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen2.5-Math-7B",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=128,
         max_tokens=3072,
         max_turns=1,

@@ -6,7 +6,8 @@ from podium.core.errors import PodiumError
 from podium.core.schedule import Count
 from podium.core.shares import ShareOfRun
 from podium.core.updates import Updates
-from podium.method import Home, Method, Phases, Protocol
+from podium.method import Home, Method, Phases
+from podium.methods._shared import ADAMW
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.objective import Clip, Likelihood, PolicyGradient
@@ -21,14 +22,9 @@ __all__ = ["refine"]
     summary="Next-sequence prediction RL on raw text: short continuations rewarded by similarity to the truth.",
     citation="ReFINE: Reinforced Fast Weights with Next-Sequence Prediction, https://github.com/princetonvisualai/ReFINE",
     tags=("label-free", "hidden states", "entropy", "sft", "long context", "test-time training"),
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="LaCT-760M",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=128,
         max_tokens=16384,
         max_turns=1,

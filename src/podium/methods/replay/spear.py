@@ -6,7 +6,8 @@ from podium.core.schedule import Cosine, Count
 from podium.core.shares import ShareOfRun
 from podium.core.term import Aggregate
 from podium.memories import SuccessReplay
-from podium.method import Home, Method, Protocol
+from podium.method import Home, Method
+from podium.methods._shared import ADAMW
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.annotate import MarkDegenerate
@@ -29,14 +30,9 @@ __all__ = ["spear"]
         "scripts": {"entropy": 0.0, "replay_covariance": None, "max_length": 4096},
         "readme": {"covariance": (0.02, 1.0, 40.0), "replay_covariance": None, "tool_over": 100, "replay_over": 200},
     },
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen2.5-1.5B-Instruct",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=32,
         iterations=200,
         max_tokens=512,

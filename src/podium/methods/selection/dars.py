@@ -6,7 +6,8 @@ from podium.core.schedule import Count
 from podium.core.shares import ShareOfTokens
 from podium.core.term import Aggregate
 from podium.core.updates import Updates
-from podium.method import Home, Method, Protocol
+from podium.method import Home, Method
+from podium.methods._shared import ADAMW
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.keep import KeepMixed
@@ -20,14 +21,9 @@ __all__ = ["dars"]
     summary="Difficulty-adaptive rollouts: hard tasks get more until their advantage mass matches medium ones.",
     citation="DARS: Depth-Breadth Synergy in RLVR, https://github.com/yangzhch6/DARS",
     tags=("rollout budget", "difficulty", "exploration", "pass@k"),
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen2.5-Math-7B and 1.5B; Llama-3.1-8B",
         lr=5e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=3072,
         iterations=86,
         max_tokens=3072,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from podium.core.errors import PodiumError
 from podium.core.updates import Updates
 from podium.memories import PassRates
-from podium.method import Home, Method, Protocol
-from podium.methods._shared import anchored
+from podium.method import Home, Method
+from podium.methods._shared import ADAMW, anchored
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.annotate import MatchPatterns
@@ -25,14 +25,9 @@ SCORES = {"variance": "group.pass_rate.spread", "lim": "group.pass_rate.alignmen
     summary="GRPO on one example copied to fill the batch, the task whose accuracy varied most in an earlier run.",
     citation="Wang et al. 2025, RL for Reasoning with One Training Example, https://arxiv.org/abs/2504.20571",
     tags=("data selection", "entropy", "efficiency", "math"),
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen2.5-Math-1.5B",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=128,
         iterations=2000,
         max_tokens=3072,

@@ -6,7 +6,8 @@ from podium.core.schedule import Count
 from podium.core.shares import ShareOfRun
 from podium.core.updates import Updates
 from podium.memories import DomainRewards, PassRates
-from podium.method import Home, Method, Protocol
+from podium.method import Home, Method
+from podium.methods._shared import ADAMW
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.objective import Clip, PolicyGradient
@@ -20,14 +21,9 @@ __all__ = ["rulereasoner"]
     summary="Domain-aware dynamic sampling: domains far below their target reward fill more of the batch.",
     citation="RuleReasoner: Reinforced Rule-based Reasoning via Domain-aware Dynamic Sampling",
     tags=("curriculum", "data selection", "dynamic sampling"),
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen3-8B-Base and 4B",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=64,
         max_tokens=2048,
         source="bigai-nlco/RuleReasoner scripts/train/train_mix.sh",

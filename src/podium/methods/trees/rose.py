@@ -7,8 +7,8 @@ from podium.core.schedule import Count
 from podium.core.shares import ShareOfTokens
 from podium.core.term import Aggregate
 from podium.core.updates import Updates
-from podium.method import Home, Method, Protocol
-from podium.methods._shared import anchored
+from podium.method import Home, Method
+from podium.methods._shared import ADAMW, anchored
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import NodeDifference, PositionDifference
 from podium.parts.keep import KeepMixed
@@ -25,14 +25,9 @@ __all__ = ["rose"]
     citation="ROSE: Reinforced Efficient Reasoning via Semantically Diverse Exploration, "
     "https://github.com/ZiqiZhao1/ROSE-rl",
     tags=("exploration", "entropy", "credit assignment", "length penalty", "short reasoning"),
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Llama-3.2-3B-Instruct; Qwen2.5-Math-1.5B, Qwen3-4B and 8B",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=512,
         max_tokens=4096,
         source="ZiqiZhao1/ROSE-rl example.sh",

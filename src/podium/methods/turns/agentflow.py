@@ -5,7 +5,8 @@ from __future__ import annotations
 from podium.core.schedule import Count
 from podium.core.shares import ShareOfTokens
 from podium.core.term import Aggregate
-from podium.method import Home, Method, Protocol
+from podium.method import Home, Method
+from podium.methods._shared import ADAMW
 from podium.methods.catalogue import recipe
 from podium.methods.turns._shared import step_credit
 from podium.parts.advantage import MixtureComponent
@@ -24,14 +25,9 @@ __all__ = ["agentflow"]
         "release": {},
         "paper": {"rows": "rollout", "aggregate": "token mean, turn mean, rollout mean", "longest": 18_432},
     },
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen2.5-7B-Instruct",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=32,
         max_tokens=2048,
         max_turns=3,

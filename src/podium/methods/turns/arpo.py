@@ -6,7 +6,8 @@ from podium.core.errors import PodiumError
 from podium.core.schedule import Count
 from podium.core.shares import ShareOfRun
 from podium.core.updates import Updates
-from podium.method import Home, Method, Protocol
+from podium.method import Home, Method
+from podium.methods._shared import ADAMW
 from podium.methods._taught import taught
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
@@ -24,14 +25,9 @@ __all__ = ["arpo"]
 @recipe(
     summary="Entropy-based adaptive rollout: branches after tool calls where uncertainty rose, within one budget.",
     citation="Agentic Reinforced Policy Optimization, https://github.com/dongguanting/ARPO",
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen2.5-7B",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=128,
         iterations=578,
         max_tokens=4096,

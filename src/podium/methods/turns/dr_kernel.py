@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from podium.core.term import Aggregate
 from podium.core.updates import Updates
-from podium.method import Home, Method, Protocol
-from podium.methods._shared import clip_for
+from podium.method import Home, Method
+from podium.methods._shared import ADAMW, clip_for
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Mixture, MixtureComponent
 from podium.parts.objective import PolicyGradient
@@ -20,14 +20,9 @@ __all__ = ["dr_kernel"]
     summary="Turn-level leave-one-out returns for multi-turn kernel generation; rewards profiled speed, rejects hacks.",
     citation="Dr. Kernel: Reinforcement Learning Done Right for Triton, https://github.com/hkust-nlp/KernelGYM",
     tags=("multi-turn", "code", "baseline", "turn-level", "reward shaping", "importance sampling"),
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen3-14B-Base after a cold start",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=16,
         max_tokens=8192,
         max_turns=3,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from podium.method import Home, Method, Protocol
+from podium.method import Home, Method
+from podium.methods._shared import ADAMW
 from podium.methods.catalogue import recipe
 from podium.methods.turns._shared import penalties, verl_agent
 from podium.parts.advantage import GroupInGroup
@@ -21,14 +22,9 @@ __all__ = ["gigpo"]
         "webshop": {"scale": "none", "max_turns": 15},
         "search": {"n": 5, "similarity": 0.9, "kl": 0.001, "max_turns": 4},
     },
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen2.5-1.5B-Instruct",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=16,
         iterations=150,
         max_tokens=512,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from podium.method import Home, Method, Protocol
+from podium.method import Home, Method
+from podium.methods._shared import ADAMW
 from podium.methods.catalogue import recipe
 from podium.methods.turns._shared import penalties, verl_agent
 from podium.parts.advantage import NestedHistories
@@ -18,14 +19,9 @@ __all__ = ["hgpo"]
         "paper": {"invalid": 0.1, "max_turns": 50, "mini_batches": 12},
         "webshop": {"scale": "none", "max_turns": 30},
     },
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen2.5-1.5B-Instruct",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=16,
         iterations=160,
         max_tokens=512,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from podium.core.schedule import Count
 from podium.core.shares import ShareOfRun
 from podium.core.updates import Updates
-from podium.method import Home, Method, Protocol, Role
+from podium.method import Home, Method, Role
+from podium.methods._shared import ADAMW
 from podium.methods._taught import taught
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import HierarchicalGAE
@@ -22,14 +23,9 @@ __all__ = ["hiper"]
 @recipe(
     summary="Hierarchical credit assignment: GAE inside a subgoal for actions and over subgoals for plans.",
     citation="HiPER: Hierarchical RL with Explicit Credit Assignment, https://github.com/JonP07/HiPER-agent",
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen2.5-1.5B-Instruct",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=128,
         iterations=150,
         max_tokens=512,

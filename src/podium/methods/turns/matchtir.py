@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from podium.core.term import Aggregate
-from podium.method import Home, Method, Protocol
+from podium.method import Home, Method
+from podium.methods._shared import ADAMW
 from podium.methods.catalogue import recipe
 from podium.methods.turns._shared import step_credit
 from podium.parts.advantage import MixtureComponent
@@ -18,14 +19,9 @@ __all__ = ["matchtir"]
     citation="MatchTIR: Fine-Grained Supervision for Tool-Integrated Reasoning via Bipartite Matching",
     tags=("tool use", "process reward", "turn-level", "credit assignment", "agents"),
     presets={"release": {"matching": "greedy"}, "transport": {"matching": "transport"}, "paper": {}},
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen3-8B",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=256,
         max_turns=10,
         source="MatchTIR Scripts/run.sh, ppo_trainer.yaml",

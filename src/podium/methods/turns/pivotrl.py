@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from podium.core.updates import Updates
-from podium.method import Home, Method, Protocol, Role
-from podium.methods._shared import anchored, clip_for
+from podium.method import Home, Method, Role
+from podium.methods._shared import ADAMW, anchored, clip_for
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.keep import KeepPivots
@@ -21,14 +21,9 @@ __all__ = ["pivotrl"]
     citation="PivotRL: High Accuracy Agentic Post-Training at Low Compute Cost",
     tags=("demonstrations", "agents", "data selection", "efficiency", "turn-level"),
     presets={"paper": {"n": 16}, "online": {"profile": 0}, "swe": {"n": 8, "clip_high": 0.28}},
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen3-30B-A3B-Thinking-2507",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=64,
         iterations=360,
         max_tokens=32_768,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from podium.core.term import Aggregate
-from podium.method import Home, Method, Protocol, Role
-from podium.methods._shared import clip_for
+from podium.method import Home, Method, Role
+from podium.methods._shared import ADAMW, clip_for
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.objective import KL, PolicyGradient
@@ -22,14 +22,9 @@ __all__ = ["seeupo"]
     "https://github.com/modelscope/AgentEvolver",
     tags=("multi-turn", "agents", "sequence-level", "importance sampling", "trust region"),
     presets={"joint": {"carry": False}, "sequential": {"order": "sequential"}, "paper": {}},
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen3-14B",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=32,
         max_tokens=3000,
         max_turns=10,

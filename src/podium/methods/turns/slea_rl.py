@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from podium.memories.lesson_library import LessonLibrary
-from podium.method import Home, Method, Protocol
+from podium.method import Home, Method
+from podium.methods._shared import ADAMW
 from podium.methods.catalogue import recipe
 from podium.methods.turns._shared import penalties, verl_agent
 from podium.parts.advantage import GroupInGroup
@@ -26,14 +27,9 @@ __all__ = ["slea_rl"]
             **{"max_turns": 10, "gamma": 0.9, "omega": 0.5},
         },
     },
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen3-4B",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=16,
         iterations=150,
         max_tokens=512,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from podium.method import Home, Method, Protocol
+from podium.method import Home, Method
+from podium.methods._shared import ADAMW
 from podium.methods.catalogue import recipe
 from podium.methods.turns._shared import penalties, verl_agent
 from podium.parts.advantage import Mixture, MixtureComponent
@@ -17,14 +18,9 @@ __all__ = ["srgpo"]
     citation="SeeNav-Agent: Step Reward Group Policy Optimization, https://github.com/WzcTHU/SeeNav-Agent",
     tags=("step-level", "process reward", "credit assignment", "agents", "multimodal"),
     presets={"paper": {"n": 4, "max_turns": 20, "mini_batches": 40}},
-    protocol=Protocol(
+    protocol=ADAMW.replace(
         model="Qwen2.5-VL-3B-Instruct",
         lr=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.01,
-        warmup=0,
-        schedule="constant",
-        clip=1.0,
         tasks=8,
         iterations=150,
         max_tokens=1024,
