@@ -28,7 +28,7 @@ def no_collector() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_collector")
-@pytest.mark.parametrize("method", ["grpo", "ppo", "deepsearch"])
+@pytest.mark.parametrize("method", ["grpo", "ppo", "likelihood-reward", "deepsearch"])
 def test_a_run_leaves_no_model_behind(method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     models: list[weakref.ref[Any]] = []
     build = session.build_run
