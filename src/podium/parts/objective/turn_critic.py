@@ -9,7 +9,7 @@ from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import within
-from podium.core.part import Need
+from podium.core.part import Need, stop_gradient
 from podium.core.schedule import Number
 from podium.core.signal import Signal
 from podium.core.term import Aggregate, Term
@@ -56,7 +56,7 @@ def bootstrapped(batch: Batch, after: Tensor, gamma: float) -> Tensor:
 
 def targets(batch: Batch, gamma: float, of: dict[str, Signal] = TARGET) -> dict[str, Tensor]:
     """[turn] the regression target of each head: y_j for Q_j and Q̄_j for V_j, from the target network."""
-    slow = read(batch, of, batch.action)
+    slow = {name: stop_gradient(value) for name, value in read(batch, of, batch.action).items()}
     bellman = {f"q{j}": bootstrapped(batch, batch.shift(slow[f"v{j}"], "turn", by=-1), gamma) for j in (1, 2)}
     return bellman | {f"v{j}": slow[f"q{j}"] for j in (1, 2)}
 

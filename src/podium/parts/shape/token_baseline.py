@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podium.core.batch import Batch
-from podium.core.part import Columns, Need, Shape
+from podium.core.part import Columns, Need, Shape, stop_gradient
 from podium.parts.objective.turn_critic import BASELINE_LATEST, BASELINE_OLD, REFERENCE
 
 __all__ = ["TokenBaseline"]
@@ -22,5 +22,5 @@ class TokenBaseline(Shape):
         return ("turn.advantage", BASELINE_LATEST if self.latest else BASELINE_OLD)
 
     def __call__(self, batch: Batch) -> Columns:
-        baseline = batch[BASELINE_LATEST if self.latest else BASELINE_OLD]
+        baseline = stop_gradient(batch[BASELINE_LATEST if self.latest else BASELINE_OLD])
         return {"token.advantage": batch.spread(batch["turn.advantage"], "turn", "token") - baseline}

@@ -45,6 +45,7 @@ class StatisticFactor(Shape, Normalizer):
     """
 
     reference = REFERENCE
+    overflows = "it multiplies advantages by up to e^(0.35 · limit), which is 1.6e15 with the defaults"
     of: str = "rollout.certainty"  # the statistic, a column of rollouts
     positive: Number = 0.25  # the effect on positive advantages; 0: none
     negative: Number = 0.35  # the effect on the others; 0: none
