@@ -21,6 +21,7 @@ from podium.worlds.jsonl import Jsonl
 from podium.worlds.judge import Judged
 from podium.worlds.keydoor import KeyDoor
 from podium.worlds.lookup import Lookup
+from podium.worlds.mix import Mix
 from podium.worlds.names import BRIDGES, EMBEDDED, FORMS, get
 from podium.worlds.opinions import Opinions
 from podium.worlds.person import play
@@ -57,6 +58,7 @@ __all__ = [
     "Judged",
     "KeyDoor",
     "Lookup",
+    "Mix",
     "Opinions",
     "Picture",
     "Pieces",
