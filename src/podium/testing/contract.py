@@ -35,7 +35,7 @@ def needs_are_what_is_read(part: Any, bench: Bench) -> str | None:
     for place in bench.places():
         batch = bench.batch(part, *place)
         declared = {batch.name(need) for need in part.needs}
-        routed = {batch.name(part.where)} if isinstance(part, Term) and part.where else set()
+        routed = {batch.name(name) for name in part.routed} if isinstance(part, Term) else set()
         log: set[str] = set()
         try:
             _read(part, batch, log)
