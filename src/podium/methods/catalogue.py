@@ -55,6 +55,7 @@ class Entry:
     protocol: Protocol | None = None  # the authors' run
     home: Home = Home(level=2)  # where `podium train SLUG` trains unless a world is named
     tags: tuple[str, ...] = ()  # words of the field by which people look for it, such as "curriculum"
+    extends: str = "grpo"  # the slug of the method that it changes, from which its runs must differ
 
     @property
     def notes(self) -> str:
@@ -104,12 +105,13 @@ def recipe(
     protocol: Protocol | None = None,
     home: Home | None = None,
     tags: tuple[str, ...] = (),
+    extends: str = "grpo",
 ) -> Callable[[Callable[P, Method]], Callable[P, Method]]:
     """Enter a function that returns a `Method` into the catalogue, under its own name.
 
     Its defaults are the structure of the authors' run, with lengths and times as shares of the run. `presets` are
     other arguments by name; a preset may have a `protocol` and a `home` of its own. The preset `paper`, which every
-    recipe with a protocol has, takes the authors' numbers in full.
+    recipe with a protocol has, takes the authors' numbers in full. `extends` is the slug of the method that it changes.
     """
     if kind not in KINDS:
         raise PodiumError(f"A catalogue entry's kind is one of {', '.join(KINDS)}, not {kind!r}.")
@@ -130,7 +132,7 @@ def recipe(
         if protocol is not None:
             given.setdefault("paper", {})
         own = home or Home(level=2)
-        CATALOGUE.enter(Entry(slug, summary, citation, family, named, kind, given, protocol, own, tags))
+        CATALOGUE.enter(Entry(slug, summary, citation, family, named, kind, given, protocol, own, tags, extends))
         return named
 
     return enter
