@@ -34,6 +34,7 @@ from podium.worlds.shop import Shop
 from podium.worlds.sums import Sums
 from podium.worlds.textworld import TextWorld
 from podium.worlds.tools import Tools
+from podium.worlds.trips import Trips
 
 __all__ = [
     "BRIDGES",
@@ -76,6 +77,7 @@ __all__ = [
     "TextWorld",
     "ModelTokens",
     "Tools",
+    "Trips",
     "Verdict",
     "Window",
     "World",

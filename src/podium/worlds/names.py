@@ -27,12 +27,13 @@ from podium.worlds.shop import Shop
 from podium.worlds.sums import Sums
 from podium.worlds.textworld import TextWorld
 from podium.worlds.tools import Tools
+from podium.worlds.trips import Trips
 
 __all__ = ["BRIDGES", "EMBEDDED", "FORMS", "get", "names_code"]
 
 EMBEDDED: dict[str, type[World]] = {
     world.name: world
-    for world in (Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Code, KeyDoor, Lookup, Tools, Clarify)
+    for world in (Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Trips, Code, KeyDoor, Lookup, Tools, Clarify)
 }
 BRIDGES: dict[str, type[Gym | TextWorld | ScienceWorld]] = {w.name: w for w in (Gym, TextWorld, ScienceWorld)}
 FILES: dict[str, type[World]] = {"jsonl": Jsonl, "code": CodeFile}
