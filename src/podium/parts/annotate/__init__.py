@@ -12,6 +12,7 @@ from podium.parts.annotate.forms_used import FormsUsed
 from podium.parts.annotate.greedy_baseline import GreedyBaseline
 from podium.parts.annotate.marks import MarkPattern, MarkPhrases
 from podium.parts.annotate.match_patterns import MatchPatterns
+from podium.parts.annotate.mismatched import MismatchedAnswers, MismatchedKL
 from podium.parts.annotate.parsed import MarkParsed
 from podium.parts.annotate.plan_values import PlanValues
 from podium.parts.annotate.random_blocks import RandomBlocks
@@ -32,6 +33,8 @@ __all__ = [
     "MarkPattern",
     "MarkPhrases",
     "MatchPatterns",
+    "MismatchedAnswers",
+    "MismatchedKL",
     "PlanValues",
     "RandomBlocks",
     "ReadTags",
