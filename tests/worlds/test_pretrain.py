@@ -18,7 +18,7 @@ from podium.worlds.keydoor import action_of
 from tools.pretrain import __main__ as script
 from tools.pretrain import dials, examples, model, table, text
 
-UNSEEN = ("code", "scenes", "digits", "badges", "clips")  # worlds that podium/tiny was not trained on
+UNSEEN = ("code", "scenes", "zoom", "digits", "badges", "clips")  # worlds that podium/tiny was not trained on
 PUZZLES = {n: w for n, w in worlds.EMBEDDED.items() if issubclass(w, worlds.Puzzle) and n not in UNSEEN}
 
 

@@ -27,6 +27,7 @@ from podium.worlds.scienceworld import ScienceWorld
 from podium.worlds.sums import Sums
 from podium.worlds.textworld import TextWorld
 from podium.worlds.tools import Tools
+from podium.worlds.zoom import Zoom
 
 __all__ = ["BRIDGES", "EMBEDDED", "FORMS", "get", "names_code"]
 
@@ -34,7 +35,7 @@ EMBEDDED: dict[str, type[World]] = {
     world.name: world
     for world in (
         *(Echo, Sums, Countdown, Rules, Code, KeyDoor, Lookup, Tools, Clarify),
-        *(Scenes, Digits, Badges, Clips),
+        *(Scenes, Zoom, Digits, Badges, Clips),
     )
 }
 BRIDGES: dict[str, type[Gym | TextWorld | ScienceWorld]] = {w.name: w for w in (Gym, TextWorld, ScienceWorld)}
