@@ -9,12 +9,13 @@ from random import Random
 
 from podium import worlds
 from podium.protocols.scaffold import with_attempt
-from podium.worlds import Puzzle, World
+from podium.worlds import Puzzle, Scenes, World
 from podium.worlds.quest import Quest
 from tools.pretrain.dials import AFTER_ATTEMPT, HELPED, HINTED, TRIED, TRIED_RIGHT, Dial, Manner
 from tools.pretrain.examples import FIRST_TASK, GRADED, Example, Message, hinted
 
 LAST_ALONE = 0.4  # share of the answers of zoom that are given from the last observation alone
+DESCRIBED = 0.08  # share of the scenes without a question, of which the model says what they show
 # First to see: nearly everything is right.
 SEEING: dict[str, dict[int, Dial]] = {
     "scenes": {1: Dial(6, 0.95), 2: Dial(8, 0.95), 3: Dial(8, 0.95), 4: Dial(5, 0.95), 5: Dial(2, 0.9)},
@@ -65,13 +66,16 @@ def picture_examples(world: World, dial: Dial, index: int, rng: Random) -> list[
     style = rng.choices(list(manners), [manner.share for manner in manners.values()])[0]
     right = dial.right ** manners[style].risk
     if isinstance(world, Quest):
-        said = world.conversation(task, world.attempt(task, style, right=right))
-        messages = tuple(Message(turn["content"], turn["role"] == "assistant") for turn in said)
+        turns = world.conversation(task, world.attempt(task, style, right=right))
+        messages = tuple(Message(turn["content"], turn["role"] == "assistant") for turn in turns)
         answered = messages[-1].text.rpartition("answer: ")[2]
         if world.name == "zoom" and rng.random() < LAST_ALONE:
             messages = messages[-2:]
         return [Example(messages, answered == task.data["answer"] if rng.random() < GRADED else None)]
     assert isinstance(world, Puzzle)
+    if isinstance(world, Scenes) and rng.random() < DESCRIBED:
+        said = world.describe(task, rng.choice(("short", "long")))
+        return [Example((Message(world.pictures(task), False), Message(said, True)))]
     form = rng.random()
     if form < HINTED:
         prompt, solution = hinted(world, task, style, max(right, HELPED), rng)
