@@ -140,6 +140,7 @@ def test_layout_is_not_arithmetic(text: str) -> None:
 
 # Cases of what no method value holds, and why.
 WITHOUT_RECIPE = {
+    **{f"alignment-asymptotics {n}": "a metric of finished runs" for n in range(4)},
     "clip-bias-spurious 3": "podium.analysis, of groups and not of runs",
     "confucius3-math 4": "podium.training: which of the groups that wait are trained first",
     "dler 4": "podium.policy.model.merge, after a run",
