@@ -41,10 +41,10 @@ def show_frontier(plane: Frontier, folder: Path) -> None:
 
 def _sentence(plane: Frontier) -> str:
     below = plane.measures()["below the frontier"]
-    where = "below" if below.low > 0 else "above" if below.high < 0 else "on"
+    where = "lies below" if below.low > 0 else "lies above" if below.high < 0 else "cannot be told from"
     unseen = int((plane.base.max(1) < plane.trained.max(1)).sum())
     note = (
         f" In {unseen} of {len(plane.base)} tasks the trained model reaches a reward that none of the "
         f"{plane.base.shape[1]} base answers has: there the optimum is underestimated."
     )
-    return f"The trained model lies {where} the frontier, within its interval.{note if unseen else ''}"
+    return f"The trained model {where} the frontier.{note if unseen else ''}"

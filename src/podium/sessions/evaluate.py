@@ -23,7 +23,7 @@ from podium.core.errors import PodiumError, nearest
 from podium.core.signal import Signal
 from podium.evaluation.frontier import Frontier
 from podium.evaluation.measure import failure_note, held_out, held_out_requests, measure
-from podium.evaluation.resample import Measure
+from podium.evaluation.resample import Array, Measure
 from podium.method import Method
 from podium.policy.model.device import usual_dtype
 from podium.policy.model.load import EMBEDDED
