@@ -82,7 +82,10 @@ def diversity_scores(
     return dict(zip(SCORES, scores, strict=True))
 
 
-SCORES = ("lexical", "entropy", "length", "pattern", "adjacent", "yule", "bigram", "function")
+SCORES = (
+    *("lexical", "entropy", "sentence_length", "sentence_pattern"),
+    *("adjacent_sentence", "yule", "bigram", "function_word"),
+)
 
 
 def _entropy(values: Sequence[Any], kinds: int) -> float:
