@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from podium.core.errors import PodiumError
-from podium.methods.catalogue import CATALOGUE
+from podium.methods.catalogue import RECIPES
 from podium.sessions.probe import ProbeRow, probe
 
 __all__ = ["EXCEPT", "SMALL", "excused", "names", "small_probes"]
@@ -54,7 +54,7 @@ def excused(name: str, part: str) -> str:
 def names(presets: bool = False) -> Iterator[str]:
     """All methods; with their presets, without those that have the numbers of an authors' run: these are made for
     another model and lengths that a small run never reaches."""
-    for slug, entry in CATALOGUE.items():
+    for slug, entry in RECIPES.items():
         if entry.kind == "method" and not excused(slug, ""):
             yield slug
             yield from (f"{slug}@{preset}" for preset in entry.presets if presets and preset != "paper")

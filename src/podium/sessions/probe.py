@@ -14,7 +14,7 @@ from podium.analysis.probe import Replacement, parent, relative_distance, replac
 from podium.core.activity import activity
 from podium.core.errors import PodiumError
 from podium.method import Method
-from podium.methods.catalogue import CATALOGUE
+from podium.methods.catalogue import RECIPES
 from podium.sessions.train import configure
 from podium.training.build import build_run
 from podium.training.config import Config
@@ -96,7 +96,7 @@ def _listed(config: Config) -> Iterator[Replacement]:
     with closing(worlds.isolated(config.world, config.world_settings, isolation=config.isolation)) as world:
         columns = tuple(world.provides)
     slug = config.method.name.partition("@")[0]
-    extends = CATALOGUE[slug].extends if slug in CATALOGUE else "grpo"
+    extends = RECIPES[slug].extends if slug in RECIPES else "grpo"
     yield Replacement("everything", "plain GRPO" if extends == "grpo" else extends, parent(config.method, extends))
     yield from replacements(config.method, columns)
 
