@@ -38,9 +38,8 @@ __all__ = ["BRIDGES", "EMBEDDED", "FORMS", "get", "names_code"]
 
 EMBEDDED: dict[str, type[World]] = {
     world.name: world
-    for world in (Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Trips, Code, KeyDoor, Lookup, Tools, Clarify)
     for world in (
-        *(Echo, Sums, Countdown, Rules, Code, KeyDoor, Lookup, Tools, Clarify),
+        *(Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Trips, Code, KeyDoor, Lookup, Tools, Clarify),
         *(Scenes, Zoom, Digits, Badges, Clips),
     )
 }
