@@ -102,7 +102,7 @@ class World(Value):
     summary: ClassVar[str] = ""
     levels: ClassVar[tuple[int, ...]] = (1,)  # of difficulty
     # Columns besides the reward. `task.solution` says that it can write solutions, `task.criteria` that it has rubrics,
-    # `task.steps` that it can say where a solution goes wrong.
+    # `task.steps` that it can say where a solution goes wrong, `task.phrasings` that a task has several wordings.
     provides: ClassVar[tuple[str, ...]] = ("rollout.correct", "rollout.answer")
     blank: ClassVar[Mapping[str, Any]] = {}  # values of these columns where the world has failed
     max_tokens: ClassVar[int] = 64  # enough tokens for a turn of a model that solves it
@@ -160,6 +160,10 @@ class World(Value):
     def reference(self, task: Task) -> str:
         """A correct answer without reasoning, where the world can write one."""
         return final_answer(self.solve(task)) or ""
+
+    def phrasings(self, task: Task) -> tuple[Task, ...]:
+        """The task in each of its equivalent wordings, where the world has several."""
+        raise PodiumError(f"The world {self.name!r} has one wording for each task.")
 
     def criteria(self, task: Task) -> tuple[Criterion, ...]:
         """The rubric of a task, where the world has one."""

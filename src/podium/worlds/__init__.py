@@ -7,6 +7,7 @@ Start with `names.py` (worlds by name) and `puzzle.py` (questions with one answe
 from podium.protocols.context import Context, Full, History, Rebuild, Window
 from podium.protocols.pieces import ModelTokens, Picture, Pieces
 from podium.protocols.world import Answer, Episode, Feedback, Task, World
+from podium.worlds.cases import Cases
 from podium.worlds.checker import check_world
 from podium.worlds.clarify import Clarify
 from podium.worlds.code import Code
@@ -21,11 +22,14 @@ from podium.worlds.judge import Judged
 from podium.worlds.keydoor import KeyDoor
 from podium.worlds.lookup import Lookup
 from podium.worlds.names import BRIDGES, EMBEDDED, FORMS, get
+from podium.worlds.opinions import Opinions
 from podium.worlds.person import play
 from podium.worlds.puzzle import Draft, Procedural, Puzzle, Slip
 from podium.worlds.quest import Quest
 from podium.worlds.rules import Rules
 from podium.worlds.scienceworld import ScienceWorld
+from podium.worlds.sheet import Sheet
+from podium.worlds.shop import Shop
 from podium.worlds.sums import Sums
 from podium.worlds.textworld import TextWorld
 from podium.worlds.tools import Tools
@@ -35,6 +39,7 @@ __all__ = [
     "EMBEDDED",
     "FORMS",
     "Answer",
+    "Cases",
     "Clarify",
     "Code",
     "CodeFile",
@@ -52,6 +57,7 @@ __all__ = [
     "Judged",
     "KeyDoor",
     "Lookup",
+    "Opinions",
     "Picture",
     "Pieces",
     "Procedural",
@@ -60,6 +66,8 @@ __all__ = [
     "Rebuild",
     "Rules",
     "ScienceWorld",
+    "Sheet",
+    "Shop",
     "Slip",
     "Sums",
     "Task",

@@ -8,6 +8,7 @@ from typing import Any
 from podium.core.errors import PodiumError, nearest
 from podium.core.serial import load_class
 from podium.protocols.world import World
+from podium.worlds.cases import Cases
 from podium.worlds.clarify import Clarify
 from podium.worlds.code import Code
 from podium.worlds.code_file import CodeFile
@@ -18,8 +19,10 @@ from podium.worlds.jsonl import Jsonl
 from podium.worlds.judge import Judged
 from podium.worlds.keydoor import KeyDoor
 from podium.worlds.lookup import Lookup
+from podium.worlds.opinions import Opinions
 from podium.worlds.rules import Rules
 from podium.worlds.scienceworld import ScienceWorld
+from podium.worlds.shop import Shop
 from podium.worlds.sums import Sums
 from podium.worlds.textworld import TextWorld
 from podium.worlds.tools import Tools
@@ -27,7 +30,8 @@ from podium.worlds.tools import Tools
 __all__ = ["BRIDGES", "EMBEDDED", "FORMS", "get", "names_code"]
 
 EMBEDDED: dict[str, type[World]] = {
-    world.name: world for world in (Echo, Sums, Countdown, Rules, Code, KeyDoor, Lookup, Tools, Clarify)
+    world.name: world
+    for world in (Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Code, KeyDoor, Lookup, Tools, Clarify)
 }
 BRIDGES: dict[str, type[Gym | TextWorld | ScienceWorld]] = {w.name: w for w in (Gym, TextWorld, ScienceWorld)}
 FILES: dict[str, type[World]] = {"jsonl": Jsonl, "code": CodeFile}
