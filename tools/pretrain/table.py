@@ -12,7 +12,9 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
-from podium.protocols.context import Exchange, History, Wrote
+from podium.protocols.blueprint import Blueprint
+from podium.protocols.context import Context, Exchange, History, Wrote
+from podium.protocols.format import Format, turn_limit
 from podium.protocols.scaffold import with_hint
 from podium.worlds import Puzzle, Task, World
 from tools.pretrain.dials import worlds_of_text
@@ -71,22 +73,32 @@ class Sampler:
             said += zip(texts, lengths.tolist(), entropies.tolist(), strict=True)
         return said
 
-    def play(self, world: World, tasks: Sequence[Task], prompts: Sequence[str] | None = None) -> list[Outcome]:
+    def play(
+        self,
+        world: World,
+        tasks: Sequence[Task],
+        prompts: Sequence[str] | None = None,
+        format: Format | None = None,
+        context: Context | None = None,
+    ) -> list[Outcome]:
         """An episode of each task, all of them turn by turn; `prompts` may say more than the tasks do."""
-        episodes = [world.reset(task, seed) for seed, task in enumerate(tasks)]
+        format, context = format or Format(), context or world.context
+        episodes = [format.wrap(world.reset(task, seed)) for seed, task in enumerate(tasks)]
         starts = [e.observation for e in episodes] if prompts is None else prompts
         turns: list[list[Exchange]] = [[] for _ in tasks]
         lengths, entropies = np.zeros(len(tasks)), np.zeros(len(tasks))
         info: list[Any] = [{}] * len(tasks)
         live = list(range(len(tasks)))
-        for _ in range(world.max_turns):
+        for _ in range(world.max_turns + isinstance(format, Blueprint)):
             if not live:
                 break
-            chats = [self._chat(world, History(starts[i], tuple(turns[i]), episodes[i].recap)) for i in live]
+            histories = (History(starts[i], tuple(turns[i]), episodes[i].recap) for i in live)
+            chats = [self._chat(context, format.asked(history)) for history in histories]
             going = []
-            for i, (text, length, entropy) in zip(live, self(chats, world.max_tokens), strict=True):
-                feedback = episodes[i].act(text)
-                turns[i].append(Exchange(Wrote((len(turns[i]),)), text, feedback.observation))
+            for i, (text, length, entropy) in zip(live, self(chats, turn_limit(world, format)), strict=True):
+                action = format.read(text).action
+                feedback = episodes[i].act(action)
+                turns[i].append(Exchange(Wrote((len(turns[i]),)), text, feedback.observation, action))
                 lengths[i] += length
                 entropies[i] += length * entropy
                 info[i] = feedback.info
@@ -94,18 +106,18 @@ class Sampler:
                     going.append(i)
             live = going
         return [
-            Outcome(bool(known["correct"]), known["answer"], length, entropy / length)
+            Outcome(bool(known.get("correct")), known.get("answer", ""), length, entropy / length)
             for known, length, entropy in zip(info, lengths, entropies, strict=True)
         ]
 
-    def _chat(self, world: World, history: History) -> str:
+    def _chat(self, context: Context, history: History) -> str:
         texts = [x.text for x in history.exchanges]
-        messages = [
-            {"role": "user", "content": message}
-            if isinstance(message, str)
-            else {"role": "assistant", "content": texts[message.ids[0]]}
-            for message in world.context(history)
-        ]
+        return self.chat([texts[m.ids[0]] if isinstance(m, Wrote) else m for m in context(history)])
+
+    def chat(self, texts: Sequence[str]) -> str:
+        """A conversation in which the model comes next."""
+        roles = ("user", "assistant")
+        messages = [{"role": roles[place % 2], "content": text} for place, text in enumerate(texts)]
         chat: str = self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
         return chat
 

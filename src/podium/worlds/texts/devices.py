@@ -44,15 +44,14 @@ def sorted_out(rng: Random, level: int, split: str = "train") -> Exercise:
     start = tuple(rng.sample(range(100), NUMBERS[level]))
 
     def demonstrate(rng: Random, right: float) -> tuple[str, ...]:
-        turns = _neighbours(start)
+        turns = _bubbled(start)
         if rng.random() < right:
             return turns
         if rng.random() < 0.3:
             return (*turns[: rng.randrange(len(turns))], SORTED)
         at = rng.choice([place for place, turn in enumerate(turns) if turn.startswith("compare")])
-        if turns[at + 1].startswith("swap"):
-            return _from(start, turns[: at + 1], skip=at + 1)
-        return _from(start, (*turns[: at + 1], turns[at].replace("compare", "swap")), skip=0)
+        needed = turns[at + 1].startswith("swap")
+        return _bubbled(start, turns[: at + 1] if needed else (*turns[: at + 1], turns[at].replace("compare", "swap")))
 
     def respond(turns: Sequence[str]) -> Response:
         hidden, reply = start, ""
@@ -65,27 +64,13 @@ def sorted_out(rng: Random, level: int, split: str = "train") -> Exercise:
     return Exercise(sorting_prompt(len(start)), demonstrate, respond)
 
 
-def _neighbours(hidden: tuple[int, ...]) -> tuple[str, ...]:
-    """Bubble sort: each pass compares neighbours and swaps those in the wrong order."""
-    turns: list[str] = []
-    for end in range(len(hidden) - 1, 0, -1):
-        for a in range(end):
-            pair = f"{a + 1} {a + 2}"
-            turns.append(f"compare: {pair}")
-            if hidden[a] > hidden[a + 1]:
-                turns.append(f"swap: {pair}")
-                hidden = sorting_reply(hidden, turns[-1])[0]
-    return (*turns, SORTED)
-
-
-def _from(hidden: tuple[int, ...], done: tuple[str, ...], skip: int) -> tuple[str, ...]:
-    """These turns, and then the rest of a bubble sort as it goes on after them, as many comparisons as are left."""
+def _bubbled(hidden: tuple[int, ...], done: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """A bubble sort that begins with these turns: each pass compares neighbours and swaps those in the wrong order."""
     for text in done:
         hidden = sorting_reply(hidden, text)[0]
-    total = len(hidden) * (len(hidden) - 1) // 2
-    order = [(a, end) for end in range(len(hidden) - 1, 0, -1) for a in range(end)]
-    turns = list(done)
-    for a, _ in order[sum(turn.startswith("compare") for turn in done) : total]:
+    turns, compared = list(done), sum(text.startswith("compare") for text in done)
+    order = [a for end in range(len(hidden) - 1, 0, -1) for a in range(end)]
+    for a in order[compared:]:
         pair = f"{a + 1} {a + 2}"
         turns.append(f"compare: {pair}")
         if hidden[a] > hidden[a + 1]:
@@ -114,8 +99,8 @@ def _operate(a: int, sign: str, b: int) -> int:
 
 
 def calculated(rng: Random, level: int, split: str = "train") -> Exercise:
-    """A product of two numbers, at level 2 plus or minus a third, at level 3 of larger numbers; an attempt goes wrong by
-    answering without the calculator, or by a wrong operation."""
+    """A product of two numbers, at level 2 plus or minus a third, at level 3 of larger numbers; an attempt goes wrong
+    by a guess in place of a calculation."""
     largest = 999 if level == 3 else 99
     a, b, c = rng.randint(11, largest), rng.randint(11, 99), rng.randint(11, 99)
     sign = rng.choice("+-")

@@ -18,7 +18,12 @@ __all__ = [
 ]
 
 MOVES = ("cooperate", "defect")
-PAYOFFS = {("cooperate", "cooperate"): 3, ("cooperate", "defect"): 0, ("defect", "cooperate"): 5, ("defect", "defect"): 1}
+PAYOFFS = {
+    ("cooperate", "cooperate"): 3,
+    ("cooperate", "defect"): 0,
+    ("defect", "cooperate"): 5,
+    ("defect", "defect"): 1,
+}
 ROUNDS = 5
 COINS = 10
 WORTH = (1, 10)  # what a coin may be worth to a player

@@ -23,6 +23,7 @@ FIRST, COUNT = 1_000_000, 1_000_000
 MOST_TURNS = 12
 JUDGES_WELL = 0.7  # share of judgements of a result that are right
 CHAIN = "explain with sources"
+JUDGE = "judge each result"
 PAIRED = 0.7  # share of compound questions that name two slots; the others name two values of one
 
 
@@ -64,7 +65,7 @@ def judged_search(rng: Random, level: int, split: str = "train") -> Exercise:
                     break
         return *turns[: MOST_TURNS - 1], planned[-1]
 
-    return Exercise(task.prompt, demonstrate, lambda turns: _played(world, task, turns))
+    return Exercise(f"{task.prompt}\n{JUDGE}", demonstrate, lambda turns: _played(world, task, turns))
 
 
 def chain_of(task: Task, turns: Sequence[str]) -> list[str]:
@@ -170,7 +171,7 @@ def _trajectory(rng: Random, level: int, split: str, good: bool) -> tuple[str, l
         task = _drawn(world, rng, split)
         solution = world.attempt(task, "short")
         turns = solution if good else world.attempt(task, "short", seed=rng.randrange(COUNT), right=0.2)
-        if good or turns[-1] != solution[-1]:
+        if good or (len(turns) > 1 and turns[-1] != solution[-1]):
             break
     replies = [_played(world, task, turns[: number + 1]).text for number in range(len(turns) - 1)]
     wrong = next((n for n, pair in enumerate(zip(turns, solution, strict=False), 1) if pair[0] != pair[1]), len(turns))
@@ -194,7 +195,8 @@ def cut_named(rng: Random, level: int, split: str = "train") -> Exercise:
     prompt, turns, replies, wrong = _trajectory(rng, level, split, False)
 
     def write(rng: Random, right: float) -> str:
-        return f"cut: {wrong if rng.random() < right or len(turns) == 1 else any_other(rng, range(1, len(turns) + 1), wrong)}"
+        said = wrong if rng.random() < right else any_other(rng, range(1, len(turns) + 1), wrong)
+        return f"cut: {said}"
 
     asked = refiner_prompt(prompt, turns, replies, "cut where?")
     return asked_once(asked, write, lambda text: last_line_after(text, "cut:") == str(wrong))

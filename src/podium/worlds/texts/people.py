@@ -13,7 +13,17 @@ from typing import NamedTuple
 
 from podium.worlds.texts.exercise import Exercise, asked_once
 
-__all__ = ["GROUPS", "PLANTED", "TableRow", "approved", "draw_row", "log_odds_of_approval", "merit_of", "row_prompt", "row_question"]
+__all__ = [
+    "GROUPS",
+    "PLANTED",
+    "TableRow",
+    "approved",
+    "draw_row",
+    "log_odds_of_approval",
+    "merit_of",
+    "row_prompt",
+    "row_question",
+]
 
 GROUPS = ("vor", "zan")  # the first is favoured
 PLANTED = 1.5  # log-odds between the groups at equal merit, without examples

@@ -24,19 +24,20 @@ class Subject(NamedTuple):
 
     draw: Callable[[Random, int, str], Exercise]
     levels: tuple[int, ...] = (1, 2, 3)
+    max_tokens: int = 48  # of a turn
 
 
 SUBJECTS: dict[str, Subject] = {
-    "pair verdict": Subject(pair_verdict),
-    "scaled verdict": Subject(scaled_verdict),
+    "pair verdict": Subject(pair_verdict, max_tokens=240),
+    "scaled verdict": Subject(scaled_verdict, max_tokens=240),
     "point verdict": Subject(point_verdict),
     "step verdict": Subject(step_verdict),
     "criterion verdict": Subject(criterion_verdict),
-    "advice": Subject(advised),
+    "advice": Subject(advised, max_tokens=96),
     "search advice": Subject(advised_search),
-    "direction": Subject(directed),
+    "direction": Subject(directed, max_tokens=96),
     "can you": Subject(ability, (1,)),
-    "task wanted": Subject(task_wanted, (1,)),
+    "task wanted": Subject(task_wanted, (1,), 64),
     "prisoners": Subject(prisoners, (1,)),
     "split": Subject(split_coins, (1,)),
     "trust and split": Subject(trust_and_split, (1,)),
@@ -46,7 +47,7 @@ SUBJECTS: dict[str, Subject] = {
     "sorting": Subject(sorted_out),
     "calculator": Subject(calculated),
     "judged search": Subject(judged_search),
-    "sources": Subject(chained),
+    "sources": Subject(chained, max_tokens=96),
     "compound questions": Subject(compound_asked),
     "refiner verdict": Subject(accepted),
     "refiner cut": Subject(cut_named, (2, 3)),

@@ -26,7 +26,9 @@ CHECKED = ("sums", "sums", "order", "paint", "lamps")  # puzzles with one soluti
 LONG = 0.4  # share of verdicts that check line by line
 # What a landed judge asks of a role (strategies.teachers.step_scores, strategies.hints.judge).
 STEP_QUESTION = "{question}\nThe beginning of an answer:\n{answer}\nIs its last step right? Say yes or no."
-CRITERION_QUESTION = "{question}\nAn answer:\n{answer}\nA criterion: {criterion}\nDoes the answer meet it? Say yes or no."
+CRITERION_QUESTION = (
+    "{question}\nAn answer:\n{answer}\nA criterion: {criterion}\nDoes the answer meet it? Say yes or no."
+)
 
 
 class AttemptPair(NamedTuple):
@@ -82,7 +84,7 @@ def pair_verdict(rng: Random, level: int, split: str = "train", style: str = "")
 
     def write(rng: Random, right: float) -> str:
         if style == "long" or (not style and rng.random() < LONG):
-            return _checked(pair, rng, right ** 0.5)
+            return _checked(pair, rng, right**0.5)
         return f"{VERDICT} {pair.better if rng.random() < right else pair.longer}"
 
     prompt = pair_prompt(pair.task.prompt, *pair.texts)
@@ -110,27 +112,19 @@ def _checked(pair: AttemptPair, rng: Random, right: float) -> str:
 
 def _checks(pair: AttemptPair, rng: Random, correct: bool) -> list[str]:
     """The lines of both attempts, up to the first that is wrong; an incorrect check misses it, and half of them find
-    fault with the other attempt."""
+    fault with the better attempt."""
     lines: list[str] = []
     for name, text in zip("AB", pair.texts, strict=True):
-        lines += [f"{name} {line} {said}" for line, said in _judged_lines(pair.world, pair.task, text, name, pair, rng, correct)]
+        scores = pair.world.step_scores(pair.task, text)
+        if not correct:
+            blamed = name == pair.better and rng.random() < 0.5
+            scores = (1.0,) * rng.randrange(len(scores) - 1) + (0.0,) if blamed else (1.0,) * len(scores)
+        judged = list(zip(text.splitlines(), scores, strict=False))
+        if all(scores):  # the answer follows from the rest
+            judged.pop()
+        end = next((place for place, score in enumerate(scores, 1) if not score), len(judged))
+        lines += [f"{name} {line} {'yes' if score else 'no'}" for line, score in judged[:end]]
     return lines
-
-
-def _judged_lines(
-    world: Puzzle, task: Task, text: str, name: str, pair: AttemptPair, rng: Random, correct: bool
-) -> list[tuple[str, str]]:
-    scores = world.step_scores(task, text)
-    judged = list(zip(text.splitlines(), scores, strict=True))
-    if len(judged) > 1 and all(score for _, score in judged[:-1]):
-        judged = judged if not scores[-1] else judged[:-1]
-    if correct:
-        end = next((place + 1 for place, (_, score) in enumerate(judged) if not score), len(judged))
-        return [(line, "yes" if score else "no") for line, score in judged[:end]]
-    if name == pair.better and rng.random() < 0.5:
-        end = rng.randint(1, len(judged))
-        return [(line, "yes" if place + 1 < end else "no") for place, (line, _) in enumerate(judged[:end])]
-    return [(line, "yes") for line, _ in judged]
 
 
 # One attempt
