@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from podium.protocols.context import Context, Exchange, Full, History, Rebuild, Window, Wrote
 from podium.protocols.scaffold import with_attempt, with_hint
-from podium.worlds import Code, KeyDoor, Puzzle, Task, World
+from podium.worlds import Answer, KeyDoor, Puzzle, Task, World
 from podium.worlds.house import DIRECTIONS, GOLD, TRINKETS, House, Place
 from podium.worlds.puzzle import Slip
 from podium.worlds.quest import Quest
@@ -54,9 +54,9 @@ def examples(world: World, dial: Dial, index: int, rng: Random) -> list[Example]
     style, right = _manner(world, task, dial, rng)
     if isinstance(world, Puzzle):
         return [_single(world, task, style, right, dial.careless, rng)]
-    if isinstance(world, Code):
-        program = world.attempt(task, style, right=right)
-        return [Example(_asked(task.prompt, program), program == world.solve(task, style))]
+    if isinstance(world, Answer):  # programs and plans, of which one sees as much
+        text = world.attempt(task, style, right=right)  # type: ignore[attr-defined]
+        return [Example(_asked(task.prompt, text), text == world.solve(task, style))]
     if isinstance(world, KeyDoor):
         return _seen(world, _walked(world, task, style, rng), rng, WINDOWS)
     assert isinstance(world, Quest)

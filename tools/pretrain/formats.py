@@ -7,6 +7,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from podium import worlds
+from podium.methods.group.gcpo_geometryzero import ASKS
 from podium.protocols.blueprint import Blueprint
 from podium.protocols.context import Context, Exchange, History, Rebuild, Wrote
 from podium.protocols.format import Demonstrated, Format
@@ -20,7 +21,6 @@ from podium.worlds.rules import DOMAINS
 from podium.worlds.texts.puzzles import UNSEEN_DOMAIN
 from tools.pretrain.examples import FIRST_TASK, Example, Message, stray
 
-CONSTRUCT = ("Use <aux>.", "Do not use <aux>.")
 STRAYS = 0.35  # the chance of an idle turn before each turn of a walk
 
 
@@ -35,8 +35,8 @@ class Taught(NamedTuple):
 
 TAUGHT = {
     "worded steps": Taught("sums", (1, 2), WordedSteps()),
-    "construction": Taught("sums", (1, 2), Construction(), Scaffold(below=CONSTRUCT[0])),
-    "no construction": Taught("sums", (1, 2), Construction(shown=False), Scaffold(below=CONSTRUCT[1])),
+    "construction": Taught("sums", (1, 2), Construction(), Scaffold(below=ASKS[0])),
+    "no construction": Taught("sums", (1, 2), Construction(shown=False), Scaffold(below=ASKS[1])),
     "thinking": Taught("sums", (1, 2), ThinkTags()),
     "thinking in rules": Taught("rules", (1, 2), ThinkTags()),
     "kinds of reasoning": Taught("keydoor", (1, 2), MetaTags()),

@@ -130,6 +130,6 @@ def train(model: LlamaForCausalLM, parts: Iterator[Text], args: argparse.Namespa
                     flush=True,
                 )
                 model.save_pretrained(args.out)  # a run that is stopped leaves something to look at
-            if args.seconds and time.perf_counter() - began > args.seconds:
-                model.save_pretrained(args.out)
-                return
+            if args.seconds and time.perf_counter() - began > args.seconds * (number + 1) / args.parts:
+                break
+    model.save_pretrained(args.out)

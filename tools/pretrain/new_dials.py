@@ -23,7 +23,7 @@ NEW_WORLDS: dict[str, dict[int, Dial]] = {
 
 # Exercises of podium.worlds.texts, a dial a level.
 SUBJECT_DIALS: dict[str, tuple[Dial, ...]] = {
-    "pair verdict": (Dial(5, 0.2), Dial(4, 0.2), Dial(3, 0.15)),
+    "pair verdict": (Dial(5, 0.15), Dial(4, 0.1), Dial(3, 0.1)),
     "scaled verdict": (Dial(2, 0.45), Dial(1.5, 0.4), Dial(1, 0.35)),
     "point verdict": (Dial(1.5, 0.5), Dial(1, 0.45), Dial(1, 0.4)),
     "step verdict": (Dial(2, 0.65), Dial(1.5, 0.65), Dial(1, 0.6)),

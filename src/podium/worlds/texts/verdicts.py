@@ -79,12 +79,16 @@ def read_verdict(text: str) -> str | None:
 
 
 def pair_verdict(rng: Random, level: int, split: str = "train", style: str = "") -> Exercise:
-    """Which of two attempts is better; `style` short names it at once, long checks both, empty: either."""
+    """Which of two attempts is better; `style` short names it at once, long checks both, empty: either.
+
+    A short verdict knows with probability `right` and else takes the longer attempt; a long one is right with
+    probability (1 + √right) / 2.
+    """
     pair = draw_pair(*draw_puzzle(rng, level, split, CHECKED), rng)
 
     def write(rng: Random, right: float) -> str:
         if style == "long" or (not style and rng.random() < LONG):
-            return _checked(pair, rng, right**0.5)
+            return _checked(pair, rng, (1 + right**0.5) / 2)
         return f"{VERDICT} {pair.better if rng.random() < right else pair.longer}"
 
     prompt = pair_prompt(pair.task.prompt, *pair.texts)
