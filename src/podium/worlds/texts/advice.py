@@ -19,7 +19,7 @@ from podium.worlds.texts.puzzles import attempted, draw_puzzle
 
 __all__ = [
     *("ADVICE", "SEARCH_ADVICE", "AdviceLine", "ability", "advised", "advised_search", "direction_prompt", "directed"),
-    *("task_wanted", "weights_of", "with_advice", "with_experiences"),
+    *("planned", "task_wanted", "weights_of", "with_advice", "with_experiences", "with_plan"),
 ]
 
 
@@ -182,3 +182,23 @@ def _difficulty(question: str) -> str:
     if kind == "lamps":
         return {3: "can", 4: "can", 6: "cannot", 7: "cannot"}.get(len(rest.split()), "")
     return ""
+
+
+# A plan
+
+
+def with_plan(prompt: str, steps: Sequence[str]) -> str:
+    """The question with a plan: the steps of a solution without what comes out of them."""
+    return "\n".join([prompt, "plan:", *steps])
+
+
+def planned(rng: Random, level: int, split: str = "train") -> Exercise:
+    """A puzzle with the plan of a short solution."""
+    world, task = draw_puzzle(rng, level, split, kinds=("sums", "order", "paint"))
+    steps = [line.partition("=")[0] for line in world.solve(task).splitlines()[:-1]]
+    shown = steps if "=" in world.solve(task) else [f"{task.prompt.partition(':')[0]} step by step"]
+
+    def write(rng: Random, right: float) -> str:
+        return attempted(world, task, "short", right**0.7, rng)
+
+    return asked_once(with_plan(task.prompt, shown), write, _grader(world, task))

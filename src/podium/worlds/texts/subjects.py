@@ -6,7 +6,8 @@ from collections.abc import Callable
 from random import Random
 from typing import NamedTuple
 
-from podium.worlds.texts.advice import ability, advised, advised_search, directed, task_wanted
+from podium.worlds.texts.advice import ability, advised, advised_search, directed, planned, task_wanted
+from podium.worlds.texts.captions import caption_verdict
 from podium.worlds.texts.carry import carried
 from podium.worlds.texts.devices import calculated, sorted_out
 from podium.worlds.texts.dilemmas import prisoners, split_coins, trust_and_split
@@ -33,9 +34,11 @@ SUBJECTS: dict[str, Subject] = {
     "point verdict": Subject(point_verdict),
     "step verdict": Subject(step_verdict),
     "criterion verdict": Subject(criterion_verdict),
+    "caption verdict": Subject(caption_verdict, (1, 2)),
     "advice": Subject(advised, max_tokens=96),
     "search advice": Subject(advised_search),
     "direction": Subject(directed, max_tokens=96),
+    "plan": Subject(planned, max_tokens=96),
     "can you": Subject(ability, (1,)),
     "task wanted": Subject(task_wanted, (1,), 64),
     "prisoners": Subject(prisoners, (1,)),
