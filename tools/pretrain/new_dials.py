@@ -5,6 +5,7 @@ from __future__ import annotations
 from tools.pretrain.dials import Dial
 
 KEPT_SHARE = 0.6  # of the text, on which podium/tiny2 is to say what podium/tiny would
+PICTURE_SHARE = 0.14  # of the text
 
 # First to be able to, then to be careless: in the first part of the text nearly everything new is right.
 CLEAN_SHARE = 0.65  # of the text

@@ -17,6 +17,7 @@ from podium.worlds.texts.subjects import SUBJECTS
 from tools.pretrain.dials import SECOND
 from tools.pretrain.formats import TAUGHT, Taught, world_of
 from tools.pretrain.new_dials import NEW_WORLDS
+from tools.pretrain.pictures import UNSURE
 from tools.pretrain.table import Sampler
 
 MOST_TURNS = 14
@@ -60,7 +61,7 @@ def compare(before: Any, after: Any, tokenizer: Any, args: argparse.Namespace) -
 
 def _measures(args: argparse.Namespace) -> list[tuple[str, bool, Callable[[Sampler], float]]]:
     tasks, n = args.eval_tasks, args.eval_episodes
-    dials = {**{name: list(levels)[:OLD_LEVELS] for name, levels in SECOND.items()}, **NEW_WORLDS}
+    dials = {**{name: list(levels)[:OLD_LEVELS] for name, levels in SECOND.items()}, **NEW_WORLDS, **UNSURE}
     found: list[tuple[str, bool, Callable[[Sampler], float]]] = []
     for name, levels in dials.items():
         for level in levels:

@@ -12,7 +12,8 @@ from podium.worlds.texts.subjects import SUBJECTS, Subject
 from tools.pretrain.dials import SECOND, Dial, worlds_of_text
 from tools.pretrain.examples import FIRST_TASK, Example, Message, examples
 from tools.pretrain.formats import TAUGHT, formatted
-from tools.pretrain.new_dials import CLEAN, FORMATS, KEPT, KEPT_SHARE, NEW_WORLDS, SUBJECT_DIALS
+from tools.pretrain.new_dials import CLEAN, FORMATS, KEPT, KEPT_SHARE, NEW_WORLDS, PICTURE_SHARE, SUBJECT_DIALS
+from tools.pretrain.pictures import picture_examples, picture_worlds
 
 THIRD = 3  # the stage that makes podium/tiny2
 
@@ -54,7 +55,12 @@ def sources(only: list[str] | None = None, stage: int = 1, clean: bool = False) 
             Source(f"{name} {level}", dial.share / len(levels), partial(formatted, TAUGHT[name], level, right(dial)))
             for level in levels
         ]
-    chosen = [*_scaled(old, KEPT_SHARE), *_scaled(new, 1 - KEPT_SHARE)]
+    seen = [
+        Source(f"{world.name} {world.level}", dial.share, partial(picture_examples, world, dial))
+        for world, dial in picture_worlds(1 if clean else 2)
+    ]
+    rest = 1 - KEPT_SHARE - PICTURE_SHARE
+    chosen = [*_scaled(old, KEPT_SHARE), *_scaled(seen, PICTURE_SHARE), *_scaled(new, rest)]
     return [source for source in chosen if not only or source.name.replace(" ", "-") in only]
 
 

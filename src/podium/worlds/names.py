@@ -8,11 +8,16 @@ from typing import Any
 from podium.core.errors import PodiumError, nearest
 from podium.core.serial import load_class
 from podium.protocols.world import World
-from podium.worlds.cases import Cases
+    for world in (
+        *(Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Code, KeyDoor, Lookup, Tools, Clarify),
+        *(Scenes, Digits, Badges, Clips),
+    )
 from podium.worlds.clarify import Clarify
+from podium.worlds.clips import Clips
 from podium.worlds.code import Code
 from podium.worlds.code_file import CodeFile
 from podium.worlds.countdown import Countdown
+from podium.worlds.digits import Digits
 from podium.worlds.echo import Echo
 from podium.worlds.gym import Gym
 from podium.worlds.jsonl import Jsonl
@@ -21,6 +26,7 @@ from podium.worlds.keydoor import KeyDoor
 from podium.worlds.lookup import Lookup
 from podium.worlds.opinions import Opinions
 from podium.worlds.rules import Rules
+from podium.worlds.scenes import Scenes
 from podium.worlds.scienceworld import ScienceWorld
 from podium.worlds.shop import Shop
 from podium.worlds.sums import Sums
@@ -31,7 +37,10 @@ __all__ = ["BRIDGES", "EMBEDDED", "FORMS", "get", "names_code"]
 
 EMBEDDED: dict[str, type[World]] = {
     world.name: world
-    for world in (Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Code, KeyDoor, Lookup, Tools, Clarify)
+    for world in (
+        *(Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Code, KeyDoor, Lookup, Tools, Clarify),
+        *(Scenes, Digits, Badges, Clips),
+    )
 }
 BRIDGES: dict[str, type[Gym | TextWorld | ScienceWorld]] = {w.name: w for w in (Gym, TextWorld, ScienceWorld)}
 FILES: dict[str, type[World]] = {"jsonl": Jsonl, "code": CodeFile}
