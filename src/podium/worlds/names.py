@@ -8,10 +8,8 @@ from typing import Any
 from podium.core.errors import PodiumError, nearest
 from podium.core.serial import load_class
 from podium.protocols.world import World
-    for world in (
-        *(Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Code, KeyDoor, Lookup, Tools, Clarify),
-        *(Scenes, Digits, Badges, Clips),
-    )
+from podium.worlds.badges import Badges
+from podium.worlds.cases import Cases
 from podium.worlds.clarify import Clarify
 from podium.worlds.clips import Clips
 from podium.worlds.code import Code
