@@ -58,12 +58,24 @@ def batches(text: Text, size: int, steps: int, seed: int) -> Iterator[np.ndarray
                 yield rows[i]
 
 
-@torch.no_grad()
-def _said(model: LlamaForCausalLM, batch: Tensor, learned: Tensor, kept: Tensor, precision: Any) -> Tensor:
-    """The log-probabilities of a model where a text is kept."""
+def text_loss(
+    model: LlamaForCausalLM, before: LlamaForCausalLM, batch: Tensor, learned: Tensor, kept: Tensor, precision: Any
+) -> Tensor:
+    """Cross-entropy of the learned tokens; of those that are kept, with what the model before would say there."""
+    said = _said(model, batch, learned, precision)
+    loss = F.nll_loss(said[~kept], batch[:, 1:][learned][~kept], reduction="sum")
+    if kept.any():
+        with torch.no_grad():
+            aims = _said(before, batch, learned, precision)[kept].exp()
+        loss = loss - (aims * said[kept]).sum()
+    return loss / len(said)
+
+
+def _said(model: LlamaForCausalLM, batch: Tensor, learned: Tensor, precision: Any) -> Tensor:
+    """Log-probabilities of all tokens where some are learned."""
     with precision:
         hidden = model.model(input_ids=batch[:, :-1], use_cache=False).last_hidden_state
-        logits = model.lm_head(hidden[learned][kept])
+        logits = model.lm_head(hidden[learned])
     return logits.float().log_softmax(-1)
 
 
@@ -84,19 +96,26 @@ def train(model: LlamaForCausalLM, parts: Iterator[Text], args: argparse.Namespa
     )
     warmup = min(200, args.steps // 10 + 1)
 
+    def trained() -> float:
+        """Seconds, without the time in which there was no text yet."""
+        return time.perf_counter() - began - waited
+
     def scale(step: int) -> float:
         if step < warmup:
             return (step + 1) / warmup
         done = (step - warmup) / max(1, args.steps - warmup)
         if args.seconds:
-            done = min(max(done, (time.perf_counter() - began) / args.seconds), 1.0)
+            done = min(max(done, trained() / args.seconds), 1.0)
         return 0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * done))
 
     precision = torch.autocast("cuda", torch.bfloat16) if args.bf16 and device == "cuda" else nullcontext()
-    began = time.perf_counter()
+    began, waited = time.perf_counter(), 0.0
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, scale)
     tokens, step, bounds = 0, 0, np.linspace(0, args.steps, args.parts + 1).astype(int)
-    for number, text in enumerate(parts):
+    for number in range(args.parts):
+        asked = time.perf_counter()
+        text = next(parts)
+        waited += time.perf_counter() - asked
         ids, own, starts = (torch.from_numpy(x).to(device) for x in (text.ids, text.own, text.starts))
         longest = np.diff(text.starts)
         for rows in batches(text, args.batch, bounds[number + 1] - bounds[number], args.seed + number):
@@ -109,14 +128,7 @@ def train(model: LlamaForCausalLM, parts: Iterator[Text], args: argparse.Namespa
             batch = ids[at].long() * inside  # padding is token 0
             learned = (inside & (own[at] > 0))[:, 1:]
             kept = own[at][:, 1:][learned] == KEPT
-            with precision:
-                hidden = model.model(input_ids=batch[:, :-1], use_cache=False).last_hidden_state
-                logits = model.lm_head(hidden[learned])
-            said = logits.float().log_softmax(-1)
-            loss = F.nll_loss(said[~kept], batch[:, 1:][learned][~kept], reduction="sum")
-            if kept.any():
-                loss = loss - (_said(before, batch, learned, kept, precision).exp() * said[kept]).sum()
-            loss = loss / len(said)
+            loss = text_loss(model, before, batch, learned, kept, precision)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -130,6 +142,6 @@ def train(model: LlamaForCausalLM, parts: Iterator[Text], args: argparse.Namespa
                     flush=True,
                 )
                 model.save_pretrained(args.out)  # a run that is stopped leaves something to look at
-            if args.seconds and time.perf_counter() - began > args.seconds * (number + 1) / args.parts:
+            if args.seconds and trained() > args.seconds * (number + 1) / args.parts:
                 break
     model.save_pretrained(args.out)
