@@ -158,7 +158,7 @@ WITHOUT_RECIPE = {
 
 def test_every_case_builds_its_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
     built: set[str] = set()
-    for slug in methods.CATALOGUE:
+    for slug in methods.RECIPES:
         recipe = getattr(methods, slug.replace("-", "_"))
 
         def noted(*args: Any, recipe: Callable[..., Any] = recipe, slug: str = slug, **settings: Any) -> Any:

@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 
 from podium import PodiumError
-from podium.methods.catalogue import CATALOGUE
+from podium.methods.catalogue import RECIPES
 from podium.sessions.probe import ProbeRow, probe
 
 __all__ = ["EXCEPT", "excused", "names"]
@@ -48,7 +48,7 @@ def excused(name: str, part: str) -> str:
 def names() -> Iterator[str]:
     """All methods with their presets, without those that have the numbers of an authors' run: these are made for
     another model and lengths that a small run never reaches."""
-    for slug, entry in CATALOGUE.items():
+    for slug, entry in RECIPES.items():
         yield slug
         yield from (f"{slug}@{preset}" for preset in entry.presets if preset != "paper")
 

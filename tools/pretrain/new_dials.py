@@ -19,6 +19,7 @@ NEW_WORLDS: dict[str, dict[int, Dial]] = {
     "cases": {1: Dial(2, 0.55), 2: Dial(2, 0.45), 3: Dial(2, 0.35), 4: Dial(1, 0.25), 5: Dial(1, 0.1)},
     "opinions": {1: Dial(2, 0.55), 2: Dial(2, 0.45), 3: Dial(2, 0.35), 4: Dial(1, 0.25), 5: Dial(1, 0.1)},
     "shop": {1: Dial(2, 0.55), 2: Dial(2, 0.45), 3: Dial(2, 0.35), 4: Dial(1, 0.25), 5: Dial(1, 0.1)},
+    "trips": {1: Dial(2, 0.5), 2: Dial(2, 0.4), 3: Dial(2, 0.35), 4: Dial(1.5, 0.3)},
     "code": {1: Dial(4, 0.5), 2: Dial(4, 0.45), 3: Dial(3, 0.4), 4: Dial(3, 0.35)},
 }
 

@@ -68,6 +68,8 @@ ABILITIES = {
     "task.criteria": "a checklist for each task, which the world has none of: take an embedded puzzle, such as sums, "
     "or a file of JSON lines with world.criteria_field=…",
     "task.steps": "a world that can say where a solution goes wrong: take an embedded puzzle, such as sums",
+    "task.compare": "a judge that compares answers, which the world is not: take the world trips, or another judge",
+    "task.rate": "a judge that rates answers, which the world is not: take the world trips, or another judge",
 }
 
 
@@ -156,9 +158,9 @@ def _unmet(method: Method, have: set[str], signals: set[str]) -> Iterable[Findin
         have = have if isinstance(part, Select) else have - set(OF_TASKS)
         probes = part.probes if isinstance(part, Part) else ()
         have |= {column for probe in probes for column in probe.provides}
-        where = part.where if isinstance(part, Term) else None
         asked = [signal for probe in probes for signal in probe.signals]
-        for need in (*part.needs, *asked, *([where] if where else [])):
+        routed = part.routed if isinstance(part, Term) else ()
+        for need in (*part.needs, *asked, *routed):
             passage = dict(need.settings).get("passage") if isinstance(need, Signal) else None
             if passage and not met(f"{need.level}.{passage}.ids", have):  # type: ignore[union-attr]
                 yield Finding(

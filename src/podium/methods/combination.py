@@ -243,8 +243,8 @@ def _columns_from_world(method: Method) -> Iterable[str]:
     for part in readers:
         probes = part.probes if isinstance(part, Part) else ()
         written |= {column for probe in probes for column in probe.provides}
-        where = part.where if isinstance(part, Term) else None
-        for need in (*part.needs, *([where] if where else [])):
+        routed = part.routed if isinstance(part, Term) else ()
+        for need in (*part.needs, *routed):
             if isinstance(need, str) and not met(need, written):
                 yield need
             elif isinstance(need, Signal) and dict(need.settings).get("passage"):

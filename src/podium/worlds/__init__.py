@@ -21,6 +21,7 @@ from podium.worlds.jsonl import Jsonl
 from podium.worlds.judge import Judged
 from podium.worlds.keydoor import KeyDoor
 from podium.worlds.lookup import Lookup
+from podium.worlds.mix import Mix
 from podium.worlds.names import BRIDGES, EMBEDDED, FORMS, get
 from podium.worlds.opinions import Opinions
 from podium.worlds.person import play
@@ -33,6 +34,7 @@ from podium.worlds.shop import Shop
 from podium.worlds.sums import Sums
 from podium.worlds.textworld import TextWorld
 from podium.worlds.tools import Tools
+from podium.worlds.trips import Trips
 
 __all__ = [
     "BRIDGES",
@@ -57,6 +59,7 @@ __all__ = [
     "Judged",
     "KeyDoor",
     "Lookup",
+    "Mix",
     "Opinions",
     "Picture",
     "Pieces",
@@ -74,6 +77,7 @@ __all__ = [
     "TextWorld",
     "ModelTokens",
     "Tools",
+    "Trips",
     "Verdict",
     "Window",
     "World",

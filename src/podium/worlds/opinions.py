@@ -46,7 +46,7 @@ def opinion(role: str, effects: Sequence[tuple[str, str]], number: int = 0) -> t
 
 def agreed_answer(answers: Sequence[str]) -> str:
     """What most of the roles say; empty if no answer is ahead of the others."""
-    (first, count), (_, second) = (*Counter(answers).most_common(2), ("", 0))[:2]
+    (first, count), (_, second) = (*Counter(answers).most_common(2), ("", 0), ("", 0))[:2]
     return first if count > second else ""
 
 

@@ -15,6 +15,7 @@ __all__ = ["prefix_grouper"]
     "https://arxiv.org/abs/2506.05433",
     tags=("efficiency", "shared prefix", "long context"),
     kind="tool",
+    run="podium train prefix-grouper",
     home=Home("sums", level=2),
 )
 def prefix_grouper(n: int = 8, clip: float = 0.2, kl: float = 0.0) -> Method:
