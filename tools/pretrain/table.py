@@ -12,9 +12,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
-from podium.protocols.blueprint import Blueprint
-from podium.protocols.context import Context, Exchange, History, Wrote
-from podium.protocols.format import Format, turn_limit
+from podium.protocols.context import Exchange, History, Wrote
 from podium.protocols.scaffold import with_hint
 from podium.worlds import Puzzle, Task, World
 from tools.pretrain.dials import worlds_of_text
@@ -73,32 +71,22 @@ class Sampler:
             said += zip(texts, lengths.tolist(), entropies.tolist(), strict=True)
         return said
 
-    def play(
-        self,
-        world: World,
-        tasks: Sequence[Task],
-        prompts: Sequence[str] | None = None,
-        format: Format | None = None,
-        context: Context | None = None,
-    ) -> list[Outcome]:
+    def play(self, world: World, tasks: Sequence[Task], prompts: Sequence[str] | None = None) -> list[Outcome]:
         """An episode of each task, all of them turn by turn; `prompts` may say more than the tasks do."""
-        format, context = format or Format(), context or world.context
-        episodes = [format.wrap(world.reset(task, seed)) for seed, task in enumerate(tasks)]
+        episodes = [world.reset(task, seed) for seed, task in enumerate(tasks)]
         starts = [e.observation for e in episodes] if prompts is None else prompts
         turns: list[list[Exchange]] = [[] for _ in tasks]
         lengths, entropies = np.zeros(len(tasks)), np.zeros(len(tasks))
         info: list[Any] = [{}] * len(tasks)
         live = list(range(len(tasks)))
-        for _ in range(world.max_turns + isinstance(format, Blueprint)):
+        for _ in range(world.max_turns):
             if not live:
                 break
-            histories = (History(starts[i], tuple(turns[i]), episodes[i].recap) for i in live)
-            chats = [self._chat(context, format.asked(history)) for history in histories]
+            chats = [self._chat(world, History(starts[i], tuple(turns[i]), episodes[i].recap)) for i in live]
             going = []
-            for i, (text, length, entropy) in zip(live, self(chats, turn_limit(world, format)), strict=True):
-                action = format.read(text).action
-                feedback = episodes[i].act(action)
-                turns[i].append(Exchange(Wrote((len(turns[i]),)), text, feedback.observation, action))
+            for i, (text, length, entropy) in zip(live, self(chats, world.max_tokens), strict=True):
+                feedback = episodes[i].act(text)
+                turns[i].append(Exchange(Wrote((len(turns[i]),)), text, feedback.observation))
                 lengths[i] += length
                 entropies[i] += length * entropy
                 info[i] = feedback.info
@@ -106,13 +94,13 @@ class Sampler:
                     going.append(i)
             live = going
         return [
-            Outcome(bool(known.get("correct")), known.get("answer", ""), length, entropy / length)
+            Outcome(bool(known["correct"]), known["answer"], length, entropy / length)
             for known, length, entropy in zip(info, lengths, entropies, strict=True)
         ]
 
-    def _chat(self, context: Context, history: History) -> str:
+    def _chat(self, world: World, history: History) -> str:
         texts = [x.text for x in history.exchanges]
-        return self.chat([texts[m.ids[0]] if isinstance(m, Wrote) else m for m in context(history)])
+        return self.chat([texts[m.ids[0]] if isinstance(m, Wrote) else m for m in world.context(history)])
 
     def chat(self, texts: Sequence[str]) -> str:
         """A conversation in which the model comes next."""
