@@ -21,7 +21,7 @@ from podium.worlds.rules import DOMAINS
 from podium.worlds.texts.puzzles import UNSEEN_DOMAIN
 from tools.pretrain.examples import FIRST_TASK, Example, Message, stray
 
-STRAYS = 0.35  # the chance of an idle turn before each turn of a walk
+STRAYS = {1: 0.35, 2: 0.5}  # by level: the chance of an idle turn before each turn of a walk
 
 
 class Taught(NamedTuple):
@@ -78,7 +78,7 @@ def _walk(world: KeyDoor, task: Task, rng: Random) -> tuple[str, ...]:
     house: House = task.data["house"]
     place, turns = Place(house.start), list[str]()
     for action in world.demonstrate(task):
-        while rng.random() < STRAYS:
+        while rng.random() < STRAYS[world.level]:
             turns.append(stray(house, place, 1.0, rng))
         turns.append(action)
         place = house.after(place, action)
