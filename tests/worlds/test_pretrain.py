@@ -15,6 +15,7 @@ import torch
 from safetensors.torch import load_file
 
 from podium import worlds
+from podium.methods.group import gcpo_geometryzero
 from podium.protocols.context import Window
 from podium.worlds.keydoor import action_of
 from tools.pretrain import __main__ as script
@@ -234,6 +235,10 @@ def test_formats_are_written_as_their_recipes_ask(name: str) -> None:
             assert all(taught.format.read(m.text).well_formed for m in own)
             if taught.world != "keydoor":
                 assert example.right
+
+
+def test_constructions_are_asked_for_as_their_recipe_does() -> None:
+    assert formats.ASKS == gcpo_geometryzero.ASKS
 
 
 def test_what_is_kept_does_not_pull_a_model_that_says_it_still_and_what_is_new_does() -> None:

@@ -7,7 +7,6 @@ from random import Random
 from typing import Any, NamedTuple
 
 from podium import worlds
-from podium.methods.group.gcpo_geometryzero import ASKS
 from podium.protocols.blueprint import Blueprint
 from podium.protocols.context import Context, Exchange, History, Rebuild, Wrote
 from podium.protocols.format import Demonstrated, Format
@@ -21,6 +20,8 @@ from podium.worlds.rules import DOMAINS
 from podium.worlds.texts.puzzles import UNSEEN_DOMAIN
 from tools.pretrain.examples import FIRST_TASK, Example, Message, stray
 
+# As `gcpo-geometryzero` asks.
+ASKS = ("Use an auxiliary construction, between <aux> and </aux>.", "Do not use auxiliary constructions.")
 STRAYS = {1: 0.35, 2: 0.5}  # by level: the chance of an idle turn before each turn of a walk
 
 
