@@ -14,7 +14,7 @@ from podium.worlds.texts.exercise import Exercise, Response, last_line_after
 
 __all__ = [
     *("COINS", "PAYOFFS", "WORTH", "DilemmaRound", "dilemma_prompt", "dilemma_reply", "prisoners", "read_move"),
-    *("read_share", "shared_out", "split_coins", "split_prompt", "split_reply", "trust_and_split"),
+    *("read_share", "split_coins", "split_prompt", "split_reply", "trust_and_split"),
 ]
 
 MOVES = ("cooperate", "defect")
@@ -111,12 +111,6 @@ def read_share(text: str) -> int | None:
     """How many coins a text takes; None: it does not say."""
     said = last_line_after(text, "take:")
     return int(said) if said is not None and said.isdigit() and int(said) <= COINS else None
-
-
-def shared_out(first: int, second: int) -> tuple[float, float]:
-    """The coins that both get: as they wish if there are enough, else in proportion."""
-    wanted = first + second
-    return (first, second) if wanted <= COINS else (COINS * first / wanted, COINS * second / wanted)
 
 
 def split_coins(rng: Random, level: int, split: str = "train") -> Exercise:
