@@ -71,7 +71,7 @@ class Scenes(Puzzle):
             query = self._query(asked, rng.choice(scenes), rng)
             answer = _concluded(scenes, query)
         data = {"scenes": tuple(scenes), "query": query, "answer": answer, "reference_answer": answer}
-        return Draft(self._shown(scenes, _wording(query)), f"{scenes} {query}", data, asked)
+        return Draft(joined("\n", (self._shown(scenes), _wording(query))), f"{scenes} {query}", data, asked)
 
     def _scene(self, rng: Random) -> Scene:
         side, most = GRIDS[self.level]
@@ -92,12 +92,20 @@ class Scenes(Puzzle):
             return asked, str(_seen(scene).count((colour, thing))), colour, thing
         return asked, rng.choice(list(SIDES)), colour, thing
 
-    def _shown(self, scenes: Sequence[Scene], words: str) -> str:
+    def pictures(self, task: Task) -> str:
+        """The pictures of a task without its question."""
+        return self._shown(task.data["scenes"])
+
+    def describe(self, task: Task, style: str = "short") -> str:
+        """What the pictures of a task show, whatever is asked: `short`, everything in a line; `long`, row by row."""
+        return "\n".join(_lines(task.data["scenes"], ("all",), style))
+
+    def _shown(self, scenes: Sequence[Scene]) -> str:
         names = ("scene:",) if len(scenes) == 1 else tuple(f"{number}:" for number in NUMBERS)
         lines = [
             line for name, scene in zip(names, scenes, strict=True) for line in (name, as_tokens(self.codes(scene)))
         ]
-        return joined("\n", [*lines, words])
+        return joined("\n", lines)
 
     def codes(self, scene: Scene) -> Codes:
         """What the model sees of a scene."""
@@ -139,11 +147,7 @@ class Scenes(Puzzle):
         answer = _concluded(scenes, query)
         if slip() or answer is None:
             answer = rng.choice([other for other in _alternatives(query, self.colours) if other != truth])
-        lines: list[str] = []
-        for number, scene in enumerate(scenes):
-            name = f"{NUMBERS[number]} " if len(scenes) > 1 else ""
-            lines += _described(scene, query, style, name)
-        return answered(lines, answer)
+        return answered(_lines(scenes, query, style), answer)
 
 
 # Pure functions of a scene
@@ -205,6 +209,11 @@ def _wording(query: Sequence[str]) -> str:
         "choice": "which has {} {} {}",
     }
     return forms[kind].format(*about)
+
+
+def _lines(scenes: Sequence[Scene], query: Sequence[str], style: str) -> list[str]:
+    names = ("",) if len(scenes) == 1 else tuple(f"{number} " for number in NUMBERS)
+    return [line for name, scene in zip(names, scenes, strict=True) for line in _described(scene, query, style, name)]
 
 
 def _described(scene: Scene, query: Sequence[str], style: str, name: str) -> list[str]:
