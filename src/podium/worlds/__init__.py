@@ -7,8 +7,8 @@ Start with `names.py` (worlds by name) and `puzzle.py` (questions with one answe
 from podium.protocols.context import Context, Full, History, Rebuild, Window
 from podium.protocols.pieces import ModelTokens, Picture, Pieces
 from podium.protocols.world import Answer, Episode, Feedback, Task, World
-from podium.worlds.cases import Cases
 from podium.worlds.badges import Badges
+from podium.worlds.cases import Cases
 from podium.worlds.checker import check_world
 from podium.worlds.clarify import Clarify
 from podium.worlds.clips import Clips
