@@ -42,6 +42,10 @@ def thing_of(code: int) -> tuple[str, str] | None:
     return list(COLOURS)[colour], KINDS[kind]
 
 
+def _pale(colour: tuple[float, float, float]) -> tuple[float, ...]:
+    return tuple((1 - SMEAR) * ground + SMEAR * value for ground, value in zip(GROUND, colour, strict=True))
+
+
 def _scenery() -> np.ndarray:
     ground = np.broadcast_to(np.array(GROUND), (3, 3, 3))
     patches = [ground]
@@ -49,13 +53,20 @@ def _scenery() -> np.ndarray:
         for rows in THINGS.values():
             filled = np.array([[sign == "#" for sign in row] for row in rows])
             patches.append(np.where(filled[:, :, None], np.array(colour), ground))
-        patches.append((1 - SMEAR) * ground + SMEAR * np.array(colour))
+        patches.append(np.broadcast_to(np.array(_pale(colour)), (3, 3, 3)))
     return np.stack(patches)
 
 
+SIGNS = {"red": "R", "blue": "B", "green": "G", "pink": "P", "black": "K", "white": "W"}  # in small letters: a smear
 SCENERY = Codebook(
-    "scenery", _scenery(), {".": GROUND, **dict(zip("rbgpkw", COLOURS.values(), strict=True))}
-)  # 25 codes of 3 x 3 pixels
+    "scenery",
+    _scenery(),  # 25 patches of 3 x 3 pixels
+    {
+        ".": GROUND,
+        **{SIGNS[name]: colour for name, colour in COLOURS.items()},
+        **{SIGNS[name].lower(): _pale(colour) for name, colour in COLOURS.items()},
+    },
+)
 
 # Counts of ink, 0 to 16, in patches of 2 x 2: the 28 means of drawn digits (`glyphs.py`) that k-means finds, rounded.
 INK_PATCHES = (

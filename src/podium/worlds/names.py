@@ -24,6 +24,7 @@ from podium.worlds.keydoor import KeyDoor
 from podium.worlds.lookup import Lookup
 from podium.worlds.mix import Mix
 from podium.worlds.opinions import Opinions
+from podium.worlds.picture import Codebook
 from podium.worlds.rules import Rules
 from podium.worlds.scenes import Scenes
 from podium.worlds.scienceworld import ScienceWorld
@@ -34,7 +35,7 @@ from podium.worlds.tools import Tools
 from podium.worlds.trips import Trips
 from podium.worlds.zoom import Zoom
 
-__all__ = ["BRIDGES", "EMBEDDED", "FORMS", "get", "names_code"]
+__all__ = ["BRIDGES", "EMBEDDED", "FORMS", "codebook_of", "get", "names_code"]
 
 EMBEDDED: dict[str, type[World]] = {
     world.name: world
@@ -83,6 +84,11 @@ def get(name: str | World, **settings: Any) -> World:
             raise PodiumError(f"{name} is not a world: derive it from podium.worlds.World.")
         return _make(cls, settings, name)
     raise PodiumError(f"There is no world {name!r}. {nearest(name, [*EMBEDDED, *FORMS])}")
+
+
+def codebook_of(key: str) -> Codebook | None:
+    """The codebook of the embedded world whose task has this key, where its tasks have pictures."""
+    return getattr(EMBEDDED.get(key.partition("-")[0]), "codebook", None)
 
 
 def names_code(name: str) -> bool:

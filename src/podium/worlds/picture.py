@@ -21,7 +21,18 @@ from numpy.typing import NDArray
 from podium.core.errors import PodiumError, nearest
 from podium.protocols.pieces import ModelTokens, Pieces, joined
 
-__all__ = ["Codebook", "Codes", "Pixels", "SHIFTS", "as_tokens", "pictures_in", "png", "shifted", "thumbnail"]
+__all__ = [
+    "Codebook",
+    "Codes",
+    "Pixels",
+    "SHIFTS",
+    "as_tokens",
+    "pictures_in",
+    "png",
+    "shifted",
+    "sketched",
+    "thumbnail",
+]
 
 Pixels = NDArray[np.float64]  # [height, width, channels], in [0, 1]
 Codes = NDArray[np.int64]  # [rows, columns], numbers of patches
@@ -50,7 +61,8 @@ class Codebook:
         return self.patches.shape[1]
 
     def drawn(self, codes: Codes) -> Pixels:
-        """The picture of these codes."""
+        """The picture of these codes; codes that the book does not have are shown as its first patch."""
+        codes = np.where(codes < len(self.patches), codes, 0)
         rows, columns = codes.shape
         laid = self.patches[codes].transpose(0, 2, 1, 3, 4)
         return laid.reshape(rows * self.side, columns * self.side, -1)
@@ -138,6 +150,18 @@ def thumbnail(pixels: Pixels, factor: int, ground: Sequence[float]) -> Pixels:
 
 
 # For people
+
+
+def sketched(text: str, codebook: Codebook | None) -> str:
+    """The text with its pictures as lines of characters; as it is without a codebook."""
+    if codebook is None:
+        return text
+    shown = ""
+    for before, codes in pictures_in(text):
+        shown += before.removeprefix("\n") if shown.endswith("\n") else before
+        if codes is not None:
+            shown = shown.rstrip(" \n") + "\n" + codebook.sketch(codes) + "\n"
+    return shown.removesuffix("\n")
 
 
 def png(pixels: Pixels, scale: int = SCALE) -> bytes:

@@ -13,11 +13,11 @@ from podium.protocols.answer_text import ANSWER_MARK
 from podium.protocols.pieces import joined
 from podium.protocols.world import Feedback, Task
 from podium.worlds.codebooks import COLOURS, EMPTY, GROUND, SCENERY, THINGS, code_of
-from podium.worlds.picture import SHIFTS, Codes, as_tokens, shifted, thumbnail
+from podium.worlds.picture import SHIFTS, Codes, Pixels, as_tokens, shifted, thumbnail
 from podium.worlds.puzzle import Draft, Slip
 from podium.worlds.quest import Quest, QuestStep
 
-__all__ = ["Zoom", "region_codes", "thumbnail_codes"]
+__all__ = ["Zoom", "region_codes"]
 
 REGION = 2  # cells of a region's side; a region is one token of the small picture
 SIZES = {1: (2, 1), 2: (3, 1), 3: (3, 2), 4: (4, 2)}  # by level: regions of a side, things that are asked for
@@ -80,17 +80,16 @@ class Zoom(Quest):
             "answer": answer,
             "reference_answer": answer,
         }
-        small = self._shifted(thumbnail_codes(codes))
+        small = SCENERY.read(thumbnail(self._pixels(codes), REGION, GROUND))
         return Draft(joined("\n", ["small:", as_tokens(small), words]), f"{codes.tolist()} {wanted}", data)
 
-    def _shifted(self, codes: Codes) -> Codes:
-        if self.shift == "none":
-            return codes
-        return SCENERY.read(shifted(SCENERY.drawn(codes), self.shift, self.strength, seed=codes.tolist()))
+    def _pixels(self, codes: Codes) -> Pixels:
+        """The picture as the shift shows it."""
+        return shifted(SCENERY.drawn(codes), self.shift, self.strength, seed=codes.tolist())
 
     def looked(self, task: Task, regions: list[int]) -> str:
         """What a look at these regions shows, and the question."""
-        codes = self._shifted(np.array(task.data["picture"]))
+        codes = SCENERY.read(self._pixels(np.array(task.data["picture"])))
         shown = ["whole:", as_tokens(codes)] if self.whole else []
         for region in () if self.whole else regions:
             shown += [f"{region}:", as_tokens(region_codes(codes, region))]
@@ -147,11 +146,6 @@ class _Looking(QuestStep):
 
     def columns(self) -> dict[str, Any]:
         return {"selected": self.selected, "evidence": self.task.data["evidence"]}
-
-
-def thumbnail_codes(codes: Codes) -> Codes:
-    """The codes of a picture made smaller by the side of a region."""
-    return SCENERY.read(thumbnail(SCENERY.drawn(codes), REGION, GROUND))
 
 
 def region_codes(codes: Codes, region: int) -> Codes:
