@@ -33,7 +33,7 @@ class Tiers(Memory):
 
     def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
         tiers = {name: tier for tier, name in enumerate(self.names)}
-        return {"group.tier": torch.tensor([tiers.get(domain, -1) for domain in tasks], dtype=torch.long)}
+        return {"group.tier": torch.tensor([tiers.get(str(domain), -1) for domain in tasks], dtype=torch.long)}
 
     def observe(self, state: State, batch: Batch) -> State:
         return state

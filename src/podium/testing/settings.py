@@ -58,6 +58,8 @@ ALTERNATIVES: dict[str, dict[str, tuple[Any, ...]]] = {
     "GainReturns": {"outcome": ("turn.selected",)},
     "GroupInGroup": {"penalty": ("step.reward.penalty",)},
     "HardFocus": {"keep": ((3, 2, 2),)},
+    "TextDiversity": {"function_words": (("so", "but"), ("a", "the", "of"))},
+    "ChoiceLayout": {"gold": ("rollout.other.letter",), "of": ("rollout.other.reply",)},
     "RouteByOrigin": {"origins": (("hint",), ("policy",))},
     "WeightedSum": {"terms": ((("rollout.correct", 0.5),), (("rollout.other", 1.0),))},
     "LessonLibrary": {"extractor": (LessonExtractor(last=1),), "embedder": (WordEmbedder(),)},

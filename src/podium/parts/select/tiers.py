@@ -30,11 +30,11 @@ class EasierTiers(Select):
 
     def pool(self, columns: Mapping[str, Tensor]) -> Tensor:
         """[task] Whether it belongs to one of these tiers."""
-        tier = columns["group.tier"]
+        tier = columns["group.tier"].long()
         return (tier >= 0) & (tier < self.count)
 
     def __call__(self, columns: Mapping[str, Tensor]) -> Tensor:
-        pool, tier = self.pool(columns), columns["group.tier"].clamp(min=0)
+        pool, tier = self.pool(columns), columns["group.tier"].long().clamp(min=0)
         if not bool(pool.any()):
             raise PodiumError(
                 f"EasierTiers: no task belongs to the first {self.count} tiers: give Tiers the names of the world's "
@@ -55,7 +55,7 @@ class HardMix(Select):
     at_most: Number = 0.25  # a pass rate, in [0, 1]
     share: Number = 0.75  # of hard tasks, in [0, 1]
 
-    needs = ("group.sweep.rates", "batch.sweep.phase", "group.random")
+    needs = ("group.sweep.rates", "batch.sweep.phase")
 
     def __post_init__(self) -> None:
         within(self, "at_most", 0, 1)
