@@ -71,7 +71,7 @@ EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
     "TextDiversity": ({"of": "rollout.reply"},),
     "InformationReward": ({"of": "rollout.reply", "task": 0.5},),
     "PhrasingStability": ({"of": "rollout.reply"}, {"of": "rollout.reply", "kind": "overlap"}),
-    "Tiers": ({"names": ("0", "1")}),
+    "EasierTiers": ({"tiers": ("domain 0",)},),
     "HardFocus": ({"keep": (2, 1, 1), "pool": None},),
     "MarkDegenerate": ({"length": 1, "times": 2},),
     "HybridReward": ({"score": "rollout.other", "squash": "threshold"},),

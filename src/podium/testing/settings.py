@@ -58,6 +58,7 @@ ALTERNATIVES: dict[str, dict[str, tuple[Any, ...]]] = {
     "GainReturns": {"outcome": ("turn.selected",)},
     "GroupInGroup": {"penalty": ("step.reward.penalty",)},
     "HardFocus": {"keep": ((3, 2, 2),)},
+    "EasierTiers": {"tiers": (("domain 1",),)},
     "TextDiversity": {"function_words": (("so", "but"), ("a", "the", "of"))},
     "ChoiceLayout": {"gold": ("rollout.other.letter",), "of": ("rollout.other.reply",)},
     "RouteByOrigin": {"origins": (("hint",), ("policy",))},

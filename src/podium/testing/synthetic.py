@@ -179,7 +179,6 @@ KINDS: SceneRules = {
     "reply": lambda d, name, n: tuple(REPLIES[k] for k in d.integers(name, n, len(REPLIES)).tolist()),
     "letter": lambda d, name, n: tuple("AB"[k] for k in d.integers(name, n, 2).tolist()),
     "pair": lambda d, name, n: d.integers(name, n, 2),
-    "tier": lambda d, name, n: torch.arange(n) % 3,
     "hints": lambda d, name, n: tuple((f"hint {k}",) * k for k in d.integers(name, n, 3).tolist()),
     "prompt": SceneDraw.text,
     "train_context": lambda d, name, n: tuple((k, 1) for k in d.integers(name, n, VOCABULARY).tolist()),
