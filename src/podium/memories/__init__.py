@@ -34,7 +34,6 @@ from podium.memories.solved_texts import SolvedTexts
 from podium.memories.stored_rollouts import StoredRollouts
 from podium.memories.success import StoredResponses, SuccessPrior, SuccessTracker
 from podium.memories.task_difficulty import RightTexts, TaskDifficulty
-from podium.memories.tiers import Tiers
 from podium.memories.trajectories import Trajectories
 from podium.memories.transitions import Transitions
 from podium.memories.turn_counts import TurnCounts
@@ -77,7 +76,6 @@ __all__ = [
     "SuccessTracker",
     "Sweeps",
     "TaskDifficulty",
-    "Tiers",
     "Trajectories",
     "Transitions",
     "TurnCounts",

@@ -61,9 +61,10 @@ ANNOTATIONS: dict[str, str | None] = {
     **{f"token.plan_{name}": "turn.reward" for name in ("switch", "subgoal", "action", "low")},
 }
 # What a select part can read of every task, in addition to what the memories recall of it.
-OF_TASKS = ("group.domain.code", "group.number", "group.random")
+OF_TASKS = ("group.domain", "group.domain.code", "group.number", "group.random")
 # Abilities of worlds that are not columns, and what to say of a world without them.
 ABILITIES = {
+    "task.phrasings": "several phrasings of each task, which the world does not have: take the world shop",
     "task.solution": "written solutions, which the world has none of: take an embedded world or a file of JSON lines",
     "task.criteria": "a checklist for each task, which the world has none of: take an embedded puzzle, such as sums, "
     "or a file of JSON lines with world.criteria_field=…",

@@ -36,7 +36,7 @@ from podium.store.sound_checkpoint import newest_sound
 from podium.training.config import Config
 from podium.training.stored_config import stored_config
 
-__all__ = ["BASE_MODEL", "contrast", "evaluate", "frontier", "thinking"]
+__all__ = ["BASE_MODEL", "contrast", "driver_for", "evaluate", "frontier", "thinking"]
 
 LOGP = Signal("logp")
 BASE_MODEL = "base"  # in place of a model: the one that the run started from
@@ -156,6 +156,21 @@ def _rewards(groups: Sequence[Sequence[Rollout]]) -> Array:
     return np.array([[float(r.columns["reward"]) for r in group] for group in groups])
 
 
+def driver_for(
+    policy: policies.Policy, world: World, isolation: str | None = None, act_limit_s: float | None = None
+) -> Driver:
+    """A driver that samples from a policy in a world."""
+    return Driver(
+        LocalSampler(policy),
+        world,
+        follow_up=policy.follow_up,
+        written=policy.written,
+        ends=policy.ends,
+        act_limit_s=act_limit_s,
+        isolation=isolation,
+    )
+
+
 @dataclass(frozen=True)
 class _Setting:
     """The world in which a model is measured, and its limits."""
@@ -238,18 +253,10 @@ class _Setting:
         """A driver that samples from a run's last checkpoint, or from a model."""
         _check_there(Path(target))
         policy = _load(target, device)
-        sampler = LocalSampler(policy)  # it may add notes to the policy's
+        driver = driver_for(policy, self.world, self.isolation, self.act_limit_s)  # it may add notes to the policy's
         for note in policy.notes:
             warnings.warn(note, stacklevel=2)
-        return Driver(
-            sampler,
-            self.world,
-            follow_up=policy.follow_up,
-            written=policy.written,
-            ends=policy.ends,
-            act_limit_s=self.act_limit_s,
-            isolation=self.isolation,
-        )
+        return driver
 
 
 def _config(target: str | Path, world: str | World | None, trust: bool) -> Config | None:

@@ -11,7 +11,7 @@ from podium.core.batch import Batch
 from podium.core.build import Rollout
 from podium.evaluation.measure import measure
 from podium.evaluation.passk import pass_at_k
-from podium.memories import ModelRates, Sweeps, Tiers
+from podium.memories import ModelRates
 from podium.method import Phases
 from podium.parts.reward import TextDiversity
 from podium.parts.reward.text_diversity import diversity_scores, sentences_of, yule_k
@@ -32,7 +32,7 @@ def group_of(rewards: Any, columns: dict[str, Any]) -> Batch:
 def clinical_r1(case: Case) -> dict[str, Any]:
     texts = case["responses"]
     names = {"accuracy": "w_accuracy", "layout": "w_format", "english": "w_english"}
-    method = methods.clinical_r1(imitate=0, faithful=0.0, complete=0.0, **case.given(**names))
+    method = methods.clinical_r1(imitate=0, faithful=None, complete=None, **case.given(**names))
     columns = {"rollout.text": texts, "rollout.reference_answer": [case["gold_choice"]] * len(texts)}
     batch = credited(method, group_of([0.0] * len(texts), columns))
     (layout,) = method.reward
@@ -121,25 +121,13 @@ def fleming_r1(case: Case) -> dict[str, Any]:
 
 
 def _tiers(case: Case) -> dict[str, Any]:
-    tiers = tuple(case.hyper["stage1_tiers"])
-    method = methods.fleming_r1(
-        imitate=0,
-        tiers=tiers,
-        first_tiers=len(tiers),
-        **case.given(hard="hard_if_pass_rate_at_most", share="hard_fraction"),
-    )
+    settings = case.given(hard="hard_if_pass_rate_at_most", share="hard_fraction")
+    method = methods.fleming_r1(imitate=0, tiers=tuple(case.hyper["stage1_tiers"]), **settings)
     assert isinstance(method, Phases)
-    first, second = method.children()
-    memory, easier, mixed = first.memories[0], first.select, second.select
-    sweeps = second.memories[0]
-    assert isinstance(memory, Tiers)
+    easier, mixed = (child.select for child in method.children())
     assert isinstance(easier, EasierTiers)
     assert isinstance(mixed, HardMix)
-    assert isinstance(sweeps, Sweeps)
-    return {
-        "stage1_pool": easier.pool(memory.recall(memory.initial(), case["tier"])),
-        "hard": mixed.hard(case.tensor("pass_rate")),
-    }
+    return {"stage1_pool": easier.pool(case["tier"]), "hard": mixed.hard(case.tensor("pass_rate"))}
 
 
 @adapter("guru")

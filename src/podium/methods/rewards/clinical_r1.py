@@ -36,8 +36,8 @@ CHECKED = ("rollout.faithful", "rollout.complete")
     ),
     home=Home("cases", level=1, iterations=10),
     presets={
-        "release": {"faithful": 0.0, "complete": 0.0},
-        "paper": {"n": 5, "mini_batches": 64, "imitate": 0, "faithful": 0.0, "complete": 0.0},
+        "release": {"faithful": None, "complete": None},
+        "paper": {"mini_batches": 64, "imitate": 0, "faithful": None, "complete": None},
     },
 )
 def clinical_r1(
@@ -45,8 +45,8 @@ def clinical_r1(
     accuracy: float = 10.0,
     layout: float = 1.0,
     english: float = 0.5,
-    faithful: float = 1.0,
-    complete: float = 1.0,
+    faithful: float | None = 1.0,
+    complete: float | None = 1.0,
     imitate: Count = ShareOfRun(0.5),
     clip: float = 0.2,
     kl: float = 0.001,
@@ -70,8 +70,8 @@ def clinical_r1(
         accuracy: Weight of the boxed letter.
         layout: Weight of the layout.
         english: Weight of the share of English characters.
-        faithful: Weight of the share of statements that hold; 0 as released.
-        complete: Weight of the share of needed statements that are made; 0 as released.
+        faithful: Weight of the share of statements that hold; 0: it is only reported; None: not read, as released.
+        complete: Weight of the share of needed statements that are made; 0: reported; None: not read, as released.
         imitate: Iterations that imitate the world's solutions in this layout, before everything else; 0: none.
         clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
         kl: Coefficient of the KL penalty (k3) to the policy after the imitation; 0 loads no reference model.
@@ -79,17 +79,17 @@ def clinical_r1(
         mini_batches: Optimiser steps per batch.
     """
     draw = Draw(format=ChoiceTags())
-    weights = dict(zip(CHECKED, (faithful, complete), strict=True))
+    checked = {c: weight for c, weight in zip(CHECKED, (faithful, complete), strict=True) if weight is not None}
     method = Method(
         rollout=Sample(n=n, draw=draw),
         reward=(
             ChoiceLayout(accuracy, layout, english),
-            *(ColumnBonus(column, weight) for column, weight in weights.items() if weight),
+            *(ColumnBonus(column, weight) for column, weight in checked.items()),
         ),
         advantage=Normalize(epsilon=epsilon),
         objective=(PolicyGradient(clip=Clip(clip, clip)),),
         updates=Updates(mini_batches=mini_batches),
-        metric=tuple(ReportMean(column) for column, weight in weights.items() if weight),
+        metric=tuple(map(ReportMean, checked)),
     )
     if kl:
         reference = Role("ref", source="phase") if imitate != 0 else Role("ref")

@@ -9,7 +9,6 @@ from podium.method import Home, Method, Protocol, Role
 from podium.methods._taught import taught
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
-from podium.parts.metric.report_mean import ReportMean
 from podium.parts.objective import KL, Clip, PolicyGradient
 from podium.parts.reward import InformationReward, PhrasingStability
 from podium.strategies import Draw, Phrased
@@ -74,7 +73,6 @@ def info_consistent_grpo(
         advantage=Normalize(epsilon=epsilon),
         objective=(PolicyGradient(clip=Clip(clip, clip)),),
         updates=Updates(mini_batches=mini_batches),
-        metric=(ReportMean("rollout.phrasing_gap"), ReportMean("rollout.information")),
     )
     if kl:
         reference = Role("ref", source="phase") if imitate != 0 else Role("ref")

@@ -8,7 +8,6 @@ from podium.core.updates import Updates
 from podium.method import Home, Method, Phases, Protocol
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
-from podium.parts.metric.report_mean import ReportMean
 from podium.parts.objective import Likelihood, PolicyGradient
 from podium.parts.reward import TextDiversity
 from podium.strategies import Demonstrate, Sample
@@ -73,7 +72,6 @@ def multirole_r1(
         advantage=Normalize(epsilon=epsilon),
         objective=(PolicyGradient(),),
         updates=Updates(mini_batches=mini_batches),
-        metric=(ReportMean("rollout.diversity"),),
     )
     if imitate == 0:
         return method

@@ -6,7 +6,7 @@ from podium.core.schedule import Count
 from podium.core.shares import ShareOfRun
 from podium.core.term import Aggregate
 from podium.core.updates import Updates
-from podium.memories import Sweeps, Tiers
+from podium.memories import Sweeps
 from podium.method import Home, Iterations, Method, Phases, Plateau, Protocol
 from podium.methods._taught import taught
 from podium.methods.catalogue import recipe
@@ -35,8 +35,7 @@ def fleming_r1(
     more: int = 2,
     format: float = 0.1,
     layout: str = r"(?m)^answer:",
-    tiers: tuple[str, ...] = ("easy", "moderate", "difficult"),
-    first_tiers: int = 2,
+    tiers: tuple[str, ...] = ("easy", "moderate"),
     first: Count = ShareOfRun(0.2),
     patience: Count | None = None,
     by: float = 0.005,
@@ -47,7 +46,7 @@ def fleming_r1(
     mini_batches: int = 1,
 ) -> Method:
     """r = correct + format · [the layout is there], A = r − mean of the group, loss = −mean of A · Σ log π over the
-    tokens: no std, no ratio, no clip, no KL. Stage 1 draws from the first tiers in equal shares. Stage 2 measures the
+    tokens: no std, no ratio, no clip, no KL. Stage 1 draws from the easier tiers in equal shares. Stage 2 measures the
     pass rate of every task before each round, without training on it, and draws batches of which `share` are tasks with
     a rate of at most `hard`, with `more` times as many rollouts.
 
@@ -63,8 +62,7 @@ def fleming_r1(
         more: How many times as many rollouts stage 2 samples.
         format: Weight of the layout in the reward.
         layout: Pattern (regular expression) of the right layout.
-        tiers: Domains of the world, from easy to difficult.
-        first_tiers: How many of the tiers stage 1 draws from.
+        tiers: Domains of the world that stage 1 draws from.
         first: Iterations of stage 1.
         patience: Iterations without a better mean reward that end stage 1 early; None: it has its full length.
         by: How much better counts as better.
@@ -76,14 +74,13 @@ def fleming_r1(
     """
     consolidate = Method(
         "consolidate",
-        select=EasierTiers(count=first_tiers),
+        select=EasierTiers(tiers),
         rollout=Sample(n=n),
         annotate=(MatchPatterns((("answered", layout),)),),
         reward=(ColumnBonus("rollout.answered", format),),
         advantage=Normalize(scale="none", singleton="zero"),
         objective=(PolicyGradient(ratio="none", aggregate=Aggregate("token sum, rollout mean")),),
         updates=Updates(mini_batches=mini_batches),
-        memories=(Tiers(names=tiers),),
     )
     if not rounds:
         return taught(consolidate, imitate, Draw())

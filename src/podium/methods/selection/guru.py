@@ -11,14 +11,13 @@ from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.keep import KeepWeakStrong, MeasureOnly
 from podium.parts.objective import Clip, PolicyGradient
-from podium.parts.select import Balanced
 from podium.strategies import Sample
 
 __all__ = ["guru"]
 
 
 @recipe(
-    summary="Cross-domain training: rewards routed by domain, a filter by a weak and a strong model, equal shares.",
+    summary="Cross-domain training: rewards by domain, and a filter by the pass rates of a weak and a strong model.",
     citation="Revisiting Reinforcement Learning for LLM Reasoning from A Cross-Domain Perspective, "
     "https://github.com/LLM360/Reasoning360",
     tags=("multiple domains", "data selection", "difficulty", "curriculum", "transfer"),
@@ -37,7 +36,7 @@ __all__ = ["guru"]
 )
 def guru(
     n: int = 16,
-    high: float = 0.75,
+    high: float = 0.6,
     low: float = 0.0,
     weak: str | None = None,
     strong: str | None = None,
@@ -47,7 +46,7 @@ def guru(
     epsilon: float = 1e-6,
     mini_batches: int = 4,
 ) -> Method:
-    """GRPO on several domains, whose tasks are drawn in equal shares and graded each by its own world; tasks with
+    """GRPO on several domains, of which a mix has equal shares, each graded by its own world; tasks with
     p_weak ≥ high or p_strong ≤ low are dropped. A = (r − mean) / (std + 1e-6) within a task, clip 0.2 with dual clip
     10, mean over all tokens, no KL.
 
@@ -70,7 +69,6 @@ def guru(
         mini_batches: Optimiser steps per batch.
     """
     method = Method(
-        select=Balanced(),
         rollout=Sample(n=n),
         keep=(KeepWeakStrong(high, low),),
         advantage=Normalize(epsilon=epsilon),

@@ -62,15 +62,16 @@ class ChoiceLayout(Reward):
     layout: Number = 1.0
     english: Number = 0.5
     gold: str = "rollout.reference_answer"  # a column with the right letter
+    of: str = "rollout.text"  # a column of texts
 
     provides = ("rollout.reward", "rollout.reward.accuracy", "rollout.reward.layout", "rollout.reward.english")
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return ("rollout.text", self.gold)
+        return (self.of, self.gold)
 
     def __call__(self, batch: Batch) -> Columns:
-        texts = [_repaired(text) for text in batch["rollout.text"]]
+        texts = [_repaired(text) for text in batch[self.of]]
         read = (
             [boxed_choice(text, gold) for text, gold in zip(texts, batch[self.gold], strict=True)],
             [layout_score(text) for text in texts],

@@ -13,7 +13,7 @@ import torch
 
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError, within
-from podium.core.part import Columns, Reward
+from podium.core.part import Columns, Need, Reward
 from podium.core.schedule import Number
 
 __all__ = ["FUNCTION_WORDS", "TextDiversity", "diversity_scores", "sentences_of", "yule_k"]
@@ -108,8 +108,8 @@ class TextDiversity(Reward):
     diversity: Number = 0.1
     yule_scale: Number = 100.0  # > 0; 1: as the paper prints it, about 0.01 for ordinary text
     function_words: tuple[str, ...] = FUNCTION_WORDS
+    of: str = "rollout.text"  # a column of texts
 
-    needs = ("rollout.reward", "rollout.text")
     provides = ("rollout.reward", "rollout.reward.diversity", "rollout.diversity")
 
     def __post_init__(self) -> None:
@@ -117,13 +117,17 @@ class TextDiversity(Reward):
         if len(set(self.function_words)) < 2:
             raise PodiumError("TextDiversity.function_words needs two words or more: their entropy is a score.")
 
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return ("rollout.reward", self.of)
+
     def score(self, text: str) -> float:
         """D of a text."""
         scores = diversity_scores(*sentences_of(text), self.function_words, float(self.yule_scale))
         return sum(scores.values()) / len(scores)
 
     def __call__(self, batch: Batch) -> Columns:
-        scores = torch.tensor([self.score(t) for t in batch["rollout.text"]], dtype=batch.dtype, device=batch.device)
+        scores = torch.tensor([self.score(text) for text in batch[self.of]], dtype=batch.dtype, device=batch.device)
         bonus = self.diversity * scores
         reward = self.accuracy * batch["rollout.reward"] + bonus
         return {"rollout.reward": reward, "rollout.reward.diversity": bonus, "rollout.diversity": scores}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from podium.core.errors import PodiumError, within
+from podium.core.errors import within
 from podium.core.part import Select, repeated
 from podium.core.schedule import Number
 from podium.parts.select.history import UNKNOWN
@@ -18,29 +20,26 @@ REFERENCE = "Fleming-R1, https://github.com/UbiquantAI/Fleming-R1"
 
 
 class EasierTiers(Select):
-    """Draws tasks of the first `count` tiers, in equal shares. Reads `Tiers`."""
+    """Draws tasks of some tiers, in equal shares; the tier of a task is its domain.
+
+    While there is no such task, all tasks are drawn with equal probability.
+    """
 
     reference = REFERENCE
-    count: int = 2  # tiers, ≥ 1
+    tiers: tuple[str, ...] = ("easy", "moderate")  # domains of the world
 
-    needs = ("group.tier",)
+    needs = ("group.domain",)
 
-    def __post_init__(self) -> None:
-        within(self, "count", 1)
-
-    def pool(self, columns: Mapping[str, Tensor]) -> Tensor:
+    def pool(self, domains: Sequence[str]) -> Tensor:
         """[task] Whether it belongs to one of these tiers."""
-        tier = columns["group.tier"]
-        return (tier >= 0) & (tier < self.count)
+        return torch.tensor([domain in self.tiers for domain in domains], dtype=torch.bool)
 
-    def __call__(self, columns: Mapping[str, Tensor]) -> Tensor:
-        pool, tier = self.pool(columns), columns["group.tier"].clamp(min=0)
+    def __call__(self, columns: Mapping[str, Any]) -> Tensor:
+        domains: Sequence[str] = columns["group.domain"]
+        pool, sizes = self.pool(domains), Counter(domains)
         if not bool(pool.any()):
-            raise PodiumError(
-                f"EasierTiers: no task belongs to the first {self.count} tiers: give Tiers the names of the world's "
-                "domains, from easy to difficult."
-            )
-        share = pool.double() / torch.bincount(tier[pool], minlength=int(tier.max()) + 1).clamp(min=1)[tier]
+            return torch.ones(len(domains), dtype=torch.float64)
+        share = torch.tensor([1 / sizes[domain] for domain in domains], dtype=torch.float64).where(pool, 0)
         return share / share.sum()
 
 
@@ -55,7 +54,7 @@ class HardMix(Select):
     at_most: Number = 0.25  # a pass rate, in [0, 1]
     share: Number = 0.75  # of hard tasks, in [0, 1]
 
-    needs = ("group.sweep.rates", "batch.sweep.phase", "group.random")
+    needs = ("group.sweep.rates", "batch.sweep.phase")
 
     def __post_init__(self) -> None:
         within(self, "at_most", 0, 1)
