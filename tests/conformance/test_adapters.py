@@ -147,6 +147,7 @@ WITHOUT_RECIPE = {
     "hicra 2": "the matcher of token sequences that its annotation is checked with",
     "hicra 3": "podium.analysis, of counts",
     **{f"invisible-leash {n}": "podium.analysis, of finished runs" for n in range(4)},
+    **{f"parl {n}": "podium.analysis, of tables" for n in range(3)},
     **{f"policy-cliff {n}": "a metric that any run may report" for n in range(3)},
     **{f"prefix-grouper {n}": "podium.policy.forward: how a forward pass is laid out" for n in range(3)},
     "rose 5": "the functional of the head that its signal names",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from podium.analysis.bilevel import RewardDesign
 from podium.evaluation.frontier import best_of_bound, best_of_law, kl_between, mean_under, tilt_within
 from podium.parts.metric.reward_ties import (
     effective_reward,
@@ -56,4 +57,17 @@ def policy_cliff(case: Case) -> dict[str, Any]:
         "reward_change": change,
         "tv_bound": bound,
         "bound_holds": [x <= bound for x in variation.tolist()],
+    }
+
+
+@adapter("parl")
+def parl(case: Case) -> dict[str, Any]:
+    nu = case.tensor("reward_parameters")
+    design = RewardDesign.bandit(case.tensor("utility"), case.hyper["alpha"])
+    return {
+        "policy": design.policy(nu),
+        "upper_value": design.worth(nu),
+        "upper_gradient_theta": design.pull(nu)[0, 0],
+        "hypergradient": design.gradient(nu),
+        "finite_difference": design.finite_difference(nu),
     }
