@@ -76,7 +76,7 @@ def test_two_hundred_draws_show_no_bias_where_it_is_corrected() -> None:
     """Mean over draws of feedback against the loss of the true labels: within 4 standard errors for ips and dr."""
     g = torch.Generator().manual_seed(0)
     y = (torch.rand(400, generator=g, dtype=torch.float64) < 0.5).double()
-    f = (0.2 + 0.6 * torch.rand(400, generator=g, dtype=torch.float64)).clamp(0, 1)
+    f = torch.where(y > 0.5, 0.75, 0.4) + 0.2 * torch.rand(400, generator=g, dtype=torch.float64)
     p, wrong_p = torch.where(y > 0.5, 0.9, 0.3).double(), torch.full_like(f, 0.7)
     clean, good = float(label_loss(f, y).mean()), label_loss(f, y)
     bad = torch.full_like(f, 0.5)
