@@ -16,6 +16,7 @@ from podium.memories.hint_rates import HintRates
 from podium.memories.in_flight import InFlight
 from podium.memories.kl_control import AsymmetricKL, EntropyGatedKL
 from podium.memories.lesson_library import LessonLibrary
+from podium.memories.model_rates import ModelRates
 from podium.memories.monitor import Monitor
 from podium.memories.pass_rates import PassRates, Sweeps
 from podium.memories.planning_phrases import PlanningPhrases
@@ -33,6 +34,7 @@ from podium.memories.solved_texts import SolvedTexts
 from podium.memories.stored_rollouts import StoredRollouts
 from podium.memories.success import StoredResponses, SuccessPrior, SuccessTracker
 from podium.memories.task_difficulty import RightTexts, TaskDifficulty
+from podium.memories.tiers import Tiers
 from podium.memories.trajectories import Trajectories
 from podium.memories.transitions import Transitions
 from podium.memories.turn_counts import TurnCounts
@@ -53,6 +55,7 @@ __all__ = [
     "InFlight",
     "LastHints",
     "LessonLibrary",
+    "ModelRates",
     "Monitor",
     "PassRates",
     "PlanningPhrases",
@@ -74,6 +77,7 @@ __all__ = [
     "SuccessTracker",
     "Sweeps",
     "TaskDifficulty",
+    "Tiers",
     "Trajectories",
     "Transitions",
     "TurnCounts",

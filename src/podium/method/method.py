@@ -209,6 +209,10 @@ class Method(Value):
         """The progress after an iteration with these metrics; `clock` counts that iteration as done."""
         return dict(clock.progress)
 
+    def begins_fresh(self, progress: State) -> bool:
+        """Whether the phase that begins at this progress has new optimisers."""
+        return False
+
     def to_yaml(self) -> str:
         """Complete and readable; `Method.from_yaml` gives an equal method back."""
         return serial.to_yaml(self)

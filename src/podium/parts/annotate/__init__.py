@@ -12,6 +12,7 @@ from podium.parts.annotate.forms_used import FormsUsed
 from podium.parts.annotate.greedy_baseline import GreedyBaseline
 from podium.parts.annotate.marks import MarkPattern, MarkPhrases
 from podium.parts.annotate.match_patterns import MatchPatterns
+from podium.parts.annotate.mismatched import MismatchedAnswers, MismatchedKL
 from podium.parts.annotate.model_scores import ModelScores
 from podium.parts.annotate.noise_anchors import NoiseAnchors
 from podium.parts.annotate.parsed import MarkParsed
@@ -37,6 +38,8 @@ __all__ = [
     "MatchPatterns",
     "ModelScores",
     "NoiseAnchors",
+    "MismatchedAnswers",
+    "MismatchedKL",
     "PlanValues",
     "RandomBlocks",
     "ReadTags",

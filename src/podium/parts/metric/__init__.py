@@ -11,6 +11,7 @@ from podium.parts.metric.entropies import EntropyPair, EntropyProfile, SemanticE
 from podium.parts.metric.potential import PotentialWatch
 from podium.parts.metric.process import BestOfN, PairwiseAccuracy
 from podium.parts.metric.report_mean import ReportMean
+from podium.parts.metric.reward_ties import RewardTies
 from podium.parts.metric.turn_cost import TurnCost
 from podium.parts.metric.votes import VoteQuality, WeightedVote
 from podium.parts.metric.wins import ReferenceWins
@@ -26,6 +27,7 @@ __all__ = [
     "PotentialWatch",
     "ReferenceWins",
     "ReportMean",
+    "RewardTies",
     "SemanticEntropy",
     "TurnCost",
     "VoteQuality",
