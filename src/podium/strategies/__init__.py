@@ -20,6 +20,7 @@ from podium.strategies.judged.arena import Arena
 from podium.strategies.sample.blueprint import SampleBlueprints
 from podium.strategies.sample.continuations import Continuations
 from podium.strategies.sample.lessons import SampleAdvised
+from podium.strategies.sample.phrased import Phrased
 from podium.strategies.sample.read_in_chunks import ReadInChunks
 from podium.strategies.sample.revisit import SampleAndRevisit
 from podium.strategies.sample.sample import Sample
@@ -63,7 +64,9 @@ __all__ = [
     "JudgedSteps",
     "LearnToHint",
     "NextTurn",
+    "Phrased",
     "Prune",
+    "ReadInChunks",
     "Recorded",
     "Rectified",
     "Refine",
@@ -71,7 +74,6 @@ __all__ = [
     "ReplayAndReflect",
     "Rounds",
     "RubricShown",
-    "ReadInChunks",
     "RuledSteps",
     "Sample",
     "SampleAdvised",

@@ -12,6 +12,7 @@ from podium.parts.metric.potential import PotentialWatch
 from podium.parts.metric.process import BestOfN, PairwiseAccuracy
 from podium.parts.metric.rank_agreement import RankAgreement
 from podium.parts.metric.report_mean import ReportMean
+from podium.parts.metric.reward_ties import RewardTies
 from podium.parts.metric.turn_cost import TurnCost
 from podium.parts.metric.votes import VoteQuality, WeightedVote
 from podium.parts.metric.wins import ReferenceWins
@@ -28,6 +29,7 @@ __all__ = [
     "RankAgreement",
     "ReferenceWins",
     "ReportMean",
+    "RewardTies",
     "SemanticEntropy",
     "TurnCost",
     "VoteQuality",
