@@ -85,4 +85,4 @@ def arenarl(
         objective=(PolicyGradient(clip=Clip(clip, clip_high), aggregate=Aggregate("token mean, rollout mean")),),
         updates=Updates(mini_batches=mini_batches),
     )
-    return taught(method, imitate, draw, lr=4e-6)
+    return taught(method, imitate, draw)
