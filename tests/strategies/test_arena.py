@@ -129,6 +129,19 @@ def test_a_run_counts_the_calls_and_resumes_to_the_bit(tmp_path: Path) -> None:
     assert numbers(tmp_path / "cut") == numbers(tmp_path / "whole")
 
 
+def test_think_rm_trains_on_the_verdicts_of_a_round_robin(tmp_path: Path) -> None:
+    method = methods.get("think-rm", n=4) | Arena(n=4, topology="round_robin")
+    sizes = {"tasks": 4, "iterations": 1, "eval_tasks": 1, "eval_samples": 1, "max_tokens": 12}
+    (line,) = (
+        each
+        for each in train(configure(method, world="trips", **sizes), out=tmp_path / "run").metrics
+        if each["iteration"]
+    )
+    assert line["updates"] == 4  # mini-batches, each with the pairs of its groups
+    assert line["judge.calls"] == 4 * 6 * 2
+    assert line["grad_norm.policy"] > 0
+
+
 class Fickle(Trips):
     """Fails whenever the first answer is longer, and lies otherwise."""
 

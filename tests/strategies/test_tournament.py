@@ -16,8 +16,8 @@ from podium.strategies.judged.tournament import (
     anchor,
     bracket,
     double_elimination,
-    play,
     round_robin,
+    run_tournament,
     seeded_elimination,
     swiss,
 )
@@ -40,7 +40,7 @@ def counted(name: str, n: int, duel: Callable[[int, int], tuple[float, float]], 
         calls.append((i, j))
         return duel(i, j)
 
-    return play(TOPOLOGIES[name](n, seed), judge), len(calls)
+    return run_tournament(TOPOLOGIES[name](n, seed), judge), len(calls)
 
 
 @given(qualities, st.sampled_from(sorted(TOPOLOGIES)), st.integers(0, 9))
@@ -92,22 +92,22 @@ def test_a_constant_added_to_all_scores_changes_nothing(quality: list[int], name
 def test_the_worked_example_gives_one_order_in_three_topologies() -> None:
     quality = [6, 9, 3, 7]
     for topology in (anchor, round_robin, seeded_elimination):
-        standing = play(topology(4), lambda i, j: (quality[i], quality[j]))
+        standing = run_tournament(topology(4), lambda i, j: (quality[i], quality[j]))
         assert standing.rank == (3, 1, 4, 2)
         assert standing.reward == pytest.approx((1 / 3, 1, 0, 2 / 3))
 
 
 def test_equal_scores_tie_where_a_topology_knows_ties() -> None:
     for topology in (anchor, round_robin):
-        assert play(topology(4), lambda i, j: (5, 5)) == Standing((1, 1, 1, 1), (0, 0, 0, 0))
-    assert play(swiss(4), lambda i, j: (5, 5)) == Standing((1, 1, 1, 1), (0.5, 0.5, 0.5, 0.5))
+        assert run_tournament(topology(4), lambda i, j: (5, 5)) == Standing((1, 1, 1, 1), (0, 0, 0, 0))
+    assert run_tournament(swiss(4), lambda i, j: (5, 5)) == Standing((1, 1, 1, 1), (0.5, 0.5, 0.5, 0.5))
     # The first one wins ties: 0 beats 3, 1 beats 2, then 0 beats 1; losers of a round stay in the order they lost.
-    assert play(seeded_elimination(4), lambda i, j: (5, 5)).rank == (1, 2, 4, 3)
+    assert run_tournament(seeded_elimination(4), lambda i, j: (5, 5)).rank == (1, 2, 4, 3)
 
 
 def test_the_anchors_score_is_the_mean_of_its_scores() -> None:
     scores = {(1, 0): (4.0, 9.0), (2, 0): (6.0, 1.0)}
-    assert play(anchor(3), lambda i, j: scores[i, j]).rank == (2, 3, 1)  # 5 against 4 and 6
+    assert run_tournament(anchor(3), lambda i, j: scores[i, j]).rank == (2, 3, 1)  # 5 against 4 and 6
 
 
 def test_a_bracket_lets_the_best_seeds_meet_last_and_leaves_out_whom_there_is_not() -> None:
@@ -123,7 +123,7 @@ def test_an_odd_one_out_moves_to_the_front_of_the_next_round() -> None:
         rounds.append((i, j))
         return 10.0 - i, 10.0 - j
 
-    play(seeded_elimination(5), judge)
+    run_tournament(seeded_elimination(5), judge)
     # The seeds stand as 0 3 4 1 2. First 2 is left over, and meets the winner of the first pair; then 1 is.
     assert rounds[4:] == [(0, 3), (4, 1), (2, 0), (1, 0)]
 
@@ -132,7 +132,7 @@ def test_swiss_books_points_to_the_players_who_earned_them() -> None:
     """The released code reorders its list of players and then looks them up by number, so that points go astray."""
     quality = [3, 1, 4, 0, 5, 9, 2, 6]
     for seed in range(20):
-        standing = play(swiss(8, seed), lambda i, j: (quality[i], quality[j]))
+        standing = run_tournament(swiss(8, seed), lambda i, j: (quality[i], quality[j]))
         assert standing.rank[5] == 1
         assert standing.rank[3] == max(standing.rank)
 
@@ -145,11 +145,11 @@ def test_swiss_players_meet_a_new_one_while_there_is_one() -> None:
         met.add(frozenset((i, j)))
         return float(i), float(j)
 
-    play(swiss(8, seed=3), judge)
+    run_tournament(swiss(8, seed=3), judge)
     assert len(met) == 12
 
 
 def test_who_loses_once_can_still_come_second_in_a_double_elimination() -> None:
     quality = list(range(8))
     for seed in range(10):
-        assert play(double_elimination(8, seed), lambda i, j: (quality[i], quality[j])).rank[6:] == (2, 1)
+        assert run_tournament(double_elimination(8, seed), lambda i, j: (quality[i], quality[j])).rank[6:] == (2, 1)

@@ -81,7 +81,7 @@ REMEDIES = {
     "correct": "Take a world that knows right answers: rollout.correct among what it `provides`.",
     "answer": "Take a world that reads the answer in each text: rollout.answer among what it `provides`.",
     "well_formed": "Let the strategy have a format: draw.format.",
-    "pair.difference": "Let a judge compare the rollouts of each group in pairs, and write its verdicts there.",
+    "pair.difference": "Let a judge compare the rollouts of each group in pairs: Arena(topology='round_robin').",
     "informed": "Take a world of several turns: turn.reward among what it `provides`.",
     **{name: _STEPS.format(name) for name in ("state", "next_state", "action", "valid", "calls")},
     "progress": "Take a world that measures progress: keydoor, lookup, tools or clarify with progress=True.",

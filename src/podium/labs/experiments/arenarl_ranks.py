@@ -13,7 +13,7 @@ from podium.core.batch import Batch
 from podium.labs.findings import Claim, StudySize
 from podium.labs.trial import Quantity, Trial
 from podium.parts.metric import RankAgreement
-from podium.strategies.judged.tournament import TOPOLOGIES, play
+from podium.strategies.judged.tournament import TOPOLOGIES, run_tournament
 from podium.worlds import Trips
 from podium.worlds.trips import plan_text
 
@@ -68,7 +68,7 @@ def ranked(topology: str, calls: int, allowed: float, seed: int, size: Groups) -
         if topology == "pointwise":
             rewards += map(judge.rating, range(N))
         else:
-            rewards += play(TOPOLOGIES[topology](N, seed), judge.duel).reward
+            rewards += run_tournament(TOPOLOGIES[topology](N, seed), judge.duel).reward
     groups = [group for group in range(size.groups) for _ in range(N)]
     batch = Batch.from_rewards(
         rewards, groups, {"rollout.quality": [quality for judge in judges for quality in judge.truth]}

@@ -3,7 +3,7 @@
 Each topology is a generator: it yields rounds of pairs of players, numbered from 0, gets for each pair the scores of
 the two, and returns how all of them stand.
 
-    standing = play(round_robin(4), lambda i, j: (quality[i], quality[j]))
+    standing = run_tournament(round_robin(4), lambda i, j: (quality[i], quality[j]))
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ __all__ = [
     "Standing",
     "Tournament",
     "anchor",
-    "double_elimination",
+    "bracket",
     "by_score",
-    "play",
+    "double_elimination",
     "round_robin",
+    "run_tournament",
     "seeded_elimination",
     "swiss",
 ]
@@ -43,7 +44,7 @@ Tournament = Generator[list[Pair], Sequence[Scores], Standing]
 Round = Generator[list[Pair], Sequence[Scores], tuple[list[int], list[int]]]
 
 
-def play(tournament: Tournament, duel: Callable[[int, int], Scores]) -> Standing:
+def run_tournament(tournament: Tournament, duel: Callable[[int, int], Scores]) -> Standing:
     """The end of a tournament in which `duel(i, j)` gives the scores of two players."""
     try:
         pairs = next(tournament)
