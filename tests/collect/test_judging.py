@@ -151,6 +151,21 @@ def test_a_judge_of_ones_own_asks_the_models_of_the_run() -> None:
     assert driver.judge_failures == {"the judge raised RuntimeError: no verdict": 2}
 
 
+class Shorter(PairJudge):
+    """Prefers the shorter answer, and has no opinion on single ones."""
+
+    def compare(self, request: TaskRequest, left: str, right: str, seed: int) -> tuple[float, float]:
+        return float(len(left) < len(right)), float(len(right) < len(left))
+
+
+def test_a_judge_may_be_a_plain_function_and_need_not_do_everything() -> None:
+    requests = [lambda r: Compare(r, "a", "bb", judge=Shorter()), lambda r: Rate(r, "a", judge=Shorter())]
+    (pair, point), driver = asked(Lengths(), *requests)
+    assert pair == JudgeScores((1.0, 0.0), calls=2)
+    assert point == JudgeScores((0.5,), calls=1, failed=1)
+    assert list(driver.judge_failures) == ["the judge raised NotImplementedError"]
+
+
 def test_a_judge_that_is_none_is_refused() -> None:
     with pytest.raises(PodiumError, match="'judge' is to judge answers: give 'world', or a value"):
         asked(Lengths(), lambda r: Compare(r, "a", "b", judge="judge"))

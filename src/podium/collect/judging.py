@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +40,8 @@ class Judging:
             then = partial(self._heard, call % 2 == 1)
             seed = key(self.request.seed, (call,)) % 2**31
             if isinstance(self.request.judge, PairJudge):
-                self.driver.run_plan(_guarded(self._asked(self.request.judge, order, seed), len(order)), _two(then))
+                ask = partial(self._ask_judge, self.request.judge, order, seed)
+                self.driver.run_plan(_guarded(ask, len(order)), _two(then))
             else:
                 self.driver.actor.judge(self._ask_world(order, seed), len(order), then)
 
@@ -49,8 +50,8 @@ class Judging:
         ask: Callable[..., Any] = world.compare if isinstance(self.request, Compare) else world.rate
         return partial(ask, task, *texts, seed)
 
-    def _asked(self, judge: PairJudge, texts: tuple[str, ...], seed: int) -> SubPlan:
-        ask: Callable[..., SubPlan] = judge.compare if isinstance(self.request, Compare) else judge.rate
+    def _ask_judge(self, judge: PairJudge, texts: tuple[str, ...], seed: int) -> Any:
+        ask: Callable[..., Any] = judge.compare if isinstance(self.request, Compare) else judge.rate
         return ask(self.request.request, *texts, seed)
 
     def _heard(self, reversed_order: bool, scores: Any, failure: str) -> None:
@@ -69,10 +70,11 @@ class Judging:
             self.then([JudgeScores(means, calls, self.failed)])
 
 
-def _guarded(plan: SubPlan, count: int) -> SubPlan:
-    """The scores that a judge's plan returns, and why it has failed if it has."""
+def _guarded(ask: Callable[[], Any], count: int) -> SubPlan:
+    """The scores that a judge gives, at once or at the end of a plan, and why it has failed if it has."""
     try:
-        scores = yield from plan
+        said = ask()
+        scores = (yield from said) if isinstance(said, Generator) else said
         problem = scores_problem(scores, count)
     except Exception as error:
         problem = f"the judge raised {error_text(error)}"

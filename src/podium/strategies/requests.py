@@ -202,7 +202,7 @@ class Embed:
 
 
 class PairJudge(Value):
-    """A judge other than the world: sub-plans that ask a role, say, and return scores in [0, 1].
+    """A judge other than the world, whose scores lie in [0, 1]; its methods may be plans that ask a role, say.
 
     One that raises, or returns something else, has failed: it is counted, and its verdict is neutral.
     """
@@ -212,11 +212,11 @@ class PairJudge(Value):
         """The roles that it asks."""
         return ()
 
-    def compare(self, request: TaskRequest, left: str, right: str, seed: int) -> SubPlan:
+    def compare(self, request: TaskRequest, left: str, right: str, seed: int) -> SubPlan | tuple[float, float]:
         """Judge two answers to a task beside each other. Returns a score for each."""
         raise NotImplementedError
 
-    def rate(self, request: TaskRequest, text: str, seed: int) -> SubPlan:
+    def rate(self, request: TaskRequest, text: str, seed: int) -> SubPlan | float:
         """Judge one answer by itself. Returns its score."""
         raise NotImplementedError
 
