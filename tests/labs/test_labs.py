@@ -13,8 +13,8 @@ import pytest
 
 import podium
 from podium.cli import main
-from podium.labs import LABS, Findings
-from podium.labs.lab import BASE_LABEL
+from podium.labs import LABS, Lab
+from podium.labs.lab import BASE_LABEL, LabFindings
 
 Capture = pytest.CaptureFixture[str]
 TINY = {"iterations": 2, "tasks": 2, "n": 4, "seeds": 2, "points": 1, "eval_tasks": 3, "samples": 4}
@@ -25,23 +25,28 @@ def figures(page: Path) -> list[xml.Element]:
 
 
 @pytest.fixture(scope="module")
-def leash(tmp_path_factory: pytest.TempPathFactory) -> Findings:
-    return podium.lab("invisible-leash", out=tmp_path_factory.mktemp("leash"), **TINY)
+def leash(tmp_path_factory: pytest.TempPathFactory) -> LabFindings:
+    found = podium.lab("invisible-leash", out=tmp_path_factory.mktemp("leash"), **TINY)
+    assert isinstance(found, LabFindings)
+    return found
 
 
-@pytest.mark.parametrize("slug", [slug for slug in LABS if slug != "invisible-leash"])
+@pytest.mark.parametrize(
+    "slug", [slug for slug, made in LABS.items() if isinstance(made, Lab) and slug != "invisible-leash"]
+)
 def test_every_lab_has_figures_and_numbers(slug: str, tmp_path: Path) -> None:
     found = podium.lab(slug, out=tmp_path, **{**TINY, "seeds": 1})
+    assert isinstance(found, LabFindings)
     assert_complete(found)
 
 
-def test_the_leash_has_figures_and_numbers(leash: Findings) -> None:
+def test_the_leash_has_figures_and_numbers(leash: LabFindings) -> None:
     assert_complete(leash)
 
 
-def assert_complete(found: Findings) -> None:
+def assert_complete(found: LabFindings) -> None:
     drawn = figures(found.path / "lab.html")
-    assert len(drawn) == len(found.lab.charts)
+    assert len(drawn) == len(found.study.charts)
     for figure in drawn:
         texts = [t.text for t in figure.iter() if t.tag == "text"]
         assert len(texts) >= 4  # a title, ticks and the unit of the axis
@@ -50,24 +55,24 @@ def assert_complete(found: Findings) -> None:
     assert "src=" not in page
     assert "<link" not in page
     table = json.loads((found.path / "lab.json").read_text())["table"]
-    assert list(table) == [BASE_LABEL, *found.lab.arms]
-    for arm in found.lab.arms:
+    assert list(table) == [BASE_LABEL, *found.study.arms]
+    for arm in found.study.arms:
         for measured in table[arm].values():
             assert measured["low"] <= measured["mean"] <= measured["high"]
 
 
-def test_the_same_lab_gives_the_same_numbers(leash: Findings, tmp_path: Path) -> None:
+def test_the_same_lab_gives_the_same_numbers(leash: LabFindings, tmp_path: Path) -> None:
     again = podium.lab("invisible-leash", out=tmp_path, **TINY)
     assert again.as_dict() == leash.as_dict()
 
 
-def test_all_arms_begin_as_the_same_model(leash: Findings) -> None:
+def test_all_arms_begin_as_the_same_model(leash: LabFindings) -> None:
     for first, second in zip(*leash.points.values(), strict=True):
         assert first[0] == second[0]
         assert first[0].tally.tasks == second[-1].tally.tasks
 
 
-def test_a_finished_lab_is_not_run_again(leash: Findings) -> None:
+def test_a_finished_lab_is_not_run_again(leash: LabFindings) -> None:
     runs: Sequence[Path] = sorted(leash.path.glob("*/seed-*/metrics.jsonl"))
     before = [file.read_bytes() for file in runs]
     again = podium.lab("invisible-leash", out=leash.path, **TINY)
@@ -75,18 +80,20 @@ def test_a_finished_lab_is_not_run_again(leash: Findings) -> None:
     assert [file.read_bytes() for file in runs] == before
 
 
-def test_another_size_needs_another_place(leash: Findings) -> None:
+def test_another_size_needs_another_place(leash: LabFindings) -> None:
     with pytest.raises(podium.PodiumError, match=r"other settings.*--out"):
         podium.lab("invisible-leash", out=leash.path, **{**TINY, "samples": 5})
 
 
-def test_one_seed_decides_nothing(leash: Findings) -> None:
-    alone = Findings(leash.lab, leash.size.replace(seeds=1), leash.path, {k: v[:1] for k, v in leash.points.items()})
+def test_one_seed_decides_nothing(leash: LabFindings) -> None:
+    alone = LabFindings(
+        leash.study, leash.size.replace(seeds=1), leash.path, {k: v[:1] for k, v in leash.points.items()}
+    )
     assert {v.word for v in alone.verdicts()} == {"undecided (one seed)"}
 
 
-def test_the_base_has_lost_and_won_nothing(leash: Findings) -> None:
-    labels = [leash.label(r) for r in leash.lab.readings]
+def test_the_base_has_lost_and_won_nothing(leash: LabFindings) -> None:
+    labels = [leash.label(r) for r in leash.study.readings]
     base = dict(zip(labels, leash.table()[0][1], strict=True))
     assert base["net change@4"] is not None
     assert base["net change@4"].mean == 0.0
@@ -102,6 +109,7 @@ def test_labs_are_listed(capsys: Capture) -> None:
 
 def test_a_typed_lab_says_what_was_found(capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = LABS["clip-cov-kl-cov"]
+    assert isinstance(made, Lab)
     monkeypatch.setitem(LABS, made.slug, dataclasses.replace(made, quick=made.quick.replace(**TINY)))
     assert main(["lab", made.slug, "--quick", "--seeds", "1", "--out", str(tmp_path / "x")]) == 0
     out = capsys.readouterr().out

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from podium.cli.console import line, table
-
-if TYPE_CHECKING:
-    from podium.sessions.train import Result
 
 __all__ = ["lab"]
 
@@ -27,20 +24,17 @@ def lab(
 ) -> None:
     """Run the controlled experiment of a study.
 
-    It runs on an embedded world, and prints a table with intervals and a conclusion.
+    It trains on an embedded world, or tries out what needs no language model, and prints a table with intervals and a
+    conclusion.
     """
     from podium import labs
 
     if slug is None:
         table(["lab", "question"], [[name, study.question] for name, study in labs.LABS.items()])
         return
-
-    def progress(name: str, seed: int, result: Result) -> None:
-        line(f"{name}, seed {seed}: {result.metrics[-1]['iteration']} iterations")
-
-    outcome = labs.lab(slug, out=out, seeds=seeds, quick=quick, progress=progress)
+    outcome = labs.lab(slug, out=out, seeds=seeds, quick=quick, progress=line)
     line()
-    header = ["arm", *(outcome.label(reading) for reading in outcome.lab.readings)]
+    header = ["arm", *(outcome.label(reading) for reading in outcome.study.readings)]
     table(header, [[arm, *("" if m is None else str(m) for m in row)] for arm, row in outcome.table()])
     line()
     line(outcome.found())

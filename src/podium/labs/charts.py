@@ -10,20 +10,21 @@ import torch
 from podium.analysis import paired_models as contrast
 from podium.analysis.dynamics import bandit
 from podium.evaluation.resample import Measure
-from podium.labs.lab import BASE_LABEL, Findings
+from podium.labs.lab import BASE_LABEL, LabFindings
 from podium.labs.notes import Fit
-from podium.labs.reading import PassAt, Reading
+from podium.labs.reading import PassAt, RunReading
+from podium.labs.trial import TrialFindings
 from podium.report.chart import BLUE, GREEN, GREY, RED, Series, bars, chart
 
-__all__ = ["along", "exact_bandit", "exchange", "pass_curves", "support"]
+__all__ = ["along", "exact_bandit", "exchange", "pass_curves", "support", "traced"]
 
-Chart = Callable[[Findings], str]
+Chart = Callable[[LabFindings], str]
 
 
-def along(reading: Reading) -> Chart:
+def along(reading: RunReading) -> Chart:
     """A reading at the points of training, one curve per arm."""
 
-    def draw(findings: Findings) -> str:
+    def draw(findings: LabFindings) -> str:
         series = []
         for arm, runs in findings.points.items():
             places = [p for p in range(len(runs[0])) if findings.columns(reading, arm, p) is not None]
@@ -34,7 +35,22 @@ def along(reading: Reading) -> Chart:
     return draw
 
 
-def pass_curves(findings: Findings) -> str:
+def traced(name: str, *, over: str, title: str, x_label: str, log_x: bool = False) -> Callable[[TrialFindings], str]:
+    """What the arms of a trial return under a name as curves over what they return under another, with bands over
+    seeds."""
+
+    def draw(findings: TrialFindings) -> str:
+        series = [
+            _curve(arm, by_seed[0][over].tolist(), findings.trace(name, arm))
+            for arm, by_seed in findings.values.items()
+            if name in by_seed[0]
+        ]
+        return chart(title, series, x_label=x_label, log_x=log_x)
+
+    return draw
+
+
+def pass_curves(findings: LabFindings) -> str:
     """pass@k of the base and of each arm at the end, over k."""
     ks = sorted({2**e for e in range(findings.size.samples.bit_length())} | {findings.size.samples})
     series = []
@@ -44,7 +60,7 @@ def pass_curves(findings: Findings) -> str:
     return chart("pass@k after training", series, x_label="k, tries", log_x=True)
 
 
-def support(findings: Findings) -> str:
+def support(findings: LabFindings) -> str:
     """What became of the held-out tasks of all seeds, one bar per arm."""
     rows = []
     for arm, runs in findings.points.items():
@@ -54,10 +70,10 @@ def support(findings: Findings) -> str:
     return bars(f"support at k = {findings.size.samples}", rows, parts, x_label="held-out tasks, all seeds")
 
 
-def exchange(entropy: Reading, score: Reading) -> Chart:
+def exchange(entropy: RunReading, score: RunReading) -> Chart:
     """Score over entropy at all points of training, with the law R = −a · exp(H) + b fitted to each arm."""
 
-    def draw(findings: Findings) -> str:
+    def draw(findings: LabFindings) -> str:
         dots, laws = [], []
         for number, arm in enumerate(findings.points):
             fit = Fit.of(findings, arm, entropy, score)
@@ -69,7 +85,7 @@ def exchange(entropy: Reading, score: Reading) -> Chart:
     return draw
 
 
-def exact_bandit(findings: Findings) -> str:
+def exact_bandit(findings: LabFindings) -> str:
     """The paper's toy: three arms worth 0.8, 0.1 and 1, the best one rare; exact expected steps."""
     initial = torch.tensor([0.55, 0.40, 0.05], dtype=torch.float64)
     rewards = torch.tensor([0.8, 0.1, 1.0], dtype=torch.float64)

@@ -9,12 +9,12 @@ import numpy as np
 
 from podium.analysis.dynamics import EntropyLaw, fit_entropy_law
 from podium.analysis.paired_models import crossings
-from podium.labs.lab import Findings
-from podium.labs.reading import Reading, Snapshot
+from podium.labs.lab import LabFindings
+from podium.labs.reading import RunReading, Snapshot
 
 __all__ = ["Fit", "Note", "crossing", "laws", "ratio_note"]
 
-Note = Callable[[Findings], str]
+Note = Callable[[LabFindings], str]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Fit:
     law: EntropyLaw
 
     @classmethod
-    def of(cls, findings: Findings, arm: str, entropy: Reading, score: Reading) -> Fit:
+    def of(cls, findings: LabFindings, arm: str, entropy: RunReading, score: RunReading) -> Fit:
         pairs = sorted(
             (_at(entropy, run, p), _at(score, run, p)) for run in findings.points[arm] for p in range(len(run))
         )
@@ -45,17 +45,17 @@ class Fit:
         return f"{self.law.b:.2f} − {self.law.a:.2f} exp(H), R² {self.explained:.2f}"
 
 
-def laws(entropy: Reading, score: Reading) -> Note:
+def laws(entropy: RunReading, score: RunReading) -> Note:
     """How well the law of exchange fits each arm."""
 
-    def tell(findings: Findings) -> str:
+    def tell(findings: LabFindings) -> str:
         fits = [f"{Fit.of(findings, arm, entropy, score)} for {arm}" for arm in findings.points]
         return f"fitted to the points, R is {'; '.join(fits)}"
 
     return tell
 
 
-def crossing(findings: Findings) -> str:
+def crossing(findings: LabFindings) -> str:
     """Where the pass@k curve of each arm crosses the base's."""
     sentences = []
     for arm, runs in findings.points.items():
@@ -65,10 +65,10 @@ def crossing(findings: Findings) -> str:
     return f"against the base's pass@k, {'; '.join(sentences)}"
 
 
-def ratio_note(arm: str, large: Reading, small: Reading, paper: str) -> Note:
+def ratio_note(arm: str, large: RunReading, small: RunReading, paper: str) -> Note:
     """How many times the one is the other, in magnitude, in an arm, beside the paper's number."""
 
-    def tell(findings: Findings) -> str:
+    def tell(findings: LabFindings) -> str:
         top, bottom = (findings.measure(reading, arm) for reading in (large, small))
         if top is None or bottom is None or bottom.mean == 0:
             return f"{findings.label(small)} is 0 for {arm}"
@@ -78,7 +78,7 @@ def ratio_note(arm: str, large: Reading, small: Reading, paper: str) -> Note:
     return tell
 
 
-def _at(reading: Reading, run: Sequence[Snapshot], place: int) -> float:
+def _at(reading: RunReading, run: Sequence[Snapshot], place: int) -> float:
     columns = reading.columns(run[0], run[place])
     assert columns is not None
     return float(reading.value(columns.sum(0)[None])[0])

@@ -1,11 +1,11 @@
-"""What a lab reads off a run: numbers with intervals over tasks and seeds."""
+"""What is read off an experiment: numbers with intervals over elements and seeds."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from podium.analysis import paired_models as contrast
 from podium.analysis.paired_models import Tally
 from podium.evaluation.resample import Array, mean
 
-__all__ = ["Logged", "Mean", "PassAt", "Snapshot", "Reading", "Share"]
+__all__ = ["Logged", "Mean", "PassAt", "Reading", "RunReading", "Share", "Snapshot", "counted"]
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,17 @@ class Snapshot:
 
 
 class Reading:
-    """Columns a task, and what to make of their sums."""
+    """What to make of the sums of columns."""
 
-    bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)  # within which it always lies
+    bounds: tuple[float, float] = (-math.inf, math.inf)  # within which it always lies
+
+    def value(self, sums: Array) -> Array:
+        """[draw] from sums [draw, column]."""
+        return mean(sums)
+
+
+class RunReading(Reading):
+    """A reading of a run at some point of its training, beside the point before it began."""
 
     def label(self, samples: int) -> str:
         raise NotImplementedError
@@ -45,13 +53,9 @@ class Reading:
         """[task, column]; None where a point has no such thing."""
         raise NotImplementedError
 
-    def value(self, sums: Array) -> Array:
-        """[draw] from sums [draw, column]."""
-        return mean(sums)
-
 
 @dataclass(frozen=True)
-class PassAt(Reading):
+class PassAt(RunReading):
     """pass@k, for as many tries as there are samples where k is None."""
 
     bounds = (0.0, 1.0)
@@ -61,11 +65,11 @@ class PassAt(Reading):
         return f"pass@{self.k or samples}"
 
     def columns(self, base: Snapshot, now: Snapshot) -> Array:
-        return _counted(now.tally.passed(self.k or now.tally.samples))
+        return counted(now.tally.passed(self.k or now.tally.samples))
 
 
 @dataclass(frozen=True)
-class Mean(Reading):
+class Mean(RunReading):
     """A mean over tasks: token_entropy, answer_entropy or length."""
 
     bounds = (0.0, math.inf)
@@ -76,11 +80,11 @@ class Mean(Reading):
         return f"{self.name.replace('_', ' ')}{f' ({self.unit})' if self.unit else ''}"
 
     def columns(self, base: Snapshot, now: Snapshot) -> Array:
-        return _counted(getattr(now.tally, self.name))
+        return counted(getattr(now.tally, self.name))
 
 
 @dataclass(frozen=True)
-class Share(Reading):
+class Share(RunReading):
     """A share of what either model solves: retention, discovery, dynamic_score, net_change; of tasks or solutions."""
 
     bounds = (-1.0, 1.0)
@@ -98,7 +102,7 @@ class Share(Reading):
 
 
 @dataclass(frozen=True)
-class Logged(Reading):
+class Logged(RunReading):
     """A metric of training, averaged since the point before."""
 
     metric: str
@@ -110,10 +114,10 @@ class Logged(Reading):
 
     def columns(self, base: Snapshot, now: Snapshot) -> Array | None:
         value = now.logged.get(self.metric)
-        return None if value is None else _counted([self.times * value])
+        return None if value is None else counted([self.times * value])
 
 
-def _counted(values: Any) -> Array:
-    """[task, 2] the values and ones: a mean is the ratio of their sums."""
+def counted(values: Any) -> Array:
+    """[element, 2] the values and ones: a mean is the ratio of their sums."""
     x = np.asarray(values, dtype=float)
     return np.stack([x, np.ones(len(x))], axis=-1)

@@ -1,4 +1,4 @@
-"""Running a lab: its arms on the same tasks and random numbers, measured along the way."""
+"""Running a study: its arms on the same tasks and random numbers, measured along the way."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ import numpy as np
 from podium.analysis.paired_models import tally
 from podium.core.errors import PodiumError, nearest
 from podium.evaluation.measure import held_out
-from podium.labs.lab import Findings, Lab, LabSize
+from podium.labs.findings import Findings
+from podium.labs.lab import Lab, LabFindings, LabSize
 from podium.labs.lab_page import write_page
 from podium.labs.reading import Snapshot
 from podium.labs.studies import LABS
+from podium.labs.trial import Trial, run_trial
 from podium.sessions.compare import compare
 from podium.sessions.train import Result
 from podium.store.files import atomic_text, explained
@@ -26,49 +28,62 @@ __all__ = ["lab"]
 
 
 def lab(
-    study: str | Lab,
+    study: str | Lab | Trial,
     *,
     out: str | Path | None = None,
     seeds: int | None = None,
     quick: bool = False,
-    progress: Callable[[str, int, Result], None] | None = None,
+    progress: Callable[[str], None] | None = None,
     **size: int,
-) -> Findings:
-    """Run a study, or go on with it, and write `lab.json` and `lab.html`; `size` changes fields of its `LabSize`."""
+) -> Findings[Any]:
+    """Run a study, or go on with it, and write `lab.json` and `lab.html`; `size` changes fields of its size, and
+    `progress` is told what is done."""
     if isinstance(study, str):
         if study not in LABS:
             raise PodiumError(f"There is no lab {study!r}. {nearest(study, LABS)}")
         study = LABS[study]
     given = size if seeds is None else {**size, "seeds": seeds}
-    scale = (study.quick if quick else study.size).replace(**given)
     path = Path(out) if out is not None else Path("runs") / f"lab-{study.slug}{'-quick' if quick else ''}"
     with explained(path):
         path.mkdir(parents=True, exist_ok=True)
+    findings: Findings[Any]
+    if isinstance(study, Trial):
+        findings = run_trial(study, (study.quick if quick else study.size).replace(**given), path, progress)
+    else:
+        findings = _train_arms(study, (study.quick if quick else study.size).replace(**given), path, progress)
+    atomic_text(path / "lab.json", json.dumps(findings.as_dict(), indent=1))
+    write_page(findings)
+    return findings
+
+
+def _train_arms(study: Lab, size: LabSize, path: Path, progress: Callable[[str], None] | None) -> LabFindings:
+    """Train the arms, and measure them along the way."""
     bench: dict[int, Snapshot] = {}  # the model before training, which all arms of a seed share
     watchers: dict[tuple[str, int], _Watcher] = {}
 
     def watch(name: str, seed: int, place: Path) -> _Watcher:
-        return watchers.setdefault((name, seed), _Watcher(place, scale, seed, bench))
+        return watchers.setdefault((name, seed), _Watcher(place, size, seed, bench))
+
+    def trained(name: str, seed: int, result: Result) -> None:
+        if progress is not None:
+            progress(f"{name}, seed {seed}: {result.metrics[-1]['iteration']} iterations")
 
     arms = [build().replace(name=name) for name, build in study.arms.items()]
     # The watchers measure: the run's own evaluation is as small as can be.
     settings = {"eval_every": 0, "eval_tasks": 1, "eval_samples": 1, "checkpoint_every": 0, **study.settings}
     compare(
         arms,
-        seeds=scale.seeds,
-        n=scale.n,
+        seeds=size.seeds,
+        n=size.n,
         out=path,
-        progress=progress,
+        progress=trained,
         watch=watch,
-        iterations=scale.iterations,
-        tasks=scale.tasks,
+        iterations=size.iterations,
+        tasks=size.tasks,
         **settings,
     )
-    points = {name: [watchers[name, seed].points for seed in range(scale.seeds)] for name in study.arms}
-    findings = Findings(study, scale, path, points)
-    atomic_text(path / "lab.json", json.dumps(findings.as_dict(), indent=1))
-    write_page(findings)
-    return findings
+    points = {name: [watchers[name, seed].points for seed in range(size.seeds)] for name in study.arms}
+    return LabFindings(study, size, path, points)
 
 
 class _Watcher:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import pkgutil
 from functools import partial
+from importlib import import_module
 
 from podium.core.term import Aggregate
+from podium.labs import experiments
 from podium.labs.charts import along, exact_bandit, exchange, pass_curves, support
-from podium.labs.lab import BASE_LABEL, QUICK, Claim, Lab, LabSize
+from podium.labs.findings import Claim
+from podium.labs.lab import BASE_LABEL, QUICK, Lab, LabSize
 from podium.labs.notes import crossing, laws, ratio_note
 from podium.labs.reading import Logged, Mean, PassAt, Share
+from podium.labs.trial import Trial
 from podium.method import Method
 from podium.methods import get
 
@@ -147,4 +152,14 @@ EXCHANGE = Lab(
     settings={"world": "echo", "level": 3, "lr": 3e-4},
 )
 
-LABS: dict[str, Lab] = {lab.slug: lab for lab in (TWO_STAGE, SPURIOUS, LEASH, TRICKS, EXCHANGE)}
+
+def _of_files() -> dict[str, Lab | Trial]:
+    """The studies of `podium.labs.experiments`, by the name of their file."""
+    names = sorted(module.name for module in pkgutil.iter_modules(experiments.__path__))
+    return {name.replace("_", "-"): import_module(f"{experiments.__name__}.{name}").STUDY for name in names}
+
+
+LABS: dict[str, Lab | Trial] = {
+    **{lab.slug: lab for lab in (TWO_STAGE, SPURIOUS, LEASH, TRICKS, EXCHANGE)},
+    **_of_files(),
+}

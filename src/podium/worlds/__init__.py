@@ -8,6 +8,7 @@ from podium.protocols.context import Context, Full, History, Rebuild, Window
 from podium.protocols.pieces import ModelTokens, Picture, Pieces
 from podium.protocols.world import Answer, Episode, Feedback, Task, World
 from podium.worlds.badges import Badges
+from podium.worlds.cases import Cases
 from podium.worlds.checker import check_world
 from podium.worlds.clarify import Clarify
 from podium.worlds.clips import Clips
@@ -23,16 +24,21 @@ from podium.worlds.jsonl import Jsonl
 from podium.worlds.judge import Judged
 from podium.worlds.keydoor import KeyDoor
 from podium.worlds.lookup import Lookup
+from podium.worlds.mix import Mix
 from podium.worlds.names import BRIDGES, EMBEDDED, FORMS, get
+from podium.worlds.opinions import Opinions
 from podium.worlds.person import play
 from podium.worlds.puzzle import Draft, Procedural, Puzzle, Slip
 from podium.worlds.quest import Quest
 from podium.worlds.rules import Rules
 from podium.worlds.scenes import Scenes
 from podium.worlds.scienceworld import ScienceWorld
+from podium.worlds.sheet import Sheet
+from podium.worlds.shop import Shop
 from podium.worlds.sums import Sums
 from podium.worlds.textworld import TextWorld
 from podium.worlds.tools import Tools
+from podium.worlds.trips import Trips
 from podium.worlds.zoom import Zoom
 
 __all__ = [
@@ -40,6 +46,7 @@ __all__ = [
     "EMBEDDED",
     "FORMS",
     "Answer",
+    "Cases",
     "Badges",
     "Clarify",
     "Clips",
@@ -60,6 +67,8 @@ __all__ = [
     "Judged",
     "KeyDoor",
     "Lookup",
+    "Mix",
+    "Opinions",
     "Picture",
     "Pieces",
     "Procedural",
@@ -69,12 +78,15 @@ __all__ = [
     "Rules",
     "Scenes",
     "ScienceWorld",
+    "Sheet",
+    "Shop",
     "Slip",
     "Sums",
     "Task",
     "TextWorld",
     "ModelTokens",
     "Tools",
+    "Trips",
     "Verdict",
     "Window",
     "World",

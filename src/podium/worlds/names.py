@@ -9,6 +9,7 @@ from podium.core.errors import PodiumError, nearest
 from podium.core.serial import load_class
 from podium.protocols.world import World
 from podium.worlds.badges import Badges
+from podium.worlds.cases import Cases
 from podium.worlds.clarify import Clarify
 from podium.worlds.clips import Clips
 from podium.worlds.code import Code
@@ -21,13 +22,17 @@ from podium.worlds.jsonl import Jsonl
 from podium.worlds.judge import Judged
 from podium.worlds.keydoor import KeyDoor
 from podium.worlds.lookup import Lookup
+from podium.worlds.mix import Mix
+from podium.worlds.opinions import Opinions
 from podium.worlds.picture import Codebook
 from podium.worlds.rules import Rules
 from podium.worlds.scenes import Scenes
 from podium.worlds.scienceworld import ScienceWorld
+from podium.worlds.shop import Shop
 from podium.worlds.sums import Sums
 from podium.worlds.textworld import TextWorld
 from podium.worlds.tools import Tools
+from podium.worlds.trips import Trips
 from podium.worlds.zoom import Zoom
 
 __all__ = ["BRIDGES", "EMBEDDED", "FORMS", "codebook_of", "get", "names_code"]
@@ -35,27 +40,30 @@ __all__ = ["BRIDGES", "EMBEDDED", "FORMS", "codebook_of", "get", "names_code"]
 EMBEDDED: dict[str, type[World]] = {
     world.name: world
     for world in (
-        *(Echo, Sums, Countdown, Rules, Code, KeyDoor, Lookup, Tools, Clarify),
+        *(Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Trips, Code, KeyDoor, Lookup, Tools, Clarify),
         *(Scenes, Zoom, Digits, Badges, Clips),
     )
 }
 BRIDGES: dict[str, type[Gym | TextWorld | ScienceWorld]] = {w.name: w for w in (Gym, TextWorld, ScienceWorld)}
 FILES: dict[str, type[World]] = {"jsonl": Jsonl, "code": CodeFile}
 # The other names that `get` accepts.
-FORMS = ("jsonl:FILE", "code:FILE", *(f"{name}:NAME" for name in BRIDGES), "my_file.py:MyWorld")
+FORMS = ("jsonl:FILE", "code:FILE", "mix:NAME,NAME", *(f"{name}:NAME" for name in BRIDGES), "my_file.py:MyWorld")
 
 
 def get(name: str | World, **settings: Any) -> World:
     """The world of this name with these settings.
 
     Examples: `get("countdown", level=2)`, `get("jsonl:questions.jsonl")`, `get("code:problems.jsonl")`,
-    `get("gym:chain_sum", min_terms=2)`, `get("textworld:coin", level=5)`, `get("my_file.py:MyWorld")`.
+    `get("gym:chain_sum", min_terms=2)`, `get("textworld:coin", level=5)`, `get("my_file.py:MyWorld")`,
+    `get("mix:sums,rules", level=2, **{"rules.domain": "lamps"})`.
     """
     if isinstance(name, World):
         return name.replace(**settings) if settings else name
     kind, _, rest = name.partition(":")
     if name in EMBEDDED:
         return _checked(_make(EMBEDDED[name], settings, name))
+    if kind == Mix.name and ":" in name:
+        return _mixed(rest, settings)
     if kind in FILES:
         world = _checked(_make(FILES[kind], {"file": rest, **settings}, name))
         world.size()  # reads the file, so that errors in it are reported now
@@ -85,7 +93,31 @@ def codebook_of(key: str) -> Codebook | None:
 
 def names_code(name: str) -> bool:
     """Whether `get` would load code by this name, `my_file.py:MyWorld` or `package.module:MyWorld`."""
-    return ":" in name and name.partition(":")[0] not in (*FILES, *BRIDGES)
+    return ":" in name and name.partition(":")[0] not in (*FILES, *BRIDGES, Mix.name)
+
+
+def _mixed(listed: str, settings: dict[str, Any]) -> World:
+    """The worlds of a list `sums,rules` as one; a setting `rules.level` is of one of them, `level` of all."""
+    names = [name.strip() for name in listed.split(",")] if listed else []
+    own: dict[str, dict[str, Any]] = {name: {} for name in names}
+    for key, value in settings.items():
+        name = max((name for name in names if key.startswith(f"{name}.")), key=len, default="")
+        if name:
+            own[name][key.removeprefix(f"{name}.")] = value
+        elif key != "level":
+            options = ["level", *(f"{name}.level" for name in names)]
+            raise PodiumError(
+                f"mix has no setting {key!r}: a setting of one part is NAME.{key}. {nearest(key, options)}"
+            )
+    for name in names:
+        if names_code(name):
+            raise PodiumError(
+                f"mix: {name} is code of your own, which runs in processes of its own; a mix is made of embedded "
+                "worlds, files and bridges."
+            )
+        if "level" in settings:
+            own[name].setdefault("level", settings["level"])
+    return Mix(names=tuple(names), parts=tuple(get(name, **own[name]) for name in names))
 
 
 def _checked(world: World) -> World:
