@@ -17,9 +17,9 @@ DATA = {
     "stops": 2,
     "pay": 5,
     "walk": 7,
-    "likes": ("art", "food"),
-    "places": {"mill": (2, "art", 3), "inn": (7, "food", 2), "hall": (4, "art", 6), "dock": (9, "games", 0)},
-    "plan": ("mill", "inn"),
+    "likes": ("fish", "gold"),
+    "places": {"rome": (2, "fish", 3), "lima": (7, "gold", 2), "cairo": (4, "fish", 6), "tokyo": (9, "lamp", 0)},
+    "plan": ("rome", "lima"),
 }
 TASK = Task("trips/0", trip_question(DATA), data=DATA)
 
@@ -32,34 +32,34 @@ def world(**settings: object) -> Trips:
 
 def test_the_question_is_the_wish_and_the_map() -> None:
     assert trip_question(DATA).splitlines() == [
-        "trip: 2 stops, pay 5, walk 7, likes art food",
-        "2 mill art 3",
-        "7 inn food 2",
-        "4 hall art 6",
-        "9 dock games 0",
+        "trip: 2 stops, pay 5, walk 7, likes fish gold",
+        "2 rome fish 3",
+        "7 lima gold 2",
+        "4 cairo fish 6",
+        "9 tokyo lamp 0",
     ]
 
 
 @pytest.mark.parametrize(
     ("text", "path", "final"),
     [
-        ("mill art 3\ninn food 2\nanswer: mill inn", 1, 1),
+        ("go rome fish 3\ngo lima gold 2\nanswer: rome lima", 1, 1),
         # Told wrongly: one of two details.
-        ("mill art 4\ninn food 2\nanswer: mill inn", (1 + 1 + 0.5) / 3, 1),
+        ("go rome fish 4\ngo lima gold 2\nanswer: rome lima", (1 + 1 + 0.5) / 3, 1),
         # Back and forth: 7 + 5 = 12 to walk instead of 7.
-        ("inn food 2\nmill art 3\nanswer: inn mill", 1, (7 / 12 + 1 + 1) / 3),
-        # Twice art, no food; 9 to pay instead of 5.
-        ("mill art 3\nhall art 6\nanswer: mill hall", (0.5 + 0.5 + 1) / 3, (1 + 5 / 9 + 1) / 3),
+        ("go lima gold 2\ngo rome fish 3\nanswer: lima rome", 1, (7 / 12 + 1 + 1) / 3),
+        # Twice fish, no gold; 9 to pay instead of 5.
+        ("go rome fish 3\ngo cairo fish 6\nanswer: rome cairo", (0.5 + 0.5 + 1) / 3, (1 + 5 / 9 + 1) / 3),
         # Nothing told, and one stop missing.
-        ("answer: mill", (0.5 + 0.5 + 0) / 3, (0.5 + 1 + 0) / 3),
+        ("answer: rome", (0.5 + 0.5 + 0) / 3, (0.5 + 1 + 0) / 3),
         # The summary has another order.
-        ("mill art 3\ninn food 2\nanswer: inn mill", 1, (7 / 12 + 1 + 0.5) / 3),
+        ("go rome fish 3\ngo lima gold 2\nanswer: lima rome", 1, (7 / 12 + 1 + 0.5) / 3),
         # The same place again and again is one stop.
-        ("mill art 3\nmill art 3\nanswer: mill mill", (0.5 + 0.5 + 0.5) / 3, (0.5 + 1 + 1) / 3),
+        ("go rome fish 3\ngo rome fish 3\nanswer: rome rome", (0.5 + 0.5 + 0.5) / 3, (0.5 + 1 + 1) / 3),
         ("", 0, 0),
         ("answer:", 0, 0),
         ("answer: nowhere", 0, 0),
-        ("mill art 3", 0, 0),
+        ("go rome fish 3", 0, 0),
     ],
 )
 def test_quality_is_the_mean_of_its_items(text: str, path: float, final: float) -> None:
@@ -68,7 +68,7 @@ def test_quality_is_the_mean_of_its_items(text: str, path: float, final: float) 
 
 
 def test_listing_more_places_than_wanted_costs() -> None:
-    everything = "mill art 3\nhall art 6\ninn food 2\ndock games 0\nanswer: mill hall inn dock"
+    everything = "go rome fish 3\ngo cairo fish 6\ngo lima gold 2\ngo tokyo lamp 0\nanswer: rome cairo lima tokyo"
     assert world().quality(TASK, everything) < 0.8
 
 
@@ -92,7 +92,7 @@ def test_attempts_are_faultless_as_often_as_asked() -> None:
 
 
 def test_a_judge_of_single_plans_squeezes_what_a_judge_of_pairs_sees() -> None:
-    good, bad = "mill art 3\ninn food 2\nanswer: mill inn", "answer: mill"
+    good, bad = "go rome fish 3\ngo lima gold 2\nanswer: rome lima", "answer: rome"
     exact = world(band=1.0, noise=0.0)
     assert exact.rate(TASK, good) == 1.0
     # 1/3 and 1/2 in whole points out of ten.
@@ -104,7 +104,7 @@ def test_a_judge_of_single_plans_squeezes_what_a_judge_of_pairs_sees() -> None:
 
 
 def test_noise_depends_on_the_seed_and_bias_on_the_order() -> None:
-    text = "mill art 3\ndock games 0\nanswer: mill dock"
+    text = "go rome fish 3\ngo tokyo lamp 0\nanswer: rome tokyo"
     noisy = world(noise=0.2, band=1.0)
     scores = [noisy.rate(TASK, text, seed) for seed in range(200)]
     assert scores == [noisy.rate(TASK, text, seed) for seed in range(200)]

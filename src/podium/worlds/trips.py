@@ -14,8 +14,9 @@ from podium.worlds.puzzle import Draft, Procedural, Slip
 
 __all__ = ["Trips", "plan_quality", "plan_text", "trip_question"]
 
-NAMES = ("hall", "mill", "dock", "gate", "lane", "yard", "hill", "lake", "barn", "inn")
-KINDS = ("art", "food", "music", "games", "books", "shops")
+NAMES = ("rome", "paris", "cairo", "lima", "tokyo", "madrid", "athens", "havana")
+KINDS = ("fish", "bread", "apple", "gold", "book", "lamp")  # what there is to see
+STOP = "go"  # begins the line of a stop
 SIZES = {1: (2, 4), 2: (3, 5), 3: (4, 6), 4: (5, 8)}  # by level: stops, places on the map
 ROAD = 9  # the places stand at different points 1 … ROAD of a road, which begins at 0
 DEAREST = 5
@@ -49,8 +50,8 @@ def plan_quality(data: Mapping[str, Any], text: str) -> tuple[float, float]:
     """
     places, stops = data["places"], data["stops"]
     answer = (final_answer(text) or "").split()
-    lines = [line.split() for line in text.splitlines() if not line.startswith(ANSWER_MARK)]
-    told = [(words[0], words[1:]) for words in lines if words]
+    lines = [line.split() for line in text.splitlines() if line.startswith(STOP)]
+    told = [(words[1], words[2:]) for words in lines if len(words) > 1]
     visited = list(dict.fromkeys(name for name in answer if name in places))
     if not visited:
         return 0.0, 0.0
@@ -84,15 +85,15 @@ def _written(data: Mapping[str, Any], rng: Random, careless: Callable[[], bool])
         _, kind, price = places[name]
         if careless():
             kind, price = rng.choice(KINDS), rng.randint(0, DEAREST)
-        lines.append(f"{name} {kind} {price}")
+        lines.append(f"{STOP} {name} {kind} {price}")
     if careless():
         rng.shuffle(plan)
     return "\n".join([*lines, f"{ANSWER_MARK} {' '.join(plan)}"])
 
 
 class Trips(Procedural, Answer):
-    """`trip: 2 stops, pay 5, walk 7, likes art food`, then the map: where on the road each place is, what it offers,
-    and its price. A plan tells each stop as the map has it and ends with `answer: mill inn`.
+    """`trip: 2 stops, pay 5, walk 7, likes fish gold`, then the map: where on the road each place is, what it offers,
+    and its price. A plan tells each stop as the map has it, `go rome fish 3`, and ends with `answer: rome lima`.
 
     The hidden quality, 0.6 · way + 0.4 · answer (`plan_quality`), is logged as `rollout.quality` and never rewarded.
     The reward is one judgement of the plan by itself. A judge scores the way and the answer, each with an error of its
@@ -148,8 +149,8 @@ class Trips(Procedural, Answer):
         return (
             f"{draft.question}\nPlan a trip for the traveller. A line of the map says where on the road a place is, "
             "its name, what it offers and its price; the road begins at 0. Visit as many places as wanted, of "
-            "different kinds and with all that the traveller likes, within what they will pay and walk. Write each stop "
-            f"on a line as `name kind price`, then `{ANSWER_MARK}` and the names in order."
+            "different kinds and with all that the traveller likes, within what they will pay and walk. Write each "
+            f"stop on a line as `{STOP} name kind price`, then `{ANSWER_MARK}` and the names in order."
         )
 
     def quality(self, task: Task, text: str) -> float:
