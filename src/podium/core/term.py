@@ -123,6 +123,11 @@ class Term(Part):
         return tuple(name for name in (self.where, self.weight) if name is not None)
 
     @property
+    def neutral(self) -> Part | None:
+        """A model that a term without weight trains stays as it is."""
+        return None if self.trains == "policy" else self.replace(coefficient=0.0)
+
+    @property
     def couples(self) -> str:
         """The unit within which the losses of tokens depend on each other: token, rollout, group or update."""
         return "token"
