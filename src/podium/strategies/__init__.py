@@ -18,6 +18,7 @@ from podium.strategies.hints.learn_to_hint import LearnToHint
 from podium.strategies.hints.repair import Refine, Repair
 from podium.strategies.sample.blueprint import SampleBlueprints
 from podium.strategies.sample.continuations import Continuations
+from podium.strategies.sample.directed import Directed
 from podium.strategies.sample.lessons import SampleAdvised
 from podium.strategies.sample.phrased import Phrased
 from podium.strategies.sample.read_in_chunks import ReadInChunks
@@ -48,6 +49,7 @@ __all__ = [
     "CriticalToken",
     "Cutpoints",
     "Demonstrate",
+    "Directed",
     "Draw",
     "Fork",
     "Grow",
