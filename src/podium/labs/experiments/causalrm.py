@@ -75,7 +75,7 @@ def fitted(x: Tensor, loss: object, steps: int) -> Tensor:
     return w.detach()
 
 
-def arm(estimator: str, seed: int, size: FeedbackTrialSize) -> Mapping[str, float]:
+def feedback_arm(estimator: str, seed: int, size: FeedbackTrialSize) -> Mapping[str, float]:
     """The bias of its loss over draws of the feedback, and the reward model that one draw gives."""
     users = Users(seed, size.answers)
     f = (users.x @ torch.full((FEATURES + 1,), 0.3, dtype=torch.float64)).sigmoid()  # some model, held fixed
@@ -111,7 +111,7 @@ def _fit(estimator: str, users: Users, steps: int) -> Tensor:
 STUDY = Trial(
     "causalrm",
     "Do corrections for wrong and for selective feedback give the loss, and the reward model, of the true labels?",
-    arms={name: partial(arm, name) for name in ("naive", "surrogate", "ips", "dr")},
+    arms={name: partial(feedback_arm, name) for name in ("naive", "surrogate", "ips", "dr")},
     claims=(
         Claim("inverse propensities leave less bias in the loss than no correction", BIAS, "naive", "ips"),
         Claim("so does the doubly robust loss", BIAS, "naive", "dr"),
