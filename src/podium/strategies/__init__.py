@@ -19,6 +19,7 @@ from podium.strategies.hints.repair import Refine, Repair
 from podium.strategies.judged.arena import Arena
 from podium.strategies.sample.blueprint import SampleBlueprints
 from podium.strategies.sample.continuations import Continuations
+from podium.strategies.sample.directed import Directed
 from podium.strategies.sample.lessons import SampleAdvised
 from podium.strategies.sample.phrased import Phrased
 from podium.strategies.sample.read_in_chunks import ReadInChunks
@@ -50,6 +51,7 @@ __all__ = [
     "CriticalToken",
     "Cutpoints",
     "Demonstrate",
+    "Directed",
     "Draw",
     "Fork",
     "Grow",

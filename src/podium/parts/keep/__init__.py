@@ -6,6 +6,7 @@ rows out of the loss where they are False, or columns by which terms of the obje
 that were dropped.
 """
 
+from podium.parts.keep.best_of import KeepBest
 from podium.parts.keep.bundle import Bundle
 from podium.parts.keep.filters import (
     DropMarked,
@@ -38,6 +39,7 @@ __all__ = [
     "DropVoidTurns",
     "DuplicateHard",
     "InjectTeachers",
+    "KeepBest",
     "KeepMixed",
     "KeepPivots",
     "KeepVaried",

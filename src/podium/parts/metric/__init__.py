@@ -13,6 +13,7 @@ from podium.parts.metric.process import BestOfN, PairwiseAccuracy
 from podium.parts.metric.rank_agreement import RankAgreement
 from podium.parts.metric.report_mean import ReportMean
 from podium.parts.metric.reward_ties import RewardTies
+from podium.parts.metric.steering import Steering
 from podium.parts.metric.turn_cost import TurnCost
 from podium.parts.metric.votes import VoteQuality, WeightedVote
 from podium.parts.metric.wins import ReferenceWins
@@ -31,6 +32,7 @@ __all__ = [
     "ReportMean",
     "RewardTies",
     "SemanticEntropy",
+    "Steering",
     "TurnCost",
     "VoteQuality",
     "WeightedVote",
