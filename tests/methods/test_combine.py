@@ -145,7 +145,6 @@ def test_two_methods_in_phases_do_not_combine() -> None:
         methods.get("cure+hiper")
 
 
-
 def test_the_matrix_has_every_ordered_pair_with_a_reason_where_they_do_not_combine() -> None:
     few = SLUGS[::6]
     found = matrix(few)
