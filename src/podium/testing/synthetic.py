@@ -21,6 +21,7 @@ from podium.core.columns import Origin, Purpose
 from podium.core.partition import Partition
 from podium.core.relation import Relation
 from podium.core.signal import Signal
+from podium.core.term import Term
 
 __all__ = ["ORDINARY", "SceneDraw", "SceneRules", "Scene", "names", "synthetic"]
 
@@ -72,7 +73,7 @@ def names(*parts: Any) -> frozenset[str]:
     """The columns that these parts declare to need."""
     columns = set()
     for part in parts:
-        needs = (*part.needs, *filter(None, [getattr(part, "where", None), getattr(part, "weight", None)]))
+        needs = (*part.needs, *(part.routed if isinstance(part, Term) else ()))
         columns |= {need.column if isinstance(need, Signal) else need for need in needs}
     return frozenset(columns)
 
