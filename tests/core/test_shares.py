@@ -50,3 +50,8 @@ def test_a_share_that_no_run_has_resolved_is_an_error() -> None:
         Linear(0.1, 0.0, over=1).replace(start=ShareOfRun(0.5)).at(Clock()).start.number(Clock())
     with pytest.raises(PodiumError, match="out of range"):
         ShareOfTokens(0.0)
+
+
+def test_shares_of_something_else_stay_shares() -> None:
+    value = (ShareOfTokens(0.5), Linear(0.1, 0.0, over=ShareOfTokens(1.0)))
+    assert scaled(value, {"iterations": 10}) is value
