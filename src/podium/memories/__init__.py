@@ -17,6 +17,7 @@ from podium.memories.in_flight import InFlight
 from podium.memories.kl_control import AsymmetricKL, EntropyGatedKL
 from podium.memories.lesson_library import LessonLibrary
 from podium.memories.monitor import Monitor
+from podium.memories.pair_labels import PairLabels
 from podium.memories.pass_rates import PassRates, Sweeps
 from podium.memories.planning_phrases import PlanningPhrases
 from podium.memories.quantiles import QuantileTracker
@@ -39,6 +40,7 @@ from podium.memories.turn_counts import TurnCounts
 from podium.memories.turn_entropies import TurnEntropies
 
 __all__ = [
+    "PairLabels",
     "AsymmetricKL",
     "BetaBeliefs",
     "DifficultyControl",

@@ -16,6 +16,9 @@ from podium.strategies.hints.item_response import ItemResponse
 from podium.strategies.hints.judge import Judge
 from podium.strategies.hints.learn_to_hint import LearnToHint
 from podium.strategies.hints.repair import Refine, Repair
+from podium.strategies.pairs.attempted_pairs import AttemptedPairs
+from podium.strategies.pairs.recorded_pairs import RecordedPairs
+from podium.strategies.pairs.walked_segments import WalkedSegments
 from podium.strategies.sample.blueprint import SampleBlueprints
 from podium.strategies.sample.continuations import Continuations
 from podium.strategies.sample.lessons import SampleAdvised
@@ -37,7 +40,9 @@ from podium.strategies.trees.search import Search
 from podium.strategies.trees.tree import Tree
 
 __all__ = [
+    "WalkedSegments",
     "Allocated",
+    "AttemptedPairs",
     "Augmented",
     "BestAttempt",
     "Branching",
@@ -63,6 +68,7 @@ __all__ = [
     "NextTurn",
     "Prune",
     "Recorded",
+    "RecordedPairs",
     "Rectified",
     "Refine",
     "Repair",

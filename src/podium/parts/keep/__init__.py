@@ -7,6 +7,7 @@ that were dropped.
 """
 
 from podium.parts.keep.bundle import Bundle
+from podium.parts.keep.extremes import KeepExtremes
 from podium.parts.keep.filters import (
     DropMarked,
     DropSolved,
@@ -37,6 +38,7 @@ __all__ = [
     "DropVoidTurns",
     "DuplicateHard",
     "InjectTeachers",
+    "KeepExtremes",
     "KeepMixed",
     "KeepPivots",
     "KeepVaried",
