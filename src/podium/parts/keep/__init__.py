@@ -8,6 +8,7 @@ that were dropped.
 
 from podium.parts.keep.best_of import KeepBest
 from podium.parts.keep.bundle import Bundle
+from podium.parts.keep.extremes import KeepExtremes
 from podium.parts.keep.filters import (
     DropMarked,
     DropSolved,
@@ -40,6 +41,7 @@ __all__ = [
     "DuplicateHard",
     "InjectTeachers",
     "KeepBest",
+    "KeepExtremes",
     "KeepMixed",
     "KeepPivots",
     "KeepVaried",

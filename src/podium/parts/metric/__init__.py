@@ -8,6 +8,7 @@ from podium.parts.metric.answer_perplexity import AnswerPerplexity
 from podium.parts.metric.clip_bias import ClipBias
 from podium.parts.metric.diversity import Diversity
 from podium.parts.metric.entropies import EntropyPair, EntropyProfile, SemanticEntropy
+from podium.parts.metric.label_auc import LabelAUC
 from podium.parts.metric.potential import PotentialWatch
 from podium.parts.metric.process import BestOfN, PairwiseAccuracy
 from podium.parts.metric.rank_agreement import RankAgreement
@@ -19,6 +20,7 @@ from podium.parts.metric.votes import VoteQuality, WeightedVote
 from podium.parts.metric.wins import ReferenceWins
 
 __all__ = [
+    "LabelAUC",
     "AnswerPerplexity",
     "BestOfN",
     "ClipBias",
