@@ -14,7 +14,7 @@ from podium.core.memory import Memory
 from podium.core.part import Part
 from podium.core.serial import class_modules, load_class
 from podium.method import STAGES
-from podium.methods.catalogue import CATALOGUE, FAMILIES, get
+from podium.methods.catalogue import FAMILIES, RECIPES, get
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "podium"
@@ -60,7 +60,7 @@ def test_every_memory_lives_among_the_memories() -> None:
 def test_a_reward_part_writes_a_reward() -> None:
     """Parts that write first columns rather than rewards belong to the stage `annotate`."""
     wrong = set()
-    for slug in CATALOGUE:
+    for slug in RECIPES:
         for leaf in get(slug).leaves():
             for part in leaf.reward:
                 if not any("reward" in column.split(".") for column in part.provides):
@@ -69,13 +69,13 @@ def test_a_reward_part_writes_a_reward() -> None:
 
 
 def test_a_recipe_is_found_by_its_slug_and_its_family_is_its_folder() -> None:
-    for slug, entry in CATALOGUE.items():
+    for slug, entry in RECIPES.items():
         assert (SOURCE / "methods" / entry.family / f"{slug.replace('-', '_')}.py").is_file()
     folders = {path.name for path in (SOURCE / "methods").iterdir() if path.is_dir() and path.name[0] != "_"}
     assert folders == set(FAMILIES)
 
 
-@pytest.mark.parametrize("slug", sorted(CATALOGUE))
+@pytest.mark.parametrize("slug", sorted(RECIPES))
 def test_the_function_and_the_slug_give_the_same_method(slug: str) -> None:
     from podium import methods
 

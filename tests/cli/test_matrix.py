@@ -7,7 +7,7 @@ import json
 import pytest
 
 from podium.cli import main
-from podium.methods.catalogue import CATALOGUE
+from podium.methods.catalogue import RECIPES
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
@@ -35,7 +35,7 @@ def test_choices_and_warnings_come_before_the_method(capsys: pytest.CaptureFixtu
 
 def test_a_row_has_every_other_method_once_and_those_that_combine_first(capsys: pytest.CaptureFixture[str]) -> None:
     _, *rows = printed(capsys, "grpo").splitlines()
-    assert {row.split()[0] for row in rows} == set(CATALOGUE) - {"grpo"}
+    assert {row.split()[0] for row in rows} == set(RECIPES) - {"grpo"}
     verdicts = [row.split()[1] for row in rows]
     assert verdicts == sorted(verdicts, key=("yes", "care", "no").index)
     assert all(len(row.split()) > 2 for row in rows if row.split()[1] == "no")
@@ -49,8 +49,8 @@ def test_the_overview_fits_a_terminal_and_json_has_everything(capsys: pytest.Cap
     shown = printed(capsys)
     assert max(map(len, shown.splitlines()[1:10])) <= 80
     data = json.loads(printed(capsys, "--json"))
-    assert set(data) == set(CATALOGUE)
-    assert all(set(data[slug]["with"]) == set(CATALOGUE) - {slug} for slug in data)
+    assert set(data) == set(RECIPES)
+    assert all(set(data[slug]["with"]) == set(RECIPES) - {slug} for slug in data)
 
 
 def test_more_than_two_methods_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

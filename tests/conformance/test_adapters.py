@@ -140,12 +140,15 @@ def test_layout_is_not_arithmetic(text: str) -> None:
 
 # Cases of what no method value holds, and why.
 WITHOUT_RECIPE = {
+    **{f"alignment-asymptotics {n}": "a metric of finished runs" for n in range(4)},
     "clip-bias-spurious 3": "podium.analysis, of groups and not of runs",
     "confucius3-math 4": "podium.training: which of the groups that wait are trained first",
     "dler 4": "podium.policy.model.merge, after a run",
     "hicra 2": "the matcher of token sequences that its annotation is checked with",
     "hicra 3": "podium.analysis, of counts",
     **{f"invisible-leash {n}": "podium.analysis, of finished runs" for n in range(4)},
+    **{f"parl {n}": "podium.analysis, of tables" for n in range(3)},
+    **{f"policy-cliff {n}": "a metric that any run may report" for n in range(3)},
     **{f"prefix-grouper {n}": "podium.policy.forward: how a forward pass is laid out" for n in range(3)},
     "rose 5": "the functional of the head that its signal names",
     "rose 6": "the functional of the head that its signal names",
@@ -158,7 +161,7 @@ WITHOUT_RECIPE = {
 
 def test_every_case_builds_its_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
     built: set[str] = set()
-    for slug in methods.CATALOGUE:
+    for slug in methods.RECIPES:
         recipe = getattr(methods, slug.replace("-", "_"))
 
         def noted(*args: Any, recipe: Callable[..., Any] = recipe, slug: str = slug, **settings: Any) -> Any:

@@ -36,7 +36,7 @@ def test_lists_are_kept_as_tuples_so_that_values_stay_comparable() -> None:
 
 
 def test_every_recipe_prints_as_the_code_that_makes_it() -> None:
-    for slug in methods.CATALOGUE:
+    for slug in methods.RECIPES:
         method = methods.get(slug)  # the classes of its parts are registered when they are first imported
         assert eval(repr(method), REGISTRY | {"Signal": Signal, "inf": math.inf}) == method
 

@@ -6,7 +6,7 @@ import pytest
 
 from podium.docs.evidence import BASES, VECTORS, Evidence, evidence
 from podium.docs.method_page import index, method_page
-from podium.methods import CATALOGUE
+from podium.methods import RECIPES
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_every_method_says_what_its_numbers_rest_on() -> None:
         counts[found.basis] += 1
     assert sum(counts.values()) == len(list(VECTORS.glob("*.json")))
     assert all(counts.values())
-    assert "Held to " in method_page(CATALOGUE["gspo"])
-    assert "volcengine/verl" in method_page(CATALOGUE["gspo"])
+    assert "Held to " in method_page(RECIPES["gspo"])
+    assert "volcengine/verl" in method_page(RECIPES["gspo"])
     assert BASES["reading"] in index()
     assert evidence("no-such-method") is None

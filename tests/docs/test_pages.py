@@ -30,9 +30,9 @@ def test_no_page_is_left_of_an_entry_that_is_gone() -> None:
     assert {path.name for path in FOLDER.glob("*.md")} == set(PAGES)
 
 
-@pytest.mark.parametrize("slug", list(methods.CATALOGUE))
+@pytest.mark.parametrize("slug", list(methods.RECIPES))
 def test_every_page_has_formula_citation_settings_and_needs(slug: str) -> None:
-    entry = methods.CATALOGUE[slug]
+    entry = methods.RECIPES[slug]
     text = method_page(entry)
     assert entry.summary in text
     assert entry.citation in text
@@ -41,7 +41,7 @@ def test_every_page_has_formula_citation_settings_and_needs(slug: str) -> None:
         assert heading in text
 
 
-@pytest.mark.parametrize("slug", list(methods.CATALOGUE))
+@pytest.mark.parametrize("slug", list(methods.RECIPES))
 def test_every_setting_on_a_page_can_be_set_by_its_path(slug: str) -> None:
     for method in methods.get(slug).leaves():
         for path, value in held(method):

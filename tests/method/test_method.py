@@ -27,7 +27,7 @@ from podium.worlds.sums import Sums
 
 RECIPES = [
     name
-    for slug, entry in methods.CATALOGUE.items()
+    for slug, entry in methods.RECIPES.items()
     for name in (slug, *(f"{slug}@{preset}" for preset in entry.presets))
 ]
 
@@ -278,7 +278,7 @@ def test_recipes_that_need_a_special_world_say_so(slug: str) -> None:
     assert findings(methods.get(slug), *Sums.provides)
 
 
-@pytest.mark.parametrize("slug", [s for s in methods.CATALOGUE if s not in SPECIAL])
+@pytest.mark.parametrize("slug", [s for s in methods.RECIPES if s not in SPECIAL])
 def test_recipes_that_need_no_special_world_have_no_findings(slug: str) -> None:
     assert findings(methods.get(slug), *Sums.provides) == []
 

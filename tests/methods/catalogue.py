@@ -15,7 +15,7 @@ from podium import methods, worlds
 from podium import policy as policies
 from podium.core.errors import PodiumError
 from podium.method import Method
-from podium.methods.catalogue import CATALOGUE
+from podium.methods.catalogue import RECIPES
 from podium.policy import Policy
 from podium.sessions.train import configure
 from podium.strategies import SolutionShares
@@ -43,8 +43,8 @@ __all__ = [
     "wide",
 ]
 
-SLUGS = list(CATALOGUE)
-NAMES = [name for slug in SLUGS for name in (slug, *(f"{slug}@{preset}" for preset in CATALOGUE[slug].presets))]
+SLUGS = list(RECIPES)
+NAMES = [name for slug in SLUGS for name in (slug, *(f"{slug}@{preset}" for preset in RECIPES[slug].presets))]
 # What a method is given where its paper's defaults make no sense on a few short answers.
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "arrol": {"detect": 8, "cold": 1},  # a third of an answer, and pruning from the second iteration on

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from podium import worlds
-from podium.methods.catalogue import CATALOGUE
+from podium.methods.catalogue import RECIPES
 from tests.methods.catalogue import errors, lines, small
 
 ECHO, HARDER = worlds.get("echo", level=2), worlds.get("echo", level=3)
@@ -37,7 +37,7 @@ WEAK = {
 }
 # Those that sample below temperature 1 begin at 0.8 on level 2, which leaves little to learn.
 COOL = {"drpo", "grao", "qwenlong-aepo", "real", "rover"}
-SLUGS = [slug for slug in CATALOGUE if slug not in ELSEWHERE and not errors(small(slug), ECHO)]
+SLUGS = [slug for slug in RECIPES if slug not in ELSEWHERE and not errors(small(slug), ECHO)]
 
 
 @pytest.mark.parametrize("slug", SLUGS)

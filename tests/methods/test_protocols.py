@@ -9,7 +9,7 @@ import pytest
 from podium import worlds
 from podium.core.errors import PodiumError
 from podium.method import Method
-from podium.methods.catalogue import CATALOGUE, get, home_of
+from podium.methods.catalogue import RECIPES, get, home_of
 from podium.training.config import Config
 from podium.training.preflight import check_fit
 from podium.training.resolve import check_context, facts_of, fill_in, updates_per_batch
@@ -18,7 +18,7 @@ from tests.methods.catalogue import NAMES
 TINY_CONTEXT = 512
 
 
-@pytest.mark.parametrize("slug", [slug for slug, entry in CATALOGUE.items() if entry.protocol is not None])
+@pytest.mark.parametrize("slug", [slug for slug, entry in RECIPES.items() if entry.protocol is not None])
 def test_the_published_run_round_trips_and_is_refused_where_the_model_cannot_hold_it(slug: str) -> None:
     paper = get(f"{slug}@paper")
     assert all(leaf.protocol is not None and leaf.protocol.exact for leaf in paper.leaves())

@@ -11,7 +11,7 @@ from podium import methods
 from podium.core.facts import RunFacts
 from podium.core.value import Clock
 from podium.method import Method, Phases, Plateau
-from podium.methods.catalogue import CATALOGUE
+from podium.methods.catalogue import RECIPES
 from podium.parts.objective import KL
 from podium.parts.shape import RankBonus
 from podium.training.build import build_run
@@ -20,7 +20,7 @@ from tests.sessions.test_train import small
 
 FAMILIES = ("entropy", "process", "study")
 OTHERS = {"earl-rtl", "pear", "spae"}
-SLUGS = [slug for slug in CATALOGUE if CATALOGUE[slug].family in FAMILIES and slug not in OTHERS]
+SLUGS = [slug for slug in RECIPES if RECIPES[slug].family in FAMILIES and slug not in OTHERS]
 
 
 def trained(method: Method, iterations: int = 1, **settings: Any) -> torch.Tensor:
@@ -33,7 +33,7 @@ def trained(method: Method, iterations: int = 1, **settings: Any) -> torch.Tenso
 
 @pytest.mark.parametrize("slug", SLUGS)
 def test_it_says_how_its_authors_train_it(slug: str) -> None:
-    entry = CATALOGUE[slug]
+    entry = RECIPES[slug]
     assert entry.protocol is not None
     assert entry.protocol.source
     for preset in ("", *entry.presets):
@@ -115,7 +115,7 @@ def test_the_plateau_of_a_falling_entropy_is_where_it_stops_falling() -> None:
         turns.append(state["phase"])
         state = method.advance(Clock(iteration + 1, {}, state), {"entropy": entropy})
     assert turns.index(1) == 36  # after five measurements since the last fall, in iteration 30
-    assert 'Plateau("entropy", falling=True)' in CATALOGUE["entropy-exchange-shaping"].notes
+    assert 'Plateau("entropy", falling=True)' in RECIPES["entropy-exchange-shaping"].notes
 
 
 def test_a_study_trains_as_grpo_does() -> None:

@@ -13,7 +13,7 @@ from podium.cli import main
 from podium.core.errors import PodiumError
 from podium.core.signal import Signal
 from podium.method import Method
-from podium.methods.catalogue import CATALOGUE
+from podium.methods.catalogue import RECIPES
 from podium.sampler.local import LocalSampler
 from podium.worlds import Answer, Feedback, Task, World
 from tests.methods.catalogue import SLUGS, Laps, fitting, lines, small
@@ -144,4 +144,4 @@ def test_groups_of_two_are_asked_for_before_training_from_the_command_line(
 
 def test_some_recipes_refuse_a_group_of_one_outright() -> None:
     with pytest.raises(PodiumError, match="take two or more"):
-        CATALOGUE["implicit-prm"].build(n=1)
+        RECIPES["implicit-prm"].build(n=1)

@@ -12,7 +12,7 @@ from podium.analysis.probe import parent, relative_distance, replacements
 from podium.core.memory import Memory
 from podium.core.part import Part
 from podium.method import Method, Phases
-from podium.methods.catalogue import CATALOGUE
+from podium.methods.catalogue import RECIPES
 from podium.parts.advantage import Normalize
 from podium.parts.objective import Clip, Entropy, PolicyGradient
 from podium.parts.shape import Whiten
@@ -53,7 +53,7 @@ def test_a_part_is_replaced_by_its_neutral_form_or_left_out() -> None:
     assert found["objective.Entropy"] == clipped.with_(objective=clipped.objective[:1])
 
 
-@pytest.mark.parametrize("slug", [slug for slug in CATALOGUE if slug != "think-rm"])
+@pytest.mark.parametrize("slug", [slug for slug in RECIPES if slug != "think-rm"])
 def test_without_a_part_no_other_reads_what_it_wrote(slug: str) -> None:
     method = methods.get(slug)
     known = set(refusals(method))
@@ -117,7 +117,7 @@ def test_what_does_nothing_is_found() -> None:
 
 def probed() -> list[str]:
     """Two methods that are quick to probe; with PROBED=all, or a number from 0 to 9, all of them or a tenth."""
-    share, slugs = os.environ.get("PROBED", ""), sorted(CATALOGUE)
+    share, slugs = os.environ.get("PROBED", ""), sorted(RECIPES)
     if not share:
         return ["insight", "v0"]
     return slugs if share == "all" else slugs[int(share) :: 10]
@@ -133,7 +133,7 @@ def test_each_part_of_a_method_changes_what_it_learns_at_its_home(slug: str) -> 
 
 def test_neutral_forms_are_neutral_themselves() -> None:
     """Whatever is put in a part's place would not be replaced again."""
-    for slug in CATALOGUE:
+    for slug in RECIPES:
         for leaf in methods.get(slug).leaves():
             items: list[Part | Memory] = list(leaf.parts())
             for part in items:

@@ -41,7 +41,7 @@ def fits(method: Method, world: World) -> bool:
     return False
 
 
-PLAIN = [slug for slug, e in methods.CATALOGUE.items() if e.kind == "method" and remembers(methods.get(slug))]
+PLAIN = [slug for slug, e in methods.RECIPES.items() if e.kind == "method" and remembers(methods.get(slug))]
 KNOWN = {kind for slug in PLAIN for kind in kinds(slug)}
 STATEFUL = [*PLAIN, *(name for name in NAMES if "@" in name and kinds(name) - KNOWN)]  # and presets of their own
 

@@ -84,11 +84,9 @@ def main() -> int:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
-    from podium.methods import CATALOGUE
+    from podium.methods import RECIPES
 
-    names = given.names or [
-        slug for slug, entry in CATALOGUE.items() if entry.kind == "method" and slug not in LEFT_OUT
-    ]
+    names = given.names or [slug for slug, entry in RECIPES.items() if entry.kind == "method" and slug not in LEFT_OUT]
     rows: dict[str, Any] = json.loads(given.out.read_text("utf-8")) if given.out.exists() else {}
     with multiprocessing.get_context("spawn").Pool(given.processes, maxtasksperchild=8) as pool:
         jobs = {name: pool.apply_async(train_at_home, (name, given.device)) for name in names}

@@ -78,12 +78,12 @@ def credit(
     for name in names or ():
         catalogue_entry(name)
     from podium.analysis.credit import STRENGTHS, CreditScore, Estimator, compare_estimators, fitting, references
-    from podium.methods.catalogue import CATALOGUE
+    from podium.methods.catalogue import RECIPES
     from podium.report.credit_page import HEADER, NOTE, cells, heading, write_credit, write_figure
 
     settings = {path.removeprefix("world."): value for path, value in map(split_change, changes or [])}
     exact = [_exact_world(name.strip(), level=level, **settings) for name in dict.fromkeys(world.split(","))]
-    chosen = names or [*COMPARED, *(slug for slug, entry in CATALOGUE.items() if entry.family == "turns")]
+    chosen = names or [*COMPARED, *(slug for slug, entry in RECIPES.items() if entry.family == "turns")]
     methods = [load(name, (), trust=trust) for name in chosen]
     fit: list[list[Estimator]] = []
     for place in exact:  # all of them, before anything is measured

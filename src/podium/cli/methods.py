@@ -17,7 +17,7 @@ from podium.cli.method_search import search_entries
 from podium.cli.options import Level, Trust, World
 from podium.cli.overrides import catalogue_entry, load
 from podium.cli.preflight import check_typed
-from podium.cli.show import show_method
+from podium.cli.show import show_entry, show_method
 from podium.core.errors import PodiumError, nearest
 from podium.docs.catalogue_text import EntryText, read_catalogue
 
@@ -52,7 +52,7 @@ def list_methods(
         str | None, typer.Option(metavar="NAME", help="Only this family: base, group, entropy, turns, …")
     ] = None,
     kind: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only this kind: method, metric, tool or reading.")
+        str | None, typer.Option(metavar="NAME", help="Only this kind: method, metric, study, tool or reading.")
     ] = None,
     stage: Annotated[
         str | None,
@@ -124,9 +124,13 @@ def show(
 ) -> None:
     """Show the formula, stages and settings of a method.
 
-    Its needs and presets are shown too. Of the settings, only those that differ from the defaults of the parts are
-    printed, unless --all is given.
+    Its needs and presets are shown too; of what is no method, the command that runs it. Of the settings, only those
+    that differ from the defaults of the parts are printed, unless --all is given.
     """
+    listed = read_catalogue().entries.get(name)
+    if listed is not None and not listed.trains and not changes and not yaml:
+        show_entry(listed)
+        return
     entry = catalogue_entry(name)
     if entry is not None and not changes and not yaml:
         show_method(name, entry.summary, entry.citation, read_catalogue().method(name), entry, full)

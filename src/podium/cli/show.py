@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from podium.cli.console import line, paragraphs, rows
 from podium.docs.catalogue_text import EntryText, MethodText, SettingText, split_arguments
 
-__all__ = ["show_method"]
+__all__ = ["show_entry", "show_method"]
+
+
+def show_entry(entry: EntryText) -> None:
+    """Print an entry that is no method: what it is, and the command that runs it."""
+    line(entry.slug, style="bold cyan")
+    _print_head(entry.summary, entry.citation, entry)
+    _heading("What it is")
+    paragraphs(entry.notes, indent=2)
+    _print_run(entry)
 
 
 def show_method(
@@ -19,11 +28,7 @@ def show_method(
         line(method.description)
         return
     line(name, style="bold cyan")
-    for text in (summary, citation, f"{entry.kind} · family {entry.family}" if entry else ""):
-        if text:
-            line(f"  {text}")
-    if entry is not None and entry.tags:
-        line(f"  tags: {', '.join(entry.tags)}")
+    _print_head(summary, citation, entry)
     if entry is not None and entry.notes:
         formula, arguments = split_arguments(entry.notes)
         _heading("Formula")
@@ -34,12 +39,27 @@ def show_method(
     _print_stages(method, full)
     _print_needs(method)
     if entry is not None:
+        _print_run(entry)
         _print_protocol(entry)
     if entry is not None and entry.presets:
         _print_presets(entry)
     if not full:
         line()
         line(f"Settings left at their defaults are not shown: podium methods show {name} --all prints them.", "dim")
+
+
+def _print_head(summary: str, citation: str, entry: EntryText | None) -> None:
+    for text in (summary, citation, f"{entry.kind} · family {entry.family}" if entry else ""):
+        if text:
+            line(f"  {text}")
+    if entry is not None and entry.tags:
+        line(f"  tags: {', '.join(entry.tags)}")
+
+
+def _print_run(entry: EntryText) -> None:
+    if entry.run:
+        _heading("Run")
+        line(f"  {entry.run}")
 
 
 def _heading(text: str) -> None:

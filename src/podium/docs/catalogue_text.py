@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -71,14 +71,20 @@ class EntryText:
     citation: str
     family: str
     kind: str
-    notes: str  # the recipe's docstring
+    notes: str  # the formula, its limits, and where releases differ
     tags: tuple[str, ...]
-    stages: tuple[str, ...]  # where it does something that a method without any choices does not
-    arguments: tuple[str, ...]  # of the recipe
-    presets: Mapping[str, tuple[SettingText, ...]]  # by name: what differs from the plain method
+    run: str  # the command that runs what is no method
+    stages: tuple[str, ...] = ()  # where it does something that a method without any choices does not
+    arguments: tuple[str, ...] = ()  # of the recipe
+    presets: Mapping[str, tuple[SettingText, ...]] = field(default_factory=dict)  # by name: what differs from the plain
     protocol: tuple[tuple[str, str, str], ...] = ()  # setting, as published, by default
     source: str = ""  # of the published settings
-    home: str = ""  # where it trains unless a world is named
+    home: str = ""  # where it trains unless a world is named; empty: it does not
+
+    @property
+    def trains(self) -> bool:
+        """Whether there is a method to train."""
+        return bool(self.home)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -100,11 +106,13 @@ class CatalogueText:
         self.entries = {slug: _entry(slug, fields) for slug, fields in data["entries"].items()}
 
     def entry(self, name: str) -> EntryText:
-        """The entry of `slug` or `slug@preset`."""
+        """The entry of the method `slug` or `slug@preset`."""
         slug, _, preset = name.partition("@")
         if slug not in self.entries:
             raise PodiumError(f"There is no method {slug!r}. {nearest(slug, self.entries)}")
         entry = self.entries[slug]
+        if not entry.trains:
+            raise PodiumError(f"{slug} is a {entry.kind}, not a method: run `{entry.run}`.")
         if preset and preset not in entry.presets:
             raise PodiumError(f"{slug} has no preset {preset!r}. {nearest(preset, entry.presets)}")
         return entry
@@ -136,23 +144,12 @@ def read_catalogue() -> CatalogueText:
 
 def _entry(slug: str, fields: Mapping[str, Any]) -> EntryText:
     presets = {
-        preset: tuple(SettingText(path, value) for path, value in rows) for preset, rows in fields["presets"].items()
+        preset: tuple(SettingText(path, value) for path, value in rows)
+        for preset, rows in fields.get("presets", {}).items()
     }
-    return EntryText(
-        slug=slug,
-        summary=fields["summary"],
-        citation=fields["citation"],
-        family=fields["family"],
-        kind=fields["kind"],
-        notes=fields["notes"],
-        tags=tuple(fields["tags"]),
-        stages=tuple(fields["stages"]),
-        arguments=tuple(fields["arguments"]),
-        presets=presets,
-        protocol=tuple((name, published, usual) for name, published, usual in fields["protocol"]),
-        source=fields["source"],
-        home=fields["home"],
-    )
+    tuples = {name: tuple(fields.get(name, ())) for name in ("tags", "stages", "arguments")}
+    protocol = tuple((name, published, usual) for name, published, usual in fields.get("protocol", ()))
+    return EntryText(**{**fields, **tuples, "slug": slug, "presets": presets, "protocol": protocol})
 
 
 def split_arguments(notes: str) -> tuple[str, dict[str, str]]:

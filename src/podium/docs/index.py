@@ -19,7 +19,7 @@ from podium.docs.catalogue_text import CATALOGUE_FILE, SettingText
 from podium.docs.protocol_text import home_text, protocol_rows
 from podium.docs.reading import differences, method_text
 from podium.method import STAGES, Method
-from podium.methods.catalogue import CATALOGUE, FAMILIES, KINDS, Entry, get
+from podium.methods.catalogue import CATALOGUE, FAMILIES, KINDS, RECIPES, Entry, Recipe, get
 from podium.protocols.world import World
 
 __all__ = ["INDEX_FILE", "catalogue_data", "index_data", "write_index"]
@@ -60,7 +60,7 @@ def catalogue_data() -> dict[str, Any]:
             numbers.append((part.path, parts.setdefault(_compact(fields), len(parts))))
         return {"parts": numbers, "needs": text.needs}
 
-    names = [name for slug, entry in CATALOGUE.items() for name in (slug, *(f"{slug}@{p}" for p in entry.presets))]
+    names = [name for slug, entry in RECIPES.items() for name in (slug, *(f"{slug}@{p}" for p in entry.presets))]
     methods = {name: data(get(name)) for name in names}
     return {
         "families": FAMILIES,
@@ -93,13 +93,18 @@ def _import_everything() -> None:
 
 
 def _entry_data(entry: Entry) -> dict[str, Any]:
+    named = ("summary", "citation", "family", "kind", "notes", "tags", "run")
+    data = {name: getattr(entry, name) for name in named}
+    return {**data, **_recipe_data(entry)} if isinstance(entry, Recipe) else data
+
+
+def _recipe_data(entry: Recipe) -> dict[str, Any]:
     method, empty = get(entry.slug), Method("")
     presets = {
         preset: [(d.path, repr(d.right)) for d in differences(method, get(f"{entry.slug}@{preset}"))]
         for preset in entry.presets
     }
     return {
-        **{name: getattr(entry, name) for name in ("summary", "citation", "family", "kind", "notes", "tags")},
         "stages": [stage for stage in STAGES if getattr(method, stage) != getattr(empty, stage)],
         "arguments": list(inspect.signature(entry.build).parameters),
         "protocol": protocol_rows(entry),

@@ -1,4 +1,4 @@
-"""One page per method, in Markdown, from the docstrings and fields of the code that runs."""
+"""One page per entry of the catalogue, in Markdown, from the docstrings and fields of the code that runs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from podium.docs.evidence import BASES, evidence
 from podium.docs.protocol_text import home_text, protocol_rows
 from podium.docs.reading import differences, held, needs, nested, settings_of
 from podium.method import Method
-from podium.methods.catalogue import CATALOGUE, Entry, get
+from podium.methods.catalogue import CATALOGUE, Entry, Recipe, get
 
-__all__ = ["PAGE_MARK", "index", "method_page", "pages"]
+__all__ = ["PAGE_MARK", "entry_page", "index", "method_page", "pages"]
 
 PAGE_MARK = (
     "<!-- Written by `python -m podium.docs` from docstrings and fields: change those, then run `make docs`. -->"
@@ -24,7 +24,7 @@ PAGE_MARK = (
 
 def pages() -> dict[str, str]:
     """File name → text, for the whole catalogue."""
-    return {"index.md": index()} | {f"{slug}.md": method_page(entry) for slug, entry in CATALOGUE.items()}
+    return {"index.md": index()} | {f"{slug}.md": entry_page(entry) for slug, entry in CATALOGUE.items()}
 
 
 def index() -> str:
@@ -43,16 +43,32 @@ def index() -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def method_page(entry: Entry) -> str:
+def entry_page(entry: Entry) -> str:
     """The page of one catalogue entry."""
+    if isinstance(entry, Recipe):
+        return method_page(entry)
+    return "\n\n".join((_head(entry), entry.notes, _run(entry))) + "\n"
+
+
+def _head(entry: Entry) -> str:
+    kind = f"{entry.kind.capitalize()} · family {entry.family} · {entry.citation}"
+    return f"{PAGE_MARK}\n\n# {entry.slug}\n\n{entry.summary}\n\n{kind}{_held_to(entry.slug)}"
+
+
+def _run(entry: Entry) -> str:
+    return f"## Run\n\n```sh\n{entry.run}\n```" if entry.run else ""
+
+
+def method_page(entry: Recipe) -> str:
+    """The page of a method."""
     method = get(entry.slug)
     text, meanings = split_arguments(entry.notes)
     formula, notes = _split(text)
     sections = [
-        f"{PAGE_MARK}\n\n# {entry.slug}\n\n{entry.summary}\n\n"
-        f"{entry.kind.capitalize()} · family {entry.family} · {entry.citation}" + _held_to(entry.slug),
+        _head(entry),
         f"## Formula\n\n{formula}",
         _relation(entry, method, notes),
+        _run(entry),
         _use(entry),
         _arguments(entry, meanings),
         _protocol(entry),
@@ -82,7 +98,7 @@ def _split(notes: str) -> tuple[str, str]:
     return "\n\n".join(paragraphs[:end]), "\n\n".join(paragraphs[end:])
 
 
-def _relation(entry: Entry, method: Method, notes: str) -> str:
+def _relation(entry: Recipe, method: Method, notes: str) -> str:
     if entry.slug == "grpo":
         return f"## Notes\n\n{notes}"
     rows = [(f"`{d.path}`", _code(d.left), _code(d.right)) for d in differences(get("grpo"), method)]
@@ -91,7 +107,7 @@ def _relation(entry: Entry, method: Method, notes: str) -> str:
     return f"## How it relates to GRPO\n\n{lead}What differs from [grpo](grpo.md) with its defaults:\n\n{table}"
 
 
-def _use(entry: Entry) -> str:
+def _use(entry: Recipe) -> str:
     name = entry.build.__name__
     return (
         f"## Use\n\n```python\nfrom podium import methods\n\n"
@@ -100,7 +116,7 @@ def _use(entry: Entry) -> str:
     )
 
 
-def _arguments(entry: Entry, meanings: Mapping[str, str]) -> str:
+def _arguments(entry: Recipe, meanings: Mapping[str, str]) -> str:
     parameters = inspect.signature(entry.build).parameters.values()
     if not parameters:
         return ""
@@ -111,7 +127,7 @@ def _arguments(entry: Entry, meanings: Mapping[str, str]) -> str:
     return f"## Settings of the recipe\n\n{_table(('argument', 'type', 'default', 'meaning'), rows)}"
 
 
-def _protocol(entry: Entry) -> str:
+def _protocol(entry: Recipe) -> str:
     home = f"`podium train {entry.slug}` without `--world` trains on {home_text(entry)}."
     rows = protocol_rows(entry)
     if not rows:
@@ -121,7 +137,7 @@ def _protocol(entry: Entry) -> str:
     return f"## How it is trained\n\n{home}\n\n{table}" + (f"\n\nSource: {source}." if source else "")
 
 
-def _presets(entry: Entry, method: Method) -> str:
+def _presets(entry: Recipe, method: Method) -> str:
     if not entry.presets:
         return ""
     rows = []

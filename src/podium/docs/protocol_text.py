@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podium.method import DEFAULTS, Method, Protocol
-from podium.methods.catalogue import Entry, get
+from podium.methods.catalogue import Recipe, get
 
 __all__ = ["home_text", "protocol_rows"]
 
@@ -24,7 +24,7 @@ NAMES = {
 }
 
 
-def protocol_rows(entry: Entry) -> list[tuple[str, str, str]]:
+def protocol_rows(entry: Recipe) -> list[tuple[str, str, str]]:
     """(setting, as published, by default) for each setting of a run that the authors or the method decide."""
     published = entry.protocol
     if published is None:
@@ -45,7 +45,7 @@ def protocol_rows(entry: Entry) -> list[tuple[str, str, str]]:
     return rows
 
 
-def home_text(entry: Entry) -> str:
+def home_text(entry: Recipe) -> str:
     """Where a method trains unless a world is named."""
     home = entry.home
     dials = [f"{name} {value}" for name, value in home.world_settings.items()]
@@ -80,7 +80,7 @@ def _published(protocol: Protocol, name: str) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _by_default(entry: Entry, protocol: Protocol, name: str) -> str:
+def _by_default(entry: Recipe, protocol: Protocol, name: str) -> str:
     if name == "lr":
         return "by the size of the model and the steps per batch"
     if name in ("tasks", "iterations"):

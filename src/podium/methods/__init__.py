@@ -6,18 +6,18 @@ structure of the authors' run.
 
 from typing import Any
 
-from podium.methods.catalogue import CATALOGUE, FAMILIES, Entry, get, recipe
+from podium.methods.catalogue import CATALOGUE, FAMILIES, RECIPES, Entry, Recipe, get, recipe
 from podium.methods.combination import Combination, combine
 
-__all__ = ["CATALOGUE", "FAMILIES", "Combination", "Entry", "combine", "get", "recipe"]
+__all__ = ["CATALOGUE", "FAMILIES", "RECIPES", "Combination", "Entry", "Recipe", "combine", "get", "recipe"]
 
 
 def __getattr__(name: str) -> Any:
     slug = name.replace("_", "-")
-    if slug in CATALOGUE:
-        return CATALOGUE[slug].build
+    if slug in RECIPES:
+        return RECIPES[slug].build
     raise AttributeError(f"There is no method {name!r} in podium.methods.")
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *(slug.replace("-", "_") for slug in CATALOGUE)]
+    return [*__all__, *(slug.replace("-", "_") for slug in RECIPES)]

@@ -1,6 +1,6 @@
-"""The catalogue: recipes by slug, their presets, and how to find them.
+"""The catalogue: recipes by slug, their presets, and entries that are no methods.
 
-A recipe lives in `methods/FAMILY/SLUG.py`, with underscores for the dashes of the slug: its file name is its slug and
+An entry lives in `methods/FAMILY/SLUG.py`, with underscores for the dashes of the slug: its file name is its slug and
 its folder is its family, and neither is written a second time.
 """
 
@@ -18,9 +18,9 @@ from typing import Any, ParamSpec
 from podium.core.errors import PodiumError, nearest
 from podium.method import Home, Method, Protocol
 
-__all__ = ["CATALOGUE", "FAMILIES", "KINDS", "Entry", "get", "home_of", "recipe"]
+__all__ = ["CATALOGUE", "FAMILIES", "KINDS", "RECIPES", "Entry", "Recipe", "entry", "get", "home_of", "recipe"]
 
-KINDS = ("method", "metric", "tool", "reading")
+KINDS = ("method", "metric", "study", "tool", "reading")
 # The families in the order in which they are listed, and what the methods of each have in common.
 FAMILIES = {
     "base": "Policy gradients and group-relative baselines that other methods start from",
@@ -44,27 +44,31 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True)
 class Entry:
-    """A catalogue entry: a slug, what it is, where it comes from, and how to build it."""
+    """An entry of the catalogue: a slug, what it is, where it comes from, and what runs it."""
 
     slug: str
     summary: str
     citation: str
     family: str
+    kind: str
+    notes: str  # the formula, its limits, and where releases differ
+    tags: tuple[str, ...]  # words of the field by which people look for it, such as "curriculum"
+    run: str  # the command that runs what is no method; empty: podium train SLUG
+
+
+@dataclass(frozen=True)
+class Recipe(Entry):
+    """An entry that is trained: how to build the method, and where it is at home. Its notes are its docstring."""
+
     build: Callable[..., Method]
-    kind: str = "method"
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     protocol: Protocol | None = None  # the authors' run
     home: Home = Home(level=2)  # where `podium train SLUG` trains unless a world is named
-    tags: tuple[str, ...] = ()  # words of the field by which people look for it, such as "curriculum"
-
-    @property
-    def notes(self) -> str:
-        """The recipe's docstring: the formula, its limits, and where releases differ."""
-        return inspect.getdoc(self.build) or ""
+    extends: str = "grpo"  # the slug of the method that it changes, from which its runs must differ
 
 
 class _Catalogue(Mapping[str, Entry]):
-    """Entries by slug. A recipe's module is imported when its entry is first asked for."""
+    """Entries by slug. The module of an entry is imported when it is first asked for."""
 
     def __init__(self) -> None:
         self._modules = {
@@ -93,7 +97,42 @@ class _Catalogue(Mapping[str, Entry]):
         self._entries[entry.slug] = entry
 
 
+class _Recipes(Mapping[str, Recipe]):
+    """The entries of the catalogue that are trained."""
+
+    def __getitem__(self, slug: str) -> Recipe:
+        found = CATALOGUE[slug]
+        if not isinstance(found, Recipe):
+            raise KeyError(slug)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (slug for slug, found in CATALOGUE.items() if isinstance(found, Recipe))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
 CATALOGUE = _Catalogue()
+RECIPES = _Recipes()
+
+
+def entry(
+    module: str, *, summary: str, citation: str, kind: str, run: str, notes: str, tags: tuple[str, ...] = ()
+) -> None:
+    """Enter what is no method, such as a study or a metric, from a module of its own (`__name__`); `run` is the command
+    that runs it."""
+    _check_kind(kind, run)
+    package, _, name = module.rpartition(".")
+    family, slug = package.removeprefix("podium.methods."), name.replace("_", "-")
+    CATALOGUE.enter(Entry(slug, summary, citation, family, kind, inspect.cleandoc(notes), tags, run))
+
+
+def _check_kind(kind: str, run: str) -> None:
+    if kind not in KINDS:
+        raise PodiumError(f"A catalogue entry's kind is one of {', '.join(KINDS)}, not {kind!r}.")
+    if (kind == "method") != (not run):
+        raise PodiumError(f"What is no method says what runs it: run = {run!r} does not fit the kind {kind!r}.")
 
 
 def recipe(
@@ -105,15 +144,17 @@ def recipe(
     protocol: Protocol | None = None,
     home: Home | None = None,
     tags: tuple[str, ...] = (),
+    run: str = "",
+    extends: str = "grpo",
 ) -> Callable[[Callable[P, Method]], Callable[P, Method]]:
     """Enter a function that returns a `Method` into the catalogue, under its own name.
 
     Its defaults are the structure of the authors' run, with lengths and times as shares of the run. `presets` are
     other arguments by name; a preset may have a `protocol` and a `home` of its own. The preset `paper`, which every
-    recipe with a protocol has, takes the authors' numbers in full.
+    recipe with a protocol has, takes the authors' numbers in full. `extends` is the slug of the method that it changes.
+    A metric or a tool that comes with a method to try it on names the command that shows it (`run`).
     """
-    if kind not in KINDS:
-        raise PodiumError(f"A catalogue entry's kind is one of {', '.join(KINDS)}, not {kind!r}.")
+    _check_kind(kind, run)
 
     def enter(build: Callable[P, Method]) -> Callable[P, Method]:
         slug = build.__name__.replace("_", "-")
@@ -131,7 +172,9 @@ def recipe(
         if protocol is not None:
             given.setdefault("paper", {})
         own = home or Home(level=2)
-        CATALOGUE.enter(Entry(slug, summary, citation, family, named, kind, given, protocol, own, tags))
+        notes = inspect.getdoc(build) or ""
+        named_fields = (slug, summary, citation, family, kind, notes, tags, run)
+        CATALOGUE.enter(Recipe(*named_fields, named, given, protocol, own, extends))
         return named
 
     return enter
@@ -146,26 +189,28 @@ def get(name: str, **settings: Any) -> Method:
     slug, _, preset = name.partition("@")
     if slug not in CATALOGUE:
         raise PodiumError(f"There is no method {slug!r}. {nearest(slug, CATALOGUE)}")
-    entry = CATALOGUE[slug]
-    if preset and preset not in entry.presets:
-        raise PodiumError(f"{slug} has no preset {preset!r}. {nearest(preset, entry.presets)}")
-    chosen = dict(entry.presets.get(preset, {}))
+    found = CATALOGUE[slug]
+    if not isinstance(found, Recipe):
+        raise PodiumError(f"{slug} is a {found.kind}, not a method: run `{found.run}`.")
+    if preset and preset not in found.presets:
+        raise PodiumError(f"{slug} has no preset {preset!r}. {nearest(preset, found.presets)}")
+    chosen = dict(found.presets.get(preset, {}))
     protocol = chosen.pop("protocol", None)
     chosen.pop("home", None)
     arguments = {**chosen, **settings}
-    parameters = inspect.signature(entry.build).parameters
+    parameters = inspect.signature(found.build).parameters
     for key in arguments:
         if key not in parameters:
             raise PodiumError(f"The recipe {slug!r} has no setting {key!r}. {nearest(key, parameters)}")
-    method = entry.build(**arguments).replace(name=name)
+    method = found.build(**arguments).replace(name=name)
     return method.each(lambda leaf: _as_published(leaf, protocol, exact=preset == "paper"))
 
 
 def home_of(name: str) -> Home:
     """Where a method trains unless a world is named: its own place, its preset's, or that of the first of several."""
     slug, _, preset = name.split("+")[0].strip().partition("@")
-    entry = CATALOGUE[slug]
-    home: Home = entry.presets.get(preset, {}).get("home", entry.home)
+    found = RECIPES[slug]
+    home: Home = found.presets.get(preset, {}).get("home", found.home)
     return home
 
 

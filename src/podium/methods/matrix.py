@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from podium.method import STAGES, Method
-from podium.methods.catalogue import CATALOGUE, get
+from podium.methods.catalogue import RECIPES, get
 from podium.methods.combination import Combination, changed_stages, combine
 
 __all__ = ["Matrix", "matrix", "row"]
@@ -50,14 +50,14 @@ class Matrix:
 
 def matrix(slugs: Sequence[str] | None = None) -> Matrix:
     """All ordered pairs of these methods; by default of the whole catalogue."""
-    methods = {slug: get(slug) for slug in (CATALOGUE if slugs is None else slugs)}
+    methods = {slug: get(slug) for slug in (RECIPES if slugs is None else slugs)}
     pairs = {(a, b): combine(methods[a], methods[b]) for a in methods for b in methods if a != b}
     return Matrix({slug: changed_stages(method) for slug, method in methods.items()}, pairs)
 
 
 def row(method: Method) -> dict[str, Combination]:
     """The method combined with every other one of the catalogue."""
-    return {slug: combine(method, get(slug)) for slug in CATALOGUE if slug != method.name}
+    return {slug: combine(method, get(slug)) for slug in RECIPES if slug != method.name}
 
 
 def _kind(conflict: str) -> str:

@@ -16,7 +16,7 @@ from podium import worlds
 from podium.core.errors import PodiumError, Unfinished
 from podium.evaluation.resample import student
 from podium.method import DEFAULTS, Home, Method
-from podium.methods import CATALOGUE, get
+from podium.methods import RECIPES, get
 from podium.methods.catalogue import home_of
 from podium.sessions.train import Progress, Result, configure, resume, train
 from podium.store.run_directory import RunDirectory
@@ -143,7 +143,7 @@ def compare(
 
 def _shared_home(method: Method, settings: dict[str, Any]) -> dict[str, Any]:
     """Settings with the world of the first method's home, on which all of them train."""
-    home = home_of(method.name) if method.name.partition("@")[0] in CATALOGUE else Home(level=2)
+    home = home_of(method.name) if method.name.partition("@")[0] in RECIPES else Home(level=2)
     of_world = {**home.world_settings, **(settings.get("world_settings") or {})}
     return {**settings, "world": home.world, "world_settings": of_world}
 

@@ -16,6 +16,7 @@ from podium.strategies.hints.item_response import ItemResponse
 from podium.strategies.hints.judge import Judge
 from podium.strategies.hints.learn_to_hint import LearnToHint
 from podium.strategies.hints.repair import Refine, Repair
+from podium.strategies.judged.arena import Arena
 from podium.strategies.sample.blueprint import SampleBlueprints
 from podium.strategies.sample.continuations import Continuations
 from podium.strategies.sample.lessons import SampleAdvised
@@ -39,6 +40,7 @@ from podium.strategies.trees.tree import Tree
 
 __all__ = [
     "Allocated",
+    "Arena",
     "Augmented",
     "BestAttempt",
     "Branching",

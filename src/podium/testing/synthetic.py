@@ -72,7 +72,7 @@ def names(*parts: Any) -> frozenset[str]:
     """The columns that these parts declare to need."""
     columns = set()
     for part in parts:
-        needs = (*part.needs, *filter(None, [getattr(part, "where", None)]))
+        needs = (*part.needs, *filter(None, [getattr(part, "where", None), getattr(part, "weight", None)]))
         columns |= {need.column if isinstance(need, Signal) else need for need in needs}
     return frozenset(columns)
 

@@ -16,6 +16,7 @@ __all__ = ["invisible_leash"]
     citation="Wu et al. 2025, The Invisible Leash: Why RLVR May Not Escape Its Origin, https://arxiv.org/abs/2507.14843",
     tags=("entropy", "exploration", "pass@k"),
     kind="metric",
+    run="podium lab invisible-leash",
     protocol=Protocol(source="a study of released checkpoints, with no training of its own"),
     home=Home("sums", level=2),
 )

@@ -10,7 +10,9 @@ from podium.parts.metric.diversity import Diversity
 from podium.parts.metric.entropies import EntropyPair, EntropyProfile, SemanticEntropy
 from podium.parts.metric.potential import PotentialWatch
 from podium.parts.metric.process import BestOfN, PairwiseAccuracy
+from podium.parts.metric.rank_agreement import RankAgreement
 from podium.parts.metric.report_mean import ReportMean
+from podium.parts.metric.reward_ties import RewardTies
 from podium.parts.metric.turn_cost import TurnCost
 from podium.parts.metric.votes import VoteQuality, WeightedVote
 from podium.parts.metric.wins import ReferenceWins
@@ -24,8 +26,10 @@ __all__ = [
     "EntropyProfile",
     "PairwiseAccuracy",
     "PotentialWatch",
+    "RankAgreement",
     "ReferenceWins",
     "ReportMean",
+    "RewardTies",
     "SemanticEntropy",
     "TurnCost",
     "VoteQuality",

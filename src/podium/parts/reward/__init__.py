@@ -23,6 +23,7 @@ from podium.parts.reward.likelihood import AnswerLikelihood
 from podium.parts.reward.log_ratio import LogRatio
 from podium.parts.reward.magnify import MagnifySuccess
 from podium.parts.reward.meta_reasoning import MetaReasoning
+from podium.parts.reward.model import ModelReward
 from podium.parts.reward.override import OverrideReward, SignedReward
 from podium.parts.reward.penalty import SequenceKL, TokenReward
 from podium.parts.reward.phase import PhaseEntropy
@@ -63,6 +64,7 @@ __all__ = [
     "Majority",
     "MatchCalls",
     "MetaReasoning",
+    "ModelReward",
     "Overlong",
     "OverrideReward",
     "PhaseEntropy",
