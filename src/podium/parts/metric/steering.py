@@ -23,9 +23,10 @@ class Steering(Metric):
     provides = ("batch.steering",)
 
     def __call__(self, batch: Batch) -> Columns:
-        groups = batch.partition("rollout", "group").agg
+        groups = batch.by("rollout", "group").agg
+        counted = groups.count() > 0
         angle, second = groups.mean(batch["rollout.angle"]), groups.mean(batch["rollout.scores"][:, -1])
-        return {"batch.steering": spearman(angle, second).reshape(1)}
+        return {"batch.steering": spearman(angle[counted], second[counted]).reshape(1)}
 
 
 def spearman(x: Tensor, y: Tensor) -> Tensor:
