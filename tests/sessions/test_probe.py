@@ -119,12 +119,14 @@ def test_what_a_recipe_extends_is_in_the_catalogue(slug: str) -> None:
     assert RECIPES[slug].extends in RECIPES
 
 
-def test_a_setting_that_names_a_lost_column_falls_back_to_its_default() -> None:
-    """Without the blend nobody writes the advantages of the whole batch, which CoPO's second term reads."""
-    found = {r.part: r for r in replacements(methods.copo(), WORLD)}
-    plain = found["shape.ConsistencyBlend"].method
-    assert plain is not None
-    assert all(term.advantage == "advantage" for term in plain.objective if isinstance(term, PolicyGradient))
+def test_a_setting_that_asks_for_a_lost_column_falls_back_to_its_default() -> None:
+    """ArCHer's critic cannot be left out; without revisited states it no longer looks for them."""
+    found = {r.part: r for r in replacements(methods.archer(), (*WORLD, "turn.reward"))}
+    plain = found["rollout.SampleAndRevisit"]
+    assert plain.by == "Sample(n=4); TurnCriticLoss adapted"
+    assert plain.method is not None
+    before, after = (method.objective[1] for method in (methods.archer(), plain.method))
+    assert after == before.replace(revisited=False)
 
 
 def test_a_memory_that_schedules_follow_is_replaced_by_one_that_observes_nothing() -> None:
