@@ -19,10 +19,9 @@ from podium.parts.objective import Clip, Entropy, PolicyGradient
 from podium.parts.shape import Whiten
 from podium.sessions.probe import probe
 from podium.strategies import Sample
-from tools.checks.probes import SMALL, excused, names, small_probes
+from tools.checks.probes import SMALL, names, small_probes
 
 PLAIN = Method("plain", rollout=Sample(n=4), advantage=Normalize(), objective=(PolicyGradient(),))
-TURNS = ("turn.reward", "turn.state", "turn.next_state", "turn.valid", "turn.action")
 WORLD = ("rollout.correct", "rollout.answer", "task.solution", "task.criteria", "task.steps")
 
 
@@ -120,13 +119,14 @@ def test_what_a_recipe_extends_is_in_the_catalogue(slug: str) -> None:
     assert RECIPES[slug].extends in RECIPES
 
 
-def test_a_setting_that_names_a_lost_column_falls_back_to_its_default() -> None:
-    """Without penalties of turns GiGPO compares plain returns; without the blend CoPO's second term has no column."""
-    found = {r.part: r for r in replacements(methods.gigpo(), (*WORLD, *TURNS))}
-    plain = found["reward.TurnPenalties"]
-    assert plain.by == "nothing; GroupInGroup adapted"
+def test_a_setting_that_asks_for_a_lost_column_falls_back_to_its_default() -> None:
+    """ArCHer's critic cannot be left out; without revisited states it no longer looks for them."""
+    found = {r.part: r for r in replacements(methods.archer(), (*WORLD, "turn.reward"))}
+    plain = found["rollout.SampleAndRevisit"]
+    assert plain.by == "Sample(n=4); TurnCriticLoss adapted"
     assert plain.method is not None
-    assert plain.method.advantage == methods.gigpo().advantage.replace(penalty=None)  # type: ignore[union-attr]
+    before, after = (method.objective[1] for method in (methods.archer(), plain.method))
+    assert after == before.replace(revisited=False)
 
 
 def test_a_memory_that_schedules_follow_is_replaced_by_one_that_observes_nothing() -> None:
@@ -195,13 +195,10 @@ def probed() -> list[str]:
 def test_each_part_of_a_method_changes_what_it_learns(slug: str) -> None:
     """Those that an iteration of four tasks clearly shows; `python -m tools.checks.probes` takes the whole home."""
     wanted = small_probes(slug)
+    if not wanted:
+        pytest.skip("no part of it shows in so small a run, or none was measured: see checks/probes.json")
     rows = probe(slug, only=wanted, **SMALL)
     assert sorted(row.part for row in rows if row.distance is not None and row.acts) == sorted(wanted)
-
-
-def test_most_parts_are_probed_in_the_suite() -> None:
-    """The record of small runs knows every method."""
-    assert all("everything" in small_probes(slug) for slug in names() if not excused(slug, "everything"))
 
 
 def test_neutral_forms_are_neutral_themselves() -> None:

@@ -199,7 +199,8 @@ def _adapted(part: Part | Memory, lost: Container[Need]) -> Part | Memory | None
     renamed = _unnamed(part, lost)
     if not _reads(renamed, lost):
         return renamed
-    for setting, default in _defaults(part).items():
+    # Switches first: they ask for columns, while a number that does is also one of the formula.
+    for setting, default in sorted(_defaults(part).items(), key=lambda item: not isinstance(item[1], bool)):
         try:
             changed = part.replace(**{setting: default})
         except PodiumError:  # the other settings do not allow it
