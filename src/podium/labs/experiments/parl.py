@@ -129,6 +129,6 @@ STUDY = Trial(
     ),
     readings=(LABELS, RETURN, FINAL),
     charts=(traced("curve", over="spent", title="share of the optimal return", x_label="labelled pairs"),),
-    size=ParlSize(seeds=24),
-    quick=ParlSize(seeds=4, rounds=30),
+    size=ParlSize(seeds=12),
+    quick=ParlSize(seeds=3, rounds=20),
 )

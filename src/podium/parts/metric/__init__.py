@@ -10,6 +10,7 @@ from podium.parts.metric.diversity import Diversity
 from podium.parts.metric.entropies import EntropyPair, EntropyProfile, SemanticEntropy
 from podium.parts.metric.potential import PotentialWatch
 from podium.parts.metric.process import BestOfN, PairwiseAccuracy
+from podium.parts.metric.proxy_gap import ProxyGap
 from podium.parts.metric.report_mean import ReportMean
 from podium.parts.metric.reward_ties import RewardTies
 from podium.parts.metric.turn_cost import TurnCost
@@ -25,6 +26,7 @@ __all__ = [
     "EntropyProfile",
     "PairwiseAccuracy",
     "PotentialWatch",
+    "ProxyGap",
     "ReferenceWins",
     "ReportMean",
     "RewardTies",
