@@ -245,6 +245,13 @@ def test_think_rm_consistent_differences_are_grpo() -> None:
     assert close(found, grpo.tolist(), to=2e-6)
 
 
+def test_arenarl_four_rollouts_of_known_quality() -> None:
+    inputs = {"pair_scores": [[quality] * 4 for quality in (6.0, 9.0, 3.0, 7.0)]}
+    found = results("arenarl", inputs)
+    for topology in ("anchor", "round_robin", "seeded_single_elimination"):
+        assert close(found[topology], [-0.38730, 1.16189, -1.16189, 0.38730], to=1e-5)
+
+
 def test_spo_single_stream_two_prompts() -> None:
     inputs = {"alpha": [4.0, 1.0], "beta": [4.0, 7.0], "rewards": [1.0, 0.0], "policy_shift": [0.005, 0.005]}
     found = results("spo-single-stream", inputs)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from podium import methods
 from podium.core import Batch
 from podium.core.errors import PodiumError
 from podium.core.signal import Signal
@@ -77,6 +78,22 @@ def test_keep_leaves_numerator_and_denominator_and_weight_stays_in_the_denominat
     assert float(Plain()(kept)) == pytest.approx((6 + 6) / 4)
     weighted = lengths(3, 2, 1, 0, rollout__weight=tensor([1.0, 0.0, 2.0, 1.0]))
     assert float(Plain()(weighted)) == pytest.approx((6 + 12) / 6)
+
+
+def test_a_weight_of_one_term_leaves_the_others_and_the_denominator_alone() -> None:
+    batch = lengths(3, 2, 1, 0, rollout__trust=tensor([1.0, 0.0, 2.0, 1.0]))
+    assert float(Plain(weight="rollout.trust")(batch)) == pytest.approx((6 + 12) / 6)
+    assert float(Plain()(batch)) == pytest.approx(21 / 6)
+    both = batch.with_columns({"rollout.weight": tensor([0.5, 1.0, 1.0, 1.0])})
+    assert float(Plain(weight="rollout.trust")(both)) == pytest.approx((3 + 12) / 6)
+
+
+def test_a_weight_must_be_a_column_of_numbers_that_something_writes() -> None:
+    batch = lengths(3, 2).with_columns({"rollout.name": ["a", "b"]})
+    with pytest.raises(PodiumError, match=r"Plain\.weight = 'rollout\.name' must name a column of numbers"):
+        Plain(weight="rollout.name")(batch)
+    method = methods.get("sft").set("objective.Likelihood.weight", "rollout.nowhere")
+    assert any("'rollout.nowhere', which nothing" in finding.message for finding in method.check(("task.solution",)))
 
 
 def test_a_router_divides_by_its_members_or_by_all() -> None:

@@ -187,3 +187,13 @@ def test_a_metric_that_is_not_measured_gets_its_nearest_name() -> None:
 
 def test_a_number_stands_for_iterations() -> None:
     assert A.until(3).until == (Iterations(3),)
+
+
+def test_a_fresh_phase_prints_and_keeps_its_mark() -> None:
+    method = Phases(Method("a").until(5), Phase(Method("b"), (Iterations(3),), fresh=True), Method("c"))
+    assert "Phase(Method(name='b'), (3,), fresh=True)" in repr(method)
+    assert eval(repr(method), {"Phases": Phases, "Phase": Phase, "Method": Method}) == method
+    assert [phase.fresh for phase in method.set("updates.epochs", 2).phases] == [False, True, False]
+    assert "until 3 iterations, with a fresh optimiser" in method.describe()
+    assert [method.begins_fresh({"phase": number}) for number in range(3)] == [False, True, False]
+    assert not Method("a").begins_fresh({})

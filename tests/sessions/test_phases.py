@@ -12,11 +12,12 @@ from podium import methods
 from podium.cli import main
 from podium.core.errors import PodiumError
 from podium.core.schedule import Linear
-from podium.method import Alternate, Phases, Reached
+from podium.method import Alternate, Phase, Phases, Reached
 from podium.parts.objective import Entropy
 from podium.sessions.train import resume, train
+from podium.store.json_lines import read_object
 from podium.store.run_directory import RunDirectory
-from podium.training.config import Config
+from podium.training.config import Config, Optimizer
 from tests.sessions.test_train import numbers, small, weights
 
 GRPO = methods.get("grpo", n=4)
@@ -74,3 +75,25 @@ def test_a_course_is_typed_as_a_file_with_changes_to_one_of_its_methods(tmp_path
     again = ["--config", str(out / "config.yaml"), "--set", "0.rollout.n=2", "--out", str(tmp_path / "again")]
     assert main(["train", *again]) == 0
     assert [line["rollouts"] for line in numbers(tmp_path / "again")[1:]] == [4, 6]
+
+
+def test_a_fresh_phase_begins_with_new_moments_and_warm_up_and_resumes_to_the_bit(tmp_path: Path) -> None:
+    warm = Optimizer(warmup=2, schedule="linear", lr=1e-3)
+    course = Phases(RLOO.until(2), Phase(RLOO.replace(name="again"), fresh=True))
+    config = small(course, iterations=5, checkpoint_every=1, keep_checkpoints=9, optimizer=warm)
+    assert Config.from_yaml(config.to_yaml()) == config
+    train(config, out=tmp_path / "whole")
+    saved = [read_object(file / "state.json") for file in RunDirectory(tmp_path / "whole").checkpoints()]
+    counts = [state["learners"]["policy"] for state in saved]
+    assert counts == [{"updates": 2}, *({"updates": n, "since": 4} for n in (4, 6, 8, 10))]
+    for done in (1, 2, 3):  # killed before, at and after the change
+        shutil.copytree(tmp_path / "whole", tmp_path / f"cut-{done}")
+        for later in RunDirectory(tmp_path / f"cut-{done}").checkpoints()[done:]:
+            shutil.rmtree(later)
+        resume(tmp_path / f"cut-{done}", config=config)
+        assert numbers(tmp_path / f"cut-{done}") == numbers(tmp_path / "whole")
+        whole, cut = weights(tmp_path / "whole"), weights(tmp_path / f"cut-{done}")
+        assert all((whole[k] == cut[k]).all() for k in whole)
+    train(config.replace(method=Phases(*(phase.replace(fresh=False) for phase in course.phases))), out=tmp_path / "old")
+    kept = weights(tmp_path / "old")
+    assert any((whole[k] != kept[k]).any() for k in whole)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,12 @@ from podium.core.batch import Batch
 from podium.core.columns import Origin, Purpose
 from podium.core.errors import PodiumError
 from podium.method import Method, Phases
+from podium.parts.advantage import PairwiseDifferences
 from podium.parts.objective import Likelihood, PolicyGradient
 from podium.parts.shape import SamplerCorrection
 from podium.sessions.train import configure, resume, train
-from podium.strategies import Recorded
+from podium.strategies import Recorded, Sample
+from podium.strategies.requests import Plan, TaskRequest
 from podium.training.build import build_run
 from podium.training.loop import iterate
 from tests.sessions.test_train import numbers, small
@@ -232,3 +235,48 @@ def test_rollouts_of_a_model_with_other_tokens_are_refused(tmp_path: Path) -> No
 def test_it_round_trips_with_its_method(tmp_path: Path) -> None:
     method = imitation(tmp_path / "demos.jsonl", n=2)
     assert podium.Method.from_yaml(method.to_yaml()) == method
+
+
+class Paired(Sample):
+    """Four rollouts of each task, each compared with the next by the lengths of their texts."""
+
+    n: int = 4
+    provides = ("pair.difference",)
+
+    def plan(self, task: TaskRequest) -> Plan:
+        rollouts = yield from super().plan(task)
+        lengths = [float(len(str(r.columns["text"]))) for r in rollouts]
+        return [
+            dataclasses.replace(
+                r,
+                pairs={
+                    "right": [i + 1] if i < 3 else [],
+                    "difference": [lengths[i] - lengths[i + 1]] if i < 3 else [],
+                },
+            )
+            for i, r in enumerate(rollouts)
+        ]
+
+
+def test_verdicts_on_pairs_are_logged_and_replayed_with_their_rollouts(tmp_path: Path) -> None:
+    method = Method("paired", rollout=Paired(), objective=(Likelihood(),), advantage=PairwiseDifferences())
+    train(small(method, iterations=1, tasks=4), out=tmp_path / "run")
+    rows = pq.read_table(tmp_path / "run/rollouts/iteration-000001.parquet").to_pylist()
+    logged = {(row["group"], row["index"], right) for row in rows for right in row["pair.right"]}
+    assert logged == {(group, index, index + 1) for group in range(4) for index in range(3)}
+    replayed = Method("replay", rollout=Recorded(str(tmp_path / "run"), n=3, pairs=True), objective=(Likelihood(),))
+    batch = gathered(replayed, 4)
+    pair, index = batch.relation("pair"), batch["rollout.index"]
+    assert (
+        sorted(zip(index[pair.left].tolist(), index[pair.right].tolist(), strict=True)) == [(0, 1)] * 4 + [(1, 2)] * 4
+    )
+    lengths = torch.tensor([float(len(text)) for text in batch["rollout.text"]])
+    assert torch.equal(pair["difference"], lengths[pair.left] - lengths[pair.right])
+    plain = Method("replay", rollout=Recorded(str(tmp_path / "run")), objective=(Likelihood(),))
+    assert gathered(plain, 4).relations == ()
+
+
+def test_a_run_without_verdicts_is_refused_where_pairs_are_wanted(tmp_path: Path) -> None:
+    source = demonstrations(tmp_path / "demos.jsonl", 4)
+    with pytest.raises(PodiumError, match="has no verdicts on pairs: give a run whose judge compared rollouts"):
+        train(small(imitation(source, pairs=True)), out=tmp_path / "run")

@@ -14,6 +14,7 @@ from podium.method import Method
 from podium.sessions.train import configure, resume, train
 from podium.store.run_directory import RunDirectory
 from podium.training.build import build_run
+from podium.training.config import Optimizer
 
 SMALL: dict[str, Any] = {"world": "sums", "level": 3, "tasks": 4, "eval_tasks": 2, "eval_samples": 1, "eval_every": 0}
 
@@ -44,3 +45,17 @@ def test_learners_and_memories_resume_to_the_bit(method: Method, tmp_path: Path)
         shutil.rmtree(later)
     resume(tmp_path / "cut")
     assert numbers(tmp_path / "cut") == numbers(tmp_path / "whole")
+
+
+def test_a_fresh_optimiser_warms_up_again_and_decays_over_what_is_left() -> None:
+    run = build_run(configure("rloo", world="sums", optimizer=Optimizer(warmup=2, schedule="linear", lr=1.0)))
+    learner = run.trainer.learners["policy"]
+    assert [learner.rate(10), learner.since] == [0.5, 0]
+    learner.updates = 5
+    assert learner.rate(10) == pytest.approx(0.5)
+    run.trainer.begin_phase()
+    assert learner.rate(10) == pytest.approx(0.5)
+    run.trainer.begin_phase(fresh=True)
+    assert learner.rate(10) == pytest.approx(0.5)  # the first update of a warm-up of 2
+    learner.updates = 6
+    assert learner.rate(10) == pytest.approx(1 - 1 / 5)  # one of the five updates that are left is done

@@ -1,33 +1,39 @@
-"""Does every part act? Each method and preset is trained at its home with and without each of its parts.
+"""Does every part act? Each method is trained at its home with and without each of its parts.
 
-    python -m tools.checks.probes [NAME …] [--show]
+    python -m tools.checks.probes [NAME …] [--presets] [--small] [--processes 2] [--device cpu]
 
-The weights must end more than 1 % of the update apart, and so must those of the method and of plain GRPO; what may do
-nothing is listed in `EXCEPT`, with the reason. `checks/probes.json` has the distances.
+The weights must end more than 1 % of the update apart, and so must those of the method and of what it extends. What may
+do nothing is listed in `EXCEPT`, with the reason. `checks/probes.json` has the distances.
+
+`--small` asks how much of that shows in a run of a few seconds, two iterations of four tasks: the test suite repeats a
+tenth of what it finds, in `checks/probes_small.json`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import sys
+import time
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-import torch
-
-from podium import PodiumError
+from podium.core.errors import PodiumError
 from podium.methods.catalogue import RECIPES
 from podium.sessions.probe import ProbeRow, probe
 
-__all__ = ["EXCEPT", "excused", "names"]
+__all__ = ["EXCEPT", "SMALL", "excused", "names", "small_probes"]
 
-RESULTS = Path(__file__).parents[2] / "checks" / "probes.json"
+CHECKS = Path(__file__).parents[2] / "checks"
+SMALL = {"tasks": 4, "iterations": 2}  # the run of --small
+CLEARLY = 0.05  # of the update: what the test suite counts on, since other machines round otherwise
 # By method, or method and part, why nothing happens without it.
 EXCEPT: Mapping[str, str] = {
     "prefix-grouper": "computes the same gradient in less time",
     "invisible-leash": "a study that measures plain GRPO",
-    "verl-effective-rank": "a study that measures plain GRPO",
     "grpo everything": "it is GRPO",
     "arrol objective.KL": "a coefficient of 0.001 acts over more updates than a home has",
     "spo shape.RejectFar": "a guard against mean ratios above 10, which do not occur in a sound run",
@@ -45,45 +51,95 @@ def excused(name: str, part: str) -> str:
     return next((EXCEPT[key] for key in keys if key in EXCEPT), "")
 
 
-def names() -> Iterator[str]:
-    """All methods with their presets, without those that have the numbers of an authors' run: these are made for
+def names(presets: bool = False) -> Iterator[str]:
+    """All methods; with their presets, without those that have the numbers of an authors' run: these are made for
     another model and lengths that a small run never reaches."""
     for slug, entry in RECIPES.items():
-        yield slug
-        yield from (f"{slug}@{preset}" for preset in entry.presets if preset != "paper")
+        if entry.kind == "method" and not excused(slug, ""):
+            yield slug
+            yield from (f"{slug}@{preset}" for preset in entry.presets if presets and preset != "paper")
 
 
-def idle(name: str, rows: list[ProbeRow]) -> list[str]:
-    """The parts without effect that have no excuse."""
-    return [row.part for row in rows if not row.acts and not excused(name, row.part)]
+def small_probes(slug: str) -> list[str]:
+    """The rows of a method that a small run clearly tells apart."""
+    found: dict[str, dict[str, Any]] = json.loads((CHECKS / "probes_small.json").read_text("utf-8"))
+    return [part for part, row in found.get(slug, {}).items() if (row["distance"] or 0) > CLEARLY]
+
+
+def measure(name: str, device: str, small: bool) -> tuple[dict[str, dict[str, Any]], str]:
+    """What each part of a method does, by its name; and why nothing could be measured."""
+    import torch
+
+    torch.set_num_threads(1)
+    begun, found = time.process_time(), dict[str, dict[str, Any]]()
+
+    def note(row: ProbeRow) -> None:
+        nonlocal begun
+        known = {"distance": None, "reason": row.reason} if row.distance is None else {"distance": _rounded(row)}
+        found[row.part] = {**known, "iterations": row.iterations, "seconds": round(time.process_time() - begun, 1)}
+        begun = time.process_time()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            probe(name, progress=note, device=device, **(SMALL if small else {}))
+        except PodiumError as problem:
+            return found, str(problem)
+        except Exception as problem:  # a fault of the method: the other runs go on
+            return found, f"{type(problem).__name__}: {problem}"
+    return found, ""
+
+
+def _rounded(row: ProbeRow) -> float:
+    assert row.distance is not None
+    return round(min(row.distance, 1e6), 6)
+
+
+def idle(name: str, rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """What has no effect and no excuse, in words."""
+    for part, row in rows.items():
+        if not excused(name, part):
+            if row["distance"] is None:
+                yield f"{name}: without {part} it cannot be trained: {row['reason']}"
+            elif row["distance"] <= 0.01:
+                yield f"{name}: {part} does nothing ({row['distance']:.2%} of the update)"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--show", action="store_true", help="print every distance")
+    parser.add_argument("--presets", action="store_true", help="all presets, too")
+    parser.add_argument("--small", action="store_true", help="two iterations of four tasks, for the test suite")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--device", default="cpu")
     given = parser.parse_args()
-    torch.set_num_threads(1)
-    found: dict[str, float | None] = json.loads(RESULTS.read_text("utf-8")) if given.names and RESULTS.exists() else {}
-    wrong, count = [], 0
-    for name in given.names or names():
-        try:
-            rows = probe(name)
-        except PodiumError as problem:
-            if not excused(name, "everything"):
-                wrong.append(f"{name}: {problem}")
-            continue
-        for row in rows:
-            count += 1
-            found[f"{name} {row.part}"] = None if row.distance is None else round(min(row.distance, 1e6), 6)
-            if given.show:
-                print(f"{name} {row.part}: {row.distance} {row.reason}", flush=True)
-        wrong += [f"{name}: {part} does nothing" for part in idle(name, rows)]
-        RESULTS.write_text(json.dumps(found, indent=0, sort_keys=True) + "\n", "utf-8")
-    for line in wrong:
-        print(line)
-    print(f"{count} parts, each left out in turn: {len(wrong)} without effect and without a reason")
+    out = CHECKS / ("probes_small.json" if given.small else "probes.json")
+    chosen = given.names or list(names(given.presets))
+    known: dict[str, Any] = json.loads(out.read_text("utf-8")) if out.exists() else {}
+    valid = set(names(presets=True))
+    found = {name: rows for name, rows in known.items() if name in valid}
+    wrong: list[str] = []
+    with multiprocessing.get_context("spawn").Pool(given.processes, maxtasksperchild=8) as pool:
+        jobs = {name: pool.apply_async(measure, (name, given.device, given.small)) for name in _longest_first(chosen)}
+        for name, job in jobs.items():
+            found[name], problem = job.get()
+            faults = [*idle(name, found[name]), *([f"{name}: {problem}"] if problem else [])]
+            wrong += faults
+            print("\n".join(faults) or f"{name}: fine", flush=True)
+            out.write_text(json.dumps(found, indent=0, sort_keys=True) + "\n", "utf-8")
+    count = sum(len(found[name]) for name in chosen)
+    if given.small:
+        clear = sum((row["distance"] or 0) > CLEARLY for name in chosen for row in found[name].values())
+        print(f"{clear} of {count} parts show in a run of two iterations of four tasks")
+        return 0
+    print(f"{count} parts of {len(chosen)} methods, each left out in turn: {len(wrong)} without effect and reason")
     return 1 if wrong else 0
+
+
+def _longest_first(chosen: list[str]) -> list[str]:
+    """Long runs first, so that no process is left alone with one at the end."""
+    homes: dict[str, Any] = json.loads((CHECKS / "homes.json").read_text("utf-8"))
+    return sorted(chosen, key=lambda name: -homes.get(name.partition("@")[0], {}).get("seconds", 0))
 
 
 if __name__ == "__main__":

@@ -6,21 +6,27 @@ method itself and measures how far the weights move apart.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+import dataclasses
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from podium.core.activity import label
-from podium.core.columns import INHERITED
-from podium.core.memory import Memory
-from podium.core.part import Metric, Part, Strategy
+from podium.core.batch import Batch
+from podium.core.errors import PodiumError
+from podium.core.memory import Memory, State
+from podium.core.part import Columns, Metric, Need, Part, Strategy
+from podium.core.signal import Signal
 from podium.core.term import Term
 from podium.core.updates import Updates
+from podium.core.value import Value
 from podium.method import Method
-from podium.method.check import ALWAYS
+from podium.method.check import met, written
 from podium.method.method import LISTS
+from podium.methods import get
 from podium.parts.advantage import Normalize
 from podium.parts.objective import Clip, PolicyGradient
 from podium.strategies import Draw, Sample
@@ -44,26 +50,41 @@ def relative_distance(one: Tensor, other: Tensor, start: Tensor) -> float:
     return 0.0 if apart == 0 else apart / moved if moved else float("inf")
 
 
-def parent(method: Method) -> Method:
-    """GRPO with the method's rollouts per task, sampling temperature and updates: what most methods extend."""
+def parent(method: Method, extends: str = "grpo") -> Method:
+    """What a method changes, with its rollouts per task, sampling temperature and updates: GRPO without its KL penalty
+    for most, else the method `extends` of the catalogue."""
     main = method.main()
-    return Method(
-        "parent",
-        rollout=_usual_strategy(main.rollout or Sample()),
-        advantage=Normalize(),
-        objective=(PolicyGradient(clip=Clip(0.2, 0.2)),),
-        updates=Updates(main.updates.passes, main.updates.mini_batches),
-        protocol=main.protocol,
-    )
+    plain = _usual_strategy(main.rollout or Sample())
+    updates = Updates(main.updates.passes, main.updates.mini_batches)
+    if extends == "grpo":
+        return Method(
+            "parent",
+            rollout=plain,
+            advantage=Normalize(),
+            objective=(PolicyGradient(clip=Clip(0.2, 0.2)),),
+            updates=updates,
+            protocol=main.protocol,
+        )
+
+    def sized(leaf: Method) -> Method:
+        strategy = leaf.rollout or plain
+        return leaf.replace(
+            rollout=strategy.replace(n=plain.n) if "n" in strategy.field_names() else strategy,
+            updates=leaf.updates.replace(mini_batches=updates.mini_batches),
+            protocol=main.protocol,
+        )
+
+    return get(extends).each(sized)
 
 
 def replacements(method: Method, columns: Iterable[str]) -> Iterator[Replacement]:
     """The method without each of its parts in turn: its neutral form in its place, or nothing, or what is usual there.
 
-    Parts that read columns which only the replaced one writes are replaced with it. `columns` are those of
-    the world.
+    Parts that read columns which only the replaced one writes are replaced with it. Where the method cannot do without
+    them, they get the settings with which they do not read these columns, and a memory one that never observes
+    anything. `columns` are those of the world.
     """
-    have = {*ALWAYS, *columns}
+    have = frozenset(columns)
 
     def refusals(changed: Method) -> list[str]:
         return [finding.message for finding in changed.check(have) if finding.kind == "error"]
@@ -75,18 +96,66 @@ def replacements(method: Method, columns: Iterable[str]) -> Iterator[Replacement
         for item in _probed(leaf):
             if _without(leaf, item) is None:
                 continue
-            changed, gone = _closed(leaf, item, have)
-            name = prefix + label(item)
-            neutral = None if isinstance(item, Memory) else _neutral(item)
-            in_its_place = "nothing" if neutral is None else repr(neutral)
-            also = [type(other).__name__ for other in gone if other is not item]
-            with_them = f"; {', '.join(also)} with it" if also else ""
-            whole = None if changed is None else _exchanged(method, number, changed)
-            wrong = [] if whole is None else [text for text in refusals(whole) if text not in known]
-            if changed is None or whole is None or wrong:
-                yield Replacement(name, "–", None, wrong[0] if wrong else "another part cannot do without it")
+            reason = ""
+            for way in _ways(leaf, item, have):
+                whole = _exchanged(method, number, way.method)
+                wrong = [text for text in refusals(whole) if text not in known]
+                if not wrong:
+                    yield Replacement(prefix + label(item), way.by, whole)
+                    break
+                reason = reason or wrong[0]
             else:
-                yield Replacement(name, in_its_place + with_them, whole)
+                yield Replacement(prefix + label(item), "–", None, reason or "another part cannot do without it")
+
+
+@dataclass(frozen=True)
+class _Way:
+    """One way to do without a part."""
+
+    by: str
+    method: Method
+
+
+def _ways(leaf: Method, item: Part | Memory, have: frozenset[str]) -> Iterator[_Way]:
+    """The ways to do without a part, the plainest first."""
+    neutral = None if isinstance(item, Memory) else _neutral(item)
+    in_its_place = "nothing" if neutral is None else repr(neutral)
+    for adapt in (False, True):
+        changed, gone = _closed(leaf, item, have, adapt)
+        if changed is not None:
+            also = [type(other).__name__ for other in gone if other is not item]
+            yield _Way(
+                in_its_place + (f"; {', '.join(also)} {'adapted' if adapt else 'with it'}" if also else ""), changed
+            )
+    if isinstance(item, Memory):
+        blank = _Blank(item)
+        yield _Way("one that observes nothing", leaf.replace(memories=_exchange(leaf.memories, item, (blank,))))
+
+
+class _Blank(Memory):
+    """A memory that stays as it is at the start of a run."""
+
+    memory: Memory
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return self.memory.needs
+
+    @property
+    def provides(self) -> tuple[str, ...]:
+        return self.memory.provides
+
+    def initial(self) -> State:
+        return self.memory.initial()
+
+    def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
+        return self.memory.recall(state, tasks)
+
+    def observe(self, state: State, batch: Batch) -> State:
+        return state
+
+    def scalars(self, state: State) -> dict[str, float]:
+        return self.memory.scalars(state)
 
 
 def _probed(method: Method) -> Iterable[Part | Memory]:
@@ -103,7 +172,7 @@ def _usual_strategy(strategy: Strategy) -> Strategy:
     return Sample(n=strategy.n or Sample().n, draw=Draw(temperature=strategy.temperature))
 
 
-def _neutral(part: Part, lost: Collection[str] = ()) -> Part | None:
+def _neutral(part: Part, lost: Container[Need] = ()) -> Part | None:
     """What stands in a part's place and does not read what is `lost`; None: nothing."""
     if isinstance(part, Strategy):
         return _usual_strategy(part)
@@ -112,25 +181,75 @@ def _neutral(part: Part, lost: Collection[str] = ()) -> Part | None:
     return options[0] if options else None
 
 
-def _reads(part: Part | Memory, columns: Collection[str]) -> bool:
-    marked = isinstance(part, Term) and part.where in columns
-    return marked or any(need in columns for need in part.needs if isinstance(need, str))
+def _reads(part: Part | Memory, lost: Container[Need]) -> bool:
+    marked = isinstance(part, Term) and part.where in lost
+    return marked or any(need in lost for need in part.needs)
 
 
-def _without(method: Method, item: Part | Memory, lost: Collection[str] = ()) -> Method | None:
-    """The method with one part replaced; None where it is as plain as can be, or its only term."""
+def _adapted(part: Part | Memory, lost: Container[Need]) -> Part | Memory | None:
+    """The part with its default settings where others make it read what is `lost`; None: no setting helps."""
+    renamed = _unnamed(part, lost)
+    if not _reads(renamed, lost):
+        return renamed
+    for setting, default in _defaults(part).items():
+        try:
+            changed = part.replace(**{setting: default})
+        except PodiumError:  # the other settings do not allow it
+            continue
+        if not _reads(changed, lost):
+            return changed
+    return None
+
+
+def _unnamed(value: Any, lost: Container[Need]) -> Any:
+    """A value whose settings, at any depth, no longer name columns that are `lost`."""
+    if isinstance(value, tuple):
+        return tuple(_unnamed(x, lost) for x in value)
+    if not isinstance(value, Value):
+        return value
+    defaults = _defaults(value)
+    changes = {}
+    for name, old in value.settings().items():
+        named = isinstance(old, str) and (old in lost or f"token.{old}" in lost)
+        new = defaults.get(name, old) if named else _unnamed(old, lost)
+        if new != old:
+            changes[name] = new
+    return value.replace(**changes) if changes else value
+
+
+def _defaults(value: Value) -> dict[str, Any]:
+    """The settings that have a default other than the value's, and this default."""
+    found = {f.name: f.default for f in dataclasses.fields(value) if f.default is not dataclasses.MISSING}
+    return {name: default for name, default in found.items() if default != getattr(value, name)}
+
+
+def _without(method: Method, item: Part | Memory, lost: Container[Need] = (), adapt: bool = False) -> Method | None:
+    """The method with one part replaced, or adapted to what is lost; None where it is as plain as can be, or its only
+    term."""
+    if adapt and (adapted := _adapted(item, lost)) is not None:
+        return _with(method, item, adapted)
     if isinstance(item, Memory):
-        return method.replace(memories=tuple(m for m in method.memories if m is not item))
+        return _with(method, item, None)
     held = getattr(method, item.stage)
     neutral = _unmarked(item, held) if isinstance(item, Term) and item.where in lost else _neutral(item, lost)
     if neutral == item:
         return None
-    if item.stage not in LISTS:
-        return method.replace(**{item.stage: neutral})
-    new = tuple(x for part in held for x in ((part,) if part is not item else () if neutral is None else (neutral,)))
-    if item.stage == "objective" and not any(isinstance(x, Term) and x.trains == "policy" for x in new):
+    changed = _with(method, item, neutral)
+    if item.stage == "objective" and not any(isinstance(x, Term) and x.trains == "policy" for x in changed.objective):
         return None
-    return method.replace(**{item.stage: new})
+    return changed
+
+
+def _with(method: Method, item: Part | Memory, other: Part | Memory | None) -> Method:
+    """The method with another part, or none, in the place of one."""
+    stage = item.stage if isinstance(item, Part) else "memories"
+    if stage in LISTS or stage == "memories":
+        return method.replace(**{stage: _exchange(getattr(method, stage), item, () if other is None else (other,))})
+    return method.replace(**{stage: other})
+
+
+def _exchange(held: Iterable[Any], item: object, others: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(x for part in held for x in (others if part is item else (part,)))
 
 
 def _unmarked(term: Term, held: Iterable[Term]) -> Term | None:
@@ -140,41 +259,55 @@ def _unmarked(term: Term, held: Iterable[Term]) -> Term | None:
     return None if there or term.trains != "policy" else term.replace(where=None)
 
 
-def _closed(method: Method, item: Part | Memory, have: Collection[str]) -> tuple[Method | None, list[Part | Memory]]:
-    """The method without a part and without all that read what only it has written; and these."""
+@dataclass(frozen=True)
+class _Lost:
+    """What a method had before it was changed and has no longer: columns, and signals of models that it trained."""
+
+    before: Method
+    now: Method
+    columns: frozenset[str]  # of the world
+
+    def __contains__(self, need: object) -> bool:
+        if isinstance(need, Signal):
+            passage = dict(need.settings).get("passage")
+            if passage and f"{need.level}.{passage}.ids" in self:
+                return True
+            taught = _trained(self.before) - _trained(self.now)
+            return need.of in taught or (need.name == "value" and bool(taught))
+        if not isinstance(need, str) or self.before is self.now:
+            return False
+        return met(need, written(self.before, self.columns)) and not met(need, written(self.now, self.columns))
+
+
+def _trained(method: Method) -> set[str]:
+    return {term.trains for term in method.objective}
+
+
+def _closed(
+    method: Method, item: Part | Memory, have: frozenset[str], adapt: bool
+) -> tuple[Method | None, list[Part | Memory]]:
+    """The method without a part and without all that read what only it has written, or with these adapted; and all
+    that were replaced."""
     gone: list[Part | Memory] = []
     due: list[Part | Memory] = [item]
     changed: Method | None = method
-    lost: set[str] = set()
+    lost = _Lost(method, method, have)
     while due and changed is not None:
         current = due.pop(0)
         gone.append(current)
-        changed = _without(changed, current, lost)
+        changed = _without(changed, current, lost, adapt and current is not item)
         if changed is None:
             break
-        lost |= _lost(current.provides, changed, have)
+        lost = _Lost(method, changed, have)
         readers = [other for other in _everything(changed) if _reads(other, lost) and not isinstance(other, Metric)]
         due += [other for other in readers if not any(other is x for x in (*gone, *due))]
-    if changed is not None:
-        changed = _without_idle(changed, method, have)
+    if changed is not None:  # without metrics that report columns which nobody writes any more
+        changed = changed.replace(metric=tuple(m for m in changed.metric if not _reads(m, lost)))
     return changed, gone
-
-
-def _lost(columns: Iterable[str], method: Method, have: Collection[str]) -> set[str]:
-    """Those of these columns that the method no longer has; one that levels inherit it has at any level."""
-    written = {*have, *(name for other in _everything(method) for name in other.provides)}
-    names = {name.partition(".")[2] for name in written} & set(INHERITED)
-    return {column for column in columns if column not in written and column.partition(".")[2] not in names}
 
 
 def _everything(method: Method) -> list[Part | Memory]:
     return [*method.parts(), *method.memories]
-
-
-def _without_idle(changed: Method, before: Method, have: Collection[str]) -> Method:
-    """The method without metrics that report columns which nobody writes any more."""
-    lost = _lost([name for other in _everything(before) for name in other.provides], changed, have)
-    return changed.replace(metric=tuple(m for m in changed.metric if not _reads(m, lost)))
 
 
 def _exchanged(method: Method, number: int, leaf: Method) -> Method:

@@ -1,8 +1,8 @@
 """What each part of a method has changed in an iteration. The report shows it; a run says at its end what never acted.
 
 A part acts on the elements of a column that it changes: of a new column on those that are not 0, of a `keep` column on
-those that it drops. A memory acts on what it recalls differently from one that has seen nothing. A term of the
-objective acts on the elements that it gives a gradient, its clip on those that it clips.
+those that it drops, of a relation on all pairs. A memory acts on what it recalls differently from one that has seen
+nothing. A term of the objective acts on the elements that it gives a gradient, its clip on those that it clips.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from torch import Tensor
 from podium.core.batch import Batch
 from podium.core.memory import Memory, State
 from podium.core.part import Part
+from podium.core.relation import Relation
 
 __all__ = ["activity", "changed_elements", "label", "recalled_elements"]
 
@@ -31,6 +32,8 @@ def changed_elements(before: Batch, columns: Mapping[str, Any]) -> int:
 
 
 def _changed(name: str, old: Any, new: Any) -> int:
+    if isinstance(new, Relation):
+        return len(new.left)
     if not isinstance(new, Tensor):
         usual: Sequence[Any] = [None] * len(new) if old is None else old
         return sum(bool(value) and value != other for value, other in zip(new, usual, strict=True))

@@ -73,12 +73,16 @@ class Batch(Frame):
     # -- the same batch with a change ------------------------------------------------------------------------------
 
     def with_columns(self, columns: Mapping[str, Any] | Mapping[Signal, Any]) -> Batch:
-        """The same batch with these columns added or replaced."""
-        merged = dict(self._columns)
+        """The same batch with these columns added or replaced, and relations, whose names have no dot."""
+        merged, relations = dict(self._columns), dict(self._relations)
         for key, value in columns.items():
             name = self.name(key)
-            merged[name] = checked_column(name, value, self._sizes, self.device, self.dtype)
-        return self._changed(columns=merged)
+            if isinstance(value, Relation):
+                check_relation(name, value, self._sizes, self.device)
+                relations[name] = value
+            else:
+                merged[name] = checked_column(name, value, self._sizes, self.device, self.dtype)
+        return self._changed(columns=merged, relations=relations)
 
     def without(self, columns: Iterable[str | Signal]) -> Batch:
         """The same batch without these columns."""
@@ -203,9 +207,12 @@ class Batch(Frame):
             raise PodiumError(f"The batch has no relation {name!r}. {nearest(name, self._relations)}")
         return self._relations[name]
 
+    @property
+    def relations(self) -> tuple[str, ...]:
+        return tuple(self._relations)
+
     def with_relation(self, name: str, relation: Relation) -> Batch:
-        check_relation(name, relation, self._sizes, self.device)
-        return self._changed(relations=self._relations | {name: relation})
+        return self.with_columns({name: relation})
 
     def without_relations(self) -> Batch:
         """The same batch with its elements alone."""

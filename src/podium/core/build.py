@@ -16,6 +16,7 @@ from podium.core.batch import Batch
 from podium.core.columns import Origin
 from podium.core.errors import PodiumError
 from podium.core.keys import compact, number_values
+from podium.core.relation import Relation
 
 __all__ = ["Rollout", "Turn", "from_padded", "from_rewards", "from_rollouts", "to_padded"]
 
@@ -44,7 +45,9 @@ class Rollout:
     """One answer or episode: the task it belongs to, its turns, and values by name (`reward`, `answer`, …).
 
     Where the turns' tokens have a number `segment` or `node`, counted from 0 along the rollout, these are levels of the
-    batch, and `segments` and `nodes` hold their values by name.
+    batch, and `segments` and `nodes` hold their values by name. `pairs` holds by name the values of the pairs that it
+    is the left one of, such as a judge's verdict `difference`; `right` is the other's `index` in the group. They become
+    the relation `pair` of the batch.
     """
 
     task: Any
@@ -53,6 +56,7 @@ class Rollout:
     columns: Mapping[str, Any] = field(default_factory=dict)
     segments: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     nodes: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    pairs: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
 
 def from_rollouts(rollouts: Iterable[Rollout], *, seed: int = 0, dtype: torch.dtype = torch.float32) -> Batch:
@@ -95,7 +99,32 @@ def from_rollouts(rollouts: Iterable[Rollout], *, seed: int = 0, dtype: torch.dt
         if number is not None:
             of_rollouts = [r.segments if level == "segment" else r.nodes for r in rows]
             batch = _segmented(batch, level, number.long(), of_rollouts, dtype)
-    return batch
+    return _paired(batch, [r.pairs for r in rows], dtype) if any(r.pairs for r in rows) else batch
+
+
+def _paired(batch: Batch, rows: Sequence[Mapping[str, Sequence[Any]]], dtype: torch.dtype) -> Batch:
+    """The batch with the relation `pair`, from the pairs that each rollout is the left one of."""
+    names = dict.fromkeys(["right", *(name for row in rows for name in row)])
+    row_at = dict[tuple[int, int], int]()  # by group and index
+    groups = batch.link("rollout", "group").tolist()
+    for number, at in enumerate(zip(groups, batch["rollout.index"].tolist(), strict=True)):
+        row_at[at] = -1 if at in row_at else number  # −1: there are two
+    right = []
+    for number, row in enumerate(rows):
+        lengths = {name: len(row.get(name, ())) for name in names}
+        if len(set(lengths.values())) > 1:
+            raise PodiumError(f"Rollout {number} has different numbers of values for its pairs: {lengths}.")
+        for index in row.get("right", ()):
+            other = row_at.get((groups[number], index), -1)
+            if other < 0:
+                raise PodiumError(
+                    f"Rollout {number} is compared with the one of index {index} in its group, which does not exist "
+                    "or exists twice: number the rollouts of a group differently."
+                )
+            right.append(other)
+    columns = {name: _numbers([row.get(name, ()) for row in rows], dtype) for name in names if name != "right"}
+    left = _index([len(row.get("right", ())) for row in rows])
+    return batch.with_relation("pair", Relation("rollout", left, torch.tensor(right, dtype=torch.long), columns))
 
 
 def _segmented(

@@ -16,6 +16,7 @@ from podium.core.batch import Batch
 from podium.core.errors import PodiumError
 from podium.core.facts import RunFacts
 from podium.core.part import Columns, Need
+from podium.core.relation import Relation
 from podium.core.value import Value
 
 __all__ = ["Memory", "State", "Table", "decode_state", "encode_state", "keys"]
@@ -124,23 +125,35 @@ class Table:
 
 
 def _batch_to_plain(batch: Batch) -> State:
-    """A batch as plain data; relations are left out."""
+    """A batch as plain data."""
 
     def copied(x: Any) -> Any:
         return x.cpu().clone() if isinstance(x, Tensor) else x
 
-    return {
+    plain: State = {
         "links": {f"{child} {parent}": copied(link) for (child, parent), link in batch._links.items()},
         "columns": {name: copied(column) for name, column in batch._columns.items()},
         "sizes": {level: batch.size(level) for level in batch.levels},
         "seed": batch.seed,
     }
+    if batch.relations:
+        plain["relations"] = {
+            name: {
+                "level": r.level,
+                "left": copied(r.left),
+                "right": copied(r.right),
+                "columns": {column: copied(x) for column, x in r.columns.items()},
+            }
+            for name, r in ((name, batch.relation(name)) for name in batch.relations)
+        }
+    return plain
 
 
 def _batch_from_plain(state: State) -> Batch:
     """The inverse of `_batch_to_plain`."""
     links = {(child, parent): x for (child, parent), x in ((k.split(" "), x) for k, x in state["links"].items())}
-    return Batch(links, state["columns"], sizes=state["sizes"], seed=state["seed"])
+    relations = {name: Relation(**r) for name, r in state.get("relations", {}).items()}
+    return Batch(links, state["columns"], sizes=state["sizes"], relations=relations, seed=state["seed"])
 
 
 def encode_state(state: Any, tensors: dict[str, Tensor], path: str = "") -> Any:

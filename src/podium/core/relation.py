@@ -29,6 +29,15 @@ class Relation:
             raise PodiumError(f"The relation has no column {name!r}. {nearest(name, self.columns)}")
         return self.columns[name]
 
+    def names(self, name: str) -> tuple[str, ...]:
+        """What a part that returns this relation as `name` provides: its columns, or `name` alone if it has none."""
+        return tuple(f"{name}.{column}" for column in self.columns) or (name,)
+
+    def empty(self) -> Relation:
+        """The same relation of nobody."""
+        none = slice(0, 0)
+        return Relation(self.level, self.left[none], self.right[none], {k: x[none] for k, x in self.columns.items()})
+
     def sum(self, x: Tensor, side: Literal["left", "right"], size: int) -> Tensor:
         """Σ of a value per pair over the pairs in which an element stands on `side`; one value per element."""
         return x.new_zeros(size).index_add(0, self.left if side == "left" else self.right, x)

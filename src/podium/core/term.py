@@ -105,6 +105,7 @@ class Term(Part):
     coefficient: Number = field(default=1.0, kw_only=True)
     where: str | None = field(default=None, kw_only=True)  # a boolean column: which elements are in this term
     over: str = field(default="where", kw_only=True)  # the denominator of means: this term's members (where), or all
+    weight: str | None = field(default=None, kw_only=True)  # a column that multiplies this term alone
     trains: str = field(default="policy", kw_only=True)  # which learner receives the gradient
 
     def __post_init__(self) -> None:
@@ -115,6 +116,16 @@ class Term(Part):
                 f"{type(self).__name__} has one value per {self.level}, so its aggregate must start there, "
                 f"not with {first!r}: for example '{self.level} mean'."
             )
+
+    @property
+    def routed(self) -> tuple[str, ...]:
+        """The columns that its settings `where` and `weight` name."""
+        return tuple(name for name in (self.where, self.weight) if name is not None)
+
+    @property
+    def neutral(self) -> Part | None:
+        """A model that a term without weight trains stays as it is."""
+        return None if self.trains == "policy" else self.replace(coefficient=0.0)
 
     @property
     def couples(self) -> str:
@@ -152,7 +163,13 @@ class Term(Part):
         if self.over != "where":
             c = c.where(members, 0)
         weight = batch.weight(self.level)
-        return c if weight is None else c * weight
+        c = c if weight is None else c * weight
+        return c if self.weight is None else c * self._weighed(batch, self.weight)
+
+    def _weighed(self, batch: Batch, name: str) -> Tensor:
+        if not isinstance(batch[name], Tensor):
+            raise PodiumError(f"{type(self).__name__}.weight = {name!r} must name a column of numbers.")
+        return batch.spread_column(name, self.level)
 
     def total(self, batch: Batch, c: Tensor) -> Tensor:
         """Σ c_i · loss_i."""

@@ -226,7 +226,10 @@ def checked_segments(name: str, index: Tensor, up: Tensor, of: str, parent: str)
 
 
 def check_relation(name: str, relation: Relation, sizes: Mapping[str, int], device: torch.device) -> None:
-    """Check that a relation joins existing elements, with columns of one length on the batch's device."""
+    """Check that a relation has a name of its own and joins existing elements, with finite columns of one length on
+    the batch's device."""
+    if not name.isidentifier() or name in sizes or name == "step":
+        raise PodiumError(f"A relation cannot be named {name!r}: take a name without dots, such as 'pair'.")
     if relation.level not in sizes:
         raise PodiumError(f"Relation {name!r} joins {relation.level!r}. {nearest(relation.level, sizes)}")
     columns = {"left": relation.left, "right": relation.right, **relation.columns}
@@ -237,6 +240,11 @@ def check_relation(name: str, relation: Relation, sizes: Mapping[str, int], devi
         if x.device != device:
             raise PodiumError(
                 f"Relation {name!r}.{column} is on {x.device}, the batch on {device}: move one with .to(...)."
+            )
+        if x.is_floating_point() and not bool(x.detach().isfinite().all()):
+            pair = int((~x.isfinite()).reshape(len(x), -1).any(1).nonzero()[0])
+            raise PodiumError(
+                f"Relation {name!r}.{column} is {x[pair].tolist()} at pair {pair}: NaN and infinite values are refused."
             )
     for side in (relation.left, relation.right):
         if len(side) and (int(side.min()) < 0 or int(side.max()) >= sizes[relation.level]):

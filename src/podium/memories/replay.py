@@ -36,11 +36,19 @@ def is_recent(stored: Tensor, newest: int, max_age: int) -> Tensor:
 
 
 def join_batches(batch: Batch, rows: Batch) -> Batch:
-    """The two as one batch, with the columns that both have; `batch.*` columns are those of the first."""
+    """The two as one batch, with the columns that both have; `batch.*` columns are those of the first. A relation that
+    only one of them has joins nobody of the other."""
     rows = rows.with_columns({c: batch[c] for c in batch.columns if c.startswith("batch.")})
     shared = set(batch.columns) & set(rows.columns)
     batch, rows = (b.without(set(b.columns) - shared) for b in (batch, rows))
-    return Batch.concat([batch, rows.to(device=batch.device)])
+    rows = rows.to(device=batch.device)
+    batch, rows = _with_relations_of(batch, rows), _with_relations_of(rows, batch)
+    return Batch.concat([batch, rows])
+
+
+def _with_relations_of(batch: Batch, other: Batch) -> Batch:
+    missing = set(other.relations) - set(batch.relations)
+    return batch.with_columns({name: other.relation(name).empty() for name in missing})
 
 
 class Kept(Memory):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from podium.core.value import Value
 if TYPE_CHECKING:
     from podium.method.method import Method
 
-__all__ = ["Finding", "check_method"]
+__all__ = ["Finding", "check_method", "met", "written"]
 
 # Columns that every rollout has, in any world.
 ALWAYS = (
@@ -61,13 +61,16 @@ ANNOTATIONS: dict[str, str | None] = {
     **{f"token.plan_{name}": "turn.reward" for name in ("switch", "subgoal", "action", "low")},
 }
 # What a select part can read of every task, in addition to what the memories recall of it.
-OF_TASKS = ("group.domain.code", "group.number", "group.random")
+OF_TASKS = ("group.domain", "group.domain.code", "group.number", "group.random")
 # Abilities of worlds that are not columns, and what to say of a world without them.
 ABILITIES = {
+    "task.phrasings": "several phrasings of each task, which the world does not have: take the world shop",
     "task.solution": "written solutions, which the world has none of: take an embedded world or a file of JSON lines",
     "task.criteria": "a checklist for each task, which the world has none of: take an embedded puzzle, such as sums, "
     "or a file of JSON lines with world.criteria_field=…",
     "task.steps": "a world that can say where a solution goes wrong: take an embedded puzzle, such as sums",
+    "task.compare": "a judge that compares answers, which the world is not: take the world trips, or another judge",
+    "task.rate": "a judge that rates answers, which the world is not: take the world trips, or another judge",
 }
 
 
@@ -105,8 +108,7 @@ def check_method(
 ) -> list[Finding]:
     """Findings for a method on a world that writes `columns`, with a policy that can compute `signals`, and, where the
     `facts` of a run are known, what cannot act in it."""
-    have = set(ALWAYS) | set(columns)
-    have |= {column for column, need in ANNOTATIONS.items() if need is None or need in have}
+    have = _given(columns)
     return [
         *_unmet(method, set(have), set(_computed() if signals is None else signals)),
         *_roles(method, have),
@@ -119,6 +121,21 @@ def check_method(
         *_split_groups(method),
         *(() if facts is None else _inert(method, facts)),
     ]
+
+
+def _given(columns: Iterable[str]) -> set[str]:
+    """What is there before a method: what all rollouts have, the world's columns, and what is read from the texts."""
+    have = set(ALWAYS) | set(columns)
+    return have | {column for column, need in ANNOTATIONS.items() if need is None or need in have}
+
+
+def written(method: Method, columns: Iterable[str]) -> frozenset[str]:
+    """All columns that there are in a run of a method on a world that writes `columns`."""
+    writers: list[Part | Memory] = [*method.parts(), *method.memories]
+    probes = [probe for part in method.parts() for probe in part.probes]
+    drawn = None if method.rollout is None else method.rollout.format
+    of_format = () if drawn is None else drawn.provides
+    return frozenset(_given(columns)).union(of_format, *(item.provides for item in (*writers, *probes)))
 
 
 def _inert(method: Method, facts: RunFacts) -> Iterable[Finding]:
@@ -156,9 +173,9 @@ def _unmet(method: Method, have: set[str], signals: set[str]) -> Iterable[Findin
         have = have if isinstance(part, Select) else have - set(OF_TASKS)
         probes = part.probes if isinstance(part, Part) else ()
         have |= {column for probe in probes for column in probe.provides}
-        where = part.where if isinstance(part, Term) else None
         asked = [signal for probe in probes for signal in probe.signals]
-        for need in (*part.needs, *asked, *([where] if where else [])):
+        routed = part.routed if isinstance(part, Term) else ()
+        for need in (*part.needs, *asked, *routed):
             passage = dict(need.settings).get("passage") if isinstance(need, Signal) else None
             if passage and not met(f"{need.level}.{passage}.ids", have):  # type: ignore[union-attr]
                 yield Finding(
@@ -188,7 +205,7 @@ def _unmet(method: Method, have: set[str], signals: set[str]) -> Iterable[Findin
         have |= set(part.provides)
 
 
-def met(need: Need, have: set[str]) -> bool:
+def met(need: Need, have: Set[str]) -> bool:
     """Whether a column is available, or follows from one that is."""
     assert isinstance(need, str)
     level, _, rest = need.partition(".")

@@ -32,6 +32,7 @@ class Phase(Value):
 
     method: Method
     until: tuple[Until, ...] = ()
+    fresh: bool = False  # begins with new optimisers: no moments, and warm-up and schedule over what is left of the run
 
     def __post_init__(self) -> None:
         if not isinstance(self.method, Method):
@@ -45,6 +46,9 @@ class Phase(Value):
 
     def __repr__(self) -> str:
         shown = [repr(u.count if isinstance(u, Iterations) else u) for u in self.until]
+        if self.fresh:
+            ends = f", ({', '.join(shown)},)" if shown else ""
+            return f"Phase({self.method!r}{ends}, fresh=True)"
         return f"{self.method!r}.until({', '.join(shown)})" if shown else repr(self.method)
 
 
@@ -185,12 +189,13 @@ class Phases(_InTurn):
         return tuple(p.method for p in self.phases)
 
     def rebuilt(self, children: Sequence[Method]) -> Method:
-        return self.replace(phases=tuple(Phase(m, p.until) for m, p in zip(children, self.phases, strict=True)))
+        return self.replace(phases=tuple(p.replace(method=m) for m, p in zip(children, self.phases, strict=True)))
 
     def _turn(self, number: int) -> str:
         ends = self.phases[number].until
         shown = [f"{u.count} iterations" if isinstance(u, Iterations) else repr(u) for u in ends]
-        return f"until {' or '.join(shown)}" if shown else "to the end"
+        fresh = ", with a fresh optimiser" if self.phases[number].fresh else ""
+        return (f"until {' or '.join(shown)}" if shown else "to the end") + fresh
 
     def start(self) -> State:
         return self._enter(0, 0)
@@ -199,6 +204,9 @@ class Phases(_InTurn):
         phase = self.phases[number]
         ends = [u.start() for u in phase.until]
         return {"phase": number, "began": iteration, "ends": ends, "inside": phase.method.start()}
+
+    def begins_fresh(self, progress: State) -> bool:
+        return self.phases[progress["phase"]].fresh
 
     def _inner(self, clock: Clock) -> tuple[Phase, State, Clock]:
         state: State = dict(clock.progress) or self.start()

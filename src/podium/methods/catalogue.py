@@ -28,6 +28,7 @@ FAMILIES = {
     "objective": "Other losses: classification, regression, preferences, value functions",
     "entropy": "Entropy, exploration and token-level shaping",
     "process": "Process rewards and rewards from likelihoods",
+    "rewards": "Rewards of several terms: layout, diversity, consistency",
     "label_free": "Rewards without labels: majority votes and pseudo-labels",
     "turns": "Credit assignment over several turns, agents and tools",
     "hints": "Hints, rubrics and other guidance while sampling",
@@ -63,6 +64,7 @@ class Recipe(Entry):
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     protocol: Protocol | None = None  # the authors' run
     home: Home = Home(level=2)  # where `podium train SLUG` trains unless a world is named
+    extends: str = "grpo"  # the slug of the method that it changes, from which its runs must differ
 
 
 class _Catalogue(Mapping[str, Entry]):
@@ -143,13 +145,14 @@ def recipe(
     home: Home | None = None,
     tags: tuple[str, ...] = (),
     run: str = "",
+    extends: str = "grpo",
 ) -> Callable[[Callable[P, Method]], Callable[P, Method]]:
     """Enter a function that returns a `Method` into the catalogue, under its own name.
 
     Its defaults are the structure of the authors' run, with lengths and times as shares of the run. `presets` are
     other arguments by name; a preset may have a `protocol` and a `home` of its own. The preset `paper`, which every
-    recipe with a protocol has, takes the authors' numbers in full. A metric or a tool that comes with a method to try
-    it on names the command that shows it (`run`).
+    recipe with a protocol has, takes the authors' numbers in full. `extends` is the slug of the method that it changes.
+    A metric or a tool that comes with a method to try it on names the command that shows it (`run`).
     """
     _check_kind(kind, run)
 
@@ -170,7 +173,8 @@ def recipe(
             given.setdefault("paper", {})
         own = home or Home(level=2)
         notes = inspect.getdoc(build) or ""
-        CATALOGUE.enter(Recipe(slug, summary, citation, family, kind, notes, tags, run, named, given, protocol, own))
+        named_fields = (slug, summary, citation, family, kind, notes, tags, run)
+        CATALOGUE.enter(Recipe(*named_fields, named, given, protocol, own, extends))
         return named
 
     return enter

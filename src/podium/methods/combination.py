@@ -82,6 +82,8 @@ def combine_all(methods: Sequence[Method], settings: Mapping[str, Any] | None = 
 def combine(first: Method, second: Method) -> Combination:
     """`first` with what `second` changes."""
     if len(list(second.leaves())) > 1:
+        if len(list(first.leaves())) > 1:
+            return Combination(None, ("Both are several methods in turn: write their phases out in a recipe.",))
         return Combination(None, (f"{second.name} is several methods in turn: put it first.",))
     conflicts: list[str] = []
     choices: list[str] = []
@@ -243,8 +245,8 @@ def _columns_from_world(method: Method) -> Iterable[str]:
     for part in readers:
         probes = part.probes if isinstance(part, Part) else ()
         written |= {column for probe in probes for column in probe.provides}
-        where = part.where if isinstance(part, Term) else None
-        for need in (*part.needs, *([where] if where else [])):
+        routed = part.routed if isinstance(part, Term) else ()
+        for need in (*part.needs, *routed):
             if isinstance(need, str) and not met(need, written):
                 yield need
             elif isinstance(need, Signal) and dict(need.settings).get("passage"):

@@ -15,18 +15,19 @@ import numpy as np
 from podium import policy as policies
 from podium import worlds
 from podium.analysis.paired_models import PairedComparison, tally
-from podium.analysis.thinking import FORCE, BudgetPoint, curve
+from podium.analysis.thinking import BudgetPoint, curve
 from podium.collect.driver import Driver
 from podium.core.batch import Batch
 from podium.core.build import Rollout
 from podium.core.errors import PodiumError, nearest
 from podium.core.signal import Signal
 from podium.evaluation.frontier import Frontier
-from podium.evaluation.measure import failure_note, held_out, held_out_requests, measure
+from podium.evaluation.measure import failure_note, formatted_strategy, held_out, held_out_requests, measure
 from podium.evaluation.resample import Array, Measure
 from podium.method import Method
 from podium.policy.model.device import usual_dtype
 from podium.policy.model.load import EMBEDDED
+from podium.protocols.format import turn_limit
 from podium.protocols.sampling import Sampling
 from podium.protocols.world import World
 from podium.sampler.local import LocalSampler
@@ -35,7 +36,7 @@ from podium.store.sound_checkpoint import newest_sound
 from podium.training.config import Config
 from podium.training.stored_config import stored_config
 
-__all__ = ["BASE_MODEL", "contrast", "evaluate", "frontier", "thinking"]
+__all__ = ["BASE_MODEL", "contrast", "driver_for", "evaluate", "frontier", "thinking"]
 
 LOGP = Signal("logp")
 BASE_MODEL = "base"  # in place of a model: the one that the run started from
@@ -78,17 +79,23 @@ def thinking(
     seed: int = 0,
     temperature: float = 1.0,
     max_tokens: int | None = None,
-    force: str = FORCE,
+    force: str | None = None,
     device: str = "cpu",
     trust: bool = False,
     **world_settings: Any,
 ) -> list[BudgetPoint]:
-    """The accuracy of a run's last checkpoint, or of a model, by how many tokens it may think: see `curve`."""
+    """The accuracy of a run's last checkpoint, or of a model, by how many tokens it may think: see `curve`.
+
+    A run whose method has a format is asked for it, read in it, and forced to answer in it.
+    """
     _check_counts((), tasks, samples)
     setting = _Setting.of(target, world, world_settings, max_tokens, trust)
     driver = setting.driver(target, device)
-    limit = setting.max_tokens or setting.world.max_tokens
-    requests = held_out_requests(setting.world, tasks, Sampling(max_tokens=limit, temperature=temperature), seed)
+    strategy = formatted_strategy(setting.method)
+    format = None if strategy is None else strategy.format
+    limit = setting.max_tokens or turn_limit(setting.world, format)
+    sampling = Sampling(max_tokens=limit, temperature=temperature)
+    requests = held_out_requests(setting.world, tasks, sampling, seed, format)
     with closing(setting.world):
         return curve(driver, requests, budgets, samples, force)
 
@@ -147,6 +154,21 @@ def frontier(
 def _rewards(groups: Sequence[Sequence[Rollout]]) -> Array:
     """[task, sample]"""
     return np.array([[float(r.columns["reward"]) for r in group] for group in groups])
+
+
+def driver_for(
+    policy: policies.Policy, world: World, isolation: str | None = None, act_limit_s: float | None = None
+) -> Driver:
+    """A driver that samples from a policy in a world."""
+    return Driver(
+        LocalSampler(policy),
+        world,
+        follow_up=policy.follow_up,
+        written=policy.written,
+        ends=policy.ends,
+        act_limit_s=act_limit_s,
+        isolation=isolation,
+    )
 
 
 @dataclass(frozen=True)
@@ -231,18 +253,10 @@ class _Setting:
         """A driver that samples from a run's last checkpoint, or from a model."""
         _check_there(Path(target))
         policy = _load(target, device)
-        sampler = LocalSampler(policy)  # it may add notes to the policy's
+        driver = driver_for(policy, self.world, self.isolation, self.act_limit_s)  # it may add notes to the policy's
         for note in policy.notes:
             warnings.warn(note, stacklevel=2)
-        return Driver(
-            sampler,
-            self.world,
-            follow_up=policy.follow_up,
-            written=policy.written,
-            ends=policy.ends,
-            act_limit_s=self.act_limit_s,
-            isolation=self.isolation,
-        )
+        return driver
 
 
 def _config(target: str | Path, world: str | World | None, trust: bool) -> Config | None:

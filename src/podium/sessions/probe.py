@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +14,7 @@ from podium.analysis.probe import Replacement, parent, relative_distance, replac
 from podium.core.activity import activity
 from podium.core.errors import PodiumError
 from podium.method import Method
+from podium.methods.catalogue import RECIPES
 from podium.sessions.train import configure
 from podium.training.build import build_run
 from podium.training.config import Config
@@ -63,13 +64,15 @@ def probe(
     method: str | Method,
     *,
     whole: bool = False,
+    only: Container[str] | None = None,
     progress: Callable[[ProbeRow], None] | None = None,
     **settings: Any,
 ) -> list[ProbeRow]:
-    """A row for each part that can be replaced, and first one for the whole method against GRPO.
+    """A row for each part that can be replaced, and first one for the whole method against what it extends.
 
     Each run ends once the weights are more than 1 % of the update apart, or after the iterations of the method's home;
     with `whole` the method itself is always trained to the end, so that rows say in how many iterations parts acted.
+    `only` are the names of the rows that are wanted, such as `everything` and `shape.Whiten`.
     `settings` are those of `podium.sessions.train.configure`, such as `iterations` and `world`.
     """
     config = configure(method, eval_every=0, eval_tasks=1, **settings)
@@ -80,6 +83,8 @@ def probe(
             course.after(iterations)
         counts = activity(course.metrics)
         for replacement in _listed(config):
+            if only is not None and replacement.part not in only:
+                continue
             row = _row(config, course, replacement, iterations, counts)
             rows.append(row)
             if progress is not None:
@@ -90,7 +95,9 @@ def probe(
 def _listed(config: Config) -> Iterator[Replacement]:
     with closing(worlds.isolated(config.world, config.world_settings, isolation=config.isolation)) as world:
         columns = tuple(world.provides)
-    yield Replacement("everything", "plain GRPO", parent(config.method))
+    slug = config.method.name.partition("@")[0]
+    extends = RECIPES[slug].extends if slug in RECIPES else "grpo"
+    yield Replacement("everything", "plain GRPO" if extends == "grpo" else extends, parent(config.method, extends))
     yield from replacements(config.method, columns)
 
 

@@ -202,7 +202,20 @@ def rollout_columns(iteration: int, batch: Batch) -> dict[str, Any]:
             columns[rest] = value.tolist() if isinstance(value, Tensor) else value
         elif level == "token" and isinstance(value, Tensor) and (value[:1].numel() <= WIDEST or _unrepeatable(rest)):
             columns[name] = _lists(value.detach().cpu(), lengths)
+    for name in batch.relations:
+        columns |= _pairs(batch, name)
     return columns
+
+
+def _pairs(batch: Batch, name: str) -> dict[str, Any]:
+    """The pairs of a relation of rollouts as lists, at the left one of each: the other's index, and their values."""
+    relation = batch.relation(name)
+    if relation.level != "rollout":
+        return {}
+    order = torch.argsort(relation.left, stable=True)
+    lengths = torch.bincount(relation.left, minlength=len(batch))
+    values = {"right": batch["rollout.index"][relation.right].long(), **relation.columns}
+    return {f"{name}.{column}": _lists(x[order].detach().cpu(), lengths) for column, x in values.items()}
 
 
 def _unrepeatable(name: str) -> bool:

@@ -16,9 +16,11 @@ from podium.strategies.hints.item_response import ItemResponse
 from podium.strategies.hints.judge import Judge
 from podium.strategies.hints.learn_to_hint import LearnToHint
 from podium.strategies.hints.repair import Refine, Repair
+from podium.strategies.judged.arena import Arena
 from podium.strategies.sample.blueprint import SampleBlueprints
 from podium.strategies.sample.continuations import Continuations
 from podium.strategies.sample.lessons import SampleAdvised
+from podium.strategies.sample.phrased import Phrased
 from podium.strategies.sample.read_in_chunks import ReadInChunks
 from podium.strategies.sample.revisit import SampleAndRevisit
 from podium.strategies.sample.sample import Sample
@@ -38,6 +40,7 @@ from podium.strategies.trees.tree import Tree
 
 __all__ = [
     "Allocated",
+    "Arena",
     "Augmented",
     "BestAttempt",
     "Branching",
@@ -61,7 +64,9 @@ __all__ = [
     "JudgedSteps",
     "LearnToHint",
     "NextTurn",
+    "Phrased",
     "Prune",
+    "ReadInChunks",
     "Recorded",
     "Rectified",
     "Refine",
@@ -69,7 +74,6 @@ __all__ = [
     "ReplayAndReflect",
     "Rounds",
     "RubricShown",
-    "ReadInChunks",
     "RuledSteps",
     "Sample",
     "SampleAdvised",

@@ -11,6 +11,7 @@ from podium.core.batch import Batch
 from podium.core.errors import PodiumError
 from podium.core.memory import Memory
 from podium.core.part import Select
+from podium.core.relation import Relation
 from podium.core.term import COUPLINGS, Term
 from podium.core.updates import Updates
 from podium.testing.bench import Bench
@@ -34,7 +35,7 @@ def needs_are_what_is_read(part: Any, bench: Bench) -> str | None:
     for place in bench.places():
         batch = bench.batch(part, *place)
         declared = {batch.name(need) for need in part.needs}
-        routed = {batch.name(part.where)} if isinstance(part, Term) and part.where else set()
+        routed = {batch.name(name) for name in part.routed} if isinstance(part, Term) else set()
         log: set[str] = set()
         try:
             _read(part, batch, log)
@@ -75,13 +76,14 @@ def provides_are_what_is_returned(part: Any, bench: Bench) -> str | None:
             result = part.recall(state, batch["group.task"])
         else:
             result = part(batch)
-        promised, given = {batch.name(p) for p in part.provides}, {batch.name(p) for p in result}
+        promised = {batch.name(p) for p in part.provides}
+        given = {n for p, x in result.items() for n in (x.names(p) if isinstance(x, Relation) else (batch.name(p),))}
         if promised != given:
             only = sorted(promised - given) or sorted(given - promised)
             how = "promises" if promised - given else "returns"
             other = "does not return" if promised - given else "does not declare in its provides"
             return f"{how} {', '.join(map(repr, only))}, which it {other}"
-        for name, x in result.items():
+        for name, x in ((name, x) for name, x in result.items() if not isinstance(x, Relation)):
             level = batch.name(name).partition(".")[0]
             if len(x) != batch.size(level):
                 return f"{name!r} has {len(x)} values for {batch.size(level)} {level}s"

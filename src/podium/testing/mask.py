@@ -95,7 +95,7 @@ def held_values_carry_no_gradient(part: Any, bench: Bench) -> str | None:
         elif isinstance(part, COLUMN_PARTS):
             signals = [n for n in part.needs if isinstance(n, Signal) and n.of == "now" and not n.grad]
             live = batch.with_columns({s: batch[s].clone().requires_grad_() for s in signals})
-            for name, x in part(live).items():
+            for name, x in outcome(part, live).items():
                 if isinstance(x, Tensor) and x.requires_grad:
                     return f"a gradient flows through {name!r}: wrap what it is made of in stop_gradient"
     return None

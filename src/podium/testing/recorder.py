@@ -60,6 +60,10 @@ class Recorder(Batch):
 
     def relation(self, name: str) -> Relation:
         original = super().relation(name)
+        if name in self.own:
+            return original
+        if not original.columns:
+            self._note(name)
         return Relation(
             original.level, original.left, original.right, RecordingDict(original.columns, self.log, f"{name}.")
         )
@@ -78,9 +82,6 @@ class Recorder(Batch):
 
     def with_step(self, level: str) -> Batch:
         return self._same(super().with_step(level))
-
-    def with_relation(self, name: str, relation: Relation) -> Batch:
-        return self._same(super().with_relation(name, relation))
 
     def take(self, level: str, chosen: Tensor) -> Batch:
         return self._same(super().take(level, chosen))

@@ -12,8 +12,10 @@ from torch import Tensor
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
 from podium.core.gradient import now_signals
+from podium.core.identity import uniform
 from podium.core.memory import Memory
 from podium.core.part import Advantage, Annotate, Columns, Keep, Metric, Reward, Select, Shape
+from podium.core.relation import Relation
 from podium.core.signal import Signal
 from podium.core.term import Term
 from podium.core.updates import Updates
@@ -33,7 +35,22 @@ def outcome(part: Any, batch: Batch) -> Columns:
         return {"group.drawn": part({need: batch[need] for need in part.needs})}  # type: ignore[misc]
     if isinstance(part, Updates):
         return _of_updates(part, batch)
-    return {batch.name(name): value for name, value in part(batch).items()}
+    columns: Columns = {}
+    for name, value in part(batch).items():
+        columns |= _of_relation(name, value, batch) if isinstance(value, Relation) else {batch.name(name): value}
+    return columns
+
+
+def _of_relation(name: str, relation: Relation, batch: Batch) -> Columns:
+    """What a relation says of each element, in whatever order its pairs stand: the sums of its columns over the pairs
+    that it is in, each weighted by a number that stands for the other one."""
+    other = uniform(batch.identity(relation.level), name, None, torch.float64)
+    columns: Columns = {}
+    for column, x in {"number": torch.ones_like(relation.left), **relation.columns}.items():
+        for side, beside in (("left", relation.right), ("right", relation.left)):
+            total = relation.sum(x.double() * other[beside], side, batch.size(relation.level))  # type: ignore[arg-type]
+            columns[f"{relation.level}.{name}.{column}.{side}"] = total
+    return columns
 
 
 def attempt(part: Any, batch: Batch) -> Columns | PodiumError:

@@ -71,11 +71,11 @@ def load_checkpoint(directory: Path, trainer: Trainer) -> Position:
     """Put a checkpoint's weights and optimiser state into the trainer, if it is sound; returns the rest."""
     listed = check_manifest(directory)
     try:
-        position, updates = _read_state(directory)
+        position, counts = _read_state(directory)
         for name, learner in trainer.learners.items():
             learner.policy.load(directory / name)
             _load_optimizer(learner, directory / f"{name}.optimizer.safetensors")
-            learner.updates = updates[name]
+            learner.updates, learner.since = counts[name]
         for name in trainer.moving:
             trainer.roles[name].load(directory / name)
     except MISSHAPEN as error:
@@ -101,19 +101,20 @@ def check_memories(directory: Path, loaded: Mapping[str, State], initial: Mappin
         )
 
 
-def _read_state(directory: Path) -> tuple[Position, dict[str, int]]:
-    """What state.json and memories.safetensors hold, and the updates of each learner."""
+def _read_state(directory: Path) -> tuple[Position, dict[str, tuple[int, int]]]:
+    """What state.json and memories.safetensors hold, and the updates of each learner in all and when its optimiser was
+    new."""
     state, file = read_object(directory / "state.json"), directory / "memories.safetensors"
     tensors = read_tensors(file) if file.exists() else {}
     memories = {name: decode_state(data, tensors) for name, data in state["memories"].items()}
     progress = decode_state(state["progress"], tensors)
     if any(not isinstance(entries, dict) for entries in (progress, *memories.values())):
         raise PodiumError("state.json: memories and progress must be objects.")
-    counts = [state["iteration"], state.get("tokens", 0), *(entry["updates"] for entry in state["learners"].values())]
+    learners = {name: (entry["updates"], entry.get("since", 0)) for name, entry in state["learners"].items()}
+    counts = [state["iteration"], state.get("tokens", 0), *(count for pair in learners.values() for count in pair)]
     if any(type(count) is not int or not 0 <= count < 1 << 63 for count in counts):
         raise PodiumError("state.json: iteration, tokens and updates must be numbers from 0 on.")
-    updates = {name: entry["updates"] for name, entry in state["learners"].items()}
-    return Position(state["iteration"], memories, progress, state.get("tokens", 0)), updates
+    return Position(state["iteration"], memories, progress, state.get("tokens", 0)), learners
 
 
 def _optimizer_tensors(learner: Learner) -> dict[str, torch.Tensor]:

@@ -135,7 +135,7 @@ class Run:
         self.measured(metrics)
         began, self.progress = self.progress.get("began"), self.config.method.advance(self.clock, metrics)
         if self.progress.get("began") != began:
-            self.trainer.begin_phase()
+            self.trainer.begin_phase(fresh=self.config.method.begins_fresh(self.progress))
         self.pending = None
         return {**metrics, **phase}
 

@@ -39,6 +39,7 @@ class Learner:
     settings: Optimizer
     lower: torch.dtype | None = None  # the precision to compute in; None: that of the weights
     updates: int = 0
+    since: int = 0  # the update at which its optimiser was new
     optimizer: torch.optim.Optimizer = field(init=False)
 
     def __post_init__(self) -> None:
@@ -84,11 +85,16 @@ class Learner:
         self.policy.bump()
         return norm
 
+    def refresh(self) -> None:
+        """Begin with a new optimiser: no moments, and the learning rate's schedule over the updates that are left."""
+        self.optimizer.state.clear()
+        self.since = self.updates
+
     def rate(self, planned: int) -> float:
         """The learning rate of the next update, of `planned` in all."""
-        s = self.settings
-        warm = min(1.0, (self.updates + 1) / s.warmup) if s.warmup else 1.0
-        done = min(self.updates / max(planned, 1), 1.0)
+        s, updates = self.settings, self.updates - self.since
+        warm = min(1.0, (updates + 1) / s.warmup) if s.warmup else 1.0
+        done = min(updates / max(planned - self.since, 1), 1.0)
         left = 0.5 * (1.0 + math.cos(math.pi * done)) if s.schedule == "cosine" else 1.0 - done
         decay = 1.0 if s.schedule == "constant" else s.final + (1.0 - s.final) * left
         rate: float = s.lr * warm * decay
@@ -115,8 +121,10 @@ class Trainer:
         """The roles that are not trained, and yet change."""
         return (*self.decays, *self.renewed)
 
-    def begin_phase(self) -> None:
-        """Renew the roles that are the policy at the beginning of a phase."""
+    def begin_phase(self, fresh: bool = False) -> None:
+        """Renew the roles that are the policy at the beginning of a phase, and the optimisers where it says so."""
+        for learner in self.learners.values() if fresh else ():
+            learner.refresh()
         for name in self.renewed:
             self.roles[name].average(self.learners["policy"].policy, 0.0)
 
@@ -331,7 +339,9 @@ class Trainer:
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps of the learners in addition to their weights."""
-        return {name: {"updates": learner.updates} for name, learner in self.learners.items()}
+        return {
+            name: {"updates": x.updates} | ({"since": x.since} if x.since else {}) for name, x in self.learners.items()
+        }
 
 
 def _asked_of_role(signal: Signal) -> Signal:

@@ -71,7 +71,7 @@ def annotations_of(method: Method) -> list[Annotation]:
 
 def _columns(reader: Any) -> Iterable[str | None]:
     if isinstance(reader, Term):
-        yield reader.where
+        yield from reader.routed
     for need in reader.needs:
         passage = passage_of(need) if isinstance(need, Signal) else None
         yield f"{need.level}.{passage}.ids" if passage else need if isinstance(need, str) else None

@@ -17,6 +17,7 @@ __all__ = ["reinforce_plus_plus"]
 @recipe(
     summary="Critic-free returns with a token-level KL penalty, normalised over the batch instead of by group.",
     citation="Hu et al. 2025, REINFORCE++, https://arxiv.org/abs/2501.03262",
+    extends="reinforce",
     tags=("policy gradient", "kl penalty", "clipping", "advantage estimation"),
     protocol=Protocol(
         model="OpenRLHF/Llama-3-8b-sft-mixture",

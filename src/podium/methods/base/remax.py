@@ -20,6 +20,7 @@ BASELINE, PENALTY = "group.baseline", "token.reward.kl"
 @recipe(
     summary="REINFORCE with the reward of the greedy answer to the same prompt as its baseline.",
     citation="Li et al. 2023, ReMax, https://arxiv.org/abs/2310.10505",
+    extends="reinforce",
     tags=("policy gradient", "baseline", "variance reduction", "single rollout"),
     protocol=Protocol(
         model="Llama-2-7B after SFT",

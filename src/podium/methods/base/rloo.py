@@ -17,6 +17,7 @@ __all__ = ["rloo"]
 @recipe(
     summary="Leave-one-out baseline: each rollout is compared with the mean reward of the others in its group.",
     citation="Ahmadian et al. 2024, Back to Basics, https://arxiv.org/abs/2402.14740",
+    extends="reinforce",
     tags=("policy gradient", "baseline", "variance reduction", "kl penalty", "sequence-level"),
     protocol=Protocol(
         model="Pythia-6.9B after SFT",

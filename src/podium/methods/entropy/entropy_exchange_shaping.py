@@ -20,6 +20,7 @@ __all__ = ["entropy_exchange_shaping"]
 @recipe(
     summary="Reward shaping for the plateau stage: larger advantages for low-perplexity rollouts or late tokens.",
     citation="Decomposing the Entropy-Performance Exchange, 2025, https://github.com/RUCAIBox/Slow_Thinking_with_LLMs",
+    extends="dapo",
     tags=("entropy", "reward shaping", "token-level", "exploration"),
     protocol=Protocol(
         model="Qwen2.5-7B",

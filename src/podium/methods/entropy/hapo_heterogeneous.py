@@ -22,6 +22,7 @@ __all__ = ["hapo_heterogeneous"]
 @recipe(
     summary="Token-level treatment by entropy: adaptive temperature, clip range, advantages and group statistics.",
     citation="HAPO: From Uniform to Heterogeneous, https://github.com/starriver030515/HAPO",
+    extends="dapo",
     tags=("entropy", "token-level", "clipping", "exploration", "dynamic sampling"),
     protocol=Protocol(
         model="Qwen2.5-Math-7B",

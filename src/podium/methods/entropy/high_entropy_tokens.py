@@ -19,6 +19,7 @@ __all__ = ["high_entropy_tokens"]
 @recipe(
     summary="Trains only on forking tokens, the 20% with the highest entropy (80/20 rule).",
     citation="Wang et al. 2025, Beyond the 80/20 Rule, https://arxiv.org/abs/2506.01939",
+    extends="dapo",
     tags=("entropy", "token-level", "exploration", "efficiency"),
     protocol=Protocol(
         model="Qwen3-32B base",

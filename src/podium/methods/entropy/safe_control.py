@@ -30,6 +30,7 @@ AUTHORS = {"lowest": 0.1, "highest": 0.6, "kp": 0.3, "ki": 0.01, "kd": 0.05}
 @recipe(
     summary="Stable RLHF: PPO with pessimistic double critics and an entropy-gated, PID-controlled KL penalty.",
     citation="SAFE: Stable Alignment Finetuning with Entropy-Aware Predictive Control, https://github.com/ryyzn9/SAFE",
+    extends="ppo",
     tags=("kl penalty", "critic", "entropy", "stability", "safety"),
     protocol=ADAMW.replace(
         model="Qwen2.5-3B with LoRA of rank 128",

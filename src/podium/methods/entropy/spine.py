@@ -19,6 +19,7 @@ __all__ = ["spine"]
 @recipe(
     summary="Test-time RL by majority vote on high-entropy tokens only, with their entropy kept inside a band.",
     citation="SPINE: Token-Selective Test-Time RL with Entropy-Band Regularization, https://github.com/JianghaoWu/SPINE",
+    extends="ttrl",
     tags=("test-time training", "label-free", "majority vote", "entropy", "token-level"),
     protocol=Protocol(
         model="Qwen2.5-Math-1.5B", max_turns=1, source="JianghaoWu/SPINE by a public survey note on arXiv 2511.17938"

@@ -21,6 +21,7 @@ __all__ = ["dler"]
 @recipe(
     summary="Hard truncation as length penalty, made stable by batch-wise normalisation, clip-higher and filtering.",
     citation="DLER: Doing Length Penalty Right, https://github.com/NVlabs/DLER",
+    extends="dapo",
     tags=("length penalty", "overthinking", "short reasoning", "dynamic sampling", "efficiency"),
     protocol=ADAMW.replace(
         model="DeepSeek-R1-Distill-Qwen-1.5B",

@@ -16,6 +16,7 @@ __all__ = ["luspo"]
 @recipe(
     summary="GSPO with each sequence's loss times its length, which removes GSPO's length bias.",
     citation="Length-Unbiased Sequence Policy Optimization (LUSPO); as in https://github.com/huggingface/trl",
+    extends="gspo",
     tags=("length bias", "sequence-level", "importance sampling"),
     protocol=Protocol(
         model="Qwen2.5-7B",

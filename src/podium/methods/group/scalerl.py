@@ -21,6 +21,7 @@ __all__ = ["scalerl"]
     summary="CISPO averaged per task, advantages scaled over the batch, no groups without variance, no mastered tasks.",
     citation="Khatri et al. 2025, The Art of Scaling Reinforcement Learning Compute for LLMs, "
     "https://arxiv.org/abs/2510.13786",
+    extends="cispo",
     tags=("importance sampling", "clipping", "off-policy", "zero-variance groups", "curriculum", "scaling"),
     protocol=Protocol(
         model="Llama 8B",

@@ -17,6 +17,7 @@ __all__ = ["ettrl"]
 @recipe(
     summary="Test-time RL with entropy-based branching for cheaper votes and certainty-weighted advantages.",
     citation="ETTRL: Balancing Exploration and Exploitation in LLM Test-Time RL Via Entropy Mechanism",
+    extends="ttrl",
     tags=("test-time training", "label-free", "majority vote", "entropy", "rollout budget", "exploration"),
     protocol=Protocol(model="Qwen2.5-Math-1.5B", source="notes on arXiv 2508.11356; it builds on TTRL's code"),
     home=Home("sums", level=2, tasks=8, iterations=8),

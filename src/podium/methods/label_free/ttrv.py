@@ -13,6 +13,7 @@ __all__ = ["ttrv"]
 @recipe(
     summary="Test-time RL with soft votes: reward is the answer's frequency in the group, minus answer entropy.",
     citation="TTRV: Test-Time Reinforcement Learning for Vision Language Models, https://github.com/Akshit21112002/TTRV",
+    extends="ttrl",
     tags=("test-time training", "label-free", "self-consistency", "entropy", "multimodal"),
     protocol=Protocol(source="Akshit21112002/TTRV, a fork of TTRL whose scripts we could not read"),
     home=Home("sums", level=2, tasks=8, iterations=8),

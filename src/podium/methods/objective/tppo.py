@@ -21,6 +21,7 @@ __all__ = ["tppo"]
 @recipe(
     summary="PPO on generation windows: trains unfinished rollouts with bootstrapped advantages, resumes them later.",
     citation="Truncated Proximal Policy Optimization (T-PPO)",
+    extends="ppo",
     tags=("critic", "value function", "efficiency", "long context", "clipping"),
     protocol=Protocol(
         model="Qwen2.5-32B",

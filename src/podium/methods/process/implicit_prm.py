@@ -24,6 +24,7 @@ ENDS = "token.step_end"  # the tokens at which a step of an answer ends
 @recipe(
     summary="Implicit process reward model: a log-ratio trained online on outcomes gives dense token rewards.",
     citation="Free Process Rewards without Process Labels, https://github.com/PRIME-RL/ImplicitPRM; PRIME",
+    extends="rloo",
     tags=("process reward", "reward model", "credit assignment", "token-level", "baseline"),
     protocol=Protocol(
         model="Eurus-2-7B-SFT",

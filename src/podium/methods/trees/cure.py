@@ -22,6 +22,7 @@ __all__ = ["cure"]
 @recipe(
     summary="Prevents entropy collapse: branches from random high-entropy tokens in one group, then plain DAPO.",
     citation="CURE, https://github.com/bytedance/CURE",
+    extends="dapo",
     tags=("entropy collapse", "exploration", "entropy", "dynamic sampling"),
     protocol=Protocol(
         model="Qwen2.5-Math-7B",

@@ -19,6 +19,7 @@ __all__ = ["dr_kernel"]
 @recipe(
     summary="Turn-level leave-one-out returns for multi-turn kernel generation; rewards profiled speed, rejects hacks.",
     citation="Dr. Kernel: Reinforcement Learning Done Right for Triton, https://github.com/hkust-nlp/KernelGYM",
+    extends="rloo",
     tags=("multi-turn", "code", "baseline", "turn-level", "reward shaping", "importance sampling"),
     protocol=ADAMW.replace(
         model="Qwen3-14B-Base after a cold start",

@@ -14,6 +14,7 @@ __all__ = ["hgpo"]
 @recipe(
     summary="Step-level credit in nested groups that share the last k states; longer histories weigh more.",
     citation="Hierarchy-of-Groups Policy Optimization, https://github.com/langfengQ/verl-agent",
+    extends="gigpo",
     tags=("credit assignment", "step-level", "multi-turn", "agents", "group-relative"),
     presets={
         "paper": {"invalid": 0.1, "max_turns": 50, "mini_batches": 12},

@@ -17,6 +17,7 @@ __all__ = ["slea_rl"]
 @recipe(
     summary="Retrieves lessons from past rollouts at each step (experience library); GiGPO's credit assignment.",
     citation="SLEA-RL: Step-Level Experience Augmented RL, https://github.com/kingofspace0wzz/slea-rl",
+    extends="gigpo",
     tags=("experience library", "agents", "multi-turn", "step-level", "credit assignment"),
     presets={
         "paper": {"invalid": 0.1, "max_turns": 50, "mini_batches": 100},

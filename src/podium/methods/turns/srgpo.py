@@ -16,6 +16,7 @@ __all__ = ["srgpo"]
 @recipe(
     summary="Step-level advantages from verifiable step rewards in random groups, needing no identical states.",
     citation="SeeNav-Agent: Step Reward Group Policy Optimization, https://github.com/WzcTHU/SeeNav-Agent",
+    extends="gigpo",
     tags=("step-level", "process reward", "credit assignment", "agents", "multimodal"),
     presets={"paper": {"n": 4, "max_turns": 20, "mini_batches": 40}},
     protocol=ADAMW.replace(

@@ -19,6 +19,7 @@ __all__ = ["st_ppo"]
 @recipe(
     summary="Stabilised off-policy PPO: turn-level importance ratio, steps damped by how much clipping removes.",
     citation="ST-PPO: Stabilized Off-Policy Proximal Policy Optimization for Multi-Turn Agents Training",
+    extends="ppo",
     tags=("off-policy", "importance sampling", "turn-level", "clipping", "critic", "stability"),
     presets={"turn-ppo": {"floor": None}, "s-ppo": {"ratio": "token"}, "literal": {"floor": 1e-8}},
     home=Home("keydoor", level=1, iterations=8, tasks=8),

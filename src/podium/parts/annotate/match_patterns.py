@@ -12,6 +12,8 @@ from podium.core.part import Annotate, Columns
 
 __all__ = ["MatchPatterns"]
 
+NEVER = "(?!)"  # a pattern that matches nothing
+
 
 class MatchPatterns(Annotate):
     """Writes a feature `rollout.NAME` for each pattern: 1 if it matches anywhere in the rollout's text, else 0."""
@@ -32,6 +34,10 @@ class MatchPatterns(Annotate):
     @property
     def provides(self) -> tuple[str, ...]:
         return tuple(f"rollout.{name}" for name, _ in self.marks)
+
+    @property
+    def neutral(self) -> MatchPatterns:
+        return self.replace(marks=tuple((name, NEVER) for name, _ in self.marks))
 
     def __call__(self, batch: Batch) -> Columns:
         texts = batch["rollout.text"]

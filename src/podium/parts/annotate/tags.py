@@ -17,6 +17,10 @@ class ReadTags(Annotate):
     needs = ("turn.text",)
     provides = ("step.tag",)
 
+    @property
+    def neutral(self) -> ReadTags:
+        return self.replace(tags=())
+
     def __call__(self, batch: Batch) -> Columns:
         return {"step.tag": tuple(self.tag(text) for text in batch["turn.text"])}
 

@@ -27,6 +27,7 @@ from podium.parts.keep.route import (
 )
 from podium.parts.keep.teachers import InjectTeachers
 from podium.parts.keep.void_turns import DropVoidTurns
+from podium.parts.keep.weak_strong import KeepWeakStrong
 
 __all__ = [
     "Bundle",
@@ -40,6 +41,7 @@ __all__ = [
     "KeepMixed",
     "KeepPivots",
     "KeepVaried",
+    "KeepWeakStrong",
     "KeepWithin",
     "MeasureOnly",
     "RejectGuided",

@@ -11,6 +11,7 @@ from podium.parts.metric.entropies import EntropyPair, EntropyProfile, SemanticE
 from podium.parts.metric.potential import PotentialWatch
 from podium.parts.metric.process import BestOfN, PairwiseAccuracy
 from podium.parts.metric.proxy_gap import ProxyGap
+from podium.parts.metric.rank_agreement import RankAgreement
 from podium.parts.metric.report_mean import ReportMean
 from podium.parts.metric.reward_ties import RewardTies
 from podium.parts.metric.turn_cost import TurnCost
@@ -27,6 +28,7 @@ __all__ = [
     "PairwiseAccuracy",
     "PotentialWatch",
     "ProxyGap",
+    "RankAgreement",
     "ReferenceWins",
     "ReportMean",
     "RewardTies",

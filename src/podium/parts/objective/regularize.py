@@ -39,7 +39,6 @@ class KL(Term):
     limit: float | None = None  # the estimate is clamped to ± this; None: not at all
     power: float | str = 1.0  # sharpens the anchor: softmax(power · logits); a number, or a column of rollouts
     min_p: float = 0.0  # the anchor without tokens less likely than this share of its likeliest one
-    weight: str | None = None  # a column that multiplies the penalty
     corrected: bool = False  # whether it is multiplied by π / π_old, through which the gradient flows too
 
     def __post_init__(self) -> None:
@@ -66,7 +65,7 @@ class KL(Term):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        columns = [c for c in (self.power, self.weight) if isinstance(c, str)]
+        columns = (self.power,) if isinstance(self.power, str) else ()
         return (NOW, self._anchor, *((OLD,) if self.corrected else ()), *columns)
 
     def distance(self, batch: Batch) -> Tensor:
@@ -90,9 +89,7 @@ class KL(Term):
         distance = self.distance(batch)
         if self.corrected:
             distance = distance * (batch[NOW] - batch[OLD]).clamp(-self.clamp, self.clamp).exp()
-        if self.weight is None:
-            return distance
-        return distance * batch.spread_column(self.weight)
+        return distance
 
     def diagnostics(self, batch: Batch) -> dict[str, Tensor]:
         return {f"kl.{self.anchor}": self.distance(batch)}
@@ -101,17 +98,11 @@ class KL(Term):
 class Likelihood(Term):
     """Negative log-likelihood −log π of the trained tokens: supervised fine-tuning (SFT)."""
 
-    weight: str | None = None  # a column that multiplies the loss
-
-    @property
-    def needs(self) -> tuple[Need, ...]:
-        return (NOW,) if self.weight is None else (NOW, self.weight)
+    needs = (NOW,)
 
     def loss(self, batch: Batch) -> Tensor:
-        loss: Tensor = -batch[NOW]
-        if self.weight is None:
-            return loss
-        return loss * batch.spread_column(self.weight)
+        logp: Tensor = batch[NOW]
+        return -logp
 
 
 class ValueLoss(Term):

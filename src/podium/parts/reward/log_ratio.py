@@ -49,6 +49,10 @@ class LogRatio(Reward):
     def provides(self) -> tuple[str, ...]:
         return (self.into,)
 
+    @property
+    def neutral(self) -> LogRatio:
+        return self.replace(coefficient=0.0)
+
     def log_ratio(self, batch: Batch) -> Tensor:
         """[token] log π_of − log π_against; 0 at the world's tokens."""
         ratio: Tensor = batch[Signal("logp", of=self.of)] - batch[self._against]

@@ -171,6 +171,10 @@ class PseudoLabel(Reward):
     def __post_init__(self) -> None:
         within(self, "labelled", 0, 1)
 
+    @property
+    def neutral(self) -> PseudoLabel:
+        return self.replace(labelled=1.0)
+
     def favourite(self, batch: Batch) -> Tensor:
         """[rollout] Whether it gives the clear favourite of its group."""
         votes = ballot(batch, "dropped")

@@ -36,6 +36,10 @@ class AlignExpert(Shape):
         within(self, "share", 0, 1)
         one_of(self, "past_end", ("certain", "skip"))
 
+    @property
+    def neutral(self) -> AlignExpert:
+        return self.replace(share=0.0)
+
     def expert(self, batch: Batch) -> Tensor:
         """[group] the number of the expert's rollout; −1 where there is none."""
         number = torch.arange(len(batch), device=batch.device)

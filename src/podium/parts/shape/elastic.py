@@ -44,6 +44,10 @@ class ElasticClip(Shape):
         within(self, "smallest", 0, 1)
         within(self, "largest", 1)
 
+    @property
+    def neutral(self) -> ElasticClip:
+        return self.replace(micro=0.0, macro=0.0)
+
     @staticmethod
     def uncertainty(pass_rate: Tensor) -> Tensor:
         """v of a group in which this share of the rollouts succeeds."""

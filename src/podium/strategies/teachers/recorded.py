@@ -44,6 +44,7 @@ class Recorded(Strategy):
     prompt_field: str = ""  # the name of the field; empty: prompt, question, …
     text_field: str = ""  # empty: completion, response, …
     reward_field: str = "reward"
+    pairs: bool = False  # whether they come with the judge's verdicts on pairs of them, which a run has logged
 
     def __post_init__(self) -> None:
         within(self, "n", 1, optional=True)
@@ -51,12 +52,15 @@ class Recorded(Strategy):
 
     @property
     def provides(self) -> tuple[str, ...]:
-        return ("rollout.purpose", "rollout.demonstration", "rollout.sampled")
+        marks = ("rollout.purpose", "rollout.demonstration", "rollout.sampled")
+        return (*marks, "pair.difference") if self.pairs else marks
 
     def prepare(self, world: Any = None) -> tuple[str, ...]:
         from podium.store.retention import examples_kept, kept_text  # pyarrow, which only recorded runs need
         from podium.store.tables import rollout_files
 
+        if self.pairs and not all("pair.right" in row for group in self.groups for row in group):
+            raise PodiumError(f"{self.source} has no verdicts on pairs: give a run whose judge compared rollouts.")
         _ = self.groups
         files = rollout_files(Path(self.source))
         thinned = sum(examples_kept(file) is not None for file in files.values())
@@ -69,7 +73,8 @@ class Recorded(Strategy):
         epoch, position = divmod(task.number, len(self.groups))
         order = np.random.default_rng(key(task.stream[0], (epoch,))).permutation(len(self.groups))
         group = self.groups[order[position]]
-        return rollouts_of((yield [self._request(task, row, i) for i, row in enumerate(group)]))
+        places = {row.get("index", i): i for i, row in enumerate(group)}
+        return rollouts_of((yield [self._request(task, row, i, places) for i, row in enumerate(group)]))
 
     @cached_property
     def groups(self) -> list[list[Mapping[str, Any]]]:
@@ -92,12 +97,13 @@ class Recorded(Strategy):
             raise PodiumError(f"{where}: the reward is {reward!r}, not a number.")
         return {"task": str(data.get("task", prompt)), "prompt": prompt, "text": text, "reward": float(reward)}
 
-    def _request(self, request: TaskRequest, row: Mapping[str, Any], index: int) -> Request:
+    def _request(self, request: TaskRequest, row: Mapping[str, Any], index: int, places: Mapping[int, int]) -> Request:
         purpose = Purpose[self.purpose]
         if "turn.length" in row:
             columns = {name: row[name] for name in COLUMNS} | {"purpose": int(purpose), "index": index} | MARKED
             columns["source"] = Origin.copied.name
-            return Replay(Rollout(row["task"], _turns(row), group=request.group, columns=columns))
+            pairs = _pairs(row, places) if self.pairs else {}
+            return Replay(Rollout(row["task"], _turns(row), group=request.group, columns=columns, pairs=pairs))
         task = Task(row["task"], row["prompt"])
         return Recite(
             dataclasses.replace(request, task=task),
@@ -143,6 +149,14 @@ def _logged(path: Path) -> list[Mapping[str, Any]]:
     if missing:
         raise PodiumError(f"{path} was not written by a run: its rollouts have no {', '.join(sorted(missing))}.")
     return rows
+
+
+def _pairs(row: Mapping[str, Any], places: Mapping[int, int]) -> dict[str, list[Any]]:
+    """The logged verdicts on pairs whose left one is this rollout, where the right one is replayed too."""
+    verdicts = {name.removeprefix("pair."): values for name, values in row.items() if name.startswith("pair.")}
+    there = [place for place, index in enumerate(verdicts["right"]) if index in places]
+    kept = {name: [values[place] for place in there] for name, values in verdicts.items()}
+    return {**kept, "right": [places[index] for index in kept["right"]]}
 
 
 def _turns(row: Mapping[str, Any]) -> list[Turn]:
