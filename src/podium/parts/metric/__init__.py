@@ -11,6 +11,7 @@ from podium.parts.metric.entropies import EntropyPair, EntropyProfile, SemanticE
 from podium.parts.metric.label_auc import LabelAUC
 from podium.parts.metric.potential import PotentialWatch
 from podium.parts.metric.process import BestOfN, PairwiseAccuracy
+from podium.parts.metric.proxy_gap import ProxyGap
 from podium.parts.metric.rank_agreement import RankAgreement
 from podium.parts.metric.report_mean import ReportMean
 from podium.parts.metric.reward_ties import RewardTies
@@ -29,6 +30,7 @@ __all__ = [
     "EntropyProfile",
     "PairwiseAccuracy",
     "PotentialWatch",
+    "ProxyGap",
     "RankAgreement",
     "ReferenceWins",
     "ReportMean",
