@@ -71,7 +71,7 @@ def fitted(seed: int, size: SegmentSize, *, labels: str) -> Mapping[str, ArrayLi
         value.backward()  # type: ignore[no-untyped-call]
         return value
 
-    optimizer.step(loss)  # type: ignore[arg-type]
+    optimizer.step(loss)  # type: ignore[no-untyped-call]
     policy, best = logits.detach().softmax(1).numpy(), np.exp(advantage / ALPHA)
     earned = process.oracle(policy, GAMMA).values[0, 0]
     return {"apart": np.array([np.abs(policy - best).sum(1).mean() / 2]), "earned": np.array([earned])}
