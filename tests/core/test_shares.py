@@ -52,6 +52,7 @@ def test_a_share_that_no_run_has_resolved_is_an_error() -> None:
         ShareOfTokens(0.0)
 
 
-def test_shares_of_something_else_stay_shares() -> None:
-    value = (ShareOfTokens(0.5), Linear(0.1, 0.0, over=ShareOfTokens(1.0)))
-    assert scaled(value, {"iterations": 10}) is value
+def test_shares_of_what_is_not_known_yet_stay() -> None:
+    method = Method(objective=(KL("k3", coefficient=Linear(0.1, 0.0, over=ShareOfRun(0.5))),), rollout=Sample())
+    assert scaled(method, {"max_tokens": 8}) == method
+    assert scaled(method, {"iterations": 8}).objective[0].coefficient == Linear(0.1, 0.0, over=4)

@@ -53,7 +53,8 @@ class ShareOfRun(RelativeNumber):
 
 
 def scaled(value: V, totals: Mapping[str, int]) -> V:
-    """The same value with every share of these totals, at any depth, as a number; `totals` by the `of` of each kind."""
+    """The same value with every share, at any depth, as a number; `totals` by the `of` of each kind of share. Shares of
+    what is not among them stay as they are."""
     whole: V = _scaled(value, totals)
     return whole
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import closing
 from functools import cache, partial
@@ -43,22 +44,24 @@ class TransferSize(StudySize):
 QUICK_TRANSFER = TransferSize(seeds=2, iterations=4, tasks=8, eval_tasks=12, samples=4)
 
 
-def transfer(domains: Sequence[str], least_known: str = "", *, model: str = "podium/tiny", lr: float = 2e-4) -> Trial:
+def transfer(
+    domains: Sequence[str], least_known: str = "", *, model: str = "podium/tiny", lr: float = 2e-4, slug: str = ""
+) -> Trial:
     """A trial that trains on each domain and on the mix of all, with plain GRPO, and reads what each gives the others.
 
     gain(d → e) is the success rate on held-out tasks of e after training on d, less that of the model before. The
-    domain that the model knows least is claimed to gain more from its own training than from any other domain's.
+    domain that the model knows least is claimed to gain more from its own training than from any other domain's. The
+    slug names the results; empty: after domains and model.
     """
     if len(domains) < 2 or len(set(domains)) < len(domains):
-        raise PodiumError(
-            f"Transfer needs two domains or more, each once, such as sums,rules: not {','.join(domains)}."
-        )
+        listed = ",".join(domains)
+        raise PodiumError(f"Transfer needs two domains or more, each once, such as sums,rules: not {listed!r}.")
     if least_known and least_known not in domains:
         raise PodiumError(f"{least_known!r} is not one of the domains. {nearest(least_known, domains)}")
     gains = {domain: Quantity(f"gain.{domain}", f"on {domain}", (-1.0, 1.0)) for domain in domains}
     own = gains.get(least_known)
     return Trial(
-        "guru",
+        slug or re.sub(r"\W+", "-", "-".join(("transfer", *domains, model))),
         "What does training on one domain give the others, and which of them need their own?",
         arms={
             **{domain: partial(_gains, domain, tuple(domains), model, lr) for domain in domains},

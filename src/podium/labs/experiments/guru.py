@@ -7,4 +7,4 @@ from podium.labs.transfer import transfer
 __all__ = ["STUDY"]
 
 # Of these three podium/tiny knows countdown least.
-STUDY = transfer(("sums", "rules", "countdown"), "countdown")
+STUDY = transfer(("sums", "rules", "countdown"), "countdown", slug="guru")

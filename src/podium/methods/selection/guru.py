@@ -36,7 +36,7 @@ __all__ = ["guru"]
 )
 def guru(
     n: int = 16,
-    high: float = 0.6,
+    high: float = 0.5,
     low: float = 0.0,
     weak: str | None = None,
     strong: str | None = None,
