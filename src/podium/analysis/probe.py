@@ -25,7 +25,7 @@ from podium.core.term import Term
 from podium.core.updates import Updates
 from podium.core.value import Value
 from podium.method import Method
-from podium.method.check import met, written
+from podium.method.check import known_columns, met
 from podium.method.method import LISTS
 from podium.methods import get
 from podium.parts.advantage import Normalize
@@ -292,7 +292,9 @@ class _Lost:
         level = need.partition(".")[0]
         if level in _own_levels(self.before) and level not in _own_levels(self.now):
             return True
-        return met(need, written(self.before, self.columns)) and not met(need, written(self.now, self.columns))
+        return met(need, known_columns(self.before, self.columns)) and not met(
+            need, known_columns(self.now, self.columns)
+        )
 
 
 def _own_levels(method: Method) -> set[str]:

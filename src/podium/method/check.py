@@ -19,7 +19,7 @@ from podium.core.value import Value
 if TYPE_CHECKING:
     from podium.method.method import Method
 
-__all__ = ["Finding", "check_method", "met", "written"]
+__all__ = ["Finding", "check_method", "known_columns", "met"]
 
 # Columns that every rollout has, in any world.
 ALWAYS = (
@@ -129,7 +129,7 @@ def _given(columns: Iterable[str]) -> set[str]:
     return have | {column for column, need in ANNOTATIONS.items() if need is None or need in have}
 
 
-def written(method: Method, columns: Iterable[str]) -> frozenset[str]:
+def known_columns(method: Method, columns: Iterable[str]) -> frozenset[str]:
     """All columns that there are in a run of a method on a world that writes `columns`."""
     writers: list[Part | Memory] = [*method.parts(), *method.memories]
     probes = [probe for part in method.parts() for probe in part.probes]
