@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +16,13 @@ from podium.collect.driver import Driver
 from podium.collect.episodes import Episodes
 from podium.core.errors import PodiumError
 from podium.evaluation.measure import held_out, held_out_requests, measure
+from podium.protocols.format import Format
 from podium.protocols.sampling import Sampling
+from podium.protocols.tagged import ThinkTags
+from podium.protocols.worded_steps import WordedSteps
 from podium.sampler.local import LocalSampler
 from podium.sessions.evaluate import thinking
+from podium.sessions.train import train
 from podium.strategies.requests import Play
 
 SUMS = worlds.get("sums", level=2)
@@ -112,3 +117,40 @@ def test_the_command_prints_a_row_a_budget(capsys: pytest.CaptureFixture[str]) -
 
 def test_a_point_says_all_that_is_known() -> None:
     assert dataclasses.asdict(points()[0]) == points()[0].as_dict()
+
+
+def test_a_format_says_where_the_thought_ends_and_what_forces_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`1. **Final Answer** \\boxed{3}`: the thought is what stands before the words of the format."""
+    boxed = WordedSteps()
+    text = "1+2=3.\n\n**Final Answer**\n\\boxed{3}"
+    assert thought(text, range(1, len(text) + 1), boxed.opening) == len("1+2=3.\n\n")
+    assert thought("1+2", range(1, 4), boxed.opening) == 3  # it never answers
+
+    seen: list[Play] = []
+    start = Episodes.start
+
+    def watched(self: Episodes) -> None:
+        seen.append(self.play)
+        start(self)
+
+    monkeypatch.setattr(Episodes, "start", watched)
+    curve(driver(), held_out_requests(SUMS, 1, Sampling(max_tokens=64), format=boxed), (5,))
+    forced = seen[-1].begun
+    assert forced is not None
+    assert driver().sampler.text(forced.ids).endswith("\n**Final Answer**\n\\boxed{")
+
+
+def test_a_run_in_a_format_is_asked_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """pear's answers are `<think>…</think>` and then the answer."""
+    settings = {"world": "sums", "level": 1, "iterations": 1, "tasks": 2, "eval_every": 0, "eval_tasks": 1}
+    train("pear", out=tmp_path / "run", **settings)
+    asked: list[Format | None] = []
+    start = Episodes.start
+
+    def watched(self: Episodes) -> None:
+        asked.append(self.format)
+        start(self)
+
+    monkeypatch.setattr(Episodes, "start", watched)
+    thinking(tmp_path / "run", budgets=(0,), tasks=1)
+    assert asked == [ThinkTags(), ThinkTags()]

@@ -165,3 +165,37 @@ def test_bad_comparisons_are_one_line(capsys: Capture, line: str, words: str) ->
     assert (code, out) == (2, "")
     assert words in err
     assert err.count("\n") == 1
+
+
+# -- reward against divergence -----------------------------------------------------------------------------------------
+
+
+def test_a_run_lies_in_the_plane_of_reward_and_divergence(capsys: Capture, run: Path) -> None:
+    code, out, err = typed(capsys, f"{run} --frontier --samples 4 --tasks 4")
+    assert (code, err) == (0, "")
+    for words in ("best of 4", "optimum at that KL", "KL of the trained", "below the frontier", "the frontier."):
+        assert words in out
+    assert (run / "frontier.svg").read_text().count("<circle") == 4  # best of 1, 2 and 4, and the run
+
+
+def test_a_model_does_not_diverge_from_itself(capsys: Capture) -> None:
+    found = json.loads(typed(capsys, f"{MODEL} --frontier --compare podium/tiny --samples 4 --json")[1])
+    assert found["KL of the trained"] == {"mean": 0.0, "low": 0.0, "high": 0.0}
+    assert found["reward of the base"] == found["reward of the trained"]
+    assert found["below the frontier"]["mean"] == pytest.approx(0.0, abs=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("podium/tiny --world echo --frontier", "did not start from another: name one with --compare MODEL."),
+        ("podium/tiny --frontier --compare podium/tiny", "have no world of their own: name one with --world."),
+        ("podium/tiny --frontier --temperature 0.5", "at temperature 1."),
+        ("podium/tiny --world echo --frontier --compare podium/tiny --samples 0", "samples = 0 must be at least 1."),
+    ],
+)
+def test_a_frontier_that_cannot_be_drawn_is_one_line(capsys: Capture, line: str, words: str) -> None:
+    code, out, err = typed(capsys, line)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert err.count("\n") == 1

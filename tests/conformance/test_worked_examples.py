@@ -245,6 +245,13 @@ def test_think_rm_consistent_differences_are_grpo() -> None:
     assert close(found, grpo.tolist(), to=2e-6)
 
 
+def test_arenarl_four_rollouts_of_known_quality() -> None:
+    inputs = {"pair_scores": [[quality] * 4 for quality in (6.0, 9.0, 3.0, 7.0)]}
+    found = results("arenarl", inputs)
+    for topology in ("anchor", "round_robin", "seeded_single_elimination"):
+        assert close(found[topology], [-0.38730, 1.16189, -1.16189, 0.38730], to=1e-5)
+
+
 def test_spo_single_stream_two_prompts() -> None:
     inputs = {"alpha": [4.0, 1.0], "beta": [4.0, 7.0], "rewards": [1.0, 0.0], "policy_shift": [0.005, 0.005]}
     found = results("spo-single-stream", inputs)
@@ -318,3 +325,57 @@ def test_hgpo_a_return_at_the_mean_is_zero_whatever_its_last_bit() -> None:
     inputs = rows(["aaa"], [False]) | {"turn_reward": [-0.1, -0.1, -0.1]}
     found = results("hgpo", inputs, gamma=1.0, history_length=1, mode="mean_norm", length_weight_alpha=0.0)
     assert close(found["advantage"], [-0.1, -0.05, 0.075])
+
+
+def test_clinical_r1_a_right_answer_in_a_bad_layout_beats_a_wrong_one_in_a_perfect_layout() -> None:
+    responses = [
+        "<think>t</think><answer>So \\boxed{B}</answer>",
+        "<think>t</think><answer>\\boxed{A}</answer>",
+        "So \\boxed{B}",
+        "none",
+    ]
+    found = results("clinical-r1", {"responses": responses, "gold_choice": "B"})
+    assert close(found["rewards"], [12.0, 1.5, 10.5, 0.5])
+    assert close(found["grpo_advantages"], [0.985171, -0.775560, 0.733638, -0.943249])
+
+
+def test_multirole_r1_three_sentences() -> None:
+    inputs = {
+        "sentences": [[["i", "think", "the", "tax"], ["the", "tax", "of", "the", "school"], ["but", "fair"]]],
+        "sentence_types": [["declarative", "interrogative", "declarative"]],
+        "accuracy": [1.0],
+        "function_words": ["the", "of", "a", "but"],
+    }
+    found = results("multirole-r1", inputs)
+    scores = [0.727273, 0.948450, 0.340151, 0.579380, 0.833333, 0.131379, 0.9, 0.685475]
+    assert close(list(found["subscores"][0].values()), scores)
+    assert close(found["yule_k"], [661.157], to=5e-4)
+    assert close(found["diversity"], [0.643180])
+    assert close(found["rewards"], [0.964318])
+
+
+def test_info_consistent_grpo_two_pairs() -> None:
+    pairs = [
+        [["bond", "stock", "fund", "cash"], ["bond", "bond", "fund", "fund"]],
+        [["bond", "fund"], ["bond", "fund", "bond", "fund"]],
+    ]
+    found = results("info-consistent-grpo", {"items_of_variant_pairs": pairs})
+    assert close(found["entropy"], [[1.386294, 0.693147], [0.693147, 0.693147]])
+    assert close(found["pair_stability"], [0.0, 1.0])
+    assert close(found["rewards"], [[0.5, 0.0], [0.5, 0.5]])
+    assert close(found["advantages_flat"], [0.499998, -1.499994, 0.499998, 0.499998])
+    assert close(found["advantages_flat_with_group_stability"], [1.5, -0.5, -0.5, -0.5], to=1e-5)
+
+
+def test_fleming_r1_centres_and_sums_over_tokens() -> None:
+    found = results("fleming-r1", {"rewards": [1.0, 0, 1, 1], "sequence_logp": [-12.0, -10, -14, -11]})
+    assert close(found["advantages"], [0.25, -0.75, 0.25, 0.25])
+    assert close(found["loss"], 0.4375)
+
+
+def test_guru_pass_at_k_and_its_filter() -> None:
+    found = results("guru", {"n_samples": 16, "n_correct": [4]}, k=[1, 4, 8, 16])
+    assert close(found["pass_at_k"], [[0.25, 0.728022, 0.961538, 1.0]])
+    rates = {"weak_pass_rate": [0.9375, 0.5, 0.5], "strong_pass_rate": [1.0, 0.0, 0.25]}
+    kept = results("guru", rates, drop_if_weak_at_least=0.9375, drop_if_strong_at_most=0.0)["keep"]
+    assert kept.tolist() == [False, False, True]

@@ -50,3 +50,9 @@ def test_a_share_that_no_run_has_resolved_is_an_error() -> None:
         Linear(0.1, 0.0, over=1).replace(start=ShareOfRun(0.5)).at(Clock()).start.number(Clock())
     with pytest.raises(PodiumError, match="out of range"):
         ShareOfTokens(0.0)
+
+
+def test_shares_of_what_is_not_known_yet_stay() -> None:
+    method = Method(objective=(KL("k3", coefficient=Linear(0.1, 0.0, over=ShareOfRun(0.5))),), rollout=Sample())
+    assert scaled(method, {"max_tokens": 8}) == method
+    assert scaled(method, {"iterations": 8}).objective[0].coefficient == Linear(0.1, 0.0, over=4)

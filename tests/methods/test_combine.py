@@ -140,6 +140,11 @@ def test_methods_in_turn_are_changed_all_and_cannot_come_second() -> None:
     )
 
 
+def test_two_methods_in_phases_do_not_combine() -> None:
+    with pytest.raises(PodiumError, match="Both are several methods in turn"):
+        methods.get("cure+hiper")
+
+
 def test_the_matrix_has_every_ordered_pair_with_a_reason_where_they_do_not_combine() -> None:
     few = SLUGS[::6]
     found = matrix(few)

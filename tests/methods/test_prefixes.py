@@ -9,10 +9,9 @@ import pytest
 import torch
 
 from podium import methods
-from podium.core.errors import PodiumError
-from podium.policy.forward.grouped import grouped_attention, grouped_positions, tokens_grouped, tokens_plain
 from podium.policy.forward.pack import pack
 from tests.policy import tiny
+from tests.policy.shared_prefixes import row_attention
 
 
 def group(seed: int = 0, prompt: int = 24, answers: tuple[int, ...] = (9, 4, 13)) -> tuple[tuple, list[tuple]]:
@@ -40,13 +39,13 @@ def test_logprobs_and_gradients_agree_with_a_copy_of_the_prompt_for_each_answer(
 
 
 def test_the_prompt_is_in_the_pass_once() -> None:
+    """24 + 9 + 4 + 13 = 50 tokens in place of 3 · 24 + 26 = 98; every answer begins at position 24."""
     prompt, answers = group()
     packed = pack([prompt + answer for answer in answers])
-    lengths = [len(prompt), *map(len, answers)]
-    assert packed.count == tokens_grouped(lengths) < tokens_plain(lengths)
-    assert packed.position[: packed.count].tolist() == grouped_positions(
-        [len(prompt), *(len(a) for a in sorted(answers))]
-    )
+    assert (packed.count, packed.tokens) == (50, 98)
+    ordered = [len(answer) for answer in sorted(answers)]
+    expected = [*range(24), *(24 + t for length in ordered for t in range(length))]
+    assert packed.position[: packed.count].tolist() == expected
 
 
 def rows(lengths: list[int], seed: int = 0) -> list[torch.Tensor]:
@@ -57,20 +56,20 @@ def rows(lengths: list[int], seed: int = 0) -> list[torch.Tensor]:
 def test_permuting_the_answers_permutes_the_outputs_and_nothing_else() -> None:
     lengths = [5, 2, 4, 3]
     q, k, v = rows(lengths)
-    out = grouped_attention(q, k, v, [lengths], heads=2)
+    out = row_attention(q, k, v, [lengths], heads=2)
     parts = torch.split(torch.arange(14), lengths)
     order = torch.cat([parts[0], parts[3], parts[1], parts[2]])
-    turned = grouped_attention(*(x[:, order] for x in (q, k, v)), [[5, 3, 2, 4]], heads=2)
+    turned = row_attention(*(x[:, order] for x in (q, k, v)), [[5, 3, 2, 4]], heads=2)
     torch.testing.assert_close(turned, out[:, order])
 
 
 def test_an_answer_does_not_see_another() -> None:
     lengths = [5, 2, 4]
     q, k, v = rows(lengths)
-    out = grouped_attention(q, k, v, [lengths])
+    out = row_attention(q, k, v, [lengths])
     for x in (q, k, v):
         x[:, 5:7] += 1.0
-    changed = grouped_attention(q, k, v, [lengths])
+    changed = row_attention(q, k, v, [lengths])
     assert not torch.equal(changed[:, 5:7], out[:, 5:7])
     torch.testing.assert_close(changed[:, [*range(5), *range(7, 11)]], out[:, [*range(5), *range(7, 11)]])
 
@@ -78,20 +77,14 @@ def test_an_answer_does_not_see_another() -> None:
 def test_one_answer_is_an_ordinary_row() -> None:
     q, k, v = rows([3, 4])
     causal = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-    torch.testing.assert_close(grouped_attention(q, k, v, [[3, 4]]), causal)
+    torch.testing.assert_close(row_attention(q, k, v, [[3, 4]]), causal)
 
 
 def test_rows_of_several_prompts_with_padding_and_different_numbers_of_answers() -> None:
     q, k, v = (torch.cat([a, b]) for a, b in zip(rows([3, 2, 2]), rows([7], seed=1), strict=True))
-    out = grouped_attention(q, k, v, [[3, 2, 2], [2, 1, 1, 1]])
-    torch.testing.assert_close(out[:1], grouped_attention(q[:1], k[:1], v[:1], [[3, 2, 2]]))
+    out = row_attention(q, k, v, [[3, 2, 2], [2, 1, 1, 1]])
+    torch.testing.assert_close(out[:1], row_attention(q[:1], k[:1], v[:1], [[3, 2, 2]]))
     assert not out[1, 5:].any()
-
-
-@pytest.mark.parametrize(("lengths", "said"), [([3, 0], "at least one token"), ([3, 9], "room for 7")])
-def test_lengths_that_cannot_be_are_refused(lengths: list[int], said: str) -> None:
-    with pytest.raises(PodiumError, match=said):
-        grouped_attention(*rows([3, 2, 2]), [lengths])
 
 
 def test_it_is_grpo() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import nullcontext
+from importlib.resources import files
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,13 +15,15 @@ import torch
 from safetensors.torch import load_file
 
 from podium import worlds
+from podium.methods.group import gcpo_geometryzero
+from podium.policy import load
 from podium.protocols.context import Window
 from podium.worlds.keydoor import action_of
 from tools.pretrain import __main__ as script
-from tools.pretrain import dials, examples, model, table, text
+from tools.pretrain import dials, examples, formats, model, new_dials, rates, sources, table, text
 
-UNSEEN = ("code",)  # worlds that podium/tiny was not trained on
-PUZZLES = {name: world for name, world in worlds.EMBEDDED.items() if issubclass(world, worlds.Puzzle)}
+UNSEEN = set(worlds.EMBEDDED) - set(dials.DIALS)  # worlds that podium/tiny was not trained on
+PUZZLES = {name: w for name, w in worlds.EMBEDDED.items() if issubclass(w, worlds.Puzzle) and name in dials.DIALS}
 
 
 @pytest.fixture(scope="module")
@@ -88,17 +92,15 @@ def test_every_level_and_style_has_its_dials(stage: int) -> None:
     assert {name: tuple(levels) for name, levels in dials.STAGES[stage].items()} == {
         name: world.levels for name, world in worlds.EMBEDDED.items() if name not in UNSEEN
     }
-    assert {name: tuple(styles) for name, styles in dials.STYLES.items()} == {
-        name: world.styles  # type: ignore[attr-defined]
-        for name, world in worlds.EMBEDDED.items()
-        if name not in UNSEEN
-    }
+    for name, styles in dials.STYLES.items():
+        assert tuple(styles) == worlds.EMBEDDED[name].styles  # type: ignore[attr-defined]
+    assert set(dials.DIALS) <= set(dials.STYLES)
 
 
 def test_the_text_depends_on_its_seed_and_place_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text, "CHUNK", 100)
     first, second = text.make_text(str(folder), None, 1, 300, 2, 0, 1)
-    last = text._chunk((str(folder), None, 1, 0, 200, 100))  # as a process would
+    last = text._chunk((str(folder), None, 1, 0, 200, 100, False))  # as a process would
     assert (second.ids == last.ids).all()
     assert (second.own == last.own).all()
     assert (second.starts == last.starts).all()
@@ -108,7 +110,7 @@ def test_the_text_depends_on_its_seed_and_place_alone(folder: Path, monkeypatch:
 
 
 def test_the_model_learns_what_is_its_own_in_a_conversation(folder: Path) -> None:
-    part = text._chunk((str(folder), ["clarify-2", "sums-1"], 1, 0, 0, 50))
+    part = text._chunk((str(folder), ["clarify-2", "sums-1"], 1, 0, 0, 50, False))
     end, user, assistant = 2, 4, 5
     assert len(part.ids) == len(part.own) == part.starts[-1]
     for first, last in zip(part.starts[:-1], part.starts[1:], strict=True):
@@ -127,7 +129,7 @@ def test_the_model_learns_what_is_its_own_in_a_conversation(folder: Path) -> Non
 @pytest.mark.parametrize("name", ["lookup", "tools", "clarify", "keydoor"])
 def test_conversations_fit_the_context_and_look_as_the_world_shows_them(folder: Path, name: str) -> None:
     levels = [f"{name}-{level}" for level in worlds.EMBEDDED[name].levels]
-    part = text._chunk((str(folder), levels, 2, 0, 0, 60))
+    part = text._chunk((str(folder), levels, 2, 0, 0, 60, False))
     assert (part.starts[1:] - part.starts[:-1]).max() <= text.CONTEXT
     world = worlds.get(name, level=2)
     first = world.task(examples.FIRST_TASK).prompt
@@ -200,8 +202,89 @@ def test_a_second_stage_goes_on_from_a_model(folder: Path, tmp_path: Path, monke
     assert all(torch.allclose(before[name], after[name], atol=1e-6) for name in before)
 
 
+def test_the_second_model_has_the_shape_and_the_tokenizer_of_the_first() -> None:
+    folders = [Path(str(files("podium"))) / "models" / name for name in ("tiny", "tiny2")]
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes()
+    first, second = (load_file(folder / "model.safetensors") for folder in folders)
+    assert {name: w.shape for name, w in first.items()} == {name: w.shape for name, w in second.items()}
+    assert any(not torch.equal(first[name], second[name]) for name in first)
+    assert sum(f.stat().st_size for f in folders[1].iterdir()) < 8e6
+    policy = load("podium/tiny2")
+    assert policy.name == "podium/tiny2"
+
+
 def test_pass_at_k_is_unbiased() -> None:
     assert table.pass_at(1, 8, 2) == pytest.approx(0.25)
     assert table.pass_at(2, 4, 2) == pytest.approx(5 / 6)
     assert table.pass_at(8, 8, 1) == 1
     assert table.pass_at(8, 64, 0) == 0
+
+
+def test_a_third_stage_has_every_source_and_keeps_what_was_known(folder: Path) -> None:
+    careless, clean = (sources.sources(None, sources.THIRD, clean) for clean in (False, True))
+    assert [s.name for s in careless] == [s.name for s in clean]
+    assert len({s.name for s in careless}) == len(careless)
+    assert sum(s.share for s in careless) == pytest.approx(1)
+    assert sum(s.share for s in careless if s.kept) == pytest.approx(new_dials.KEPT_SHARE)
+    only = ["sums-1", "sorting-1"]
+    part = text._chunk((str(folder), only, sources.THIRD, 0, 0, 60, False))
+    for first, last in zip(part.starts[:-1], part.starts[1:], strict=True):
+        marks = set(part.own[first:last].tolist())
+        assert marks in ({0, text.LEARNED}, {0, text.KEPT})
+    assert set(part.own.tolist()) == {0, text.LEARNED, text.KEPT}
+
+
+@pytest.mark.parametrize("name", formats.TAUGHT)
+def test_formats_are_written_as_their_recipes_ask(name: str) -> None:
+    taught = formats.TAUGHT[name]
+    for index in range(4):
+        for example in formats.formatted(taught, 1, 1.0, index, Random(index)):
+            own = [message for message in example.messages if message.own]
+            assert [m.own for m in example.messages] == [False, True] * len(own)
+            assert own[-1].learned
+            if taught.format.ask and taught.context is None:
+                assert taught.format.ask in example.messages[0].text
+            assert all(taught.format.read(m.text).well_formed for m in own)
+            if taught.world != "keydoor":
+                assert example.right
+
+
+def test_constructions_are_asked_for_as_their_recipe_does() -> None:
+    assert formats.ASKS == gcpo_geometryzero.ASKS
+
+
+def test_what_is_kept_does_not_pull_a_model_that_says_it_still_and_what_is_new_does() -> None:
+    before, moved = model.build_model(3), model.build_model(4)
+    batch = torch.arange(12).reshape(2, 6)
+    learned, kept = torch.ones(2, 5, dtype=torch.bool), torch.ones(10, dtype=torch.bool)
+
+    def pull(now: Any, kept: torch.Tensor) -> float:
+        now.zero_grad()
+        model.text_loss(now, before, batch, learned, kept, nullcontext()).backward()
+        return max(float(p.grad.abs().max()) for p in now.parameters())
+
+    assert pull(model.build_model(3), kept) < 1e-6
+    assert pull(model.build_model(3), ~kept) > 1e-3
+    assert pull(moved, kept) > 1e-3
+    logits = before(batch[:, :-1]).logits
+    expected = torch.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), batch[:, 1:].reshape(-1))
+    assert torch.isclose(model.text_loss(before, moved, batch, learned, ~kept, nullcontext()), expected)
+
+
+def test_the_rates_of_a_third_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = Path(str(files("podium"))) / "models" / "tiny"
+    arguments = (
+        f"--out {tmp_path} --stage 3 --start {start} --steps 2 --batch 4 --processes 1 --seconds 60 "
+        "--only sums-1 calculator-1 thinking-1 --eval --eval-tasks 4 --eval-samples 4 --eval-episodes 1"
+    )
+    monkeypatch.setattr(sys, "argv", ["pretrain", *arguments.split(), "--report", str(tmp_path / "rates.json")])
+    script.main()
+    found = json.loads((tmp_path / "rates.json").read_text())["rates"]
+    assert [rate["name"] for rate in found] == ["sums 1", "calculator 1", "thinking 1"]
+    assert found[0]["before"] is not None
+    assert found[1]["before"] is None
+    assert not rates.Rate("sums 1", 0.5, 0.45).fits
+    assert rates.Rate("sums 1", 0.5, 0.48).fits
+    assert rates.Rate("carry 1", 0.5).fits
+    assert not rates.Rate("carry 1", 0.7).fits

@@ -6,6 +6,12 @@
 `--batch 48 --steps 260 --lr 4e-4 --only WORLD-LEVEL …` with `--start` and `--stage 2` then sets single levels right on
 a CPU in minutes, as was done for the hardest levels and for echo, lookup and tools.
 `--steps 0 --eval` prints the table.
+
+podium/tiny2 is made from podium/tiny by a third stage, with a table of what both can do:
+
+    python -m tools.pretrain --bf16 --stage 3 --start src/podium/models/tiny --steps 6000 --seconds 200 \
+        --tasks 1200000 --lr 1e-3 --seed 2 --out DIR --eval --eval-batch 8192 --eval-samples 24 --eval-episodes 4 \
+        --report DIR/rates.json
 """
 
 from __future__ import annotations
@@ -25,6 +31,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
 from transformers.utils.logging import disable_progress_bar
 
 from tools.pretrain.model import build_model, train
+from tools.pretrain.rates import compare
+from tools.pretrain.sources import THIRD
 from tools.pretrain.table import evaluate
 from tools.pretrain.text import CHUNK, Text, build_tokenizer, make_text, shares_right
 
@@ -38,7 +46,8 @@ def main() -> None:
         "--tasks", type=int, help="tasks in the text (default: as many as half the steps take, or 2.5 M)"
     )
     parser.add_argument("--parts", type=int, default=20, help="parts of the text, which are trained on one by one")
-    parser.add_argument("--stage", type=int, default=1, choices=(1, 2), help="which dials the text follows")
+    parser.add_argument("--stage", type=int, default=1, choices=(1, 2, 3), help="which dials the text follows")
+    parser.add_argument("--seconds", type=float, help="of training at most: the learning rate has decayed by then")
     parser.add_argument("--lr", type=float, default=3e-3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="that write the text")
@@ -103,7 +112,11 @@ def main() -> None:
         began = time.perf_counter()
         tokenizer = AutoTokenizer.from_pretrained(args.out)
         model = AutoModelForCausalLM.from_pretrained(args.out, use_safetensors=True).to(device)
-        report["table"] = evaluate(model, tokenizer, args)
+        if args.stage == THIRD:
+            before = AutoModelForCausalLM.from_pretrained(args.start, use_safetensors=True).to(device)
+            report["rates"] = [rate._asdict() for rate in compare(before, model, tokenizer, args)]
+        else:
+            report["table"] = evaluate(model, tokenizer, args)
         phase("evaluation", began)
     report["seconds"] = seconds
     if args.report:

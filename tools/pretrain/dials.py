@@ -57,6 +57,14 @@ STYLES: dict[str, dict[str, Manner]] = {
     "tools": {"short": Manner(5, 1.0), "long": Manner(2, 0.8), "parallel": Manner(3, 1.2)},
     "clarify": {"short": Manner(5, 1.0), "long": Manner(2, 0.8), "backward": Manner(3, 1.2)},
 }
+# Worlds that podium/tiny has not read, in the same manner.
+STYLES |= {
+    "cases": {"short": Manner(4, 1.0), "long": Manner(3, 0.8), "alternative": Manner(2, 1.2), "loose": Manner(1, 1.2)},
+    "opinions": {"short": Manner(4, 1.0), "long": Manner(3, 0.8), "alternative": Manner(2, 1.2), "varied": Manner(1)},
+    "shop": {"short": Manner(4, 1.0), "long": Manner(3, 0.8), "alternative": Manner(3, 1.2)},
+    "trips": {"short": Manner(1)},
+    "code": {"short": Manner(6, 1.0), "long": Manner(3, 1.0), "fast": Manner(1, 1.0)},
+}
 DOMAIN_RISK = {"paint": 0.7, "order": 0.9, "lamps": 1.1, "liars": 1.4}
 
 # What may stand beside a question (worlds.scaffold), of the questions with one answer.

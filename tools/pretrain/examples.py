@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from podium.protocols.context import Context, Exchange, Full, History, Rebuild, Window, Wrote
 from podium.protocols.scaffold import with_attempt, with_hint
-from podium.worlds import KeyDoor, Puzzle, Task, World
+from podium.worlds import Answer, KeyDoor, Puzzle, Task, World
 from podium.worlds.house import DIRECTIONS, GOLD, TRINKETS, House, Place
 from podium.worlds.puzzle import Slip
 from podium.worlds.quest import Quest
@@ -40,6 +40,7 @@ class Message(NamedTuple):
 
     text: str
     own: bool
+    learned: bool = True  # whether the model learns it, if it is its own
 
 
 class Example(NamedTuple):
@@ -53,6 +54,9 @@ def examples(world: World, dial: Dial, index: int, rng: Random) -> list[Example]
     style, right = _manner(world, task, dial, rng)
     if isinstance(world, Puzzle):
         return [_single(world, task, style, right, dial.careless, rng)]
+    if isinstance(world, Answer):  # programs and plans, of which one sees as much
+        text = world.attempt(task, style, right=right)  # type: ignore[attr-defined]
+        return [Example(_asked(task.prompt, text), text == world.solve(task, style))]
     if isinstance(world, KeyDoor):
         return _seen(world, _walked(world, task, style, rng), rng, WINDOWS)
     assert isinstance(world, Quest)
@@ -193,7 +197,7 @@ def _walked(world: KeyDoor, task: Task, style: str, rng: Random) -> Played:
     while not done:
         keys = sum(item.endswith(" key") for item in place.held)
         if rng.random() < STRAY[keys]:
-            text = action = _stray(house, place, IDLE[keys], rng)
+            text = action = stray(house, place, IDLE[keys], rng)
         else:
             plan = plan or house.shortest(place, reverse=style == "alternative")
             aim = next(action for action in plan if not action.startswith("go "))
@@ -210,7 +214,7 @@ def _walked(world: KeyDoor, task: Task, style: str, rng: Random) -> Played:
     return Played(task.prompt, tuple(turns), tuple(observations), recaps, bool(feedback.info["correct"]))
 
 
-def _stray(house: House, place: Place, idle: float, rng: Random) -> str:
+def stray(house: House, place: Place, idle: float, rng: Random) -> str:
     """Something that can be done here, or something that cannot."""
     possible = house.actions(place)
     if rng.random() >= idle and possible:

@@ -100,12 +100,12 @@ class Sampler:
 
     def _chat(self, world: World, history: History) -> str:
         texts = [x.text for x in history.exchanges]
-        messages = [
-            {"role": "user", "content": message}
-            if isinstance(message, str)
-            else {"role": "assistant", "content": texts[message.ids[0]]}
-            for message in world.context(history)
-        ]
+        return self.chat([texts[m.ids[0]] if isinstance(m, Wrote) else m for m in world.context(history)])
+
+    def chat(self, texts: Sequence[str]) -> str:
+        """A conversation in which the model comes next."""
+        roles = ("user", "assistant")
+        messages = [{"role": roles[place % 2], "content": text} for place, text in enumerate(texts)]
         chat: str = self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
         return chat
 

@@ -19,7 +19,10 @@ from podium.worlds import Puzzle
 from podium.worlds.quest import Quest
 from tools.pretrain.dials import worlds_of_text
 from tools.pretrain.examples import examples
+from tools.pretrain.new_dials import CLEAN_SHARE
+from tools.pretrain.sources import sources
 
+LEARNED, KEPT = 1, 2
 CHUNK = 5_000  # tasks that one process writes at a time
 VOCABULARY = 1024
 CONTEXT = 1024
@@ -100,8 +103,9 @@ def _tokenizer_text(seed: int) -> Iterator[str]:
 
 
 class Text(NamedTuple):
-    """Examples one after the other: token ids, which of them the model learns to write, where each example begins
-    (and the last one ends), and per world and level how many were looked at and how many of those were right."""
+    """Examples one after the other: token ids, which of them the model learns to write (LEARNED) or writes as it did
+    before (KEPT), where each example begins (and the last one ends), and per world and level how many were looked at
+    and how many of those were right."""
 
     ids: np.ndarray
     own: np.ndarray
@@ -116,7 +120,10 @@ def make_text(
     tokenizer: str, only: list[str] | None, stage: int, count: int, parts: int, seed: int, processes: int
 ) -> Iterator[Text]:
     """The text of so many tasks in so many parts; the next ones are made while one is read."""
-    jobs = [(tokenizer, only, stage, seed, first, min(CHUNK, count - first)) for first in range(0, count, CHUNK)]
+    jobs = [
+        (tokenizer, only, stage, seed, first, min(CHUNK, count - first), first < CLEAN_SHARE * count)
+        for first in range(0, count, CHUNK)
+    ]
     sizes = [len(part) for part in np.array_split(np.arange(len(jobs)), parts)]
     if processes > 1:
         with multiprocessing.get_context("spawn").Pool(processes) as pool:
@@ -137,34 +144,34 @@ def _gathered(chunks: Iterator[Text], sizes: list[int]) -> Iterator[Text]:
         )
 
 
-def _chunk(job: tuple[str, list[str] | None, int, int, int, int]) -> Text:
+def _chunk(job: tuple[str, list[str] | None, int, int, int, int, bool]) -> Text:
     """A part of the text that depends on its place alone, not on the process that makes it."""
-    path, only, stage, seed, first, count = job
+    path, only, stage, seed, first, count, clean = job
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     tokenizer = Tokenizer.from_file(str(Path(path) / "tokenizer.json"))
-    sources = worlds_of_text(only, stage)
-    shares = [dial.share for _, dial in sources]
+    found = sources(only, stage, clean)
+    shares = [source.share for source in found]
     rng = Random(f"{stage}/{seed}/{first}")
     pieces: list[str] = []
-    own: list[bool] = []
+    own: list[int] = []
     sizes: list[int] = []
     right: Counter[tuple[str, bool]] = Counter()
     for index in range(first, first + count):
-        world, dial = rng.choices(sources, shares)[0]
-        for example in examples(world, dial, index, rng):
-            for place, (text, said) in enumerate(example.messages):
+        source = rng.choices(found, shares)[0]
+        for example in source.write(index, rng):
+            for place, (text, said, learned) in enumerate(example.messages):
                 begin = "" if place else "<|begin|>"
                 pieces.append(f"{text}<|end|>" if said else f"{begin}<|user|>{text}<|end|><|assistant|>")
-                own.append(said)
+                own.append(said * learned * (KEPT if source.kept else LEARNED))
             sizes.append(len(example.messages))
             if example.right is not None:
-                right[f"{world.name} {world.level}", example.right] += 1
+                right[source.name, example.right] += 1
     coded = [encoding.ids for encoding in tokenizer.encode_batch(pieces)]
     lengths = np.array([len(ids) for ids in coded])
     ends = np.cumsum(lengths)[np.cumsum(sizes) - 1]
     return Text(
         np.fromiter((i for ids in coded for i in ids), np.int16, count=lengths.sum()),
-        np.repeat(np.array(own), lengths),
+        np.repeat(np.array(own, np.int8), lengths),
         np.concatenate([[0], ends]),
         right,
     )

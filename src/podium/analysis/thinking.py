@@ -12,13 +12,12 @@ from podium.core.build import Rollout, Turn
 from podium.core.errors import PodiumError
 from podium.evaluation.passk import bootstrap_interval
 from podium.evaluation.resample import Measure
-from podium.protocols.answer_text import answer_place
+from podium.protocols.answer_text import ANSWER_MARK, answer_place
 from podium.protocols.world import Answer as OneTurn
 from podium.strategies.requests import Plan, Play, TaskRequest, Wave, Written
 
-__all__ = ["FORCE", "BudgetPoint", "curve", "doublings", "thought"]
+__all__ = ["BudgetPoint", "curve", "doublings", "thought"]
 
-FORCE = "\nanswer:"  # what is written after a thought that was cut
 CLOSE = "</think>"
 ANSWER = 64  # tokens that a forced answer may have
 
@@ -36,11 +35,14 @@ class BudgetPoint:
         return {**dataclasses.asdict(self), "accuracy": self.accuracy.as_dict()}
 
 
-def thought(text: str, ends: Sequence[int]) -> int:
+def thought(text: str, ends: Sequence[int], opening: str = ANSWER_MARK) -> int:
     """How many tokens of an answer, which end at these characters, are thinking: those up to `</think>`, or else up to
-    the last line `answer:`, or all that say something."""
+    the last line `answer:` or another `opening` of the answer, or all that say something."""
     place = text.find(CLOSE)
-    if place < 0:
+    if place < 0 and opening != ANSWER_MARK:
+        place = text.rfind(opening)
+        place = len(text) if place < 0 else place
+    elif place < 0:
         line = answer_place(text)
         place = len(text) if line is None else line + 1 if line else 0  # with the line break before the answer
     last = bisect_right(ends, place)
@@ -62,20 +64,24 @@ def curve(
     requests: Sequence[TaskRequest],
     budgets: Sequence[int] | None = None,
     samples: int = 1,
-    force: str = FORCE,
+    force: str | None = None,
 ) -> list[BudgetPoint]:
     """The accuracy at each budget, by default 0 and the powers of two up to the longest thought.
 
     Each task is answered `samples` times. An answer whose thought is longer than a budget is cut there and goes on with
     `force`, after the tag that ends a thought where it has one; so does one that ran out of tokens before it answered.
+    By default `force` is a line break and the words with which an answer begins in the format of the requests.
     Others stay as they are. There is no vote and no verifier: as the budget grows, the same thoughts may be longer.
     """
     if budgets is not None and (not budgets or min(budgets) < 0):
         raise PodiumError(f"Budgets of thinking {list(budgets)}: give numbers of tokens, 0 or more.")
     if not isinstance(driver.world, OneTurn):
         raise PodiumError(f"{driver.world.name!r} has several turns: budgets of thinking are for answers of one turn.")
+    formats = [request.format for request in requests]
+    opening = formats[0].opening if formats and formats[0] is not None else ANSWER_MARK
+    force = f"\n{opening}" if force is None else force
     whole = driver.collect([_whole(request, samples) for request in requests])
-    used = [[_thought(driver, r.turns[0]) for r in group] for group in whole]
+    used = [[_thought(driver, r.turns[0], opening) for r in group] for group in whole]
     steps = doublings(max((n for row in used for n in row), default=0)) if budgets is None else sorted(set(budgets))
     plans = [
         _forced(driver, *task, budget, wave, force)
@@ -99,8 +105,8 @@ def curve(
     return points
 
 
-def _thought(driver: Driver, turn: Turn) -> int:
-    return thought(driver.sampler.text(turn.ids), driver.ends(turn.ids))
+def _thought(driver: Driver, turn: Turn, opening: str) -> int:
+    return thought(driver.sampler.text(turn.ids), driver.ends(turn.ids), opening)
 
 
 def _unfinished(rollout: Rollout) -> bool:

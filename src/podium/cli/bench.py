@@ -1,4 +1,4 @@
-"""`podium bench`: the accuracy of estimators where the exact value is known."""
+"""`podium bench`: the accuracy of estimators where the exact value is known, and transfer between domains."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["app"]
 app = typer.Typer(
     cls=Commands,
     rich_markup_mode=None,
-    help="Measure how accurate estimators are.",
+    help="Measure how accurate estimators are, and what domains give each other.",
     invoke_without_command=True,
 )
 
@@ -30,7 +30,7 @@ COMPARED = ("grpo", "rloo", "reinforce", "ppo")  # in addition to every method o
 
 @app.callback()
 def root(context: typer.Context) -> None:
-    """Measure how accurate estimators are."""
+    """Measure how accurate estimators are, and what domains give each other."""
     if context.invoked_subcommand is None:
         line(context.get_help())
 
@@ -109,6 +109,43 @@ def credit(
     if svg is not None:
         for name, group in scores.items():
             line(f"Figure: {write_figure(group, svg / f'credit-{name}.svg')}")
+
+
+@app.command()
+def transfer(
+    domains: Annotated[
+        str, typer.Option(help="Worlds, with commas between them, as --world names them.")
+    ] = "sums,rules,countdown",
+    least_known: Annotated[
+        str, typer.Option(help="The domain that the model knows least, which is claimed to need its own training.")
+    ] = "",
+    model: Annotated[str, typer.Option(help="The model to start from.")] = "podium/tiny",
+    out: Annotated[
+        Path | None, typer.Option(help="The directory of the results; what is there already is continued.")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(help="The number of seeds per domain.")] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A small version, of some minutes, with wide intervals.")
+    ] = False,
+) -> None:
+    """Train on each domain and on their mix, at equal sizes, and print what each gives every other.
+
+    Rows are what was trained on, columns the gain in the success rate on held-out tasks, with 95 % intervals over tasks
+    and seeds.
+    """
+    from podium import labs
+    from podium.labs.transfer import transfer as experiment
+
+    names = [name.strip() for name in domains.split(",") if name.strip()]
+    outcome = labs.lab(experiment(names, least_known, model=model), out=out, seeds=seeds, quick=quick, progress=line)
+    line()
+    header = ["trained on", *(outcome.label(reading) for reading in outcome.study.readings)]
+    table(header, [[arm, *("" if m is None else str(m) for m in row)] for arm, row in outcome.table()])
+    line()
+    line(outcome.found())
+    if outcome.study.claims:
+        line(outcome.agreement())
+    line(f"Figure: {outcome.path / 'lab.html'}")
 
 
 def _exact_world(name: str, **settings: Any) -> World:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from json import dumps
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -48,13 +49,22 @@ def evaluate(
             help="Report the accuracy if thinking is cut off after so many tokens: 0,16,64; alone: powers of two."
         ),
     ] = None,
+    frontier: Annotated[
+        bool,
+        typer.Option(
+            "--frontier",
+            help="Report reward against KL divergence from the base (or --compare MODEL), beside best-of-N and the "
+            "optimum.",
+        ),
+    ] = False,
     trust: Trust = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """Measure a model or a run on held-out tasks.
 
     Reports pass@k, avg@k, maj@k, length, entropy and distinct correct answers; with --compare, what training has gained
-    and lost; with --thinking, how accuracy grows with thinking.
+    and lost; with --thinking, how accuracy grows with thinking; with --frontier, how much reward training gives for its
+    divergence from the base.
     """
     settings: dict[str, Any] = {path.removeprefix("world."): value for path, value in map(split_change, changes or [])}
     settings |= {} if level is None else {"level": level}
@@ -64,10 +74,20 @@ def evaluate(
     budgets = None if thinking in (None, "auto") else _parse_numbers([thinking], "--thinking 0,16,64")
     check_world_file(world)
     from podium.cli.model_comparison import show_comparison
+    from podium.cli.reward_frontier import show_frontier
     from podium.cli.thinking_curve import show_curve
     from podium.sessions import evaluate as session
 
-    if compare is not None:
+    if frontier:
+        if temperature != 1.0:
+            raise PodiumError("--frontier compares models as they were trained: at temperature 1.")
+        settings.pop("temperature")
+        plane = session.frontier(target, compare or session.BASE_MODEL, samples=samples or 64, **settings)
+        if json:
+            line(dumps(plane.as_dict()))
+        else:
+            show_frontier(plane, Path(target) if Path(target).is_dir() else Path())
+    elif compare is not None:
         pair = session.contrast(target, compare, ks=ks, samples=samples, **settings)
         if json:
             line(dumps(pair.as_dict()))

@@ -15,7 +15,9 @@ World = Annotated[
 Level = Annotated[int | None, typer.Option(help="The difficulty of the world's tasks.")]
 Model = Annotated[
     str | None,
-    typer.Option(help="podium/tiny, a Hugging Face directory or name, or a GGUF file. [default: podium/tiny]"),
+    typer.Option(
+        help="podium/tiny or podium/tiny2, a Hugging Face directory or name, or a GGUF file. [default: podium/tiny]"
+    ),
 ]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N. [default: cpu]")]
 Trust = Annotated[

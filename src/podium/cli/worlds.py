@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -41,13 +42,14 @@ def play(
     name: Name,
     level: Annotated[int | None, typer.Option(help="The difficulty of the task.")] = None,
     task: Annotated[int, typer.Option(help="The number of the task.")] = 0,
+    pictures: Annotated[Path | None, typer.Option(help="A folder for the pictures that are shown, as PNG.")] = None,
 ) -> None:
     """Play one task of a world yourself."""
     from podium import worlds
 
     world = worlds.get(name, **({} if level is None else {"level": level}))
     with closing(world):
-        worlds.play(world, task, input, line)
+        worlds.play(world, task, input, line, pictures=pictures)
 
 
 @app.command()

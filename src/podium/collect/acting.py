@@ -17,7 +17,13 @@ from typing import Any
 
 from podium.core.printable import one_line
 from podium.protocols.world import Episode, FailedAction, Feedback, Task, World
-from podium.protocols.world_problems import episode_problem, feedback_problem, opening_problem, raised
+from podium.protocols.world_problems import (
+    episode_problem,
+    feedback_problem,
+    opening_problem,
+    raised,
+    scores_problem,
+)
 
 __all__ = ["Actor", "busy_worlds"]
 
@@ -102,6 +108,11 @@ class Actor:
         """Act, and call `then(feedback, failure)` now or from a later `deliver`."""
         late = Feedback(), f"the world did not answer within {self.limit_s:g} s"
         self._do(_Job(partial(_attempt, episode, text), lambda outcome: then(*outcome), late))
+
+    def judge(self, ask: Callable[[], Any], count: int, then: Callable[[Any, str], None]) -> None:
+        """Ask for `count` scores, and call `then(scores, failure)` now or from a later `deliver`."""
+        late = None, f"the judge did not answer within {self.limit_s:g} s"
+        self._do(_Job(partial(_judged, ask, count), lambda outcome: then(*outcome), late))
 
     def _do(self, job: _Job) -> None:
         if self.inline:
@@ -218,6 +229,17 @@ def _attempt(episode: Episode, text: str) -> Outcome:
     except (Exception, SystemExit) as error:  # a world that calls sys.exit ends only its episode
         problem = raised(error)
     return (Feedback(), one_line(problem)) if problem else (feedback, "")
+
+
+def _judged(ask: Callable[[], Any], count: int) -> tuple[Any, str]:
+    try:
+        scores = ask()
+        problem = scores_problem(scores, count)
+    except FailedAction as failure:
+        problem = str(failure)
+    except (Exception, SystemExit) as error:
+        problem = raised(error)
+    return (None, one_line(problem)) if problem else (scores, "")
 
 
 def busy_worlds(patience_s: float = 0.5) -> int:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from podium.collect.acting import Actor
 from podium.collect.episodes import Episodes
+from podium.collect.judging import Judging
 from podium.collect.resumed_episode import ResumedEpisodes
 from podium.collect.scripted_episode import ScriptedEpisode
 from podium.collect.step_probe import probe_steps
@@ -24,7 +25,21 @@ from podium.policy.forward.pack import common_prefix
 from podium.protocols.context import Message, Wrote
 from podium.protocols.sampling import Completion, Generate, Sampler
 from podium.protocols.world import World, isolation_of
-from podium.strategies.requests import Embed, Ends, Interrupt, Plan, Play, Read, Recite, Replay, Resume, Score
+from podium.strategies.requests import (
+    Compare,
+    Embed,
+    Ends,
+    Interrupt,
+    Plan,
+    Play,
+    Rate,
+    Read,
+    Recite,
+    Replay,
+    Resume,
+    Score,
+    SubPlan,
+)
 from podium.worlds.isolated import is_isolated
 
 __all__ = ["Driver", "distinct_tokens"]
@@ -77,6 +92,7 @@ class Driver:
         self._embedders = dict(embed or {})
         self._asked: list[tuple[Score | Embed, Callable[[Answer], None]]] = []  # texts to be scored or embedded
         self._scored = 0  # tokens that went through a model to be scored or embedded
+        self.judged, self.judge_failures = 0, dict[str, int]()  # calls of judges, and those that failed, by reason
         # Worlds repeat themselves. (A cache of a method would keep `self`, and its models, alive.)
         self._opening = lru_cache(CACHED_TEXTS)(lambda text: sampler.encode([{"role": "user", "content": text}]))
         self._follow_up = None if follow_up is None else lru_cache(CACHED_TEXTS)(follow_up)
@@ -91,11 +107,12 @@ class Driver:
     def collect(self, plans: Sequence[Plan]) -> list[list[Rollout]]:
         """Run the plans to their ends; one list of rollouts per plan, in the order of the plans."""
         results: list[list[Rollout] | None] = [None] * len(plans)
+        self.judged, self.judge_failures = 0, {}
         for sampler in self.samplers.values():
             getattr(sampler, "forget", lambda: None)()
         try:
             for number, plan in enumerate(plans):
-                self._advance(number, plan, None, results)
+                self.run_plan(plan, partial(results.__setitem__, number))
             while self._waiting or self._asked or self.actor.busy:
                 # Texts that several plans ask about at the same time go through the model together.
                 asked, self._asked = self._asked, []
@@ -113,14 +130,12 @@ class Driver:
             self.actor.close()
         return [r for r in results if r is not None]
 
-    def _advance(
-        self, number: int, plan: Plan, answers: list[Answer] | None, results: list[list[Rollout] | None]
-    ) -> None:
-        """Resume a plan with the answers to its last wave and start its next one."""
+    def run_plan(self, plan: SubPlan, then: Callable[[Any], None], answers: list[Answer] | None = None) -> None:
+        """Start a plan, or resume it with the answers to its last wave; `then` gets what it returns in the end."""
         try:
             wave = next(plan) if answers is None else plan.send(answers)
         except StopIteration as end:
-            results[number] = end.value
+            then(end.value)
             return
         if not wave:
             raise PodiumError("A rollout strategy yielded an empty wave of requests.")
@@ -130,7 +145,7 @@ class Driver:
             def receive(answer: Answer) -> None:
                 open_answers[place] = answer
                 if all(a is not None for a in open_answers):
-                    self._advance(number, plan, [a for a in open_answers if a is not None], results)
+                    self.run_plan(plan, then, [a for a in open_answers if a is not None])
 
             return receive
 
@@ -149,6 +164,8 @@ class Driver:
                 receiver(place)(list(map(self._word, request.ids)))
             elif isinstance(request, Ends):
                 receiver(place)(self.ends(request.ids))
+            elif isinstance(request, (Compare, Rate)):
+                Judging(self, request, receiver(place)).start()
             elif isinstance(request, (Score, Embed)):
                 self._asked.append((request, receiver(place)))
             else:

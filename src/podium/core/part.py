@@ -255,7 +255,11 @@ class Reward(_BatchPart):
     """Writes named rewards."""
 
     stage = "reward"
-    constant_within: ClassVar[str] = ""  # a level within which its reward never varies
+
+    @property
+    def constant_within(self) -> str:
+        """The level within which what it adds never varies; empty: it does vary."""
+        return ""
 
 
 class Keep(_BatchPart):

@@ -53,14 +53,15 @@ class ShareOfRun(RelativeNumber):
 
 
 def scaled(value: V, totals: Mapping[str, int]) -> V:
-    """The same value with every share, at any depth, as a number; `totals` by the `of` of each kind of share."""
+    """The same value with every share, at any depth, as a number; `totals` by the `of` of each kind of share. Shares of
+    what is not among them stay as they are."""
     whole: V = _scaled(value, totals)
     return whole
 
 
 def _scaled(value: Any, totals: Mapping[str, int]) -> Any:
     if isinstance(value, RelativeNumber):
-        return max(round(value.share * totals[value.of]), 1)
+        return max(round(value.share * totals[value.of]), 1) if value.of in totals else value
     if isinstance(value, tuple):
         new = tuple(_scaled(item, totals) for item in value)
         return new if any(a is not b for a, b in zip(new, value, strict=True)) else value

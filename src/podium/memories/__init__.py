@@ -16,6 +16,7 @@ from podium.memories.hint_rates import HintRates
 from podium.memories.in_flight import InFlight
 from podium.memories.kl_control import AsymmetricKL, EntropyGatedKL
 from podium.memories.lesson_library import LessonLibrary
+from podium.memories.model_rates import ModelRates
 from podium.memories.monitor import Monitor
 from podium.memories.pair_labels import PairLabels
 from podium.memories.pass_rates import PassRates, Sweeps
@@ -55,6 +56,7 @@ __all__ = [
     "InFlight",
     "LastHints",
     "LessonLibrary",
+    "ModelRates",
     "Monitor",
     "PassRates",
     "PlanningPhrases",

@@ -61,7 +61,7 @@ class PassRates(Memory):
         within(self, "keep", 2)
 
     def initial(self) -> State:
-        return {"rates": {} if self.source is None else _logged_rates(Path(self.source))}
+        return {"rates": {} if self.source is None else logged_rates(Path(self.source))}
 
     def recall(self, state: State, tasks: Sequence[Any]) -> Columns:
         rates: dict[Any, tuple[float, ...]] = state["rates"]
@@ -94,7 +94,7 @@ def observed_rates(batch: Batch) -> dict[Any, float]:
     return dict(sorted(((task, rate) for task, rate, seen in rows if seen), key=lambda row: str(row[0])))
 
 
-def _logged_rates(path: Path) -> dict[Any, tuple[float, ...]]:
+def logged_rates(path: Path) -> dict[Any, tuple[float, ...]]:
     """The pass rates of each task of a run, iteration by iteration."""
     from podium.store.tables import read_rows, rollout_files
 

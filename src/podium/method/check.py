@@ -19,7 +19,7 @@ from podium.core.value import Value
 if TYPE_CHECKING:
     from podium.method.method import Method
 
-__all__ = ["Finding", "check_method", "met", "written"]
+__all__ = ["Finding", "check_method", "known_columns", "met"]
 
 # Columns that every rollout has, in any world.
 ALWAYS = (
@@ -61,13 +61,16 @@ ANNOTATIONS: dict[str, str | None] = {
     **{f"token.plan_{name}": "turn.reward" for name in ("switch", "subgoal", "action", "low")},
 }
 # What a select part can read of every task, in addition to what the memories recall of it.
-OF_TASKS = ("group.domain.code", "group.number", "group.random")
+OF_TASKS = ("group.domain", "group.domain.code", "group.number", "group.random")
 # Abilities of worlds that are not columns, and what to say of a world without them.
 ABILITIES = {
+    "task.phrasings": "several phrasings of each task, which the world does not have: take the world shop",
     "task.solution": "written solutions, which the world has none of: take an embedded world or a file of JSON lines",
     "task.criteria": "a checklist for each task, which the world has none of: take an embedded puzzle, such as sums, "
     "or a file of JSON lines with world.criteria_field=…",
     "task.steps": "a world that can say where a solution goes wrong: take an embedded puzzle, such as sums",
+    "task.compare": "a judge that compares answers, which the world is not: take the world trips, or another judge",
+    "task.rate": "a judge that rates answers, which the world is not: take the world trips, or another judge",
 }
 
 
@@ -126,7 +129,7 @@ def _given(columns: Iterable[str]) -> set[str]:
     return have | {column for column, need in ANNOTATIONS.items() if need is None or need in have}
 
 
-def written(method: Method, columns: Iterable[str]) -> frozenset[str]:
+def known_columns(method: Method, columns: Iterable[str]) -> frozenset[str]:
     """All columns that there are in a run of a method on a world that writes `columns`."""
     writers: list[Part | Memory] = [*method.parts(), *method.memories]
     probes = [probe for part in method.parts() for probe in part.probes]

@@ -52,6 +52,7 @@ class Role(Value):
     decay: float | None = None  # of an exponential moving average of its source, per update; None: frozen, or trained
     context: str | None = None  # a column of contexts under which it sees the tokens, such as turn.sibling.context
     heads: int = 1  # value heads: 1 is a linear head that starts at 0, more are small networks
+    frozen: bool = False  # only its value heads are trained; the model under them stays as it is
     lr: float | None = None  # learning rate, where it is trained; None: that of the policy times `lr_ratio`
     lr_ratio: float = 1.0  # of its learning rate to the policy's
 

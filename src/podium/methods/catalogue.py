@@ -28,6 +28,7 @@ FAMILIES = {
     "objective": "Other losses: classification, regression, preferences, value functions",
     "entropy": "Entropy, exploration and token-level shaping",
     "process": "Process rewards and rewards from likelihoods",
+    "rewards": "Rewards of several terms: layout, diversity, consistency",
     "label_free": "Rewards without labels: majority votes and pseudo-labels",
     "turns": "Credit assignment over several turns, agents and tools",
     "hints": "Hints, rubrics and other guidance while sampling",

@@ -82,6 +82,8 @@ def combine_all(methods: Sequence[Method], settings: Mapping[str, Any] | None = 
 def combine(first: Method, second: Method) -> Combination:
     """`first` with what `second` changes."""
     if len(list(second.leaves())) > 1:
+        if len(list(first.leaves())) > 1:
+            return Combination(None, ("Both are several methods in turn: write their phases out in a recipe.",))
         return Combination(None, (f"{second.name} is several methods in turn: put it first.",))
     conflicts: list[str] = []
     choices: list[str] = []

@@ -13,11 +13,11 @@ from podium.policy.head.effective_rank import rank_dynamics as rank_dynamics
 from podium.policy.head.functionals import FUNCTIONALS, HeadRows, functional
 from podium.policy.model.load import load
 from podium.policy.policy import Policy
-from podium.policy.roles.critic import Critic, critic
+from podium.policy.roles.critic import Critic, critic, rescale, reward_model
 from podium.policy.roles.embed import embed
 from podium.policy.roles.flow import Flow
 from podium.policy.roles.quality import QualityHead
-from podium.policy.roles.reader import has_head, read_critic, values_of
+from podium.policy.roles.reader import has_head, read_critic, scores_of, values_of
 
 __all__ = [
     "FUNCTIONALS",
@@ -33,6 +33,9 @@ __all__ = [
     "has_head",
     "load",
     "read_critic",
+    "rescale",
+    "reward_model",
+    "scores_of",
     "values_of",
 ]
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from podium.core.value import Value
+from podium.protocols.answer_text import ANSWER_MARK
 from podium.protocols.context import History
 from podium.protocols.pieces import joined
 from podium.protocols.world import Episode, World
@@ -91,6 +92,11 @@ class Format(Value):
 
     ask: str = ""  # the instruction below the task
     tokens: int = 0  # added to the world's usual limit of a turn: what the format costs beside the action
+
+    @property
+    def opening(self) -> str:
+        """The words after which the answer to a task stands."""
+        return ANSWER_MARK
 
     def asked(self, history: History) -> History:
         """What the model sees of an episode, with the instruction below the task."""

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from podium.core.errors import PodiumError, within
-from podium.protocols.answer_text import answer_place
+from podium.protocols.answer_text import ANSWER_MARK, answer_place, boxed, final_answer
 from podium.protocols.format import Demonstrated, Format, ReadTurn, known_words
 
-__all__ = ["Construction", "MetaTags", "PlanTags", "ReportTags", "Tagged", "ThinkTags", "ToolTags", "blocks_of"]
+__all__ = [
+    "ChoiceTags",
+    "Construction",
+    "MetaTags",
+    "PlanTags",
+    "ReportTags",
+    "Tagged",
+    "ThinkTags",
+    "ToolTags",
+    "blocks_of",
+]
 
 Block = tuple[str, str]  # a name, empty for text outside of tags, and the text inside
 
@@ -206,6 +216,28 @@ class ToolTags(Tagged):
         ("python", "{}", "call: {}"),
         ("answer", "\\boxed{{}}", "answer: {}"),
     )
+
+
+class ChoiceTags(Format):
+    """`<think>…</think><answer>a summary, \\boxed{the answer}</answer>`; the reasoning and what is in the box go to the
+    world."""
+
+    ask: str = "Write <think>your reasoning</think><answer>a summary with \\boxed{the answer}</answer>."
+    tokens: int = 40
+
+    def read(self, text: str) -> ReadTurn:
+        answer = boxed(text)
+        if answer is None:
+            return ReadTurn(text, False)
+        blocks = blocks_of(text) or []
+        well_formed = [name for name, _ in blocks] == ["think", "answer"]
+        reasoning = blocks[0][1] if well_formed else text
+        return ReadTurn(f"{reasoning}\n{ANSWER_MARK} {answer}", well_formed)
+
+    def write(self, turn: Demonstrated) -> str:
+        place, answer = answer_place(turn.action), final_answer(turn.action)
+        reasoning = turn.action[:place].strip()
+        return f"<think>{reasoning}</think><answer>so \\boxed{{{answer or ''}}}</answer>"
 
 
 class Construction(Tagged):

@@ -27,9 +27,13 @@ class WordedSteps(Format):
                 "contain {} once."
             )
 
+    @property
+    def opening(self) -> str:
+        return self.answer.partition("{}")[0]
+
     def read(self, text: str) -> ReadTurn:
-        opening, _, closing = self.answer.partition("{}")
-        steps, marked, rest = text.rpartition(opening)
+        closing = self.answer.partition("{}")[2]
+        steps, marked, rest = text.rpartition(self.opening)
         said, closed, after = rest.partition(closing) if closing else (rest, " ", "")
         if not (marked and closed):
             return ReadTurn(text, False)

@@ -102,7 +102,8 @@ class World(Value):
     summary: ClassVar[str] = ""
     levels: ClassVar[tuple[int, ...]] = (1,)  # of difficulty
     # Columns besides the reward. `task.solution` says that it can write solutions, `task.criteria` that it has rubrics,
-    # `task.steps` that it can say where a solution goes wrong, `task.phrasings` that a task has several wordings.
+    # `task.steps` that it can say where a solution goes wrong, `task.phrasings` that a task has several wordings,
+    # `task.compare` and `task.rate` that it judges answers.
     provides: ClassVar[tuple[str, ...]] = ("rollout.correct", "rollout.answer")
     blank: ClassVar[Mapping[str, Any]] = {}  # values of these columns where the world has failed
     max_tokens: ClassVar[int] = 64  # enough tokens for a turn of a model that solves it
@@ -172,6 +173,15 @@ class World(Value):
     def met(self, task: Task, text: str) -> tuple[bool, ...]:
         """Which of the criteria a text meets."""
         raise PodiumError(f"The world {self.name!r} has no criteria for its answers.")
+
+    def compare(self, task: Task, left: str, right: str, seed: int = 0) -> tuple[float, float]:
+        """One judgement of two answers beside each other: a score in [0, 1] for each, where the world judges answers.
+        The order in which they stand may matter, and chance that depends on the seed alone."""
+        raise PodiumError(f"The world {self.name!r} does not compare answers.")
+
+    def rate(self, task: Task, text: str, seed: int = 0) -> float:
+        """One judgement of an answer by itself: a score in [0, 1], where the world judges answers."""
+        raise PodiumError(f"The world {self.name!r} does not rate answers.")
 
     def step_scores(self, task: Task, text: str) -> tuple[float, ...]:
         """The correctness of each step (line) of a text, in [0, 1], where the world can judge it."""

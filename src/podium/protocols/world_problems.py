@@ -15,6 +15,7 @@ __all__ = [
     "feedback_problem",
     "opening_problem",
     "raised",
+    "scores_problem",
     "unknown_agent",
 ]
 
@@ -82,6 +83,17 @@ def feedback_problem(feedback: Any) -> str:
     for name, text in texts.items():
         if isinstance(text, str) and not can_be_written(text):
             return f"the world's {name} has characters that no encoding knows: {text[:40]!r}"
+    return ""
+
+
+def scores_problem(scores: Any, count: int) -> str:
+    """Why a judge's answer is not so many scores in [0, 1]; empty: it is."""
+    wanted = f"not {count} numbers in [0, 1]" if count > 1 else "not a number in [0, 1]"
+    given = tuple(scores) if isinstance(scores, (tuple, list)) else (scores,)
+    if len(given) != count or any(
+        isinstance(x, bool) or not isinstance(x, Real) or not 0 <= float(x) <= 1 for x in given
+    ):
+        return f"the judge's verdict is {scores!r}, {wanted}"
     return ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,12 +14,14 @@ from podium.core.columns import TRAINS, Purpose
 from podium.core.errors import PodiumError
 from podium.core.printable import printable
 from podium.store.tables import read_rows, read_schema
+from podium.worlds.names import codebook_of
+from podium.worlds.picture import Codebook, pictures_in, png, sketched
 
 __all__ = ["Conversation", "ShownTurn", "conversation", "conversation_page", "read_rollouts", "conversation_text"]
 
 # What is read of a run's files, where they have it; and how its columns begin that say what is not trained.
 COLUMNS = (
-    *("task", "prompt", "text", "correct", "reward", "stop", "failure", "idle", "purpose"),
+    *("iteration", "task", "prompt", "text", "correct", "reward", "stop", "failure", "idle", "purpose"),
     *("turn.length", "turn.action", "turn.observation", "turn.reward", "turn.valid", "turn.agent", "token.advantage"),
 )
 ALWAYS = ("task", "prompt", "text", "correct", "reward", "stop")  # what every file has
@@ -138,11 +141,12 @@ def _credits(row: Mapping[str, Any], lengths: Sequence[int]) -> list[str]:
 
 def conversation_text(shown: Conversation) -> str:
     """The conversation as plain text."""
-    lines = [f"{shown.task}: {' · '.join((shown.verdict, *shown.summary))}", _shifted(shown.prompt)]
+    codebook = codebook_of(shown.task)
+    lines = [f"{shown.task}: {' · '.join((shown.verdict, *shown.summary))}", _shifted(sketched(shown.prompt, codebook))]
     for number, turn in enumerate(shown.exchanges, 1):
         who = f"{turn.agent}, turn {number}" if turn.agent else f"turn {number}"
         lines += [" · ".join((who, *turn.notes)), _shifted(turn.text, "> ")]
-        lines += [_shifted(turn.answer)] if turn.answer else []
+        lines += [_shifted(sketched(turn.answer, codebook))] if turn.answer else []
     return printable("\n".join(lines))
 
 
@@ -153,19 +157,35 @@ def _shifted(text: str, mark: str = "  ") -> str:
 def conversation_page(shown: Conversation) -> str:
     """The conversation as a piece of HTML; of a long one the middle is folded."""
     mark = f'<span class="{"yes" if shown.verdict == "right" else "no"}">{shown.verdict}</span>'
-    turns = [_turn(turn, number, len(shown.exchanges)) for number, turn in enumerate(shown.exchanges, 1)]
+    codebook = codebook_of(shown.task)
+    turns = [_turn(turn, number, len(shown.exchanges), codebook) for number, turn in enumerate(shown.exchanges, 1)]
     if len(turns) > WHOLE:
         middle = "".join(turns[EDGE:-EDGE])
         more = f"<details><summary>turns {EDGE + 1} to {len(turns) - EDGE}</summary>{middle}</details>"
         turns = [*turns[:EDGE], more, *turns[-EDGE:]]
     summary = "".join(f" · {html.escape(text)}" for text in shown.summary)
-    prompt = f'<pre class="world">{html.escape(shown.prompt)}</pre>'
+    prompt = f'<pre class="world">{_pictured(shown.prompt, codebook)}</pre>'
     return f'<div class="rollout">{mark}{summary}{prompt}{"".join(turns)}</div>'
 
 
-def _turn(turn: ShownTurn, number: int, count: int) -> str:
+def _turn(turn: ShownTurn, number: int, count: int, codebook: Codebook | None) -> str:
     heading = [f"turn {number}"] if count > 1 else []
     heading += [*([turn.agent] if turn.agent else []), *turn.notes]
     page = f'<div class="turn">{html.escape(" · ".join(heading))}</div>' if heading else ""
     page += f'<pre class="wrote">{html.escape(turn.text)}</pre>'
-    return page + (f'<pre class="world">{html.escape(turn.answer)}</pre>' if turn.answer else "")
+    return page + (f'<pre class="world">{_pictured(turn.answer, codebook)}</pre>' if turn.answer else "")
+
+
+def _pictured(text: str, codebook: Codebook | None) -> str:
+    """What the world said, with its pictures in place of their tokens."""
+    if codebook is None:
+        return html.escape(text)
+    page = ""
+    for before, codes in pictures_in(text):
+        page += html.escape(before)
+        if codes is not None:
+            data = base64.b64encode(png(codebook.drawn(codes))).decode()
+            page += (
+                f'<img alt="picture of {codes.shape[0]} x {codes.shape[1]} patches" src="data:image/png;base64,{data}">'
+            )
+    return page

@@ -30,6 +30,9 @@ def troubles(line: Mapping[str, Any]) -> list[tuple[str, str]]:
     if line.get("failure"):
         note = f"The world failed in {line['failures']:.0f} of {rollouts:.0f} rollouts: {line['failure']}."
         sentences.append((line["failure"], note))
+    if line.get("judge.failure"):
+        failed, calls, reason = line["judge.failures"], line["judge.calls"], line["judge.failure"]
+        sentences.append((reason, f"The judge failed in {failed:.0f} of {calls:.0f} judgements: {reason}."))
     if line.get("contradictions"):
         count = line["contradictions"]
         note = f"{count:.0f} of {rollouts:.0f} rollouts are right and earned nothing: verdict and rewards disagree."
@@ -67,13 +70,14 @@ def section(directory: RunDirectory, metrics: Sequence[Mapping[str, Any]]) -> st
 
 def _whole(metrics: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The troubles of all iterations as those of one."""
-    counts = ["rollouts", "failures", "contradictions", "groups.merged", "groups.vanished"]
+    counts = ["rollouts", "failures", "judge.calls", "judge.failures", "contradictions"]
+    counts += ["groups.merged", "groups.vanished"]
     counts += dict.fromkeys(name for line in metrics for name in line if name.startswith("not_finite."))
     totals: dict[str, Any] = {name: sum(line.get(name, 0) for line in metrics) for name in counts}
     counted = [line for line in metrics if "idle" in line]
     if counted:
         totals["idle"] = sum(line["idle"] * line["rollouts"] for line in counted) / totals["rollouts"]
-    for reason in ("failure", "eval.failure"):
+    for reason in ("failure", "eval.failure", "judge.failure"):
         totals[reason] = next((line[reason] for line in metrics if reason in line), "")
     totals["eval.failed"] = max((line.get("eval.failed", 0.0) for line in metrics), default=0.0)
     return totals

@@ -14,6 +14,7 @@ import numpy as np
 
 from podium import worlds
 from podium.core.errors import PodiumError, Unfinished
+from podium.core.shares import scaled
 from podium.evaluation.resample import student
 from podium.method import DEFAULTS, Home, Method
 from podium.methods import RECIPES, get
@@ -114,6 +115,8 @@ def compare(
     _check(values, settings)
     path = Path(out)
     iterations = int(settings.pop("iterations", 100))
+    # Stages are as long for all, whatever limit a method has.
+    values = [scaled(v, {"iterations": iterations}) for v in values]
     results: dict[str, list[Result]] = {name: [] for name in names}
     for seed in range(seeds):
         budget: int | None = None

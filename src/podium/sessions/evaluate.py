@@ -10,18 +10,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from podium import policy as policies
 from podium import worlds
 from podium.analysis.paired_models import PairedComparison, tally
-from podium.analysis.thinking import FORCE, BudgetPoint, curve
+from podium.analysis.thinking import BudgetPoint, curve
 from podium.collect.driver import Driver
+from podium.core.batch import Batch
 from podium.core.build import Rollout
 from podium.core.errors import PodiumError, nearest
-from podium.evaluation.measure import failure_note, held_out, held_out_requests, measure
-from podium.evaluation.resample import Measure
+from podium.core.signal import Signal
+from podium.evaluation.frontier import Frontier
+from podium.evaluation.measure import failure_note, formatted_strategy, held_out, held_out_requests, measure
+from podium.evaluation.resample import Array, Measure
 from podium.method import Method
 from podium.policy.model.device import usual_dtype
 from podium.policy.model.load import EMBEDDED
+from podium.protocols.format import turn_limit
 from podium.protocols.sampling import Sampling
 from podium.protocols.world import World
 from podium.sampler.local import LocalSampler
@@ -30,8 +36,9 @@ from podium.store.sound_checkpoint import newest_sound
 from podium.training.config import Config
 from podium.training.stored_config import stored_config
 
-__all__ = ["BASE_MODEL", "contrast", "evaluate", "thinking"]
+__all__ = ["BASE_MODEL", "contrast", "driver_for", "evaluate", "frontier", "thinking"]
 
+LOGP = Signal("logp")
 BASE_MODEL = "base"  # in place of a model: the one that the run started from
 
 
@@ -72,17 +79,23 @@ def thinking(
     seed: int = 0,
     temperature: float = 1.0,
     max_tokens: int | None = None,
-    force: str = FORCE,
+    force: str | None = None,
     device: str = "cpu",
     trust: bool = False,
     **world_settings: Any,
 ) -> list[BudgetPoint]:
-    """The accuracy of a run's last checkpoint, or of a model, by how many tokens it may think: see `curve`."""
+    """The accuracy of a run's last checkpoint, or of a model, by how many tokens it may think: see `curve`.
+
+    A run whose method has a format is asked for it, read in it, and forced to answer in it.
+    """
     _check_counts((), tasks, samples)
     setting = _Setting.of(target, world, world_settings, max_tokens, trust)
     driver = setting.driver(target, device)
-    limit = setting.max_tokens or setting.world.max_tokens
-    requests = held_out_requests(setting.world, tasks, Sampling(max_tokens=limit, temperature=temperature), seed)
+    strategy = formatted_strategy(setting.method)
+    format = None if strategy is None else strategy.format
+    limit = setting.max_tokens or turn_limit(setting.world, format)
+    sampling = Sampling(max_tokens=limit, temperature=temperature)
+    requests = held_out_requests(setting.world, tasks, sampling, seed, format)
     with closing(setting.world):
         return curve(driver, requests, budgets, samples, force)
 
@@ -108,19 +121,54 @@ def contrast(
     """
     wanted = max(ks, default=1) if samples is None else samples
     _check_counts(ks, tasks, wanted)
-    config = _config(target, world, trust)
-    if base == BASE_MODEL:
-        if config is None:
-            _check_there(Path(target))
-            raise PodiumError(f"{target} is a model, which did not start from another: name one with --compare MODEL.")
-        base = config.model
-    setting = _Setting.find(world, world_settings, config or _config(base, world, trust), max_tokens)
-    if setting is None:
-        _check_there(Path(target))
-        raise PodiumError(f"{target} and {base} are models and have no world of their own: name one with --world.")
+    base, setting = _Setting.of_both(target, base, world, world_settings, max_tokens, trust)
     counts = {"tasks": tasks, "samples": wanted, "seed": seed, "temperature": temperature}
     before, after = (tally(setting.sample(model, device, **counts)) for model in (base, target))
     return PairedComparison(before, after, tuple(ks))
+
+
+def frontier(
+    target: str | Path,
+    base: str | Path = BASE_MODEL,
+    *,
+    world: str | World | None = None,
+    tasks: int = 128,
+    samples: int = 64,
+    seed: int = 0,
+    max_tokens: int | None = None,
+    device: str = "cpu",
+    trust: bool = False,
+    **world_settings: Any,
+) -> Frontier:
+    """Reward and KL divergence of a run or model against the model that it started from, or another, beside what the
+    tilts of that model and the best of several of its answers would have. Both answer at temperature 1."""
+    _check_counts((), tasks, samples)
+    base, setting = _Setting.of_both(target, base, world, world_settings, max_tokens, trust)
+    before, after = (setting.sample(model, device, tasks=tasks, samples=samples, seed=seed) for model in (base, target))
+    batch = Batch.from_rollouts(rollout for group in after for rollout in group)
+    logp = [_load(model, device).signals(batch, [LOGP])[LOGP].where(batch.action, 0) for model in (target, base)]
+    ratio = batch.reduce(logp[0] - logp[1], "token", "rollout", "sum").double()
+    return Frontier(_rewards(before), _rewards(after), ratio.reshape(len(after), samples).numpy())
+
+
+def _rewards(groups: Sequence[Sequence[Rollout]]) -> Array:
+    """[task, sample]"""
+    return np.array([[float(r.columns["reward"]) for r in group] for group in groups])
+
+
+def driver_for(
+    policy: policies.Policy, world: World, isolation: str | None = None, act_limit_s: float | None = None
+) -> Driver:
+    """A driver that samples from a policy in a world."""
+    return Driver(
+        LocalSampler(policy),
+        world,
+        follow_up=policy.follow_up,
+        written=policy.written,
+        ends=policy.ends,
+        act_limit_s=act_limit_s,
+        isolation=isolation,
+    )
 
 
 @dataclass(frozen=True)
@@ -152,6 +200,31 @@ class _Setting:
         return setting
 
     @classmethod
+    def of_both(
+        cls,
+        target: str | Path,
+        base: str | Path,
+        world: str | World | None,
+        settings: dict[str, Any],
+        max_tokens: int | None,
+        trust: bool,
+    ) -> tuple[str | Path, _Setting]:
+        """The model that a run is held against, and where both are measured."""
+        config = _config(target, world, trust)
+        if base == BASE_MODEL:
+            if config is None:
+                _check_there(Path(target))
+                raise PodiumError(
+                    f"{target} is a model, which did not start from another: name one with --compare MODEL."
+                )
+            base = config.model
+        setting = cls.find(world, settings, config or _config(base, world, trust), max_tokens)
+        if setting is None:
+            _check_there(Path(target))
+            raise PodiumError(f"{target} and {base} are models and have no world of their own: name one with --world.")
+        return base, setting
+
+    @classmethod
     def find(
         cls, world: str | World | None, settings: dict[str, Any], config: Config | None, max_tokens: int | None
     ) -> _Setting | None:
@@ -180,18 +253,10 @@ class _Setting:
         """A driver that samples from a run's last checkpoint, or from a model."""
         _check_there(Path(target))
         policy = _load(target, device)
-        sampler = LocalSampler(policy)  # it may add notes to the policy's
+        driver = driver_for(policy, self.world, self.isolation, self.act_limit_s)  # it may add notes to the policy's
         for note in policy.notes:
             warnings.warn(note, stacklevel=2)
-        return Driver(
-            sampler,
-            self.world,
-            follow_up=policy.follow_up,
-            written=policy.written,
-            ends=policy.ends,
-            act_limit_s=self.act_limit_s,
-            isolation=self.isolation,
-        )
+        return driver
 
 
 def _config(target: str | Path, world: str | World | None, trust: bool) -> Config | None:

@@ -16,12 +16,15 @@ from podium.strategies.hints.item_response import ItemResponse
 from podium.strategies.hints.judge import Judge
 from podium.strategies.hints.learn_to_hint import LearnToHint
 from podium.strategies.hints.repair import Refine, Repair
+from podium.strategies.judged.arena import Arena
 from podium.strategies.pairs.attempted_pairs import AttemptedPairs
 from podium.strategies.pairs.recorded_pairs import RecordedPairs
 from podium.strategies.pairs.walked_segments import WalkedSegments
 from podium.strategies.sample.blueprint import SampleBlueprints
 from podium.strategies.sample.continuations import Continuations
+from podium.strategies.sample.directed import Directed
 from podium.strategies.sample.lessons import SampleAdvised
+from podium.strategies.sample.phrased import Phrased
 from podium.strategies.sample.read_in_chunks import ReadInChunks
 from podium.strategies.sample.revisit import SampleAndRevisit
 from podium.strategies.sample.sample import Sample
@@ -42,6 +45,7 @@ from podium.strategies.trees.tree import Tree
 __all__ = [
     "WalkedSegments",
     "Allocated",
+    "Arena",
     "AttemptedPairs",
     "Augmented",
     "BestAttempt",
@@ -52,6 +56,7 @@ __all__ = [
     "CriticalToken",
     "Cutpoints",
     "Demonstrate",
+    "Directed",
     "Draw",
     "Fork",
     "Grow",
@@ -66,7 +71,9 @@ __all__ = [
     "JudgedSteps",
     "LearnToHint",
     "NextTurn",
+    "Phrased",
     "Prune",
+    "ReadInChunks",
     "Recorded",
     "RecordedPairs",
     "Rectified",
@@ -75,7 +82,6 @@ __all__ = [
     "ReplayAndReflect",
     "Rounds",
     "RubricShown",
-    "ReadInChunks",
     "RuledSteps",
     "Sample",
     "SampleAdvised",

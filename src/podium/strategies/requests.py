@@ -15,24 +15,30 @@ from typing import Any
 
 from podium.core.build import Rollout, Turn
 from podium.core.columns import Origin, Purpose
+from podium.core.value import Value
 from podium.protocols.context import Context
 from podium.protocols.format import Format
 from podium.protocols.sampling import Completion, Generate, Sampling
 from podium.protocols.world import Episode, Task, World
 
 __all__ = [
+    "Compare",
     "Embed",
     "Ends",
     "Interrupt",
     "Interrupted",
+    "JudgeScores",
+    "PairJudge",
     "Plan",
     "Play",
+    "Rate",
     "Read",
     "Recite",
     "Replay",
     "Request",
     "Resume",
     "Score",
+    "SubPlan",
     "TaskRequest",
     "Wave",
     "Written",
@@ -196,6 +202,61 @@ class Embed:
     pool: str = "mean"  # mean over its tokens, or last: the last token's state, as embedding models expect
 
 
+class PairJudge(Value):
+    """A judge other than the world: sub-plans that ask a role, say, and return scores in [0, 1].
+
+    One that raises, or returns something else, has failed: it is counted, and its verdict is neutral.
+    """
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The roles that it asks."""
+        return ()
+
+    def compare(self, request: TaskRequest, left: str, right: str, seed: int) -> SubPlan:
+        """Judge two answers to a task beside each other. Returns a score for each."""
+        raise NotImplementedError
+
+    def rate(self, request: TaskRequest, text: str, seed: int) -> SubPlan:
+        """Judge one answer by itself. Returns its score."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Judge two answers to a task beside each other. Answered by one `JudgeScores`, with the mean scores of its calls.
+
+    In every other call the right text stands first. The world is asked within its time limit, as for an action.
+    """
+
+    request: TaskRequest
+    left: str
+    right: str
+    seed: int = 0  # of the chance in the judgement, which differs from call to call
+    judge: str | PairJudge = "world"
+    calls: int = 2  # 1: only with `left` first
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Judge an answer to a task by itself. Answered by one `JudgeScores`, with its mean score."""
+
+    request: TaskRequest
+    text: str
+    seed: int = 0
+    judge: str | PairJudge = "world"
+    calls: int = 1
+
+
+@dataclass(frozen=True)
+class JudgeScores:
+    """A judge's scores, each the mean over its calls. A call that failed has given 0.5 to each text."""
+
+    scores: tuple[float, ...]  # of each text, in [0, 1]
+    calls: int  # of the judge
+    failed: int = 0  # calls among them that failed
+
+
 @dataclass(frozen=True)
 class Read:
     """Decode tokens one by one. Answered by one text per token; that of a special token is empty."""
@@ -210,13 +271,15 @@ class Ends:
     ids: tuple[int, ...]
 
 
-Request = Play | Resume | Recite | Replay | Interrupt | Score | Embed | Read | Ends | Generate
+Request = Play | Resume | Recite | Replay | Interrupt | Score | Embed | Read | Ends | Compare | Rate | Generate
 Wave = list[Request]
 # Rollouts for Play, Resume, Recite and Replay; completions for Generate; steps for Interrupt; numbers for Score, Embed
-# and Ends; texts for Read.
-Answers = list[list[Rollout] | list[Completion] | list[Interrupted] | list[float] | list[str]]
+# and Ends; texts for Read; a judgement for Compare and Rate.
+Answers = list[list[Rollout] | list[Completion] | list[Interrupted] | list[float] | list[str] | list[JudgeScores]]
 # Yields waves, receives one answer per request, and returns the rollouts of the group.
 Plan = Generator[Wave, Answers, list[Rollout]]
+# The same within a plan, or in place of an answer: returns what its caller wants to know.
+SubPlan = Generator[Wave, Any, Any]
 
 
 def rollouts_of(answers: Answers) -> list[Rollout]:

@@ -21,6 +21,7 @@ from podium.core.columns import Origin, Purpose
 from podium.core.partition import Partition
 from podium.core.relation import Relation
 from podium.core.signal import Signal
+from podium.core.term import Term
 
 __all__ = ["ORDINARY", "SceneDraw", "SceneRules", "Scene", "names", "synthetic"]
 
@@ -29,6 +30,14 @@ RELATIONS = ("pair",)
 LEVELS = ("token", "turn", "rollout", "group", "batch")
 TAGS = ("planning", "explore", "reflection", "none")
 FORMS = ("search", "python", "answer")
+# Answers as models write them: with tags and boxes, in sentences of several kinds, or empty.
+REPLIES = (
+    "<think>so it is</think><answer>So \\boxed{A}</answer>",
+    "<think>or not</think><answer>\\boxed{B}</answer>",
+    "Is it the one? It is not! The other one, of the two, is \\boxed{A}.",
+    "A word and a word and the word. But the word is not a word.",
+    "",
+)
 RISK_LEVELS = tuple(round(0.05 * k, 2) for k in range(1, 20))
 
 
@@ -64,7 +73,7 @@ def names(*parts: Any) -> frozenset[str]:
     """The columns that these parts declare to need."""
     columns = set()
     for part in parts:
-        needs = (*part.needs, *filter(None, [getattr(part, "where", None), getattr(part, "weight", None)]))
+        needs = (*part.needs, *(part.routed if isinstance(part, Term) else ()))
         columns |= {need.column if isinstance(need, Signal) else need for need in needs}
     return frozenset(columns)
 
@@ -147,6 +156,11 @@ KINDS: SceneRules = {
     "agent": SceneDraw.text,
     "domain": SceneDraw.text,
     "code": lambda d, name, n: d.integers(name, n, 2),
+    **dict.fromkeys(("rho_01", "rho_10"), lambda d, name, n: d.uniform(name, n, 0.0, 0.4)),
+    "angle": lambda d, name, n: d.uniform(name, n, -45.0, 45.0),
+    "scores": lambda d, name, n: torch.stack([d.reward(f"{name} {k}", n) for k in range(2)], -1),
+    "observed": SceneDraw.coin,
+    "feedback": lambda d, name, n: d.coin(name, n).double(),
     **dict.fromkeys(("detect", "detected", "pruned", "replayed", "waiting"), SceneDraw.coin),
     "missing": lambda d, name, n: d.integers(name, n, 6),
     "quality": SceneDraw.uniform,
@@ -168,6 +182,9 @@ KINDS: SceneRules = {
     "completed": lambda d, name, n: d.coin(name, n, 0.8),
     "coverage": SceneDraw.uniform,
     "text": SceneDraw.text,
+    "reply": lambda d, name, n: tuple(REPLIES[k] for k in d.integers(name, n, len(REPLIES)).tolist()),
+    "letter": lambda d, name, n: tuple("AB"[k] for k in d.integers(name, n, 2).tolist()),
+    "pair": lambda d, name, n: d.integers(name, n, 2),
     "hints": lambda d, name, n: tuple((f"hint {k}",) * k for k in d.integers(name, n, 3).tolist()),
     "prompt": SceneDraw.text,
     "train_context": lambda d, name, n: tuple((k, 1) for k in d.integers(name, n, VOCABULARY).tolist()),

@@ -67,6 +67,7 @@ def collect_round(run: Run, method: Method, metrics: Metrics) -> Batch:
     batch = Batch.from_rollouts(rollouts, seed=run.config.seed * 1_000_003 + run.iteration)
     batch = restated(run, method, batch)
     metrics.count_sampled(batch)
+    metrics.count_judged(run.driver)
     metrics.count_merged(batch, [float(rollout.columns["reward"]) for rollout in rollouts])
     batch = run.memories.of_batch(method, batch)
     batch = run.apply(method.annotate, batch)

@@ -35,6 +35,7 @@ class Metrics:
         self.seconds: dict[str, float] = {}
         self.acted: dict[str, int] = {}  # by part: the elements that it changed
         self.failure = ""  # why a world failed, of the first rollout in which one did
+        self.judge_failure = ""  # why a judge failed, the first time it did
 
     def put(self, name: str, value: float) -> None:
         self.values[name] = value
@@ -58,6 +59,14 @@ class Metrics:
             yield
         self.put("tokens.sampled", driver.spent[0] - sampled)
         self.put("tokens.encoded", driver.spent[1] - encoded)
+
+    def count_judged(self, driver: Driver) -> None:
+        """The calls of judges in a round of sampling, and those that failed."""
+        if driver.judged:
+            self._sum("judge.calls", driver.judged)
+        if driver.judge_failures:
+            self._sum("judge.failures", sum(driver.judge_failures.values()))
+            self.judge_failure = self.judge_failure or next(iter(driver.judge_failures))
 
     def count_sampled(self, batch: Batch) -> None:
         """What was sampled, whether or not it is kept: nothing is free."""
@@ -211,6 +220,8 @@ class Metrics:
         line["updates"] = len(self.updates)
         if self.failure:
             line["failure"] = self.failure
+        if self.judge_failure:
+            line["judge.failure"] = self.judge_failure
         line["acted"] = self.acted
         line["seconds"] = {k: round(v, 4) for k, v in self.seconds.items()}
         return line

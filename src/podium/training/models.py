@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import torch
 
 from podium import policy as policies
+from podium.core.errors import PodiumError
 from podium.core.signal import Signal
 from podium.method import Role
 from podium.policy import Policy
@@ -68,11 +69,25 @@ def _model(policy: Policy, role: Role, config: Config) -> Policy:
         return policies.read_critic(role.source, dtype=config.precision, device=config.device).frozen_copy()
     exact = "float32" if terms else config.precision
     model = policies.load(role.source, dtype=exact, device=config.device) if separate else policy
+    if not terms and "value" in _read(config, role.name):
+        raise PodiumError(
+            f"The role {role.name!r} scores rollouts, but {role.source!r} has no value head: name the directory of a "
+            "reward model (podium rewards fit) or of a critic as its source."
+        )
     if any(isinstance(need, Signal) and need.name == "value" for term in terms for need in term.needs):
-        return policies.critic(model, role.heads)
+        trained = policies.critic(model, role.heads)
+        for parameter in trained.model.parameters():
+            parameter.requires_grad_(parameter.requires_grad and not role.frozen)
+        return trained
     if separate or (role.source == "policy" and not terms and role.decay is None):
         return model  # for the source "policy": the policy itself as it is now, perhaps in other contexts
     return policy.copy() if terms else policy.frozen_copy()
+
+
+def _read(config: Config, role: str) -> Iterable[str]:
+    """The names of the signals that parts read of a role."""
+    parts = (part for m in config.method.leaves() for part in m.parts())
+    return (n.name for part in parts for n in part.needs if isinstance(n, Signal) and role in (n.of, n.role))
 
 
 def _limit_threads(policy: Policy) -> None:

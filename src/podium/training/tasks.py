@@ -57,7 +57,8 @@ class Tasks:
         }
         columns |= recall(tasks)
         numeric = {k: v.to(torch.float64) for k, v in columns.items() if isinstance(v, torch.Tensor)}
-        order = select.choose(numeric, count).tolist()
+        readable: dict[str, Any] = {**numeric, "group.domain": tuple(task.domain for task in tasks)}
+        order = select.choose(readable, count).tolist()
         by_chance = torch.argsort(numeric["group.random"], descending=True)[:count].tolist()
         self.steered = len(set(order) - set(by_chance))
         drawn = [tasks[i] for i in order]

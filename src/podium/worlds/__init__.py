@@ -7,12 +7,15 @@ Start with `names.py` (worlds by name) and `puzzle.py` (questions with one answe
 from podium.protocols.context import Context, Full, History, Rebuild, Window
 from podium.protocols.pieces import ModelTokens, Picture, Pieces
 from podium.protocols.world import Answer, Episode, Feedback, Task, World
+from podium.worlds.badges import Badges
 from podium.worlds.cases import Cases
 from podium.worlds.checker import check_world
 from podium.worlds.clarify import Clarify
+from podium.worlds.clips import Clips
 from podium.worlds.code import Code
 from podium.worlds.code_file import CodeFile
 from podium.worlds.countdown import Countdown
+from podium.worlds.digits import Digits
 from podium.worlds.echo import Echo
 from podium.worlds.graded import Graded, Verdict
 from podium.worlds.gym import Gym
@@ -28,12 +31,15 @@ from podium.worlds.person import play
 from podium.worlds.puzzle import Draft, Procedural, Puzzle, Slip
 from podium.worlds.quest import Quest
 from podium.worlds.rules import Rules
+from podium.worlds.scenes import Scenes
 from podium.worlds.scienceworld import ScienceWorld
 from podium.worlds.sheet import Sheet
 from podium.worlds.shop import Shop
 from podium.worlds.sums import Sums
 from podium.worlds.textworld import TextWorld
 from podium.worlds.tools import Tools
+from podium.worlds.trips import Trips
+from podium.worlds.zoom import Zoom
 
 __all__ = [
     "BRIDGES",
@@ -41,11 +47,14 @@ __all__ = [
     "FORMS",
     "Answer",
     "Cases",
+    "Badges",
     "Clarify",
+    "Clips",
     "Code",
     "CodeFile",
     "Context",
     "Countdown",
+    "Digits",
     "Draft",
     "Echo",
     "Episode",
@@ -67,6 +76,7 @@ __all__ = [
     "Quest",
     "Rebuild",
     "Rules",
+    "Scenes",
     "ScienceWorld",
     "Sheet",
     "Shop",
@@ -76,9 +86,11 @@ __all__ = [
     "TextWorld",
     "ModelTokens",
     "Tools",
+    "Trips",
     "Verdict",
     "Window",
     "World",
+    "Zoom",
     "check_world",
     "get",
     "isolated",

@@ -87,6 +87,7 @@ class Cases(Sheet):
     levels = (1, 2, 3, 4, 5)
     styles = ("short", "long", "alternative", "loose")
     max_tokens = 80
+    provides = (*Sheet.provides, "rollout.reference_answer")
     domain: str = "all"  # easy, moderate, difficult, or all
 
     def __post_init__(self) -> None:
@@ -107,7 +108,8 @@ class Cases(Sheet):
         condition = self.rules.condition(findings)
         options = rng.sample([c for c in CONDITIONS if c != condition], len(LETTERS) - 1)
         options.insert(rng.randrange(len(LETTERS)), condition)
-        data = {"findings": findings, "options": options, "answer": LETTERS[options.index(condition)]}
+        letter = LETTERS[options.index(condition)]
+        data = {"findings": findings, "options": options, "answer": letter, "reference_answer": letter}
         identity = f"{' '.join(sorted(findings))} {' '.join(sorted(options))}"
         return Draft(case_question(findings, options), identity, data, tier)
 

@@ -219,6 +219,18 @@ class _Isolated(World):
         met = self._judge("met", None, task, text)
         return tuple(map(bool, [False] * len(self.criteria(task)) if met is None else met))
 
+    def compare(self, task: Task, left: str, right: str, seed: int = 0) -> tuple[float, float]:
+        scores: tuple[float, float] = self._scores("compare", task, left, right, seed)
+        return scores
+
+    def rate(self, task: Task, text: str, seed: int = 0) -> float:
+        score: float = self._scores("rate", task, text, seed)
+        return score
+
+    def _scores(self, method: str, task: Task, *arguments: Any) -> Any:
+        """What a judge says, whose failures the driver counts."""
+        return from_wire(self.episodes.call("ask", method, task_to_wire(task), *arguments))
+
     def step_scores(self, task: Task, text: str) -> tuple[float, ...]:
         return tuple(map(float, self._judge("step_scores", [0.0] * len(text.splitlines()), task, text)))
 

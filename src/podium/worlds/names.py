@@ -8,11 +8,14 @@ from typing import Any
 from podium.core.errors import PodiumError, nearest
 from podium.core.serial import load_class
 from podium.protocols.world import World
+from podium.worlds.badges import Badges
 from podium.worlds.cases import Cases
 from podium.worlds.clarify import Clarify
+from podium.worlds.clips import Clips
 from podium.worlds.code import Code
 from podium.worlds.code_file import CodeFile
 from podium.worlds.countdown import Countdown
+from podium.worlds.digits import Digits
 from podium.worlds.echo import Echo
 from podium.worlds.gym import Gym
 from podium.worlds.jsonl import Jsonl
@@ -21,18 +24,25 @@ from podium.worlds.keydoor import KeyDoor
 from podium.worlds.lookup import Lookup
 from podium.worlds.mix import Mix
 from podium.worlds.opinions import Opinions
+from podium.worlds.picture import Codebook
 from podium.worlds.rules import Rules
+from podium.worlds.scenes import Scenes
 from podium.worlds.scienceworld import ScienceWorld
 from podium.worlds.shop import Shop
 from podium.worlds.sums import Sums
 from podium.worlds.textworld import TextWorld
 from podium.worlds.tools import Tools
+from podium.worlds.trips import Trips
+from podium.worlds.zoom import Zoom
 
-__all__ = ["BRIDGES", "EMBEDDED", "FORMS", "get", "names_code"]
+__all__ = ["BRIDGES", "EMBEDDED", "FORMS", "codebook_of", "get", "names_code"]
 
 EMBEDDED: dict[str, type[World]] = {
     world.name: world
-    for world in (Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Code, KeyDoor, Lookup, Tools, Clarify)
+    for world in (
+        *(Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Trips, Code, KeyDoor, Lookup, Tools, Clarify),
+        *(Scenes, Zoom, Digits, Badges, Clips),
+    )
 }
 BRIDGES: dict[str, type[Gym | TextWorld | ScienceWorld]] = {w.name: w for w in (Gym, TextWorld, ScienceWorld)}
 FILES: dict[str, type[World]] = {"jsonl": Jsonl, "code": CodeFile}
@@ -74,6 +84,11 @@ def get(name: str | World, **settings: Any) -> World:
             raise PodiumError(f"{name} is not a world: derive it from podium.worlds.World.")
         return _make(cls, settings, name)
     raise PodiumError(f"There is no world {name!r}. {nearest(name, [*EMBEDDED, *FORMS])}")
+
+
+def codebook_of(key: str) -> Codebook | None:
+    """The codebook of the embedded world whose task has this key, where its tasks have pictures."""
+    return getattr(EMBEDDED.get(key.partition("-")[0]), "codebook", None)
 
 
 def names_code(name: str) -> bool:

@@ -15,7 +15,16 @@ from podium.worlds.graded import Verdict
 from podium.worlds.puzzle import Draft, Slip, answered
 from podium.worlds.sheet import Sheet
 
-__all__ = ["Opinions", "agreed_answer", "opinion", "opinion_question", "role_answers", "wishes"]
+__all__ = [
+    "Opinions",
+    "agreed_answer",
+    "convergent_score",
+    "divergent_score",
+    "opinion",
+    "opinion_question",
+    "role_answers",
+    "wishes",
+]
 
 ROLES = ("doctor", "boss", "friend", "user", "judge", "cook", "actor", "king")
 WISHES = ("time", "gold", "home", "space", "food", "order")
@@ -48,6 +57,16 @@ def agreed_answer(answers: Sequence[str]) -> str:
     """What most of the roles say; empty if no answer is ahead of the others."""
     (first, count), (_, second) = (*Counter(answers).most_common(2), ("", 0), ("", 0))[:2]
     return first if count > second else ""
+
+
+def divergent_score(said: Sequence[str], right: Sequence[str]) -> float:
+    """The share of the roles whose answer is right; 0 if there is not one answer for each."""
+    return sum(a == b for a, b in zip(said, right, strict=True)) / len(right) if len(said) == len(right) else 0.0
+
+
+def convergent_score(said: Sequence[str], right: str) -> float:
+    """1 if most of the answers are the right one, else 0."""
+    return float(agreed_answer(said) == right)
 
 
 def opinion_question(kind: str, plan: str, effects: Sequence[tuple[str, str]], roles: Sequence[str]) -> str:
@@ -114,11 +133,12 @@ class Opinions(Sheet):
 
     def verdict(self, task: Task, answer: str) -> Verdict:
         said, right = role_answers(answer), task.data["answers"]
-        whole = len(said) == len(right) and set(said) <= set(ANSWERS)
+        if len(said) != len(right) or not set(said) <= set(ANSWERS):
+            return Verdict(False, " ".join(said), 0.0)
         if task.domain == "convergent":
-            agreed = agreed_answer(said) if whole else ""
-            return Verdict(agreed == agreed_answer(right), agreed or " ".join(said))
-        score = sum(a == b for a, b in zip(said, right, strict=True)) / len(right) if whole else 0.0
+            score = convergent_score(said, agreed_answer(right))
+            return Verdict(score == 1, agreed_answer(said) or " ".join(said))
+        score = divergent_score(said, right)
         return Verdict(score == 1, " ".join(said), score)
 
     def stated(self, task: Task, text: str) -> set[str]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 from podium.core.errors import PodiumError
 from podium.protocols.answer_text import ANSWER_MARK, final_answer
 from podium.protocols.world import Answer, Feedback, World, task_of
+from podium.worlds.picture import Codebook, pictures_in, png, sketched
 
 __all__ = ["play"]
 
@@ -24,13 +26,18 @@ def play(
     *,
     split: str = "train",
     turns: int = 200,
+    pictures: Path | None = None,
 ) -> Feedback | None:
-    """Play one task; `read` takes a prompt and returns a line. Returns None if the person leaves (end of input)."""
+    """Play one task; `read` takes a prompt and returns a line. Returns None if the person leaves (end of input).
+
+    Pictures are sketched, and written to the folder `pictures` as PNG files where one is given.
+    """
     if "instructions" in world.field_names():
         world = world.replace(instructions=True)
     task = task_of(world, index, split)
     episode = _tried(world, lambda: world.reset(task))
-    write(episode.observation)
+    show = _Pictures(getattr(world, "codebook", None), pictures, write)
+    show(episode.observation)
     total = 0.0
     for _ in range(turns):
         try:
@@ -42,13 +49,32 @@ def play(
         feedback = _tried(world, partial(episode.act, text))
         total += feedback.reward
         if feedback.observation:
-            write(feedback.observation)
+            show(feedback.observation)
         if feedback.done:
             break
     write(f"Reward {total:g}." + (" Right." if feedback.info.get("correct") else ""))
     with suppress(PodiumError):  # not every world has solutions
         write(f"A solution:\n{world.solve(task)}")
     return feedback
+
+
+class _Pictures:
+    """Writes observations, with their pictures as sketches and files."""
+
+    def __init__(self, codebook: Codebook | None, folder: Path | None, write: Callable[[str], None]) -> None:
+        self.codebook, self.folder, self.write, self.count = codebook, folder, write, 0
+
+    def __call__(self, observation: str) -> None:
+        self.write(sketched(observation, self.codebook))
+        if self.folder is None or self.codebook is None:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for _, codes in pictures_in(observation):
+            if codes is not None:
+                self.count += 1
+                file = self.folder / f"{self.count}.png"
+                file.write_bytes(png(self.codebook.drawn(codes)))
+                self.write(f"Picture: {file}")
 
 
 def _tried(world: World, do: Callable[[], V]) -> V:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, TypeVar
 
 from podium.core.errors import PodiumError, nearest
 from podium.protocols.answer_text import ANSWER_MARK
+from podium.protocols.pieces import joined
 from podium.protocols.world import Criterion, Task, World
 from podium.worlds.graded import FORMAT, Graded, hashed_uniform
 
@@ -97,7 +98,9 @@ class Puzzle(Procedural, Graded):
         raise NotImplementedError
 
     def prompt(self, draft: Draft) -> str:
-        return f"{draft.question}\n{self.explain(draft)} {FORMAT}" if self.instructions else draft.question
+        if not self.instructions:
+            return draft.question
+        return joined("\n", (draft.question, f"{self.explain(draft)} {FORMAT}"))
 
     def write(self, task: Task, style: str, rng: Random, slip: Slip) -> str:
         """Reasoning and answer. Each step calls `slip()` once; if it returns True, the step goes wrong, and the rest

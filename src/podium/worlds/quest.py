@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from podium.core.errors import within
 from podium.protocols.answer_text import ANSWER_MARK, LONGEST, plain
+from podium.protocols.pieces import joined
 from podium.protocols.world import Episode, Feedback, Task, World
 from podium.worlds.puzzle import Draft, Procedural, Slip
 
@@ -63,7 +64,7 @@ class Quest(Procedural):
         raise NotImplementedError
 
     def prompt(self, draft: Draft) -> str:
-        return f"{draft.question}\n{self.explain()}" if self.instructions else draft.question
+        return joined("\n", [draft.question, self.explain()]) if self.instructions else draft.question
 
     def write(self, task: Task, style: str, rng: Random, slip: Slip) -> tuple[str, ...]:
         """The texts of the turns. Each step calls `slip()` once; if it returns True, the step goes wrong, and the rest

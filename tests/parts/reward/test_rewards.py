@@ -10,6 +10,8 @@ import torch
 
 from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
+from podium.core.errors import PodiumError
+from podium.parts.annotate import ModelScores
 from podium.parts.reward import (
     AnswerGain,
     BrevityBonus,
@@ -20,6 +22,7 @@ from podium.parts.reward import (
     LengthLimit,
     MatchCalls,
     MetaReasoning,
+    ModelReward,
     Overlong,
     OverrideReward,
     PhaseEntropy,
@@ -300,3 +303,28 @@ def test_the_entropy_of_thinking_is_offset_by_that_of_the_answer() -> None:
     found = PhaseEntropy(alpha=0.5, score=10.0)(batch)
     assert found["rollout.reward.phase"].tolist() == listed([-(think - 0.5 * answer)])
     assert found["rollout.reward"].tolist() == [1.0]  # never more than 1
+
+
+def test_a_reward_model_scores_the_last_token() -> None:
+    """Two rollouts of the values (9, 2) and (0,), world rewards 1 and 0; a third one without tokens."""
+    rows = [
+        Rollout(0, [Turn((1, 2), tokens={"rm.value": (9.0, 2.0)})], columns={"reward": 1.0}),
+        Rollout(0, [Turn((3,), tokens={"rm.value": (0.0,)})], columns={"reward": 0.0}),
+        Rollout(0, [Turn((), tokens={"rm.value": ()})], columns={"reward": 0.0}),
+    ]
+    batch = Batch.from_rollouts(rows, dtype=torch.float64)
+    assert ModelReward()(batch)["rollout.reward"].tolist() == [2.0, 0.0, 0.0]
+    both = ModelReward(squash="sigmoid", weight=4.0, world=10.0)(batch)
+    assert both["rollout.reward.model"].tolist() == listed([3.52318831, 2.0, 2.0])
+    assert both["rollout.reward"].tolist() == listed([13.52318831, 2.0, 2.0])
+    assert ModelScores()(batch)["rollout.scores"].tolist() == [2.0, 0.0, 0.0]
+
+
+def test_a_reward_model_of_several_heads_is_asked_for_one() -> None:
+    batch = Batch.from_rollouts([Rollout(0, [Turn((1, 2))], columns={"reward": 1.0})], dtype=torch.float64)
+    wide = torch.tensor([[9.0, 9.0], [1.0, 2.0]], dtype=torch.float64)
+    batch = batch.with_columns({"token.rm.value": wide, "token.rm.value[head=1]": wide[:, 1]})
+    assert ModelScores()(batch)["rollout.scores"].tolist() == [[1.0, 2.0]]
+    assert ModelReward(head=1)(batch)["rollout.reward"].tolist() == [2.0]
+    with pytest.raises(PodiumError, match=r"set ModelReward\.head, 0 to 1"):
+        ModelReward()(batch)

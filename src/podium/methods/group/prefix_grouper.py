@@ -20,8 +20,7 @@ __all__ = ["prefix_grouper"]
 )
 def prefix_grouper(n: int = 8, clip: float = 0.2, kl: float = 0.0) -> Method:
     """GRPO. Every method of the catalogue is computed this way: texts with a common beginning go through the model
-    once, at any depth, as a trie. `podium.policy.forward.grouped` has the published layout, rows [prompt | answer 1 |
-    answer 2 | …].
+    once, at any depth, as a trie (`podium.policy.forward.pack`).
 
     prompt: O_P = Attn(Q_P, K_P, V_P), causal; answer g: O_g = Attn(Q_g, [K_P; K_g], [V_P; V_g]), which sees the whole
     prompt and its own tokens so far, at positions P, P + 1, …; no answer sees another. The first token of every answer

@@ -13,10 +13,14 @@ from podium.parts.annotate.greedy_baseline import GreedyBaseline
 from podium.parts.annotate.marks import MarkPattern, MarkPhrases
 from podium.parts.annotate.match_patterns import MatchPatterns
 from podium.parts.annotate.mismatched import MismatchedAnswers, MismatchedKL
+from podium.parts.annotate.model_scores import ModelScores
+from podium.parts.annotate.noise_anchors import NoiseAnchors
 from podium.parts.annotate.parsed import MarkParsed
 from podium.parts.annotate.plan_values import PlanValues
 from podium.parts.annotate.random_blocks import RandomBlocks
 from podium.parts.annotate.reference_power import ReferencePower
+from podium.parts.annotate.score_vector import ScoreVector
+from podium.parts.annotate.simulated_feedback import SimulatedFeedback
 from podium.parts.annotate.step_potential import StepPotential
 from podium.parts.annotate.tags import ReadTags
 from podium.parts.annotate.thinking_moments import ThinkingMoments
@@ -33,12 +37,16 @@ __all__ = [
     "MarkPattern",
     "MarkPhrases",
     "MatchPatterns",
+    "ModelScores",
+    "NoiseAnchors",
     "MismatchedAnswers",
     "MismatchedKL",
     "PlanValues",
     "RandomBlocks",
     "ReadTags",
     "ReferencePower",
+    "ScoreVector",
+    "SimulatedFeedback",
     "StepPotential",
     "ThinkingMoments",
     "TurnCritic",

@@ -6,6 +6,7 @@ rows out of the loss where they are False, or columns by which terms of the obje
 that were dropped.
 """
 
+from podium.parts.keep.best_of import KeepBest
 from podium.parts.keep.bundle import Bundle
 from podium.parts.keep.extremes import KeepExtremes
 from podium.parts.keep.filters import (
@@ -28,6 +29,7 @@ from podium.parts.keep.route import (
 )
 from podium.parts.keep.teachers import InjectTeachers
 from podium.parts.keep.void_turns import DropVoidTurns
+from podium.parts.keep.weak_strong import KeepWeakStrong
 
 __all__ = [
     "Bundle",
@@ -38,10 +40,12 @@ __all__ = [
     "DropVoidTurns",
     "DuplicateHard",
     "InjectTeachers",
+    "KeepBest",
     "KeepExtremes",
     "KeepMixed",
     "KeepPivots",
     "KeepVaried",
+    "KeepWeakStrong",
     "KeepWithin",
     "MeasureOnly",
     "RejectGuided",

@@ -9,6 +9,7 @@ from podium.parts.objective.clip import Clip, Target
 from podium.parts.objective.constraint import StayWithin
 from podium.parts.objective.distil import Distil
 from podium.parts.objective.entropy import CovarianceEntropy, Entropy, EntropyTarget
+from podium.parts.objective.feedback_model import FeedbackLoss, ReactionLoss
 from podium.parts.objective.flow_match import FlowMatch
 from podium.parts.objective.guide import Guide
 from podium.parts.objective.plan_value import PlanValueLoss
@@ -31,6 +32,7 @@ __all__ = [
     "DivergenceMask",
     "Entropy",
     "EntropyTarget",
+    "FeedbackLoss",
     "FlowMatch",
     "GroupContrast",
     "GroupSoftmax",
@@ -42,6 +44,7 @@ __all__ = [
     "Preference",
     "Quality",
     "QualityLoss",
+    "ReactionLoss",
     "RolloutLogistic",
     "RolloutRegression",
     "Shaped",

@@ -62,6 +62,7 @@ class Preference(Scored):
 
     SimPO: `against=None`, `score="mean"`, a margin. IPO: `link="squared"`, temperature 1 / (2 beta), coefficient
     temperature². CPL: `against=None`, bias λ < 1. POWER: SimPO without a margin, with `brevity=1`.
+    A Bradley-Terry reward model: `score="value"`, `against=None`, temperature 1, `trains="rm"`.
     """
 
     reference = "Rafailov et al. 2023, Direct Preference Optimization, https://arxiv.org/abs/2305.18290"

@@ -10,17 +10,21 @@ from podium.parts.reward.answer_gain import AnswerGain
 from podium.parts.reward.call_bonus import CallBonus
 from podium.parts.reward.calls import MatchCalls
 from podium.parts.reward.cascade import Cascade, RandomReward
+from podium.parts.reward.choice_layout import ChoiceLayout
 from podium.parts.reward.continuation import ContinuationReward
 from podium.parts.reward.contrast import ColumnBonus, ContrastiveFeature, WeightedSum
 from podium.parts.reward.difficulty_entropy import WindowReward
+from podium.parts.reward.directional import DirectionalReward
 from podium.parts.reward.flow import FlowReward
 from podium.parts.reward.guided import GuidedBonus
 from podium.parts.reward.hybrid import HybridReward
+from podium.parts.reward.information import InformationReward, PhrasingStability
 from podium.parts.reward.length import LengthBonus, LengthLimit, Overlong, WithinLength
 from podium.parts.reward.likelihood import AnswerLikelihood
 from podium.parts.reward.log_ratio import LogRatio
 from podium.parts.reward.magnify import MagnifySuccess
 from podium.parts.reward.meta_reasoning import MetaReasoning
+from podium.parts.reward.model import ModelReward
 from podium.parts.reward.override import OverrideReward, SignedReward
 from podium.parts.reward.penalty import SequenceKL, TokenReward
 from podium.parts.reward.phase import PhaseEntropy
@@ -33,6 +37,7 @@ from podium.parts.reward.speed import Speedup
 from podium.parts.reward.stages import AnswerBleu, ProgressiveReward
 from podium.parts.reward.step_rewards import StepRewards
 from podium.parts.reward.structure import BrevityBonus, RankTruncated
+from podium.parts.reward.text_diversity import TextDiversity
 from podium.parts.reward.tool_use import ToolUse
 from podium.parts.reward.turn_rewards import ProgressReward, TurnPenalties
 from podium.parts.reward.vote import AnswerEntropy, Majority, PseudoLabel, VoteShare
@@ -45,12 +50,15 @@ __all__ = [
     "BrevityBonus",
     "CallBonus",
     "Cascade",
+    "ChoiceLayout",
     "ColumnBonus",
     "ContinuationReward",
     "ContrastiveFeature",
+    "DirectionalReward",
     "FlowReward",
     "GuidedBonus",
     "HybridReward",
+    "InformationReward",
     "LengthBonus",
     "LengthLimit",
     "LogRatio",
@@ -58,9 +66,11 @@ __all__ = [
     "Majority",
     "MatchCalls",
     "MetaReasoning",
+    "ModelReward",
     "Overlong",
     "OverrideReward",
     "PhaseEntropy",
+    "PhrasingStability",
     "PlanPenalties",
     "ProgressReward",
     "ProgressiveReward",
@@ -75,11 +85,12 @@ __all__ = [
     "SignedReward",
     "Speedup",
     "StepRewards",
+    "TextDiversity",
     "TokenReward",
     "ToolUse",
     "TurnPenalties",
     "VoteShare",
     "WeightedSum",
-    "WithinLength",
     "WindowReward",
+    "WithinLength",
 ]

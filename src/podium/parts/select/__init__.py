@@ -11,11 +11,14 @@ from podium.parts.select.history import HardFocus, MixedOutcomes, NotMastered, R
 from podium.parts.select.resume_first import ResumeFirst
 from podium.parts.select.scored import Balanced, Uncertain
 from podium.parts.select.still_hard import StillHard
+from podium.parts.select.tiers import EasierTiers, HardMix
 
 __all__ = [
     "Balanced",
     "ByDomain",
+    "EasierTiers",
     "HardFocus",
+    "HardMix",
     "InformationGain",
     "LeastKnown",
     "MixedOutcomes",

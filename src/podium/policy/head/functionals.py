@@ -232,7 +232,12 @@ def logit(rows: HeadRows) -> Tensor:
 @functional("value")
 def value(rows: HeadRows, softmin: float | None = None, head: int | None = None) -> Tensor:
     """The critic's value of the state before the token; with several heads, all of them, one, or their soft minimum."""
-    values = rows.value if head is None else rows.value[..., head]
+    values = rows.value
+    if head is not None:
+        heads = 1 if values.dim() == 1 else values.shape[-1]
+        if not 0 <= head < heads:
+            raise PodiumError(f"The signal 'value' asks for head {head}, but the model has {heads}, counted from 0.")
+        values = values if values.dim() == 1 else values[..., head]
     return values if softmin is None or values.dim() == 1 else soft_min(values, softmin)
 
 

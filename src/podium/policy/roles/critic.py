@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from podium.policy.policy import Policy
 
-__all__ = ["Critic", "critic"]
+__all__ = ["Critic", "ValueHeads", "critic", "linear_head", "reward_model", "rescale"]
 
 
 class Critic(Policy):
@@ -28,10 +28,7 @@ class Critic(Policy):
     ) -> None:
         super().__init__(model, tokenizer, name=name, notes=notes)
         if value_head is None:
-            value_head = nn.Linear(self.config.hidden_size, 1, device=self.device, dtype=self.dtype)
-            # It starts at 0: before training every value is 0.
-            nn.init.zeros_(value_head.weight)
-            nn.init.zeros_(value_head.bias)
+            value_head = linear_head(self.config.hidden_size, 1).to(self.device, self.dtype)
         self.value_head = value_head
 
     @property
@@ -70,6 +67,32 @@ class ValueHeads(nn.Module):
         """[N, count] the value by each head."""
         normed = self.norm(hidden)
         return torch.cat([head(normed) for head in self.heads], -1)
+
+
+def linear_head(width: int, count: int) -> nn.Linear:
+    """A linear head of so many values. It starts at 0: before training every value is 0."""
+    head = nn.Linear(width, count)
+    nn.init.zeros_(head.weight)
+    nn.init.zeros_(head.bias)
+    return head
+
+
+@torch.no_grad()
+def rescale(head: nn.Module, scale: Tensor, shift: Tensor) -> None:
+    """Let a head give scale · v + shift in place of its values v, with one scale and one shift for each."""
+    layers: list[nn.Linear] = [head] if isinstance(head, nn.Linear) else [h[-1] for h in head.heads]  # type: ignore
+    scales, shifts = scale.reshape(len(layers), -1), shift.reshape(len(layers), -1)
+    for layer, s, b in zip(layers, scales, shifts, strict=True):
+        layer.weight.mul_(s[:, None].to(layer.weight))
+        layer.bias.mul_(s.to(layer.bias)).add_(b.to(layer.bias))
+
+
+def reward_model(policy: Policy, heads: int = 1, *, network: bool = False) -> Critic:
+    """A model that scores whole texts, from a policy's weights, which it takes over: a linear head on its states, or
+    with `network` a small network, for states that are not trained."""
+    width = policy.config.hidden_size
+    head = ValueHeads(width, heads) if network else linear_head(width, heads)
+    return Critic(policy.model, policy.tokenizer, name=policy.name, value_head=head.to(policy.device, policy.dtype))
 
 
 def critic(policy: Policy, heads: int = 1) -> Critic:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from podium.core.build import Rollout, Turn
 from podium.core.columns import Purpose
-from podium.core.errors import PodiumError, within
+from podium.core.errors import within
 from podium.core.part import Need, Strategy
 from podium.core.schedule import Number
 from podium.core.streams import key
-from podium.store.json_lines import objects, text_of
 from podium.strategies.draw import Draw, refuse_settings
 from podium.strategies.requests import Plan, Recite, Resume, TaskRequest, rollouts_of
+from podium.strategies.teachers.traces import Traces, check_traces, existing, read_traces
 
 __all__ = ["PROFILER", "NextTurn", "is_pivot"]
 
@@ -70,37 +69,20 @@ class NextTurn(Strategy):
         return PROFILER if self.profile else "policy"
 
     def prepare(self, world: Any = None) -> tuple[str, ...]:
-        if not self.traces or world is None:
-            return ()
-        if not Path(self.traces).exists():
-            raise PodiumError(
-                f"There is no file of experts' trajectories {self.traces!r} (looked in {Path.cwd()}). Name one with a "
-                "trajectory a line, or none: then the world's own solutions are the experts'."
-            )
-        kind = world.task(0).key.rpartition("/")[0]
-        if not any(name.rpartition("/")[0] == kind for name in self.trajectories):
-            example = next(iter(self.trajectories), "")
-            raise PodiumError(
-                f"{self.traces} has trajectories of tasks such as {example!r}, but the tasks of this world are named "
-                f"like {world.task(0).key!r}. Name the tasks in the file as the world does."
-            )
+        if self.traces and world is not None:
+            existing(self.traces, "then the world's own solutions are the experts'")
+            check_traces(self.traces, self.trajectories, world)
         return ()
 
     @cached_property
-    def trajectories(self) -> Mapping[str, tuple[str, ...]]:
-        """The turns of the experts' trajectories in the file, by task; of several, the last."""
-        found = {}
-        for line, data in objects(self.traces):
-            where = f"{self.traces}, line {line}"
-            turns = data.get("turns")
-            if not isinstance(turns, list) or not turns or not all(isinstance(turn, str) for turn in turns):
-                raise PodiumError(f"{where}: `turns` must be a list of texts, one for each turn of the trajectory.")
-            found[text_of(data, "", ("task", "id", "task_id"), "a field `task`", where)] = tuple(turns)
-        return found
+    def trajectories(self) -> Traces:
+        """The turns of the experts' trajectories in the file, by task."""
+        return read_traces(self.traces)
 
     def plan(self, task: TaskRequest) -> Plan:
         context, train_context = self.draw.context, self.draw.train_context
-        texts = self.trajectories.get(task.task.key) if self.traces else None
+        traces = self.trajectories.get(task.task.key) if self.traces else None
+        texts = traces[-1] if traces else None  # of several, the last
         settings: dict[str, Any] = {"purpose": Purpose.probe, "context": context, "train_context": train_context}
         (expert,) = rollouts_of((yield [Recite(task, texts, self.style, **settings)]))
         cuts = list(range(len(expert.turns)))

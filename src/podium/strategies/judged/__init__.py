@@ -1,0 +1,1 @@
+"""Rollouts that a judge compares or rates."""
