@@ -18,11 +18,11 @@ __all__ = ["ipo"]
     tags=("preference", "offline", "pairs", "reference model", "regression"),
     protocol=Protocol(lr=1e-6, source="huggingface/trl 1.9, DPOConfig with loss_type='ipo'; the paper has no such run"),
     home=Home("sums", level=2),
-    presets={"sum": {"score": "sum"}},
+    presets={"trl": {"beta": 0.1}, "sum": {"score": "sum"}},
 )
 def ipo(
     source: str = "world",
-    beta: float = 0.1,
+    beta: float = 1.0,
     score: str = "mean",
     skip: bool = False,
     samples: int = 5,
@@ -33,7 +33,8 @@ def ipo(
     """loss = (h − 1 / (2 beta))², h = s⁺ − s⁻, s = the mean over an answer's tokens of log π − log π_ref.
 
     The gradient vanishes at the target, where DPO's goes on. `ipo@sum` sums over the tokens, as the paper prints it;
-    TRL takes the mean, which its authors confirmed to be that of the paper's results.
+    TRL takes the mean, which the paper's authors confirmed to be that of its results, and beta = 0.1 (`ipo@trl`); ours
+    is 1, a target that a small model reaches in a short run.
 
     Args:
         source: `world` (right and wrong attempts that the world writes), `best-worst` (of samples), or a file of pairs.

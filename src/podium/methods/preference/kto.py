@@ -37,7 +37,8 @@ def kto(
     π_ref), and z = beta · max(0, mean of Σ_t (log π − log π_ref) over answers put after other questions), a constant.
 
     z stands for KL(π ‖ π_ref). It is measured before the first update of a batch, so with several mini-batches it is
-    that of the policy at their beginning. A file may have `completion` and `label` (true or false) in place of pairs;
+    that of the policy at their beginning. Where training makes answers after other questions less likely, as on most of
+    the embedded worlds, z stays 0. A file may have `completion` and `label` (true or false) in place of pairs;
     of a pair both answers are examples. good · (number of good ones) should be within 1 to 4/3 of bad · (number of bad
     ones).
 
