@@ -66,10 +66,13 @@ def fit(
     A file has pairs (prompt, chosen, rejected), ratings (prompt, answer, rating) or feedback (prompt, answer,
     feedback: 0, 1 or null).
     """
-    from podium.sessions.reward_model import fit_reward
+    from podium.training.preflight import check_resources
 
     if out.exists():
         raise PodiumError(f"{out} exists already: choose another --out.")
+    check_resources(out=out, device=device, model=model)
+    from podium.sessions.reward_model import fit_reward
+
     data = _read(source, ratings, level, tasks)
     fitted = fit_reward(
         data,
