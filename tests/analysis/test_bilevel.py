@@ -7,7 +7,7 @@ import torch
 
 from podium.analysis.bilevel import RewardDesign, conjugate_gradient
 from podium.analysis.decision_table import DecisionTable
-from podium.labs.experiments.parl import house_features
+from podium.labs.experiments.parl import house_features, judged_loss
 from podium.worlds.keydoor import KeyDoor
 
 
@@ -49,3 +49,11 @@ def test_conjugate_gradients_solve_within_the_range_of_a_singular_matrix() -> No
     target = torch.tensor([1.0, 0, -1], dtype=torch.float64)
     x = conjugate_gradient(lambda v: matrix @ v, target, 10, 1e-12)
     torch.testing.assert_close(matrix @ x, target)
+
+
+def test_the_judged_loss_is_the_cross_entropy_of_the_label() -> None:
+    nu = torch.tensor([1.0, -2.0], dtype=torch.float64)
+    returns = torch.tensor([[[1.0, 0.0], [0.0, 0.5]], [[0.0, 0.0], [2.0, 0.0]]], dtype=torch.float64)
+    label = torch.tensor([1.0, 0.0], dtype=torch.float64)  # differences of 2 and −2, judged as they are
+    expected = torch.tensor([2.0, 2.0], dtype=torch.float64).neg().exp().log1p()
+    torch.testing.assert_close(judged_loss(nu, returns, label), expected)

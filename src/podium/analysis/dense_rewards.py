@@ -14,8 +14,15 @@ from podium.core.errors import PodiumError
 from podium.evaluation.resample import Array
 
 __all__ = [
-    *("TransitionGraph", "discounted_return", "misled", "owen_credit", "potential_shaping", "shaped_reward"),
-    *("shapley_credit", "span_rewards", "transition_graph"),
+    "TransitionGraph",
+    "discounted_return",
+    "misled",
+    "owen_credit",
+    "potential_shaping",
+    "shaped_reward",
+    "shapley_credit",
+    "span_rewards",
+    "transition_graph",
 ]
 
 MOST_UNITS = 16  # 2ⁿ coalitions

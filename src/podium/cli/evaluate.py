@@ -82,7 +82,8 @@ def evaluate(
         if temperature != 1.0:
             raise PodiumError("--frontier compares models as they were trained: at temperature 1.")
         settings.pop("temperature")
-        plane = session.frontier(target, compare or session.BASE_MODEL, samples=samples or 64, **settings)
+        wanted = 64 if samples is None else samples
+        plane = session.frontier(target, compare or session.BASE_MODEL, samples=wanted, **settings)
         if json:
             line(dumps(plane.as_dict()))
         else:

@@ -39,6 +39,10 @@ CURVES = (
     ("groups without signal", "flat_groups"),
     ("clipped tokens", "clip_fraction"),
     ("gradient norm", "grad_norm.policy"),
+    ("tasks with several best answers", "ties.share"),
+    ("gap of the best to the second best answer", "ties.gap"),
+    ("optimal policy moved by the extra reward", "ties.hard_tv"),
+    ("correlation of reward and outcome", "proxy.correlation"),
 )
 
 PASS = ("eval.pass@1", "eval.pass@1.low", "eval.pass@1.high")

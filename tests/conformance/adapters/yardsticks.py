@@ -16,6 +16,7 @@ from podium.analysis.dense_rewards import (
 )
 from podium.evaluation.frontier import best_of_bound, best_of_law, kl_between, mean_under, tilt_within
 from podium.parts.metric.reward_ties import (
+    bound_holds,
     effective_reward,
     hard_policy,
     optimal_counts,
@@ -65,7 +66,7 @@ def policy_cliff(case: Case) -> dict[str, Any]:
         "hard_tv": total_variation(hard_policy(one, tolerance), hard_policy(other, tolerance)),
         "reward_change": change,
         "tv_bound": bound,
-        "bound_holds": [x <= bound for x in variation.tolist()],
+        "bound_holds": bound_holds(variation, bound),
     }
 
 

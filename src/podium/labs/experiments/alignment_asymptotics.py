@@ -51,7 +51,7 @@ def best_of_sequences(p: Array, reward: Array, length: int, rate: float = RATE) 
     }
 
 
-def arm(length: int, seed: int, size: StudySize) -> Mapping[str, float | Array]:
+def _arm(length: int, seed: int, size: StudySize) -> Mapping[str, float | Array]:
     """Symbols and rewards at random; the best of exp(m · 0.2) sequences of m symbols."""
     rng = np.random.default_rng(seed)
     p, reward = rng.dirichlet(np.full(SYMBOLS, 3.0)), rng.uniform(0, 2, SYMBOLS)
@@ -71,7 +71,7 @@ def arm(length: int, seed: int, size: StudySize) -> Mapping[str, float | Array]:
 STUDY = Trial(
     "alignment-asymptotics",
     "Does the best of exp(mΔ) sequences of m symbols come to the optimal policy of KL divergence mΔ?",
-    arms={f"m = {length}": partial(arm, length) for length in (2, 8, 32, 64)},
+    arms={f"m = {length}": partial(_arm, length) for length in (2, 8, 32, 64)},
     claims=(
         Claim("the reward per symbol comes nearer to the optimum as m grows", MISSED, "m = 8", "m = 64"),
         Claim("the KL divergence per symbol comes nearer to Δ", KL_GAP, "m = 8", "m = 64"),

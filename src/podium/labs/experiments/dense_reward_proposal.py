@@ -50,7 +50,7 @@ def outcome_only(table: DecisionTable, actions: tuple[str, ...]) -> Tensor:
     return table.reward
 
 
-def arm(
+def _arm(
     dense: Callable[[DecisionTable, tuple[str, ...]], Tensor], seed: int, size: DenseSize
 ) -> Mapping[str, Tensor | float]:
     """Policy gradient on sampled episodes (returns to go, less their mean at each turn; Adam on a table), in a house of
@@ -94,9 +94,9 @@ STUDY = Trial(
     "dense-reward-proposal",
     "Does a dense reward speed up learning without changing what is optimal, and is one noticed that does?",
     arms={
-        SPARSE: partial(arm, outcome_only),
-        POTENTIAL: partial(arm, shaped_by_values),
-        HACKED: partial(arm, walking_bonus),
+        SPARSE: partial(_arm, outcome_only),
+        POTENTIAL: partial(_arm, shaped_by_values),
+        HACKED: partial(_arm, walking_bonus),
     },
     claims=(
         Claim("a potential of exact values speeds up learning", SPEED, POTENTIAL, SPARSE),

@@ -12,7 +12,7 @@ from torch import Tensor
 from podium.labs.charts import traced
 from podium.labs.findings import Claim, StudySize
 from podium.labs.trial import Quantity, Trial, TrialFindings
-from podium.parts.metric.reward_ties import reward_shift, stable_variation, total_variation
+from podium.parts.metric.reward_ties import bound_holds, reward_shift, stable_variation, total_variation
 
 __all__ = ["STUDY", "CliffSize", "tied_rewards", "trained_table"]
 
@@ -47,7 +47,7 @@ def trained_table(reward: Tensor, bonus: float, steps: int, first: Tensor, rate:
     return policies
 
 
-def arm(bonus: float, tied: bool, seed: int, size: CliffSize) -> Mapping[str, Tensor]:
+def _arm(bonus: float, tied: bool, seed: int, size: CliffSize) -> Mapping[str, Tensor]:
     """Two policies from the same start, each trained on the reward with a noise of its own of at most ±0.01."""
     generator = torch.Generator().manual_seed(seed)
     reward = tied_rewards(size.tasks, tied, generator)
@@ -61,17 +61,16 @@ def arm(bonus: float, tied: bool, seed: int, size: CliffSize) -> Mapping[str, Te
         "apart": apart[-1],
         "step": torch.tensor([max(step, 1) for step in steps][1:]),
         "curve": apart[1:].mean(1),
-        "bound": bound,
+        "held": bound_holds(apart[-1], bound),
     }
 
 
-def held(findings: TrialFindings) -> str:
+def _within_bound(findings: TrialFindings) -> str:
     """How often policies with a bonus are farther apart than the bound allows."""
     runs = [run for name in (SOFT, SOFT_UNIQUE) for run in findings.values[name]]
-    beyond = sum(int((run["apart"] > run["bound"]).sum()) for run in runs)
-    return (
-        f"with the bonus, {beyond} of {sum(run['apart'].size for run in runs)} pairs are farther apart than ‖ΔR‖ / 2α"
-    )
+    pairs = sum(run["held"].size for run in runs)
+    beyond = pairs - sum(int(run["held"].sum()) for run in runs)
+    return f"with the bonus, {beyond} of {pairs} pairs are farther apart than ‖ΔR‖ / 2α"
 
 
 HARD, SOFT = "tied, no bonus", "tied, entropy bonus"
@@ -81,10 +80,10 @@ STUDY = Trial(
     "policy-cliff",
     "Does a change of the reward by at most 0.02 move the trained policy, and does an entropy bonus hold it?",
     arms={
-        HARD: partial(arm, 0.0, True),
-        SOFT: partial(arm, BONUS, True),
-        HARD_UNIQUE: partial(arm, 0.0, False),
-        SOFT_UNIQUE: partial(arm, BONUS, False),
+        HARD: partial(_arm, 0.0, True),
+        SOFT: partial(_arm, BONUS, True),
+        HARD_UNIQUE: partial(_arm, 0.0, False),
+        SOFT_UNIQUE: partial(_arm, BONUS, False),
     },
     claims=(
         Claim("at ties the policies end farther apart than with a unique optimum", APART, HARD, HARD_UNIQUE),
@@ -92,7 +91,7 @@ STUDY = Trial(
     ),
     readings=(APART,),
     charts=(traced("curve", over="step", title="total variation of two policies", x_label="step", log_x=True),),
-    notes=(held,),
+    notes=(_within_bound,),
     size=CliffSize(seeds=16),
     quick=CliffSize(seeds=4, tasks=16, steps=1000),
 )

@@ -15,16 +15,17 @@ from podium.core.part import Columns, Metric, Need
 from podium.core.schedule import Number
 
 __all__ = [
-    *(
-        "RewardTies",
-        "effective_reward",
-        "hard_policy",
-        "optimal_actions",
-        "optimal_counts",
-        "reward_gap",
-        "reward_shift",
-    ),
-    *("soft_policy", "stable_variation", "total_variation"),
+    "RewardTies",
+    "bound_holds",
+    "effective_reward",
+    "hard_policy",
+    "optimal_actions",
+    "optimal_counts",
+    "reward_gap",
+    "reward_shift",
+    "soft_policy",
+    "stable_variation",
+    "total_variation",
 ]
 
 
@@ -71,6 +72,11 @@ def reward_shift(one: Tensor, other: Tensor) -> Tensor:
 def stable_variation(shift: Tensor, alpha: float, gamma: float = 0.0) -> Tensor:
     """‖R₁ − R₂‖∞ / (2 α (1 − γ)), which the variation of soft policies does not exceed."""
     return shift / (2 * alpha * (1 - gamma))
+
+
+def bound_holds(variation: Tensor, bound: Tensor) -> Tensor:
+    """[state] whether policies are as near to each other as the bound says, up to rounding."""
+    return variation <= bound + 1e-12
 
 
 def effective_reward(weights: Tensor, rewards: Tensor) -> Tensor:
