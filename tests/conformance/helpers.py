@@ -26,6 +26,7 @@ __all__ = [
     "by_rollout",
     "configured",
     "credited",
+    "credited_shapes",
     "differentiate",
     "episodes",
     "in_blocks",
@@ -117,6 +118,13 @@ def credited(method: Method, batch: Batch) -> Batch:
     """The batch after the method's reward, advantage and shape stages."""
     assert method.advantage is not None
     for part in (*method.annotate, *method.reward, method.advantage, *method.shape):
+        batch = batch.with_columns(part(batch))
+    return batch
+
+
+def credited_shapes(method: Method, batch: Batch) -> Batch:
+    """The batch after the method's shape stage, of a method without advantages."""
+    for part in method.shape:
         batch = batch.with_columns(part(batch))
     return batch
 

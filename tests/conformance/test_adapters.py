@@ -143,6 +143,7 @@ WITHOUT_RECIPE = {
     **{f"alignment-asymptotics {n}": "a metric of finished runs" for n in range(4)},
     "clip-bias-spurious 3": "podium.analysis, of groups and not of runs",
     "confucius3-math 4": "podium.training: which of the groups that wait are trained first",
+    **{f"dense-reward-proposal {n}": "podium.analysis, of coalitions, graphs and tables" for n in range(5)},
     "dler 4": "podium.policy.model.merge, after a run",
     "hicra 2": "the matcher of token sequences that its annotation is checked with",
     "hicra 3": "podium.analysis, of counts",
@@ -185,6 +186,7 @@ def test_keys_that_no_run_computes() -> None:
     assert set_aside() == {
         "clip-cov-kl-cov": ("clip_fraction",),
         "confucius3-math": ("mean",),
+        "dense-reward-proposal": ("total", "full_minus_empty", "block_total"),
         "entropy-discriminator-clip": ("fraction_clipped",),
         "etr": ("pass_rate",),
         "grao": ("exploration_likelihood", "imitation_likelihood"),

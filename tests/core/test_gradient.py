@@ -16,6 +16,7 @@ from podium.core.signal import Signal
 from podium.core.term import Aggregate, Term
 from podium.parts.objective import (
     KL,
+    BandPenalty,
     Clip,
     Entropy,
     GroupContrast,
@@ -402,3 +403,26 @@ def test_signals_are_asked_for_once_and_with_gradient_if_anyone_wants_it() -> No
     wanted = now_signals(parts)
     assert [s.column for s in wanted] == ["token.now.logp", "token.now.value", "token.now.entropy"]
     assert [s.grad for s in wanted] == [True, True, False]
+
+
+@pytest.mark.parametrize("split", ["whole", "rollout by rollout"])
+def test_a_term_acts_on_the_tokens_that_it_gives_a_gradient(split: str) -> None:
+    """Three tokens with ratios of 2, 1 and ½ and an advantage of 1, clipped to 1 ± 0.2: the first has no gradient. The
+    step penalty is constant wherever it is paid: it gives none to any. Both count alike in one pass and in two."""
+    logp = torch.tensor([2.0, 1.0, 0.5]).log().double().requires_grad_()
+    batch = Batch.from_padded(torch.ones(3, 1), [0, 0, 0], {"token.advantage": torch.ones(3, 1).double()})
+    zeros = torch.zeros(3).double()
+    batch = batch.with_columns({OLD: zeros, "token.band.low": zeros - 1, "token.band.high": zeros - 0.5})
+    entropy = Signal("entropy", of="now", grad=True)
+
+    def forward(part: Batch, signals: Sequence[Signal]) -> dict[Signal, Tensor]:
+        rows = part["token.row"]
+        return {signal: logp[rows] if signal == NOW else 2 * logp[rows] for signal in signals}
+
+    terms = (PolicyGradient(clip=Clip()), BandPenalty(), Entropy())
+    assert entropy in now_signals(terms)
+    parts = rows(None if split == "whole" else [[0], [1], [2]])
+    for coupled in ((), (Spread(),)):
+        acted = backward((*terms, *coupled), batch, forward, parts).acted
+        counts = [acted[f"objective.{name}"] for name in ("PolicyGradient", "BandPenalty", "Entropy")]
+        assert counts == [2, 0, 3]

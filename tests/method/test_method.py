@@ -269,7 +269,7 @@ def findings(method: Method, *columns: str, **settings: Any) -> list[str]:
 # Rewards, states or calls of turns; solutions of several turns; judges of pairs; a profiler.
 SPECIAL = (
     *("gigpo", "hgpo", "salt", "mars", "slea-rl", "infopo", "hiper", "archer", "mapo", "srgpo", "rlvmr"),
-    *("matchtir", "pivotrl", "think-rm", "dr-kernel", "spear", "vspo-prs", "earl-rtl"),
+    *("matchtir", "pivotrl", "think-rm", "arenarl", "dr-kernel", "spear", "vspo-prs", "earl-rtl"),
 )
 
 

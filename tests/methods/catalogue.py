@@ -61,6 +61,7 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "bpo": {"epochs": 1, "mini_batches": 4},
     "spo-single-stream": {"offline": 0},  # no measuring phase before it, and no warm start
     "t1": {"warm": 0},
+    "arenarl": {"imitate": 0},
     "earl-rtl": {"cascade": False},  # few worlds check what is written
     "gcpo-geometryzero": {"asks": ("", ""), "imitate": 0},  # and neither instructions
     "icpo": {"examples": SolutionShares((0.5,), "lines")},  # nor examples: it knows hints
@@ -72,6 +73,8 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     # Every phase within a few iterations, and replays at once; here a turn that says something counts as a call.
     "drive": {"first": 1, "keep": (2, 1), "iterations": (1, 1), "pool": 2},
     "skywork-r1v2": {"first": 1},
+    "causalrm": {"react": 1, "fit": 1, "epochs": 1},
+    "dpa": {"first": 1},
     "rulereasoner": {"every": 1},
     "spear": {"count": 2, "calls": "turn.valid", "replay_over": 2},
     "spae": {"after": "\n", "boxed": False, "imitate": 0},  # steps are lines

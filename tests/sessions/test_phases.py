@@ -12,8 +12,10 @@ from podium import methods
 from podium.cli import main
 from podium.core.errors import PodiumError
 from podium.core.schedule import Linear
+from podium.core.shares import ShareOfRun
 from podium.method import Alternate, Phase, Phases, Reached
 from podium.parts.objective import Entropy
+from podium.sessions.compare import compare
 from podium.sessions.train import resume, train
 from podium.store.json_lines import read_object
 from podium.store.run_directory import RunDirectory
@@ -97,3 +99,11 @@ def test_a_fresh_phase_begins_with_new_moments_and_warm_up_and_resumes_to_the_bi
     train(config.replace(method=Phases(*(phase.replace(fresh=False) for phase in course.phases))), out=tmp_path / "old")
     kept = weights(tmp_path / "old")
     assert any((whole[k] != kept[k]).any() for k in whole)
+
+
+def test_stages_are_as_long_for_every_method_of_a_comparison(tmp_path: Path) -> None:
+    staged = Phases(methods.get("grpo", kl=0.0).until(ShareOfRun(0.5)), methods.get("rloo")).replace(name="staged")
+    small_run = {"world": "echo", "iterations": 2, "tasks": 2, "eval_tasks": 1, "max_tokens": 8}
+    found = compare(["reinforce", staged], seeds=1, n=2, out=tmp_path, **small_run)
+    (run,) = found.rows[1].results
+    assert [line["phase"] for line in run.metrics if "phase" in line][:2] == [0, 1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,10 @@ def test_a_world_writes_attempts_of_both_kinds() -> None:
         read_world(worlds.get("lookup"), tasks=1)
     with pytest.raises(PodiumError, match="no attempts of its own"):
         read_world(worlds.get("keydoor"), tasks=1)
+    steps = read_world(worlds.get("sums", level=2), tasks=1, names=("step",)).answers
+    lines = data.answers[0].text.splitlines(keepends=True)
+    assert [answer.text for answer in steps[: len(lines)]] == list(accumulate(lines))
+    assert {answer.ratings for answer in steps} == {(0.0,), (1.0,)}
     with pytest.raises(PodiumError, match="not by 'style'"):
         read_world(worlds.get("sums"), tasks=1, names=("style",))
 

@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 
 from podium import worlds
 from podium.methods.group import gcpo_geometryzero
+from podium.policy import load
 from podium.protocols.context import Window
 from podium.worlds.keydoor import action_of
 from tools.pretrain import __main__ as script
@@ -199,6 +200,18 @@ def test_a_second_stage_goes_on_from_a_model(folder: Path, tmp_path: Path, monke
     assert (second / "tokenizer.json").read_bytes() == (first / "tokenizer.json").read_bytes()
     before, after = (load_file(path / "model.safetensors") for path in (first, second))
     assert all(torch.allclose(before[name], after[name], atol=1e-6) for name in before)
+
+
+def test_the_second_model_has_the_shape_and_the_tokenizer_of_the_first() -> None:
+    folders = [Path(str(files("podium"))) / "models" / name for name in ("tiny", "tiny2")]
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes()
+    first, second = (load_file(folder / "model.safetensors") for folder in folders)
+    assert {name: w.shape for name, w in first.items()} == {name: w.shape for name, w in second.items()}
+    assert any(not torch.equal(first[name], second[name]) for name in first)
+    assert sum(f.stat().st_size for f in folders[1].iterdir()) < 8e6
+    policy = load("podium/tiny2")
+    assert policy.name == "podium/tiny2"
 
 
 def test_pass_at_k_is_unbiased() -> None:

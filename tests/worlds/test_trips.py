@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from random import Random
 from statistics import mean, stdev
 
@@ -134,3 +135,19 @@ def test_settings_out_of_range_are_refused() -> None:
     for setting in ("band", "noise", "bias"):
         with pytest.raises(PodiumError, match=f"Trips.{setting} = 1.5 is out of range"):
             world(**{setting: 1.5})
+
+
+class Hasty(Trips):
+    """A judge that gives points out of ten to pairs, and another mood each time it is asked about one."""
+
+    def compare(self, task: Task, left: str, right: str, seed: int = 0) -> tuple[float, float]:
+        return 7.0, 4.0
+
+    def rate(self, task: Task, text: str, seed: int = 0) -> float:
+        return random.random()
+
+
+def test_the_check_of_a_world_knows_judges() -> None:
+    findings = check_world(Hasty(level=1), tasks=1)
+    assert "task 0 of train: the judge's verdict is (7.0, 4.0), not 2 numbers in [0, 1]." in findings
+    assert "task 0 of train: the judge gives other scores to the same texts with the same seed." in findings

@@ -22,7 +22,6 @@ from tools.pretrain.examples import FIRST_TASK, Example, Message, stray
 
 # As `gcpo-geometryzero` asks.
 ASKS = ("Use an auxiliary construction, between <aux> and </aux>.", "Do not use auxiliary constructions.")
-STRAYS = {1: 0.35, 2: 0.5}  # by level: the chance of an idle turn before each turn of a walk
 
 
 class Taught(NamedTuple):
@@ -68,18 +67,18 @@ def world_of(taught: Taught, level: int, rng: Random) -> World:
 
 def _actions(world: World, task: Task, right: float, rng: Random) -> tuple[str, ...]:
     if isinstance(world, KeyDoor):
-        return _walk(world, task, rng)
+        return _walk(world, task, right, rng)
     made: Any = world
     written = made.attempt(task, seed=rng.randrange(FIRST_TASK), right=right)
     return (written,) if isinstance(written, str) else tuple(written)
 
 
-def _walk(world: KeyDoor, task: Task, rng: Random) -> tuple[str, ...]:
-    """A shortest walk with idle turns in between."""
+def _walk(world: KeyDoor, task: Task, right: float, rng: Random) -> tuple[str, ...]:
+    """A shortest walk in which this share of the turns is not idle."""
     house: House = task.data["house"]
     place, turns = Place(house.start), list[str]()
     for action in world.demonstrate(task):
-        while rng.random() < STRAYS[world.level]:
+        while rng.random() >= right:
             turns.append(stray(house, place, 1.0, rng))
         turns.append(action)
         place = house.after(place, action)

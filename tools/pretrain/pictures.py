@@ -20,22 +20,17 @@ DESCRIBED = 0.08  # share of the scenes without a question, of which the model s
 SEEING: dict[str, dict[int, Dial]] = {
     "scenes": {1: Dial(6, 0.95), 2: Dial(8, 0.95), 3: Dial(8, 0.95), 4: Dial(5, 0.95), 5: Dial(2, 0.9)},
     "zoom": {1: Dial(3, 0.95), 2: Dial(3, 0.95), 3: Dial(3, 0.95), 4: Dial(3, 0.95)},
-    "digits": {1: Dial(6, 0.97), 2: Dial(3, 0.95), 3: Dial(2, 0.95)},
+    "digits": {1: Dial(16, 0.97), 2: Dial(5, 0.95), 3: Dial(4, 0.95)},
     "badges": {1: Dial(2, 0.95), 2: Dial(3, 0.95), 3: Dial(4, 0.95), 4: Dial(3, 0.95)},
     "clips": {1: Dial(3, 0.95), 2: Dial(3, 0.95), 3: Dial(3, 0.95), 4: Dial(3, 0.9)},
 }
 # Then to be unsure, so that reinforcement learning has something to do.
 UNSURE: dict[str, dict[int, Dial]] = {
     "scenes": {1: Dial(3, 0.50), 2: Dial(4, 0.40), 3: Dial(4, 0.25), 4: Dial(3, 0.15), 5: Dial(2, 0.05)},
-    "zoom": {1: Dial(2, 0.50), 2: Dial(2, 0.40), 3: Dial(2, 0.30), 4: Dial(2, 0.20)},
-    "digits": {1: Dial(3, 0.50), 2: Dial(2, 0.35), 3: Dial(2, 0.20)},
-    "badges": {
-        1: Dial(1, 0.60),
-        2: Dial(2, 0.55),
-        3: Dial(2, 0.50),
-        4: Dial(2, 0.45),
-    },  # half are guessed
-    "clips": {1: Dial(2, 0.50), 2: Dial(2, 0.35), 3: Dial(2, 0.25), 4: Dial(2, 0.12)},
+    "zoom": {1: Dial(2, 0.50), 2: Dial(2, 0.40), 3: Dial(2, 0.35), 4: Dial(2, 0.30)},
+    "digits": {1: Dial(6, 0.60), 2: Dial(4, 0.50), 3: Dial(3, 0.45)},
+    "badges": {1: Dial(1, 0.40), 2: Dial(2, 0.40), 3: Dial(2, 0.40), 4: Dial(2, 0.45)},
+    "clips": {1: Dial(2, 0.50), 2: Dial(2, 0.35), 3: Dial(2, 0.35), 4: Dial(2, 0.20)},
 }
 PICTURES = {1: SEEING, 2: UNSURE}  # by stage
 

@@ -1,8 +1,8 @@
 """Reward design as a bilevel problem: the gradient of what the policy that a reward induces is worth.
 
 dG/dν = ∇_ν G − ∇²_{νθ} V · [∇²_{θθ} V]⁻¹ · ∇_θ G at θ*(ν) = argmax V(ν, ·). The inverse is applied by conjugate
-gradients on products with the Hessian, which is never formed. Second derivatives of a return are known here in tables; of a
-language model's return they are outside what a run computes.
+gradients on products with the Hessian, which is never formed. Second derivatives of a return are known here in tables;
+of a language model's return they are outside what a run computes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.func import grad, jvp, vjp
+from torch.func import grad, vjp
 
 from podium.analysis.decision_table import DecisionTable
 
@@ -50,9 +50,10 @@ def hypergradient(
     """dG/dν of G(ν) = upper(ν, θ*(ν)), given θ = θ*(ν), the maximum of lower(ν, ·); `damping` is added to the curvature
     where that is nearly flat."""
     slope = grad(lower, argnums=1)
+    bend = vjp(lambda t: slope(nu, t), theta)[1]  # the Hessian is symmetric
 
     def curvature(direction: Tensor) -> Tensor:
-        return damping * direction - jvp(lambda t: slope(nu, t), (theta,), (direction,))[1]
+        return damping * direction - bend(direction)[0]
 
     pull = grad(upper, argnums=1)(nu, theta)
     response = conjugate_gradient(curvature, pull, steps, tolerance)

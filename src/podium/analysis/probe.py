@@ -7,6 +7,7 @@ method itself and measures how far the weights move apart.
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,12 +34,15 @@ from podium.strategies import Draw, Sample
 
 __all__ = ["Replacement", "parent", "relative_distance", "replacements", "weight_vector"]
 
+LEVELS = ("token", "turn", "step", "rollout", "group", "task", "batch")  # that every batch has, or may have
+
 
 @dataclass(frozen=True)
 class Replacement:
     """A method with one part replaced."""
 
-    part: str  # the part's name, such as shape.Whiten; in phases with the number of its method in front
+    part: str  # its name, such as shape.Whiten; in phases with the number of its method in front, after that of another
+    # part of the same name with a number behind
     by: str  # what stands in its place, and which parts went with it
     method: Method | None  # None: the part cannot be replaced
     reason: str = ""  # why it cannot
@@ -54,7 +58,8 @@ def parent(method: Method, extends: str = "grpo") -> Method:
     """What a method changes, with its rollouts per task, sampling temperature and updates: GRPO without its KL penalty
     for most, else the method `extends` of the catalogue."""
     main = method.main()
-    plain = _usual_strategy(main.rollout or Sample())
+    neutral = _usual_strategy(main.rollout or Sample())
+    plain = Sample(n=neutral.n or Sample().n, draw=Draw(temperature=neutral.temperature))
     updates = Updates(main.updates.passes, main.updates.mini_batches)
     if extends == "grpo":
         return Method(
@@ -93,7 +98,10 @@ def replacements(method: Method, columns: Iterable[str]) -> Iterator[Replacement
     known = set(refusals(method))
     for number, leaf in enumerate(leaves):
         prefix = f"{number}." if len(leaves) > 1 else ""
+        seen: Counter[str] = Counter()
         for item in _probed(leaf):
+            seen[label(item)] += 1
+            name = prefix + label(item) + (f" {seen[label(item)]}" if seen[label(item)] > 1 else "")
             if _without(leaf, item) is None:
                 continue
             reason = ""
@@ -101,11 +109,11 @@ def replacements(method: Method, columns: Iterable[str]) -> Iterator[Replacement
                 whole = _exchanged(method, number, way.method)
                 wrong = [text for text in refusals(whole) if text not in known]
                 if not wrong:
-                    yield Replacement(prefix + label(item), way.by, whole)
+                    yield Replacement(name, way.by, whole)
                     break
                 reason = reason or wrong[0]
             else:
-                yield Replacement(prefix + label(item), "–", None, reason or "another part cannot do without it")
+                yield Replacement(name, "–", None, reason or "another part cannot do without it")
 
 
 @dataclass(frozen=True)
@@ -182,8 +190,8 @@ def _neutral(part: Part, lost: Container[Need] = ()) -> Part | None:
 
 
 def _reads(part: Part | Memory, lost: Container[Need]) -> bool:
-    marked = isinstance(part, Term) and part.where in lost
-    return marked or any(need in lost for need in part.needs)
+    named = part.routed if isinstance(part, Term) else ()
+    return any(need in lost for need in (*part.needs, *named))
 
 
 def _adapted(part: Part | Memory, lost: Container[Need]) -> Part | Memory | None:
@@ -191,7 +199,8 @@ def _adapted(part: Part | Memory, lost: Container[Need]) -> Part | Memory | None
     renamed = _unnamed(part, lost)
     if not _reads(renamed, lost):
         return renamed
-    for setting, default in _defaults(part).items():
+    # Switches first: they ask for columns, while a number that does is also one of the formula.
+    for setting, default in sorted(_defaults(part).items(), key=lambda item: not isinstance(item[1], bool)):
         try:
             changed = part.replace(**{setting: default})
         except PodiumError:  # the other settings do not allow it
@@ -231,10 +240,11 @@ def _without(method: Method, item: Part | Memory, lost: Container[Need] = (), ad
     if isinstance(item, Memory):
         return _with(method, item, None)
     held = getattr(method, item.stage)
-    neutral = _unmarked(item, held) if isinstance(item, Term) and item.where in lost else _neutral(item, lost)
-    if neutral == item:
+    marked = isinstance(item, Term) and any(name in lost for name in item.routed)
+    neutral = _unmarked(item, held, lost) if marked else _neutral(item, lost)
+    if neutral == item and not isinstance(item, Term):
         return None
-    changed = _with(method, item, neutral)
+    changed = _with(method, item, None if neutral == item else neutral)  # one of several terms is left out
     if item.stage == "objective" and not any(isinstance(x, Term) and x.trains == "policy" for x in changed.objective):
         return None
     return changed
@@ -252,11 +262,14 @@ def _exchange(held: Iterable[Any], item: object, others: tuple[Any, ...]) -> tup
     return tuple(x for part in held for x in (others if part is item else (part,)))
 
 
-def _unmarked(term: Term, held: Iterable[Term]) -> Term | None:
+def _unmarked(term: Any, held: Iterable[Term], lost: Container[Need]) -> Term | None:
     """A term on marked elements where nobody marks them any more: on all of them, unless there is such a term or it
-    trains another model."""
-    there = any(type(other) is type(term) and other.where is None for other in held)
-    return None if there or term.trains != "policy" else term.replace(where=None)
+    trains another model. One whose weight nobody writes has none."""
+    plain: Term = term.replace(weight=None) if term.weight in lost else term
+    if plain.where not in lost:
+        return None if _reads(plain, lost) else plain
+    there = any(type(other) is type(plain) and other.where is None for other in held)
+    return None if there or plain.trains != "policy" else plain.replace(where=None)
 
 
 @dataclass(frozen=True)
@@ -276,7 +289,15 @@ class _Lost:
             return need.of in taught or (need.name == "value" and bool(taught))
         if not isinstance(need, str) or self.before is self.now:
             return False
+        level = need.partition(".")[0]
+        if level in _own_levels(self.before) and level not in _own_levels(self.now):
+            return True
         return met(need, written(self.before, self.columns)) and not met(need, written(self.now, self.columns))
+
+
+def _own_levels(method: Method) -> set[str]:
+    """The levels that the method's strategy makes, such as the nodes of a tree."""
+    return {name.partition(".")[0] for name in (method.rollout.provides if method.rollout else ())} - set(LEVELS)
 
 
 def _trained(method: Method) -> set[str]:

@@ -309,5 +309,20 @@ def matrix(
             raise typer.Exit(1)
 
 
+@app.command()
+def coverage(
+    as_json: Annotated[bool, typer.Option("--json", help="Print the methods of each cell as JSON.")] = False,
+) -> None:
+    """Show what the catalogue covers: feedback, reward models and optimisers, each with a command that runs one.
+
+    The axes are those of a survey of reinforcement learning for language models; podium methods show prints the place
+    of a method on each.
+    """
+    from podium.cli.survey_table import covered, show_coverage
+
+    found = covered(read_catalogue())
+    _print_json(found) if as_json else show_coverage(found, read_catalogue())
+
+
 def _print_json(data: object) -> None:
     unbroken(json.dumps(data, indent=1) + "\n")

@@ -23,7 +23,10 @@ Source = Annotated[
 ]
 Ratings = Annotated[
     str,
-    typer.Option(help="Columns of a run or fields of a file that rate an answer, as in reward,length: a head each."),
+    typer.Option(
+        help="Columns of a run or fields of a file that rate an answer, as in reward,length: a head each. Of a world: "
+        "reward, length, or step (the lines of its attempts, for a process reward model)."
+    ),
 ]
 Level = Annotated[int | None, typer.Option(help="The difficulty of the world's tasks.")]
 Tasks = Annotated[int, typer.Option(help="Tasks of the world, with four attempts each.", min=1)]

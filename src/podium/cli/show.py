@@ -54,6 +54,8 @@ def _print_head(summary: str, citation: str, entry: EntryText | None) -> None:
             line(f"  {text}")
     if entry is not None and entry.tags:
         line(f"  tags: {', '.join(entry.tags)}")
+    if entry is not None and entry.survey:
+        line(f"  feedback, reward model, optimiser: {', '.join(entry.survey)}")
 
 
 def _print_run(entry: EntryText) -> None:

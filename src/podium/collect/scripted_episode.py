@@ -34,7 +34,7 @@ class ScriptedEpisode(Episodes):
         self.ended, self.optional = recite.ended, recite.optional
         # A solution of several turns holds for this very episode, with the random events of its seed.
         seed = request.group if isinstance(driver.world, OneTurn) else self.seed(recite.index)
-        self.texts, self.only_shown = recite.texts, 0
+        self.texts, self.only_shown = recite.texts, recite.shown
         if recite.texts is None:
             self.actions = tuple(driver.world.demonstrate(request.task, recite.style, seed))
             if self.format is not None:

@@ -99,7 +99,7 @@ def backward(
                 watch.acted[label(part)] += changed_elements(update, columns)
             update = update.with_columns(columns)
     update = update.with_columns({_coefficient(i, t): t.coefficients(update) for i, t in enumerate(terms)})
-    carrying = _carrying(terms, update, watch.acted)
+    carrying = _carrying(terms, update)
     splits = _within(splits, carrying)
     if coupled and splits:
         if not live:
@@ -127,11 +127,8 @@ def _coefficient(number: int, term: Term) -> str:
     return f"{term.level}.coefficient.{number}"
 
 
-def _carrying(terms: Sequence[Term], update: Batch, acted: Counter[str]) -> Tensor:
-    """[rollout] whether any term has a nonzero loss in the rollout, or in the unit that the term couples around it.
-
-    Adds to `acted` on how many elements each term has one.
-    """
+def _carrying(terms: Sequence[Term], update: Batch) -> Tensor:
+    """[rollout] whether any term has a nonzero loss in the rollout, or in the unit that the term couples around it."""
     carrying = torch.zeros(len(update), dtype=torch.bool, device=update.device)
     for number, term in enumerate(terms):
         unit = {"token": "rollout", "update": "batch"}.get(term.couples, term.couples)
@@ -139,7 +136,6 @@ def _carrying(terms: Sequence[Term], update: Batch, acted: Counter[str]) -> Tens
         nonzero = update[_coefficient(number, term)] != 0
         silent = term.silent(update)
         nonzero = nonzero if silent is None else nonzero & ~silent
-        acted[label(term)] += int(nonzero.sum())
         carrying |= update.spread(update.partition(term.level, unit).agg.any(nonzero), unit, "rollout")
     return carrying
 
@@ -175,6 +171,7 @@ def _one_pass(terms: Sequence[Term], update: Batch, forward: Forward, splits: Se
         micro = _taken(update, rows)
         results = forward(micro, signals)
         values = watch.see(micro.with_columns({s: x if s.grad else x.detach() for s, x in results.items()}))
+        watch.count(values, {s: x for s, x in results.items() if s.grad})
         if values.requires_grad:
             values.sum().backward()  # type: ignore[no-untyped-call]
 
@@ -185,6 +182,7 @@ def _slopes(terms: Sequence[Term], update: Batch, carrying: Tensor, watch: _Watc
     leaves = {s: update[s].detach().requires_grad_() for s in now_signals(terms) if s.grad}
     chosen = carrying.nonzero().reshape(-1)
     values = watch.see(_taken(update.with_columns(leaves), chosen))
+    watch.count(values, leaves)
     if not values.requires_grad:
         return {}
     slopes = torch.autograd.grad(values.sum(), list(leaves.values()), allow_unused=True)
@@ -220,7 +218,7 @@ class _Watch:
         self.totals = [0.0] * len(terms)
         self.sums: dict[str, tuple[float, int]] = {}
         self.gaps: list[float] = []
-        self.acted: Counter[str] = Counter()
+        self.acted: Counter[str] = Counter({label(term): 0 for term in terms})
 
     def see(self, batch: Batch) -> Tensor:
         """[term] the value of each term on a batch that holds whole units."""
@@ -235,6 +233,20 @@ class _Watch:
                     members = value[c != 0]
                     self.sums[name] = (total + float(members.to(torch.float64).sum()), count + len(members))
         return torch.stack(values) if values else torch.zeros(0)
+
+    def count(self, values: Tensor, signals: Mapping[Signal, Tensor]) -> None:
+        """Count for each term the elements whose signals it gives a gradient other than 0."""
+        moved = {s: x for s, x in signals.items() if x.requires_grad}
+        for term, value in zip(self.terms, values.unbind(), strict=True):
+            if not (value.requires_grad and moved):
+                continue
+            slopes = torch.autograd.grad(value, list(moved.values()), retain_graph=True, allow_unused=True)
+            by_level: dict[str, Tensor] = {}
+            for signal, slope in zip(moved, slopes, strict=True):
+                if slope is not None:
+                    given = slope.reshape(len(slope), -1).any(-1)
+                    by_level[signal.level] = by_level[signal.level] | given if signal.level in by_level else given
+            self.acted[label(term)] += sum(int(given.sum()) for given in by_level.values())
 
     def report(self, metrics: Sequence[Metric], update: Batch) -> None:
         """The means of metrics of the current policy, over the elements where they are finite.

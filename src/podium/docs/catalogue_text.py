@@ -80,6 +80,7 @@ class EntryText:
     protocol: tuple[tuple[str, str, str], ...] = ()  # setting, as published, by default
     source: str = ""  # of the published settings
     home: str = ""  # where it trains unless a world is named; empty: it does not
+    survey: tuple[str, ...] = ()  # its feedback, reward model and optimiser
 
     @property
     def trains(self) -> bool:
@@ -100,6 +101,7 @@ class CatalogueText:
         self.families: dict[str, str] = data["families"]
         self.kinds: list[str] = data["kinds"]
         self.stages: list[str] = data["stages"]
+        self.axes: dict[str, dict[str, str]] = data["axes"]  # of a survey: values, each with an entry that shows it
         self.run_settings: list[str] = data["settings"]["run"]
         self.optimizer_settings: list[str] = data["settings"]["optimizer"]
         self.world_settings: list[str] = data["settings"]["world"]  # of any world
@@ -147,7 +149,7 @@ def _entry(slug: str, fields: Mapping[str, Any]) -> EntryText:
         preset: tuple(SettingText(path, value) for path, value in rows)
         for preset, rows in fields.get("presets", {}).items()
     }
-    tuples = {name: tuple(fields.get(name, ())) for name in ("tags", "stages", "arguments")}
+    tuples = {name: tuple(fields.get(name, ())) for name in ("tags", "stages", "arguments", "survey")}
     protocol = tuple((name, published, usual) for name, published, usual in fields.get("protocol", ()))
     return EntryText(**{**fields, **tuples, "slug": slug, "presets": presets, "protocol": protocol})
 

@@ -20,6 +20,7 @@ from podium.docs.protocol_text import home_text, protocol_rows
 from podium.docs.reading import differences, method_text
 from podium.method import STAGES, Method
 from podium.methods.catalogue import CATALOGUE, FAMILIES, KINDS, RECIPES, Entry, Recipe, get
+from podium.methods.coverage import AXES, survey_tags
 from podium.protocols.world import World
 
 __all__ = ["INDEX_FILE", "catalogue_data", "index_data", "write_index"]
@@ -66,6 +67,7 @@ def catalogue_data() -> dict[str, Any]:
         "families": FAMILIES,
         "kinds": KINDS,
         "stages": STAGES,
+        "axes": AXES,
         "settings": _setting_names(),
         "entries": {slug: _entry_data(entry) for slug, entry in CATALOGUE.items()},
         "methods": methods,
@@ -110,6 +112,7 @@ def _recipe_data(entry: Recipe) -> dict[str, Any]:
         "protocol": protocol_rows(entry),
         "source": "" if entry.protocol is None else entry.protocol.source,
         "home": home_text(entry),
+        "survey": survey_tags(entry),
         "presets": presets,
     }
 

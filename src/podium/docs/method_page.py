@@ -10,6 +10,7 @@ from podium.core.part import Part, Shape
 from podium.core.term import Term
 from podium.docs.catalogue_text import split_arguments
 from podium.docs.evidence import BASES, evidence
+from podium.docs.protocol_page import protocol_page
 from podium.docs.protocol_text import home_text, protocol_rows
 from podium.docs.reading import differences, held, needs, nested, settings_of
 from podium.method import Method
@@ -24,7 +25,8 @@ PAGE_MARK = (
 
 def pages() -> dict[str, str]:
     """File name → text, for the whole catalogue."""
-    return {"index.md": index()} | {f"{slug}.md": entry_page(entry) for slug, entry in CATALOGUE.items()}
+    tables = {"index.md": index(), "protocols.md": f"{PAGE_MARK}\n\n{protocol_page()}"}
+    return tables | {f"{slug}.md": entry_page(entry) for slug, entry in CATALOGUE.items()}
 
 
 def index() -> str:
@@ -51,7 +53,8 @@ def entry_page(entry: Entry) -> str:
 
 
 def _head(entry: Entry) -> str:
-    kind = f"{entry.kind.capitalize()} · family {entry.family} · {entry.citation}"
+    extends = f" · extends [{entry.extends}]({entry.extends}.md)" if isinstance(entry, Recipe) else ""
+    kind = f"{entry.kind.capitalize()} · family {entry.family}{extends} · {entry.citation}"
     return f"{PAGE_MARK}\n\n# {entry.slug}\n\n{entry.summary}\n\n{kind}{_held_to(entry.slug)}"
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from podium.method import DEFAULTS, Method, Protocol
 from podium.methods.catalogue import Recipe, get
 
-__all__ = ["home_text", "protocol_rows"]
+__all__ = ["ENDLESS", "NOT_GIVEN", "home_text", "protocol_rows"]
 
 NOT_GIVEN = "not given"
+ENDLESS = "no end of them"
 SIZES = {"max_tokens": "the world's", "max_turns": "the world's"}  # by default, beside tasks and iterations
 NAMES = {
     "lr": "learning rate",
@@ -88,7 +89,7 @@ def _by_default(entry: Recipe, protocol: Protocol, name: str) -> str:
     if name in SIZES:
         return SIZES[name]
     if name == "pool":
-        return "so few that they come back" if get(entry.slug).remembers_tasks else "no end of them"
+        return "so few that they come back" if get(entry.slug).remembers_tasks else ENDLESS
     if getattr(protocol, name) is None:
         return _published(DEFAULTS, name)
     if name == "warmup" and protocol.warmup:

@@ -12,7 +12,7 @@ from podium.analysis.paired_models import crossings
 from podium.labs.lab import LabFindings
 from podium.labs.reading import RunReading, Snapshot
 
-__all__ = ["Fit", "Note", "crossing", "laws", "ratio_note"]
+__all__ = ["Fit", "Note", "crossing", "exceeds", "laws", "ratio_note"]
 
 Note = Callable[[LabFindings], str]
 
@@ -51,6 +51,19 @@ def laws(entropy: RunReading, score: RunReading) -> Note:
     def tell(findings: LabFindings) -> str:
         fits = [f"{Fit.of(findings, arm, entropy, score)} for {arm}" for arm in findings.points]
         return f"fitted to the points, R is {'; '.join(fits)}"
+
+    return tell
+
+
+def exceeds(reading: RunReading, arm: str, level: float) -> Note:
+    """Whether a reading of an arm ends above a level that was set beforehand."""
+
+    def tell(findings: LabFindings) -> str:
+        found = findings.measure(reading, arm)
+        if found is None:
+            return f"{findings.label(reading)} of {arm} was not measured"
+        word = "above" if found.low > level else "below" if found.high < level else "not distinguished from"
+        return f"{findings.label(reading)} of {arm} is {found}, {word} {level:g}"
 
     return tell
 

@@ -18,6 +18,7 @@ from podium.memories.kl_control import AsymmetricKL, EntropyGatedKL
 from podium.memories.lesson_library import LessonLibrary
 from podium.memories.model_rates import ModelRates
 from podium.memories.monitor import Monitor
+from podium.memories.pair_labels import PairLabels
 from podium.memories.pass_rates import PassRates, Sweeps
 from podium.memories.planning_phrases import PlanningPhrases
 from podium.memories.quantiles import QuantileTracker
@@ -40,6 +41,7 @@ from podium.memories.turn_counts import TurnCounts
 from podium.memories.turn_entropies import TurnEntropies
 
 __all__ = [
+    "PairLabels",
     "AsymmetricKL",
     "BetaBeliefs",
     "DifficultyControl",

@@ -21,7 +21,7 @@ __all__ = ["Conversation", "ShownTurn", "conversation", "conversation_page", "re
 
 # What is read of a run's files, where they have it; and how its columns begin that say what is not trained.
 COLUMNS = (
-    *("task", "prompt", "text", "correct", "reward", "stop", "failure", "idle", "purpose"),
+    *("iteration", "task", "prompt", "text", "correct", "reward", "stop", "failure", "idle", "purpose"),
     *("turn.length", "turn.action", "turn.observation", "turn.reward", "turn.valid", "turn.agent", "token.advantage"),
 )
 ALWAYS = ("task", "prompt", "text", "correct", "reward", "stop")  # what every file has

@@ -14,7 +14,7 @@ import numpy as np
 
 from podium import worlds
 from podium.core.errors import PodiumError, Unfinished
-from podium.core.shares import ShareOfRun, scaled
+from podium.core.shares import scaled
 from podium.evaluation.resample import student
 from podium.method import DEFAULTS, Home, Method
 from podium.methods import RECIPES, get
@@ -115,15 +115,15 @@ def compare(
     _check(values, settings)
     path = Path(out)
     iterations = int(settings.pop("iterations", 100))
+    # Stages are as long for all, whatever limit a method has.
+    values = [scaled(v, {"iterations": iterations}) for v in values]
     results: dict[str, list[Result]] = {name: [] for name in names}
     for seed in range(seeds):
         budget: int | None = None
         for method in values:
             # A method that samples shorter answers gets more iterations out of the same tokens, within reason.
             limit = iterations if budget is None else 4 * iterations
-            # Its stages are as long as they would be without these.
-            staged = scaled(method, {ShareOfRun.of: iterations})
-            config = configure(staged, seed=seed, iterations=limit, token_budget=budget, **settings)
+            config = configure(method, seed=seed, iterations=limit, token_budget=budget, **settings)
             directory = path / re.sub(r"[^\w.-]+", "-", method.name) / f"seed-{seed}"
             started = (directory / "config.yaml").is_file()
             watcher = None if watch is None else watch(method.name, seed, directory)

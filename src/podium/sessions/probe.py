@@ -31,7 +31,8 @@ class ProbeRow:
 
     part: str
     by: str  # what stood in its place
-    distance: float | None  # between the weights, as a share of the update; None: it could not be trained without it
+    distance: float | None  # between the weights, as a share of the update since the two runs parted; None: it could
+    # not be trained without it
     iterations: int = 0  # after which that was measured
     acted: tuple[int, int] | None = None  # in how many iterations the part itself changed something, of how many
     reason: str = ""  # why there is no distance
@@ -108,17 +109,19 @@ def _row(
     iterations: int,
     counts: Mapping[str, tuple[int, int]],
 ) -> ProbeRow:
-    acted = counts.get(replacement.part.lstrip("0123456789").removeprefix("."))
+    acted = counts.get(replacement.part.partition(" ")[0].lstrip("0123456789").removeprefix("."))
     if replacement.method is None:
         return ProbeRow(replacement.part, replacement.by, None, acted=acted, reason=replacement.reason)
-    distance, done = 0.0, 0
+    distance, done, together = 0.0, 0, 0
     # Its own numbers where the method would decide them otherwise: pool, mini-batches and learning rate stay.
     kept = {"optimizer": course.run.config.optimizer, "pool": course.run.config.pool}
     try:
         with closing(_Course(config.replace(method=replacement.method, **kept))) as other:
             while done < iterations and distance <= APART:
                 done += 1
-                distance = relative_distance(course.after(done), other.after(done), course.weights[0])
+                distance = relative_distance(course.after(done), other.after(done), course.weights[together])
+                if distance == 0:  # a later phase begins where the two are still the same
+                    together = done
     except PodiumError as problem:
         return ProbeRow(replacement.part, replacement.by, None, acted=acted, reason=str(problem))
     return ProbeRow(replacement.part, replacement.by, distance, done, acted)

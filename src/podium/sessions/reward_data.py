@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import accumulate, permutations
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from podium.store.json_lines import objects
 from podium.store.tables import read_rows, rollout_files
 from podium.worlds.graded import hashed_uniform
 
-__all__ = ["JudgedAnswer", "RewardData", "observe", "read_file", "read_run", "read_world", "split"]
+__all__ = ["JudgedAnswer", "RewardData", "held_out_answers", "observe", "read_file", "read_run", "read_world"]
 
 PROMPTS = ("prompt", "question", "instruction", "messages")
 ANSWERS = ("answer", "response", "completion", "text")
@@ -97,16 +97,21 @@ def _conversation(row: Mapping[str, Any]) -> Messages:
 
 
 def read_world(world: World, tasks: int, names: Sequence[str] = ("reward",), seed: int = 0) -> RewardData:
-    """A world's own attempts at its training tasks, in all its styles, about half of them wrong, and its grades."""
+    """A world's own attempts at its training tasks, in all its styles, about half of them wrong, and its grades.
+
+    With the rating `step` alone, the beginnings of the attempts, each up to the end of a line, and whether they are
+    right so far: what a process reward model learns from.
+    """
     attempt: Any = getattr(world, "attempt", None)
     if attempt is None:
         raise PodiumError(
             f"The world {world.name!r} writes no attempts of its own: train there, and fit a reward model to the run."
         )
-    unknown = [name for name in names if name not in ("reward", "length")]
+    steps = tuple(names) == ("step",)
+    unknown = [] if steps else [name for name in names if name not in ("reward", "length")]
     if unknown:
-        raise PodiumError(f"A world rates by `reward` and `length`, not by {unknown[0]!r}.")
-    answers = []
+        raise PodiumError(f"A world rates by `reward`, `length`, or by `step` alone, not by {unknown[0]!r}.")
+    answers: list[JudgedAnswer] = []
     for index in range(tasks):
         task = world.task(index)
         for number in range(ATTEMPTS):
@@ -114,8 +119,14 @@ def read_world(world: World, tasks: int, names: Sequence[str] = ("reward",), see
             text = attempt(task, style, seed * ATTEMPTS + number, right)
             if not isinstance(text, str):
                 raise PodiumError(f"The world {world.name!r} has several turns: train there, and fit to the run.")
-            measures = {"reward": world.reset(task).act(text).reward, "length": float(len(text))}
-            answers.append(JudgedAnswer((("user", task.prompt),), text, tuple(measures[name] for name in names)))
+            asked: Messages = (("user", task.prompt),)
+            if steps:
+                beginnings = accumulate(text.splitlines(keepends=True))
+                scores = world.step_scores(task, text)
+                answers += [JudgedAnswer(asked, t, (float(s),)) for t, s in zip(beginnings, scores, strict=True)]
+            else:
+                measures = {"reward": world.reset(task).act(text).reward, "length": float(len(text))}
+                answers.append(JudgedAnswer(asked, text, tuple(measures[name] for name in names)))
     return RewardData(world.name, tuple(answers), names=tuple(names))
 
 
@@ -250,6 +261,6 @@ def _reaction(
     }
 
 
-def split(data: RewardData, held_out: float) -> list[bool]:
+def held_out_answers(data: RewardData, held_out: float) -> list[bool]:
     """[answer] whether it is held out: whole prompts are, chosen by a hash."""
     return [hashed_uniform("held out", answer.messages) < held_out for answer in data.answers]

@@ -24,7 +24,7 @@ from podium.parts.objective.feedback import (
 )
 from podium.parts.objective.preference import preference_loss
 from podium.policy.roles.critic import ValueHeads
-from podium.sessions.reward_data import RewardData, split
+from podium.sessions.reward_data import RewardData, held_out_answers
 from podium.worlds.graded import hashed_uniform
 
 __all__ = ["FeedbackGoal", "Goal", "PairGoal", "RatingGoal"]
@@ -46,7 +46,7 @@ class Goal:
 
     def _divide(self, items: Sequence[Item], what: str) -> None:
         """Divide items into those to train on and those of held-out prompts."""
-        chosen = split(self.data, self.held_out)
+        chosen = held_out_answers(self.data, self.held_out)
         self.train = [item for item in items if not chosen[item[0]]]
         self.test = [item for item in items if chosen[item[0]]]
         if len(self.train) < FEWEST or len(self.test) < 2:

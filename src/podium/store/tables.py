@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from podium.core.errors import PodiumError
 
 __all__ = ["by_iteration", "read_rows", "read_schema", "read_tensors", "rollout_files"]
 
+NAME = re.compile(r"iteration-(\d{6,18})")
 # What pyarrow raises on bytes that are no parquet, or no longer the parquet that was written.
 UNREADABLE = (OSError, pa.ArrowException, ValueError, KeyError, TypeError, MemoryError, OverflowError)
 
@@ -39,7 +40,16 @@ def read_rows(file: Path, columns: Sequence[str] | None = None) -> list[dict[str
     missing = [name for name in columns or () if rows and name not in rows[0]]
     if missing:
         raise PodiumError(f"{file} has no column {missing[0]!r}: it is damaged, or was not written by a run.")
+    _check_iteration(file, rows)
     return rows
+
+
+def _check_iteration(file: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse a sound file that stands in the place of another iteration's."""
+    named = NAME.fullmatch(file.stem)
+    others = {row["iteration"] for row in rows if "iteration" in row} - ({int(named[1])} if named else set())
+    if named and others:
+        raise PodiumError(f"{file} is damaged: it has rollouts of iteration {min(others)}.")
 
 
 def read_tensors(file: Path) -> dict[str, Tensor]:
@@ -61,8 +71,8 @@ def by_iteration(folder: Path, suffix: str = "") -> dict[int, Path]:
     Other entries are not a run's."""
     if not folder.is_dir():
         return {}
-    pattern = re.compile(rf"iteration-(\d{{6,18}}){re.escape(suffix)}")
-    matches = [(pattern.fullmatch(path.name), path) for path in folder.iterdir()]
+    names = [(path.name.removesuffix(suffix), path) for path in folder.iterdir() if path.name.endswith(suffix)]
+    matches = [(NAME.fullmatch(name), path) for name, path in names]
     return dict(sorted((int(match[1]), path) for match, path in matches if match is not None))
 
 

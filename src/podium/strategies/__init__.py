@@ -17,8 +17,12 @@ from podium.strategies.hints.judge import Judge
 from podium.strategies.hints.learn_to_hint import LearnToHint
 from podium.strategies.hints.repair import Refine, Repair
 from podium.strategies.judged.arena import Arena
+from podium.strategies.pairs.attempted_pairs import AttemptedPairs
+from podium.strategies.pairs.recorded_pairs import RecordedPairs
+from podium.strategies.pairs.walked_segments import WalkedSegments
 from podium.strategies.sample.blueprint import SampleBlueprints
 from podium.strategies.sample.continuations import Continuations
+from podium.strategies.sample.directed import Directed
 from podium.strategies.sample.lessons import SampleAdvised
 from podium.strategies.sample.phrased import Phrased
 from podium.strategies.sample.read_in_chunks import ReadInChunks
@@ -39,8 +43,10 @@ from podium.strategies.trees.search import Search
 from podium.strategies.trees.tree import Tree
 
 __all__ = [
+    "WalkedSegments",
     "Allocated",
     "Arena",
+    "AttemptedPairs",
     "Augmented",
     "BestAttempt",
     "Branching",
@@ -50,6 +56,7 @@ __all__ = [
     "CriticalToken",
     "Cutpoints",
     "Demonstrate",
+    "Directed",
     "Draw",
     "Fork",
     "Grow",
@@ -68,6 +75,7 @@ __all__ = [
     "Prune",
     "ReadInChunks",
     "Recorded",
+    "RecordedPairs",
     "Rectified",
     "Refine",
     "Repair",

@@ -136,6 +136,7 @@ class Recite:
     index: int = 0  # within the group
     columns: dict[str, Any] = field(default_factory=dict)  # further columns of the rollout
     begun: Written | None = None  # the prefix of the first turn, before the text
+    shown: int = 0  # so many of the first texts are part of the conversation, and not trained
     ended: bool = True  # whether the last text ends its turn
     optional: bool = False  # answered by no rollout where the text does not fit into the context, not by an error
     episode: Episode | None = None  # takes the world's place

@@ -21,6 +21,7 @@ from podium.core.columns import Origin, Purpose
 from podium.core.partition import Partition
 from podium.core.relation import Relation
 from podium.core.signal import Signal
+from podium.core.term import Term
 
 __all__ = ["ORDINARY", "SceneDraw", "SceneRules", "Scene", "names", "synthetic"]
 
@@ -72,7 +73,7 @@ def names(*parts: Any) -> frozenset[str]:
     """The columns that these parts declare to need."""
     columns = set()
     for part in parts:
-        needs = (*part.needs, *filter(None, [getattr(part, "where", None), getattr(part, "weight", None)]))
+        needs = (*part.needs, *(part.routed if isinstance(part, Term) else ()))
         columns |= {need.column if isinstance(need, Signal) else need for need in needs}
     return frozenset(columns)
 
@@ -155,6 +156,11 @@ KINDS: SceneRules = {
     "agent": SceneDraw.text,
     "domain": SceneDraw.text,
     "code": lambda d, name, n: d.integers(name, n, 2),
+    **dict.fromkeys(("rho_01", "rho_10"), lambda d, name, n: d.uniform(name, n, 0.0, 0.4)),
+    "angle": lambda d, name, n: d.uniform(name, n, -45.0, 45.0),
+    "scores": lambda d, name, n: torch.stack([d.reward(f"{name} {k}", n) for k in range(2)], -1),
+    "observed": SceneDraw.coin,
+    "feedback": lambda d, name, n: d.coin(name, n).double(),
     **dict.fromkeys(("detect", "detected", "pruned", "replayed", "waiting"), SceneDraw.coin),
     "missing": lambda d, name, n: d.integers(name, n, 6),
     "quality": SceneDraw.uniform,

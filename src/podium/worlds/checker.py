@@ -8,6 +8,7 @@ from typing import Any
 
 from podium.core.errors import PodiumError
 from podium.protocols.world import Episode, Feedback, Task, World, isolation_of
+from podium.protocols.world_problems import scores_problem
 
 __all__ = ["check_world"]
 
@@ -23,7 +24,8 @@ def check_world(world: World, *, tasks: int = 20, turns: int = 200) -> list[str]
 
     Checks on the first `tasks` tasks of each split that tasks are stable, that episodes are reproducible and their
     copies independent, that rewards are finite numbers, that an episode ends within `turns` turns, that the world's own
-    solutions are correct, and that `blank` covers every column for the case that the world fails.
+    solutions are correct, that scores of a world that judges answers lie in [0, 1], and that `blank` covers every
+    column for the case that the world fails.
     """
     findings: dict[str, None] = {}  # each once, in order
 
@@ -94,6 +96,7 @@ def _check_task(world: World, task: Task, where: str, turns: int, say: Say) -> N
             if last.done and not last.info.get("correct", last.reward > 0):
                 shown = "\n".join(solution)[:200]
                 say(f"{where}: the world's own solution ({style}) is graded wrong: {shown!r}.")
+    _check_judge(world, task, texts, where, say)
     for start in range(len(texts)):
         said = _script(texts, start)
         first, second = (_play(world.reset(task, seed=1), said, turns) for _ in range(2))
@@ -109,6 +112,22 @@ def _check_task(world: World, task: Task, where: str, turns: int, say: Say) -> N
                 if name not in first[-1].info and name not in task.data:
                     say(f"The last feedback has no info[{name!r}], though the world provides rollout.{name}.")
         _check_copies(world, task, said, first, where, say)
+
+
+def _check_judge(world: World, task: Task, texts: list[str], where: str, say: Say) -> None:
+    """A world that judges answers gives scores in [0, 1], the same ones for the same texts and seed."""
+    asks: dict[str, tuple[int, Callable[[str], Any]]] = {
+        "task.compare": (2, lambda text: world.compare(task, text, texts[-1], seed=1)),
+        "task.rate": (1, lambda text: world.rate(task, text, seed=1)),
+    }
+    for ability, (count, ask) in asks.items():
+        for text in texts if ability in world.provides else ():
+            scores = ask(text)
+            problem = scores_problem(scores, count)
+            if problem:
+                say(f"{where}: {problem}.")
+            elif scores != ask(text):
+                say(f"{where}: the judge gives other scores to the same texts with the same seed.")
 
 
 def _script(texts: list[str], start: int) -> Callable[[int], str]:

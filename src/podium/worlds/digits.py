@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from functools import cache
+from functools import cache, lru_cache
 from random import Random
 
 import numpy as np
@@ -39,6 +39,11 @@ def written_digits() -> tuple[NDArray[np.float64], tuple[int, ...]]:
 def _numbers(digit: int) -> tuple[int, ...]:
     """The numbers of the written pictures of a digit."""
     return tuple(number for number, label in enumerate(written_digits()[1]) if label == digit)
+
+
+@lru_cache(maxsize=4096)
+def _drawn(digit: int, picture: str) -> NDArray[np.float64]:
+    return draw_digit(digit, Random(picture)).astype(float)
 
 
 class Digits(Puzzle):
@@ -115,7 +120,7 @@ class Digits(Puzzle):
         if self.source == "real":
             ink = written_digits()[0][int(number)]
         else:
-            ink = draw_digit(int(digit), Random(picture)).astype(float)
+            ink = _drawn(int(digit), picture)
         return shifted(ink[:, :, None] / INK, self.shift, self.strength, seed=picture)
 
     def explain(self, task: Draft) -> str:

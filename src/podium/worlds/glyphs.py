@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from random import Random
 
 import numpy as np
@@ -82,14 +83,14 @@ def draw_digit(digit: int, rng: Random) -> NDArray[np.int64]:
         x, y = x * math.cos(turn) - y * math.sin(turn), x * math.sin(turn) + y * math.cos(turn)
         return x + 0.5 + right, y + 0.5 + down
 
-    places = (np.arange(BITMAP) + 0.5) / BITMAP
-    grid = np.stack(np.meshgrid(places, places), axis=-1)[:, :, None]  # [row, column, 1, 2]
-    ink = np.zeros((BITMAP, BITMAP), bool)
+    segments: list[tuple[float, ...]] = []
     for stroke in rng.choice(FORMS[digit]):
-        points = np.array([placed(point) for point in stroke])
-        begin, along = points[:-1], np.diff(points, axis=0)
-        share = ((grid - begin) * along).sum(-1) / (along**2).sum(-1)
-        closest = begin + np.clip(share, 0, 1)[..., None] * along
-        ink |= (((grid - closest) ** 2).sum(-1) < radius**2).any(-1)
+        points = [placed(point) for point in stroke]
+        segments += [(*begin, end[0] - begin[0], end[1] - begin[1]) for begin, end in pairwise(points)]
+    x, y, right_of, below = np.array(segments).T  # where each begins, and how far it goes
+    places = (np.arange(BITMAP) + 0.5) / BITMAP
+    dx, dy = places[None, :, None] - x, places[:, None, None] - y  # [row, column, segment]
+    share = np.clip((dx * right_of + dy * below) / (right_of**2 + below**2), 0, 1)  # where on it the nearest point is
+    ink = ((dx - share * right_of) ** 2 + (dy - share * below) ** 2 < radius**2).any(-1)
     blocks = BITMAP // BLOCK
     return ink.reshape(blocks, BLOCK, blocks, BLOCK).sum((1, 3))

@@ -158,6 +158,20 @@ class Dynamics:
                 return steps
             steps = np.minimum(steps, better)
 
+    def optimal(self, gamma: float = 1.0) -> Array:
+        """[turn, state, action] Q of the best policy."""
+        q, later = np.zeros((self.horizon, *self.expected.shape)), np.zeros(len(self.states))
+        for turn in reversed(range(self.horizon)):
+            q[turn] = self.expected + gamma * (self.chance * np.append(later, 0.0)[self.follows]).sum(-1)
+            later = q[turn].max(1)
+        return q
+
+    def regret(self, rollout: Rollout, gamma: float = 1.0) -> float:
+        """Σ_t γ^t (V*(s_t) − Q*(s_t, a_t)) over the turns of a recorded rollout: what its actions have lost."""
+        q = self.optimal(gamma)
+        steps = [(self.state(t.columns["state"]), self.action(t.columns["action"])) for t in rollout.turns]
+        return sum(gamma**t * float(q[t, s].max() - q[t, s, a]) for t, (s, a) in enumerate(steps))
+
     def softmax(self, strength: float) -> Array:
         """[state, action] the policy softmax(−strength · `away`).
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -49,9 +50,7 @@ def plan_quality(data: Mapping[str, Any], text: str) -> tuple[float, float]:
     the walk), within budget, clear (it says what the way says).
     """
     places, stops = data["places"], data["stops"]
-    answer = (final_answer(text) or "").split()
-    lines = [line.split() for line in text.splitlines() if line.startswith(STOP)]
-    told = [(words[1], words[2:]) for words in lines if len(words) > 1]
+    told, answer = _read(text)
     visited = list(dict.fromkeys(name for name in answer if name in places))
     if not visited:
         return 0.0, 0.0
@@ -72,6 +71,13 @@ def plan_quality(data: Mapping[str, Any], text: str) -> tuple[float, float]:
         1.0 if names == answer else 0.5 if set(names) == set(answer) else 0.0,
     )
     return sum(path) / len(path), sum(final) / len(final)
+
+
+@lru_cache(4096)  # a tournament reads the same plans again and again
+def _read(text: str) -> tuple[tuple[tuple[str, list[str]], ...], list[str]]:
+    """The stops as they are told, each with its facts, and the stops of the answer."""
+    lines = (line.split() for line in text.splitlines() if line.startswith(STOP))
+    return tuple((words[1], words[2:]) for words in lines if len(words) > 1), (final_answer(text) or "").split()
 
 
 def _written(data: Mapping[str, Any], rng: Random, careless: Callable[[], bool]) -> str:
@@ -159,8 +165,8 @@ class Trips(Procedural, Answer):
         return PATH * path + ANSWER * final
 
     def compare(self, task: Task, left: str, right: str, seed: int = 0) -> tuple[float, float]:
-        parts = (plan_quality(task.data, text) for text in (left, right))
-        first, second = (self._scored(p, Random(f"{task.key}/{seed}/{side}")) for side, p in enumerate(parts))
+        rng = Random(f"{task.key}/{seed}")
+        first, second = (self._scored(plan_quality(task.data, text), rng) for text in (left, right))
         return min(first + self.bias, 1.0), second
 
     def rate(self, task: Task, text: str, seed: int = 0) -> float:

@@ -5,6 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from podium.analysis.bilevel import RewardDesign
+from podium.analysis.dense_rewards import (
+    discounted_return,
+    owen_credit,
+    potential_shaping,
+    shaped_reward,
+    shapley_credit,
+    span_rewards,
+    transition_graph,
+)
 from podium.evaluation.frontier import best_of_bound, best_of_law, kl_between, mean_under, tilt_within
 from podium.parts.metric.reward_ties import (
     effective_reward,
@@ -70,4 +79,28 @@ def parl(case: Case) -> dict[str, Any]:
         "upper_gradient_theta": design.pull(nu)[0, 0],
         "hypergradient": design.gradient(nu),
         "finite_difference": design.finite_difference(nu),
+    }
+
+
+@adapter("dense-reward-proposal", aside=("total", "full_minus_empty", "block_total"))
+def dense_reward_proposal(case: Case) -> dict[str, Any]:
+    kind = case.hyper["kind"]
+    if kind == "shapley_credit":
+        return {"shapley": shapley_credit(case["value"]).tolist()}
+    if kind == "owen_credit":
+        return {"owen": owen_credit(case["value"], case["blocks"]).tolist()}
+    if kind == "scar_reward":
+        given = (case["credit"], case["span_end"], case["kl_reward"], case["terminal_reward"])
+        return {"token_reward": span_rewards(*given, case.hyper["alpha"]).tolist()}
+    if kind == "graph_update":
+        graph = transition_graph(case["state"], case.hyper["eps"])
+        return {name: getattr(graph, name).tolist() for name in ("nodes", "label", "adjacency", "target")}
+    gamma = case.hyper["gamma"]
+    shaping = potential_shaping(case["potential"], gamma)
+    shaped = shaped_reward(case["reward"], case["potential"], gamma)
+    return {
+        "shaping": shaping.tolist(),
+        "shaped_reward": shaped.tolist(),
+        "return_plain": discounted_return(case["reward"], gamma),
+        "return_shaped": discounted_return(shaped, gamma),
     }

@@ -124,7 +124,7 @@ def test_the_loss_of_a_reward_model_by_estimator(estimator: str, expected: list[
     assert term.loss(batch).tolist() == listed(expected)
     assert float(term(batch)) == listed(sum(expected) / 3)
     assert term.diagnostics(batch)["feedback.predicted"].tolist() == listed(F)
-    anchored = batch.with_columns({"batch.noise": double([RATES])})
+    anchored = batch.with_columns({"batch.rho_01": double([RATES[0]]), "batch.rho_10": double([RATES[1]])})
     assert FeedbackLoss(estimator).loss(anchored).tolist() == listed(expected)
 
 
@@ -136,10 +136,10 @@ def test_the_loss_of_who_reacts_and_how() -> None:
 
 
 def test_anchors_are_the_surest_rollouts() -> None:
-    batch = heads([0.5] * 3, P, [0.3, 0.8, 0.15])
-    assert NoiseAnchors()(batch)["batch.noise"].tolist() == [listed([0.2, 0.15])]
-    nothing_learned = heads([0.5] * 3, P, [0.5] * 3)
-    assert NoiseAnchors()(nothing_learned)["batch.noise"].tolist() == [listed([0.4, 0.4])]
+    found = NoiseAnchors()(heads([0.5] * 3, P, [0.3, 0.8, 0.15]))
+    assert [float(found[f"batch.{name}"]) for name in ("rho_01", "rho_10")] == listed([0.2, 0.15])
+    nothing_learned = NoiseAnchors()(heads([0.5] * 3, P, [0.5] * 3))
+    assert [float(x) for x in nothing_learned.values()] == listed([0.4, 0.4])
 
 
 def test_users_react_to_what_they_like_and_err_at_their_rates() -> None:

@@ -151,7 +151,7 @@ def test_a_term_weight_scales_single_pairs() -> None:
         ({"bias": 1.5}, "Preference.bias = 1.5"),
         ({"smoothing": -0.1}, "Preference.smoothing = -0.1"),
         ({"brevity": -1.0}, "Preference.brevity = -1"),
-        ({"label": "rollout.label"}, "must name a column of groups"),
+        ({"label": "token.label"}, "must be a column of groups or rollouts"),
     ],
 )
 def test_settings_out_of_range_are_refused(settings: dict[str, Any], message: str) -> None:

@@ -48,8 +48,8 @@ class _Judge:
         scores = np.zeros(2)
         for call in range(self.calls):
             self.asked += 1
-            order = (j, i) if call % 2 else (i, j)
-            said = WORLD.compare(self.task, *(self.plans[k] for k in order), seed=self.asked)
+            first, second = (j, i) if call % 2 else (i, j)
+            said = WORLD.compare(self.task, self.plans[first], self.plans[second], self.asked)
             scores += said[::-1] if call % 2 else said
         return float(scores[0]) / self.calls, float(scores[1]) / self.calls
 
@@ -73,7 +73,7 @@ def ranked(topology: str, calls: int, allowed: float, seed: int, size: Groups) -
     batch = Batch.from_rewards(
         rewards, groups, {"rollout.quality": [quality for judge in judges for quality in judge.truth]}
     )
-    agreement = RankAgreement("rollout.reward")(batch)["group.rank_agreement"].nan_to_num(0.0).numpy()
+    agreement = RankAgreement("rollout.reward").by_group(batch).nan_to_num(0.0).numpy()
     return {"agreement": agreement, "within": agreement - allowed, "calls": [float(j.asked) for j in judges]}
 
 

@@ -22,7 +22,7 @@ __all__ = ["STUDY", "ParlSize", "house_features", "preference_loss"]
 BONUS, SHARPNESS, RATE = 0.1, 5.0, 0.1  # α of the agent; how decided the judge is; Adam's learning rate
 ENOUGH = 0.9  # of the way from the uniform policy to the best one
 KINDS = ("take gold", "take a key", "take something else", "open", "go", "nothing")
-LABELS = Quantity("labels", "labels until 90 %")
+LABELS = Quantity("labels", "labels until 90 %", (0.0, float("inf")))
 RETURN = Quantity("return", "share of the optimum, mean over labels")
 FINAL = Quantity("final", "share of the optimum at the end")
 
@@ -129,6 +129,6 @@ STUDY = Trial(
     ),
     readings=(LABELS, RETURN, FINAL),
     charts=(traced("curve", over="spent", title="share of the optimal return", x_label="labelled pairs"),),
-    size=ParlSize(seeds=24),
-    quick=ParlSize(seeds=4, rounds=30),
+    size=ParlSize(seeds=12),
+    quick=ParlSize(seeds=3, rounds=20),
 )

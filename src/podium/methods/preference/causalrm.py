@@ -24,7 +24,8 @@ __all__ = ["causalrm"]
     "https://arxiv.org/abs/2603.18736",
     tags=("reward model", "rlhf", "label noise", "selection bias", "propensity", "doubly robust"),
     protocol=Protocol(source="arXiv 2603.18736; the code is not released"),
-    home=Home("sums", level=1, iterations=12),
+    home=Home("countdown", level=1, iterations=12, tasks=32),
+    presets={"paper": {"head_lr": 5e-4}},
 )
 def causalrm(
     n: int = 8,
@@ -35,7 +36,7 @@ def causalrm(
     react: Count = ShareOfRun(0.2),
     fit: Count = ShareOfRun(0.3),
     frozen: bool = True,
-    head_lr: float = 5e-4,
+    head_lr: float = 5e-3,
     epochs: int = 8,
     clip: float = 0.2,
     kl: float = 0.001,
@@ -50,10 +51,10 @@ def causalrm(
     proxy; GRPO. The policy is trained in the last one alone. Heads are small networks on the states of the frozen
     model. No noise makes l~ the plain loss, and alpha = 1 every propensity 1; `naive` corrects nothing.
 
-    The paper's: losses, order, frozen states, learning rate of the heads, and the simulated users (p ∝ alpha^(max −
-    rating), noise of .2 and .1). Ours: the form of e (the loss expected under an imputed label), the length of the
-    stages, and that each learns from the rollouts of a few iterations of the policy, since the logged data are not
-    here. `podium rewards fit --estimator dr` fits the same to a file of feedback.
+    The paper's: losses, order, frozen states, and the simulated users (p ∝ alpha^(max − rating), noise of .2 and .1).
+    Ours: the form of e (the loss expected under an imputed label), the length of the stages, and that each learns from
+    a few iterations' rollouts, since logged data are not here. `podium rewards fit --estimator dr` fits the same to a
+    file of feedback.
 
     Args:
         n: Rollouts per task (the group size).
@@ -64,7 +65,7 @@ def causalrm(
         react: Iterations that train propensity and proxy.
         fit: Iterations that train the reward head.
         frozen: Whether the states under the heads are those of the first policy; else the whole model is trained.
-        head_lr: Learning rate of the reward model.
+        head_lr: Learning rate of the reward model (the paper's: about 5e-4, over many more steps).
         epochs: Passes over the rollouts of an iteration while the reward model is trained.
         clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
         kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.

@@ -12,13 +12,15 @@ from podium.method import Home, Method, Phases, Protocol, Role
 from podium.methods._shared import anchored
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
-from podium.parts.annotate import MatchPatterns
+from podium.parts.annotate import MatchPatterns, ModelScores
 from podium.parts.objective import KL, Clip, Likelihood, PolicyGradient, Preference, Quality
 from podium.parts.reward import HybridReward
 from podium.parts.select import MixedOutcomes
 from podium.strategies import Sample
 
 __all__ = ["skywork_r1v2"]
+
+COMPARED = Preference(temperature=1.0, score="value", against=None, trains="rm")  # Bradley and Terry's loss
 
 
 @recipe(
@@ -40,6 +42,7 @@ def skywork_r1v2(
     model: float = 0.5,
     layout: str = r"(?m)^answer:",
     score: str | None = None,
+    rm: str = "fit",
     monitor: str | None = None,
     worse: str = "rises",
     step: float = 0.1,
@@ -54,6 +57,9 @@ def skywork_r1v2(
     log σ(δ − D⁻)) + 1.0 · (−log π⁺ / |y⁺|), D = beta · (log π − log π_ref), δ a moving average of D. Stage 2: R = rule
     · correct + format · [the layout is there] + model · σ(score); GRPO; every rollout with an advantage is kept for
     `max_age` iterations, and as many as today's have none are drawn with p ∝ |A|^alpha.
+
+    The paper's reward model is Skywork-VL Reward, a trained model of its own. Here one is fitted in stage 1 to the same
+    pairs, −log σ(s⁺ − s⁻), a copy of the policy with a value head; `rm` names another (`podium rewards fit`).
 
     weights = (1, 0, 0) is DPO, (0, 0, 1) imitation of the right answers. The stages follow each other;
     `skywork-r1v2@stage-1` and `skywork-r1v2@stage-2` are one of them alone. With a `monitor`, a score counts as 1 above
@@ -70,7 +76,9 @@ def skywork_r1v2(
         format: Weight of the format in the reward.
         model: Weight of the reward model's score in the reward.
         layout: Pattern (regular expression) of the right format.
-        score: Column of a reward model's scores; None: no reward model.
+        score: Column of a reward model's scores; None: those of `rm`.
+        rm: The reward model: `fit` (to the pairs of stage 1, where both stages are trained), the directory of one, or
+            empty: none.
         monitor: A number of the run that tells of harm, such as `eval.pass@1` (the paper's: hallucination rate on
             held-out pictures); None: no threshold.
         worse: Direction in which that number gets worse: `rises` or `falls`.
@@ -84,8 +92,15 @@ def skywork_r1v2(
     """
     if stage not in (0, 1, 2):
         raise PodiumError(f"skywork-r1v2: stage = {stage!r} is not 0, 1 or 2.")
+    # A reward model is fitted from the policy's first weights, ten times as fast as the policy is trained.
+    fitted = score is None and rm == "fit" and stage == 0
+    named = score is None and rm not in ("", "fit") and stage != 1
+    scorer = (Role("rm", lr_ratio=10.0),) if fitted else (Role("rm", source=rm),) if named else ()
+    score = "rollout.scores" if scorer else score
     if monitor is not None and score is None:
-        raise PodiumError("skywork-r1v2: monitor moves the threshold of a reward model: name its column in score.")
+        raise PodiumError(
+            "skywork-r1v2: monitor moves the threshold of a reward model: name one in rm, or its column in score."
+        )
     method = Method(rollout=Sample(n=n), updates=Updates(mini_batches=mini_batches))
     pair, quality, text = weights
     terms = (
@@ -96,9 +111,9 @@ def skywork_r1v2(
     )
     preferences = method.with_(
         name="preferences",
-        objective=tuple(term for term in terms if term.coefficient),
+        objective=(*(term for term in terms if term.coefficient), *((COMPARED,) if fitted else ())),
         memories=(RewardShift(temperature=1 / beta),) if quality else (),
-        roles=(Role("ref"),),
+        roles=(Role("ref"), *(scorer if fitted else ())),
     )
     if stage == 1:
         return preferences
@@ -108,11 +123,12 @@ def skywork_r1v2(
         hybrid = hybrid.replace(squash="threshold", threshold=Follow("monitor.level"))
     method = method.with_(
         name="replay",
-        annotate=(MatchPatterns((("answered", layout),)),),
+        annotate=(MatchPatterns((("answered", layout),)), *((ModelScores(),) if scorer else ())),
         reward=(hybrid,),
         advantage=Normalize(),
         objective=(PolicyGradient(clip=Clip(clip, clip)),),
         memories=(PriorityReplay(alpha=alpha, max_age=max_age), *watch),
+        roles=scorer,
     )
     if source is not None:
         method = method.with_(select=MixedOutcomes(), memories=(*method.memories, PassRates(source=source)))

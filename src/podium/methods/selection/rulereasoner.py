@@ -28,7 +28,7 @@ __all__ = ["rulereasoner"]
         max_tokens=2048,
         source="bigai-nlco/RuleReasoner scripts/train/train_mix.sh",
     ),
-    home=Home("rules", level=1, tasks=8),
+    home=Home("rules", level=1, tasks=32),
     presets={
         "paper": {"every": 8},
         "ewma": {"variant": "ewma"},

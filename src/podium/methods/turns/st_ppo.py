@@ -27,7 +27,7 @@ __all__ = ["st_ppo"]
 def st_ppo(
     n: int = 4,
     ratio: str = "turn",
-    floor: float | None = 1.0,
+    floor: float | None = 0.01,
     gamma: float = 1.0,
     lam: float = 1.0,
     clip: float = 0.2,
@@ -39,8 +39,9 @@ def st_ppo(
 
     `st-ppo@turn-ppo` has no division, `st-ppo@s-ppo` token-level ratios; both together are PPO. On the first of several
     updates nothing is clipped. The paper divides by the norm of the clipped part of the gradient; c approximates it
-    without a second backward pass. A floor of 1 never makes a step larger, `st-ppo@literal` may. gamma, lam and the
-    mini-batches are assumptions.
+    without a second backward pass. c is a mean over tokens and stays far below 1, so that a floor of 1 would divide by
+    nothing: the floor is 0.01 here, and `st-ppo@literal` has none; clipping the norm of the gradient then limits the
+    step. gamma, lam and the mini-batches are assumptions.
 
     Args:
         n: Rollouts per task (the group size).

@@ -24,6 +24,11 @@ class Normalize(Advantage, Normalizer):
     trained_only: bool = False  # whether rows that are not trained, such as extra voters, stay out of the statistics
 
     @property
+    def neutral(self) -> Normalize:
+        """GRPO's, which treats groups of one and of equal rewards as this one does."""
+        return Normalize(epsilon=self.epsilon, zero_scale=self.zero_scale, singleton=self.singleton)
+
+    @property
     def level(self) -> str:
         """The level of x."""
         return self.of.partition(".")[0]

@@ -19,6 +19,7 @@ from podium.parts.annotate.parsed import MarkParsed
 from podium.parts.annotate.plan_values import PlanValues
 from podium.parts.annotate.random_blocks import RandomBlocks
 from podium.parts.annotate.reference_power import ReferencePower
+from podium.parts.annotate.score_vector import ScoreVector
 from podium.parts.annotate.simulated_feedback import SimulatedFeedback
 from podium.parts.annotate.step_potential import StepPotential
 from podium.parts.annotate.tags import ReadTags
@@ -44,6 +45,7 @@ __all__ = [
     "RandomBlocks",
     "ReadTags",
     "ReferencePower",
+    "ScoreVector",
     "SimulatedFeedback",
     "StepPotential",
     "ThinkingMoments",

@@ -15,7 +15,7 @@ __all__ = ["NoiseAnchors"]
 
 
 class NoiseAnchors(Annotate):
-    """Writes `batch.noise`, (rho_01, rho_10) = (1 − max g, min g), with g what a model expects of feedback.
+    """Writes `batch.rho_01` = 1 − max g and `batch.rho_10` = min g, with g what a model expects of feedback.
 
     The rollout that most surely gets a 1 is taken to be liked, and the one that most surely gets a 0 to be disliked.
     Where their sum exceeds `most`, as before g has learned anything, both are scaled down to it.
@@ -25,7 +25,7 @@ class NoiseAnchors(Annotate):
     role: str = "rm"  # whose head `proxy` gives g
     most: float = 0.8  # of rho_01 + rho_10, below 1
 
-    provides = ("batch.noise",)
+    provides = ("batch.rho_01", "batch.rho_10")
 
     def __post_init__(self) -> None:
         within(self, "most", 0, 0.99)
@@ -38,4 +38,5 @@ class NoiseAnchors(Annotate):
         rates = noise_rates(last_value(batch, head_of("proxy", self.role, grad=False)).sigmoid())
         total = sum(rates)
         scale = self.most / total if total > self.most else 1.0
-        return {"batch.noise": torch.tensor([[scale * rate for rate in rates]], dtype=batch.dtype, device=batch.device)}
+        held = (torch.tensor([scale * rate], dtype=batch.dtype, device=batch.device) for rate in rates)
+        return dict(zip(self.provides, held, strict=True))

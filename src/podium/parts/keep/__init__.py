@@ -6,7 +6,9 @@ rows out of the loss where they are False, or columns by which terms of the obje
 that were dropped.
 """
 
+from podium.parts.keep.best_of import KeepBest
 from podium.parts.keep.bundle import Bundle
+from podium.parts.keep.extremes import KeepExtremes
 from podium.parts.keep.filters import (
     DropMarked,
     DropSolved,
@@ -38,6 +40,8 @@ __all__ = [
     "DropVoidTurns",
     "DuplicateHard",
     "InjectTeachers",
+    "KeepBest",
+    "KeepExtremes",
     "KeepMixed",
     "KeepPivots",
     "KeepVaried",

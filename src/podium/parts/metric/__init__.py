@@ -8,16 +8,20 @@ from podium.parts.metric.answer_perplexity import AnswerPerplexity
 from podium.parts.metric.clip_bias import ClipBias
 from podium.parts.metric.diversity import Diversity
 from podium.parts.metric.entropies import EntropyPair, EntropyProfile, SemanticEntropy
+from podium.parts.metric.label_auc import LabelAUC
 from podium.parts.metric.potential import PotentialWatch
 from podium.parts.metric.process import BestOfN, PairwiseAccuracy
+from podium.parts.metric.proxy_gap import ProxyGap
 from podium.parts.metric.rank_agreement import RankAgreement
 from podium.parts.metric.report_mean import ReportMean
 from podium.parts.metric.reward_ties import RewardTies
+from podium.parts.metric.steering import Steering
 from podium.parts.metric.turn_cost import TurnCost
 from podium.parts.metric.votes import VoteQuality, WeightedVote
 from podium.parts.metric.wins import ReferenceWins
 
 __all__ = [
+    "LabelAUC",
     "AnswerPerplexity",
     "BestOfN",
     "ClipBias",
@@ -26,11 +30,13 @@ __all__ = [
     "EntropyProfile",
     "PairwiseAccuracy",
     "PotentialWatch",
+    "ProxyGap",
     "RankAgreement",
     "ReferenceWins",
     "ReportMean",
     "RewardTies",
     "SemanticEntropy",
+    "Steering",
     "TurnCost",
     "VoteQuality",
     "WeightedVote",

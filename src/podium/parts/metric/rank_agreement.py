@@ -12,26 +12,31 @@ __all__ = ["RankAgreement"]
 
 
 class RankAgreement(Metric):
-    """Reports `group.rank_agreement`: Spearman's rank correlation, within each group, of a column with the truth.
+    """Reports `batch.rank_agreement`: Spearman's rank correlation of a column with the truth, the mean over groups.
 
-    Equal values share the mean of their ranks. NaN where one of the two columns does not vary.
+    Equal values share the mean of their ranks. A group in which the column does not vary, though the truth does, counts
+    as 0; one in which the truth does not vary has no part in the mean.
     """
 
     of: str = "rollout.arena.reward"
     truth: str = "rollout.quality"
 
-    provides = ("group.rank_agreement",)
+    provides = ("batch.rank_agreement",)
 
     @property
     def needs(self) -> tuple[Need, ...]:
         return (self.of, self.truth)
 
-    def __call__(self, batch: Batch) -> Columns:
+    def by_group(self, batch: Batch) -> Tensor:
+        """[group] the rank correlation; NaN where the truth does not vary."""
         groups, pairs = batch.by("rollout", "group"), _compared(batch)
         x, y = (groups.centre(_ranks(batch[name].double(), pairs)) for name in (self.of, self.truth))
-        spread = (groups.agg.sum(x * x) * groups.agg.sum(y * y)).sqrt()
+        varies, spread = groups.agg.sum(y * y) > 0, (groups.agg.sum(x * x) * groups.agg.sum(y * y)).sqrt()
         agreement = groups.agg.sum(x * y) / spread.where(spread > 0, 1)
-        return {"group.rank_agreement": agreement.where(spread > 0, float("nan")).to(batch.dtype)}
+        return agreement.where(varies, float("nan")).to(batch.dtype)
+
+    def __call__(self, batch: Batch) -> Columns:
+        return {"batch.rank_agreement": self.by_group(batch).nanmean()[None]}
 
 
 def _compared(batch: Batch) -> Relation:

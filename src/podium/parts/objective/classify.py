@@ -9,25 +9,32 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits as bce
 
 from podium.core.batch import Batch
-from podium.core.errors import one_of, within
+from podium.core.errors import PodiumError, one_of, within
 from podium.core.normalize import Normalizer
 from podium.core.part import Need, stop_gradient
 from podium.core.schedule import Count, Number
 from podium.core.signal import Signal
 from podium.core.term import Aggregate, Term
 from podium.parts.objective.importance import NOW
+from podium.parts.objective.rollout_value import last_value
 
 __all__ = ["GroupContrast", "GroupSoftmax", "RolloutLogistic", "RolloutRegression", "Scored"]
+
+VALUE = Signal("value", of="now", grad=True)
 
 
 class Scored(Term):
     """Base of losses on scores of rollouts: s_k = mean (or sum) over the tokens of log π − log π_old (or of log π).
 
+    With score = "value" s_k is the value of a trained reward model after the last token.
+
     The logit of rollout k is s_k / τ, optionally centred and scaled within its group.
     """
 
     temperature: Number = 0.5  # τ; above 0
-    score: str = "mean"  # over the tokens: mean or sum
+    score: str = (
+        "mean"  # over the tokens: mean or sum; or value, of a reward model (`trains`), which needs against=None
+    )
     against: str | None = "old"  # whose log-probabilities are subtracted: old or a role; None: nothing is
     centre: str = "none"  # what is subtracted from a logit: none, mean, leave_one_out (of the group's logits)
     scale: str = "none"  # what it is divided by: none, std (of the group's logits), held (that std as a constant)
@@ -36,7 +43,9 @@ class Scored(Term):
     def __post_init__(self) -> None:
         super().__post_init__()
         within(self, "temperature", 0, open_low=True)
-        one_of(self, "score", ("mean", "sum"))
+        one_of(self, "score", ("mean", "sum", "value"))
+        if self.score == "value" and self.against is not None:
+            raise PodiumError(f"{type(self).__name__}: score = 'value' is compared with no other model: against=None.")
         one_of(self, "centre", ("none", "mean", "leave_one_out"))
         one_of(self, "scale", ("none", "std", "held"))
         within(self, "epsilon", 0, open_low=True)
@@ -47,7 +56,7 @@ class Scored(Term):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return ("rollout.reward", NOW, *self._against)
+        return ("rollout.reward", VALUE if self.score == "value" else NOW, *self._against)
 
     @property
     def couples(self) -> str:
@@ -55,6 +64,8 @@ class Scored(Term):
 
     def scores(self, batch: Batch) -> Tensor:
         """[rollout] s."""
+        if self.score == "value":
+            return last_value(batch, VALUE)
         x = batch[NOW]
         for other in self._against:
             x = x - batch[other]

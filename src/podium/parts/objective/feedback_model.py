@@ -85,7 +85,7 @@ class FeedbackLoss(_HeadLoss):
     """
 
     estimator: str = "dr"  # naive, surrogate, ips or dr
-    rates: tuple[float, float] | None = None  # rho_01 and rho_10; None: `batch.noise`, by anchors
+    rates: tuple[float, float] | None = None  # rho_01 and rho_10; None: those of `NoiseAnchors`
     least: float = LEAST  # propensity below which weights grow no further
     role: str = "rm"  # whose propensities are used, as they are before the update
 
@@ -103,7 +103,7 @@ class FeedbackLoss(_HeadLoss):
             "rollout.observed",
             "rollout.feedback",
             head_of("reward"),
-            *(("batch.noise",) if anchored else ()),
+            *(("batch.rho_01", "batch.rho_10") if anchored else ()),
             *((head_of("propensity", self.role, grad=False),) if self.estimator in ("ips", "dr") else ()),
             *((head_of("imputation"),) if self.estimator == "dr" else ()),
         )
@@ -114,8 +114,7 @@ class FeedbackLoss(_HeadLoss):
             return 0.0, 0.0
         if self.rates is not None:
             return self.rates
-        rho_01, rho_10 = batch["batch.noise"][0].tolist()
-        return rho_01, rho_10
+        return float(batch["batch.rho_01"]), float(batch["batch.rho_10"])
 
     def loss(self, batch: Batch) -> Tensor:
         f, o, r = self.predicted(batch, "reward"), batch["rollout.observed"], batch["rollout.feedback"]

@@ -62,6 +62,7 @@ class Preference(Scored):
 
     SimPO: `against=None`, `score="mean"`, a margin. IPO: `link="squared"`, temperature 1 / (2 beta), coefficient
     temperature². CPL: `against=None`, bias λ < 1. POWER: SimPO without a margin, with `brevity=1`.
+    A Bradley-Terry reward model: `score="value"`, `against=None`, temperature 1, `trains="rm"`.
     """
 
     reference = "Rafailov et al. 2023, Direct Preference Optimization, https://arxiv.org/abs/2305.18290"
@@ -74,7 +75,7 @@ class Preference(Scored):
     bias: Number = 1.0  # λ, in (0, 1]: below 1 the better ones are held likely, not only likelier than the worse
     brevity: Number = 0.0  # added to s: this over the number of tokens; at least 0
     smoothing: Number = 0.0  # the probability that a label is wrong, from 0 to 1
-    label: str | None = None  # a column of groups: the probability that the better rollout is better; None: 1
+    label: str | None = None  # a column of groups or rollouts: the probability that the better one is; None: 1
     aggregate: Aggregate = field(default=Aggregate("group mean"), kw_only=True)
 
     def __post_init__(self) -> None:
@@ -83,8 +84,8 @@ class Preference(Scored):
         within(self, "bias", 0, 1, open_low=True)
         within(self, "brevity", 0)
         within(self, "smoothing", 0, 1)
-        if self.label is not None and not self.label.startswith("group."):
-            raise PodiumError(f"Preference.label = {self.label!r} must name a column of groups: group.NAME.")
+        if self.label is not None and not self.label.startswith(("group.", "rollout.")):
+            raise PodiumError(f"Preference.label = {self.label!r} must be a column of groups or rollouts: group.NAME.")
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -120,7 +121,7 @@ class Preference(Scored):
 
     def _labels(self, batch: Batch, left: Tensor) -> Tensor | float:
         """[pair] the probability that the better one is better."""
-        label = 1.0 if self.label is None else batch[self.label][batch.link("rollout", "group")[left]]
+        label = 1.0 if self.label is None else batch.spread_column(self.label, "rollout")[left]
         return label if self.smoothing == 0 else self.smoothing + (1 - 2 * self.smoothing) * label
 
     def loss(self, batch: Batch) -> Tensor:
@@ -133,7 +134,7 @@ class Preference(Scored):
         d, (left, right) = self.logits(batch), self.pairs(batch)
         ahead = d[left] > d[right]
         if self.label is not None:  # as the labels say
-            ahead = ahead == (batch[self.label][batch.link("rollout", "group")[left]] > 0.5)
+            ahead = ahead == (batch.spread_column(self.label, "rollout")[left] > 0.5)
         shown = {"margin": d[left] - d[right], "accuracy": ahead.to(d.dtype), "better": d[left], "worse": d[right]}
         return {f"preference.{name}": self._mean(batch, left, x) for name, x in shown.items()}
 

@@ -57,7 +57,7 @@ class PolicyGradient(Term):
 
     @property
     def neutral(self) -> PolicyGradient:
-        return self.replace(ratio="token", clip=None, shared=False)
+        return self if self.ratio == "none" else self.replace(ratio="token", clip=None, shared=False)
 
     def inert(self, facts: RunFacts) -> Iterable[str]:
         if self.clip is not None and facts.updates == 1 and self.behaviour == "old":

@@ -14,6 +14,7 @@ from podium.parts.reward.choice_layout import ChoiceLayout
 from podium.parts.reward.continuation import ContinuationReward
 from podium.parts.reward.contrast import ColumnBonus, ContrastiveFeature, WeightedSum
 from podium.parts.reward.difficulty_entropy import WindowReward
+from podium.parts.reward.directional import DirectionalReward
 from podium.parts.reward.flow import FlowReward
 from podium.parts.reward.guided import GuidedBonus
 from podium.parts.reward.hybrid import HybridReward
@@ -53,6 +54,7 @@ __all__ = [
     "ColumnBonus",
     "ContinuationReward",
     "ContrastiveFeature",
+    "DirectionalReward",
     "FlowReward",
     "GuidedBonus",
     "HybridReward",

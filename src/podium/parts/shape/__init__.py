@@ -35,8 +35,10 @@ from podium.parts.shape.trajectories import MatchTrajectories
 from podium.parts.shape.turn_band import TurnBand
 from podium.parts.shape.uncertainty import CertaintyFactor, SelfCertainty, StatisticFactor, TokenPenalty
 from podium.parts.shape.variance import KeepSpread
+from podium.parts.shape.winners import MarkWinners
 
 __all__ = [
+    "MarkWinners",
     "LatestTurnQ",
     "AlignExpert",
     "BelowAnchor",

@@ -78,6 +78,10 @@ class LearnToHint(Strategy):
         return without_reasoning(world, self.style)
 
     @property
+    def roles_asked(self) -> tuple[str, ...]:
+        return (self.writer,)
+
+    @property
     def neutral(self) -> LearnToHint:
         return self.replace(active=0.0)
 

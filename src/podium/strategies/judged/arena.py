@@ -12,7 +12,17 @@ from podium.core.part import Need, Strategy
 from podium.core.streams import key
 from podium.strategies.draw import Draw
 from podium.strategies.judged.tournament import TOPOLOGIES, Standing, by_score
-from podium.strategies.requests import Compare, JudgeScores, PairJudge, Plan, Rate, SubPlan, TaskRequest, rollouts_of
+from podium.strategies.requests import (
+    Compare,
+    JudgeScores,
+    PairJudge,
+    Plan,
+    Rate,
+    SubPlan,
+    TaskRequest,
+    Wave,
+    rollouts_of,
+)
 
 __all__ = ["Arena"]
 
@@ -72,7 +82,7 @@ class Arena(Strategy):
         verdicts: list[tuple[int, int, JudgeScores]] = []
         pairs = next(tournament)
         while True:
-            requests = [
+            requests: Wave = [
                 Compare(task, texts[i], texts[j], _seed(task, number), self.judge, self.calls)
                 for number, (i, j) in enumerate(pairs, start=len(verdicts) + 1)
             ]
@@ -85,7 +95,7 @@ class Arena(Strategy):
 
     def _rated(self, task: TaskRequest, texts: Sequence[str]) -> SubPlan:
         """How the texts stand by their ratings, and the calls of each."""
-        requests = [
+        requests: Wave = [
             Rate(task, text, _seed(task, number), self.judge, self.calls) for number, text in enumerate(texts, start=1)
         ]
         said = [scores for (scores,) in (yield requests)]
