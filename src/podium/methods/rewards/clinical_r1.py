@@ -47,7 +47,7 @@ def clinical_r1(
     english: float = 0.5,
     faithful: float | None = 1.0,
     complete: float | None = 1.0,
-    imitate: Count = ShareOfRun(0.5),
+    imitate: Count = ShareOfRun(0.4),
     clip: float = 0.2,
     kl: float = 0.001,
     epsilon: float = 1e-6,

@@ -37,7 +37,7 @@ def multirole_r1(
     accuracy: float = 0.9,
     diversity: float = 0.1,
     yule_scale: float = 100.0,
-    imitate: Count = ShareOfRun(0.5),
+    imitate: Count = ShareOfRun(0.4),
     chains: tuple[str, ...] = ("varied", "long"),
     epsilon: float = 1e-4,
     mini_batches: int = 1,
