@@ -170,7 +170,10 @@ class Trips(Procedural, Answer):
         return min(first + self.bias, 1.0), second
 
     def rate(self, task: Task, text: str, seed: int = 0) -> float:
-        squeezed = [CENTRE + self.band * (part - CENTRE) for part in plan_quality(task.data, text)]
+        parts = plan_quality(task.data, text)
+        if not any(parts):  # no part of a plan: no judge is that lenient
+            return 0.0
+        squeezed = [CENTRE + self.band * (part - CENTRE) for part in parts]
         return self._scored(squeezed, Random(f"{task.key}/{seed}"))
 
     def _scored(self, parts: Sequence[float], rng: Random) -> float:
