@@ -58,7 +58,7 @@ def multirole_r1(case: Case) -> dict[str, Any]:
     words = tuple(case["function_words"])
     method = method.set("reward.TextDiversity.function_words", words)
     texts = [
-        " ".join(" ".join(sentence) + ENDS[kind] for sentence, kind in zip(sentences, kinds, strict=True))
+        " ".join(f"{' '.join(sentence)}{ENDS[kind]}" for sentence, kind in zip(sentences, kinds, strict=True))
         for sentences, kinds in zip(case["sentences"], case["sentence_types"], strict=True)
     ]
     batch = credited(method, group_of(case["accuracy"], {"rollout.text": texts}))
