@@ -192,7 +192,12 @@ def test_the_tolerances_of_the_references_here() -> None:
     assert loose == {
         ("adhint", "advantages"),
         ("adhint", "base_advantages"),
+        ("arenarl", "anchor"),
+        ("arenarl", "judge_calls"),
+        ("arenarl", "round_robin"),
+        ("arenarl", "seeded_single_elimination"),
         ("ares-aepo", "percentile95"),
+        ("cpl", "accuracy"),
         ("dars", "advantages"),
         ("dars", "extra_equal_treatment"),
         ("dars", "extra_hardness_weighted"),

@@ -11,7 +11,7 @@ import torch
 from podium.cli import main
 from podium.core import Batch, Rollout, Turn
 from podium.core.errors import PodiumError
-from podium.memories.pass_rates import _logged_rates
+from podium.memories.pass_rates import logged_rates
 from podium.report.run_page import write_report
 from podium.sessions import value_model
 from podium.sessions.train import resume, train
@@ -73,7 +73,7 @@ def test_thinning_changes_nothing_of_the_run_and_survives_a_stop(
 
 
 def test_readers_of_verdicts_see_no_difference(whole: Path, thinned: Path) -> None:
-    assert _logged_rates(thinned) == _logged_rates(whole)
+    assert logged_rates(thinned) == logged_rates(whole)
     assert value_model.contexts(thinned, 8) == value_model.contexts(whole, 8)
 
 

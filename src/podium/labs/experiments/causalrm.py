@@ -64,7 +64,7 @@ class Users:
         return observed, ((self.y > 0.5) ^ wrong).double()
 
 
-def fitted(x: Tensor, loss: object, steps: int) -> Tensor:
+def fitted_head(x: Tensor, loss: object, steps: int) -> Tensor:
     """[feature] the weights of a linear model of log-odds that minimise the mean of a loss of its probabilities."""
     w = torch.zeros(x.shape[1], dtype=torch.float64, requires_grad=True)
     optimizer = torch.optim.Adam([w], lr=0.05)
@@ -94,18 +94,18 @@ def feedback_arm(estimator: str, seed: int, size: FeedbackTrialSize) -> Mapping[
 def _fit(estimator: str, users: Users, steps: int) -> Tensor:
     """A reward model from one draw; who reacts and what labels to impute are fitted, the noise rates are known."""
     x, (o, r) = users.x, users.react()
-    reacts = fitted(x, lambda p: label_loss(p, o.double()), steps)
+    reacts = fitted_head(x, lambda p: label_loss(p, o.double()), steps)
     p = (x @ reacts).sigmoid().clamp(min=LEAST)
     corrected = partial(noise_corrected, r=r, rho_01=NOISE[0], rho_10=NOISE[1])
     if estimator == "naive":
-        return fitted(x, lambda f: label_loss(f, r).where(o, 0), steps)
+        return fitted_head(x, lambda f: label_loss(f, r).where(o, 0), steps)
     if estimator == "surrogate":
-        return fitted(x, lambda f: corrected(f).where(o, 0), steps)
+        return fitted_head(x, lambda f: corrected(f).where(o, 0), steps)
     if estimator == "ips":
-        return fitted(x, lambda f: inverse_propensity(corrected(f), o, p), steps)
-    imputed = fitted(x, lambda q: inverse_propensity(corrected(q), o, p), steps)
+        return fitted_head(x, lambda f: inverse_propensity(corrected(f), o, p), steps)
+    imputed = fitted_head(x, lambda q: inverse_propensity(corrected(q), o, p), steps)
     q = (x @ imputed).sigmoid()
-    return fitted(x, lambda f: doubly_robust(corrected(f), o, p, imputed_loss(f, q)), steps)
+    return fitted_head(x, lambda f: doubly_robust(corrected(f), o, p, imputed_loss(f, q)), steps)
 
 
 STUDY = Trial(
