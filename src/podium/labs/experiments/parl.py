@@ -17,7 +17,7 @@ from podium.labs.trial import Quantity, Trial
 from podium.worlds.keydoor import KeyDoor
 from podium.worlds.oracle import Dynamics
 
-__all__ = ["STUDY", "ParlSize", "house_features", "label_loss"]
+__all__ = ["STUDY", "ParlSize", "house_features", "judged_pairs_loss"]
 
 BONUS, SHARPNESS, RATE = 0.1, 5.0, 0.1  # α of the agent; how decided the judge is; Adam's learning rate
 ENOUGH = 0.9  # of the way from the uniform policy to the best one
@@ -47,7 +47,7 @@ def house_features(dynamics: Dynamics) -> Tensor:
     return features
 
 
-def label_loss(nu: Tensor, returns: Tensor, label: Tensor) -> Tensor:
+def judged_pairs_loss(nu: Tensor, returns: Tensor, label: Tensor) -> Tensor:
     """[pair] −[y ln σ(R(τ₀) − R(τ₁)) + (1 − y) ln σ(R(τ₁) − R(τ₀))], from summed features [pair, 2, kind]."""
     scores = returns @ nu
     return binary_cross_entropy_with_logits(scores[:, 0] - scores[:, 1], label, reduction="none")
@@ -101,7 +101,7 @@ def _gradient(
     turns = torch.arange(states.shape[1])
 
     def loss(nu: Tensor, theta: Tensor) -> Tensor:
-        each = label_loss(nu, returns, label)
+        each = judged_pairs_loss(nu, returns, label)
         surprise = each.detach() - each.detach().mean()  # E[U ∇ ln π], with a baseline
         logp = theta.log_softmax(-1)[turns, states, actions].sum(1).reshape(-1, 2).sum(1)
         return each.mean() + (surprise * logp).mean()
