@@ -15,7 +15,7 @@ from podium.parts.objective.preference import preference_loss
 from podium.worlds.keydoor import KeyDoor
 from podium.worlds.oracle import Array, Dynamics
 
-__all__ = ["STUDY", "SegmentSize", "fitted", "soft_advantages"]
+__all__ = ["STUDY", "SegmentSize", "fitted_table", "soft_advantages"]
 
 GAMMA = 0.9  # the discount
 # The temperature of maximum-entropy RL. At 0.1 the entropy of all turns to come, 0.1 · log(actions) / (1 − γ), is worth
@@ -43,7 +43,7 @@ def soft_advantages(process: Dynamics) -> Array:
     return np.asarray(q - value[:, None])
 
 
-def fitted(seed: int, size: SegmentSize, *, labels: str) -> Mapping[str, ArrayLike]:
+def fitted_table(seed: int, size: SegmentSize, *, labels: str) -> Mapping[str, ArrayLike]:
     """The table that minimises CPL (bias 1) on pairs of random segments, labelled by Boltzmann-rational preferences:
     by `regret` (the sum of A*), or by `return` (the sum of rewards, at the same temperature)."""
     process = KeyDoor(level=1).dynamics(KeyDoor(level=1).task(seed))
@@ -83,7 +83,7 @@ def fitted(seed: int, size: SegmentSize, *, labels: str) -> Mapping[str, ArrayLi
 STUDY = Trial(
     "cpl",
     "Is the minimiser of CPL on regret labels the soft-optimal policy, and what do return labels teach instead?",
-    arms={"regret": partial(fitted, labels="regret"), "return": partial(fitted, labels="return")},
+    arms={"regret": partial(fitted_table, labels="regret"), "return": partial(fitted_table, labels="return")},
     claims=(
         Claim("return labels lead further from the soft optimum than regret labels", APART, "return", "regret"),
         Claim("the policy of regret labels earns more", EARNED, "regret", "return"),
