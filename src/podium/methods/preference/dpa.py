@@ -23,7 +23,7 @@ __all__ = ["dpa"]
     summary="One policy for many wishes: a direction in reward space, told in the prompt, and best-of-N fine-tuning.",
     citation="Wang et al. 2024, Arithmetic Control of LLMs for Diverse User Preferences: Directional Preference "
     "Alignment with Multi-Objective Rewards, https://arxiv.org/abs/2402.18571",
-    tags=("multi-objective", "reward model", "rejection sampling", "best-of-n", "sft", "steerable", "length"),
+    tags=("multi-objective", "reward model", "rejection sampling", "best-of-n", "sft", "steerable"),
     protocol=Protocol(
         model="HuggingFaceH4/mistral-7b-sft-beta",
         source="RLHFlow/Directional-Preference-Alignment, README: the training code is not released",
