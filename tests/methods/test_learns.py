@@ -12,8 +12,9 @@ from podium.methods.catalogue import RECIPES
 from tests.methods.catalogue import errors, lines, small
 
 ECHO, HARDER = worlds.get("echo", level=2), worlds.get("echo", level=3)
-# What is not meant to raise this reward: it learns from texts, from coins, or it is a measurement.
-ELSEWHERE = {"refine", "clip-bias-spurious", "invisible-leash", "sft"}
+# What is not meant to raise this reward: it learns from texts, from coins, for several rewards, from a reward
+# model (which a single iteration of feedback has not taught yet), or it is a measurement.
+ELSEWHERE = {"refine", "clip-bias-spurious", "invisible-leash", "sft", "dpa", "causalrm"}
 # Those whose signal is weak or whose updates are many get more rollouts and smaller steps.
 GENTLE: Mapping[str, Any] = {"tasks": 32, "lr": 1e-4, "iterations": 20}
 BRISK: Mapping[str, Any] = {"tasks": 12, "lr": 3e-4, "iterations": 12}

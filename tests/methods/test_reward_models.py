@@ -69,15 +69,15 @@ def test_dpa_imitates_given_answers_then_the_best_of_its_own(tmp_path: Path) -> 
 
 
 def test_skywork_fits_its_reward_model_to_the_pairs_of_the_first_stage(tmp_path: Path) -> None:
-    first, second = methods.skywork_r1v2(n=4, first=1).leaves()
+    first, second = methods.skywork_r1v2(n=4, first=1, rm="fit").leaves()
     assert [term.trains for term in first.objective] == ["policy", "policy", "policy", "rm"]
     assert second.reward[0].score == "rollout.scores"  # type: ignore[attr-defined]
-    assert short_run(methods.skywork_r1v2(n=4, first=1), tmp_path / "run", iterations=2, **SMALL).finished
+    assert short_run(methods.skywork_r1v2(n=4, first=1, rm="fit"), tmp_path / "run", iterations=2, **SMALL).finished
     (only,) = methods.skywork_r1v2(stage=2).leaves()
     assert only.reward[0].score is None  # type: ignore[attr-defined]
     (named,) = methods.skywork_r1v2(stage=2, rm="my-rm").leaves()
     assert [role.source for role in named.roles] == ["my-rm"]
-    mine, _ = methods.skywork_r1v2(score="rollout.mine").leaves()
+    mine, _ = methods.skywork_r1v2(score="rollout.mine", rm="fit").leaves()
     assert [role.name for role in mine.roles] == ["ref"]
 
 

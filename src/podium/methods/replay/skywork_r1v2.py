@@ -29,7 +29,7 @@ COMPARED = Preference(temperature=1.0, score="value", against=None, trains="rm")
     tags=("replay", "preference", "reward model", "multimodal", "zero-variance groups", "off-policy"),
     protocol=Protocol(model="Skywork-R1V2-38B", source="arXiv 2504.16656; the training code is not released"),
     home=Home("sums", level=2),
-    presets={"stage-1": {"stage": 1}, "stage-2": {"stage": 2}},
+    presets={"stage-1": {"stage": 1}, "stage-2": {"stage": 2}, "reward-model": {"rm": "fit"}},
 )
 def skywork_r1v2(
     n: int = 8,
@@ -42,7 +42,7 @@ def skywork_r1v2(
     model: float = 0.5,
     layout: str = r"(?m)^answer:",
     score: str | None = None,
-    rm: str = "fit",
+    rm: str = "",
     monitor: str | None = None,
     worse: str = "rises",
     step: float = 0.1,
@@ -58,8 +58,9 @@ def skywork_r1v2(
     · correct + format · [the layout is there] + model · σ(score); GRPO; every rollout with an advantage is kept for
     `max_age` iterations, and as many as today's have none are drawn with p ∝ |A|^alpha.
 
-    The paper's reward model is Skywork-VL Reward, a trained model of its own. Here one is fitted in stage 1 to the same
-    pairs, −log σ(s⁺ − s⁻), a copy of the policy with a value head; `rm` names another (`podium rewards fit`).
+    The paper's reward model is Skywork-VL Reward, a trained model of its own; `rm` names yours (`podium rewards fit`).
+    `skywork-r1v2@reward-model` fits one in stage 1 to the same pairs, −log σ(s⁺ − s⁻): a copy of the policy with a
+    value head. By default there is none, and the rule and the format are the reward.
 
     weights = (1, 0, 0) is DPO, (0, 0, 1) imitation of the right answers. The stages follow each other;
     `skywork-r1v2@stage-1` and `skywork-r1v2@stage-2` are one of them alone. With a `monitor`, a score counts as 1 above
@@ -99,7 +100,7 @@ def skywork_r1v2(
     score = "rollout.scores" if scorer else score
     if monitor is not None and score is None:
         raise PodiumError(
-            "skywork-r1v2: monitor moves the threshold of a reward model: name one in rm, or its column in score."
+            "skywork-r1v2: monitor moves the threshold of a reward model: name its column in score, or one in rm."
         )
     method = Method(rollout=Sample(n=n), updates=Updates(mini_batches=mini_batches))
     pair, quality, text = weights

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podium.core.batch import Batch
 from podium.core.errors import within
-from podium.core.part import Annotate, Columns
+from podium.core.part import Annotate, Columns, Part
 from podium.parts.objective.feedback import check_noise
 
 __all__ = ["SimulatedFeedback"]
@@ -30,6 +30,10 @@ class SimulatedFeedback(Annotate):
     def __post_init__(self) -> None:
         check_noise(*self.noise)
         within(self, "alpha", 0, 1, open_low=True)
+
+    @property
+    def neutral(self) -> Part:
+        return self.replace(noise=(0.0, 0.0), alpha=1.0)
 
     def __call__(self, batch: Batch) -> Columns:
         reward = batch["rollout.reward"]
