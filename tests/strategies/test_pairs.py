@@ -181,7 +181,9 @@ def test_regret_telescopes_to_the_value_that_is_left() -> None:
 
 
 def test_a_world_without_exact_values_is_refused() -> None:
-    with pytest.raises(PodiumError, match="exact values of the world 'sums' are not known"):
+    with pytest.raises(
+        PodiumError, match="needs a world that is a finite decision process, with exact values: take keydoor or lookup"
+    ):
         build_run(configure(methods.get("cpl"), world="sums"))
 
 

@@ -69,6 +69,7 @@ ABILITIES = {
     "task.criteria": "a checklist for each task, which the world has none of: take an embedded puzzle, such as sums, "
     "or a file of JSON lines with world.criteria_field=…",
     "task.steps": "a world that can say where a solution goes wrong: take an embedded puzzle, such as sums",
+    "task.dynamics": "a world that is a finite decision process, with exact values: take keydoor or lookup",
     "task.compare": "a judge that compares answers, which the world is not: take the world trips, or another judge",
     "task.rate": "a judge that rates answers, which the world is not: take the world trips, or another judge",
 }

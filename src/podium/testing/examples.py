@@ -59,6 +59,7 @@ EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
     "AsymmetricKL": ({"threshold": -1.0, "window": 2},),
     "ReportMean": ({"column": "rollout.correct", "where": "rollout.selected"},),
     "Recorded": ({"source": "demonstrations.jsonl"},),
+    "RecordedPairs": ({"source": "pairs.jsonl"},),
     "AlternativeAdvantage": ({"part": Normalize(centre="median", scale="none"), "name": "median"},),
     "DampClipped": ({"ratio": "token", "floor": 0.01},),  # so that what is clipped shows
     # What a few observations of a few tasks show.

@@ -52,6 +52,7 @@ class KeyDoor(World):
     levels = tuple(SIZES)
     provides = (
         *World.provides,
+        "task.dynamics",
         *("turn.state", "turn.next_state", "turn.action", "turn.reward", "turn.valid"),
         "task.solution",
     )

@@ -49,7 +49,10 @@ class Lookup(Quest):
     summary = "questions of several hops: search, cite, answer"
     levels = (1, 2, 3, 4)
     styles = ("short", "long", "cited")
-    provides = (*Quest.provides, "turn.searched", "turn.useful", "turn.judged", "rollout.cited", "rollout.evidence")
+    provides = (
+        *(*Quest.provides, "task.dynamics"),
+        *("turn.searched", "turn.useful", "turn.judged", "rollout.cited", "rollout.evidence"),
+    )
     blank = {**Quest.blank, "searched": False, "useful": False, "judged": "", "cited": (), "evidence": ()}
     max_tokens = 40
     known: float = 0.5  # share of questions that end in a capital

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 
@@ -29,6 +28,7 @@ class WalkedSegments(Strategy):
     strength: float = 0.5  # of the policy; 0: uniform over actions that make sense
     gamma: float = 0.9  # the discount of V* and Q*, in (0, 1]
 
+    needs = ("task.dynamics",)
     provides = ("rollout.purpose", "rollout.demonstration", "rollout.sampled", "rollout.regret")
 
     def __post_init__(self) -> None:
@@ -36,11 +36,6 @@ class WalkedSegments(Strategy):
         within(self, "turns", 1, optional=True)
         within(self, "strength", 0)
         within(self, "gamma", 0, 1, open_low=True)
-
-    def prepare(self, world: Any = None) -> tuple[str, ...]:
-        if world is not None:
-            world.dynamics(world.task(0))  # an error names a world whose values are not known
-        return ()
 
     def plan(self, task: TaskRequest) -> Plan:
         assert task.world is not None
