@@ -266,11 +266,12 @@ def findings(method: Method, *columns: str, **settings: Any) -> list[str]:
     return [str(f) for f in method.check(columns, **settings)]
 
 
-# Rewards, states or calls of turns; solutions of several turns; judges of pairs; a profiler; options; phrasings.
+# Rewards, states or calls of turns; solutions of several turns; judges of pairs; a profiler; options; phrasings; exact
+# values.
 SPECIAL = (
     *("gigpo", "hgpo", "salt", "mars", "slea-rl", "infopo", "hiper", "archer", "mapo", "srgpo", "rlvmr"),
     *("matchtir", "pivotrl", "think-rm", "arenarl", "dr-kernel", "spear", "vspo-prs", "earl-rtl"),
-    *("clinical-r1", "info-consistent-grpo"),
+    *("clinical-r1", "info-consistent-grpo", "cpl"),
 )
 
 

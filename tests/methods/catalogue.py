@@ -62,6 +62,7 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "spo-single-stream": {"offline": 0},  # no measuring phase before it, and no warm start
     "t1": {"warm": 0},
     "arenarl": {"imitate": 0},
+    "arenarl@pointwise": {"imitate": 1},  # a model that writes no plan earns nothing
     "earl-rtl": {"cascade": False},  # few worlds check what is written
     "gcpo-geometryzero": {"asks": ("", ""), "imitate": 0},  # and neither instructions
     "icpo": {"examples": SolutionShares((0.5,), "lines")},  # nor examples: it knows hints

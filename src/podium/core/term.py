@@ -164,12 +164,12 @@ class Term(Part):
             c = c.where(members, 0)
         weight = batch.weight(self.level)
         c = c if weight is None else c * weight
-        return c if self.weight is None else c * self._weighed(batch, self.weight)
+        return c if self.weight is None else c * self._weighed(batch, self.weight, self.level)
 
-    def _weighed(self, batch: Batch, name: str) -> Tensor:
+    def _weighed(self, batch: Batch, name: str, level: str) -> Tensor:
         if not isinstance(batch[name], Tensor):
             raise PodiumError(f"{type(self).__name__}.weight = {name!r} must name a column of numbers.")
-        return batch.spread_column(name, self.level)
+        return batch.spread_column(name, level)
 
     def total(self, batch: Batch, c: Tensor) -> Tensor:
         """Σ c_i · loss_i."""

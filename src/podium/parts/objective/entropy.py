@@ -103,6 +103,8 @@ class EntropyTarget(Term):
         """H̄."""
         tokens = self.tokens(batch)
         c = self.aggregate.coefficients(batch, tokens if self.over == "where" else batch.trained("token"))
+        if self.weight is not None:  # of the entropies: the update has one loss
+            c = c * self._weighed(batch, self.weight, "token")
         return (c * batch[entropy_now(self.top_p)]).where(tokens, 0).sum()
 
     def loss(self, batch: Batch) -> Tensor:
