@@ -7,14 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from podium.core.errors import one_of, within
+from podium.core.errors import one_of
 from podium.protocols.answer_text import plain
 from podium.protocols.pieces import joined
 from podium.protocols.world import Task
 from podium.worlds.codebooks import COLOURS, EMPTY, SCENERY, THINGS, code_of
 from podium.worlds.graded import Verdict
-from podium.worlds.picture import SHIFTS, Codes, as_tokens, shifted
+from podium.worlds.picture import as_tokens
 from podium.worlds.puzzle import Draft, Puzzle, Slip, answered
+from podium.worlds.shifted import ShiftedPictures
 
 __all__ = ["POLICY", "TARGETS", "Badge", "Badges", "badge_labels"]
 
@@ -56,7 +57,7 @@ class Badge(NamedTuple):
         return self.colour in POLICY[self.word].colours
 
 
-class Badges(Puzzle):
+class Badges(ShiftedPictures, Puzzle):
     """`banned?` asks whether the policy bans sign and caption together; `whom does it hurt, how?` for target and kind.
 
     A thing stands for a target, a word has a kind, and only some colours make it a ban: half of all badges are banned.
@@ -69,14 +70,10 @@ class Badges(Puzzle):
     max_tokens = 48
     codebook = SCENERY
     ask: str = "all"  # banned (yes or no), labels (target and kind, or none)
-    shift: str = "none"  # noise, blur, inverted
-    strength: float = 0.6  # of noise and blur
 
     def __post_init__(self) -> None:
         super().__post_init__()
         one_of(self, "ask", ("all", *QUESTIONS))
-        one_of(self, "shift", SHIFTS)
-        within(self, "strength", 0, 1)
 
     @property
     def family(self) -> str:
@@ -93,16 +90,12 @@ class Badges(Puzzle):
         cells[others] = [code_of(rng.choice(colours), "") for _ in others]
         caption = [rng.choice(FILLERS) for _ in range(rng.randint(0, DECORATION[self.level]))]
         caption.insert(rng.randint(0, len(caption)), badge.word)
-        codes = self._shifted(cells.reshape(side, side))
+        codes = cells.reshape(side, side)
+        codes = self.seen_codes(codes, seed=codes.tolist())
         question = joined("\n", ["badge:", as_tokens(codes), f"says {' '.join(caption)}", QUESTIONS[asked]])
         answer = _answer(badge, asked)
         data = {"badge": tuple(badge), "caption": tuple(caption), "answer": answer, "reference_answer": answer}
         return Draft(question, f"{cells.tolist()} {caption} {asked}", data, asked)
-
-    def _shifted(self, codes: Codes) -> Codes:
-        if self.shift == "none":
-            return codes
-        return SCENERY.read(shifted(SCENERY.drawn(codes), self.shift, self.strength, seed=codes.tolist()))
 
     def explain(self, task: Draft) -> str:
         who = ", ".join(f"a {thing} stands for the {target}" for thing, target in TARGETS.items())

@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from podium.core.errors import one_of, within
+from podium.core.errors import within
 from podium.protocols.answer_text import ANSWER_MARK
 from podium.protocols.pieces import Pieces, joined
 from podium.protocols.world import Feedback, Task
 from podium.worlds.codebooks import COLOURS, EMPTY, SCENERY, THINGS, code_of
-from podium.worlds.picture import SHIFTS, Codes, as_tokens, shifted
+from podium.worlds.picture import Codes, as_tokens
 from podium.worlds.puzzle import Draft, Slip
 from podium.worlds.quest import Quest, QuestStep
+from podium.worlds.shifted import ShiftedPictures
 
 __all__ = ["Clips", "Event", "frame_codes", "refined"]
 
@@ -44,7 +45,7 @@ class Event(NamedTuple):
     things: tuple[str, ...]  # one or two
 
 
-class Clips(Quest):
+class Clips(ShiftedPictures, Quest):
     """`which red things`: pick frames with the colour, look at the finer ones around them, name what passed, in order.
 
     `pick: 3 7` replaces the view by up to `finer` frames, shared among the picked ones: who picks less sees more. Their
@@ -61,14 +62,10 @@ class Clips(Quest):
     max_turns = 6
     codebook = SCENERY
     finer: int = 8  # new frames that a pick shows, at most
-    shift: str = "none"  # noise, blur, inverted
-    strength: float = 0.6  # of noise and blur
 
     def __post_init__(self) -> None:
         super().__post_init__()
         within(self, "finer", 1, 64)
-        one_of(self, "shift", SHIFTS)
-        within(self, "strength", 0, 1)
 
     def explain(self) -> str:
         return (
@@ -109,10 +106,7 @@ class Clips(Quest):
         """The frames of these moments, numbered from 1."""
         lines = []
         for number, moment in enumerate(moments, 1):
-            codes = frame_codes(data, moment)
-            if self.shift != "none":
-                seed = (data["events"], moment)
-                codes = SCENERY.read(shifted(SCENERY.drawn(codes), self.shift, self.strength, seed))
+            codes = self.seen_codes(frame_codes(data, moment), seed=(data["events"], moment))
             lines.append(Pieces(f"{number} ", as_tokens(codes)))
         return joined("\n", lines)
 

@@ -15,8 +15,9 @@ from podium.protocols.world import Task
 from podium.worlds.codebooks import STROKES
 from podium.worlds.glyphs import INK, draw_digit
 from podium.worlds.graded import Verdict, hashed_uniform
-from podium.worlds.picture import SHIFTS, Codes, Pixels, as_tokens, shifted
+from podium.worlds.picture import Codes, Pixels, as_tokens
 from podium.worlds.puzzle import ATTEMPTS, HELD_OUT, Draft, Puzzle, Slip, answered, task_key
+from podium.worlds.shifted import ShiftedPictures
 
 __all__ = ["Digits", "written_digits"]
 
@@ -46,7 +47,7 @@ def _drawn(digit: int, picture: str) -> NDArray[np.float64]:
     return draw_digit(digit, Random(picture)).astype(float)
 
 
-class Digits(Puzzle):
+class Digits(ShiftedPictures, Puzzle):
     """Which digit is it; at levels 2 and 3, what is the sum of two or three of them.
 
     A picture has 8 x 8 shades and becomes 16 tokens. `source` says where pictures come from: `drawn`, an endless supply
@@ -61,16 +62,12 @@ class Digits(Puzzle):
     max_tokens = 48
     codebook = STROKES
     source: str = "drawn"
-    shift: str = "none"  # noise, blur, inverted
-    strength: float = 0.6  # of noise and blur
     unlabelled: bool = False
     images: int = 0  # different tasks of the training split; 0: all
 
     def __post_init__(self) -> None:
         super().__post_init__()
         one_of(self, "source", ("drawn", "real"))
-        one_of(self, "shift", SHIFTS)
-        within(self, "strength", 0, 1)
         within(self, "images", 0)
         if self.source == "real":
             written_digits()  # refuses now if they are not there
@@ -121,7 +118,7 @@ class Digits(Puzzle):
             ink = written_digits()[0][int(number)]
         else:
             ink = _drawn(int(digit), picture)
-        return shifted(ink[:, :, None] / INK, self.shift, self.strength, seed=picture)
+        return self.seen_pixels(ink[:, :, None] / INK, seed=picture)
 
     def explain(self, task: Draft) -> str:
         return "Each picture shows a digit." + (" What is their sum?" if self.level > 1 else " Which one?")

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from podium.core.errors import one_of, within
+from podium.core.errors import one_of
 from podium.protocols.answer_text import plain
 from podium.protocols.pieces import joined
 from podium.protocols.world import Task
 from podium.worlds.codebooks import COLOURS, EMPTY, SCENERY, THINGS, code_of
 from podium.worlds.graded import Verdict
-from podium.worlds.picture import SHIFTS, Codes, as_tokens, shifted
+from podium.worlds.picture import Codes, as_tokens
 from podium.worlds.puzzle import Draft, Puzzle, Slip, answered
+from podium.worlds.shifted import ShiftedPictures
 
 __all__ = ["QUESTIONS", "Scene", "Scenes", "scene_answer", "scene_codes"]
 
@@ -28,7 +29,7 @@ GRIDS = {1: (2, 2), 2: (3, 4), 3: (4, 6), 4: (4, 7), 5: (8, 10)}  # by level: ce
 COLOURFUL = {1: 3, 2: 4, 3: 6, 4: 6, 5: 6}  # by level: how many colours there are
 
 
-class Scenes(Puzzle):
+class Scenes(ShiftedPictures, Puzzle):
     """`colour of the tree`: questions about a picture of coloured things, one in a cell of 3 x 3 pixels.
 
     With the question `choice`, two pictures are shown, one of which fits a wish. Under a `shift` the pixels change
@@ -42,14 +43,10 @@ class Scenes(Puzzle):
     max_tokens = 128
     codebook = SCENERY
     ask: str = "all"  # colour, thing, count, beside, choice
-    shift: str = "none"  # noise, blur, inverted
-    strength: float = 0.6  # of noise and blur
 
     def __post_init__(self) -> None:
         super().__post_init__()
         one_of(self, "ask", ("all", *QUESTIONS))
-        one_of(self, "shift", SHIFTS)
-        within(self, "strength", 0, 1)
 
     @property
     def family(self) -> str:
@@ -109,10 +106,7 @@ class Scenes(Puzzle):
 
     def codes(self, scene: Scene) -> Codes:
         """What the model sees of a scene."""
-        codes = scene_codes(scene)
-        if self.shift == "none":
-            return codes
-        return SCENERY.read(shifted(SCENERY.drawn(codes), self.shift, self.strength, seed=scene))
+        return self.seen_codes(scene_codes(scene), seed=scene)
 
     def explain(self, task: Draft) -> str:
         what = {

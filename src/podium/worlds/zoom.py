@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from podium.core.errors import one_of, within
+from podium.core.errors import within
 from podium.protocols.answer_text import ANSWER_MARK
 from podium.protocols.pieces import joined
 from podium.protocols.world import Feedback, Task
 from podium.worlds.codebooks import COLOURS, EMPTY, GROUND, SCENERY, THINGS, code_of
-from podium.worlds.picture import SHIFTS, Codes, Pixels, as_tokens, shifted, thumbnail
+from podium.worlds.picture import Codes, Pixels, as_tokens, thumbnail
 from podium.worlds.puzzle import Draft, Slip
 from podium.worlds.quest import Quest, QuestStep
+from podium.worlds.shifted import ShiftedPictures
 
 __all__ = ["Zoom", "region_codes"]
 
@@ -24,7 +25,7 @@ SIZES = {1: (2, 1), 2: (3, 1), 3: (3, 2), 4: (4, 2)}  # by level: regions of a s
 OTHERS = {1: 1, 2: 3, 3: 3, 4: 6}  # by level: other things, at most
 
 
-class Zoom(Quest):
+class Zoom(ShiftedPictures, Quest):
     """`which things are red, blue`: look at the regions where the colours are, then name the things.
 
     The task shows a thumbnail of the picture, whose regions are numbered row by row. `look: 6 11` shows up to `most` of
@@ -43,14 +44,10 @@ class Zoom(Quest):
     codebook = SCENERY
     most: int = 2  # regions of one look
     whole: bool = False
-    shift: str = "none"  # noise, blur, inverted
-    strength: float = 0.6  # of noise and blur
 
     def __post_init__(self) -> None:
         super().__post_init__()
         within(self, "most", 1, 16)
-        one_of(self, "shift", SHIFTS)
-        within(self, "strength", 0, 1)
 
     def explain(self) -> str:
         return (
@@ -85,7 +82,7 @@ class Zoom(Quest):
 
     def _pixels(self, codes: Codes) -> Pixels:
         """The picture as the shift shows it."""
-        return shifted(SCENERY.drawn(codes), self.shift, self.strength, seed=codes.tolist())
+        return self.seen_pixels(SCENERY.drawn(codes), seed=codes.tolist())
 
     def looked(self, task: Task, regions: list[int]) -> str:
         """What a look at these regions shows, and the question."""
