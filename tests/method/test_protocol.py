@@ -68,6 +68,11 @@ def test_a_home_belongs_to_the_recipe_or_to_its_preset() -> None:
     }
 
 
+def test_a_home_can_name_its_model() -> None:
+    assert Home("sums", model="podium/tiny2").run_settings["model"] == "podium/tiny2"
+    assert "model" not in Home("sums").run_settings
+
+
 def test_what_cannot_act_in_a_run_is_warned_of() -> None:
     facts = RunFacts(iterations=10, tasks=4, max_tokens=48, max_turns=1)
     method = get("grpo", kl=0.0).set("updates.mini_batches", 8) | PassRates()

@@ -51,7 +51,8 @@ def home_text(entry: Recipe) -> str:
     home = entry.home
     dials = [f"{name} {value}" for name, value in home.world_settings.items()]
     where = f"{home.world} ({', '.join(dials)})" if dials else home.world
-    return f"{where}, {home.iterations} iterations of {home.tasks} tasks"
+    with_model = f" with {home.model}" if home.model else ""
+    return f"{where}{with_model}, {home.iterations} iterations of {home.tasks} tasks"
 
 
 def _steps(method: Method) -> str:

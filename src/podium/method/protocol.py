@@ -89,6 +89,7 @@ class Home(Value):
     tasks: int = 16
     max_tokens: int | None = None  # None: the world's
     pool: int | None = None  # distinct training tasks; None: as any run decides
+    model: str | None = None  # None: as any run decides
 
     def __post_init__(self) -> None:
         within(self, "iterations", 1)
@@ -105,5 +106,5 @@ class Home(Value):
     def run_settings(self) -> dict[str, Any]:
         """What a run is configured with to train there."""
         sizes: dict[str, Any] = {"iterations": self.iterations, "tasks": self.tasks}
-        sizes |= {name: x for name in ("max_tokens", "pool") if (x := getattr(self, name)) is not None}
+        sizes |= {name: x for name in ("max_tokens", "pool", "model") if (x := getattr(self, name)) is not None}
         return {"world": self.world, "world_settings": self.world_settings or None, **sizes}

@@ -145,10 +145,11 @@ def compare(
 
 
 def _shared_home(method: Method, settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings with the world of the first method's home, on which all of them train."""
+    """Settings with the world, and the model, of the first method's home: all of them train there."""
     home = home_of(method.name) if method.name.partition("@")[0] in RECIPES else Home(level=2)
     of_world = {**home.world_settings, **(settings.get("world_settings") or {})}
-    return {**settings, "world": home.world, "world_settings": of_world}
+    of_model = {"model": home.model} if home.model else {}
+    return {**of_model, **settings, "world": home.world, "world_settings": of_world}
 
 
 def _check(methods: Sequence[Method], settings: dict[str, Any]) -> None:
