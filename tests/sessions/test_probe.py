@@ -19,7 +19,7 @@ from podium.parts.objective import Clip, Entropy, PolicyGradient
 from podium.parts.shape import Whiten
 from podium.sessions.probe import probe
 from podium.strategies import Sample
-from tools.checks.probes import SMALL, names, small_probes
+from tools.checks.probes import names, small_probes, small_run
 
 PLAIN = Method("plain", rollout=Sample(n=4), advantage=Normalize(), objective=(PolicyGradient(),))
 WORLD = ("rollout.correct", "rollout.answer", "task.solution", "task.criteria", "task.steps")
@@ -193,11 +193,11 @@ def probed() -> list[str]:
 
 @pytest.mark.parametrize("slug", probed())
 def test_each_part_of_a_method_changes_what_it_learns(slug: str) -> None:
-    """Those that an iteration of four tasks clearly shows; `python -m tools.checks.probes` takes the whole home."""
+    """Those that an iteration of four tasks a phase clearly shows; `tools.checks.probes` takes the whole home."""
     wanted = small_probes(slug)
     if not wanted:
         pytest.skip("no part of it shows in so small a run, or none was measured: see checks/probes.json")
-    rows = probe(slug, only=wanted, **SMALL)
+    rows = probe(slug, only=wanted, **small_run(slug))
     assert sorted(row.part for row in rows if row.distance is not None and row.acts) == sorted(wanted)
 
 
