@@ -9,8 +9,8 @@ a CPU in minutes, as was done for the hardest levels and for echo, lookup and to
 
 podium/tiny2 is made from podium/tiny by a third stage, with a table of what both can do:
 
-    python -m tools.pretrain --bf16 --stage 3 --start src/podium/models/tiny --steps 6000 --seconds 200 \
-        --tasks 1200000 --lr 1e-3 --seed 2 --out DIR --eval --eval-batch 8192 --eval-samples 24 --eval-episodes 4 \
+    python -m tools.pretrain --bf16 --stage 3 --start src/podium/models/tiny --steps 9500 --seconds 330 \
+        --tasks 1800000 --lr 1e-3 --seed 2 --out DIR --eval --eval-batch 8192 --eval-samples 24 --eval-episodes 4 \
         --report DIR/rates.json
 """
 
