@@ -225,3 +225,72 @@ def test_a_seat_for_nobody_and_a_role_that_is_missing_are_refused(tmp_path: Path
         Draw(seats=(Seat("ann"), Seat("ann", "rival")))
     with pytest.raises(PodiumError, match="needs an agent of the world"):
         Seat("", "rival")
+
+
+def league(refresh: int | str = 1, keep: int = 2) -> Method:
+    """The policy plays ann against one of its past selves."""
+    rollout = Sample(n=2, draw=Draw(seats=(Seat("bob", "past"),)))
+    method = methods.get("mars", kl=0.0, agent="turn.agent", mini_batches=1, game=None)
+    return method.with_(rollout=rollout, roles=(Role("past", refresh=refresh, keep=keep),))
+
+
+def test_past_selves_are_the_last_policies_and_resume_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = configure(league(), iterations=3, lr=3e-4, checkpoint_every=1, keep_checkpoints=9, **RUN)
+    train(config, out=tmp_path / "whole")
+    with monkeypatch.context() as patched:
+        signalled(patched, StopRequest, "forbid", 5)
+        assert train(config, out=tmp_path / "cut").saved == 2
+    resume(tmp_path / "cut")
+    assert numbers(tmp_path / "cut") == numbers(tmp_path / "whole")
+    last = RunDirectory(tmp_path / "whole").checkpoints()[-1]
+    before = RunDirectory(tmp_path / "whole").checkpoints()[-2]
+
+    def of(checkpoint: Path, role: str) -> bytes:
+        return (checkpoint / role / "model.safetensors").read_bytes()
+
+    assert of(last, "past") == of(last, "policy")
+    assert of(last, "past.1") == of(before, "policy")
+    assert of(last, "past") != of(last, "past.1")
+
+
+def test_each_group_meets_one_past_self_drawn_from_its_stream() -> None:
+    world, policy = Longer(), tiny.policy()
+    met: dict[str, list[int]] = {"past": [], "past.1": []}
+
+    class Watched(LocalSampler):
+        def __init__(self, name: str) -> None:
+            super().__init__(policy)
+            self.name = name
+
+        def submit(self, request: Any) -> int:
+            met[self.name].append(request.stream[2])
+            return super().submit(request)
+
+    driver = Driver(
+        *(LocalSampler(policy), world),
+        follow_up=policy.follow_up,
+        written=policy.written,
+        others={name: Watched(name) for name in met},
+        copies=lambda role: tuple(met) if role == "past" else (role,),
+    )
+    requests = [TaskRequest(world.task(i), i, Sampling(max_tokens=4), (0, 0, i)) for i in range(8)]
+    groups = driver.collect([league().rollout.plan(request) for request in requests])  # type: ignore[union-attr]
+    assert set(met["past"]) | set(met["past.1"]) == set(range(8))
+    assert not set(met["past"]) & set(met["past.1"])
+    assert met["past"]
+    assert met["past.1"]
+    assert {turn.columns["role"] for group in groups for r in group for turn in r.turns} == {"policy", "past"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"keep": 2}, "say when one is made"),
+        ({"refresh": "often"}, "phase"),
+        ({"refresh": 0}, "out of range"),
+        ({"refresh": 2, "source": "policy"}, "leave source and decay out"),
+    ],
+)
+def test_a_role_that_cannot_be_refreshed_is_refused(settings: dict[str, Any], reason: str) -> None:
+    with pytest.raises(PodiumError, match=reason):
+        Role("past", **settings)
