@@ -25,7 +25,7 @@ from podium.sampler.local import LocalSampler
 from podium.sessions.train import configure, resume, train
 from podium.store.run_directory import RunDirectory
 from podium.store.tables import rollout_files
-from podium.strategies import Draw, Sample
+from podium.strategies import Draw, Sample, SelfPlay
 from podium.strategies.requests import TaskRequest
 from podium.training.preemption import StopRequest
 from podium.worlds.checker import check_world
@@ -294,3 +294,18 @@ def test_each_group_meets_one_past_self_drawn_from_its_stream() -> None:
 def test_a_role_that_cannot_be_refreshed_is_refused(settings: dict[str, Any], reason: str) -> None:
     with pytest.raises(PodiumError, match=reason):
         Role("past", **settings)
+
+
+def test_a_share_of_groups_meets_a_past_self() -> None:
+    world = Longer()
+    requests = [
+        TaskRequest(world.task(i), i, Sampling(max_tokens=4), (0, 0, i), world=world)
+        for i in range(400)  # each with a stream of its own
+    ]
+    seats = [next(SelfPlay(n=3, share=0.25).plan(request))[0].seats for request in requests]
+    met = [seat for each in seats for seat in each]
+    assert 70 < len(met) < 130
+    assert {seat.by for seat in met} == {"past"}
+    assert 0.35 < sum(seat.agent == "ann" for seat in met) / len(met) < 0.65
+    assert all(not next(SelfPlay(share=0.0).plan(request))[0].seats for request in requests)
+    assert SelfPlay().writers == ("past",)

@@ -50,7 +50,15 @@ class Dilemma(World):
     max_turns = 40
     provides = (
         *World.provides,
-        *("turn.reward", "turn.state", "turn.next_state", "turn.action", "turn.valid", "rollout.cooperation"),
+        *(
+            "turn.agent",
+            "turn.reward",
+            "turn.state",
+            "turn.next_state",
+            "turn.action",
+            "turn.valid",
+            "rollout.cooperation",
+        ),
     )
     blank: ClassVar[Mapping[str, Any]] = {"valid": False, "cooperation": 0.0}
 
