@@ -25,12 +25,12 @@ from podium.sampler.local import LocalSampler
 from podium.sessions.train import configure, resume, train
 from podium.store.run_directory import RunDirectory
 from podium.store.tables import rollout_files
-from podium.strategies import Draw, Sample
+from podium.strategies import Draw, Sample, SelfPlay
 from podium.strategies.requests import TaskRequest
 from podium.training.preemption import StopRequest
 from podium.worlds.checker import check_world
 from podium.worlds.isolated import isolated
-from podium.worlds.table import Outcome, TableEpisode
+from podium.worlds.table import MoveOutcome, TableEpisode
 from tests.policy import tiny
 from tests.sessions.test_preemption import signalled
 from tests.sessions.test_train import numbers
@@ -66,11 +66,11 @@ class _Longer(TableEpisode):
     def key(self, agent: str) -> str:
         return f"{agent} {self.rounds}"
 
-    def resolve(self, moves: Mapping[str, str]) -> Outcome:
+    def resolve(self, moves: Mapping[str, str]) -> MoveOutcome:
         self.rounds += 1
         lead = (len(moves["ann"]) > len(moves["bob"])) - (len(moves["ann"]) < len(moves["bob"]))
         info = {"correct": lead > 0, "answer": ""}
-        return Outcome({"ann": float(lead), "bob": -2.0 * lead}, self.rounds == 2, info)
+        return MoveOutcome({"ann": float(lead), "bob": -2.0 * lead}, self.rounds == 2, info)
 
 
 class Parrot(Player):
@@ -151,7 +151,7 @@ def test_an_agent_that_cannot_be_paid_fails_the_rollout_with_a_reason(to: str, r
 
 def test_a_sound_world_of_several_passes_its_check() -> None:
     findings = check_world(Longer(), tasks=2)
-    assert [f for f in findings if "held-out" not in f] == []
+    assert findings == []
 
 
 @pytest.mark.parametrize("reward", [float("nan"), True, "1", 1e31])
@@ -225,3 +225,87 @@ def test_a_seat_for_nobody_and_a_role_that_is_missing_are_refused(tmp_path: Path
         Draw(seats=(Seat("ann"), Seat("ann", "rival")))
     with pytest.raises(PodiumError, match="needs an agent of the world"):
         Seat("", "rival")
+
+
+def league(refresh: int | str = 1, keep: int = 2) -> Method:
+    """The policy plays ann against one of its past selves."""
+    rollout = Sample(n=2, draw=Draw(seats=(Seat("bob", "past"),)))
+    method = methods.get("mars", kl=0.0, agent="turn.agent", mini_batches=1, game=None)
+    return method.with_(rollout=rollout, roles=(Role("past", refresh=refresh, keep=keep),))
+
+
+def test_past_selves_are_the_last_policies_and_resume_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = configure(league(), iterations=3, lr=3e-4, checkpoint_every=1, keep_checkpoints=9, **RUN)
+    train(config, out=tmp_path / "whole")
+    with monkeypatch.context() as patched:
+        signalled(patched, StopRequest, "forbid", 5)
+        assert train(config, out=tmp_path / "cut").saved == 2
+    resume(tmp_path / "cut")
+    assert numbers(tmp_path / "cut") == numbers(tmp_path / "whole")
+    last = RunDirectory(tmp_path / "whole").checkpoints()[-1]
+    before = RunDirectory(tmp_path / "whole").checkpoints()[-2]
+
+    def of(checkpoint: Path, role: str) -> bytes:
+        return (checkpoint / role / "model.safetensors").read_bytes()
+
+    assert of(last, "past") == of(last, "policy")
+    assert of(last, "past.1") == of(before, "policy")
+    assert of(last, "past") != of(last, "past.1")
+
+
+def test_each_group_meets_one_past_self_drawn_from_its_stream() -> None:
+    world, policy = Longer(), tiny.policy()
+    met: dict[str, list[int]] = {"past": [], "past.1": []}
+
+    class Watched(LocalSampler):
+        def __init__(self, name: str) -> None:
+            super().__init__(policy)
+            self.name = name
+
+        def submit(self, request: Any) -> int:
+            met[self.name].append(request.stream[2])
+            return super().submit(request)
+
+    driver = Driver(
+        *(LocalSampler(policy), world),
+        follow_up=policy.follow_up,
+        written=policy.written,
+        others={name: Watched(name) for name in met},
+        copies=lambda role: tuple(met) if role == "past" else (role,),
+    )
+    requests = [TaskRequest(world.task(i), i, Sampling(max_tokens=4), (0, 0, i)) for i in range(8)]
+    groups = driver.collect([league().rollout.plan(request) for request in requests])  # type: ignore[union-attr]
+    assert set(met["past"]) | set(met["past.1"]) == set(range(8))
+    assert not set(met["past"]) & set(met["past.1"])
+    assert met["past"]
+    assert met["past.1"]
+    assert {turn.columns["role"] for group in groups for r in group for turn in r.turns} == {"policy", "past"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"keep": 2}, "say when one is made"),
+        ({"refresh": "often"}, "phase"),
+        ({"refresh": 0}, "out of range"),
+        ({"refresh": 2, "source": "policy"}, "leave source and decay out"),
+    ],
+)
+def test_a_role_that_cannot_be_refreshed_is_refused(settings: dict[str, Any], reason: str) -> None:
+    with pytest.raises(PodiumError, match=reason):
+        Role("past", **settings)
+
+
+def test_a_share_of_groups_meets_a_past_self() -> None:
+    world = Longer()
+    requests = [
+        TaskRequest(world.task(i), i, Sampling(max_tokens=4), (0, 0, i), world=world)
+        for i in range(400)  # each with a stream of its own
+    ]
+    seats = [next(SelfPlay(n=3, share=0.25).plan(request))[0].seats for request in requests]
+    met = [seat for each in seats for seat in each]
+    assert 70 < len(met) < 130
+    assert {seat.by for seat in met} == {"past"}
+    assert 0.35 < sum(seat.agent == "ann" for seat in met) / len(met) < 0.65
+    assert all(not next(SelfPlay(share=0.0).plan(request))[0].seats for request in requests)
+    assert SelfPlay().writers == ("past",)

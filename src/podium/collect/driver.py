@@ -64,7 +64,7 @@ class Driver:
     `follow_up` encodes an observation as the tokens between two turns of the model, and `written` a text as the tokens
     of a turn; `ends` gives the number of characters after each token of a turn; `score` evaluates functionals of given
     texts, by the policy or by role; `embed` gives vectors of texts, by role. `others` are the samplers of further roles
-    that write, and `trained` the roles that learn.
+    that write, `trained` the roles that learn, and `copies` says which samplers a role may write with.
     `isolation` says whether the world acts `inline` or in a `thread`; None: as the world says.
     """
 
@@ -84,9 +84,10 @@ class Driver:
         max_turns: int | None = None,
         others: Mapping[str, Sampler] | None = None,
         trained: Collection[str] = ("policy",),
+        copies: Callable[[str], Sequence[str]] = lambda role: (role,),
     ) -> None:
         self.sampler, self.world, self.trained = sampler, world, trained
-        self.samplers = {"policy": sampler, **(others or {})}
+        self.samplers, self.copies = {"policy": sampler, **(others or {})}, copies
         self.capture, self.max_turns = capture, world.max_turns if max_turns is None else max_turns
         self.inline = _inline(world, isolation)
         limit = world.act_limit_s if act_limit_s is None else act_limit_s

@@ -108,7 +108,8 @@ class Episodes:
     def _write(self, rows: list[EpisodeState], turn: int) -> None:
         by = self.seats[rows[0].agent].by if rows[0].agent in self.seats else self.play.role
         if isinstance(by, str):
-            self._sample(rows, turn, by)
+            copies = self.driver.copies(by)  # past selves: one of them plays all episodes of a group
+            self._sample(rows, turn, copies[key(2, self.play.request.stream) % len(copies)])
         else:
             for row in rows:
                 self._play_scripted(row, turn, by)
@@ -259,7 +260,8 @@ class Episodes:
         if not self.driver.world.agents:
             return {}
         role = self.seats[row.agent].role if row.agent in self.seats else self.play.role
-        return {"role": role} | {f"by.{name}": name == role for name in (*self.driver.samplers, SCRIPTED)}
+        roles = (name for name in self.driver.samplers if "." not in name)  # a copy stands for its role
+        return {"role": role} | {f"by.{name}": name == role for name in (*roles, SCRIPTED)}
 
     @property
     def source(self) -> str:

@@ -244,6 +244,8 @@ def _roles(method: Method, have: set[str]) -> Iterable[Finding]:
             yield Finding("error", f"{role!r} follows the critic, which the method does not train: add Role('critic').")
         if role.decay is not None and role.name in trained:
             yield Finding("error", f"{role!r} is a moving average of the policy, but a term trains it as well.")
+        if role.refresh is not None and role.name in trained:
+            yield Finding("error", f"{role!r} is a copy of the policy, but a term trains it as well.")
         if role.context is not None and role.context not in have:
             yield Finding("error", f"{role!r} reads the contexts {role.context!r}, which nothing writes.")
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from podium.protocols.world import Episode, Feedback
 
-__all__ = ["Outcome", "TableEpisode"]
+__all__ = ["MoveOutcome", "TableEpisode"]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class MoveOutcome:
     """What comes of the moves of those who were to move."""
 
     rewards: Mapping[str, float] = field(default_factory=dict)  # by agent; each of them must have moved before
@@ -46,7 +46,7 @@ class TableEpisode(Episode):
         """A key of all that an agent knows when it is to move."""
         raise NotImplementedError
 
-    def resolve(self, moves: Mapping[str, str]) -> Outcome:
+    def resolve(self, moves: Mapping[str, str]) -> MoveOutcome:
         """What comes of these moves, by agent, now that all who were to move have."""
         raise NotImplementedError
 
