@@ -1,5 +1,6 @@
 """Strategies: how the rollouts of each task are made. `Sample` is the plain case."""
 
+from podium.strategies.agents.advantage_filter import AdvantageFilter
 from podium.strategies.budgets.prune import Prune
 from podium.strategies.budgets.rounds import Allocated, Rounds
 from podium.strategies.budgets.sample_more import SampleMore
@@ -43,6 +44,7 @@ from podium.strategies.trees.search import Search
 from podium.strategies.trees.tree import Tree
 
 __all__ = [
+    "AdvantageFilter",
     "WalkedSegments",
     "Allocated",
     "Arena",

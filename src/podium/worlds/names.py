@@ -9,6 +9,7 @@ from podium.core.errors import PodiumError, nearest
 from podium.core.serial import load_class
 from podium.protocols.world import World
 from podium.worlds.badges import Badges
+from podium.worlds.carry import Carry
 from podium.worlds.cases import Cases
 from podium.worlds.clarify import Clarify
 from podium.worlds.clips import Clips
@@ -40,7 +41,7 @@ __all__ = ["BRIDGES", "EMBEDDED", "FORMS", "codebook_of", "get", "names_code"]
 EMBEDDED: dict[str, type[World]] = {
     world.name: world
     for world in (
-        *(Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Trips, Code, KeyDoor, Lookup, Tools, Clarify),
+        *(Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Trips, Code, KeyDoor, Lookup, Tools, Clarify, Carry),
         *(Scenes, Zoom, Digits, Badges, Clips),
     )
 }

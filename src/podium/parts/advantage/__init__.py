@@ -14,6 +14,7 @@ from podium.parts.advantage.normalize import Normalize
 from podium.parts.advantage.normalize_each import NormalizeEach
 from podium.parts.advantage.pairwise import PairwiseDifferences
 from podium.parts.advantage.potential import PotentialCredit
+from podium.parts.advantage.prefix_credit import PrefixCredit
 from podium.parts.advantage.replayed import DampReplayed
 from podium.parts.advantage.returns import GAE, Returns
 from podium.parts.advantage.seats import SeatReturns
@@ -48,6 +49,7 @@ __all__ = [
     "PairwiseDifferences",
     "PositionDifference",
     "PotentialCredit",
+    "PrefixCredit",
     "Returns",
     "RiskBundles",
     "SeatReturns",
