@@ -28,3 +28,4 @@ _.force_recompile  # attribute in worlds/player.py
 _.tempdir  # attribute in worlds/hosting.py
 _.ignore_aliases  # method in core/yaml_text.py
 prepare_sympy  # function in sandbox/graders.py
+_.redirect_request  # method in collect/servers.py

@@ -14,9 +14,10 @@ from podium.core.errors import PodiumError
 from podium.protocols.sampling import Sampling
 from podium.report.outcomes import troubles
 from podium.sampler.local import LocalSampler
+from podium.strategies import JudgedRollouts, OptionJudge, Sample, WrittenJudge
 from podium.strategies.requests import Compare, JudgeScores, PairJudge, Rate, Score, SubPlan, TaskRequest
 from podium.training.metrics import Metrics
-from podium.worlds import Answer, Feedback, Task, World
+from podium.worlds import Answer, Feedback, Sums, Task, World
 from podium.worlds.isolated import isolated
 from tests.policy import tiny
 
@@ -214,3 +215,39 @@ def test_a_world_that_does_not_judge_says_so() -> None:
         World().compare(Task("a", "b"), "left", "right")
     with pytest.raises(PodiumError, match="does not rate answers"):
         World().rate(Task("a", "b"), "text")
+
+
+def test_a_strategy_lets_its_rollouts_be_scored_or_held_to_criteria() -> None:
+    world, policy = Sums(level=1), tiny.policy()
+    request = TaskRequest(world.task(0), 0, Sampling(max_tokens=8), (0, 0, 0), world=world)
+    driver = Driver(LocalSampler(policy), world, written=policy.written, score=policy.score)
+    judge = OptionJudge(role="policy")
+    (scored,) = driver.collect([JudgedRollouts(Sample(n=3), judge).plan(request)])
+    assert [r.columns["judged.calls"] for r in scored] == [1.0] * 3
+    assert all(0 <= r.columns["judged.score"] <= 1 for r in scored)
+    criteria = world.criteria(request.task)
+    (held,) = driver.collect([JudgedRollouts(Sample(n=3), judge, asks="criteria", calls=2).plan(request)])
+    assert all(r.columns["points"] == tuple(c.points for c in criteria) for r in held)
+    assert all(len(r.columns["met"]) == len(criteria) for r in held)
+    assert [r.columns["judged.calls"] for r in held] == [2.0 * len(criteria)] * 3
+    with pytest.raises(PodiumError, match="must be a judge"):
+        JudgedRollouts(judge="world", asks="criteria")
+
+
+def test_the_policy_may_write_its_own_verdicts_and_nonsense_is_counted() -> None:
+    # An untrained model never writes a verdict.
+    (verdict,), driver = asked(Lengths(), lambda r: Compare(r, "ab", "a", judge=WrittenJudge(asks="policy", retries=1)))
+    assert verdict == JudgeScores((0.5, 0.5), 4, failed=2)
+    assert (driver.judged, driver.judge_retries, driver.judge_nonsense) == (4, 2, 2)
+    metrics = Metrics()
+    metrics.count_judged(driver)
+    line = metrics.line(1)
+    assert (line["judge.retries"], line["judge.nonsense"]) == (2, 2)
+
+
+def test_a_question_without_room_is_a_failure() -> None:
+    (verdict,), driver = asked(Lengths(), lambda r: Rate(r, "a" * 9000, judge=WrittenJudge(asks="policy")))
+    assert verdict.failed == 1
+    assert "leaves no room" in next(iter(driver.judge_failures))
+    (verdict,), driver = asked(Lengths(), lambda r: Rate(r, "a" * 9000, judge=OptionJudge(role="policy")))
+    assert "does not fit" in next(iter(driver.judge_failures))

@@ -18,6 +18,7 @@ from podium.collect.episodes import Episodes
 from podium.collect.judging import Judging
 from podium.collect.resumed_episode import ResumedEpisodes
 from podium.collect.scripted_episode import ScriptedEpisode
+from podium.collect.servers import Servers
 from podium.collect.step_probe import probe_steps
 from podium.core.build import Rollout
 from podium.core.errors import PodiumError, nearest
@@ -25,11 +26,14 @@ from podium.policy.forward.pack import common_prefix
 from podium.protocols.context import Message, Wrote
 from podium.protocols.sampling import Completion, Generate, Sampler
 from podium.protocols.world import World, isolation_of
+from podium.strategies.ask import Ask, ChatServer, Reply
 from podium.strategies.requests import (
     Compare,
     Embed,
     Ends,
     Interrupt,
+    Meets,
+    Opinion,
     Plan,
     Play,
     Rate,
@@ -92,7 +96,8 @@ class Driver:
         self._embedders = dict(embed or {})
         self._asked: list[tuple[Score | Embed, Callable[[Answer], None]]] = []  # texts to be scored or embedded
         self._scored = 0  # tokens that went through a model to be scored or embedded
-        self.judged, self.judge_failures = 0, dict[str, int]()  # calls of judges, and those that failed, by reason
+        self.servers = Servers()
+        self._forget_judgements()
         # Worlds repeat themselves. (A cache of a method would keep `self`, and its models, alive.)
         self._opening = lru_cache(CACHED_TEXTS)(lambda text: sampler.encode([{"role": "user", "content": text}]))
         self._follow_up = None if follow_up is None else lru_cache(CACHED_TEXTS)(follow_up)
@@ -107,13 +112,13 @@ class Driver:
     def collect(self, plans: Sequence[Plan]) -> list[list[Rollout]]:
         """Run the plans to their ends; one list of rollouts per plan, in the order of the plans."""
         results: list[list[Rollout] | None] = [None] * len(plans)
-        self.judged, self.judge_failures = 0, {}
+        self._forget_judgements()
         for sampler in self.samplers.values():
             getattr(sampler, "forget", lambda: None)()
         try:
             for number, plan in enumerate(plans):
                 self.run_plan(plan, partial(results.__setitem__, number))
-            while self._waiting or self._asked or self.actor.busy:
+            while self._waiting or self._asked or self.actor.busy or self.servers.busy:
                 # Texts that several plans ask about at the same time go through the model together.
                 asked, self._asked = self._asked, []
                 scored = [(r, receive) for r, receive in asked if isinstance(r, Score)]
@@ -125,9 +130,11 @@ class Driver:
                 for role in dict.fromkeys(role for role, _ in self._waiting):
                     for ticket, completions in self.samplers[role].poll():
                         self._waiting.pop((role, ticket))(completions)
-                self.actor.deliver(block=not (self._waiting or self._asked))
+                self.servers.deliver(block=not (self._waiting or self._asked or self.actor.busy))
+                self.actor.deliver(block=not (self._waiting or self._asked or self.servers.busy))
         finally:
             self.actor.close()
+            self.servers.close()
         return [r for r in results if r is not None]
 
     def run_plan(self, plan: SubPlan, then: Callable[[Any], None], answers: list[Answer] | None = None) -> None:
@@ -164,10 +171,12 @@ class Driver:
                 receiver(place)(list(map(self._word, request.ids)))
             elif isinstance(request, Ends):
                 receiver(place)(self.ends(request.ids))
-            elif isinstance(request, (Compare, Rate)):
+            elif isinstance(request, (Compare, Rate, Meets)):
                 Judging(self, request, receiver(place)).start()
             elif isinstance(request, (Score, Embed)):
                 self._asked.append((request, receiver(place)))
+            elif isinstance(request, Ask):
+                self._ask(request, receiver(place))
             else:
                 self.submit(request, receiver(place))
 
@@ -176,6 +185,35 @@ class Driver:
         if role not in self.samplers:
             raise PodiumError(f"{role!r} is to write, but the method has no such role. {nearest(role, self.samplers)}")
         self._waiting[role, self.samplers[role].submit(request)] = then
+
+    def _ask(self, request: Ask, then: Callable[[list[Reply]], None]) -> None:
+        """Let a role or a server answer a question."""
+        role = request.of
+        if isinstance(role, ChatServer):
+            self.servers.ask(role, request, then)
+            return
+        sampler = self.samplers.get(role)
+        context = () if sampler is None else sampler.encode([{"role": "user", "content": request.prompt}])
+        room = getattr(sampler, "context_length", math.inf)
+        if len(context) >= room:
+            problem = f"a question of {len(context):,} tokens leaves no room in the context of {room:,} tokens"
+            then([Reply("", f"{problem} of {role!r}")])
+            return
+        generate = Generate(context, 1, request.sampling, request.stream, keep=False)
+        self.submit(generate, lambda done: then([Reply(self.samplers[role].text(done[0].ids))]), role)
+
+    def _forget_judgements(self) -> None:
+        self.judged, self.judge_retries, self.judge_nonsense = 0, 0, 0
+        self.judge_failures = dict[str, int]()  # by reason
+
+    def count_judgement(self, opinion: Opinion, failure: str) -> None:
+        """Book one judgement: its calls, those of them that were repetitions, and what became of it."""
+        self.judged += opinion.attempts
+        self.judge_retries += opinion.attempts - 1
+        if failure:
+            self.judge_failures[failure] = self.judge_failures.get(failure, 0) + 1
+        elif opinion.scores is None:
+            self.judge_nonsense += 1
 
     def _same_tokens(self, rollout: Rollout) -> Rollout:
         """A recorded rollout, refused if its token ids decode to another text here."""
@@ -229,6 +267,12 @@ class Driver:
             places = [n for n, r in enumerate(requests) if (r.name, r.role) == (name, role)]
             contexts = [self._ids(requests[n].context, self._opening) for n in places]
             texts = [self._ids(requests[n].ids, partial(self.written, ended=False)) for n in places]
+            fits = [
+                not requests[n].optional or len(c) + len(t) <= self.context_length
+                for n, c, t in zip(places, contexts, texts, strict=True)
+            ]
+            texts = [text if fit else () for text, fit in zip(texts, fits, strict=True)]
+            contexts = [context if fit else () for context, fit in zip(contexts, fits, strict=True)]
             self._scored += distinct_tokens([(*c, *t) for c, t in zip(contexts, texts, strict=True)])
             values = self._scorers[role](contexts, texts, name=name)
             answers |= {n: x.tolist() for n, x in zip(places, values, strict=True)}

@@ -10,7 +10,7 @@ from podium.core.errors import PodiumError
 from podium.core.printable import error_text, one_line
 from podium.core.streams import key
 from podium.protocols.world_problems import scores_problem
-from podium.strategies.requests import Compare, JudgeScores, PairJudge, Rate, SubPlan
+from podium.strategies.requests import Compare, JudgeScores, Meets, Opinion, PairJudge, Rate, SubPlan
 
 if TYPE_CHECKING:
     from podium.collect.driver import Driver
@@ -21,13 +21,16 @@ NEUTRAL = 0.5  # each text's score in a call that failed
 
 
 class Judging:
-    """The calls of a `Compare` or `Rate`. One that fails is counted and gives each text the same score."""
+    """The calls of a `Compare`, `Rate` or `Meets`. One that fails, or says nothing that can be read, is counted and
+    gives each text the same score."""
 
-    def __init__(self, driver: Driver, request: Compare | Rate, then: Callable[[list[JudgeScores]], None]) -> None:
+    def __init__(
+        self, driver: Driver, request: Compare | Rate | Meets, then: Callable[[list[JudgeScores]], None]
+    ) -> None:
         self.driver, self.request, self.then = driver, request, then
         self.texts = (request.left, request.right) if isinstance(request, Compare) else (request.text,)
         self.scores: list[tuple[float, ...]] = []  # of the texts, by call
-        self.failed = 0
+        self.failed, self.calls = 0, 0
         if isinstance(request.judge, str) and request.judge != "world":
             raise PodiumError(
                 f"{request.judge!r} is to judge answers: give 'world', or a value such as a judge's role."
@@ -51,34 +54,43 @@ class Judging:
         return partial(ask, task, *texts, seed)
 
     def _ask_judge(self, judge: PairJudge, texts: tuple[str, ...], seed: int) -> Any:
+        if isinstance(self.request, Meets):
+            return judge.meets(self.request.request, self.request.text, self.request.criterion, seed)
         ask: Callable[..., Any] = judge.compare if isinstance(self.request, Compare) else judge.rate
         return ask(self.request.request, *texts, seed)
 
-    def _heard(self, reversed_order: bool, scores: Any, failure: str) -> None:
-        self.driver.judged += 1
-        if failure:
+    def _heard(self, reversed_order: bool, said: Any, failure: str) -> None:
+        opinion = said if isinstance(said, Opinion) else Opinion(None if failure else _tuple(said))
+        self.calls += opinion.attempts
+        self.driver.count_judgement(opinion, failure)
+        if opinion.scores is None:
             self.failed += 1
-            self.driver.judge_failures[failure] = self.driver.judge_failures.get(failure, 0) + 1
             given = (NEUTRAL,) * len(self.texts)
         else:
-            given = tuple(map(float, scores)) if isinstance(scores, (tuple, list)) else (float(scores),)
+            given = tuple(map(float, opinion.scores))
         self.scores.append(given[::-1] if reversed_order else given)
-        calls = self.request.calls
-        if len(self.scores) == calls:
+        count = self.request.calls
+        if len(self.scores) == count:
             # Calls may be answered in any order, and rounding must not depend on it.
-            means = tuple(sum(sorted(column)) / calls for column in zip(*self.scores, strict=True))
-            self.then([JudgeScores(means, calls, self.failed)])
+            means = tuple(sum(sorted(column)) / count for column in zip(*self.scores, strict=True))
+            self.then([JudgeScores(means, self.calls, self.failed)])
+
+
+def _tuple(scores: Any) -> tuple[float, ...]:
+    return tuple(scores) if isinstance(scores, (tuple, list)) else (scores,)
 
 
 def _guarded(ask: Callable[[], Any], count: int) -> SubPlan:
-    """The scores that a judge gives, at once or at the end of a plan, and why it has failed if it has."""
+    """What a judge says, at once or at the end of a plan, and why it has failed if it has."""
     try:
         said = ask()
-        scores = (yield from said) if isinstance(said, Generator) else said
-        problem = scores_problem(scores, count)
+        said = (yield from said) if isinstance(said, Generator) else said
+        scores = said.scores if isinstance(said, Opinion) else said
+        unread = scores is None and isinstance(said, Opinion)
+        problem = "" if unread else scores_problem(scores, count)
     except Exception as error:
         problem = f"the judge raised {error_text(error)}"
-    return (None, one_line(problem)) if problem else (scores, "")
+    return (None, one_line(problem)) if problem else (said, "")
 
 
 def _two(then: Callable[[Any, str], None]) -> Callable[[tuple[Any, str]], None]:

@@ -224,6 +224,11 @@ class Strategy(Part):
         return "policy"
 
     @property
+    def writers(self) -> tuple[str, ...]:
+        """The roles that write for it: part of its rollouts, or a judge's verdicts on them."""
+        return (self.writer,)
+
+    @property
     def roles_asked(self) -> tuple[str, ...]:
         """Roles, besides the policy, whose models its plans query."""
         return ()

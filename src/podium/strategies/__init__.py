@@ -1,6 +1,7 @@
 """Strategies: how the rollouts of each task are made. `Sample` is the plain case."""
 
 from podium.strategies.agents.advantage_filter import AdvantageFilter
+from podium.strategies.ask import ChatServer
 from podium.strategies.budgets.prune import Prune
 from podium.strategies.budgets.rounds import Allocated, Rounds
 from podium.strategies.budgets.sample_more import SampleMore
@@ -18,6 +19,8 @@ from podium.strategies.hints.judge import Judge
 from podium.strategies.hints.learn_to_hint import LearnToHint
 from podium.strategies.hints.repair import Refine, Repair
 from podium.strategies.judged.arena import Arena
+from podium.strategies.judged.judged_rollouts import JudgedRollouts
+from podium.strategies.judged.judges import OptionJudge, WrittenJudge, judge_named
 from podium.strategies.pairs.attempted_pairs import AttemptedPairs
 from podium.strategies.pairs.recorded_pairs import RecordedPairs
 from podium.strategies.pairs.walked_segments import WalkedSegments
@@ -53,6 +56,7 @@ __all__ = [
     "BestAttempt",
     "Branching",
     "BudgetedTurns",
+    "ChatServer",
     "Continuations",
     "Contrasted",
     "CriticalToken",
@@ -70,6 +74,7 @@ __all__ = [
     "HintTiers",
     "ItemResponse",
     "Judge",
+    "JudgedRollouts",
     "JudgedSteps",
     "LearnToHint",
     "NextTurn",
@@ -104,4 +109,7 @@ __all__ = [
     "ValuedSteps",
     "Windowed",
     "WorkedExamples",
+    "OptionJudge",
+    "WrittenJudge",
+    "judge_named",
 ]

@@ -20,6 +20,7 @@ from podium.protocols.context import Context
 from podium.protocols.format import Format
 from podium.protocols.sampling import Completion, Generate, Sampling
 from podium.protocols.world import Episode, Task, World
+from podium.strategies.ask import Ask, Reply
 
 __all__ = [
     "Compare",
@@ -28,6 +29,8 @@ __all__ = [
     "Interrupt",
     "Interrupted",
     "JudgeScores",
+    "Meets",
+    "Opinion",
     "PairJudge",
     "Plan",
     "Play",
@@ -191,6 +194,7 @@ class Score:
     ids: tuple[int, ...] | str
     name: str = "logp"  # the signal: logp, entropy, …
     role: str = "policy"  # the model that scores
+    optional: bool = False  # answered by no number where the text does not fit into the context, not by an error
 
 
 @dataclass(frozen=True)
@@ -202,15 +206,29 @@ class Embed:
     pool: str = "mean"  # mean over its tokens, or last: the last token's state, as embedding models expect
 
 
+@dataclass(frozen=True)
+class Opinion:
+    """What a judge has come to in one call, with what it took."""
+
+    scores: tuple[float, ...] | None  # of each text, in [0, 1]; None: nothing that it said could be read
+    attempts: int = 1  # how often it was asked
+
+
 class PairJudge(Value):
     """A judge other than the world, whose scores lie in [0, 1]; its methods may be plans that ask a role, say.
 
-    One that raises, or returns something else, has failed: it is counted, and its verdict is neutral.
+    Each returns scores, or an `Opinion`. One that raises, or returns something else, has failed: it is counted, and its
+    verdict is neutral.
     """
 
     @property
     def roles(self) -> tuple[str, ...]:
         """The roles that it asks."""
+        return ()
+
+    @property
+    def writers(self) -> tuple[str, ...]:
+        """Those of its roles that write their verdicts."""
         return ()
 
     def compare(self, request: TaskRequest, left: str, right: str, seed: int) -> SubPlan | tuple[float, float]:
@@ -219,6 +237,10 @@ class PairJudge(Value):
 
     def rate(self, request: TaskRequest, text: str, seed: int) -> SubPlan | float:
         """Judge one answer by itself. Returns its score."""
+        raise NotImplementedError
+
+    def meets(self, request: TaskRequest, text: str, criterion: str, seed: int) -> SubPlan | float:
+        """Judge whether an answer meets a criterion. Returns the probability that it does."""
         raise NotImplementedError
 
 
@@ -249,12 +271,24 @@ class Rate:
 
 
 @dataclass(frozen=True)
+class Meets:
+    """Judge whether an answer to a task meets a criterion. Answered by one `JudgeScores`, with its mean probability."""
+
+    request: TaskRequest
+    text: str
+    criterion: str
+    judge: PairJudge
+    seed: int = 0
+    calls: int = 1
+
+
+@dataclass(frozen=True)
 class JudgeScores:
     """A judge's scores, each the mean over its calls. A call that failed has given 0.5 to each text."""
 
     scores: tuple[float, ...]  # of each text, in [0, 1]
-    calls: int  # of the judge
-    failed: int = 0  # calls among them that failed
+    calls: int  # of the judge, those included that had to be repeated
+    failed: int = 0  # judgements among them that failed, or could not be read
 
 
 @dataclass(frozen=True)
@@ -271,11 +305,15 @@ class Ends:
     ids: tuple[int, ...]
 
 
-Request = Play | Resume | Recite | Replay | Interrupt | Score | Embed | Read | Ends | Compare | Rate | Generate
+Request = (
+    Play | Resume | Recite | Replay | Interrupt | Score | Embed | Read | Ends | Compare | Rate | Meets | Ask | Generate
+)
 Wave = list[Request]
 # Rollouts for Play, Resume, Recite and Replay; completions for Generate; steps for Interrupt; numbers for Score, Embed
-# and Ends; texts for Read; a judgement for Compare and Rate.
-Answers = list[list[Rollout] | list[Completion] | list[Interrupted] | list[float] | list[str] | list[JudgeScores]]
+# and Ends; texts for Read; a judgement for Compare, Rate and Meets; a reply for Ask.
+Answers = list[
+    list[Rollout] | list[Completion] | list[Interrupted] | list[float] | list[str] | list[JudgeScores] | list[Reply]
+]
 # Yields waves, receives one answer per request, and returns the rollouts of the group.
 Plan = Generator[Wave, Answers, list[Rollout]]
 # The same within a plan, or in place of an answer: returns what its caller wants to know.

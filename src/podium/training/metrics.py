@@ -61,9 +61,14 @@ class Metrics:
         self.put("tokens.encoded", driver.spent[1] - encoded)
 
     def count_judged(self, driver: Driver) -> None:
-        """The calls of judges in a round of sampling, and those that failed."""
+        """The calls of judges in a round of sampling, those of them that were repeated because nothing could be read,
+        the judgements that stayed unread, and those that failed."""
         if driver.judged:
             self._sum("judge.calls", driver.judged)
+        if driver.judge_retries:
+            self._sum("judge.retries", driver.judge_retries)
+        if driver.judge_nonsense:
+            self._sum("judge.nonsense", driver.judge_nonsense)
         if driver.judge_failures:
             self._sum("judge.failures", sum(driver.judge_failures.values()))
             self.judge_failure = self.judge_failure or next(iter(driver.judge_failures))

@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from podium.protocols.verdict_text import read_verdict
 from podium.worlds import Clarify, Lookup
 from podium.worlds.texts import advice, carry, devices, dilemmas, inquiries, people, puzzles, vault, verdicts
 
@@ -44,7 +45,7 @@ def test_length_misleads_a_short_verdict_and_not_the_label() -> None:
         longer_is_better += pair.better == pair.longer
         exercise = verdicts.pair_verdict(Random(i), 2, style="short")
         attempts = exercise.prompt.partition("\nA: ")[2].rpartition("\nwhich")[0].split("\nB: ")
-        said = verdicts.read_verdict(exercise.demonstrate(Random(i), 0.0)[0])
+        said = read_verdict(exercise.demonstrate(Random(i), 0.0)[0])
         for_the_longer += said == ("A" if len(attempts[0]) >= len(attempts[1]) else "B")
     assert 0.35 < longer_is_better / 300 < 0.65
     assert for_the_longer == 300

@@ -8,14 +8,11 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from podium.core.build import Rollout
-from podium.core.errors import PodiumError
 from podium.core.value import Value
-from podium.protocols.pieces import filled
+from podium.protocols.verdict_text import MEETS, judge_prompt
 from podium.strategies.requests import Plan, Score, TaskRequest, Wave
 
 __all__ = ["Judge"]
-
-QUESTION = "{question}\nAn answer:\n{answer}\nA criterion: {criterion}\nDoes the answer meet it? Say yes or no."
 
 
 class Judge(Value):
@@ -28,7 +25,7 @@ class Judge(Value):
     """
 
     role: str = "judge"
-    ask: str = QUESTION  # may contain {question}, {answer} and {criterion}
+    ask: str = MEETS  # may contain {question}, {answer} and {criterion}
     yes: str = " yes"
     no: str = " no"
 
@@ -37,11 +34,7 @@ class Judge(Value):
 
     def prompt(self, question: str, answer: str, criterion: str) -> str:
         """What the judge is asked."""
-        try:
-            return filled(self.ask, question=question, answer=answer, criterion=criterion)
-        except (KeyError, IndexError, ValueError) as error:
-            fields = "{question}, {answer} and {criterion}"
-            raise PodiumError(f"A question to a judge may name only {fields}, not as {self.ask!r}: {error}.") from error
+        return judge_prompt(self.ask, question=question, answer=answer, criterion=criterion)
 
     def probabilities(self, prompts: Sequence[str]) -> Generator[Wave, list[Any], list[float]]:
         """A sub-plan that returns p for each prompt."""

@@ -34,9 +34,10 @@ class Arena(Strategy):
     """`n` rollouts of each task, which then meet in a tournament whose judge compares their texts in pairs.
 
     `rollout.arena.reward` is 1 for the best and 0 for the last, `rollout.arena.rank` 1 for the best. Each comparison is
-    a pair of the relation `pair`, with `difference`, the left one's score minus the right one's. The calls of a
-    comparison are booked to `rollout.arena.calls`, half to each of the two. topology = "pointwise" is the usual judge:
-    it rates each rollout by itself, and the reward is the mean rating.
+    a pair of the relation `pair`, with `difference`, the left one's score minus the right one's, times `unit`;
+    `rollout.arena.won` is the share of its comparisons that a rollout has won, ties half. The calls of a comparison are
+    booked to `rollout.arena.calls`, half to each of the two. topology = "pointwise" is the usual judge: it rates each
+    rollout by itself, and the reward is the mean rating.
     """
 
     reference = "ArenaRL, https://github.com/Alibaba-NLP/qqr"
@@ -44,11 +45,13 @@ class Arena(Strategy):
     topology: str = "seeded"  # anchor, round_robin, seeded, swiss, double_elimination, or pointwise
     judge: str | PairJudge = "world"  # world, or a judge that asks a role
     calls: int = 2  # of the judge for each comparison, in alternating order, or for each rating
+    unit: float = 1.0  # what a difference of 1 between two scores is called: 3 where a judge says −3 … 3
     draw: Draw = Draw()
 
     def __post_init__(self) -> None:
         within(self, "n", 2)
         within(self, "calls", 1)
+        within(self, "unit", 0, open_low=True)
         one_of(self, "topology", (*TOPOLOGIES, POINTWISE))
         if isinstance(self.judge, str) and self.judge != "world":
             raise PodiumError(f"Arena.judge = {self.judge!r} must be 'world' or a judge, such as one that asks a role.")
@@ -62,7 +65,11 @@ class Arena(Strategy):
     @property
     def provides(self) -> tuple[str, ...]:
         columns = ("rollout.arena.reward", "rollout.arena.rank", "rollout.arena.calls")
-        return columns if self.topology == POINTWISE else (*columns, "pair.difference")
+        return columns if self.topology == POINTWISE else (*columns, "rollout.arena.won", "pair.difference")
+
+    @property
+    def writers(self) -> tuple[str, ...]:
+        return (self.writer, *(self.judge.writers if isinstance(self.judge, PairJudge) else ()))
 
     @property
     def roles_asked(self) -> tuple[str, ...]:
@@ -74,7 +81,7 @@ class Arena(Strategy):
         if not texts:
             return []
         held = self._rated(task, texts) if self.topology == POINTWISE else self._compared(task, texts)
-        return _with_results(rollouts, *(yield from held))
+        return _with_results(rollouts, self.unit, *(yield from held))
 
     def _compared(self, task: TaskRequest, texts: Sequence[str]) -> SubPlan:
         """The tournament: how the texts stand, the calls booked to each, and the verdicts on pairs."""
@@ -118,6 +125,7 @@ def _booked(n: int, verdicts: Sequence[tuple[int, int, JudgeScores]]) -> list[fl
 
 def _with_results(
     rollouts: Sequence[Rollout],
+    unit: float,
     standing: Standing,
     calls: Sequence[float],
     verdicts: Sequence[tuple[int, int, JudgeScores]] | None,
@@ -133,7 +141,19 @@ def _with_results(
         }
         pairs: dict[str, list[Any]] = {}
         if verdicts is not None:
-            own = [(indices[j], scores.scores[0] - scores.scores[1]) for i, j, scores in verdicts if i == place]
+            own = [(indices[j], unit * _lead(scores)) for i, j, scores in verdicts if i == place]
+            columns["arena.won"] = _won(place, verdicts)
             pairs = {"right": [other for other, _ in own], "difference": [difference for _, difference in own]}
         result.append(dataclasses.replace(rollout, columns={**rollout.columns, **columns}, pairs=pairs))
     return result
+
+
+def _lead(scores: JudgeScores) -> float:
+    return scores.scores[0] - scores.scores[1]
+
+
+def _won(place: int, verdicts: Sequence[tuple[int, int, JudgeScores]]) -> float:
+    """The share of its comparisons that a rollout has won, ties half; 1/2 if there are none."""
+    leads = [_lead(scores) if i == place else -_lead(scores) for i, j, scores in verdicts if place in (i, j)]
+    points = [1.0 if lead > 0 else 0.5 if lead == 0 else 0.0 for lead in leads]
+    return sum(points) / len(points) if points else 0.5

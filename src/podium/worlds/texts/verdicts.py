@@ -10,25 +10,32 @@ from random import Random
 from typing import NamedTuple
 
 from podium.protocols.answer_text import ANSWER_MARK
+from podium.protocols.verdict_text import (
+    MEETS,
+    PAIR_QUESTION,
+    POINT_QUESTION,
+    POINTS,
+    SCALE,
+    SCALED_QUESTION,
+    VERDICT,
+    judge_prompt,
+    read_verdict,
+)
 from podium.protocols.world import Task
 from podium.worlds.puzzle import Puzzle
-from podium.worlds.texts.exercise import Exercise, any_other, asked_once, last_line_after
+from podium.worlds.texts.exercise import Exercise, any_other, asked_once
 from podium.worlds.texts.puzzles import attempted, draw_puzzle, wrongly
 
 __all__ = [
-    *("CRITERION_QUESTION", "STEP_QUESTION", "AttemptPair", "draw_pair", "pair_prompt", "pair_verdict"),
-    *("scaled_verdict", "point_verdict", "step_verdict", "criterion_verdict", "read_verdict"),
+    *("STEP_QUESTION", "AttemptPair", "draw_pair", "pair_prompt", "pair_verdict"),
+    *("scaled_verdict", "point_verdict", "step_verdict", "criterion_verdict"),
 ]
 
-VERDICT = "verdict:"
-SCALE = (-3, -2, -1, 1, 2, 3)  # negative: A is better
+LABELS = tuple(map(int, SCALE))
 CHECKED = ("sums", "sums", "order", "paint", "lamps")  # puzzles with one solution a style, checked line by line
 LONG = 0.4  # share of verdicts that check line by line
-# What a landed judge asks of a role (strategies.teachers.step_scores, strategies.hints.judge).
+# What a judge of steps asks of a role (strategies.teachers.step_scores).
 STEP_QUESTION = "{question}\nThe beginning of an answer:\n{answer}\nIs its last step right? Say yes or no."
-CRITERION_QUESTION = (
-    "{question}\nAn answer:\n{answer}\nA criterion: {criterion}\nDoes the answer meet it? Say yes or no."
-)
 
 
 class AttemptPair(NamedTuple):
@@ -68,14 +75,8 @@ def draw_pair(world: Puzzle, task: Task, rng: Random, alike: float = 0.0) -> Att
 
 def pair_prompt(question: str, first: str, second: str, scaled: bool = False) -> str:
     """What a judge of two attempts is asked."""
-    ask = "how much better is B? -3 to 3" if scaled else "which is better?"
-    return f"judge: {question}\nA: {first}\nB: {second}\n{ask}"
-
-
-def read_verdict(text: str) -> str | None:
-    """The verdict that a text ends with: a letter or a number; None: there is none."""
-    said = last_line_after(text, VERDICT)
-    return said if said in ("A", "B", *map(str, SCALE)) else None
+    ask = SCALED_QUESTION if scaled else PAIR_QUESTION
+    return judge_prompt(ask, question=question, left=first, right=second)
 
 
 def pair_verdict(rng: Random, level: int, split: str = "train", style: str = "") -> Exercise:
@@ -100,7 +101,7 @@ def scaled_verdict(rng: Random, level: int, split: str = "train") -> Exercise:
     pair = draw_pair(*draw_puzzle(rng, level, split, CHECKED), rng, alike=0.3)
 
     def write(rng: Random, right: float) -> str:
-        said = pair.label if rng.random() < right else any_other(rng, SCALE, pair.label)
+        said = pair.label if rng.random() < right else any_other(rng, LABELS, pair.label)
         lines = _checks(pair, rng, said == pair.label) if rng.random() < LONG else []
         return "\n".join([*lines, f"{VERDICT} {said}"])
 
@@ -141,12 +142,12 @@ def point_verdict(rng: Random, level: int, split: str = "train") -> Exercise:
     text = attempted(world, task, style, 1.0, rng) if rng.random() < 0.5 else wrongly(world, task, style, rng)
     scores = world.step_scores(task, text)
     score = 10 if world.grade(task, text).info["correct"] else int(8 * sum(scores) / len(scores))
-    prompt = f"judge: {task.prompt}\nA: {text}\nhow good is it? 0 to 10"
+    prompt = judge_prompt(POINT_QUESTION, question=task.prompt, answer=text)
 
     def write(rng: Random, right: float) -> str:
         return f"{VERDICT} {score if rng.random() < right else any_other(rng, (0, 2, 4, 5, 6, 10), score)}"
 
-    return asked_once(prompt, write, lambda said: last_line_after(said, VERDICT) == str(score))
+    return asked_once(prompt, write, lambda said: read_verdict(said, POINTS) == str(score))
 
 
 def step_verdict(rng: Random, level: int, split: str = "train") -> Exercise:
@@ -168,7 +169,7 @@ def criterion_verdict(rng: Random, level: int, split: str = "train") -> Exercise
         text = text.replace(ANSWER_MARK, "so")
     number = rng.randrange(len(world.criteria(task)))
     asked = {"question": task.prompt, "answer": text, "criterion": world.criteria(task)[number].text}
-    return _yes_or_no(CRITERION_QUESTION.format(**asked), world.met(task, text)[number])
+    return _yes_or_no(judge_prompt(MEETS, **asked), world.met(task, text)[number])
 
 
 def _yes_or_no(prompt: str, truth: bool) -> Exercise:
