@@ -40,6 +40,7 @@ from podium.worlds.sums import Sums
 from podium.worlds.textworld import TextWorld
 from podium.worlds.tools import Tools
 from podium.worlds.trips import Trips
+from podium.worlds.vault import Vault
 from podium.worlds.zoom import Zoom
 
 __all__ = [
@@ -90,6 +91,7 @@ __all__ = [
     "ModelTokens",
     "Tools",
     "Trips",
+    "Vault",
     "Verdict",
     "Window",
     "World",

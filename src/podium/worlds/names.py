@@ -34,6 +34,7 @@ from podium.worlds.sums import Sums
 from podium.worlds.textworld import TextWorld
 from podium.worlds.tools import Tools
 from podium.worlds.trips import Trips
+from podium.worlds.vault import Vault
 from podium.worlds.zoom import Zoom
 
 __all__ = ["BRIDGES", "EMBEDDED", "FORMS", "codebook_of", "get", "names_code"]
@@ -41,7 +42,23 @@ __all__ = ["BRIDGES", "EMBEDDED", "FORMS", "codebook_of", "get", "names_code"]
 EMBEDDED: dict[str, type[World]] = {
     world.name: world
     for world in (
-        *(Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Trips, Code, KeyDoor, Lookup, Tools, Clarify, Carry),
+        *(
+            Echo,
+            Sums,
+            Countdown,
+            Rules,
+            Cases,
+            Opinions,
+            Shop,
+            Trips,
+            Code,
+            KeyDoor,
+            Lookup,
+            Tools,
+            Clarify,
+            Carry,
+            Vault,
+        ),
         *(Scenes, Zoom, Digits, Badges, Clips),
     )
 }

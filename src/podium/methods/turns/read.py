@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from podium.core.schedule import Steps
+from podium.core.schedule import Count, Steps
 from podium.core.updates import Updates
 from podium.method import Home, Method, Protocol, Role
+from podium.methods._taught import taught
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import PrefixCredit
 from podium.parts.metric.report_mean import ReportMean
 from podium.parts.objective import Likelihood, PrefixValueLoss
 from podium.parts.shape import AdvantageWeights
-from podium.strategies import AdvantageFilter
+from podium.strategies import AdvantageFilter, Draw
 
 __all__ = ["read"]
 
@@ -27,11 +28,11 @@ TOLD = "{action} was refused: its advantage is {score:.2f}"
         max_turns=45,
         source="the paper, version 2: learning rate of the critic; 15 rounds of at most three robots",
     ),
-    home=Home("carry", level=1, iterations=8, tasks=8, model="podium/tiny2"),
+    home=Home("carry", level=1, dials={"boxes": 1}, iterations=8, tasks=8, model="podium/tiny2"),
     presets={
         "joint": {"mode": "J"},
         "filter": {"train_policy": False},
-        "paper": {"train_policy": False, "tries": 15, "told": TOLD, "warmup": 0, "epochs": 1},
+        "paper": {"imitate": 0, "train_policy": False, "tries": 15, "told": TOLD, "warmup": 0, "epochs": 1},
     },
 )
 def read(
@@ -47,6 +48,7 @@ def read(
     warmup: int = 2,
     epochs: int = 4,
     lr_ratio: float = 10.0,
+    imitate: Count = 1,
 ) -> Method:
     """A^i = Q(s, a^1 … a^i) − Q(s, a^1 … a^(i−1)) for agent i of a round, Q a critic that learns (Q − R)² on the team's
     discounted return R, for every prefix of the joint action. An action with A^i ≤ threshold is asked for again, at
@@ -73,13 +75,14 @@ def read(
         warmup: Iterations in which the critic learns and nothing is refused yet.
         epochs: Passes over each batch.
         lr_ratio: How many times the policy's learning rate the critic has.
+        imitate: Iterations that imitate the world's solutions first; 0: none, for a model that can plan.
     """
     filtering = AdvantageFilter(
         n, mode, Steps((1, tries), (0, warmup)) if warmup else tries, threshold, gamma, told=told
     )
     awr = Likelihood(weight="turn.awr")
     imitation = (awr.replace(coefficient=Steps((0.0, 1.0), (0, warmup))) if warmup else awr,) if train_policy else ()
-    return Method(
+    method = Method(
         rollout=filtering,
         advantage=PrefixCredit(),
         shape=(AdvantageWeights(temperature, most),) if train_policy else (),
@@ -88,3 +91,4 @@ def read(
         metric=(ReportMean("rollout.queries"), ReportMean("rollout.rounds"), ReportMean("turn.score")),
         roles=(Role("critic", lr_ratio=lr_ratio),),
     )
+    return taught(method, imitate, Draw(), lr=1e-3)

@@ -21,6 +21,7 @@ from podium.parts.advantage.seats import SeatReturns
 from podium.parts.advantage.shrunk_baseline import ShrunkBaseline
 from podium.parts.advantage.states import GroupInGroup, NestedHistories
 from podium.parts.advantage.suffix import SuffixSums, TwoSources
+from podium.parts.advantage.team_baseline import TeamBaseline
 from podium.parts.advantage.token_weighted import TokenWeighted
 from podium.parts.advantage.tree_differences import (
     BoundaryDifference,
@@ -56,6 +57,7 @@ __all__ = [
     "ShrunkBaseline",
     "SplitHalves",
     "SuffixSums",
+    "TeamBaseline",
     "TokenWeighted",
     "TurnQ",
     "TwoSources",
