@@ -228,18 +228,13 @@ class Strategy(Part):
 
     @property
     def writers(self) -> tuple[str, ...]:
-        """The roles, besides the policy, that write part of its rollouts."""
+        """The roles, besides the policy, that write for it: part of its rollouts, or a judge's verdicts on them."""
         return self.seated
 
     @property
     def seated(self) -> tuple[str, ...]:
         """The roles, besides the policy, that play an agent."""
         return tuple(dict.fromkeys(seat.by for seat in self.seats if seat.by != "policy" and isinstance(seat.by, str)))
-
-    @property
-    def writers(self) -> tuple[str, ...]:
-        """The roles that write for it: part of its rollouts, or a judge's verdicts on them."""
-        return (self.writer,)
 
     @property
     def roles_asked(self) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from podium.core.schedule import Count, ShareOfRun, Steps
+from podium.core.schedule import Count, Steps
+from podium.core.shares import ShareOfRun
 from podium.core.updates import Updates
 from podium.method import Home, Method, Phases, Protocol, Role
 from podium.methods.catalogue import recipe
