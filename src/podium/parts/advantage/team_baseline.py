@@ -29,7 +29,7 @@ class TeamBaseline(Advantage):
     scaled: bool = True  # whether advantages are normalised over the batch
     epsilon: float = 1e-8  # ≥ 0
 
-    provides = ("turn.advantage", "turn.return")
+    provides = ("turn.advantage", "turn.return", "turn.baseline")
 
     def __post_init__(self) -> None:
         within(self, "epsilon", 0)
@@ -46,16 +46,17 @@ class TeamBaseline(Advantage):
         agents = batch.by("turn", "rollout", self.agent)
         returns = agents.spread(agents.total(batch["turn.reward"]))
         share = agents.count().to(returns.dtype).reciprocal()  # the turns of an agent count as one together
-        advantage = self.centred(batch.by("turn", "group", self.team), returns, share)
+        baseline = self.mean(batch.by("turn", "group", self.team), returns, share)
+        advantage = returns - baseline
         if self.scaled:
             teams = batch.by("turn", self.team)
-            centred = self.centred(teams, advantage, share)
+            centred = advantage - self.mean(teams, advantage, share)
             advantage = centred / (overflow_safe(lambda x: self.std(teams, x, share), centred) + self.epsilon)
-        return {"turn.advantage": advantage, "turn.return": returns}
+        return {"turn.advantage": advantage, "turn.return": returns, "turn.baseline": baseline}
 
-    def centred(self, cells: Partition, x: Tensor, share: Tensor) -> Tensor:
-        """x less its mean over the agents of a cell."""
-        return x - cells.spread(cells.total(x * share) / cells.total(share))
+    def mean(self, cells: Partition, x: Tensor, share: Tensor) -> Tensor:
+        """The mean of x over the agents of a cell."""
+        return cells.spread(cells.total(x * share) / cells.total(share))
 
     def std(self, cells: Partition, centred: Tensor, share: Tensor) -> Tensor:
         """The unbiased standard deviation over the agents of a cell; 0 for one alone."""
