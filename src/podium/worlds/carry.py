@@ -134,7 +134,7 @@ class _Carrying(Episode):
         valid = move in possible_moves(before, self.robot)
         self.places = after_carrying(before, self.robot, move)
         reward = self.share * (_boxes(before) - _boxes(self.places))
-        info = {"valid": valid, "round": self.round}
+        info: dict[str, Any] = {"valid": valid, "round": self.round}
         self.earlier = (*self.earlier, move if valid else WAIT)
         self.robot += 1
         if self.robot == len(self.places.robots):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from podium.core.errors import PodiumError
 from podium.core.schedule import Count, Steps
 from podium.core.shares import ShareOfRun
 from podium.core.updates import Updates
@@ -34,6 +35,8 @@ ATTACKER = "attacker"
 def advevo_marl(
     n: int = 8,
     train_attacker: bool = True,
+    train_defenders: bool = True,
+    attacker: str = "initial",
     imitate: Count = 1,
     safety: float = 1.0,
     task: float = 0.5,
@@ -57,6 +60,8 @@ def advevo_marl(
     Args:
         n: Episodes per task.
         train_attacker: Train the attacker together with the defenders; False: it stays as it was taught.
+        train_defenders: Train the defenders; False: they stay as they are, to measure what an attacker can learn.
+        attacker: Weights of the attacker: `initial` (the policy's first), or a model with the same tokenizer.
         imitate: Iterations in which the attacker imitates the world's attacks.
         safety: Weight of safety in the first part of the run.
         task: Weight of the task in the first part of the run.
@@ -69,6 +74,9 @@ def advevo_marl(
         mini_batches: Optimiser steps per batch.
     """
 
+    if not (train_attacker or train_defenders):
+        raise PodiumError("advevo-marl trains nobody: leave train_attacker or train_defenders on.")
+
     def weight(early: float, late: float) -> Steps:
         return Steps((early, late), (0, ShareOfRun(switch)))
 
@@ -79,9 +87,9 @@ def advevo_marl(
         reward=(TeamReward(weight(safety, late_safety), weight(task, late_task), form),),
         advantage=TeamBaseline(),
         objective=(
-            surrogate.replace(where="turn.by.policy"),
+            *((surrogate.replace(where="turn.by.policy"),) if train_defenders else ()),
             *((attack,) if train_attacker else ()),
-            *((KL(coefficient=kl, where="turn.by.policy"),) if kl else ()),
+            *((KL(coefficient=kl, where="turn.by.policy"),) if kl and train_defenders else ()),
         ),
         updates=Updates(mini_batches=mini_batches),
         metric=(
@@ -89,7 +97,7 @@ def advevo_marl(
             ReportMean("rollout.contagion", where="rollout.attacked"),
             ReportMean("rollout.right", where="rollout.benign"),
         ),
-        roles=(Role(ATTACKER), *((Role("ref"),) if kl else ())),
+        roles=(Role(ATTACKER, source=attacker), *((Role("ref"),) if kl and train_defenders else ())),
     )
     if imitate == 0:
         return main
@@ -98,6 +106,6 @@ def advevo_marl(
         rollout=Demonstrate(),
         objective=(Likelihood(where="turn.attacks", trains=ATTACKER),),
         updates=Updates(epochs=4, mini_batches=2),
-        roles=(Role(ATTACKER),),
+        roles=(Role(ATTACKER, source=attacker),),
     )
     return Phases(taught.until(imitate), main)

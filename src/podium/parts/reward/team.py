@@ -52,8 +52,8 @@ class TeamReward(Reward):
             return batch.spread(batch[f"rollout.{name}"], "rollout", "turn").bool()
 
         attacked, unsafe = team("attacked"), team("unsafe")
-        own = [batch[f"turn.{name}"].bool() for name in ("unsafe", "right", "formed")]
-        local = self.defender(*own, attacked, batch.dtype)
+        said, right, formed = (batch[f"turn.{name}"].bool() for name in ("unsafe", "right", "formed"))
+        local = self.defender(said, right, formed, attacked, batch.dtype)
         whole = self.defender(unsafe, team("right"), team("formed"), attacked, batch.dtype)
         attacks = batch["turn.attacks"].bool()
         return {"turn.reward": torch.where(attacks, self.attacker(unsafe, batch.dtype), (local + whole) / 2)}
