@@ -54,7 +54,8 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "dr-kernel": {"profiled": False},  # no embedded world runs kernels
     # Without the imitation before it, so that a few iterations reach what follows.
     **{slug: {"imitate": 0} for slug in ("hiper", "rlvmr", "iterresearch-eapo", "pear")},
-    **{slug: {"imitate": 0} for slug in ("clinical-r1", "multirole-r1", "info-consistent-grpo")},
+    **{slug: {"imitate": 0} for slug in ("clinical-r1", "multirole-r1", "info-consistent-grpo", "advevo-marl")},
+    "read": {"imitate": 0, "n": 2, "warmup": 0, "epochs": 1},
     "fleming-r1": {"imitate": 0, "first": 1, "rounds": (1, 1)},
     "guru": {"measure": 0},
     "arpo": {"imitate": 0, "tools": None},

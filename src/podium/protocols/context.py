@@ -13,7 +13,7 @@ from podium.core.errors import within
 from podium.core.value import Value
 from podium.protocols.pieces import joined
 
-__all__ = ["Context", "Exchange", "Full", "History", "Message", "Rebuild", "Window", "Wrote"]
+__all__ = ["Context", "Exchange", "Full", "History", "Latest", "Message", "Rebuild", "Window", "Wrote"]
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,13 @@ class Window(Context):
             return Full()(history)
         opening = joined("\n", (history.prompt, history.exchanges[dropped - 1].observation))
         return [opening, *_messages(history.exchanges[dropped:])]
+
+
+class Latest(Context):
+    """The last observation alone, for worlds whose observations say everything that matters."""
+
+    def __call__(self, history: History) -> Sequence[Message]:
+        return [history.exchanges[-1].observation if history.exchanges else history.prompt]
 
 
 class Rebuild(Context):

@@ -1,5 +1,6 @@
 """Strategies: how the rollouts of each task are made. `Sample` is the plain case."""
 
+from podium.strategies.agents.advantage_filter import AdvantageFilter
 from podium.strategies.ask import ChatServer
 from podium.strategies.budgets.prune import Prune
 from podium.strategies.budgets.rounds import Allocated, Rounds
@@ -47,6 +48,7 @@ from podium.strategies.trees.search import Search
 from podium.strategies.trees.tree import Tree
 
 __all__ = [
+    "AdvantageFilter",
     "WalkedSegments",
     "Allocated",
     "Arena",

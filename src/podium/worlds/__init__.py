@@ -4,10 +4,11 @@ Start with `names.py` (worlds by name) and `puzzle.py` (questions with one answe
 `podium.protocols.world` declares the interface, and `check_world` tests a world of your own.
 """
 
-from podium.protocols.context import Context, Full, History, Rebuild, Window
+from podium.protocols.context import Context, Full, History, Latest, Rebuild, Window
 from podium.protocols.pieces import ModelTokens, Picture, Pieces
 from podium.protocols.world import Answer, Episode, Feedback, Task, World
 from podium.worlds.badges import Badges
+from podium.worlds.carry import Carry
 from podium.worlds.cases import Cases
 from podium.worlds.checker import check_world
 from podium.worlds.clarify import Clarify
@@ -39,6 +40,7 @@ from podium.worlds.sums import Sums
 from podium.worlds.textworld import TextWorld
 from podium.worlds.tools import Tools
 from podium.worlds.trips import Trips
+from podium.worlds.vault import Vault
 from podium.worlds.zoom import Zoom
 
 __all__ = [
@@ -48,6 +50,7 @@ __all__ = [
     "Answer",
     "Cases",
     "Badges",
+    "Carry",
     "Clarify",
     "Clips",
     "Code",
@@ -66,6 +69,7 @@ __all__ = [
     "Jsonl",
     "Judged",
     "KeyDoor",
+    "Latest",
     "Lookup",
     "Mix",
     "Opinions",
@@ -87,6 +91,7 @@ __all__ = [
     "ModelTokens",
     "Tools",
     "Trips",
+    "Vault",
     "Verdict",
     "Window",
     "World",

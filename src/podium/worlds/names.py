@@ -9,6 +9,7 @@ from podium.core.errors import PodiumError, nearest
 from podium.core.serial import load_class
 from podium.protocols.world import World
 from podium.worlds.badges import Badges
+from podium.worlds.carry import Carry
 from podium.worlds.cases import Cases
 from podium.worlds.clarify import Clarify
 from podium.worlds.clips import Clips
@@ -34,6 +35,7 @@ from podium.worlds.sums import Sums
 from podium.worlds.textworld import TextWorld
 from podium.worlds.tools import Tools
 from podium.worlds.trips import Trips
+from podium.worlds.vault import Vault
 from podium.worlds.zoom import Zoom
 
 __all__ = ["BRIDGES", "EMBEDDED", "FORMS", "codebook_of", "get", "names_code"]
@@ -43,6 +45,24 @@ EMBEDDED: dict[str, type[World]] = {
     for world in (
         *(Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Trips, Code, KeyDoor, Lookup, Tools, Clarify),
         *(Scenes, Zoom, Digits, Badges, Clips, Dilemma),
+        *(
+            Echo,
+            Sums,
+            Countdown,
+            Rules,
+            Cases,
+            Opinions,
+            Shop,
+            Trips,
+            Code,
+            KeyDoor,
+            Lookup,
+            Tools,
+            Clarify,
+            Carry,
+            Vault,
+        ),
+        *(Scenes, Zoom, Digits, Badges, Clips),
     )
 }
 BRIDGES: dict[str, type[Gym | TextWorld | ScienceWorld]] = {w.name: w for w in (Gym, TextWorld, ScienceWorld)}

@@ -15,12 +15,14 @@ from podium.parts.advantage.normalize import Normalize
 from podium.parts.advantage.normalize_each import NormalizeEach
 from podium.parts.advantage.pairwise import PairwiseDifferences
 from podium.parts.advantage.potential import PotentialCredit
+from podium.parts.advantage.prefix_credit import PrefixCredit
 from podium.parts.advantage.replayed import DampReplayed
 from podium.parts.advantage.returns import GAE, Returns
 from podium.parts.advantage.seats import SeatReturns
 from podium.parts.advantage.shrunk_baseline import ShrunkBaseline
 from podium.parts.advantage.states import GroupInGroup, NestedHistories
 from podium.parts.advantage.suffix import SuffixSums, TwoSources
+from podium.parts.advantage.team_baseline import TeamBaseline
 from podium.parts.advantage.token_weighted import TokenWeighted
 from podium.parts.advantage.tree_differences import (
     BoundaryDifference,
@@ -50,12 +52,14 @@ __all__ = [
     "PairwiseDifferences",
     "PositionDifference",
     "PotentialCredit",
+    "PrefixCredit",
     "Returns",
     "RiskBundles",
     "SeatReturns",
     "ShrunkBaseline",
     "SplitHalves",
     "SuffixSums",
+    "TeamBaseline",
     "TokenWeighted",
     "TurnQ",
     "TwoSources",

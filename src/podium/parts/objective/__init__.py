@@ -14,6 +14,7 @@ from podium.parts.objective.flow_match import FlowMatch
 from podium.parts.objective.guide import Guide
 from podium.parts.objective.plan_value import PlanValueLoss
 from podium.parts.objective.preference import Preference, Quality
+from podium.parts.objective.prefix_value import PrefixValueLoss
 from podium.parts.objective.quality import QualityLoss
 from podium.parts.objective.regularize import KL, Likelihood, ValueLoss
 from podium.parts.objective.shaped import Shaped
@@ -42,6 +43,7 @@ __all__ = [
     "PlanValueLoss",
     "PolicyGradient",
     "Preference",
+    "PrefixValueLoss",
     "Quality",
     "QualityLoss",
     "ReactionLoss",

@@ -37,6 +37,7 @@ from podium.parts.reward.speed import Speedup
 from podium.parts.reward.stages import AnswerBleu, ProgressiveReward
 from podium.parts.reward.step_rewards import StepRewards
 from podium.parts.reward.structure import BrevityBonus, RankTruncated
+from podium.parts.reward.team import TeamReward
 from podium.parts.reward.text_diversity import TextDiversity
 from podium.parts.reward.tool_use import ToolUse
 from podium.parts.reward.turn_rewards import ProgressReward, TurnPenalties
@@ -85,6 +86,7 @@ __all__ = [
     "SignedReward",
     "Speedup",
     "StepRewards",
+    "TeamReward",
     "TextDiversity",
     "TokenReward",
     "ToolUse",

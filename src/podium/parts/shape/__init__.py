@@ -1,5 +1,6 @@
 """What happens to advantages before the loss: changed, weighted, masked, with clip bounds of their own."""
 
+from podium.parts.shape.advantage_weights import AdvantageWeights
 from podium.parts.shape.alternative import AlternativeAdvantage
 from podium.parts.shape.centred import CentredKL
 from podium.parts.shape.certainty import TeacherCertainty
@@ -38,6 +39,7 @@ from podium.parts.shape.variance import KeepSpread
 from podium.parts.shape.winners import MarkWinners
 
 __all__ = [
+    "AdvantageWeights",
     "MarkWinners",
     "LatestTurnQ",
     "AlignExpert",
