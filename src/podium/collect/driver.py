@@ -7,7 +7,7 @@ when its wave is answered. An episode that waits for its world does not delay th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, cached_property, lru_cache, partial
 from typing import Any
 
@@ -64,7 +64,8 @@ class Driver:
     `follow_up` encodes an observation as the tokens between two turns of the model, and `written` a text as the tokens
     of a turn; `ends` gives the number of characters after each token of a turn; `score` evaluates functionals of given
     texts, by the policy or by role; `embed` gives vectors of texts, by role. `others` are the samplers of further roles
-    that write. `isolation` says whether the world acts `inline` or in a `thread`; None: as the world says.
+    that write, and `trained` the roles that learn.
+    `isolation` says whether the world acts `inline` or in a `thread`; None: as the world says.
     """
 
     def __init__(
@@ -82,8 +83,9 @@ class Driver:
         isolation: str | None = None,
         max_turns: int | None = None,
         others: Mapping[str, Sampler] | None = None,
+        trained: Collection[str] = ("policy",),
     ) -> None:
-        self.sampler, self.world = sampler, world
+        self.sampler, self.world, self.trained = sampler, world, trained
         self.samplers = {"policy": sampler, **(others or {})}
         self.capture, self.max_turns = capture, world.max_turns if max_turns is None else max_turns
         self.inline = _inline(world, isolation)

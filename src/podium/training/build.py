@@ -67,7 +67,7 @@ def _build(config: Config, world: World, stage: Stage) -> Run:
         learner.policy.checkpoint_activations(memory.checkpointing)
     trainer = _trainer(config, trained, frozen, memory.micro_tokens)
     stage("Preparing the sampler")
-    return Run(config, world, policy, trainer, _driver(config, world, models, memory))
+    return Run(config, world, policy, trainer, _driver(config, world, models, memory, tuple(trained)))
 
 
 def check_prompts(world: World, policy: Policy, config: Config) -> tuple[int, list[str]]:
@@ -116,7 +116,9 @@ def _trainer(
     )
 
 
-def _driver(config: Config, world: World, models: Mapping[str, Policy], memory: MemoryPlan) -> Driver:
+def _driver(
+    config: Config, world: World, models: Mapping[str, Policy], memory: MemoryPlan, trained: tuple[str, ...]
+) -> Driver:
     policy, writers = models["policy"], _writers(config.method)
     each = None if memory.sampler is None else memory.sampler // (1 + len(writers))
     return Driver(
@@ -132,6 +134,7 @@ def _driver(config: Config, world: World, models: Mapping[str, Policy], memory: 
         isolation=config.isolation,
         max_turns=config.max_turns,
         others={name: LocalSampler(models[name], memory=each) for name in writers},
+        trained=trained,
     )
 
 
