@@ -7,6 +7,7 @@ running statistics, controllers of coefficients, replay buffers and libraries of
 """
 
 from podium.memories.beta_beliefs import BetaBeliefs
+from podium.memories.captions import Captions
 from podium.memories.difficulty_control import DifficultyControl
 from podium.memories.domain_rewards import DomainRewards
 from podium.memories.entropy_scales import EntropyScales
@@ -44,6 +45,7 @@ __all__ = [
     "PairLabels",
     "AsymmetricKL",
     "BetaBeliefs",
+    "Captions",
     "DifficultyControl",
     "DomainRewards",
     "EntropyAnchor",

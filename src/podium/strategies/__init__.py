@@ -21,6 +21,7 @@ from podium.strategies.hints.repair import Refine, Repair
 from podium.strategies.judged.arena import Arena
 from podium.strategies.judged.judged_rollouts import JudgedRollouts
 from podium.strategies.judged.judges import OptionJudge, WrittenJudge, judge_named
+from podium.strategies.judged.label_captions import LabelCaptions
 from podium.strategies.pairs.attempted_pairs import AttemptedPairs
 from podium.strategies.pairs.recorded_pairs import RecordedPairs
 from podium.strategies.pairs.walked_segments import WalkedSegments
@@ -77,6 +78,7 @@ __all__ = [
     "Judge",
     "JudgedRollouts",
     "JudgedSteps",
+    "LabelCaptions",
     "LearnToHint",
     "NextTurn",
     "Phrased",

@@ -252,6 +252,11 @@ KINDS: SceneRules = {
     "rank_dynamics": lambda d, name, n: d.normal(name, 3 * n).reshape(n, 3),
     "averages": lambda d, name, n: d.normal(name, 3 * n).reshape(n, 3),
     "statistics": lambda d, name, n: d.uniform(name, 3 * n, 0.5, 2.0).reshape(n, 3),  # count, mean, variance
+    "caption": lambda d, name, n: tuple(f"caption {k}" for k in d.integers(name, n, 2).tolist()),
+    # What an annotator is asked and says: numbered, those of a rollout together.
+    "found": lambda d, name, n: tuple(((k, f"caption {k}", k - 1.0),) for k in range(n)),
+    "queued": lambda d, name, n: tuple(((k, (f"caption {k}",)),) for k in range(n)),
+    "labels": lambda d, name, n: tuple(((k, (f"caption {k}",), float(k % 2)),) for k in range(n)),
     "clip_low": lambda d, name, n: d.uniform(name, n, 0.05, 0.3),
     "clip_high": lambda d, name, n: d.uniform(name, n, 0.05, 0.3),
 }

@@ -70,6 +70,7 @@ class GAE(Advantage):
     lam: Number = 1.0  # λ, in [0, 1]
     lam_return: Number | None = None  # λ of the returns that the critic learns, in [0, 1]; None: lam
     finished: str | None = None  # a boolean column of rollouts; None: all are finished
+    per: str = "token"  # what gamma and λ count: each token, or each turn, within which nothing is discounted
 
     provides = ("token.advantage", "token.return")
 
@@ -77,6 +78,7 @@ class GAE(Advantage):
         within(self, "gamma", 0, 1)
         within(self, "lam", 0, 1)
         within(self, "lam_return", 0, 1, optional=True)
+        one_of(self, "per", ("token", "turn"))
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -90,7 +92,14 @@ class GAE(Advantage):
             last = batch.last("token", "rollout", where=action)
             end = batch.reduce(value, "token", "rollout", "sum", where=last).where(~batch[self.finished], 0)
         after = batch.following(value, "token", "rollout", where=action, fill=end)
-        return (batch["token.reward"] + self.gamma * after - value).where(action, 0)
+        return (batch["token.reward"] + self._discount(batch, self.gamma) * after - value).where(action, 0)
+
+    def _discount(self, batch: Batch, factor: Number) -> Tensor | float:
+        """[token] the factor on what comes after a token of the model."""
+        if self.per == "token":
+            return float(factor)
+        value = batch[VALUE]
+        return torch.ones_like(value).masked_fill(batch.last("token", "turn", where=batch.action), float(factor))
 
     def __call__(self, batch: Batch) -> Columns:
         advantage = self._sum(batch, self.lam)
@@ -99,5 +108,6 @@ class GAE(Advantage):
 
     def _sum(self, batch: Batch, lam: Number) -> Tensor:
         delta = self.deltas(batch)
-        decay = torch.ones_like(delta).masked_fill(batch.action, float(self.gamma * lam))
+        discount = self._discount(batch, self.gamma * lam)
+        decay = torch.ones_like(delta).where(~batch.action, discount)
         return batch.scan(delta, "token", "rollout", decay=decay)

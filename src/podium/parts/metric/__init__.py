@@ -15,6 +15,7 @@ from podium.parts.metric.proxy_gap import ProxyGap
 from podium.parts.metric.rank_agreement import RankAgreement
 from podium.parts.metric.report_mean import ReportMean
 from podium.parts.metric.reward_ties import RewardTies
+from podium.parts.metric.states_visited import StatesVisited
 from podium.parts.metric.steering import Steering
 from podium.parts.metric.turn_cost import TurnCost
 from podium.parts.metric.votes import VoteQuality, WeightedVote
@@ -36,6 +37,7 @@ __all__ = [
     "ReportMean",
     "RewardTies",
     "SemanticEntropy",
+    "StatesVisited",
     "Steering",
     "TurnCost",
     "VoteQuality",

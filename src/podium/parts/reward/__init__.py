@@ -19,6 +19,7 @@ from podium.parts.reward.flow import FlowReward
 from podium.parts.reward.guided import GuidedBonus
 from podium.parts.reward.hybrid import HybridReward
 from podium.parts.reward.information import InformationReward, PhrasingStability
+from podium.parts.reward.intrinsic import Intrinsic
 from podium.parts.reward.length import LengthBonus, LengthLimit, Overlong, WithinLength
 from podium.parts.reward.likelihood import AnswerLikelihood
 from podium.parts.reward.log_ratio import LogRatio
@@ -60,6 +61,7 @@ __all__ = [
     "GuidedBonus",
     "HybridReward",
     "InformationReward",
+    "Intrinsic",
     "LengthBonus",
     "LengthLimit",
     "LogRatio",

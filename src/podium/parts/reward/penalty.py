@@ -19,13 +19,14 @@ class TokenReward(Reward):
     """Token rewards of RLHF: r_t = [t is the model's last token] · R − beta · (log π_old − log π_ref).
 
     beta = 0 leaves the outcome alone, and needs no reference model. With a baseline, the outcome is R minus it, within
-    ± `limit` (ReMax).
+    ± `limit` (ReMax). With `of="turn.reward"` each turn has an outcome of its own, at its last token.
     """
 
     beta: Number = 0.0  # KL coefficient, ≥ 0
     finished: str | None = None  # a boolean column: unfinished rollouts have no outcome yet; None: all are finished
     baseline: str | None = None  # a column to subtract from R, such as group.baseline; None: 0
     limit: Number | None = None  # the outcome is held within ± this; None: no bound
+    of: str = "rollout.reward"  # R, a column of rollouts or turns
 
     provides = ("token.reward",)
 
@@ -36,18 +37,18 @@ class TokenReward(Reward):
     @property
     def needs(self) -> tuple[Need, ...]:
         columns = [c for c in (self.finished, self.baseline) if c is not None]
-        return ("rollout.reward", *columns, *(() if self.beta == 0 else (OLD, REF)))
+        return (self.of, *columns, *(() if self.beta == 0 else (OLD, REF)))
 
     def __call__(self, batch: Batch) -> Columns:
-        outcome = batch["rollout.reward"]
+        outcome, level = batch[self.of], self.of.partition(".")[0]
         if self.baseline is not None:
-            outcome = outcome - batch.spread_column(self.baseline, "rollout")
+            outcome = outcome - batch.spread_column(self.baseline, level)
         if self.limit is not None:
             outcome = outcome.clamp(-float(self.limit), float(self.limit))
         if self.finished is not None:
-            outcome = outcome.where(batch[self.finished], 0)
-        outcome = batch.spread(outcome, "rollout", "token")
-        end = batch.last("token", "rollout", where=batch.action)
+            outcome = outcome.where(batch.spread_column(self.finished, level), 0)
+        outcome = batch.spread(outcome, level, "token")
+        end = batch.last("token", level, where=batch.action)
         reward = outcome.where(end, 0)
         if self.beta != 0:
             penalty = self.beta * (batch[OLD] - batch[REF])

@@ -15,12 +15,12 @@ __all__ = ["RunningNormalize"]
 REFERENCE = "SAFE, https://github.com/ryyzn9/SAFE"
 
 
-def merged(batch: Batch, statistics: Tensor) -> Tensor:
-    """[1, 3] Count, mean and variance after the batch's rewards join the statistics (parallel variance formula)."""
+def merged(batch: Batch, statistics: Tensor, of: str = "rollout.reward") -> Tensor:
+    """[1, 3] Count, mean and variance after the values of a column join the statistics (parallel variance formula)."""
     count, mean, variance = statistics.double().unbind(-1)
-    rewards = batch.by("rollout").agg
-    n = rewards.count().double()
-    new_mean, new_variance = (f(batch["rollout.reward"].double()) for f in (rewards.mean, rewards.var))
+    values = batch.by(of.partition(".")[0]).agg
+    n = values.count().double()
+    new_mean, new_variance = (f(batch[of].double()) for f in (values.mean, values.var))
     total, delta = count + n, new_mean - mean
     joined = (variance * count + new_variance * n + delta.square() * count * n / total) / total
     return torch.stack([total, mean + delta * n / total, joined], dim=-1)
