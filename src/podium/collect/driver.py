@@ -18,6 +18,7 @@ from podium.collect.episodes import Episodes
 from podium.collect.judging import Judging
 from podium.collect.resumed_episode import ResumedEpisodes
 from podium.collect.scripted_episode import ScriptedEpisode
+from podium.collect.servers import Servers
 from podium.collect.step_probe import probe_steps
 from podium.core.build import Rollout
 from podium.core.errors import PodiumError, nearest
@@ -25,6 +26,7 @@ from podium.policy.forward.pack import common_prefix
 from podium.protocols.context import Message, Wrote
 from podium.protocols.sampling import Completion, Generate, Sampler
 from podium.protocols.world import World, isolation_of
+from podium.strategies.ask import Ask, ChatServer, Reply
 from podium.strategies.requests import (
     Compare,
     Embed,
@@ -92,6 +94,7 @@ class Driver:
         self._embedders = dict(embed or {})
         self._asked: list[tuple[Score | Embed, Callable[[Answer], None]]] = []  # texts to be scored or embedded
         self._scored = 0  # tokens that went through a model to be scored or embedded
+        self.servers = Servers()
         self.judged, self.judge_failures = 0, dict[str, int]()  # calls of judges, and those that failed, by reason
         # Worlds repeat themselves. (A cache of a method would keep `self`, and its models, alive.)
         self._opening = lru_cache(CACHED_TEXTS)(lambda text: sampler.encode([{"role": "user", "content": text}]))
@@ -113,7 +116,7 @@ class Driver:
         try:
             for number, plan in enumerate(plans):
                 self.run_plan(plan, partial(results.__setitem__, number))
-            while self._waiting or self._asked or self.actor.busy:
+            while self._waiting or self._asked or self.actor.busy or self.servers.busy:
                 # Texts that several plans ask about at the same time go through the model together.
                 asked, self._asked = self._asked, []
                 scored = [(r, receive) for r, receive in asked if isinstance(r, Score)]
@@ -125,9 +128,11 @@ class Driver:
                 for role in dict.fromkeys(role for role, _ in self._waiting):
                     for ticket, completions in self.samplers[role].poll():
                         self._waiting.pop((role, ticket))(completions)
-                self.actor.deliver(block=not (self._waiting or self._asked))
+                self.servers.deliver(block=not (self._waiting or self._asked or self.actor.busy))
+                self.actor.deliver(block=not (self._waiting or self._asked or self.servers.busy))
         finally:
             self.actor.close()
+            self.servers.close()
         return [r for r in results if r is not None]
 
     def run_plan(self, plan: SubPlan, then: Callable[[Any], None], answers: list[Answer] | None = None) -> None:
@@ -168,6 +173,8 @@ class Driver:
                 Judging(self, request, receiver(place)).start()
             elif isinstance(request, (Score, Embed)):
                 self._asked.append((request, receiver(place)))
+            elif isinstance(request, Ask):
+                self._ask(request, receiver(place))
             else:
                 self.submit(request, receiver(place))
 
@@ -176,6 +183,22 @@ class Driver:
         if role not in self.samplers:
             raise PodiumError(f"{role!r} is to write, but the method has no such role. {nearest(role, self.samplers)}")
         self._waiting[role, self.samplers[role].submit(request)] = then
+
+    def _ask(self, request: Ask, then: Callable[[list[Reply]], None]) -> None:
+        """Let a role or a server answer a question."""
+        role = request.of
+        if isinstance(role, ChatServer):
+            self.servers.ask(role, request, then)
+            return
+        sampler = self.samplers.get(role)
+        context = () if sampler is None else sampler.encode([{"role": "user", "content": request.prompt}])
+        room = getattr(sampler, "context_length", math.inf)
+        if len(context) >= room:
+            problem = f"a question of {len(context):,} tokens leaves no room in the context of {room:,} tokens"
+            then([Reply("", f"{problem} of {role!r}")])
+            return
+        generate = Generate(context, 1, request.sampling, request.stream, keep=False)
+        self.submit(generate, lambda done: then([Reply(self.samplers[role].text(done[0].ids))]), role)
 
     def _same_tokens(self, rollout: Rollout) -> Rollout:
         """A recorded rollout, refused if its token ids decode to another text here."""

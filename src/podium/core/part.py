@@ -224,6 +224,11 @@ class Strategy(Part):
         return "policy"
 
     @property
+    def writers(self) -> tuple[str, ...]:
+        """The roles that write for it: part of its rollouts, or a judge's verdicts on them."""
+        return (self.writer,)
+
+    @property
     def roles_asked(self) -> tuple[str, ...]:
         """Roles, besides the policy, whose models its plans query."""
         return ()
@@ -231,6 +236,10 @@ class Strategy(Part):
     def prepare(self, world: Any = None) -> tuple[str, ...]:
         """Check what the plans will read, such as files, before anything is sampled. Returns warnings for the user."""
         return ()
+
+    def taught(self, recalled: Mapping[str, Any]) -> tuple[str, str]:
+        """The texts above and below a held-out question, by what the memories recall: what has been learnt in words."""
+        return "", ""
 
     def acted(self, rollouts: Sequence[Any]) -> int:
         """On how many of these rollouts it did what plain sampling does not; all of them where that is all it does."""

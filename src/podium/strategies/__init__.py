@@ -1,5 +1,10 @@
 """Strategies: how the rollouts of each task are made. `Sample` is the plain case."""
 
+from podium.strategies.advice.experienced import Experienced
+from podium.strategies.advice.instructed import Instructed
+from podium.strategies.advice.proposers import AdviceMutator, InstructionWriter, ModelProposer
+from podium.strategies.advice.writers import AdviceWriter, ModelWriter, RuleMiner
+from podium.strategies.ask import ChatServer
 from podium.strategies.budgets.prune import Prune
 from podium.strategies.budgets.rounds import Allocated, Rounds
 from podium.strategies.budgets.sample_more import SampleMore
@@ -16,6 +21,7 @@ from podium.strategies.hints.item_response import ItemResponse
 from podium.strategies.hints.judge import Judge
 from podium.strategies.hints.learn_to_hint import LearnToHint
 from podium.strategies.hints.repair import Refine, Repair
+from podium.strategies.hints.scaffolded import Scaffolded
 from podium.strategies.judged.arena import Arena
 from podium.strategies.pairs.attempted_pairs import AttemptedPairs
 from podium.strategies.pairs.recorded_pairs import RecordedPairs
@@ -43,6 +49,16 @@ from podium.strategies.trees.search import Search
 from podium.strategies.trees.tree import Tree
 
 __all__ = [
+    "Scaffolded",
+    "AdviceMutator",
+    "AdviceWriter",
+    "ChatServer",
+    "Experienced",
+    "Instructed",
+    "InstructionWriter",
+    "ModelProposer",
+    "ModelWriter",
+    "RuleMiner",
     "WalkedSegments",
     "Allocated",
     "Arena",

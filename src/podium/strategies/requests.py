@@ -20,6 +20,7 @@ from podium.protocols.context import Context
 from podium.protocols.format import Format
 from podium.protocols.sampling import Completion, Generate, Sampling
 from podium.protocols.world import Episode, Task, World
+from podium.strategies.ask import Ask, Reply
 
 __all__ = [
     "Compare",
@@ -271,11 +272,13 @@ class Ends:
     ids: tuple[int, ...]
 
 
-Request = Play | Resume | Recite | Replay | Interrupt | Score | Embed | Read | Ends | Compare | Rate | Generate
+Request = Play | Resume | Recite | Replay | Interrupt | Score | Embed | Read | Ends | Compare | Rate | Ask | Generate
 Wave = list[Request]
 # Rollouts for Play, Resume, Recite and Replay; completions for Generate; steps for Interrupt; numbers for Score, Embed
-# and Ends; texts for Read; a judgement for Compare and Rate.
-Answers = list[list[Rollout] | list[Completion] | list[Interrupted] | list[float] | list[str] | list[JudgeScores]]
+# and Ends; texts for Read; a judgement for Compare and Rate; a reply for Ask.
+Answers = list[
+    list[Rollout] | list[Completion] | list[Interrupted] | list[float] | list[str] | list[JudgeScores] | list[Reply]
+]
 # Yields waves, receives one answer per request, and returns the rollouts of the group.
 Plan = Generator[Wave, Answers, list[Rollout]]
 # The same within a plan, or in place of an answer: returns what its caller wants to know.

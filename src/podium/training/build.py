@@ -141,7 +141,7 @@ def _name(config: Config) -> str:
 
 def _writers(method: Method) -> list[str]:
     """The roles beside the policy that write rollouts."""
-    writers = ["policy" if leaf.rollout is None else leaf.rollout.writer for leaf in method.leaves()]
+    writers = [role for leaf in method.leaves() if leaf.rollout is not None for role in leaf.rollout.writers]
     return sorted({role for role in writers if role != "policy"})
 
 
