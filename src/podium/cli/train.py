@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -157,10 +157,18 @@ def _finish(result: Result, quiet: bool) -> None:
     if first is not None and last is not None and last is not first:
         when = "after" if result.finished else f"after iteration {last['iteration']}"
         line(f"Held-out pass@1: {first['eval.pass@1']:.3f} before, {last['eval.pass@1']:.3f} {when}.", style="bold")
+    if _weights_unchanged(result.metrics):
+        line("Weights unchanged: the method learns in its memories alone.")
     _show_activity(result)
     line(f"Report: {page}")
     if result.finished:
         line(f"Next: podium eval {result.path} --k 1 8 64, or podium methods for other methods to train with.")
+
+
+def _weights_unchanged(metrics: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether no iteration has updated the model."""
+    trained = [line for line in metrics if line["iteration"]]
+    return bool(trained) and all(line.get("weights_unchanged") for line in trained)
 
 
 def _show_activity(result: Result) -> None:

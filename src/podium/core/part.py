@@ -245,6 +245,10 @@ class Strategy(Part):
         """Check what the plans will read, such as files, before anything is sampled. Returns warnings for the user."""
         return ()
 
+    def taught(self, recalled: Mapping[str, Any]) -> tuple[str, str]:
+        """The texts above and below a held-out question, by what the memories recall: what has been learnt in words."""
+        return "", ""
+
     def acted(self, rollouts: Sequence[Any]) -> int:
         """On how many of these rollouts it did what plain sampling does not; all of them where that is all it does."""
         return len(rollouts)

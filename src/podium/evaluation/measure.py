@@ -17,6 +17,7 @@ from podium.method import Method
 from podium.protocols.context import Context
 from podium.protocols.format import Format, turn_limit
 from podium.protocols.sampling import Sampling
+from podium.protocols.scaffold import Scaffold
 from podium.protocols.world import World, task_of
 from podium.strategies.requests import Plan, Play, TaskRequest
 
@@ -35,10 +36,12 @@ def held_out(
     seed: int = 0,
     temperature: float = 1.0,
     method: Method | None = None,
+    shown: tuple[str, str] = ("", ""),
 ) -> list[list[Rollout]]:
     """`samples` rollouts of each of the first `tasks` tasks of the world's test split.
 
-    A policy that `method` trains in a format is asked for it here, and sees what its turns are trained after.
+    A policy that `method` trains in a format is asked for it here, and sees what its turns are trained after. `shown`
+    are the texts above and below each question that a method has learnt in place of weights, or beside them.
     """
     strategy = formatted_strategy(method)
     format = None if strategy is None else strategy.format
@@ -46,6 +49,9 @@ def held_out(
     sampling = Sampling(max_tokens=limit, temperature=temperature)
     requests = held_out_requests(driver.world, tasks, sampling, seed, format)
     context = getattr(strategy.draw, "context", None) if strategy is not None else None
+    if any(shown):
+        above, below = shown
+        context = Scaffold(above=above, below=below, base=context or driver.world.context)
     return driver.collect([_plan(request, samples, context) for request in requests])
 
 

@@ -12,9 +12,11 @@ from podium.memories.difficulty_control import DifficultyControl
 from podium.memories.domain_rewards import DomainRewards
 from podium.memories.entropy_scales import EntropyScales
 from podium.memories.entropy_targets import EntropyAnchor, EntropySetpoint, GateState
+from podium.memories.experiences import Experiences
 from podium.memories.hint_levels import HintLevels, LastHints
 from podium.memories.hint_rates import HintRates
 from podium.memories.in_flight import InFlight
+from podium.memories.instructions import Instructions
 from podium.memories.kl_control import AsymmetricKL, EntropyGatedKL
 from podium.memories.lesson_library import LessonLibrary
 from podium.memories.model_rates import ModelRates
@@ -57,6 +59,8 @@ __all__ = [
     "HintRates",
     "InFlight",
     "LastHints",
+    "Experiences",
+    "Instructions",
     "LessonLibrary",
     "ModelRates",
     "Monitor",

@@ -83,6 +83,13 @@ def _read(directory: RunDirectory) -> tuple[StoredConfig, str]:
     return stored._replace(config=config), config.method.describe()
 
 
+def _unchanged(metrics: Sequence[Mapping[str, Any]]) -> str:
+    """Says so where no iteration has updated the model."""
+    trained = [line for line in metrics if line["iteration"]]
+    unchanged = bool(trained) and all(line.get("weights_unchanged") for line in trained)
+    return "<p>Weights unchanged: the method learns in its memories alone.</p>" if unchanged else ""
+
+
 def _body(directory: RunDirectory, stored: StoredConfig, method: str) -> str:
     config = stored.config
     log = read_log(directory.metrics_file)
@@ -94,6 +101,7 @@ def _body(directory: RunDirectory, stored: StoredConfig, method: str) -> str:
         f"<p>{html.escape(config.method.summary)}</p>",
         _damage([log.note(directory.metrics_file)] if log.damaged else []),
         _lead(metrics, config),
+        _unchanged(metrics),
         f'<h2>Curves</h2><div class="charts">{_charts(metrics)}</div>',
         _or_damage(lambda: section(directory, metrics)),
         "<h2>Rollouts before and after</h2>",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Sequence
 from contextlib import closing
@@ -34,6 +35,7 @@ from podium.sampler.local import LocalSampler
 from podium.store.run_directory import RunDirectory
 from podium.store.sound_checkpoint import newest_sound
 from podium.training.config import Config
+from podium.training.run import SHOWN
 from podium.training.stored_config import stored_config
 
 __all__ = ["BASE_MODEL", "contrast", "driver_for", "evaluate", "frontier", "thinking"]
@@ -244,7 +246,8 @@ class _Setting:
         """Rollouts of a run's last checkpoint, or of a model, on held-out tasks."""
         driver = self.driver(target, device)
         with closing(self.world):
-            groups = held_out(driver, max_tokens=self.max_tokens, method=self.method, **counts)
+            shown = _shown(target)
+            groups = held_out(driver, max_tokens=self.max_tokens, method=self.method, shown=shown, **counts)
         if all(r.columns["failure"] for g in groups for r in g):
             raise PodiumError(f"Nothing can be measured: the world failed in every rollout: {failure_note(groups)}.")
         return groups
@@ -280,6 +283,20 @@ def _load(target: str | Path, device: str) -> policies.Policy:
         reasons = " ".join(map(str, sound.damaged))
         warnings.warn(f"{reasons} Measured instead: {sound.checkpoint.name}.", stacklevel=2)
     return policy
+
+
+def _shown(target: str | Path) -> tuple[str, str]:
+    """The texts above and below each question that a run has learnt; empty for a model."""
+    checkpoints = RunDirectory(target).checkpoints()
+    if not checkpoints:
+        return "", ""
+
+    def read(checkpoint: Path) -> tuple[str, str]:
+        file = checkpoint / SHOWN
+        above, below = json.loads(file.read_text("utf-8")) if file.is_file() else ("", "")
+        return above, below
+
+    return newest_sound(checkpoints, read)[0]
 
 
 def _check_counts(ks: Sequence[int], tasks: int, samples: int) -> None:

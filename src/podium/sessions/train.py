@@ -292,6 +292,7 @@ def _evaluation(run: Run) -> dict[str, Any]:
         max_tokens=config.max_tokens,
         seed=config.seed,
         method=config.method,
+        shown=run.shown,
     )
     measures = measure(groups, ks=(1,))
     metrics: dict[str, Any] = {f"eval.{name}": m.mean for name, m in measures.items()}

@@ -1,5 +1,9 @@
 """Strategies: how the rollouts of each task are made. `Sample` is the plain case."""
 
+from podium.strategies.advice.experienced import Experienced
+from podium.strategies.advice.instructed import Instructed
+from podium.strategies.advice.proposers import AdviceMutator, InstructionWriter, ModelProposer
+from podium.strategies.advice.writers import AdviceWriter, ModelWriter, RuleMiner
 from podium.strategies.agents.advantage_filter import AdvantageFilter
 from podium.strategies.ask import ChatServer
 from podium.strategies.budgets.prune import Prune
@@ -18,6 +22,7 @@ from podium.strategies.hints.item_response import ItemResponse
 from podium.strategies.hints.judge import Judge
 from podium.strategies.hints.learn_to_hint import LearnToHint
 from podium.strategies.hints.repair import Refine, Repair
+from podium.strategies.hints.scaffolded import Scaffolded
 from podium.strategies.judged.arena import Arena
 from podium.strategies.judged.judged_rollouts import JudgedRollouts
 from podium.strategies.judged.judges import OptionJudge, WrittenJudge, judge_named
@@ -50,6 +55,16 @@ from podium.strategies.trees.tree import Tree
 
 __all__ = [
     "AdvantageFilter",
+    "Scaffolded",
+    "AdviceMutator",
+    "AdviceWriter",
+    "ChatServer",
+    "Experienced",
+    "Instructed",
+    "InstructionWriter",
+    "ModelProposer",
+    "ModelWriter",
+    "RuleMiner",
     "WalkedSegments",
     "Allocated",
     "Arena",
@@ -58,7 +73,6 @@ __all__ = [
     "BestAttempt",
     "Branching",
     "BudgetedTurns",
-    "ChatServer",
     "Continuations",
     "Contrasted",
     "CriticalToken",

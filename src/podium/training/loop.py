@@ -43,10 +43,14 @@ def iterate(run: Run, evaluate: Evaluate | None = None, record: Record | None = 
     run.stop.forbid()  # up to here the run may stop and `abandon` the iteration
     with metrics.timed("train"):
         sentinel = watch_sampler(run, method, live, batch)
-        for number, update in enumerate(method.updates(trained, run.trainer.current)):
+        # A method without an objective learns in its memories alone: there is nothing to update.
+        updates = method.updates(trained, run.trainer.current) if method.objective else ()
+        for number, update in enumerate(updates):
             compare = None if number else sentinel.compare  # at the first update the weights are those that sampled
             metrics.add_update(*run.trainer.step(update, method.objective, live, method.updates.skip_above, compare))
             run.acted.update(metrics.updates[-1][0].acted)
+    if not method.objective:
+        metrics.put("weights_unchanged", 1.0)
     if sentinel.count:
         metrics.put("sampler_gap", sentinel.gap)
 

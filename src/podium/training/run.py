@@ -19,13 +19,13 @@ from podium.core.activity import changed_elements, label
 from podium.core.batch import Batch
 from podium.core.build import Rollout
 from podium.core.memory import State
-from podium.core.part import Metric, Part
+from podium.core.part import Metric, Part, Strategy
 from podium.core.signal import Signal
 from podium.core.value import Clock
 from podium.method import Method
 from podium.policy import Policy
 from podium.protocols.sampling import Sampling
-from podium.protocols.world import Task, World
+from podium.protocols.world import Task, World, task_of
 from podium.store.json_lines import read_object
 from podium.strategies import Sample
 from podium.strategies.requests import TaskRequest
@@ -37,10 +37,11 @@ from podium.training.resolve import phase_rate
 from podium.training.tasks import Tasks
 from podium.training.trainer import Trainer
 
-__all__ = ["Evaluate", "Record", "Run"]
+__all__ = ["SHOWN", "Evaluate", "Record", "Run"]
 
 Evaluate = Callable[["Run"], Mapping[str, Any]]  # measures the policy on held-out tasks
 Record = Callable[[int, Batch], None]  # gets an iteration's number and its batch
+SHOWN = "shown.json"  # in a checkpoint: the texts that stand above and below every question, if there are any
 PENDING = "pending.json"  # in a checkpoint: the metrics of its iteration, if the evaluation was interrupted
 
 
@@ -144,12 +145,23 @@ class Run:
         """Show metrics to the memories of the current method."""
         self.memories.measured(self.config.method.at(self.clock), metrics)
 
+    @property
+    def shown(self) -> tuple[str, str]:
+        """The texts above and below held-out questions that the method has learnt so far."""
+        method = self.config.method.at(self.clock).main()
+        strategy = method.rollout
+        if strategy is None or type(strategy).taught is Strategy.taught:
+            return "", ""
+        return strategy.taught(self.memories.of_tasks(method, [task_of(self.world, 0, "test")]))
+
     # -- checkpoints -----------------------------------------------------------------------------------------------
 
     def save(self, directory: Path) -> None:
         """Write a checkpoint."""
         position = Position(self.iteration, self.memories.states, self.progress, self.tokens)
         save_checkpoint(directory, self.trainer, position, self.config.to_yaml())
+        if any(self.shown):
+            (directory / SHOWN).write_text(json.dumps(self.shown), encoding="utf-8")
         if self.pending is not None:
             (directory / PENDING).write_text(json.dumps(self.pending), encoding="utf-8")
 
