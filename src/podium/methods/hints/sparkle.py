@@ -25,7 +25,7 @@ __all__ = ["sparkle"]
         max_tokens=3000,
         source="sparkle-reasoning/sparkle scripts/train",
     ),
-    home=Home("rules", level=3, iterations=12, tasks=16),
+    home=Home("sums", level=3, iterations=12, tasks=16),
     presets={"paper": {"n": 32, "temperature": 0.6, "unit": "text"}},
 )
 def sparkle(
