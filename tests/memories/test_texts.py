@@ -65,6 +65,9 @@ def test_experiences_follow_the_plan_of_the_batch_once() -> None:
     plan = write_edits([Edit("ADD", "b")])
     state = memory.observe(memory.initial(), _batch([{"edits": plan}, {"edits": plan}]))
     assert [row[0] for row in state["texts"]] == ["a", "b"]
+    recalled = memory.recall(state, ["t0", "t1"])
+    assert recalled["group.experiences"] == ((Experience("a"), Experience("b")),) * 2
+    assert recalled["batch.experiences"].tolist() == [2.0]
     assert memory.observe(state, _batch([{"edits": ""}])) == state
     tensors: dict[str, torch.Tensor] = {}
     assert decode_state(encode_state(state, tensors), tensors) == state

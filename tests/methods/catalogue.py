@@ -82,6 +82,8 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "spae": {"after": "\n", "boxed": False, "imitate": 0},  # steps are lines
     # At 0.6 nearly all are right.
     "spo": {"branches": (2, 2), "window": 6, "probes": 2, "temperature": 1.0, "mini_batches": 1},
+    "inspo": {"start": ((),), "every": 2.0},  # podium/tiny knows no advice
+    "sparkle": {"first": 1},
     "tppo": {"n": 4, "window": 24},  # some answers end in it, others take two iterations
 }
 

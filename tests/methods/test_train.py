@@ -51,7 +51,7 @@ def test_three_iterations_have_finite_metrics_a_gradient_and_what_the_method_wat
     for seed in range(3):  # with some seeds all answers to these few tasks may be alike
         found = lines(method, world, iterations=3, seed=seed, **wide(method))
         assert finite(found)
-        if has_signal(found):
+        if has_signal(found) or not method.main().objective:
             break
     else:
         pytest.fail(f"{slug} has no gradient in three runs of three iterations")

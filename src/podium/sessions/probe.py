@@ -31,8 +31,8 @@ class ProbeRow:
 
     part: str
     by: str  # what stood in its place
-    distance: float | None  # between the weights, as a share of the update since the two runs parted; None: it could
-    # not be trained without it
+    distance: float | None  # between the weights, as a share of the update since the two runs parted, or 1 where only
+    # the texts that they have learnt differ; None: it could not be trained without it
     iterations: int = 0  # after which that was measured
     acted: tuple[int, int] | None = None  # in how many iterations the part itself changed something, of how many
     reason: str = ""  # why there is no distance
@@ -49,12 +49,14 @@ class _Course:
     def __init__(self, config: Config) -> None:
         self.run = build_run(config)
         self.weights = [weight_vector(self.run.policy.parameters())]
+        self.shown = [self.run.shown]  # the texts that it has learnt after each iteration
         self.metrics: list[Mapping[str, Any]] = []
 
     def after(self, iterations: int) -> Tensor:
         while len(self.weights) <= iterations:
             self.metrics.append(iterate(self.run)[1])
             self.weights.append(weight_vector(self.run.policy.parameters()))
+            self.shown.append(self.run.shown)
         return self.weights[iterations]
 
     def close(self) -> None:
@@ -120,6 +122,8 @@ def _row(
             while done < iterations and distance <= APART:
                 done += 1
                 distance = relative_distance(course.after(done), other.after(done), course.weights[together])
+                if distance == 0 and course.shown[done] != other.shown[done]:
+                    distance = 1.0  # nothing of what was learnt in words is the same
                 if distance == 0:  # a later phase begins where the two are still the same
                     together = done
     except PodiumError as problem:

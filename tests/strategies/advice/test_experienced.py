@@ -11,17 +11,22 @@ import pytest
 import torch
 
 from podium import methods
+from podium.core.build import Rollout
 from podium.core.errors import PodiumError
 from podium.memories.instructions import Instruction
-from podium.memories.text_edits import Edit, Experience, numbered
+from podium.memories.text_edits import Edit, Experience, numbered, read_edits
+from podium.protocols.sampling import Sampling
+from podium.protocols.scaffold import Scaffold
+from podium.protocols.world import Task
 from podium.report.run_page import write_report
 from podium.sessions.evaluate import evaluate
 from podium.sessions.train import configure, train
 from podium.store.run_directory import RunDirectory
-from podium.strategies import AdviceMutator, ModelProposer, ModelWriter, RuleMiner
+from podium.strategies import AdviceMutator, Experienced, ModelProposer, ModelWriter, RuleMiner
 from podium.strategies.advice.experienced import group_is_used
 from podium.strategies.advice.writers import Compared
 from podium.strategies.ask import Ask, Reply
+from podium.strategies.requests import TaskRequest
 from podium.training.build import build_run
 from podium.training.loop import iterate
 
@@ -150,3 +155,22 @@ def test_a_proposal_without_the_mark_is_dropped() -> None:
     proposer = ModelProposer()
     found = _done(proposer.propose(Instruction(("a",)), ["wrong"], 3, (0,)), lambda prompt: next(replies))
     assert found == [("look twice",)]
+
+
+def test_a_plan_shows_variants_and_writes_one_plan_of_edits() -> None:
+    miner = RuleMiner(lines=("a",), least=1.0)
+    strategy = Experienced(n=2, writer_of=miner)
+    recalled = {"group.experiences": ()}
+    tasks = [TaskRequest(Task(f"t{g}", "q"), g, Sampling(), (0, 0, g), recalled) for g in range(2)]
+    (plan,) = strategy.plans(tasks)
+    wave = next(plan)
+    assert [play.context for play in wave] == [None, Scaffold(below="experiences:\n[G0]. a")] * 2
+    answers = [
+        [Rollout(task=f"t{play.request.group}", group=play.request.group, turns=(), columns=columns)]
+        for play, reward in zip(wave, (0.0, 1.0, 0.0, 1.0), strict=True)
+        for columns in [{"reward": reward, "text": "said", "index": play.first}]
+    ]
+    with pytest.raises(StopIteration) as end:
+        plan.send(answers)
+    edits = {rollout.columns["edits"] for rollout in end.value.value}
+    assert [read_edits(text) for text in edits] == [[Edit("ADD", "a", votes=2.0)]]

@@ -17,6 +17,7 @@ from podium.parts.reward.difficulty_entropy import WindowReward
 from podium.parts.reward.directional import DirectionalReward
 from podium.parts.reward.flow import FlowReward
 from podium.parts.reward.guided import GuidedBonus
+from podium.parts.reward.hierarchical_reward import HierarchicalReward
 from podium.parts.reward.hybrid import HybridReward
 from podium.parts.reward.information import InformationReward, PhrasingStability
 from podium.parts.reward.intrinsic import Intrinsic
@@ -45,6 +46,7 @@ from podium.parts.reward.turn_rewards import ProgressReward, TurnPenalties
 from podium.parts.reward.vote import AnswerEntropy, Majority, PseudoLabel, VoteShare
 
 __all__ = [
+    "HierarchicalReward",
     "AnswerBleu",
     "AnswerEntropy",
     "AnswerGain",
