@@ -39,6 +39,7 @@ from podium.worlds.sums import Sums
 from podium.worlds.textworld import TextWorld
 from podium.worlds.tools import Tools
 from podium.worlds.trips import Trips
+from podium.worlds.verdicts import Verdicts
 from podium.worlds.zoom import Zoom
 
 __all__ = [
@@ -87,6 +88,7 @@ __all__ = [
     "ModelTokens",
     "Tools",
     "Trips",
+    "Verdicts",
     "Verdict",
     "Window",
     "World",

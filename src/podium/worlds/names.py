@@ -33,6 +33,7 @@ from podium.worlds.sums import Sums
 from podium.worlds.textworld import TextWorld
 from podium.worlds.tools import Tools
 from podium.worlds.trips import Trips
+from podium.worlds.verdicts import Verdicts
 from podium.worlds.zoom import Zoom
 
 __all__ = ["BRIDGES", "EMBEDDED", "FORMS", "codebook_of", "get", "names_code"]
@@ -40,7 +41,7 @@ __all__ = ["BRIDGES", "EMBEDDED", "FORMS", "codebook_of", "get", "names_code"]
 EMBEDDED: dict[str, type[World]] = {
     world.name: world
     for world in (
-        *(Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Trips, Code, KeyDoor, Lookup, Tools, Clarify),
+        *(Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Trips, Verdicts, Code, KeyDoor, Lookup, Tools, Clarify),
         *(Scenes, Zoom, Digits, Badges, Clips),
     )
 }
