@@ -291,7 +291,7 @@ def test_recipes_that_need_no_special_world_have_no_findings(slug: str) -> None:
         ("gigpo", ["turn.reward", "turn.state", "turn.valid"]),
         ("hgpo", ["turn.reward", "turn.state", "turn.valid"]),
         ("salt", ["turn.state", "turn.action", "turn.next_state"]),
-        ("think-rm", ["pair.difference"]),
+        ("think-rm", ["task.compare"]),
         ("copo", ["rollout.answer"]),
         ("v0-5", ["rollout.correct"]),
         ("gcpo-geometryzero", ["rollout.correct", "task.solution"]),

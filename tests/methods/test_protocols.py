@@ -30,7 +30,7 @@ def test_the_published_run_round_trips_and_is_refused_where_the_model_cannot_hol
             check_context(config, TINY_CONTEXT)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("think-rm")])  # it needs a judge
+@pytest.mark.parametrize("name", NAMES)
 def test_a_method_fits_its_home(name: str) -> None:
     home, method = home_of(name), get(name)
     assert set(home.world.removeprefix("mix:").split(",")) <= set(worlds.EMBEDDED)

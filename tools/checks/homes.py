@@ -31,7 +31,7 @@ GUARDS = {
     ("spear", "annotate.MarkDegenerate"): "podium/tiny does not repeat itself",
     ("spear", "keep.DropMarked"): "podium/tiny does not repeat itself",
 }
-LEFT_OUT = {"clip-bias-spurious": "a study of random rewards", "think-rm": "it needs a judge of pairs"}
+LEFT_OUT = {"clip-bias-spurious": "a study of random rewards"}
 
 
 def train_at_home(name: str, device: str = "cpu") -> dict[str, Any]:

@@ -62,7 +62,6 @@ EXCEPT: Mapping[str, str] = {
     "dars keep.KeepMixed": "the groups that it drops have advantages of 0: it saves time",
     "dars objective.Entropy": "a coefficient of 0.001 beside a sum over all tokens of the batch",
     "r3 advantage.DampReplayed": "the paper's factor is not known: 1, which damps nothing",
-    "think-rm": "needs a judge of pairs, which no embedded world has",
 }
 
 

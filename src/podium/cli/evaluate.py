@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,10 +16,17 @@ from podium.cli.overrides import split_change
 from podium.cli.preflight import check_world_file
 from podium.core.errors import PodiumError
 
+if TYPE_CHECKING:
+    from podium.evaluation.resample import Measure
+
 __all__ = ["evaluate", "expand_options"]
 
 NUMBERS = re.compile(r"\d+(,\d+)*,?")
-WITHOUT_VALUE = {"--compare": "base", "--thinking": "auto"}  # what an option means when no value follows it
+WITHOUT_VALUE = {
+    "--compare": "base",
+    "--thinking": "auto",
+    "--judge": "options",
+}  # what an option means when no value follows it
 
 
 def evaluate(
@@ -57,6 +64,14 @@ def evaluate(
             "optimum.",
         ),
     ] = False,
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            help="Try the model, the run or the server http://localhost:PORT/v1 as a judge of pairs of which the "
+            "better is known: by the probability of `options`, or as it has `written` a verdict; alone: options."
+        ),
+    ] = None,
+    retries: Annotated[int, typer.Option(help="How often a judge may try again to write a verdict.")] = 2,
     trust: Trust = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
@@ -64,7 +79,8 @@ def evaluate(
 
     Reports pass@k, avg@k, maj@k, length, entropy and distinct correct answers; with --compare, what training has gained
     and lost; with --thinking, how accuracy grows with thinking; with --frontier, how much reward training gives for its
-    divergence from the base.
+    divergence from the base; with --judge, how good it is as a judge (on the world verdicts, unless you name another):
+    accuracy, agreement of both orders, bias to what stands first and to length, nonsense, and calibration.
     """
     settings: dict[str, Any] = {path.removeprefix("world."): value for path, value in map(split_change, changes or [])}
     settings |= {} if level is None else {"level": level}
@@ -78,7 +94,14 @@ def evaluate(
     from podium.cli.thinking_curve import show_curve
     from podium.sessions import evaluate as session
 
-    if frontier:
+    if judge is not None:
+        from podium.sessions.try_judge import try_judge
+
+        settings.pop("trust")
+        warmth = settings.pop("temperature")
+        settings["temperature"] = 0.6 if warmth == 1.0 else warmth
+        _show(try_judge(target, way=judge, retries=retries, **settings), json)
+    elif frontier:
         if temperature != 1.0:
             raise PodiumError("--frontier compares models as they were trained: at temperature 1.")
         settings.pop("temperature")
@@ -101,17 +124,20 @@ def evaluate(
         else:
             show_curve(points)
     else:
-        measures = session.evaluate(target, ks=ks, samples=samples, **settings)
-        if json:
-            line(dumps({name: measure.as_dict() for name, measure in measures.items()}))
-        else:
-            cells = [[n, f"{m.mean:.3f}", f"[{m.low:.3f}, {m.high:.3f}]"] for n, m in measures.items()]
-            table(["measure", "mean", "95 % interval"], cells)
+        _show(session.evaluate(target, ks=ks, samples=samples, **settings), json)
+
+
+def _show(measures: Mapping[str, Measure], json: bool) -> None:
+    if json:
+        line(dumps({name: measure.as_dict() for name, measure in measures.items()}))
+    else:
+        cells = [[n, f"{m.mean:.3f}", f"[{m.low:.3f}, {m.high:.3f}]"] for n, m in measures.items()]
+        table(["measure", "mean", "95 % interval"], cells)
 
 
 def expand_options(arguments: Sequence[str]) -> list[str]:
-    """The arguments as the parser takes them: `--k 1 8 64` becomes `--k 1 --k 8 --k 64`, and `--compare` and
-    `--thinking` get the value that they stand for when none follows."""
+    """The arguments as the parser takes them: `--k 1 8 64` becomes `--k 1 --k 8 --k 64`, and `--compare`,
+    `--thinking` and `--judge` get the value that they stand for when none follows."""
     expanded: list[str] = []
     for number, word in enumerate(arguments):
         # A number continues the list if everything between it and its --k is a number too.

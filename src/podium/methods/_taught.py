@@ -12,7 +12,7 @@ from podium.strategies import Demonstrate, Draw
 __all__ = ["taught"]
 
 
-def taught(method: Method, iterations: Count, *draws: Draw, lr: float = 1e-5) -> Method:
+def taught(method: Method, iterations: Count, *draws: Draw, style: str = "short", lr: float = 1e-5) -> Method:
     """The method after so many iterations that imitate the world's solutions, written in the format of each draw.
 
     Each iteration takes 64 optimiser steps (8 epochs of 8 mini-batches), at the learning rate that `lr` is beside that
@@ -25,7 +25,7 @@ def taught(method: Method, iterations: Count, *draws: Draw, lr: float = 1e-5) ->
         raise PodiumError(f"imitate = {iterations} must be at least 0.")
     imitate = Method(
         "imitate",
-        rollout=Demonstrate(draw=draws[0], others=draws[1:]),
+        rollout=Demonstrate(styles=(style,), draw=draws[0], others=draws[1:]),
         objective=(Likelihood(),),
         updates=Updates(epochs=8, mini_batches=8),
         protocol=Protocol(lr=lr),

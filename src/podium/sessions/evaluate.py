@@ -38,7 +38,7 @@ from podium.training.config import Config
 from podium.training.run import SHOWN
 from podium.training.stored_config import stored_config
 
-__all__ = ["BASE_MODEL", "contrast", "driver_for", "evaluate", "frontier", "thinking"]
+__all__ = ["BASE_MODEL", "contrast", "driver_for", "evaluate", "frontier", "load_target", "thinking"]
 
 LOGP = Signal("logp")
 BASE_MODEL = "base"  # in place of a model: the one that the run started from
@@ -148,7 +148,8 @@ def frontier(
     base, setting = _Setting.of_both(target, base, world, world_settings, max_tokens, trust)
     before, after = (setting.sample(model, device, tasks=tasks, samples=samples, seed=seed) for model in (base, target))
     batch = Batch.from_rollouts(rollout for group in after for rollout in group)
-    logp = [_load(model, device).signals(batch, [LOGP])[LOGP].where(batch.action, 0) for model in (target, base)]
+    both = [load_target(model, device) for model in (target, base)]
+    logp = [policy.signals(batch, [LOGP])[LOGP].where(batch.action, 0) for policy in both]
     ratio = batch.reduce(logp[0] - logp[1], "token", "rollout", "sum").double()
     return Frontier(_rewards(before), _rewards(after), ratio.reshape(len(after), samples).numpy())
 
@@ -168,6 +169,7 @@ def driver_for(
         follow_up=policy.follow_up,
         written=policy.written,
         ends=policy.ends,
+        score=policy.score,
         act_limit_s=act_limit_s,
         isolation=isolation,
     )
@@ -255,7 +257,7 @@ class _Setting:
     def driver(self, target: str | Path, device: str) -> Driver:
         """A driver that samples from a run's last checkpoint, or from a model."""
         _check_there(Path(target))
-        policy = _load(target, device)
+        policy = load_target(target, device)
         driver = driver_for(policy, self.world, self.isolation, self.act_limit_s)  # it may add notes to the policy's
         for note in policy.notes:
             warnings.warn(note, stacklevel=2)
@@ -272,7 +274,7 @@ def _config(target: str | Path, world: str | World | None, trust: bool) -> Confi
     return stored_config(RunDirectory(target), trust=trust, leave_out=unneeded).config
 
 
-def _load(target: str | Path, device: str) -> policies.Policy:
+def load_target(target: str | Path, device: str) -> policies.Policy:
     """A model, or that of a run's newest sound checkpoint."""
     read = partial(policies.load, device=device, dtype=usual_dtype(device))
     checkpoints = RunDirectory(target).checkpoints()

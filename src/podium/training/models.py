@@ -14,6 +14,8 @@ from podium.method import Role
 from podium.policy import Policy
 from podium.policy.model import device as devices
 from podium.policy.model.load import DTYPES
+from podium.store.run_directory import RunDirectory
+from podium.store.sound_checkpoint import newest_sound
 from podium.training.config import Config
 from podium.training.trainer import Learner
 
@@ -69,7 +71,7 @@ def _model(policy: Policy, role: Role, config: Config) -> Policy:
     if separate and not terms and policies.has_head(role.source):
         return policies.read_critic(role.source, dtype=config.precision, device=config.device).frozen_copy()
     exact = "float32" if terms else config.precision
-    model = policies.load(role.source, dtype=exact, device=config.device) if separate else policy
+    model = _loaded(role.source, exact, config.device) if separate else policy
     if not terms and "value" in _read(config, role.name):
         raise PodiumError(
             f"The role {role.name!r} scores rollouts, but {role.source!r} has no value head: name the directory of a "
@@ -83,6 +85,15 @@ def _model(policy: Policy, role: Role, config: Config) -> Policy:
     if separate or (role.source == "policy" and not terms and role.decay is None):
         return model  # for the source "policy": the policy itself as it is now, perhaps in other contexts
     return policy.copy() if terms else policy.frozen_copy()
+
+
+def _loaded(source: str, dtype: str, device: str) -> Policy:
+    """A model, or that of a run's newest sound checkpoint."""
+    checkpoints = RunDirectory(source).checkpoints()
+    if not checkpoints:
+        return policies.load(source, dtype=dtype, device=device)
+    model, _ = newest_sound(checkpoints, lambda c: policies.load(str(c / "policy"), dtype=dtype, device=device))
+    return model
 
 
 def _read(config: Config, role: str) -> Iterable[str]:

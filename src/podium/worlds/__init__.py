@@ -41,6 +41,7 @@ from podium.worlds.textworld import TextWorld
 from podium.worlds.tools import Tools
 from podium.worlds.trips import Trips
 from podium.worlds.vault import Vault
+from podium.worlds.verdicts import Verdicts
 from podium.worlds.zoom import Zoom
 
 __all__ = [
@@ -92,6 +93,7 @@ __all__ = [
     "Tools",
     "Trips",
     "Vault",
+    "Verdicts",
     "Verdict",
     "Window",
     "World",

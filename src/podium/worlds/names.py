@@ -36,6 +36,7 @@ from podium.worlds.textworld import TextWorld
 from podium.worlds.tools import Tools
 from podium.worlds.trips import Trips
 from podium.worlds.vault import Vault
+from podium.worlds.verdicts import Verdicts
 from podium.worlds.zoom import Zoom
 
 __all__ = ["BRIDGES", "EMBEDDED", "FORMS", "codebook_of", "get", "names_code"]
@@ -62,6 +63,7 @@ EMBEDDED: dict[str, type[World]] = {
             Carry,
             Vault,
         ),
+        *(Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Trips, Verdicts, Code, KeyDoor, Lookup, Tools, Clarify),
         *(Scenes, Zoom, Digits, Badges, Clips),
     )
 }

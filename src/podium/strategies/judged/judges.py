@@ -177,7 +177,7 @@ def judge_named(name: str, way: str = "options", **settings: Any) -> tuple[str |
     """A judge by name, with the roles that it needs: world, policy (the policy as it is now), the address of a server
     on this machine (http://localhost:8000/v1, or …/v1#MODEL), a run's folder, or a model.
 
-    `way` is written or options; a server always writes.
+    `way` is written or options; a server always writes. The settings are those of the judge; the world has none.
     """
     if way not in WAYS:
         raise PodiumError(f"A judge is asked in the way 'written' or 'options', not {way!r}.")

@@ -28,7 +28,7 @@ from podium.worlds.texts.puzzles import attempted, draw_puzzle, wrongly
 
 __all__ = [
     *("STEP_QUESTION", "AttemptPair", "draw_pair", "pair_prompt", "pair_verdict"),
-    *("scaled_verdict", "point_verdict", "step_verdict", "criterion_verdict"),
+    *("scaled_verdict", "checked_lines", "point_verdict", "step_verdict", "criterion_verdict"),
 ]
 
 LABELS = tuple(map(int, SCALE))
@@ -102,7 +102,7 @@ def scaled_verdict(rng: Random, level: int, split: str = "train") -> Exercise:
 
     def write(rng: Random, right: float) -> str:
         said = pair.label if rng.random() < right else any_other(rng, LABELS, pair.label)
-        lines = _checks(pair, rng, said == pair.label) if rng.random() < LONG else []
+        lines = checked_lines(pair, rng, said == pair.label) if rng.random() < LONG else []
         return "\n".join([*lines, f"{VERDICT} {said}"])
 
     prompt = pair_prompt(pair.task.prompt, *pair.texts, scaled=True)
@@ -112,10 +112,10 @@ def scaled_verdict(rng: Random, level: int, split: str = "train") -> Exercise:
 def _checked(pair: AttemptPair, rng: Random, right: float) -> str:
     correct = rng.random() < right
     said = pair.better if correct else any_other(rng, "AB", pair.better)
-    return "\n".join([*_checks(pair, rng, correct), f"{VERDICT} {said}"])
+    return "\n".join([*checked_lines(pair, rng, correct), f"{VERDICT} {said}"])
 
 
-def _checks(pair: AttemptPair, rng: Random, correct: bool) -> list[str]:
+def checked_lines(pair: AttemptPair, rng: Random, correct: bool) -> list[str]:
     """The lines of both attempts, up to the first that is wrong; an incorrect check misses it, and half of them find
     fault with the better attempt."""
     lines: list[str] = []

@@ -1,0 +1,120 @@
+"""Three judges of pairs whose lengths are crossed with rightness: one that reasons, one that does not, and a reward
+model. Each learns from as many pairs, and judges the same held-out ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+
+from podium import policy as policies
+from podium.evaluation.judge_quality import JudgedPair, judge_quality, known_pairs
+from podium.labs.findings import Claim, StudySize
+from podium.labs.trial import Quantity, Trial
+from podium.methods import get
+from podium.sessions.reward_data import JudgedAnswer, RewardData
+from podium.sessions.reward_model import fit_reward
+from podium.sessions.train import train
+from podium.sessions.try_judge import try_judge
+from podium.strategies.requests import JudgeScores
+from podium.worlds import Verdicts
+from podium.worlds.texts.verdicts import AttemptPair
+
+__all__ = ["STUDY"]
+
+MODEL, LEVEL = "podium/tiny2", 1
+ACCURACY = Quantity("accuracy", "held-out accuracy", (0.0, 1.0))
+LONGER = Quantity("longer", "gain where the longer is right", (-1.0, 1.0))
+
+
+class JudgeTrialSize(StudySize):
+    """How long judges are trained, and on how many pairs they are tried."""
+
+    seeds: int = 5
+    iterations: int = 40
+    tasks: int = 64
+    held_out: int = 256
+
+
+def _generative(preset: str, seed: int, size: JudgeTrialSize) -> Mapping[str, float]:
+    with TemporaryDirectory() as folder:
+        train(
+            get(f"think-rm@{preset}"),
+            world="verdicts",
+            world_settings={"level": LEVEL},
+            model=MODEL,
+            seed=seed,
+            iterations=size.iterations,
+            tasks=size.tasks,
+            eval_every=0,
+            eval_tasks=1,
+            out=Path(folder) / "run",
+        )
+        found = try_judge(Path(folder) / "run", way="written", tasks=size.held_out, seed=seed, level=LEVEL)
+    return {name: found[name].mean for name in ("accuracy", "longer")}
+
+
+def long_judge(seed: int, size: JudgeTrialSize) -> Mapping[str, float]:
+    """Imitates checks of both answers, then learns by GRPO from its verdicts."""
+    return _generative("judge", seed, size)
+
+
+def short_judge(seed: int, size: JudgeTrialSize) -> Mapping[str, float]:
+    """The same with verdicts alone."""
+    return _generative("short", seed, size)
+
+
+def bradley_terry(seed: int, size: JudgeTrialSize) -> Mapping[str, float]:
+    """A reward model of the same start, fitted to the same pairs in four epochs."""
+    world = Verdicts(level=LEVEL)
+    count = size.iterations * size.tasks
+    pairs = [world.pair(world.task(seed * count + index)) for index in range(count)]
+    answers = [_answer(pair, text) for pair in pairs for text in _ordered(pair)]
+    data = RewardData("verdicts", tuple(answers), tuple((2 * i, 2 * i + 1) for i in range(count)))
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        fit_reward(
+            data, path, estimator="bt", model=MODEL, steps=max(count // 8, 1), batch=32, held_out=0.05, seed=seed
+        )
+        reader = policies.read_critic(str(path), dtype="float32", device="cpu")
+        judged = [_scored(reader, pair) for pair in known_pairs(world, size.held_out)]
+    found = judge_quality(judged)
+    return {name: found[name].mean for name in ("accuracy", "longer")}
+
+
+def _ordered(pair: AttemptPair) -> tuple[str, str]:
+    """The better text first."""
+    return pair.texts if pair.better == "A" else (pair.texts[1], pair.texts[0])
+
+
+def _answer(pair: AttemptPair, text: str) -> JudgedAnswer:
+    return JudgedAnswer((("user", str(pair.task.prompt)),), text)
+
+
+def _scored(reader: policies.Policy, pair: AttemptPair) -> JudgedPair:
+    """What a reward model says of a pair: the probability of the better text, in either order."""
+    question = reader.encode([{"role": "user", "content": str(pair.task.prompt)}])
+    better, worse = _ordered(pair)
+    ids = [(tuple(question), reader.written(text, True)) for text in (better, worse)]
+    with torch.no_grad():
+        high, low = policies.scores_of(reader, ids).flatten().tolist()
+    p = 1 / (1 + 2.718281828459045 ** min(low - high, 700.0))
+    sign = (len(better) > len(worse)) - (len(better) < len(worse))
+    return JudgedPair(JudgeScores((p, 1 - p), 1), JudgeScores((1 - p, p), 1), sign)
+
+
+STUDY = Trial(
+    "think-rm",
+    "Does a judge that reasons at length tell right from wrong better than a short one, and than a reward model?",
+    arms={"long judge": long_judge, "short judge": short_judge, "Bradley–Terry": bradley_terry},
+    claims=(
+        Claim("a judge that checks at length is more accurate than a short one", ACCURACY, "long judge", "short judge"),
+        Claim("a short judge is more accurate than Bradley–Terry", ACCURACY, "short judge", "Bradley–Terry"),
+        Claim("a long judge is more accurate than Bradley–Terry", ACCURACY, "long judge", "Bradley–Terry"),
+    ),
+    readings=(ACCURACY, LONGER),
+    size=JudgeTrialSize(),
+    quick=JudgeTrialSize(seeds=2, iterations=6, tasks=16, held_out=64),
+)
