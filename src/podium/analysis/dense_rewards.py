@@ -128,21 +128,21 @@ def transition_graph(states: ArrayLike, eps: float) -> TransitionGraph:
 
 
 def potential_shaping(potential: ArrayLike, gamma: float) -> Array:
-    """[step] γ Φ(s′) − Φ(s) from the potentials before each step and after the last. The return changes by −Φ(s₀) where
-    the last one is 0."""
+    """[…, step] γ Φ(s′) − Φ(s) from the potentials before each step and after the last. The return changes by −Φ(s₀)
+    where the last one is 0."""
     phi = np.asarray(potential, dtype=float)
-    return gamma * phi[1:] - phi[:-1]
+    return gamma * phi[..., 1:] - phi[..., :-1]
 
 
 def shaped_reward(reward: ArrayLike, potential: ArrayLike, gamma: float) -> Array:
-    """[step] the reward with its potential's shaping."""
+    """[…, step] the reward with its potential's shaping."""
     return np.asarray(reward, dtype=float) + potential_shaping(potential, gamma)
 
 
-def discounted_return(reward: ArrayLike, gamma: float) -> float:
-    """Σ γᵗ r_t."""
+def discounted_return(reward: ArrayLike, gamma: float) -> Array:
+    """[…] Σ γᵗ r_t over the last axis."""
     r = np.asarray(reward, dtype=float)
-    return float((r * gamma ** np.arange(len(r))).sum())
+    return np.asarray((r * gamma ** np.arange(r.shape[-1])).sum(-1))
 
 
 def misled(dense: ArrayLike, outcome: ArrayLike, window: int = 5, margin: float = 1e-3) -> Array:

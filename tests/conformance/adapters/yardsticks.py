@@ -102,6 +102,6 @@ def dense_reward_proposal(case: Case) -> dict[str, Any]:
     return {
         "shaping": shaping.tolist(),
         "shaped_reward": shaped.tolist(),
-        "return_plain": discounted_return(case["reward"], gamma),
-        "return_shaped": discounted_return(shaped, gamma),
+        "return_plain": discounted_return(case["reward"], gamma).tolist(),
+        "return_shaped": discounted_return(shaped, gamma).tolist(),
     }

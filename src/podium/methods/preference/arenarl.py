@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from podium.core.schedule import Count
-from podium.core.shares import ShareOfRun
 from podium.core.term import Aggregate
 from podium.core.updates import Updates
 from podium.method import Home, Method, Protocol
@@ -33,9 +32,9 @@ __all__ = ["arenarl"]
         max_tokens=2000,
         source="https://github.com/Alibaba-NLP/qqr, scripts/deepresearch/run-qwen3-8B.sh",
     ),
-    home=Home("trips", level=1, tasks=32),
+    home=Home("trips", level=1, tasks=32, model="podium/tiny2"),
     presets={
-        "paper": {"imitate": 0, "mini_batches": 1},
+        "paper": {"mini_batches": 1},
         "travel": {"topology": "anchor"},
         "pointwise": {"topology": "pointwise", "calls": 1},
     },
@@ -45,7 +44,7 @@ def arenarl(
     topology: str = "seeded",
     calls: int = 2,
     temperature: float = 0.8,
-    imitate: Count = ShareOfRun(0.5),
+    imitate: Count = 0,
     clip: float = 0.2,
     clip_high: float = 0.28,
     epsilon: float = 1e-6,
@@ -63,8 +62,8 @@ def arenarl(
     players than those who earned them, which ours does not. A judge that fails gives both the same score, as theirs
     does after ten attempts. The authors' judge is a language model with a rubric for the way to an answer (0.6) and
     the answer (0.4), their worlds are search and travel with tools; ours is the world's judge unless `rollout.judge`
-    names another. Models that do not know the world are taught its form first (`imitate`). The authors take one update
-    per batch (`arenarl@paper`), at which the clip cannot act; the 4 mini-batches are ours.
+    names another. A model that does not know the world is taught its form first with `imitate`. The authors take one
+    update per batch (`arenarl@paper`), at which the clip cannot act; the 4 mini-batches are ours.
 
     Args:
         n: Rollouts per task (the group size N).

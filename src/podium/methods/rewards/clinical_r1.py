@@ -34,7 +34,7 @@ CHECKED = ("rollout.faithful", "rollout.complete")
         weight_decay=ADAMW.weight_decay,
         source="BoyangGu1/Clinical-R1-3B, training script and medical_rule_based.py: 20 epochs on MedQA",
     ),
-    home=Home("cases", level=1, iterations=10),
+    home=Home("cases", level=1, iterations=10, model="podium/tiny2"),
     presets={
         "release": {"faithful": None, "complete": None},
         "paper": {"mini_batches": 64, "imitate": 0, "faithful": None, "complete": None},
@@ -47,7 +47,7 @@ def clinical_r1(
     english: float = 0.5,
     faithful: float | None = 1.0,
     complete: float | None = 1.0,
-    imitate: Count = ShareOfRun(0.4),
+    imitate: Count = ShareOfRun(0.2),
     clip: float = 0.2,
     kl: float = 0.001,
     epsilon: float = 1e-6,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from podium.core.schedule import Count
-from podium.core.shares import ShareOfRun
 from podium.core.updates import Updates
 from podium.method import Home, Method, Protocol, Role
 from podium.methods._taught import taught
@@ -21,7 +20,7 @@ __all__ = ["info_consistent_grpo"]
     citation="Information-Consistent Language Model Recommendations through Group Relative Policy Optimization",
     tags=("consistency", "paraphrases", "recommendation", "entropy", "reward shaping"),
     protocol=Protocol(source="notes on the paper, which leaves weights and sizes free; no code was found"),
-    home=Home("shop", level=2, iterations=10),
+    home=Home("shop", level=2, iterations=10, model="podium/tiny2"),
     presets={"paper": {"task": 0.0}, "aggregate": {"spread": "group"}},
 )
 def info_consistent_grpo(
@@ -32,7 +31,7 @@ def info_consistent_grpo(
     spread: str = "pair",
     kind: str = "entropy",
     largest: float | None = None,
-    imitate: Count = ShareOfRun(0.4),
+    imitate: Count = 0,
     clip: float = 0.2,
     kl: float = 0.01,
     epsilon: float = 1e-6,
@@ -48,7 +47,7 @@ def info_consistent_grpo(
     then a long and varied list for every request is optimal. Equal entropy does not mean equal content; kind =
     "overlap" compares the words themselves.
 
-    It begins with imitation of the world's solutions, one phrasing a task.
+    A model that does not know the world is taught its form first, by imitation of one phrasing a task (`imitate`).
 
     Args:
         pairs: Pairs of phrasings per task; the group has twice as many rollouts.

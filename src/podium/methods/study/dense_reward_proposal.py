@@ -27,7 +27,7 @@ entry(
 
     `podium.analysis.dense_rewards` has these formulas. `StepPotential`, `AnswerGain` and `Novelty` are dense rewards
     that runs can use, and the metric `ProxyGap` (`podium train grpo --with ProxyGap`) reports whether what is paid goes
-    with what is wanted. `podium lab dense-reward-proposal` trains tables on a potential and on a bonus that can be
-    hacked.
+    with what is wanted. `podium lab dense-reward-proposal` trains tables on potentials (of exact values; of closeness
+    in the graph), on credit of spans (Shapley, Owen) and on a bonus that can be hacked.
     """,
 )
