@@ -31,6 +31,7 @@ from podium.worlds.rules import Rules
 from podium.worlds.scenes import Scenes
 from podium.worlds.scienceworld import ScienceWorld
 from podium.worlds.shop import Shop
+from podium.worlds.spiel import Spiel
 from podium.worlds.sums import Sums
 from podium.worlds.textworld import TextWorld
 from podium.worlds.tools import Tools
@@ -67,7 +68,9 @@ EMBEDDED: dict[str, type[World]] = {
         *(Scenes, Zoom, Digits, Badges, Clips),
     )
 }
-BRIDGES: dict[str, type[Gym | TextWorld | ScienceWorld]] = {w.name: w for w in (Gym, TextWorld, ScienceWorld)}
+BRIDGES: dict[str, type[Gym | TextWorld | ScienceWorld | Spiel]] = {
+    w.name: w for w in (Gym, TextWorld, ScienceWorld, Spiel)
+}
 FILES: dict[str, type[World]] = {"jsonl": Jsonl, "code": CodeFile}
 # The other names that `get` accepts.
 FORMS = ("jsonl:FILE", "code:FILE", "mix:NAME,NAME", *(f"{name}:NAME" for name in BRIDGES), "my_file.py:MyWorld")
