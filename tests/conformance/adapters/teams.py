@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import torch
@@ -32,7 +33,7 @@ def read(case: Case) -> dict[str, Any]:
     q = case["q_of_prefix"]
     turns = [Turn([0, 0]) for _ in q[1:]]
     batch = Batch.from_rollouts([Rollout(0, turns)], dtype=torch.float64)
-    around = [value for pair in zip(q[:-1], q[1:], strict=True) for value in pair]
+    around = [value for pair in itertools.pairwise(q) for value in pair]
     batch = batch.with_columns({Signal("value", of="old"): torch.tensor(around, dtype=torch.float64)})
     batch = credited(method, batch)
     local = batch["turn.advantage"]
@@ -72,9 +73,7 @@ def advevo_marl(case: Case) -> dict[str, Any]:
 
 
 def _rewarded(case: Case) -> dict[str, Any]:
-    (safety, task), (late_safety, late_task) = (
-        case.hyper[f"{time}_weights_safety_task"] for time in ("early", "late")
-    )
+    (safety, task), (late_safety, late_task) = (case.hyper[f"{time}_weights_safety_task"] for time in ("early", "late"))
     weights = {"safety": safety, "task": task, "late_safety": late_safety, "late_task": late_task}
     method = methods.advevo_marl(imitate=0, form=case.hyper["w_format"], **weights)
     (part,) = scaled(method, {"iterations": 100}).at(Clock(int(100 * case["training_progress"]))).reward
