@@ -45,7 +45,7 @@ class TeamBaseline(Advantage):
     def __call__(self, batch: Batch) -> Columns:
         agents = batch.by("turn", "rollout", self.agent)
         returns = agents.spread(agents.total(batch["turn.reward"]))
-        share = agents.count().to(returns.dtype).reciprocal()  # the turns of an agent count as one together
+        share = agents.count().clamp(min=1).to(returns.dtype).reciprocal()  # the turns of an agent count as one together
         baseline = self.mean(batch.by("turn", "group", self.team), returns, share)
         advantage = returns - baseline
         if self.scaled:
@@ -55,8 +55,9 @@ class TeamBaseline(Advantage):
         return {"turn.advantage": advantage, "turn.return": returns, "turn.baseline": baseline}
 
     def mean(self, cells: Partition, x: Tensor, share: Tensor) -> Tensor:
-        """The mean of x over the agents of a cell."""
-        return cells.spread(cells.total(x * share) / cells.total(share))
+        """The mean of x over the agents of a cell; 0 where none of them counts."""
+        count = cells.total(share)
+        return cells.spread(cells.total(x * share) / count.where(count > 0, 1))
 
     def std(self, cells: Partition, centred: Tensor, share: Tensor) -> Tensor:
         """The unbiased standard deviation over the agents of a cell; 0 for one alone."""
