@@ -28,7 +28,7 @@ TOLD = "{action} was refused: its advantage is {score:.2f}"
         max_turns=45,
         source="the paper, version 2: learning rate of the critic; 15 rounds of at most three robots",
     ),
-    home=Home("carry", level=1, dials={"boxes": 1}, iterations=9, tasks=8, model="podium/tiny2"),
+    home=Home("carry", level=1, dials={"boxes": 1}, iterations=8, tasks=8, model="podium/tiny2"),
     presets={
         "joint": {"mode": "J"},
         "filter": {"train_policy": False},
@@ -48,7 +48,7 @@ def read(
     warmup: int = 2,
     epochs: int = 4,
     lr_ratio: float = 10.0,
-    imitate: Count = 4,
+    imitate: Count = 1,
 ) -> Method:
     """A^i = Q(s, a^1 … a^i) − Q(s, a^1 … a^(i−1)) for agent i of a round, Q a critic that learns (Q − R)² on the team's
     discounted return R, for every prefix of the joint action. An action with A^i ≤ threshold is asked for again, at
@@ -91,4 +91,4 @@ def read(
         metric=(ReportMean("rollout.queries"), ReportMean("rollout.rounds"), ReportMean("turn.score")),
         roles=(Role("critic", lr_ratio=lr_ratio),),
     )
-    return taught(method, imitate, Draw(), lr=5e-3)
+    return taught(method, imitate, Draw(), lr=1e-3)
