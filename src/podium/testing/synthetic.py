@@ -177,6 +177,7 @@ KINDS: SceneRules = {
     "tag": lambda d, name, n: tuple(TAGS[k] for k in d.integers(name, n, len(TAGS)).tolist()),
     "valid": lambda d, name, n: d.coin(name, n, 0.7),
     "available": SceneDraw.coin,
+    **dict.fromkeys(("attacks", "attacked", "unsafe", "right", "formed"), SceneDraw.coin),
     "observation": SceneDraw.text,
     "penalty": SceneDraw.uniform,
     "completed": lambda d, name, n: d.coin(name, n, 0.8),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+import itertools
 from typing import Any
 
 import torch
@@ -33,7 +33,7 @@ def read(case: Case) -> dict[str, Any]:
     q = case["q_of_prefix"]
     turns = [Turn([0, 0]) for _ in q[1:]]
     batch = Batch.from_rollouts([Rollout(0, turns)], dtype=torch.float64)
-    around = [value for pair in pairwise(q) for value in pair]
+    around = [value for pair in itertools.pairwise(q) for value in pair]
     batch = batch.with_columns({Signal("value", of="old"): torch.tensor(around, dtype=torch.float64)})
     batch = credited(method, batch)
     local = batch["turn.advantage"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
@@ -45,20 +46,17 @@ class TeamBaseline(Advantage):
     def __call__(self, batch: Batch) -> Columns:
         agents = batch.by("turn", "rollout", self.agent)
         returns = agents.spread(agents.total(batch["turn.reward"]))
-        share = agents.count().to(returns.dtype).reciprocal()  # the turns of an agent count as one together
-        baseline = self.mean(batch.by("turn", "group", self.team), returns, share)
+        share = agents.spread(agents.total(torch.ones_like(returns))).reciprocal()  # an agent's turns count as one
+        baseline = batch.by("turn", "group", self.team).mean(returns, weight=share)
         advantage = returns - baseline
         if self.scaled:
             teams = batch.by("turn", self.team)
-            centred = advantage - self.mean(teams, advantage, share)
-            advantage = centred / (overflow_safe(lambda x: self.std(teams, x, share), centred) + self.epsilon)
+            centred = advantage - teams.mean(advantage, weight=share)
+            std = overflow_safe(lambda x: self.std(teams, x, share), centred)
+            advantage = (centred / (std + self.epsilon)).where(std > 0, 0)
         return {"turn.advantage": advantage, "turn.return": returns, "turn.baseline": baseline}
 
-    def mean(self, cells: Partition, x: Tensor, share: Tensor) -> Tensor:
-        """The mean of x over the agents of a cell."""
-        return cells.spread(cells.total(x * share) / cells.total(share))
-
-    def std(self, cells: Partition, centred: Tensor, share: Tensor) -> Tensor:
-        """The unbiased standard deviation over the agents of a cell; 0 for one alone."""
-        count = cells.total(share)
-        return cells.spread((cells.total(share * centred.square()) / (count - 1).clamp(min=1)).sqrt())
+    def std(self, teams: Partition, centred: Tensor, share: Tensor) -> Tensor:
+        """The unbiased standard deviation over the agents of a team; 0 for one alone."""
+        freedom = (teams.sum(share) - 1).clamp(min=1)
+        return (teams.sum(centred.square() * share) / freedom).sqrt()
