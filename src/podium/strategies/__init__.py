@@ -19,6 +19,7 @@ from podium.strategies.hints.learn_to_hint import LearnToHint
 from podium.strategies.hints.repair import Refine, Repair
 from podium.strategies.judged.arena import Arena
 from podium.strategies.judged.judged_rollouts import JudgedRollouts
+from podium.strategies.judged.judged_turns import JudgedTurns
 from podium.strategies.judged.judges import OptionJudge, WrittenJudge, judge_named
 from podium.strategies.judged.label_captions import LabelCaptions
 from podium.strategies.pairs.attempted_pairs import AttemptedPairs
@@ -75,6 +76,7 @@ __all__ = [
     "Judge",
     "JudgedRollouts",
     "JudgedSteps",
+    "JudgedTurns",
     "LabelCaptions",
     "LearnToHint",
     "NextTurn",
