@@ -25,6 +25,7 @@ from podium.strategies.hints.repair import Refine, Repair
 from podium.strategies.hints.scaffolded import Scaffolded
 from podium.strategies.judged.arena import Arena
 from podium.strategies.judged.judged_rollouts import JudgedRollouts
+from podium.strategies.judged.judged_turns import JudgedTurns
 from podium.strategies.judged.judges import OptionJudge, WrittenJudge, judge_named
 from podium.strategies.judged.label_captions import LabelCaptions
 from podium.strategies.pairs.attempted_pairs import AttemptedPairs
@@ -92,6 +93,7 @@ __all__ = [
     "Judge",
     "JudgedRollouts",
     "JudgedSteps",
+    "JudgedTurns",
     "LabelCaptions",
     "LearnToHint",
     "NextTurn",

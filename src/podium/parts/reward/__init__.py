@@ -43,6 +43,7 @@ from podium.parts.reward.team import TeamReward
 from podium.parts.reward.text_diversity import TextDiversity
 from podium.parts.reward.tool_use import ToolUse
 from podium.parts.reward.turn_rewards import ProgressReward, TurnPenalties
+from podium.parts.reward.verdict import VerdictReward
 from podium.parts.reward.vote import AnswerEntropy, Majority, PseudoLabel, VoteShare
 
 __all__ = [
@@ -95,6 +96,7 @@ __all__ = [
     "TokenReward",
     "ToolUse",
     "TurnPenalties",
+    "VerdictReward",
     "VoteShare",
     "WeightedSum",
     "WindowReward",
