@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
-from podium.core.columns import Purpose
 from podium.core.errors import PodiumError, within
 from podium.core.memory import Memory, State
 from podium.core.part import Columns
@@ -123,7 +122,7 @@ class Instructions(Memory):
         }
 
     def _credited(self, members: Sequence[Instruction], batch: Batch) -> list[float]:
-        counted = batch["rollout.purpose"] == Purpose.train
+        counted = _counted(batch)
         groups = batch.partition("rollout", "group")
         reward = batch["rollout.reward"].double()
         count = groups.agg.sum(counted.double())
@@ -142,7 +141,7 @@ class Instructions(Memory):
 
     def _buffered(self, buffer: list[Any], members: Sequence[Instruction], batch: Batch) -> list[Any]:
         """The last answers with those of low reward first in line to stay."""
-        counted = (batch["rollout.purpose"] == Purpose.train).tolist()
+        counted = _counted(batch).tolist()
         rewards, used = batch["rollout.reward"].tolist(), batch["rollout.instruction"].tolist()
         new = [
             [str(batch["rollout.text"][i]), list(members[int(used[i])].lines), rewards[i]]
@@ -151,6 +150,12 @@ class Instructions(Memory):
         ]
         new.sort(key=lambda row: (row[2], row[0], row[1]))
         return [*new, *buffer][: self.failures]
+
+
+def _counted(batch: Batch) -> Tensor:
+    """[rollout] whether it is an answer of the batch, and not the trial of a candidate."""
+    counted = batch.counted("rollout")
+    return torch.ones(len(batch), dtype=torch.bool, device=batch.device) if counted is None else counted
 
 
 def _members(state: State) -> tuple[Instruction, ...]:

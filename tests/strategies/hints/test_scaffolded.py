@@ -39,7 +39,8 @@ def test_groups_begin_with_the_first_segments() -> None:
         assert str(rollout.columns["text"]).splitlines()[:given] == lines[:given]
     batch = Batch.from_rollouts(rollouts)
     hinted = batch["token.origin"] == Origin.hint
-    assert bool(hinted.any()) and not bool((batch.trained("token") & hinted).any())
+    assert bool(hinted.any())
+    assert not bool((batch.trained("token") & hinted).any())
     run.close()
 
 
