@@ -113,8 +113,9 @@ class Instructions(Memory):
         (population,) = self.recall(state, [None])["group.instructions"]
         weights = self._credited(members, batch)
         after = [Instruction(m.lines, w) for m, w in zip(members, weights, strict=True)]
+        verified = _verified(batch)
         if evolves:
-            after = self._evolved([after[j] for j in population.kept], _verified(batch))
+            after = self._evolved([after[j] for j in population.kept], verified)
         return {
             "members": [[list(m.lines), m.weight] for m in after],
             "buffer": self._buffered(state["buffer"], members, batch),
@@ -130,7 +131,9 @@ class Instructions(Memory):
         used = groups.agg.max(batch["rollout.instruction"].where(counted, -1)).long()
         there = (count > 0) & (used >= 0)
         weights = torch.tensor([m.weight for m in members], dtype=torch.float64, device=batch.device)
-        return list(credited(weights, used[there], mean[there], self.rate).tolist())
+        used, mean = used[there], mean[there]
+        order = mean.argsort(stable=True)  # rounding must not depend on how groups are numbered
+        return list(credited(weights, used[order], mean[order], self.rate).tolist())
 
     def _evolved(self, kept: list[Instruction], verified: Mapping[tuple[str, ...], float]) -> list[Instruction]:
         lowest = min(member.weight for member in kept)
