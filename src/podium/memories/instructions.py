@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from podium.core.batch import Batch
-from podium.core.columns import Purpose
 from podium.core.errors import PodiumError, within
 from podium.core.memory import Memory, State
 from podium.core.part import Columns
@@ -114,8 +113,9 @@ class Instructions(Memory):
         (population,) = self.recall(state, [None])["group.instructions"]
         weights = self._credited(members, batch)
         after = [Instruction(m.lines, w) for m, w in zip(members, weights, strict=True)]
+        verified = _verified(batch)
         if evolves:
-            after = self._evolved([after[j] for j in population.kept], _verified(batch))
+            after = self._evolved([after[j] for j in population.kept], verified)
         return {
             "members": [[list(m.lines), m.weight] for m in after],
             "buffer": self._buffered(state["buffer"], members, batch),
@@ -123,7 +123,7 @@ class Instructions(Memory):
         }
 
     def _credited(self, members: Sequence[Instruction], batch: Batch) -> list[float]:
-        counted = batch["rollout.purpose"] == Purpose.train
+        counted = _counted(batch)
         groups = batch.partition("rollout", "group")
         reward = batch["rollout.reward"].double()
         count = groups.agg.sum(counted.double())
@@ -131,7 +131,9 @@ class Instructions(Memory):
         used = groups.agg.max(batch["rollout.instruction"].where(counted, -1)).long()
         there = (count > 0) & (used >= 0)
         weights = torch.tensor([m.weight for m in members], dtype=torch.float64, device=batch.device)
-        return list(credited(weights, used[there], mean[there], self.rate).tolist())
+        used, mean = used[there], mean[there]
+        order = mean.argsort(stable=True)  # rounding must not depend on how groups are numbered
+        return list(credited(weights, used[order], mean[order], self.rate).tolist())
 
     def _evolved(self, kept: list[Instruction], verified: Mapping[tuple[str, ...], float]) -> list[Instruction]:
         lowest = min(member.weight for member in kept)
@@ -142,7 +144,7 @@ class Instructions(Memory):
 
     def _buffered(self, buffer: list[Any], members: Sequence[Instruction], batch: Batch) -> list[Any]:
         """The last answers with those of low reward first in line to stay."""
-        counted = (batch["rollout.purpose"] == Purpose.train).tolist()
+        counted = _counted(batch).tolist()
         rewards, used = batch["rollout.reward"].tolist(), batch["rollout.instruction"].tolist()
         new = [
             [str(batch["rollout.text"][i]), list(members[int(used[i])].lines), rewards[i]]
@@ -151,6 +153,12 @@ class Instructions(Memory):
         ]
         new.sort(key=lambda row: (row[2], row[0], row[1]))
         return [*new, *buffer][: self.failures]
+
+
+def _counted(batch: Batch) -> Tensor:
+    """[rollout] whether it is an answer of the batch, and not the trial of a candidate."""
+    counted = batch.counted("rollout")
+    return torch.ones(len(batch), dtype=torch.bool, device=batch.device) if counted is None else counted
 
 
 def _members(state: State) -> tuple[Instruction, ...]:

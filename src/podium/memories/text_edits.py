@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 
 __all__ = ["Edit", "Experience", "apply_edits", "numbered", "read_edits", "write_edits"]
 
-OPERATIONS = ("ADD", "UPDATE", "DELETE")
-
 
 class Experience(NamedTuple):
     """A text, and how many groups have spoken for it, less those that spoke against it."""

@@ -66,6 +66,7 @@ ALTERNATIVES: dict[str, dict[str, tuple[Any, ...]]] = {
     "ScoreVector": {"of": (("rollout.reward", "rollout.other"),), "full": ((2.0, 50.0),)},
     "WeightedSum": {"terms": ((("rollout.correct", 0.5),), (("rollout.other", 1.0),))},
     "LessonLibrary": {"extractor": (LessonExtractor(last=1),), "embedder": (WordEmbedder(),)},
+    "Instructions": {"start": ((("a",), ("b",)), (("a",),))},
     "NormalizeEach": {"of": ((("rollout.reward", 1.0), ("rollout.score", 2.0)), (("rollout.reward", -1.0),))},
     "LengthLimit": {"limits": ((3,), (8, 1)), "thresholds": ((0.25,), ())},
     "MetaReasoning": {"valid": ("step.selected",), "available": ("step.available",)},

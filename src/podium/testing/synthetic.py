@@ -187,6 +187,9 @@ KINDS: SceneRules = {
     "letter": lambda d, name, n: tuple("AB"[k] for k in d.integers(name, n, 2).tolist()),
     "pair": lambda d, name, n: d.integers(name, n, 2),
     "hints": lambda d, name, n: tuple((f"hint {k}",) * k for k in d.integers(name, n, 3).tolist()),
+    "edits": lambda d, name, n: ('[{"operation": "ADD", "content": "text"}]',) * n,  # one plan for the batch
+    "instruction": lambda d, name, n: torch.zeros(n),  # there is one at first
+    "candidate": lambda d, name, n: tuple(("", "line 1", "line 2")[k] for k in d.integers(name, n, 3).tolist()),
     "prompt": SceneDraw.text,
     "train_context": lambda d, name, n: tuple((k, 1) for k in d.integers(name, n, VOCABULARY).tolist()),
     "prior": lambda d, name, n: d.uniform(name, n, -1.0, 1.0),
