@@ -3,8 +3,9 @@
     OMP_NUM_THREADS=1 python benchmarks/methods.py [--rounds 2] [--iterations 2] [--json FILE] [METHOD …]
 
 The same tasks, rollouts a task and single update for all (sums, level 2, podium/tiny), with a learning rate of 0, so
-that all sample the same texts. Each method is measured in a process of its own, its iterations in turn with GRPO's;
-of each iteration the least CPU time counts, since a shared machine only adds to it. GRPO beside itself shows the noise.
+that all sample the same texts. `updates` is the time with as many optimiser steps and epochs a batch as the recipe has.
+Each method is measured in a process of its own, its iterations in turn with GRPO's; of each iteration the least CPU
+time counts, since a shared machine only adds to it. GRPO beside itself shows the noise.
 `scored` and `sampled` are tokens beside GRPO's: where they exceed 1 a method needs more passes by its nature.
 A mark says that a method takes over 5 % more time and needs no more passes.
 """
@@ -25,13 +26,13 @@ TASKS, N, ALLOWED = 4, 8, 1.05
 BASE = "grpo without penalty"  # GRPO beside itself: what is noise
 
 
-def sized(method: Any) -> Any:
-    """The method with as many rollouts a task and updates a batch as the others."""
+def sized(method: Any, published: bool = False) -> Any:
+    """The method with as many rollouts a task as the others, and as many updates a batch unless `published`."""
     strategy = method.rollout
     if strategy is not None and hasattr(strategy, "n"):
         changes = {"n": N} | ({"trained": N // 2} if isinstance(getattr(strategy, "trained", None), int) else {})
         method = method.with_(rollout=strategy.replace(**changes))
-    return method.with_(updates=method.updates.replace(epochs=1, mini_batches=1))
+    return method if published else method.with_(updates=method.updates.replace(epochs=1, mini_batches=1))
 
 
 def measure(name: str, iterations: int) -> dict[str, Any]:
@@ -41,18 +42,21 @@ def measure(name: str, iterations: int) -> dict[str, Any]:
     from podium.training.build import build_run
     from podium.training.run import Run
 
-    def made(method: Any) -> Run:
-        return build_run(configure(method.each(sized), world="sums", level=2, tasks=TASKS, lr=0.0))
+    def made(method: Any, published: bool = False) -> Run:
+        same = method.each(partial(sized, published=published))
+        return build_run(configure(same, world="sums", level=2, tasks=TASKS, lr=0.0))
 
     scored = count_scored()
     plain = methods.get("grpo", kl=0.0)
-    own, base = made(plain if name == BASE else methods.get(name)), made(plain)
+    method = plain if name == BASE else methods.get(name)
+    own, base, published = made(method), made(plain), made(method, published=True)
     before = memory("VmRSS")
     cost(own, scored)
     peak = memory("VmHWM") - before
     cost(base, scored)
-    turns = [(cost(base, scored), cost(own, scored)) for _ in range(iterations)]
-    return {"memory": peak, "base": [b for b, _ in turns], "own": [o for _, o in turns]}
+    cost(published, scored)
+    turns = [[cost(run, scored) for run in (base, own, published)] for _ in range(iterations)]
+    return {"memory": peak, **dict(zip(("base", "own", "published"), map(list, zip(*turns, strict=True)), strict=True))}
 
 
 def cost(run: Any, scored: list[int]) -> dict[str, float]:
@@ -113,24 +117,24 @@ def row(name: str, runs: Sequence[dict[str, Any]], memory_of_base: float) -> dic
     """A method beside GRPO: of time the least of each iteration counts, in both as often measured."""
     if any("refused" in run for run in runs):
         return {"method": name, "refused": next(run["refused"] for run in runs if "refused" in run)}
-    ratio = {}
-    for what in ("seconds", "scored", "sampled"):
-        own, base = (
-            sum(map(min, zip(*([x[what] for x in run[who]] for run in runs), strict=True))) for who in ("own", "base")
-        )
-        ratio[what] = own / base
+
+    def least(who: str, what: str) -> float:
+        return sum(map(min, zip(*([x[what] for x in run[who]] for run in runs), strict=True)))
+
+    ratio = {what: least("own", what) / least("base", what) for what in ("seconds", "scored", "sampled")}
+    ratio["updates"] = least("published", "seconds") / least("base", "seconds")
     more = max(ratio["scored"], ratio["sampled"]) > 1.01
     peak = min(run["memory"] for run in runs) / memory_of_base
     return {"method": name, **ratio, "memory": peak, "slow": ratio["seconds"] > ALLOWED and not more}
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
-    lines = ["| method | time | scored | sampled | memory | |", "| --- | --- | --- | --- | --- | --- |"]
+    lines = ["| method | time | scored | sampled | memory | updates | |", "| --- | --- | --- | --- | --- | --- | --- |"]
     for cells in sorted(rows, key=lambda row: row.get("seconds", float("inf"))):
         if "refused" in cells:
-            lines.append(f"| {cells['method']} | | | | | not on these tasks |")
+            lines.append(f"| {cells['method']} | | | | | | not on these tasks |")
             continue
-        numbers = " | ".join(f"{cells[k]:.2f}" for k in ("seconds", "scored", "sampled", "memory"))
+        numbers = " | ".join(f"{cells[k]:.2f}" for k in ("seconds", "scored", "sampled", "memory", "updates"))
         lines.append(f"| {cells['method']} | {numbers} | {'over 5 %' if cells['slow'] else ''} |")
     slow = sum(cells.get("slow", False) for cells in rows)
     return "\n".join([*lines, f"\n{slow} of {len(rows)} take over 5 % more time without more passes."])

@@ -320,3 +320,24 @@ def test_refining_by_a_column_of_text() -> None:
 def test_misuse_of_a_partition_is_refused_in_words(call, message) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(PodiumError, match=message):
         call(partition([0, 0, 1]), tensor([1.0, 2.0, 3.0]))
+
+
+def test_the_gradient_of_copied_values_is_the_sum_over_their_cell() -> None:
+    """Cells that are contiguous have a faster gradient of their own, an empty one included."""
+    cell = torch.tensor([0, 0, 2, 3, 3, 3])
+    weight = torch.arange(6.0)
+    for ordered in (True, False):
+        y = torch.ones(4, requires_grad=True)
+        (weight * Partition(cell, 4, ordered=ordered).spread(y)).sum().backward()
+        assert y.grad is not None
+        assert y.grad.tolist() == [1, 0, 2, 12]
+    y = torch.randn(4, dtype=torch.float64, requires_grad=True)
+    copied = Partition(cell, 4, ordered=True).spread
+    assert torch.autograd.gradcheck(lambda y: copied(y.exp()), (y,))
+    assert torch.autograd.gradgradcheck(lambda y: copied(y.exp()), (y,))
+
+
+@pytest.mark.parametrize("size", [1e30, 1.0, 1e-30])
+def test_std_of_a_single_cell_of_any_size(size: float) -> None:
+    x = size * torch.tensor([1.0, 2.0, 3.0])
+    assert Partition(torch.zeros(3, dtype=torch.long), 1).agg.std(x).item() == pytest.approx(size, rel=1e-6)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from podium.core.batch import Batch
+from podium.core.columns import Purpose
 from podium.memories import PlanningPhrases
 from podium.parts.annotate import MarkPhrases
 from podium.parts.metric.entropies import SemanticEntropy
@@ -67,3 +68,10 @@ def test_mined_phrases_count_in_the_semantic_entropy() -> None:
     found = turns(("try 1 first", "try 2 first", "no good try"), ("try 0 first", "no good try"))
     entropy = float(SemanticEntropy(mined=True)(found)["batch.entropy.semantic"])
     assert abs(entropy - 0.6365142) < 1e-6  # two uses of one phrase, one of the other: −⅔ ln ⅔ − ⅓ ln ⅓
+
+
+def test_answers_that_do_not_count_are_not_read() -> None:
+    memory = PlanningPhrases()
+    purpose = torch.tensor([Purpose.probe, Purpose.probe, Purpose.train, Purpose.train])
+    state = memory.observe(memory.initial(), batch().with_columns({"rollout.purpose": purpose}))
+    assert state["answers"] == dict.fromkeys(memory.phrases_in(TEXTS[2]), 1)

@@ -42,3 +42,13 @@ def test_the_newest_scores_are_kept_and_a_prompt_has_one() -> None:
 def test_before_the_first_score_nothing_is_known() -> None:
     memory = SimilarScores()
     assert memory.recall(memory.initial(), ["a", "b"])["group.value"].tolist() == [0.5, 0.5]
+
+
+def test_a_prompt_of_two_groups_has_their_mean() -> None:
+    columns = [("one", True), ("two", False)]
+    rows = [
+        Rollout(task, [Turn([0])], columns={"reward": float(right), "correct": right, "prompt": "a", "index": 0})
+        for task, right in columns
+    ]
+    memory = SimilarScores()
+    assert memory.observe(memory.initial(), Batch.from_rollouts(rows))["scores"] == (("a", 0.5),)

@@ -395,7 +395,9 @@ def test_short_answers_have_a_bleu_of_their_own() -> None:
     assert_close(found, [0.25, 0.577350, 1.0, 0.0], atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize("method", [methods.mars(n=4), methods.dr_kernel(n=4, profiled=False), methods.slea_rl(n=4)])
+@pytest.mark.parametrize(
+    "method", [methods.mars(n=4, agent=None), methods.dr_kernel(n=4, profiled=False), methods.slea_rl(n=4)]
+)
 def test_many_turns_train(method: Method) -> None:
     found = lines(small(method), Laps(level=2), iterations=2, tasks=4)
     assert finite(found)

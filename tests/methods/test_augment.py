@@ -169,3 +169,15 @@ def test_gain_counts_the_tasks_that_training_has_improved() -> None:
 
     assert win_rate_gain(measured([1, 0, 1]), measured([0, 0, 1])) == pytest.approx(1 / 3)
     assert win_rate_gain([], []) != win_rate_gain([], [])  # not a number
+
+
+def test_right_answers_that_do_not_count_are_not_remembered() -> None:
+    memory = RightTexts()
+    columns = {
+        "rollout__correct": [True, True],
+        "rollout__guided": [False, False],
+        "rollout__text": ("counts", "a"),
+        "rollout__purpose": [Purpose.train, Purpose.probe],
+    }
+    state = memory.observe(memory.initial(), rewards([1.0, 1.0], **columns))
+    assert memory.recall(state, [0])["group.right_text"] == ("counts",)

@@ -117,3 +117,19 @@ def test_steering_is_the_rank_correlation_of_angle_and_second_score() -> None:
     assert Steering()(batch)["batch.steering"].tolist() == pytest.approx([0.5])
     flat = batch.with_columns({"rollout.scores": torch.zeros_like(scores)})
     assert Steering()(flat)["batch.steering"].tolist() == [0.0]
+
+
+def test_steering_compares_means_whatever_the_size_of_a_group() -> None:
+    angles = torch.tensor([-40.0, -30.0, -30.0, 10.0], dtype=torch.float64)
+    second = torch.tensor([1.0, 2.0, 2.0, 3.0], dtype=torch.float64)  # sums would be 1, 4, 3 and angles −40, −60, 10
+    scores = torch.stack([torch.zeros_like(second), second], -1)
+    batch = Batch.from_rewards([0.0] * 4, [0, 1, 1, 2], {"rollout.angle": angles, "rollout.scores": scores})
+    assert Steering()(batch)["batch.steering"].tolist() == pytest.approx([1.0])
+
+
+def test_angles_fill_the_range_evenly() -> None:
+    plays = [next(Directed(n=1, low=-30, high=60).plan(request(group)))[0] for group in range(200)]
+    angles = sorted(play.columns["angle"] for play in plays if isinstance(play, Play))
+    assert angles[0] < -28
+    assert angles[-1] > 58
+    assert sum(angles) / len(angles) == pytest.approx(15, abs=6)  # three standard errors

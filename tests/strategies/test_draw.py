@@ -76,8 +76,8 @@ def test_the_loop_asks_a_strategy_only_for_what_it_declares() -> None:
     assert Strategy().n is None
     assert Strategy().temperature == 1.0
     assert Strategy().draw_shift is None
-    assert Strategy().writer == "policy"
-    assert LearnToHint().writer == "hinter"
+    assert Strategy().writers == ()
+    assert LearnToHint().writers == ("hinter",)
     assert Continuations(temperature=0.5).temperature == 0.5
 
 

@@ -154,7 +154,7 @@ def test_a_guide_writes_the_rest_of_a_wrong_rollout_off_policy() -> None:
 
     strategy = methods.scope(n=2, guide="podium/tiny").rollout
     assert strategy is not None
-    assert (strategy.writer, strategy.roles_asked) == ("guide", ("guide",))
+    assert (strategy.writers, strategy.roles_asked) == (("guide",), ("guide",))
     group = [r for r in collected(strategy, answers, Lines()) if r.columns["purpose"] == Purpose.train]
     (play,) = asked
     assert play.begun is not None

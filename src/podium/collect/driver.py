@@ -7,7 +7,7 @@ when its wave is answered. An episode that waits for its world does not delay th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, cached_property, lru_cache, partial
 from typing import Any
 
@@ -64,7 +64,8 @@ class Driver:
     `follow_up` encodes an observation as the tokens between two turns of the model, and `written` a text as the tokens
     of a turn; `ends` gives the number of characters after each token of a turn; `score` evaluates functionals of given
     texts, by the policy or by role; `embed` gives vectors of texts, by role. `others` are the samplers of further roles
-    that write. `isolation` says whether the world acts `inline` or in a `thread`; None: as the world says.
+    that write, `trained` the roles that learn, and `copies` says which samplers a role may write with.
+    `isolation` says whether the world acts `inline` or in a `thread`; None: as the world says.
     """
 
     def __init__(
@@ -82,9 +83,11 @@ class Driver:
         isolation: str | None = None,
         max_turns: int | None = None,
         others: Mapping[str, Sampler] | None = None,
+        trained: Collection[str] = ("policy",),
+        copies: Callable[[str], Sequence[str]] = lambda role: (role,),
     ) -> None:
-        self.sampler, self.world = sampler, world
-        self.samplers = {"policy": sampler, **(others or {})}
+        self.sampler, self.world, self.trained = sampler, world, trained
+        self.samplers, self.copies = {"policy": sampler, **(others or {})}, copies
         self.capture, self.max_turns = capture, world.max_turns if max_turns is None else max_turns
         self.inline = _inline(world, isolation)
         limit = world.act_limit_s if act_limit_s is None else act_limit_s

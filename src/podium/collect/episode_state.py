@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from numbers import Real
 from typing import Any
@@ -12,6 +13,7 @@ from podium.core.build import Rollout, Turn
 from podium.protocols.context import Exchange, History, Wrote
 from podium.protocols.format import Format, ReadTurn
 from podium.protocols.world import Episode, Feedback, World
+from podium.protocols.world_problems import unpaid_agent
 from podium.strategies.requests import Play
 
 __all__ = ["EpisodeState"]
@@ -31,6 +33,7 @@ class EpisodeState:
     finished: bool = True  # False: a window has stopped it
     histories: dict[str, History] = field(default_factory=dict)  # by agent
     last_turns: dict[str, tuple[Wrote, str, str]] = field(default_factory=dict)  # by agent: tokens, text and action
+    last_numbers: dict[str, int] = field(default_factory=dict)  # by agent: which turn was its last
     turns: list[Turn] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)  # of the turns
     reward: float = 0.0  # summed over the turns
@@ -55,8 +58,10 @@ class EpisodeState:
         """What the agent that acts now has seen and written."""
         return self.histories[self.agent]
 
-    def columns(self, world: World, reading: ReadTurn, format: Format | None, feedback: Feedback) -> dict[str, Any]:
-        """The columns of the turn in which the agent has acted like this."""
+    def columns(
+        self, world: World, reading: ReadTurn, format: Format | None, feedback: Feedback, role: dict[str, Any]
+    ) -> dict[str, Any]:
+        """The columns of the turn in which the agent has acted like this; `role` says who wrote it."""
         columns: dict[str, Any] = {"reward": float(feedback.reward), "state": self.state, "action": reading.action}
         columns["next_state"] = feedback.state
         if format is not None:
@@ -66,7 +71,7 @@ class EpisodeState:
         columns |= {name: values.get(name) for name in sorted(_names(world.provides, "turn") - set(columns))}
         if world.agents:
             columns["agent"] = self.agent
-        return columns
+        return columns | role
 
     def add(self, turn: Turn, wrote: Wrote, text: str, feedback: Feedback) -> None:
         """Record a turn and the world's answer to it."""
@@ -74,8 +79,20 @@ class EpisodeState:
         self.texts.append(text)
         self.state = feedback.state or self.episode.state
         self.last_turns[self.agent] = wrote, text, str(turn.columns["action"])
+        self.last_numbers[self.agent] = len(self.turns) - 1
         self.reward += float(feedback.reward)
         self.info.update(feedback.info)
+
+    def pay(self, world: World, rewards: Mapping[str, float]) -> str:
+        """Book what agents have earned besides the reward of the last action to the last turn of each; returns why one
+        of them cannot be paid, or nothing."""
+        problem = unpaid_agent(world, rewards, self.last_numbers)
+        for agent, earned in () if problem else rewards.items():
+            number = self.last_numbers[agent]
+            turn = self.turns[number]
+            self.turns[number] = replace(turn, columns={**turn.columns, "reward": turn.columns["reward"] + earned})
+            self.reward += float(earned)
+        return problem
 
     def contradiction(self, world: World, feedback: Feedback) -> str:
         """How the world's reward of the whole episode contradicts those of its turns; empty: it does not."""
@@ -110,6 +127,9 @@ class EpisodeState:
             columns["finished"] = self.finished
         if world.agents:  # who never got to act
             columns["idle"] = ", ".join(a for a in world.agents if a not in self.last_turns)
+            for agent in world.agents:
+                own = (turn.columns["reward"] for turn in self.turns if turn.columns["agent"] == agent)
+                columns[f"reward.{agent}"] = float(sum(own))
         values = {**world.blank, **request.task.data, **self.info}
         columns |= {name: values.get(name) for name in sorted(_names(world.provides, "rollout") - set(columns))}
         return Rollout(task=request.task.key, group=request.group, turns=self.turns, columns=columns | play.columns)

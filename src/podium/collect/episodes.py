@@ -17,6 +17,7 @@ from podium.core.streams import key
 from podium.protocols.context import Context, Wrote
 from podium.protocols.format import ReadTurn
 from podium.protocols.sampling import Completion, Generate, Stop
+from podium.protocols.seats import SCRIPTED, Player
 from podium.protocols.world import Answer as OneTurn
 from podium.protocols.world import Episode, Feedback
 from podium.protocols.world_problems import unknown_agent
@@ -41,6 +42,7 @@ class Episodes:
         self.states: dict[int, EpisodeState] = {}  # by index
         self.max_turns = driver.max_turns if play.max_turns is None else play.max_turns
         self.format = play.request.format
+        self.seats = {seat.agent: seat for seat in play.seats}
         self.context: Context = driver.world.context if play.context is None else play.context
         self.prefixed_turn = 0  # the turn that begins with a prefix, if the request has one
         self.no_room = False  # the strategy's context leaves no room to answer
@@ -82,7 +84,7 @@ class Episodes:
         elif not self.start_together:
             self._write([row], turn=0)
         if self.start_together and len(self.states) == self.play.n:
-            for _, rows in groupby((row for row in self._rows() if not row.done), lambda row: row.context):
+            for _, rows in groupby((r for r in self._rows() if not r.done), lambda r: (r.agent, r.context)):
                 self._write(list(rows), turn=0)
 
     def _wrapped(self, episode: Episode) -> Episode:
@@ -104,6 +106,23 @@ class Episodes:
         return [self.states[index] for index in sorted(self.states)]
 
     def _write(self, rows: list[EpisodeState], turn: int) -> None:
+        by = self.seats[rows[0].agent].by if rows[0].agent in self.seats else self.play.role
+        if isinstance(by, str):
+            copies = self.driver.copies(by)  # past selves: one of them plays all episodes of a group
+            self._sample(rows, turn, copies[key(2, self.play.request.stream) % len(copies)])
+        else:
+            for row in rows:
+                self._play_scripted(row, turn, by)
+
+    def _play_scripted(self, row: EpisodeState, turn: int, player: Player) -> None:
+        """Let a player that is no model write a turn."""
+        text = player(row.history, key(1, (*self.play.request.stream, self.play.wave, row.index, turn)) % 2**31)
+        ids = self.driver.written(text)
+        zeros = (0.0,) * len(ids)
+        row.prefix_length = 0
+        self._act(row, Completion(ids, zeros, Stop.end, dict.fromkeys(self.driver.capture, zeros)), turn)
+
+    def _sample(self, rows: list[EpisodeState], turn: int, role: str) -> None:
         play, sampling = self.play, self.play.sampling or self.play.request.sampling
         prefix = self._prefix(rows[0].context, turn)
         left = sampling.max_tokens - len(prefix.ids)
@@ -134,7 +153,7 @@ class Episodes:
                 else:
                     self._pause(row, whole, turn)
 
-        self.driver.submit(request, written, play.role)
+        self.driver.submit(request, written, role)
 
     def _prefix(self, context: tuple[int, ...], turn: int) -> Completion:
         """The tokens of a turn that are given before the rest is sampled."""
@@ -168,6 +187,7 @@ class Episodes:
     ) -> None:
         """Record a turn, then write the next one or end the episode."""
         self._record(row, completion, text, reading, feedback)
+        failure = failure or row.pay(self.driver.world, feedback.rewards)
         failure = failure or row.contradiction(self.driver.world, feedback)
         truncated = completion.stop.value in TRUNCATED
         if failure:
@@ -197,7 +217,7 @@ class Episodes:
             ids=completion.ids,
             context=row.context,
             train_context=None if train_context is None else self._messages(train_context, row),
-            columns=row.columns(self.driver.world, reading, self.format, feedback),
+            columns=row.columns(self.driver.world, reading, self.format, feedback, self._role(row)),
             origin=self.origins(row, completion),
             tokens=tokens,
         )
@@ -226,11 +246,22 @@ class Episodes:
         return {}
 
     def origins(self, row: EpisodeState, completion: Completion) -> list[str] | None:
-        """Who wrote each token; None: the policy wrote all."""
+        """Who wrote each token; None: the policy wrote all. What a seat writes that is not trained is given."""
+        seat = self.seats.get(row.agent)
+        if seat is not None and seat.role not in self.driver.trained:
+            return [Origin.given.name] * len(completion.ids)
         if self.play.begun is None:
             return None
         sampled = [Origin.policy.name] * (len(completion.ids) - row.prefix_length)
         return [self.play.begun.origin.name] * row.prefix_length + sampled
+
+    def _role(self, row: EpisodeState) -> dict[str, Any]:
+        """The columns that say who wrote a turn, in a world of several agents."""
+        if not self.driver.world.agents:
+            return {}
+        role = self.seats[row.agent].role if row.agent in self.seats else self.play.role
+        roles = (name for name in self.driver.samplers if "." not in name)  # a copy stands for its role
+        return {"role": role} | {f"by.{name}": name == role for name in (*roles, SCRIPTED)}
 
     @property
     def source(self) -> str:

@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 AGREEMENT = 1e-4  # how close float32 must come to float64 to be trusted, relative to the value
+NOT_TINY = 1e-9  # a standard deviation of float32 numbers to which squares below float32's smallest do not matter
 
 
 class Cells:
@@ -84,7 +85,17 @@ class Cells:
 
     def deviation_std(self, deviation: Tensor, where: Tensor | None, weight: Tensor | None, unbiased: bool) -> Tensor:
         """The standard deviation from the deviations from the mean, of any size that their type can hold."""
-        return overflow_safe(lambda d: root(self.dispersion(d, where, weight, unbiased)), deviation)
+
+        def std(d: Tensor) -> Tensor:
+            return root(self.dispersion(d, where, weight, unbiased))
+
+        if self.p.cells == 1 and weight is None and deviation.dtype == torch.float32:
+            # A single cell is summed pairwise, hence precisely. If the result is finite, no square has overflowed; if
+            # it is not tiny, those that were lost do not count: the column need not be copied to float64.
+            single = std(deviation)
+            if bool(((single > NOT_TINY) & single.isfinite()).all()):
+                return single
+        return overflow_safe(std, deviation)
 
     def dispersion(self, deviation: Tensor, where: Tensor | None, weight: Tensor | None, unbiased: bool) -> Tensor:
         """The variance from the deviations from the mean."""

@@ -93,7 +93,7 @@ class Hierarchy:
             return x
         if source == "batch":
             return x.expand(self._sizes[target], *x.shape[1:])
-        return x.index_select(0, self.link(target, source))
+        return self.partition(target, source).spread(x)
 
     def partition(self, child: str, parent: str) -> Partition:
         """The elements of `child` in cells that are the elements of `parent`, empty ones included; all enter."""

@@ -183,6 +183,9 @@ class _Drawn(Protocol):
     @property
     def format(self) -> Any: ...
 
+    @property
+    def seats(self) -> tuple[Any, ...]: ...
+
 
 class Strategy(Part):
     """How the rollouts of a task are made: `plan` asks for them in waves of requests (`podium.strategies.requests`).
@@ -219,14 +222,19 @@ class Strategy(Part):
         return None if self.draw is None else self.draw.shift
 
     @property
-    def writer(self) -> str:
-        """The role that writes part of its rollouts; `policy` where no other model does."""
-        return "policy"
+    def seats(self) -> tuple[Any, ...]:
+        """Who plays the agents of its world (`podium.protocols.seats.Seat`), where it is not the policy alone."""
+        return () if self.draw is None else self.draw.seats
 
     @property
     def writers(self) -> tuple[str, ...]:
         """The roles that write for it: part of its rollouts, or a judge's verdicts on them."""
-        return (self.writer,)
+        return self.seated
+
+    @property
+    def seated(self) -> tuple[str, ...]:
+        """The roles, besides the policy, that play an agent."""
+        return tuple(dict.fromkeys(seat.by for seat in self.seats if seat.by != "policy" and isinstance(seat.by, str)))
 
     @property
     def roles_asked(self) -> tuple[str, ...]:

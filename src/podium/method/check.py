@@ -136,7 +136,14 @@ def known_columns(method: Method, columns: Iterable[str]) -> frozenset[str]:
     probes = [probe for part in method.parts() for probe in part.probes]
     drawn = None if method.rollout is None else method.rollout.format
     of_format = () if drawn is None else drawn.provides
-    return frozenset(_given(columns)).union(of_format, *(item.provides for item in (*writers, *probes)))
+    return frozenset(_given(columns)).union(
+        of_format, _seat_columns(method), *(item.provides for item in (*writers, *probes))
+    )
+
+
+def _seat_columns(method: Method) -> set[str]:
+    """The columns that say which turns a seat of the strategy has written."""
+    return set() if method.rollout is None else {f"turn.by.{seat.role}" for seat in method.rollout.seats}
 
 
 def _inert(method: Method, facts: RunFacts) -> Iterable[Finding]:
@@ -166,6 +173,7 @@ def _unmet(method: Method, have: set[str], signals: set[str]) -> Iterable[Findin
         have |= set(memory.provides)
     if method.rollout is not None and method.rollout.format is not None:
         have |= set(method.rollout.format.provides)
+    have |= _seat_columns(method)
     # Memories read the batch at the end of the iteration.
     readers: list[Part | Memory] = [*method.parts(), *method.memories]
     have |= set(OF_TASKS)
@@ -225,7 +233,8 @@ def _roles(method: Method, have: set[str]) -> Iterable[Finding]:
     named = {role.name for role in method.roles}
     for memory in (m for m in method.memories if m.reader and m.reader not in named):
         yield Finding("error", f"{memory!r} asks the role {memory.reader!r}, which the method does not have: add it.")
-    for name in () if method.rollout is None else method.rollout.roles_asked:
+    asked = () if method.rollout is None else (*method.rollout.roles_asked, *method.rollout.seated)
+    for name in dict.fromkeys(asked):
         if name not in {"policy", *named}:
             yield Finding(
                 "error", f"{method.rollout!r} asks {name!r}, which is no role of the method: add Role({name!r})."
@@ -235,6 +244,8 @@ def _roles(method: Method, have: set[str]) -> Iterable[Finding]:
             yield Finding("error", f"{role!r} follows the critic, which the method does not train: add Role('critic').")
         if role.decay is not None and role.name in trained:
             yield Finding("error", f"{role!r} is a moving average of the policy, but a term trains it as well.")
+        if role.refresh is not None and role.name in trained:
+            yield Finding("error", f"{role!r} is a copy of the policy, but a term trains it as well.")
         if role.context is not None and role.context not in have:
             yield Finding("error", f"{role!r} reads the contexts {role.context!r}, which nothing writes.")
 

@@ -42,7 +42,8 @@ class Role(Value):
     """A model other than the policy: where its weights come from and how they change.
 
     A role that a term of the objective trains (`trains="critic"`) is a learner with its own optimiser; it has a value
-    head if a term that trains it reads the signal `value`. Other roles are never trained.
+    head if a term that trains it reads the signal `value`. Other roles are never trained. A role with `refresh` is a
+    past self of the policy; with `keep` it has a memory of the last ones, the newest of which scores texts.
     """
 
     name: str  # ref, critic, teacher, …
@@ -55,12 +56,34 @@ class Role(Value):
     frozen: bool = False  # only its value heads are trained; the model under them stays as it is
     lr: float | None = None  # learning rate, where it is trained; None: that of the policy times `lr_ratio`
     lr_ratio: float = 1.0  # of its learning rate to the policy's
+    # When it becomes a copy of the policy again: "phase" (when one begins) or every so many iterations; None: never.
+    refresh: int | str | None = None
+    keep: int = 1  # so many of the last copies; for each group one of them is drawn, where it writes
+
+    @property
+    def copies(self) -> tuple[str, ...]:
+        """The names of its models, the newest first."""
+        return (self.name, *(f"{self.name}.{age}" for age in range(1, self.keep)))
 
     def __post_init__(self) -> None:
         within(self, "heads", 1)
         within(self, "lr", 0, open_low=True, optional=True)
         within(self, "lr_ratio", 0, open_low=True)
         within(self, "decay", 0, 1, optional=True)
+        within(self, "keep", 1)
+        if isinstance(self.refresh, str) and self.refresh != "phase":
+            raise PodiumError(f"Role.refresh = {self.refresh!r}: give a number of iterations, or 'phase'.")
+        if self.refresh != "phase":
+            within(self, "refresh", 1, optional=True)
+        if self.refresh is None and self.keep > 1:
+            raise PodiumError(
+                f"Role {self.name!r} keeps {self.keep} copies of the policy: say when one is made (refresh)."
+            )
+        if self.refresh is not None and (self.source != "initial" or self.decay is not None):
+            raise PodiumError(
+                f"Role {self.name!r} is refreshed from the policy, so it begins as its initial weights: leave source "
+                "and decay out."
+            )
         if self.decay is not None and self.source not in ("initial", "policy", "critic"):
             raise PodiumError(
                 f"Role {self.name!r} is a moving average of the policy or of the critic, so its source cannot be "

@@ -53,12 +53,14 @@ class Task:
 class Feedback:
     """The world's response to an action."""
 
-    reward: float = 0.0
+    reward: float = 0.0  # of the agent that has acted
     done: bool = True
     observation: str = ""  # what the model sees next: a text, or `Pieces`
     state: str = ""  # a key of the world's state after the action; equal states have equal keys
     # correct, answer, …: the columns of the rollout, or of the turn (turn.valid, …), that the world `provides`.
     info: Mapping[str, Any] = field(default_factory=dict)
+    # By agent, what it earns besides `reward`. It is booked to the agent's last turn, so it must have acted before.
+    rewards: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

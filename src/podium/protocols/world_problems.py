@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Container, Hashable, Iterable, Mapping
 from numbers import Real
 from typing import Any
 
@@ -17,6 +17,7 @@ __all__ = [
     "raised",
     "scores_problem",
     "unknown_agent",
+    "unpaid_agent",
 ]
 
 LARGEST = 1e30  # absolute value of a reward: sums of larger ones may overflow
@@ -39,6 +40,20 @@ def unknown_agent(world: World, agent: str) -> str:
     return f"the world lets {agent!r} act, who is none of its agents: {names or 'it names none'}"
 
 
+def unpaid_agent(world: World, agents: Iterable[str], acted: Container[str]) -> str:
+    """Why one of these agents cannot be paid; empty: all of them have acted."""
+    for agent in agents:
+        if agent not in (world.agents or ("",)):
+            names = ", ".join(map(str, world.agents))
+            return f"the world pays {agent!r}, who is none of its agents: {names or 'it names none'}"
+        if agent not in acted:
+            return (
+                f"the world pays {agent!r}, who has not acted yet: what an agent earns is booked to its last turn, so "
+                "pay it after its first"
+            )
+    return ""
+
+
 def raised(error: BaseException) -> str:
     """An error of a world as the reason for a failure."""
     return f"the world raised {error_text(error)}"
@@ -58,11 +73,14 @@ def feedback_problem(feedback: Any) -> str:
     """Why an episode cannot continue with this answer of the world; empty: it can."""
     if not isinstance(feedback, Feedback):
         return f"the world answered {feedback!r}, not a Feedback"
-    reward, info = feedback.reward, feedback.info
-    if isinstance(reward, bool) or not isinstance(reward, Real):
-        return f"the world's reward is {reward!r}, not a number"
-    if not abs(reward) <= LARGEST:
-        return f"the world's reward is {reward!r}"
+    info = feedback.info
+    if not isinstance(feedback.rewards, Mapping):
+        return f"the world's rewards are {feedback.rewards!r}, not numbers by agent"
+    for name, reward in (("reward", feedback.reward), *((f"reward of {k!r}", v) for k, v in feedback.rewards.items())):
+        if isinstance(reward, bool) or not isinstance(reward, Real):
+            return f"the world's {name} is {reward!r}, not a number"
+        if not abs(reward) <= LARGEST:
+            return f"the world's {name} is {reward!r}"
     if not isinstance(info, Mapping) or not isinstance(feedback.observation, str):
         return "the world's observation is not text, or its info no mapping"
     if not isinstance(feedback.state, Hashable):

@@ -22,7 +22,8 @@ __all__ = ["Conversation", "ShownTurn", "conversation", "conversation_page", "re
 # What is read of a run's files, where they have it; and how its columns begin that say what is not trained.
 COLUMNS = (
     *("iteration", "task", "prompt", "text", "correct", "reward", "stop", "failure", "idle", "purpose"),
-    *("turn.length", "turn.action", "turn.observation", "turn.reward", "turn.valid", "turn.agent", "token.advantage"),
+    *("turn.length", "turn.action", "turn.observation", "turn.reward", "turn.valid", "turn.agent", "turn.role"),
+    "token.advantage",
 )
 ALWAYS = ("task", "prompt", "text", "correct", "reward", "stop")  # what every file has
 KEEP = ("keep", "turn.keep", "token.keep")
@@ -45,7 +46,8 @@ class ShownTurn:
     text: str
     answer: str  # empty: nothing, or the run is older than the record of it
     notes: tuple[str, ...] = ()  # its reward and credit, and that the world refused it
-    agent: str = ""  # who acted, where there are several
+    agent: str = ""  # who acted, where there are several; with the role that wrote it, where that is not the policy
+    to: str = ""  # which agent saw the answer, where it was another one
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,8 @@ class Conversation:
 def read_rollouts(file: Path) -> list[Conversation]:
     """The rollouts of a file that have their text, as conversations."""
     columns = read_schema(file).names
-    chosen = [name for name in columns if name in COLUMNS or any(name == k or name.startswith(f"{k}.") for k in KEEP)]
+    begin = (*KEEP, *(("reward",) if "turn.agent" in columns else ()))  # with what each agent has earned
+    chosen = [name for name in columns if name in COLUMNS or any(name == k or name.startswith(f"{k}.") for k in begin)]
     rows = read_rows(file, list(dict.fromkeys((*ALWAYS, *chosen))))
     try:
         return [conversation(row) for row in rows if row["text"] is not None]
@@ -85,7 +88,9 @@ def conversation(row: Mapping[str, Any]) -> Conversation:
     if row["stop"] in LAST and len(row.get("turn.length") or ()) > 1:
         ending = "; its last turn was ".join(("ended by the world", *filter(None, [ending])))
     failure, idle, purpose = row.get("failure"), row.get("idle"), Purpose(int(row.get("purpose") or 0))
-    notes = [f"{idle} never acted"] if idle else []
+    earned = [(name.removeprefix("reward."), row[name]) for name in row if name.startswith("reward.")]
+    notes = [f"{agent} earned {reward:g}" for agent, reward in earned] if row.get("turn.agent") else []
+    notes += [f"{idle} never acted"] if idle else []
     notes += [] if purpose is Purpose.train else [f"made as {purpose.name}"]
     return Conversation(
         task=str(row["task"]),
@@ -103,17 +108,20 @@ def _exchanges(row: Mapping[str, Any]) -> tuple[ShownTurn, ...]:
     count = len(lengths)
     texts = (row.get("turn.action") if count > 1 else None) or [row["text"]]
     nothing = [None] * count
-    answers, rewards, valid, agents = (
-        row.get(f"turn.{name}") or nothing for name in ("observation", "reward", "valid", "agent")
+    answers, rewards, valid, agents, roles = (
+        row.get(f"turn.{name}") or nothing for name in ("observation", "reward", "valid", "agent", "role")
     )
+    nexts = [*agents[1:], agents[-1]]
     turns, last = [], count if row.get("failure") else None  # the turn in which the world failed is not to blame
-    for number, (text, answer, reward, is_valid, agent, credit) in enumerate(
-        zip(texts, answers, rewards, valid, agents, _credits(row, lengths), strict=True), 1
+    for number, (text, answer, reward, is_valid, agent, role, follower, credit) in enumerate(
+        zip(texts, answers, rewards, valid, agents, roles, nexts, _credits(row, lengths), strict=True), 1
     ):
+        who = f"{agent} ({role})" if agent and role not in (None, "policy") else agent or ""
         notes = ["not a valid action"] if is_valid is False and number != last else []
         notes += [f"reward {reward:g}"] if reward and count > 1 else []
         notes += [credit] if credit else []
-        turns.append(ShownTurn(text, answer or "", tuple(notes), agent or ""))
+        to = f"to {follower}" if follower != agent else ""
+        turns.append(ShownTurn(text, answer or "", tuple(notes), who, to))
     return tuple(turns)
 
 
@@ -146,7 +154,8 @@ def conversation_text(shown: Conversation) -> str:
     for number, turn in enumerate(shown.exchanges, 1):
         who = f"{turn.agent}, turn {number}" if turn.agent else f"turn {number}"
         lines += [" · ".join((who, *turn.notes)), _shifted(turn.text, "> ")]
-        lines += [_shifted(sketched(turn.answer, codebook))] if turn.answer else []
+        if turn.answer:
+            lines += [*([f"  {turn.to}:"] if turn.to else []), _shifted(sketched(turn.answer, codebook))]
     return printable("\n".join(lines))
 
 
@@ -173,7 +182,10 @@ def _turn(turn: ShownTurn, number: int, count: int, codebook: Codebook | None) -
     heading += [*([turn.agent] if turn.agent else []), *turn.notes]
     page = f'<div class="turn">{html.escape(" · ".join(heading))}</div>' if heading else ""
     page += f'<pre class="wrote">{html.escape(turn.text)}</pre>'
-    return page + (f'<pre class="world">{_pictured(turn.answer, codebook)}</pre>' if turn.answer else "")
+    if not turn.answer:
+        return page
+    page += f'<div class="turn">{html.escape(turn.to)}</div>' if turn.to else ""
+    return f'{page}<pre class="world">{_pictured(turn.answer, codebook)}</pre>'
 
 
 def _pictured(text: str, codebook: Codebook | None) -> str:

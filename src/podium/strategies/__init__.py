@@ -31,6 +31,7 @@ from podium.strategies.sample.phrased import Phrased
 from podium.strategies.sample.read_in_chunks import ReadInChunks
 from podium.strategies.sample.revisit import SampleAndRevisit
 from podium.strategies.sample.sample import Sample
+from podium.strategies.sample.self_play import SelfPlay
 from podium.strategies.sample.step_probes import StepProbes
 from podium.strategies.sample.windowed import Windowed
 from podium.strategies.teachers.demonstrate import Demonstrate
@@ -95,6 +96,7 @@ __all__ = [
     "SampleMore",
     "Search",
     "SecondWave",
+    "SelfPlay",
     "SelfWritten",
     "SolutionShares",
     "StepProbes",

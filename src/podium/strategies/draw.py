@@ -11,6 +11,7 @@ from podium.core.value import Value
 from podium.protocols.context import Context, Full
 from podium.protocols.format import Format
 from podium.protocols.sampling import Sampling, Warmth
+from podium.protocols.seats import Seat
 from podium.strategies.requests import Play, TaskRequest
 
 __all__ = ["Draw", "refuse_settings"]
@@ -33,6 +34,7 @@ class Draw(Value):
     context: Context | None = None  # what each turn is sampled after: Full(), Window(2), …; None: the world's
     train_context: Context | None = None  # what each turn is trained after; None: the same
     format: Format | None = None  # how turns are asked for and read, and demonstrations written; None: plain text
+    seats: tuple[Seat, ...] = ()  # who plays an agent of a world with several, where it is not the policy
 
     def __post_init__(self) -> None:
         within(self, "temperature", 0, open_low=True)
@@ -40,6 +42,9 @@ class Draw(Value):
         within(self, "top_k", 0)
         within(self, "token_share", 0, 1, open_low=True)
         within(self, "max_turns", 1, optional=True)
+        taken = [seat.agent for seat in self.seats]
+        if len(set(taken)) < len(taken):
+            raise PodiumError(f"Draw.seats name an agent twice: {', '.join(taken)}. Give each agent one seat.")
 
     @property
     def shift(self) -> Signal | None:
@@ -77,6 +82,7 @@ class Draw(Value):
             "max_turns": self.max_turns,
             "context": self.context,
             "train_context": self.train_context,
+            "seats": self.seats,
         }
         return Play(task, n, **{**drawn, **settings})
 

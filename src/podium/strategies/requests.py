@@ -19,6 +19,7 @@ from podium.core.value import Value
 from podium.protocols.context import Context
 from podium.protocols.format import Format
 from podium.protocols.sampling import Completion, Generate, Sampling
+from podium.protocols.seats import Seat
 from podium.protocols.world import Episode, Task, World
 from podium.strategies.ask import Ask, Reply
 
@@ -109,6 +110,7 @@ class Play:
     window: int | None = None  # new tokens at most; None: sample to the end
     keep: bool = False  # keep the sampler's KV cache of these rollouts, because others will fork from them
     role: str = "policy"  # the model that writes
+    seats: tuple[Seat, ...] = ()  # who plays an agent, where it is not `role`
 
 
 @dataclass(frozen=True)

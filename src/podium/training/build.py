@@ -22,7 +22,7 @@ from podium.training.preflight import check_fit
 from podium.training.resolve import check_context, facts_of, fill_in, fill_in_learning_rate, updates_per_batch
 from podium.training.run import Run
 from podium.training.tasks import shuffled
-from podium.training.trainer import Learner, Trainer
+from podium.training.trainer import Learner, PastSelves, Trainer
 
 __all__ = ["build_run"]
 
@@ -67,7 +67,7 @@ def _build(config: Config, world: World, stage: Stage) -> Run:
         learner.policy.checkpoint_activations(memory.checkpointing)
     trainer = _trainer(config, trained, frozen, memory.micro_tokens)
     stage("Preparing the sampler")
-    return Run(config, world, policy, trainer, _driver(config, world, models, memory))
+    return Run(config, world, policy, trainer, _driver(config, world, models, memory, trainer))
 
 
 def check_prompts(world: World, policy: Policy, config: Config) -> tuple[int, list[str]]:
@@ -113,11 +113,13 @@ def _trainer(
         followed={role.name: "critic" for role in method.roles if role.source == "critic"},
         renewed=tuple(role.name for role in method.roles if role.source == "phase"),
         contexts={role.name: role.context for role in method.roles if role.context is not None},
+        pasts={r.name: PastSelves(r.copies, r.refresh) for r in method.roles if r.refresh is not None},
     )
 
 
-def _driver(config: Config, world: World, models: Mapping[str, Policy], memory: MemoryPlan) -> Driver:
-    policy, writers = models["policy"], _writers(config.method)
+def _driver(config: Config, world: World, models: Mapping[str, Policy], memory: MemoryPlan, trainer: Trainer) -> Driver:
+    policy, pasts = models["policy"], trainer.pasts
+    writers = [name for role in _writers(config.method) for name in (pasts[role].copies if role in pasts else (role,))]
     each = None if memory.sampler is None else memory.sampler // (1 + len(writers))
     return Driver(
         LocalSampler(policy, memory=each),
@@ -132,6 +134,8 @@ def _driver(config: Config, world: World, models: Mapping[str, Policy], memory: 
         isolation=config.isolation,
         max_turns=config.max_turns,
         others={name: LocalSampler(models[name], memory=each) for name in writers},
+        trained=tuple(trainer.learners),
+        copies=lambda role: pasts[role].copies[: pasts[role].filled] if role in pasts else (role,),
     )
 
 

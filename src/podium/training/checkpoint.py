@@ -61,6 +61,7 @@ def save_checkpoint(directory: Path, trainer: Trainer, position: Position, confi
         "memories": encoded,
         "progress": encode_state(position.progress, tensors),
         "tokens": position.tokens,
+        **({"pasts": {name: past.filled for name, past in trainer.pasts.items()}} if trainer.pasts else {}),
         "manifest": True,  # without it, a checkpoint that has lost its manifest would look like one that never had any
     }
     (directory / "state.json").write_text(json.dumps(state))
@@ -72,6 +73,7 @@ def load_checkpoint(directory: Path, trainer: Trainer) -> Position:
     listed = check_manifest(directory)
     try:
         position, counts = _read_state(directory)
+        _read_pasts(directory, trainer)
         for name, learner in trainer.learners.items():
             learner.policy.load(directory / name)
             _load_optimizer(learner, directory / f"{name}.optimizer.safetensors")
@@ -87,6 +89,15 @@ def load_checkpoint(directory: Path, trainer: Trainer) -> Position:
             f"was made with ({directory / 'config.yaml'}), or start a new run (--out)."
         ) from error
     return position
+
+
+def _read_pasts(directory: Path, trainer: Trainer) -> None:
+    """How many copies of the policy each role has that is refreshed from it."""
+    for name, past in trainer.pasts.items():
+        filled = read_object(directory / "state.json")["pasts"][name]
+        if type(filled) is not int or not 1 <= filled <= len(past.copies):
+            raise PodiumError(f"state.json: {name!r} has {filled!r} copies of the policy, not 1 to {len(past.copies)}.")
+        past.filled = filled
 
 
 def check_memories(directory: Path, loaded: Mapping[str, State], initial: Mapping[str, State], method: str) -> None:

@@ -37,6 +37,7 @@ def load_models(config: Config) -> dict[str, Policy]:
     # Roles are made before the first update: the reference is the policy as it was.
     models = {role.name: _model(policy, role, config) for role in method.roles if role.source != "critic"}
     models |= {role.name: models["critic"].frozen_copy() for role in method.roles if role.source == "critic"}
+    models |= {name: policy.frozen_copy() for role in method.roles for name in role.copies[1:]}
     return {"policy": policy} | models
 
 

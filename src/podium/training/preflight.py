@@ -55,11 +55,28 @@ def _check_device(name: str) -> None:
 def check_fit(method: Method, world: World, name: str, facts: RunFacts | None = None) -> list[str]:
     """Refuse a method that cannot work on a world. Returns warnings: with the `facts` of a run, also of what cannot act
     in it."""
-    findings = method.check(world.provides, facts=facts)
+    findings = method.check((*world.provides, *_of_agents(world)), facts=facts)
     errors = [finding.message for finding in findings if finding.kind == "error"]
+    errors += _unseated(method, world)
     if errors:
         raise PodiumError(f"{method.name} cannot run on {name}: {' '.join(errors)}")
     return [str(finding) for finding in findings]
+
+
+def _of_agents(world: World) -> tuple[str, ...]:
+    """The columns that rollouts have in a world of several agents."""
+    if not world.agents:
+        return ()
+    earned = (f"rollout.reward.{agent}" for agent in world.agents)
+    return ("turn.agent", "turn.role", "turn.reward", "turn.by.policy", "rollout.idle", *earned)
+
+
+def _unseated(method: Method, world: World) -> list[str]:
+    """Why the seats of the method's strategies do not fit the agents of the world."""
+    seats = [seat for leaf in method.leaves() if leaf.rollout is not None for seat in leaf.rollout.seats]
+    names = ", ".join(world.agents) or "it has one alone, without a name"
+    unknown = dict.fromkeys(seat.agent for seat in seats if seat.agent not in world.agents)
+    return [f"A seat is for the agent {agent!r}, whom the world does not have: {names}." for agent in unknown]
 
 
 def _check_model(name: str) -> None:

@@ -118,6 +118,7 @@ class Run:
             gc.freeze()
             self.frozen = True
         self.pending = dict(metrics)
+        self.trainer.end_iteration(self.iteration)
         return self.complete(evaluate)
 
     def complete(self, evaluate: Evaluate | None = None) -> dict[str, Any]:

@@ -71,6 +71,8 @@ class Sentinel:
     def comparable_tokens(self, batch: Batch) -> Tensor:
         """[token] which were sampled like that."""
         comparable = batch.spread(self.comparable(batch), "rollout", "token")
+        if "turn.by.policy" in batch:  # another role may have written some turns of a rollout
+            comparable = comparable & batch.spread_column("turn.by.policy", "token")
         return comparable & (batch["token.origin"] == Origin.policy) if "token.origin" in batch else comparable
 
     def comparable(self, batch: Batch) -> Tensor:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import torch
@@ -25,7 +26,7 @@ from podium.policy.model.device import out_of_memory
 from podium.training.config import USUAL, Optimizer
 from podium.training.non_finite import cause
 
-__all__ = ["Learner", "Trainer"]
+__all__ = ["Learner", "PastSelves", "Trainer"]
 
 OLD, NOW = Signal("logp", of="old"), Signal("logp", of="now")
 T = TypeVar("T")
@@ -102,6 +103,15 @@ class Learner:
 
 
 @dataclass
+class PastSelves:
+    """A role that is refreshed from the policy: its copies, the newest first, of which the first `filled` differ."""
+
+    copies: tuple[str, ...]
+    every: int | str  # iterations, or "phase"
+    filled: int = 1
+
+
+@dataclass
 class Trainer:
     """Computes signals by role, and takes optimiser steps."""
 
@@ -115,11 +125,12 @@ class Trainer:
     followed: Mapping[str, str] = field(default_factory=dict)  # the learner that it averages, if not the policy
     contexts: Mapping[str, str] = field(default_factory=dict)  # by role, the column of contexts that it reads
     renewed: tuple[str, ...] = ()  # roles that are the policy as it was when the phase began
+    pasts: Mapping[str, PastSelves] = field(default_factory=dict)  # roles that are refreshed from the policy
 
     @property
     def moving(self) -> tuple[str, ...]:
         """The roles that are not trained, and yet change."""
-        return (*self.decays, *self.renewed)
+        return (*self.decays, *self.renewed, *(name for past in self.pasts.values() for name in past.copies))
 
     def begin_phase(self, fresh: bool = False) -> None:
         """Renew the roles that are the policy at the beginning of a phase, and the optimisers where it says so."""
@@ -127,6 +138,19 @@ class Trainer:
             learner.refresh()
         for name in self.renewed:
             self.roles[name].average(self.learners["policy"].policy, 0.0)
+        self._refresh(past for past in self.pasts.values() if past.every == "phase")
+
+    def end_iteration(self, done: int) -> None:
+        """Refresh the roles that are due after so many iterations."""
+        self._refresh(p for p in self.pasts.values() if isinstance(p.every, int) and done % p.every == 0)
+
+    def _refresh(self, due: Iterable[PastSelves]) -> None:
+        """Let the newest copy be the policy as it is now, and each older one the next newer."""
+        for past in due:
+            models = [self.learners["policy"].policy, *(self.roles[name] for name in past.copies)]
+            for newer, older in reversed(list(pairwise(models))):
+                older.average(newer, 0.0)
+            past.filled = min(past.filled + 1, len(past.copies))
 
     def signals(
         self, batch: Batch, wanted: Sequence[Signal], *, grad: bool = False, learner: str = "policy"

@@ -8,7 +8,7 @@ from typing import Any
 
 from podium.core.errors import PodiumError
 from podium.protocols.world import Episode, Feedback, Task, World, isolation_of
-from podium.protocols.world_problems import scores_problem
+from podium.protocols.world_problems import scores_problem, unpaid_agent
 
 __all__ = ["check_world"]
 
@@ -46,7 +46,7 @@ def check_world(world: World, *, tasks: int = 20, turns: int = 200) -> list[str]
             except Exception as error:
                 say(f"{where}: {type(error).__name__}: {error}")
     shared = prompts.get("train", set()) & prompts.get("test", set())
-    if shared:
+    if shared and not world.agents:  # a game may begin alike for all: its players make the difference
         say(f"{len(shared)} of the held-out prompts occur in training, such as {sorted(shared)[0]!r}.")
     return list(findings)
 
@@ -102,6 +102,7 @@ def _check_task(world: World, task: Task, where: str, turns: int, say: Say) -> N
         first, second = (_play(world.reset(task, seed=1), said, turns) for _ in range(2))
         for feedback in first:
             _check_feedback(feedback, where, say)
+        _check_paid(world, world.reset(task, seed=1), said, len(first), where, say)
         if first != second:
             say(f"{where}: the same task, seed and texts give different feedback.")
         if not first[-1].done and "max_turns" not in world.field_names():  # else the caller ends it there
@@ -141,6 +142,17 @@ def _play(episode: Episode, said: Callable[[int], str], turns: int) -> list[Feed
         if history[-1].done:
             break
     return history
+
+
+def _check_paid(world: World, episode: Episode, said: Callable[[int], str], turns: int, where: str, say: Say) -> None:
+    """Only agents of the world are paid, and each not before its first turn."""
+    acted: set[str] = set()
+    for turn in range(turns):
+        acted.add(episode.agent)
+        problem = unpaid_agent(world, episode.act(said(turn)).rewards, acted)
+        if problem:
+            say(f"{where}: {problem}.")
+            return
 
 
 def _check_copies(

@@ -154,7 +154,8 @@ class Host:
             raise FailedAction(problem)
         read = {*READ_BY_RUNS, *(column.partition(".")[2] for column in self.world.provides)}
         state, info = to_wire(feedback.state, "state"), _info(feedback.info, read)
-        return [float(feedback.reward), bool(feedback.done), feedback.observation, state, info]
+        rewards = to_wire({agent: float(reward) for agent, reward in feedback.rewards.items()}, "rewards")
+        return [float(feedback.reward), bool(feedback.done), feedback.observation, state, info, rewards]
 
 
 def _info(info: Mapping[str, Any], read: set[str]) -> Any:

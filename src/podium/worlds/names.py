@@ -16,6 +16,7 @@ from podium.worlds.code import Code
 from podium.worlds.code_file import CodeFile
 from podium.worlds.countdown import Countdown
 from podium.worlds.digits import Digits
+from podium.worlds.dilemma import Dilemma
 from podium.worlds.echo import Echo
 from podium.worlds.gym import Gym
 from podium.worlds.jsonl import Jsonl
@@ -42,7 +43,7 @@ EMBEDDED: dict[str, type[World]] = {
     world.name: world
     for world in (
         *(Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Trips, Verdicts, Code, KeyDoor, Lookup, Tools, Clarify),
-        *(Scenes, Zoom, Digits, Badges, Clips),
+        *(Scenes, Zoom, Digits, Badges, Clips, Dilemma),
     )
 }
 BRIDGES: dict[str, type[Gym | TextWorld | ScienceWorld]] = {w.name: w for w in (Gym, TextWorld, ScienceWorld)}

@@ -206,3 +206,26 @@ def _staged(case: Case) -> dict[str, Any]:
     columns = {column: torch.tensor(case[name]) for column, name in flags.items()}
     batch = Batch.from_rewards(torch.tensor(quality, dtype=torch.float64), [0] * len(quality), columns)
     return {"length_aware_bleu": quality, "reward": part(batch)["rollout.reward"]}
+
+
+@adapter("adalign-llm")
+def adalign_llm(case: Case) -> dict[str, Any]:
+    settings = {"beta": "beta", "discount": "gamma_align", "gamma": "gamma_return", "scale": "reward_scale"}
+    method = methods.adalign_llm(**case.given(**settings)).with_(shape=())  # weights of tokens are no part of credits
+    options = {"sign": "use_sign", "bound": "clipping", "by_time": "use_time_regularization"}
+    options |= {"trusting": "force_coop_first_step"}
+    for setting, value in case.given(**options).items():
+        method = method.set(f"advantage.{setting}", value)
+    method = method.set("advantage.include_now", not case.hyper.get("exclude_k_equals_t", True))
+    rollouts = []
+    for group, own, other in zip(case["group"], case["own_turn_rewards"], case["other_turn_rewards"], strict=True):
+        turns = [
+            Turn([0], columns={"reward": float(reward), "agent": agent})
+            for both in zip(own, other, strict=True)
+            for agent, reward in zip(("own", "other"), both, strict=True)
+        ]
+        rollouts.append(Rollout(group, turns, columns={"reward": 0.0}))
+    batch = credited(method, Batch.from_rollouts(rollouts, dtype=torch.float64))
+    names = {"own_advantages": "centred.own", "other_advantages": "centred.other", "turn_credits": "advantage"}
+    width = 2 * len(case["own_turn_rewards"][0])
+    return {name: batch[f"turn.{column}"].reshape(-1, width)[:, ::2] for name, column in names.items()}

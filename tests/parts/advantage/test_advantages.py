@@ -25,6 +25,7 @@ from podium.parts.advantage import (
     SplitHalves,
     TokenWeighted,
 )
+from podium.parts.advantage.shrunk_baseline import ShrunkBaseline
 from tests.batches import sampled
 
 
@@ -194,3 +195,12 @@ def test_the_mean_score_of_bundles_is_reported() -> None:
     batch = sampled([1.0, 0.0, 1.0, 1.0], [0, 1, 0, 1], "ab", **columns)
     part = RiskBundles(quantiles="batch", credit="uniform", epsilon=0.5, natural_baseline=False, tail="none")
     assert part(batch)["batch.risk.score"].tolist() == listed([1.5])
+
+
+def test_a_shrunk_baseline_says_how_much_of_it_is_the_prior() -> None:
+    batch = sampled([1.0, 1.0, 1.0, 1.0], [0] * 4, ["a"]).with_columns({"group.prior": torch.zeros(1).double()})
+    found = ShrunkBaseline()(batch)
+    # The noise of four rollouts is ¼, D² = 1 − ¼ = ¾, so the mean weighs ¾ and the prior ¼.
+    assert found["group.baseline"].tolist() == [0.75]
+    assert found["group.prior.weight"].tolist() == [0.25]
+    assert found["rollout.advantage"].tolist() == [0.25] * 4

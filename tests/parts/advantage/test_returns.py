@@ -41,3 +41,12 @@ def test_gae_keeps_float64_and_steps_over_the_worlds_tokens(given: bool) -> None
     advantage = GAE(gamma=gamma, lam=lam)(b)["token.advantage"][b.action]
     # In float32 the product gamma · lam alone would be off by 1e-8.
     assert advantage.tolist() == pytest.approx([first, middle, last], rel=1e-14)
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_what_is_paid_at_once_is_added_where_the_policy_wrote(given: bool) -> None:
+    b = batch(given)
+    paid = b.with_columns({"token.bonus": torch.full_like(b["token.reward"], 10.0)})
+    found = Returns(gamma=0.5, immediate="token.bonus")(paid)["token.return"]
+    assert found[b.action].tolist() == [13.0, 14.0, 14.0]
+    assert found[~b.action].tolist() == ([4.0] if given else [])  # what follows it, undecayed, without the bonus

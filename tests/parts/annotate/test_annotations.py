@@ -15,6 +15,7 @@ from podium.parts.annotate import (
     FeedbackGain,
     GreedyBaseline,
     MarkDegenerate,
+    MarkParsed,
     PlanValues,
     ReadTags,
     ReferencePower,
@@ -106,3 +107,14 @@ def test_the_values_of_a_plan_are_read_where_their_kind_stands() -> None:
     assert found["turn.low.value"].tolist() == [1.0, 4.0]
     assert found["turn.high.value"].tolist() == [10.0, 13.0]
     assert found["turn.switch.value"].tolist() == [20.0, 23.0]
+
+
+def test_a_rollout_is_parsed_if_all_its_turns_are_and_formatted_if_it_also_answers() -> None:
+    rows = [([True, True], "4"), ([True, False], "4"), ([True], "")]
+    rollouts = [
+        Rollout(0, [Turn((1,), columns={"valid": valid}) for valid in turns], columns={"answer": answer})
+        for turns, answer in rows
+    ]
+    found = MarkParsed()(Batch.from_rollouts(rollouts, dtype=torch.float64))
+    assert found["rollout.parsed"].tolist() == [1.0, 0.0, 1.0]
+    assert found["rollout.formatted"].tolist() == [1.0, 0.0, 0.0]

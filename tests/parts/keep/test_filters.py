@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from podium.parts.keep import DropMarked, KeepVaried, KeepWithin
+from podium.core.batch import Batch
+from podium.parts.keep import Bundle, DropMarked, KeepVaried, KeepWithin
 from tests.batches import sampled
 
 
@@ -26,3 +27,13 @@ def test_the_share_of_varied_groups_is_rounded_up() -> None:
     batch = sampled([0.0, 0.0, 0.0, 1.0, 0.0, 4.0, 0.0, 2.0], [0, 0, 1, 1, 2, 2, 3, 3], "abcd")
     assert KeepVaried(share=0.5)(batch)["group.keep"].tolist() == [False, False, True, True]
     assert KeepVaried(share=0.6)(batch)["group.keep"].tolist() == [False, True, True, True]
+
+
+def test_bundles_are_nearly_equal_and_few_groups_are_one() -> None:
+    def sizes(groups: int) -> list[int]:
+        bundle = Bundle(size=5)(Batch.from_rewards([0.0] * groups, list(range(groups)), {}))["group.bundle"]
+        return sorted(bundle.bincount().tolist())
+
+    assert sizes(2) == [2]
+    assert sizes(10) == [5, 5]
+    assert sizes(8) == [4, 4]  # 8 / 5 rounds to two

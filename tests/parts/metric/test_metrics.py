@@ -25,6 +25,7 @@ from podium.parts.metric import (
     TurnCost,
     WeightedVote,
 )
+from podium.parts.metric.process import BestChoice
 from tests.batches import sampled, spoken
 
 
@@ -181,3 +182,13 @@ def test_diversity_is_one_less_the_mean_overlap() -> None:
     batch = sampled([0.0] * 6, [0, 0, 1, 1, 1, 2], "abc")
     # Two rollouts: 1 − 1/2; three: 1 − 3/6; a group of one has none.
     assert Known()(batch)["batch.diversity"].tolist() == listed([0.5])
+
+
+def test_the_best_choice_and_the_weighted_vote_of_a_group() -> None:
+    scores = torch.tensor([2.0, 1.0, 1.0, 0.0, 0.5], dtype=torch.float64)
+    batch = sampled(
+        [1.0, 0.0, 0.0, 0.0, 1.0], [0, 0, 0, 1, 1], ["a", "b"], best_of_n=scores, answer=("x", "y", "y", "z", "w")
+    )
+    found = BestChoice()(batch)
+    assert found["group.best_of_n.right"].tolist() == [1.0, 1.0]
+    assert found["group.best_of_n.vote"].tolist() == [0.0, 1.0]  # σ(1) twice outweighs σ(2)

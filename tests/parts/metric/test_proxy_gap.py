@@ -37,3 +37,14 @@ def test_without_differences_there_is_nothing_to_tell() -> None:
     correlation, alarm = told([("a", 1.0, True), ("a", 1.0, False)])
     assert math.isnan(correlation)
     assert alarm == 0.0
+
+
+def test_only_a_negative_correlation_is_alarming() -> None:
+    rows = [("a", 1.0, True), ("a", 0.0, True), ("a", 1.0, False), ("a", 0.0, False)]
+    assert told(rows) == (0.0, 0.0)
+    # centred: pay ⅓, ⅓, −⅔; outcome ⅔, −⅓, −⅓: their product is ⅓, and each has the square ⅔
+    assert told([("a", 1.0, True), ("a", 1.0, False), ("a", 0.0, False)]) == (pytest.approx(0.5), 0.0)
+
+
+def test_huge_rewards_do_not_overflow() -> None:
+    assert told([("a", 1e300, True), ("a", -1e300, False)]) == (pytest.approx(1.0), 0.0)

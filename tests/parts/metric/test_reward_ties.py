@@ -96,3 +96,15 @@ def test_without_an_extra_column_only_ties_and_gap_are_told() -> None:
 def test_a_bonus_of_nothing_is_refused() -> None:
     with pytest.raises(PodiumError, match=r"RewardTies.alpha = 0 is out of range"):
         RewardTies(alpha=0)
+
+
+def test_shares_gaps_and_shifts_are_means_over_tasks() -> None:
+    tied = [("tied", "x", 1.0, 0.0), ("tied", "y", 1.0, 1.0)]
+    clear = [("clear", "x", 1.0, 0.0), ("clear", "y", 0.0, 0.0)]
+    alone = [("alone", "x", 1.0, 0.0)]
+    metric = RewardTies(extra="rollout.extra", weight=0.1, alpha=0.1)
+    found = {name: float(x) for name, x in metric(batch([*tied, *clear, *alone])).items()}
+    assert found["batch.ties.share"] == pytest.approx(1 / 3)
+    assert found["batch.ties.gap"] == pytest.approx(0.5)  # the median of 0 and 1: one answer alone has no gap
+    assert found["batch.ties.hard_tv"] == pytest.approx(0.5 / 3)
+    assert found["batch.ties.soft_tv"] == pytest.approx((1 / (1 + math.exp(-1)) - 0.5) / 3)

@@ -90,6 +90,8 @@ def test_tokens_weigh_by_their_ratio_up_to_the_cap() -> None:
     for ratio, weight in ((1.5, 1.5), (3.0, 2.0)):
         moved = batch.with_columns({Signal("logp", of="now"): torch.tensor([math.log(ratio)], dtype=torch.float64)})
         assert term.loss(moved).tolist() == pytest.approx((weight * plain).tolist())
+    both = {Signal("logp", of=of): torch.tensor([x], dtype=torch.float64) for of, x in (("now", -1.0), ("old", -1.5))}
+    assert term.loss(batch.with_columns(both)).tolist() == pytest.approx((math.exp(0.5) * plain).tolist())
 
 
 def test_a_mixture_without_the_policy_is_refused() -> None:

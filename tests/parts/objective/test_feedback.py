@@ -156,3 +156,27 @@ def test_users_react_to_what_they_like_and_err_at_their_rates() -> None:
     truth = SimulatedFeedback((0.0, 0.0), 1.0)(batch)
     assert bool(truth["rollout.observed"].all())
     assert torch.equal(truth["rollout.feedback"], batch["rollout.reward"])
+
+
+def test_noise_rates_are_held_below_their_bound() -> None:
+    part = NoiseAnchors(most=0.3)
+    batch = heads([0.9, 0.3, 0.6])
+    column = next(iter(part.needs)).column
+    wide = part.replace(most=0.99)(batch.with_columns({column: batch["token.rm.value[head=0]"]}))
+    held = part(batch.with_columns({column: batch["token.rm.value[head=0]"]}))
+    rates = [float(x) for x in wide.values()]
+    assert rates == listed([0.1, 0.3])  # 1 less the highest, and the lowest
+    assert [float(x) for x in held.values()] == listed([0.075, 0.225])  # scaled to sum 0.3
+
+
+def test_users_react_and_err_by_the_stated_chances() -> None:
+    n = 4000
+    rewards = torch.tensor([1.0, 0.5] * (n // 2), dtype=torch.float64)  # a reward at the threshold is not liked
+    found = SimulatedFeedback(noise=(0.2, 0.1), alpha=0.25)(Batch.from_rewards(rewards, list(range(n)), {}))
+    observed, feedback = found["rollout.observed"], found["rollout.feedback"]
+    best, middling = rewards == 1.0, rewards == 0.5
+    assert bool(observed[best].all())
+    assert float(observed[middling].double().mean()) == pytest.approx(0.5, abs=0.035)  # 0.25 ** 0.5, 3 standard errors
+    assert float(feedback[best].mean()) == pytest.approx(0.8, abs=0.027)
+    assert float(feedback[middling & observed].mean()) == pytest.approx(0.1, abs=0.029)
+    assert not bool(feedback[~observed].any())

@@ -37,9 +37,11 @@ def test_the_formula_by_hand() -> None:
     torch.testing.assert_close(loss, torch.tensor([-2.4, -1.0, 3.0, 1.6, 6.0, -2.2]).double())
 
 
-@pytest.mark.parametrize("ratio", ["token", "turn", "sequence"])
+@pytest.mark.parametrize(
+    ("ratio", "shared"), [("token", False), ("turn", False), ("sequence", False), ("sequence", True)]
+)
 @pytest.mark.parametrize("clip", CLIPS, ids=repr)
-def test_one_clamp_of_the_log_ratio_is_the_maximum_written_out(clip: Clip, ratio: str) -> None:
+def test_one_clamp_is_the_maximum_written_out(clip: Clip, ratio: str, shared: bool) -> None:
     g = torch.Generator().manual_seed(0)
     rows, width = 500, 4
     draw = {k: torch.randn(rows, width, generator=g, dtype=torch.float64) for k in ("old", "step", "a", "low", "high")}
@@ -53,7 +55,7 @@ def test_one_clamp_of_the_log_ratio_is_the_maximum_written_out(clip: Clip, ratio
     }
     batch = Batch.from_padded(torch.ones(rows, width), list(range(rows)), columns)
     now = (draw["old"] + draw["step"]).reshape(-1).requires_grad_()
-    batch, term = batch.with_columns({"token.now.logp": now}), PolicyGradient(ratio, clip)
+    batch, term = batch.with_columns({"token.now.logp": now}), PolicyGradient(ratio, clip, shared=shared)
     fast = term.loss(batch)
     low, high = clip.bounds(batch)
     written_out = clipped_surrogate(term.log_ratio(batch).exp(), batch["token.advantage"], low, high, clip.dual)

@@ -45,7 +45,7 @@ CHAIN = SHORT.replace(tasks=64, source="AIFrameResearch/SPO configs/polIter_rho1
     citation="Segment Policy Optimization, https://github.com/AIFrameResearch/SPO",
     tags=("credit assignment", "tree search", "process reward", "value function", "rollout budget"),
     protocol=TREE,
-    home=Home("sums", level=3, iterations=6, tasks=4),
+    home=Home("sums", level=2, iterations=12, tasks=8),
     presets={
         "paper": {"window": 600, "segments": 512, "per_task": False},
         "gsm8k": {"window": 30, "segments": 64, "mini_batches": 8, "protocol": SHORT},

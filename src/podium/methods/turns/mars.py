@@ -35,12 +35,12 @@ __all__ = ["mars"]
         max_turns=50,
         source="MARS examples/multi_games/agentic_val_multi_games_selfplay.yaml",
     ),
-    home=Home("keydoor", level=1, iterations=8, tasks=8),
+    home=Home("dilemma", level=1, iterations=8, tasks=8, model="podium/tiny2"),
 )
 def mars(
     n: int = 8,
     game: str | None = "rollout.domain",
-    agent: str | None = None,
+    agent: str | None = "turn.agent",
     reward_centre: str = "mean",
     whiten_rewards: bool = True,
     gamma: float = 1.0,
@@ -61,7 +61,7 @@ def mars(
         n: Rollouts per task (the group size).
         game: Column that names the game; None: one game.
         agent: Column that names the agent: `turn.agent` where several act in an episode, each of which is then paid its
-            own rewards alone, or `rollout.agent`; None: one agent.
+            own rewards alone, or `rollout.agent`; None: one agent, in a world without several.
         reward_centre: How rewards are centred: `none`, `mean`, `mean_std` or `asymmetric` (held within [−1, 3]).
         whiten_rewards: Whiten the rewards over tokens.
         gamma: Discount factor per token, the world's included.

@@ -4,6 +4,7 @@ An advantage part reads rewards, and values of critics where it has any, and wri
 which the method credits; parts with a critic also write the returns that it learns from. A method has one of them.
 """
 
+from podium.parts.advantage.aligned import AlignedReturns
 from podium.parts.advantage.bundles import RiskBundles
 from podium.parts.advantage.halves import SplitHalves
 from podium.parts.advantage.hierarchical import HierarchicalGAE
@@ -30,6 +31,7 @@ from podium.parts.advantage.tree_differences import (
 from podium.parts.advantage.turn_q import TurnQ
 
 __all__ = [
+    "AlignedReturns",
     "BoundaryDifference",
     "DampReplayed",
     "FinalBaseline",

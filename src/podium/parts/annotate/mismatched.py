@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from podium.core.batch import Batch
@@ -59,6 +61,11 @@ class MismatchedKL(Annotate):
 
     def __post_init__(self) -> None:
         within(self, "temperature", 0, open_low=True)
+
+    @property
+    def neutral(self) -> MismatchedKL:
+        """A reference point of 0."""
+        return self.replace(temperature=math.inf)
 
     def __call__(self, batch: Batch) -> Columns:
         moved = batch.by("rollout", where=batch.trained("rollout")).agg.mean(batch["rollout.mismatched"])

@@ -48,6 +48,14 @@ def fast_clipped_surrogate(
     return -advantage * log_ratio.clamp(lower, upper).exp()
 
 
+def one_clamp_surrogate(ratio: Tensor, advantage: Tensor, low: Bound, high: Bound, dual: float | None = None) -> Tensor:
+    """[token] `clipped_surrogate(ratio, …)` by one clamp, for ratios that are at hand, such as those of spans."""
+    negative, none = advantage < 0, math.inf
+    low, high = (torch.as_tensor(b, dtype=advantage.dtype, device=advantage.device) for b in (low, high))
+    lower, upper = torch.where(negative, low, -none), torch.where(negative, none if dual is None else dual, high)
+    return -advantage * ratio.clamp(lower, upper)
+
+
 class TrustRegion(Value):
     """A policy-gradient loss that stops, or slows down, where the policy has moved away from the old one."""
 
@@ -138,6 +146,10 @@ class Clip(Bounds):
             return fast_clipped_surrogate(log_ratio, advantage, low, high, self.dual, limits)
         r = log_ratio.clamp(*limits).exp()
         return -advantage * stop_gradient(r).clamp(min=low).clamp(max=high) * now
+
+    def of_ratio(self, batch: Batch, ratio: Tensor, advantage: Tensor) -> Tensor:
+        """[token] the loss of `ppo` at a ratio that is finite already."""
+        return one_clamp_surrogate(ratio, advantage, *self.bounds(batch), self.dual)
 
     def diagnostics(self, batch: Batch, log_ratio: Tensor, advantage: Tensor, now: Tensor) -> dict[str, Tensor]:
         if self.kind == "log":

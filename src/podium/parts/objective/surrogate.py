@@ -109,6 +109,10 @@ class PolicyGradient(Term):
             return -a * batch[NOW]
         if self.clip is None:
             return -a * self.log_ratio(batch).exp()
+        if self.shared and isinstance(self.clip, Clip) and self.clip.kind == "ppo":
+            # The tokens of a span share a ratio: the exponential of each span, not of each token.
+            of_spans = self.span_log_ratio(batch).clamp(*self._limits).exp()
+            return self.clip.of_ratio(batch, batch.spread(of_spans, self._span, "token"), a)
         return self.clip.loss(batch, self._unlimited_log_ratio(batch), a, batch[NOW], self._limits)
 
     def silent(self, batch: Batch) -> Tensor | None:

@@ -72,9 +72,9 @@ class Help(Value):
         return ()
 
     @property
-    def writer(self) -> str:
-        """The role that writes its answers; `policy` where no other model does."""
-        return "policy"
+    def writers(self) -> tuple[str, ...]:
+        """The roles, besides the policy, that write its answers."""
+        return ()
 
     def prepare(self, world: World | None) -> tuple[str, ...]:
         """Check its inputs before anything is sampled, as `Strategy.prepare` does."""

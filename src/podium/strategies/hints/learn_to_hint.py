@@ -82,6 +82,10 @@ class LearnToHint(Strategy):
         return (self.writer,)
 
     @property
+    def writers(self) -> tuple[str, ...]:
+        return (*self.seated, self.writer)
+
+    @property
     def neutral(self) -> LearnToHint:
         return self.replace(active=0.0)
 

@@ -85,8 +85,8 @@ class Repair(Strategy):
         return self.help.roles_asked
 
     @property
-    def writer(self) -> str:
-        return self.help.writer
+    def writers(self) -> tuple[str, ...]:
+        return (*self.seated, *self.help.writers)
 
     @property
     def neutral(self) -> Repair:

@@ -69,7 +69,7 @@ class Arena(Strategy):
 
     @property
     def writers(self) -> tuple[str, ...]:
-        return (self.writer, *(self.judge.writers if isinstance(self.judge, PairJudge) else ()))
+        return (*self.seated, *(self.judge.writers if isinstance(self.judge, PairJudge) else ()))
 
     @property
     def roles_asked(self) -> tuple[str, ...]:

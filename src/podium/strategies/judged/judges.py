@@ -137,7 +137,7 @@ class WrittenJudge(_ModelJudge):
 class OptionJudge(_ModelJudge):
     """A judge by the probability of options: nothing is sampled. Each option `verdict: A` is scored after the question,
 
-        p(option) = π(option) / Σ π(others),    score = Σ p(option) · score(option)
+        p(option) = π(option) / Σ π(option′),    score = Σ p(option) · score(option)
 
     so that the scores of a comparison by A or B are the probabilities that each is better. The role's model must have
     the policy's tokenizer.

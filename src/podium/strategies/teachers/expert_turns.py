@@ -65,8 +65,8 @@ class NextTurn(Strategy):
         return (PROFILER,) if self.profile else ()
 
     @property
-    def writer(self) -> str:
-        return PROFILER if self.profile else "policy"
+    def writers(self) -> tuple[str, ...]:
+        return (*self.seated, *((PROFILER,) if self.profile else ()))
 
     def prepare(self, world: Any = None) -> tuple[str, ...]:
         if self.traces and world is not None:

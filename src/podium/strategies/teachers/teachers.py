@@ -91,8 +91,8 @@ class Rectified(Help):
         return (*self.scorer.roles_asked, *((self.guide,) if self.guide else ()))
 
     @property
-    def writer(self) -> str:
-        return self.guide or "policy"
+    def writers(self) -> tuple[str, ...]:
+        return (self.guide,) if self.guide else ()
 
     def __post_init__(self) -> None:
         within(self, "threshold", 0, 1)

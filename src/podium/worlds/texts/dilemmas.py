@@ -13,8 +13,8 @@ from typing import NamedTuple
 from podium.worlds.texts.exercise import Exercise, Response, last_line_after
 
 __all__ = [
-    *("COINS", "PAYOFFS", "WORTH", "DilemmaRound", "dilemma_prompt", "dilemma_reply", "prisoners", "read_move"),
-    *("read_share", "split_coins", "split_prompt", "split_reply", "trust_and_split"),
+    *("COINS", "PAYOFFS", "WORTH", "DilemmaRound", "dilemma_prompt", "dilemma_reply", "prisoners", "read_message"),
+    *("read_move", "read_share", "split_coins", "split_prompt", "split_reply", "trust_and_split"),
 ]
 
 MOVES = ("cooperate", "defect")
@@ -111,6 +111,12 @@ def read_share(text: str) -> int | None:
     """How many coins a text takes; None: it does not say."""
     said = last_line_after(text, "take:")
     return int(said) if said is not None and said.isdigit() and int(said) <= COINS else None
+
+
+def read_message(text: str) -> str | None:
+    """What a message says that a coin is worth; None: it does not say."""
+    said = last_line_after(text, "message:")
+    return said if said in [str(worth) for worth in WORTH] else None
 
 
 def split_coins(rng: Random, level: int, split: str = "train") -> Exercise:
