@@ -93,14 +93,12 @@ def _answer(pair: AttemptPair, text: str) -> JudgedAnswer:
     return JudgedAnswer((("user", str(pair.task.prompt)),), text)
 
 
-def _scored(reader: policies.Policy, pair: AttemptPair) -> JudgedPair:
+def _scored(reader: policies.Critic, pair: AttemptPair) -> JudgedPair:
     """What a reward model says of a pair: the probability of the better text, in either order."""
     question = reader.encode([{"role": "user", "content": str(pair.task.prompt)}])
     better, worse = _ordered(pair)
-    ids = [(tuple(question), reader.written(text, True)) for text in (better, worse)]
-    with torch.no_grad():
-        high, low = policies.scores_of(reader, ids).flatten().tolist()
-    p = 1 / (1 + 2.718281828459045 ** min(low - high, 700.0))
+    high, low = policies.scores_of(reader, [(*question, *reader.written(text, False)) for text in (better, worse)])
+    p = float(torch.sigmoid(high - low))
     sign = (len(better) > len(worse)) - (len(better) < len(worse))
     return JudgedPair(JudgeScores((p, 1 - p), 1), JudgeScores((1 - p, p), 1), sign)
 
