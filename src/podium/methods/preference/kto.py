@@ -20,7 +20,7 @@ __all__ = ["kto"]
     protocol=Protocol(
         lr=5e-7, warmup=0.1, schedule="linear", source="ContextualAI/HALOs, config/loss/kto.yaml and its README"
     ),
-    home=Home("trips", level=1, model="podium/tiny2"),
+    home=Home("sums", level=2),
 )
 def kto(
     source: str = "world",
@@ -38,7 +38,7 @@ def kto(
 
     z stands for KL(π ‖ π_ref). It is measured before the first update of a batch, so with several mini-batches it is
     that of the policy at their beginning. Where training makes answers after other questions less likely, as on most of
-    the embedded worlds, z stays 0; its home, whose plans share their form, is one where it does not. A file may have
+    the embedded worlds, z stays 0; on `trips`, whose plans share their form, it does not. A file may have
     `completion` and `label` (true or false) in place of pairs; of a pair both answers are examples. good · (number of
     good ones) should be within 1 to 4/3 of bad · (number of bad ones).
 

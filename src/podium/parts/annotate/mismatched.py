@@ -68,5 +68,6 @@ class MismatchedKL(Annotate):
         return self.replace(temperature=math.inf)
 
     def __call__(self, batch: Batch) -> Columns:
-        moved = batch.by("rollout", where=batch.trained("rollout")).agg.mean(batch["rollout.mismatched"])
+        everyone = batch.partition("rollout", "batch")  # given answers too, which other statistics leave out
+        moved = everyone.agg.mean(batch["rollout.mismatched"], batch.trained("rollout"))
         return {"batch.mismatched_kl": moved.clamp(min=0) / self.temperature}
