@@ -107,16 +107,18 @@ def quantised(p: Floats | Sequence[float], rate: float) -> Blocks:
 
 def coupled(p: Floats | Sequence[float], q: Floats | Sequence[float]) -> Floats:
     """[p, q] a coupling of small entropy: the largest masses that are left get as much as both allow, and so on."""
-    a, b = _checked(p, "p").copy(), _checked(q, "q").copy()
-    joint = np.zeros((len(a), len(b)))
-    while True:
-        i, j = int(a.argmax()), int(b.argmax())
-        mass = min(a[i], b[j])
-        if mass <= LEFT:
-            return joint
+    a, b = ([(-float(m), i) for i, m in enumerate(_checked(x, name)) if m > LEFT] for x, name in ((p, "p"), (q, "q")))
+    joint = np.zeros((len(p), len(q)))
+    heapify(a)
+    heapify(b)
+    while a and b:
+        (of_a, i), (of_b, j) = heappop(a), heappop(b)
+        mass = min(-of_a, -of_b)
         joint[i, j] += mass
-        a[i] -= mass
-        b[j] -= mass
+        for heap, rest in ((a, (of_a + mass, i)), (b, (of_b + mass, j))):
+            if rest[0] < -LEFT:
+                heappush(heap, rest)
+    return joint
 
 
 def code_mass(p: Floats | Sequence[float], blocks: Blocks) -> Floats:
@@ -167,7 +169,7 @@ def moved(joint: Floats, mass: float, more: bool) -> Floats:
     table, totals = joint.copy(), joint.sum(0)
     if more:
         shares = np.where(table > 0, table / totals, np.inf)
-        x, t = np.unravel_index(int(shares.argmin()), shares.shape)
+        x, t = divmod(int(shares.argmin()), shares.shape[1])
         table, target = np.concatenate([table, np.zeros((len(table), 1))], 1), table.shape[1]
     else:
         t, target = int(np.where(totals > 0, totals, np.inf).argmin()), int(totals.argmax())
