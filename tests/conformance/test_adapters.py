@@ -150,6 +150,7 @@ WITHOUT_RECIPE = {
     "hicra 3": "podium.analysis, of counts",
     **{f"invisible-leash {n}": "podium.analysis, of finished runs" for n in range(4)},
     "multirole-r1 3": "the scores of the world opinions",
+    **{f"mec-b {n}": "podium.analysis, of tables" for n in range(5)},
     **{f"parl {n}": "podium.analysis, of tables" for n in range(3)},
     **{f"policy-cliff {n}": "a metric that any run may report" for n in range(3)},
     **{f"prefix-grouper {n}": "podium.policy.forward: how a forward pass is laid out" for n in range(3)},

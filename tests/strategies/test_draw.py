@@ -9,6 +9,7 @@ from podium.core.errors import PodiumError
 from podium.core.part import Strategy
 from podium.core.value import Clock
 from podium.method import Method
+from podium.protocols.grammar import Pattern
 from podium.protocols.sampling import Sampling, Warmth
 from podium.strategies import (
     BudgetedTurns,
@@ -81,10 +82,16 @@ def test_the_loop_asks_a_strategy_only_for_what_it_declares() -> None:
     assert Continuations(temperature=0.5).temperature == 0.5
 
 
-@pytest.mark.parametrize("draw", [Draw(top_p=0.9), Draw(top_k=5), Draw(warmth=Warmth())])
-def test_truncation_and_warmth_shift_the_distribution(draw: Draw) -> None:
-    assert Sample(draw=draw).draw_shift is not None
+def test_a_warmth_shifts_the_distribution() -> None:
+    assert Sample(draw=Draw(warmth=Warmth())).draw_shift is not None
     assert Sample(draw=Draw(temperature=0.5)).at(Clock()).draw_shift is None
+
+
+@pytest.mark.parametrize("draw", [Draw(top_p=0.9), Draw(top_k=5), Draw(min_p=0.1), Draw(grammar=Pattern("[0-9]+"))])
+def test_truncation_and_grammars_restrict_what_can_be_drawn(draw: Draw) -> None:
+    assert Sample(draw=draw).restricts
+    assert Sample(draw=draw).draw_shift is None
+    assert not Sample(draw=Draw(temperature=0.5)).restricts
 
 
 def test_a_draw_keeps_the_limits_of_the_run() -> None:

@@ -10,7 +10,9 @@ import torch
 
 import podium
 from podium.core.errors import PodiumError
+from podium.parts.shape import SamplerCorrection
 from podium.policy import Policy
+from podium.protocols.grammar import Pattern
 from podium.protocols.sampling import Warmth
 from podium.sampler.local import LocalSampler
 from podium.strategies import Draw, Sample
@@ -89,7 +91,16 @@ def test_the_garbage_collector_is_spared_what_stays_until_the_run_is_closed() ->
     assert gc.get_freeze_count() == 0
 
 
-@pytest.mark.parametrize("draw", [Draw(top_p=0.7), Draw(top_k=2), Draw(warmth=Warmth(0.3, -1.0, 0.5, 0.5))])
+WARM = Warmth(0.3, -1.0, 0.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        *(Draw(top_p=0.7), Draw(top_k=2), Draw(min_p=0.2), Draw(warmth=WARM), Draw(warmth=WARM, top_p=0.8)),
+        Draw(grammar=Pattern("answer: [0-9]+"), temperature=1.5),
+    ],
+)
 def test_it_also_watches_draws_from_a_part_of_the_distribution(draw: Draw) -> None:
     method = podium.methods.get("grpo", n=4, kl=0.0).with_(rollout=Sample(n=4, draw=draw))
     run = build_run(small(method, world="sums", level=3))
@@ -98,3 +109,10 @@ def test_it_also_watches_draws_from_a_part_of_the_distribution(draw: Draw) -> No
     stale(run)
     with pytest.raises(PodiumError, match="Sampler and trainer disagree"):
         iterate(run)
+
+
+@pytest.mark.parametrize("draw", [Draw(top_p=0.8), Draw(top_k=20), Draw(top_k=20, top_p=0.8, temperature=1.5)])
+def test_importance_weights_of_truncated_draws_are_one(draw: Draw) -> None:
+    method = podium.methods.get("grpo", n=4, kl=0.0).with_(rollout=Sample(n=4, draw=draw), shape=(SamplerCorrection(),))
+    _, line = iterate(build_run(small(method, world="sums", level=3)))
+    assert abs(line["weight.importance"] - 1) < 1e-5

@@ -17,9 +17,11 @@ from podium.core.columns import Origin
 from podium.core.errors import PodiumError
 from podium.core.keys import compact, number_values
 from podium.core.relation import Relation
+from podium.core.token_sets import CODES, SETS, set_codes
 
 __all__ = ["Rollout", "Turn", "from_padded", "from_rewards", "from_rollouts", "to_padded"]
 
+DRAWN_FROM = "sampler.allowed"  # the sets among the values of a turn's tokens
 # A cache key: the place of each token in the flattened padded tensors that the batch was made from.
 PLACES = ("link", "token", "padded")
 
@@ -78,7 +80,9 @@ def from_rollouts(rollouts: Iterable[Rollout], *, seed: int = 0, dtype: torch.dt
         columns["token.origin"] = _members(Origin, [_origins(t, i) for i, t in enumerate(turns)])
     columns |= {f"rollout.{k}": v for k, v in _collect([r.columns for r in rows], "rollout", dtype).items()}
     columns |= {f"turn.{k}": v for k, v in _collect([t.columns for t in turns], "turn", dtype).items()}
-    for name in dict.fromkeys(name for t in turns for name in t.tokens):
+    if any(DRAWN_FROM in t.tokens for t in turns):
+        columns |= _sets(rows)
+    for name in dict.fromkeys(name for t in turns for name in t.tokens if name != DRAWN_FROM):
         kept = name.partition(".")[0] == "keep"  # a token without the mark is kept
         values = [t.tokens.get(name, (True,) * len(t.ids) if kept else None) for t in turns]
         for number, (turn, value) in enumerate(zip(turns, values, strict=True)):
@@ -100,6 +104,20 @@ def from_rollouts(rollouts: Iterable[Rollout], *, seed: int = 0, dtype: torch.dt
             of_rollouts = [r.segments if level == "segment" else r.nodes for r in rows]
             batch = _segmented(batch, level, number.long(), of_rollouts, dtype)
     return _paired(batch, [r.pairs for r in rows], dtype) if any(r.pairs for r in rows) else batch
+
+
+def _sets(rows: Sequence[Rollout]) -> dict[str, Any]:
+    """Which tokens each token was drawn from: see `podium.core.token_sets`."""
+    coded = []
+    for r in rows:
+        sets = [t.tokens.get(DRAWN_FROM, (None,) * len(t.ids)) for t in r.turns]
+        for turn, values in zip(r.turns, sets, strict=True):
+            if len(values) != len(turn.ids):
+                raise PodiumError(
+                    f"A turn has {len(turn.ids)} tokens and {len(values)} sets that they were drawn from."
+                )
+        coded.append(set_codes(chain.from_iterable(sets)))
+    return {CODES: _joined([codes for codes, _ in coded], np.int64), SETS: [sets for _, sets in coded]}
 
 
 def _paired(batch: Batch, rows: Sequence[Mapping[str, Sequence[Any]]], dtype: torch.dtype) -> Batch:

@@ -178,6 +178,9 @@ class _Drawn(Protocol):
     def temperature(self) -> Number: ...
 
     @property
+    def restricts(self) -> bool: ...
+
+    @property
     def shift(self) -> Signal | None: ...
 
     @property
@@ -220,6 +223,11 @@ class Strategy(Part):
         """By how much the log-probability of a token under softmax(logits / temperature), which the trainer computes,
         exceeds that under the distribution it was drawn from; None: the two are the same."""
         return None if self.draw is None else self.draw.shift
+
+    @property
+    def restricts(self) -> bool:
+        """Whether its rollouts are drawn from a part of the distribution, which the sampler must record."""
+        return self.draw is not None and self.draw.restricts
 
     @property
     def seats(self) -> tuple[Any, ...]:

@@ -33,7 +33,7 @@ class Signal:
     """What to compute (`logp`, `entropy`, `value`, …), by whom, and with which settings.
 
     `of` is `sampler` (as it was when the token was sampled; a log-probability is that of softmax(logits / temperature)
-    even where tokens are drawn from a part of it, other signals are of the distribution drawn from), `old` (the
+    over the tokens that could be drawn, even at a temperature that varies), `old` (the
     trainer's weights before the first update), `now` (the weights of the current update), or the name of a role (`ref`,
     `critic`, …). A setting is a number, or the name of a column of rollouts that holds one for each: `Signal("logp",
     of="ref", power="rollout.power")`. The setting `role` asks for another model as it is at the current update:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
 from podium.core.signal import Signal
+from podium.core.token_sets import CODES, TokenSets
 from podium.policy.forward import packed
 from podium.policy.forward import padded as plain
 from podium.policy.forward.decoder import Decoder, unsupported
@@ -212,6 +213,10 @@ class Policy:
         if named:
             columns = {name: batch[name].to(self.device)[rows.to(self.device)] for name in named}
             request = replace(request, columns=columns)
+        if CODES in batch and rows.numel():
+            sets, numbers = TokenSets.of(batch, self.device)
+            columns = {**request.columns, CODES: numbers[rows.to(self.device)]}
+            request = replace(request, columns=columns, sets=sets)
         results = self._evaluate(request, wanted, temperature, grad) if rows.numel() else [None] * len(wanted)
         values: dict[Wanted, Tensor] = {}
         for (name, wants), value in zip(wanted, results, strict=True):

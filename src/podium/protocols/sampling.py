@@ -10,8 +10,12 @@ from typing import Any, Protocol
 from podium.core.errors import within
 from podium.core.schedule import Number
 from podium.core.value import Value
+from podium.protocols.grammar import Grammar
 
-__all__ = ["Completion", "Generate", "Sampler", "Sampling", "Stop", "Warmth"]
+__all__ = ["ALLOWED", "Completion", "Generate", "Sampler", "Sampling", "Stop", "Warmth"]
+
+
+ALLOWED = "allowed"  # what to capture for the sets that tokens were drawn from: see `podium.core.token_sets`
 
 
 class Stop(StrEnum):
@@ -52,6 +56,7 @@ class Sampling(Value):
     max_tokens: int = 64  # of a turn
     stop: tuple[str, ...] = ()  # texts that end a turn
     warmth: Warmth | None = None  # lets the temperature follow the entropy
+    grammar: Grammar | None = None  # which tokens may come next; None: all
 
     def __post_init__(self) -> None:
         within(self, "temperature", 0)
@@ -87,7 +92,7 @@ class Completion:
     ids: tuple[int, ...]  # without the prefix; with the end-of-turn token if the model sampled it
     logp: tuple[float, ...]
     stop: Stop
-    # A number per token and name; for topk, (id, log-probability) pairs.
+    # A number per token and name; for topk, (id, log-probability) pairs; for `allowed`, a set, or None for all tokens.
     captured: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
 

@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from podium.policy.head.functionals import EXCLUDED
 from podium.policy.native import Draw, library, place
 
 __all__ = ["Drawn", "Filters", "draw"]
@@ -40,6 +41,7 @@ class Drawn:
     logp: Tensor  # [n]
     distribution: Callable[[], Tensor]
     known_entropy: Tensor | None = None  # [n] if drawing computed it on the way
+    kept: Tensor | None = None  # [n, V] what the filters left, if asked for and there are any
 
     @cached_property
     def log_softmax(self) -> Tensor:
@@ -58,11 +60,12 @@ def draw(
     temperature: Tensor | None = None,
     filters: Filters | None = None,
     warmth: Tensor | None = None,  # [4, n] strength, pivot, slopes above and below: see `Warmth`
+    recorded: bool = False,  # tell what the filters left
 ) -> Drawn:
     """One token per row: the first whose cumulative probability exceeds the row's uniform number (float64)."""
     if library() is None or logits.device.type != "cpu" or logits.dtype != torch.float32:
         return _plain(logits, uniform, temperature, filters, warmth)
-    native = _native(logits, uniform, temperature, filters)
+    native = _native(logits, uniform, temperature, filters, recorded)
     if warmth is None:
         return native
     # A row's numbers must not depend on the settings of others: rows without warmth keep the native draw.
@@ -73,10 +76,13 @@ def draw(
         native.logp.where(steady, warmed.logp),
         warmed.distribution,
         native.known_entropy.where(steady, _entropy(warmed.log_softmax)),
+        None if native.kept is None or warmed.kept is None else native.kept.where(steady[:, None], warmed.kept),
     )
 
 
-def _native(logits: Tensor, uniform: Tensor, temperature: Tensor | None, filters: Filters | None) -> Drawn:
+def _native(
+    logits: Tensor, uniform: Tensor, temperature: Tensor | None, filters: Filters | None, recorded: bool
+) -> Drawn:
     """By the native kernel, in one pass over the logits."""
     n, vocabulary = logits.shape
     warm = logits.new_ones(n) if temperature is None else temperature
@@ -85,12 +91,18 @@ def _native(logits: Tensor, uniform: Tensor, temperature: Tensor | None, filters
     token, logp, entropy = torch.empty(n, dtype=torch.long), logits.new_empty(n), logits.new_empty(n)
     work, order = logits.new_empty(3 * vocabulary), torch.empty(vocabulary, dtype=torch.long)
     mass = torch.empty(vocabulary // BLOCK + 1, dtype=torch.float64)
+    left = torch.ones((n, vocabulary), dtype=torch.bool) if recorded and filters is not None else None
     bounds: list[int | None] = [place(x) for x in kept] or [None] * 3
-    places = [*map(place, inputs), *bounds, *map(place, (token, logp, entropy, work, mass, order))]
+    places = [
+        *map(place, inputs),
+        *bounds,
+        *map(place, (token, logp, entropy, work, mass, order)),
+        None if left is None else place(left),
+    ]
     kernels = library()
     assert kernels is not None
     kernels.podium_draw(byref(Draw(*places, n, vocabulary)))
-    return Drawn(token, logp, lambda: _plain(logits, uniform, temperature, filters, None).log_softmax, entropy)
+    return Drawn(token, logp, lambda: _plain(logits, uniform, temperature, filters, None).log_softmax, entropy, left)
 
 
 def _plain(
@@ -107,7 +119,8 @@ def _plain(
         # Rows without a filter keep their numbers to the bit.
         log_p = torch.where(kept.all(-1, keepdim=True), log_p, log_p.masked_fill(~kept, float("-inf")).log_softmax(-1))
     token = _invert(log_p.exp(), uniform[:, None])
-    return Drawn(token.squeeze(1), log_p.gather(1, token).squeeze(1), lambda: log_p)
+    left = None if filters is None else log_p > EXCLUDED * 1e-4
+    return Drawn(token.squeeze(1), log_p.gather(1, token).squeeze(1), lambda: log_p, kept=left)
 
 
 def _entropy(log_p: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from functools import cached_property
 from podium.core import streams
 from podium.core.errors import PodiumError
 from podium.policy.policy import Policy
-from podium.protocols.sampling import Completion, Generate
+from podium.protocols.sampling import ALLOWED, Completion, Generate
 from podium.sampler.capture import capture
 from podium.sampler.row_engine import Prompt
 from podium.sampler.row_state import RowReport, RowStart
@@ -44,7 +44,7 @@ class PendingRequest:
                 f"{policy.name or 'the model'}, {policy.context_length} tokens. "
                 "Use shorter prompts or a model with a longer context."
             )
-        for name in request.capture:
+        for name in set(request.capture) - {ALLOWED}:
             capture(name)  # raises an error for unknown ones
         return cls(number, request, text, min(request.sampling.max_tokens, room), [None] * request.n)
 
@@ -61,6 +61,8 @@ class PendingRequest:
             marks.append("filter")
         if s.warmth is not None:
             marks.append("warmth")
+        if s.grammar is not None:
+            marks.append("grammar")
         if s.stop:
             marks.append("stop")
         return marks
@@ -89,7 +91,7 @@ class Job:
         t, r = self.pending, self.pending.request
         key = streams.key(seed, (*r.stream, r.first + self.copy))
         at = (t.text[-1], len(t.text) - 1, t.limit)
-        return RowStart(self.row, self.slot, *at, r.sampling, key, len(r.prefix))
+        return RowStart(self.row, self.slot, *at, r.sampling, key, r.prefix)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ import torch
 from podium.core.errors import PodiumError
 from podium.policy.forward.pack import portions
 from podium.policy.policy import Policy
-from podium.protocols.sampling import Completion, Generate
+from podium.protocols.sampling import ALLOWED, Completion, Generate
 from podium.sampler.capture import readable
 from podium.sampler.engine_choice import choose_engine
 from podium.sampler.jobs import Burst, Job, PendingRequest
@@ -237,7 +237,7 @@ class LocalSampler:
         if not ending:
             return
         jobs, counts = zip(*ending, strict=True)
-        names = {"ids", "logp"}.union(*(job.pending.request.capture for job in jobs))
+        names = {"ids", "logp"}.union(*(job.pending.request.capture for job in jobs)) - {ALLOWED}
         written = self.state.written(names, [job.slot for job in jobs], counts)
         rows = []
         for number, (job, count) in enumerate(ending):
@@ -247,7 +247,13 @@ class LocalSampler:
                 continue
             ids, stop = end
             logp = tuple(written["logp"][number][: len(ids)].tolist())
-            kept = {name: readable(written[name][number][: len(ids)].tolist()) for name in request.capture}
+            kept = {
+                name: readable(written[name][number][: len(ids)].tolist())
+                for name in request.capture
+                if name != ALLOWED
+            }
+            if ALLOWED in request.capture:
+                kept[ALLOWED] = self.state.sets(job.slot, len(ids))
             rows.append(job.row)
             self._end(job, Completion(ids, logp, stop, kept))
         if rows:

@@ -21,7 +21,9 @@ from podium.policy.cuda import decode_reference as plain
 from podium.policy.cuda.decode import Captured, PagedStep
 from podium.policy.cuda.draw_check import check_draw_kernels
 from podium.policy.cuda.pages import send_arrays
+from podium.policy.head.functionals import EXCLUDED
 from podium.policy.policy import Policy
+from podium.protocols.sampling import ALLOWED
 from podium.sampler.draw import Drawn
 from podium.sampler.row_state import (
     ALIVE,
@@ -70,8 +72,9 @@ class PagedRowState(RowState):
         # The state of the rows in each lane of a step, gathered; the last of the integers is the row.
         self.lane_ints, self.lane_numbers = whole((self.ints.shape[0] + 1, 0)), self.numbers.clone()
         self._lanes = 0  # of the last step
+        self._lane_states = whole(0)  # [lane] the state of its grammar before the step
         self._left: set[int] = set()  # rows whose completions have ended but whose state has not been cleared
-        self._graphs: dict[tuple[int, int, bool, bool], Captured] = {}
+        self._graphs: dict[tuple[int, int, bool, bool, bool], Captured] = {}
         self._cuts: tuple[Tensor, ...] | None = None  # truncation thresholds of each lane
         self._warmed: tuple[Tensor, ...] | None = None  # temperatures adapted to the entropy, and statistics at them
         self._tried: bool | None = None  # whether the kernels of truncated and warmed draws work
@@ -106,6 +109,7 @@ class PagedRowState(RowState):
         line[waiting % room] = self.line[waiting % len(self.line)]
         self.line = line
         self.lane_ints = self.lane_ints.new_zeros((len(self.lane_ints), room))
+        self._lane_states = self.lane.new_zeros(room)
         self.lane_numbers = torch.zeros_like(self.numbers)
         self.lane_numbers[:WARMTH] = 1.0
 
@@ -149,7 +153,7 @@ class PagedRowState(RowState):
             self._narrow(n)
         self._lanes = n
         written = (self.kept[name] for name in WRITTEN)
-        state = (self.ints, self.numbers, self.lane_ints, self.lane, self.line)
+        state = (self.ints, self.numbers, self.lane_ints, self.lane, self.line, self.states, self.grammars.table)
         places = (self.engine.voided, *(x.data_ptr() for x in (*state, self.uniform, self.stops.table, *written)))
         if places != self._drawn_for:
             if self._side is not None:
@@ -157,7 +161,7 @@ class PagedRowState(RowState):
             self._graphs.clear()
             self._cuts = self._warmed = None
             self._drawn_for = places
-        truncated, warmed = (marks.get(mark, 0) > 0 for mark in ("filter", "warmth"))
+        truncated, warmed, ruled = (marks.get(mark, 0) > 0 for mark in ("filter", "warmth", "grammar"))
         step = self.engine.prepared_step(n, length)
         able = not (truncated or warmed) or self._able()
         do, of = step.kernels if able else plain, step.work.statistics
@@ -166,14 +170,17 @@ class PagedRowState(RowState):
         if warmed and self._warmed is None:
             self._warmed = of[0].new_empty(len(of[0])), *map(torch.empty_like, of)
         cuts, heat = self._cuts if truncated else None, self._warmed if warmed else None
-        key = n, self.engine.pages.step_length(length), truncated, warmed
+        key = n, self.engine.pages.step_length(length), truncated, warmed, ruled
         graph = self._graphs.setdefault(key, Captured(self.device, able))
         wanted = [mark.removeprefix("capture ") for mark, rows in marks.items() if rows and mark.startswith("capture ")]
-        further = [name for name in wanted if name not in WRITTEN]
+        further = [name for name in wanted if name not in (*WRITTEN, ALLOWED)]
+        recorded = ALLOWED in wanted and (truncated or ruled or marks["greedy"] > 0)
         for _ in range(count):
-            graph(lambda: self._launch(step, do, cuts, heat))
+            graph(lambda: self._launch(step, do, cuts, heat, ruled))
+            at = self.lane_ints[FLAT, :n]  # lanes without a row write to slot 0
+            if recorded:
+                self._record_lanes(step, at, cuts, heat)
             if further:
-                at = self.lane_ints[FLAT, :n]  # lanes without a row write to slot 0
                 drawn = self._drawn(step, at, cuts, heat)
                 for name in further:
                     self._keep(name, drawn, at)
@@ -188,18 +195,55 @@ class PagedRowState(RowState):
         def distribution() -> Tensor:
             temperature = self.lane_numbers[TEMPERATURE] if warmed is None else warmed[0]
             z = step.work.logits[:n] / temperature[:n, None]
-            token = torch.arange(z.shape[1], device=z.device)
-            left = (self.lane_ints[TOP_K, :n, None] != 1) | (token == ids[:, None])
-            if cuts is not None:
-                cut, edge = (x[:n, None] for x in cuts[:2])
-                depth = z.amax(-1, keepdim=True) - z
-                left &= (depth < cut) | ((depth == cut) & (token <= edge))
+            left = self._left_by_filters(z, ids, cuts)
             return (z - z.gather(1, ids[:, None]) + logp[:, None]).masked_fill(~left, float("-inf"))
 
         return Drawn(ids, logp, distribution, entropy)
 
+    def _left_by_filters(self, z: Tensor, ids: Tensor, cuts: tuple[Tensor, ...] | None) -> Tensor:
+        """[lane, V] the tokens that the filters of a step have left; `z` are logits over the temperature."""
+        n, token = len(z), torch.arange(z.shape[1], device=z.device)
+        left = (self.lane_ints[TOP_K, :n, None] != 1) | (token == ids[:, None])
+        if cuts is not None:
+            cut, edge = (x[:n, None] for x in cuts[:2])
+            depth = z.amax(-1, keepdim=True) - z
+            left &= (depth < cut) | ((depth == cut) & (token <= edge))
+        return left
+
+    def _record_lanes(
+        self, step: PagedStep, at: Tensor, cuts: tuple[Tensor, ...] | None, warmed: tuple[Tensor, ...] | None
+    ) -> None:
+        """Record the sets that a step has drawn from. The host waits for the device."""
+        live = self.lane_ints[ALIVE, : step.rows] > 0
+        temperature = self.lane_numbers[TEMPERATURE] if warmed is None else warmed[0]
+
+        def kept() -> Tensor:
+            z = step.work.logits[: step.rows] / temperature[: step.rows, None]
+            left = self._left_by_filters(z, self.kept["ids"].view(-1)[at], cuts)
+            return (left & (step.work.logits[: step.rows] > EXCLUDED * 0.5))[live]
+
+        top_k, numbers = self.lane_ints[TOP_K, : step.rows], self.lane_numbers[:, : step.rows]
+        truncated = (top_k > 0) | (numbers[TOP_P] < 1.0) | (numbers[MIN_P] > 0.0)
+        self._record_sets(at[live], self._lane_states[: step.rows][live], truncated[live], kept)
+
+    def _rule(self, step: PagedStep) -> None:
+        """Exclude the tokens that grammars do not allow, and compute the statistics of the logits again."""
+        n, row = step.rows, self.lane_ints[-1, : step.rows]
+        self._lane_states[:n] = self.states[row]  # −1, no row, is the last state, which is nobody's
+        logits, (peak, *weights) = step.work.logits[:n], step.work.statistics
+        logits.masked_fill_(~self.grammars.mask(self._lane_states[:n]), EXCLUDED)
+        z = plain._tiled(logits / self.lane_numbers[TEMPERATURE, :n, None])
+        peak[:n] = z.amax(-1)
+        for out, value in zip(weights, plain._weighed(z, peak[:n]), strict=True):
+            out[:n] = value
+
     def _launch(
-        self, step: PagedStep, do: Any, cuts: tuple[Tensor, ...] | None, warmed: tuple[Tensor, ...] | None
+        self,
+        step: PagedStep,
+        do: Any,
+        cuts: tuple[Tensor, ...] | None,
+        warmed: tuple[Tensor, ...] | None,
+        ruled: bool,
     ) -> None:
         ints, numbers, pages = self.lane_ints, self.lane_numbers, self.engine.pages
         waiting = self.lane, self.line, self.ends
@@ -208,6 +252,8 @@ class PagedRowState(RowState):
         )
         temperature = numbers[TEMPERATURE]
         step.launch(ints[TOKEN], ints[POSITION], temperature)
+        if ruled:
+            self._rule(step)
         scores: tuple[Any, ...] = step.rows, step.work.logits, step.work.statistics, temperature
         if warmed is not None:
             heat, *of = warmed
@@ -218,6 +264,11 @@ class PagedRowState(RowState):
         written = tuple(self.kept[name].view(-1) for name in WRITTEN)
         inputs = self.uniform.view(-1), ints, self.stops.table, written
         do.choose(*scores, *inputs, self.ints, (self.lane, self.ends, self.seen), cuts)
+        if ruled:
+            n = step.rows
+            token = self.kept["ids"].view(-1)[ints[FLAT, :n]]
+            after = self.grammars.after(self._lane_states[:n], token)
+            self.states[ints[-1, :n]] = after.where(ints[ALIVE, :n] > 0, 0)
 
     def _report(self) -> RowReport:
         """Which rows the host must look at, once the device is done; the host need not wait until then."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,10 +16,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from podium.core import streams
+from podium.core.token_sets import token_sets
+from podium.policy.head.functionals import EXCLUDED
 from podium.policy.policy import Policy
-from podium.protocols.sampling import Sampling
+from podium.protocols.sampling import ALLOWED, Sampling
 from podium.sampler.capture import Capture, capture
 from podium.sampler.draw import Drawn, Filters, draw
+from podium.sampler.grammars import Grammars
 from podium.sampler.row_engine import RowEngine, SteppedEngine
 from podium.sampler.stops import Stops
 
@@ -48,7 +52,7 @@ class RowStart:
     limit: int  # tokens it may have
     sampling: Sampling
     key: int  # of its random stream
-    start: int  # index of its first number in the stream
+    prefix: tuple[int, ...]  # the tokens of its turn that exist already: as many numbers of its stream are used up
 
 
 class RowState(ABC):
@@ -71,6 +75,10 @@ class RowState(ABC):
         self.uniform = new((1, 0), dtype=torch.float64)
         self.kept: dict[str, Tensor] = {"ids": new((1, 0), dtype=torch.long), "logp": new((1, 0))}
         self.free: list[int] = []  # slots
+        self.grammars = Grammars(policy, stops)
+        self.states = new(1, dtype=torch.long)  # [row] of its grammar; the last one is nobody's
+        # By slot and place, the set that a token was drawn from.
+        self.drawn_from: defaultdict[int, dict[int, str]] = defaultdict(dict)
 
     def reserve(self, rows: int, tokens: int) -> None:
         """Allocate the state of this many rows and slots, for completions of this many tokens."""
@@ -92,6 +100,7 @@ class RowState(ABC):
         self.kept = {name: grown(x, *shape, *x.shape[2:]) for name, x in self.kept.items()}
         before = self.ints.shape[1]
         self.ints, self.numbers = grown(self.ints, 7, shape[0] - 1), grown(self.numbers, NUMBERS, shape[0] - 1)
+        self.states = grown(self.states[:-1], shape[0])
         self.numbers[:WARMTH, before:] = 1.0  # unused rows are drawn too: without filters, at a steady temperature
 
     def start(self, row_starts: Sequence[RowStart]) -> Tensor:
@@ -108,17 +117,20 @@ class RowState(ABC):
             numbers.append((1.0 if greedy else s.temperature, s.top_p, s.min_p, *warmth))
         count = max(row_start.limit for row_start in row_starts)
         keys = np.array([row_start.key for row_start in row_starts], dtype=np.uint64)
-        starts = np.array([row_start.start for row_start in row_starts])
+        starts = np.array([len(row_start.prefix) for row_start in row_starts])
         on_host = len(row_starts) * count <= self.host_uniforms
-        rows, slots, whole, real, random = self._send(
+        states = [self.grammars.start(row_start.sampling.grammar, row_start.prefix) for row_start in row_starts]
+        rows, slots, whole, real, begin, random = self._send(
             np.array([row_start.row for row_start in row_starts]),
             np.array([row_start.slot for row_start in row_starts]),
             np.array(ints).T,
             np.array(numbers, dtype=np.float32).T,
+            np.array(states),
             streams.uniforms(keys, starts, count) if on_host else np.stack([keys.view(np.int64), starts]),
         )
         self.ints.index_copy_(1, rows, whole)
         self.numbers.index_copy_(1, rows, real)
+        self.states.index_copy_(0, rows, begin)
         uniform = random if on_host else streams.uniforms_on(random[0], random[1], count)
         self.uniform[:, :count].index_copy_(0, slots, uniform)
         return rows
@@ -126,6 +138,7 @@ class RowState(ABC):
     def clear(self, rows: Sequence[int]) -> None:
         (gone,) = self._send(np.array(rows))
         self.ints.index_fill_(1, gone, 0)
+        self.states.index_fill_(0, gone, 0)
 
     @abstractmethod
     def advance(self, n: int, length: int, marks: Mapping[str, int], count: int = 1) -> RowReport:
@@ -147,6 +160,23 @@ class RowState(ABC):
         if name not in self.kept:
             self.kept[name] = value.new_zeros((*self.kept["ids"].shape, *value.shape[1:]))
         self.kept[name].flatten(0, 1).index_copy_(0, flat, value)
+
+    def _record_sets(self, flat: Tensor, states: Tensor, filtered: Tensor, kept: Callable[[], Tensor | None]) -> None:
+        """Record the sets that tokens at these places were drawn from: those that filters have left, `kept` [n, V], or
+        those that the states of grammars allow."""
+        width = self.kept["ids"].shape[1]
+        ruled = (states > 0) & ~filtered
+        for at, state in zip(flat[ruled].tolist(), states[ruled].tolist(), strict=True):
+            if (own := self.grammars.allowed(state)) is not None:
+                self.drawn_from[at // width][at % width] = own
+        mask = kept()
+        if mask is not None:
+            for at, left in zip(flat[filtered].tolist(), token_sets(mask[filtered].cpu().numpy()), strict=True):
+                self.drawn_from[at // width][at % width] = left
+
+    def sets(self, slot: int, count: int) -> tuple[str | None, ...]:
+        """The sets that the `count` tokens of a completion were drawn from; None: the whole vocabulary."""
+        return tuple(map(self.drawn_from.pop(slot, {}).get, range(count)))
 
     def _embeddings(self) -> Tensor:
         """[V, D] the input embeddings."""
@@ -195,7 +225,9 @@ class SteppedRowState(RowState):
             a, b = self._send(np.array(source), np.array(target))
             self.ints[:, b] = self.ints[:, a]
             self.numbers[:, b] = self.numbers[:, a]
+            self.states[b] = self.states[a]
         self.ints[:, left:total] = 0
+        self.states[left:total] = 0
 
     def advance(self, n: int, length: int, marks: Mapping[str, int], count: int = 1) -> RowReport:
         ints, numbers = self.ints[:, :n], self.numbers[:, :n]
@@ -206,11 +238,19 @@ class SteppedRowState(RowState):
         filtered = marks["filter"] or marks["greedy"]
         filters = Filters(top_k, numbers[TOP_P], numbers[MIN_P]) if filtered else None
         warmth = numbers[WARMTH:] if marks["warmth"] else None
-        drawn = draw(logits, uniform, temperature, filters, warmth)
+        states, recorded = self.states[:n], marks.get(f"capture {ALLOWED}", 0) > 0
+        if marks["grammar"]:
+            logits = logits.masked_fill(~self.grammars.mask(states), EXCLUDED)
+        drawn = draw(logits, uniform, temperature, filters, warmth, recorded)
+        if recorded and (filters is not None or marks["grammar"]):
+            truncated = (top_k > 0) | (numbers[TOP_P] < 1.0) | (numbers[MIN_P] > 0.0)
+            self._record_sets(flat, states, truncated, lambda: drawn.kept)
+        if marks["grammar"]:
+            self.states[:n] = self.grammars.after(states, drawn.token)
         self.kept["ids"].view(-1).index_copy_(0, flat, drawn.token)
         self.kept["logp"].view(-1).index_copy_(0, flat, drawn.logp)
         for mark, wanted in marks.items():
-            if wanted and mark.startswith("capture "):
+            if wanted and mark.startswith("capture ") and mark != f"capture {ALLOWED}":
                 self._keep(mark.removeprefix("capture "), drawn, flat)
         token.copy_(drawn.token)
         ints[POSITION : FLAT + 1] += alive

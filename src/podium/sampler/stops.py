@@ -63,20 +63,20 @@ class Stops:
 
     def _completing(self, text: str) -> list[int]:
         """Tokens that may complete `text`: those that contain its last character."""
-        if text in self._special:
-            return [self._special[text]]
+        if text in self.special:
+            return [self.special[text]]
         last = text[-1]
         # A character outside ASCII may be split over tokens that decode to U+FFFD on their own.
         broken = "\ufffd" if ord(last) > 127 else last
-        return [i for i, t in enumerate(self._texts) if last in t or broken in t]
+        return [i for i, t in enumerate(self.texts) if last in t or broken in t]
 
     @cached_property
-    def _special(self) -> dict[str, int]:
+    def special(self) -> dict[str, int]:
         """Ids of special tokens, which do not appear in decoded text, by name."""
         return {str(token): i for i, token in self.policy.tokenizer.added_tokens_decoder.items() if token.special}
 
     @cached_property
-    def _texts(self) -> list[str]:
+    def texts(self) -> list[str]:
         """The text of each token. It is decoded after a letter: some tokenizers drop a leading space."""
         tokenizer = self.policy.tokenizer
         anchor: list[int] = tokenizer("a", add_special_tokens=False)["input_ids"]
@@ -86,7 +86,7 @@ class Stops:
 
     def _met(self, stop: Sequence[str], prefix: Sequence[int], ids: Sequence[int]) -> bool:
         """Whether the last of `ids`, written after `prefix`, completes a stop string."""
-        if any(self._special.get(s) == ids[-1] for s in stop):
+        if any(self.special.get(s) == ids[-1] for s in stop):
             return True
         text = self.policy.text([*prefix, *ids])
         begin = len(self.policy.text(prefix)) if prefix else 0

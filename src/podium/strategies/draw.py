@@ -10,6 +10,7 @@ from podium.core.signal import Signal
 from podium.core.value import Value
 from podium.protocols.context import Context, Full
 from podium.protocols.format import Format
+from podium.protocols.grammar import Grammar
 from podium.protocols.sampling import Sampling, Warmth
 from podium.protocols.seats import Seat
 from podium.strategies.requests import Play, TaskRequest
@@ -20,14 +21,17 @@ __all__ = ["Draw", "refuse_settings"]
 class Draw(Value):
     """How each rollout of a strategy is drawn: by default from the model's own distribution, as the world has it.
 
-    Truncation (top_p, top_k) and warmth decide which tokens are drawn. The objective remains that of the distribution
-    softmax(logits / temperature), in whose terms the sampler's log-probabilities are restated where a part reads them:
-    with no drift of the policy, every importance ratio is 1.
+    Truncation (top_p, top_k, min_p) and a grammar decide which tokens can be drawn. The sampler records them, and every
+    model scores a token within the set it was drawn from: with no drift of the policy, every importance ratio is 1. A
+    warmth changes the temperature alone: the objective remains that of softmax(logits / temperature), in whose terms
+    the sampler's log-probabilities are restated where a part reads them.
     """
 
     temperature: Number = 1.0  # above 0
     top_p: Number = 1.0  # nucleus sampling: the probability mass of the likeliest tokens that is kept; 1: all
     top_k: int = 0  # how many of the likeliest tokens are kept; 0: all
+    min_p: Number = 0.0  # tokens less likely than this share of the likeliest are dropped; 0: none
+    grammar: Grammar | None = None  # which tokens may come next; None: all
     warmth: Warmth | None = None  # lets the temperature follow the entropy of each token
     token_share: Number = 1.0  # the share of the run's token limit that a turn may take
     max_turns: int | None = None  # of an episode; None: the world's limit
@@ -40,6 +44,7 @@ class Draw(Value):
         within(self, "temperature", 0, open_low=True)
         within(self, "top_p", 0, 1, open_low=True)
         within(self, "top_k", 0)
+        within(self, "min_p", 0, 1)
         within(self, "token_share", 0, 1, open_low=True)
         within(self, "max_turns", 1, optional=True)
         taken = [seat.agent for seat in self.seats]
@@ -48,16 +53,19 @@ class Draw(Value):
 
     @property
     def shift(self) -> Signal | None:
-        """log π − log μ of a token, where it is drawn from another distribution μ than π = softmax(logits /
-        temperature); None where it is not."""
-        settings: dict[str, Any] = {}
-        if self.top_k > 0:
-            settings["top_k"] = self.top_k
-        if self.top_p < 1:
-            settings["top_p"] = float(self.top_p)
-        if self.warmth is not None:
-            settings |= zip(("strength", "pivot", "above", "below"), self.warmth.numbers(), strict=True)
-        return Signal("draw_shift", of="old", **settings) if settings else None
+        """log π − log μ of a token, where it is drawn at another temperature, from μ, than the one that the trainer
+        scores it at, under π; None where it is not."""
+        if self.warmth is None:
+            return None
+        strength, pivot, above, below = self.warmth.numbers()
+        return Signal("draw_shift", of="old", strength=strength, pivot=pivot, above=above, below=below)
+
+    @property
+    def restricts(self) -> bool:
+        """Whether some tokens cannot be drawn at some place."""
+        # A schedule may restrict later: what is scheduled counts as restricting.
+        whole = self.top_k == 0 and self.top_p == 1 and self.min_p == 0
+        return not whole or self.grammar is not None
 
     def sampling(self, default: Sampling) -> Sampling:
         """How a sampler is to draw tokens, within the run's limits."""
@@ -65,6 +73,8 @@ class Draw(Value):
             temperature=self.temperature,
             top_p=self.top_p,
             top_k=self.top_k,
+            min_p=self.min_p,
+            grammar=self.grammar,
             warmth=self.warmth,
             max_tokens=max(int(self.token_share * default.max_tokens), 1),
         )

@@ -13,6 +13,7 @@ from podium.core.signal import Signal
 from podium.method import Method
 from podium.policy import Policy, embed
 from podium.policy.model.chat import PROMPT
+from podium.protocols.sampling import ALLOWED
 from podium.protocols.world import World, task_of
 from podium.sampler.local import LocalSampler
 from podium.training.config import Config
@@ -153,4 +154,6 @@ def _captured(method: Method) -> tuple[str, ...]:
     """What the sampler must keep per token beside log-probabilities: entropies for the metrics, and what parts need."""
     needs = [n for p in method.parts() for n in p.needs if isinstance(n, Signal) and n.of == "sampler"]
     wanted = {n.column.removeprefix(f"{n.level}.sampler.") for n in needs}
+    if any(leaf.rollout is not None and leaf.rollout.restricts for leaf in method.leaves()):
+        wanted.add(ALLOWED)
     return tuple(sorted({"entropy"} | wanted - {"logp"}))

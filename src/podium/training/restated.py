@@ -1,9 +1,9 @@
 """The sampler's log-probabilities in the trainer's terms.
 
-Under top-p, top-k or a warmth, tokens are drawn from another distribution than softmax(logits / temperature), which is
-the one that the trainer computes and optimises: every π_old / π_sampler would hold the mass that truncation removes,
-with no drift of the policy at all. So where a part reads the sampler's log-probabilities, they are restated as those of
-the untruncated distribution: log π = log μ + (log π − log μ), the second part computed with the weights that sampled.
+Under a warmth, tokens are drawn from another distribution than softmax(logits / temperature), which is the one that the
+trainer computes and optimises: π_old / π_sampler would differ from 1 with no drift of the policy at all. So where a
+part reads the sampler's log-probabilities, they are restated as those of that distribution: log π = log μ +
+(log π − log μ), the second part computed with the weights that sampled.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class Sentinel:
 
     def __init__(self, method: Method, iteration: int, allowed: float) -> None:
         self.iteration, self.allowed = iteration, allowed
-        # Truncated or with a varying temperature, the distribution drawn from differs from the trainer's by design.
+        # At a varying temperature, the distribution drawn from differs from the trainer's by design.
         drawn = None if method.rollout is None else method.rollout.draw_shift
         self.shift = (
             None if reads_sampler(method) else drawn
@@ -94,8 +94,11 @@ def watch_sampler(run: Run, method: Method, live: Sequence[Shape | Metric], batc
     rollouts are scored for it."""
     sentinel = Sentinel(method, run.iteration, run.config.gap_allowed)
     sentinel.check_weights(run.policy)
-    if sentinel.shift is not None or all(
-        signal.column != NOW.column for signal in now_signals([*method.objective, *live])
+    restricted = method.rollout is not None and method.rollout.restricts  # checked even if no group is informative
+    if (
+        sentinel.shift is not None
+        or restricted
+        or all(signal.column != NOW.column for signal in now_signals([*method.objective, *live]))
     ):
         rollouts = sentinel.comparable(batch).nonzero().reshape(-1)[:SPOT_CHECK]
         if len(rollouts):

@@ -5,6 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from podium.analysis.bilevel import RewardDesign
+from podium.analysis.coupling import (
+    action_law,
+    belief_after,
+    bits,
+    blocks_within,
+    bottleneck,
+    code_mass,
+    coupled,
+    mutual_information,
+)
 from podium.analysis.dense_rewards import (
     discounted_return,
     owen_credit,
@@ -45,6 +55,30 @@ def alignment_asymptotics(case: Case) -> dict[str, Any]:
         "best_of_n_kl_bound": best_of_bound(case.hyper["n"]),
         "best_of_n_reward": mean_under(best, reward),
         "kl_between": kl_between(best, tilted),
+    }
+
+
+@adapter("mec-b")
+def mec_b(case: Case) -> dict[str, Any]:
+    rate = case.hyper["rate"]
+    if "message" in case:
+        belief, rows, beliefs = case["message_prior"], [], []
+        for policy, action in zip(case["policy_per_step"], case["actions"], strict=True):
+            joint = bottleneck(belief, policy, rate)
+            rows.append(action_law(joint, case["message"]).tolist())
+            belief = belief_after(joint, action)
+            beliefs.append(belief.tolist())
+        return {"action_probabilities_given_message": rows, "belief_per_step": beliefs}
+    blocks = blocks_within(case["p"], rate)
+    mass = code_mass(case["p"], blocks)
+    joint = bottleneck(case["p"], case["q"], rate)
+    return {
+        "blocks": blocks,
+        "code_mass": mass.tolist(),
+        "code_entropy": bits(mass),
+        "code_coupling": coupled(mass, case["q"]).tolist(),
+        "joint": joint.tolist(),
+        "mutual_information": mutual_information(joint),
     }
 
 

@@ -75,16 +75,18 @@ def test_bounds_that_exclude_equal_policies_are_refused(settings: dict[str, Any]
         SamplerCorrection(**settings)
 
 
-def test_the_sampler_reports_under_top_p_what_it_drew_from() -> None:
-    """As sampled, π_old / π_sampler is the probability mass that the truncation left."""
+def test_under_top_p_sampler_and_trainer_score_what_was_kept() -> None:
+    """As sampled, π_old / π_sampler is 1: both are over the tokens that the truncation left."""
     method = methods.get("grpo", n=4).with_(rollout=Sample(n=4, draw=Draw(top_p=0.5)))
     run = build_run(small(method))
     groups = run.driver.collect([method.rollout.plan(r) for r in run.requests(run.begin(), 2)])
     made = Batch.from_rollouts([r for g in groups for r in g])
     w = run.apply([SamplerCorrection(cap=math.inf)], made)[W]
-    assert (w <= 1 + 1e-5).all()
-    assert (w >= 0.5 - 1e-5).all()
-    assert w.min() < 0.95
+    assert (w - 1).abs().max() < 1e-4
+    assert abs(float(w.double().mean()) - 1) < 1e-5
+    assert min(len(sets) for sets in made["rollout.allowed"]) > 0
+    whole = run.apply([SamplerCorrection(cap=math.inf)], made.without(["token.allowed"]))[W]
+    assert whole.min() < 0.95  # without the sets it would be the probability mass that was kept
 
 
 @pytest.mark.parametrize(

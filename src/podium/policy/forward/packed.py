@@ -56,6 +56,7 @@ def evaluate(
         policy._value_head,
         columns=request.columns,
         read=decoder.read if decoder.fused else None,
+        sets=request.sets,
     )
     back = to_device(inverse, policy.device)
     rollouts = [back[at] for at in request.places(policy.device)]

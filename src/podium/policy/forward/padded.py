@@ -94,7 +94,16 @@ def evaluate(
         ) -> tuple[Tensor, ...]:
             logits, hidden = _forward(policy, ids, mask)
             at = logits[row, place]
-            rows = HeadRows(hidden[row, place], target, lambda _: at, temperature, policy._value_head, at, columns)
+            rows = HeadRows(
+                hidden[row, place],
+                target,
+                lambda _: at,
+                temperature,
+                policy._value_head,
+                at,
+                columns,
+                sets=request.sets,
+            )
             return tuple(evaluate_functionals(rows, wanted, policy.vocabulary, chunk=at.numel() + 1, rollouts=written))
 
         inputs = (ids, mask, row, place, target)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
+from podium.core.token_sets import TokenSets
 
 __all__ = ["ScoreRequest", "scatter_to_rollouts", "scatter_to_tokens", "score_request_of"]
 
@@ -27,6 +28,7 @@ class ScoreRequest:
     place: NDArray[np.int64]
     ids: NDArray[np.int64]
     columns: Mapping[str, Tensor] = field(default_factory=dict)  # [token, …] columns named by settings of signals
+    sets: TokenSets | None = None  # those that the column `token.allowed` numbers
     rollout: NDArray[np.int64] | None = None  # for signals of rollouts: the rollout of each token, −1 for none
 
     @classmethod

@@ -32,6 +32,7 @@ from torch.utils.checkpoint import checkpoint
 
 from podium.core.errors import PodiumError, nearest
 from podium.core.signal import SIGNALS
+from podium.core.token_sets import CODES, TokenSets
 from podium.policy.native import library
 from podium.policy.native.ops import chosen
 
@@ -46,6 +47,8 @@ Wanted = tuple[str, tuple[tuple[str, Any], ...]]
 # The most logits in a chunk, on a CPU and on a GPU. If there is only one chunk, it is kept for the backward pass rather
 # than recomputed.
 CHUNK, CUDA_CHUNK = 1 << 23, 1 << 26
+# The logit of a token that could not be drawn: its probability is 0, and 0 · log 0 = 0 needs no exception.
+EXCLUDED = -1e9
 
 
 def functional(name: str, level: str = "token") -> Callable[[Functional], Functional]:
@@ -85,16 +88,27 @@ class HeadRows:
         columns: Mapping[str, Tensor] | None = None,  # [N, …] token columns that settings may name
         read: Callable[[Tensor, Tensor, float], tuple[Tensor, Tensor]]
         | None = None,  # log-probability and entropy without materialised logits
+        sets: TokenSets | None = None,  # those that the column `token.allowed` numbers: the tokens that could be drawn
     ) -> None:
-        self.columns, self.read = columns or {}, read
+        self.columns, self.read, self.sets = columns or {}, read, sets
         self.hidden, self.ids, self.temperature = hidden, ids, temperature
         self._head, self._value_head, self._logits = head, value_head, raw
 
     @cached_property
-    def raw(self) -> Tensor:
-        """[N, V] logits in float32 or better, before the temperature."""
+    def unmasked(self) -> Tensor:
+        """[N, V] logits of all tokens in float32 or better, before the temperature."""
         logits = self._head(self.hidden) if self._logits is None else self._logits
         return logits if logits.dtype == torch.float64 else logits.float()
+
+    @cached_property
+    def allowed(self) -> Tensor | None:
+        """[N, V] the tokens that could be drawn; None: all."""
+        return None if self.sets is None else self.sets.mask(self.columns[CODES], self.unmasked.shape[-1])
+
+    @cached_property
+    def raw(self) -> Tensor:
+        """[N, V] the same, of the tokens that could be drawn: the others have a probability of exactly 0."""
+        return self.unmasked if self.allowed is None else self.unmasked.masked_fill(~self.allowed, EXCLUDED)
 
     @cached_property
     def logits(self) -> Tensor:
@@ -124,19 +138,25 @@ class HeadRows:
         raw = None if self._logits is None else self._logits[places]
         columns = {name: x[places] for name, x in self.columns.items()}
         hidden, ids = self.hidden[places], self.ids[places]
-        return HeadRows(hidden, ids, self._head, self.temperature, self._value_head, raw, columns)
+        return HeadRows(hidden, ids, self._head, self.temperature, self._value_head, raw, columns, sets=self.sets)
 
     def at(self, temperature: float) -> HeadRows:
         """The same rows at another temperature."""
         if temperature == self.temperature:
             return self
-        return HeadRows(self.hidden, self.ids, lambda _: self.raw, temperature, self._value_head, columns=self.columns)
+        settings: dict[str, Any] = {"columns": self.columns, "sets": self.sets}
+        return HeadRows(self.hidden, self.ids, lambda _: self.unmasked, temperature, self._value_head, **settings)
+
+    def whole(self) -> HeadRows:
+        """The same rows with all tokens of the vocabulary."""
+        return HeadRows(self.hidden, self.ids, lambda _: self.unmasked, self.temperature, columns=self.columns)
 
     def detached(self) -> HeadRows:
         """The same rows without a graph."""
-        hidden, columns = self.hidden.detach(), self.columns
+        settings: dict[str, Any] = {"columns": self.columns, "sets": self.sets}
+        unmasked = self.unmasked.detach
         return HeadRows(
-            hidden, self.ids, lambda _: self.raw.detach(), self.temperature, self._value_head, columns=columns
+            self.hidden.detach(), self.ids, lambda _: unmasked(), self.temperature, self._value_head, **settings
         )
 
     @property
@@ -216,11 +236,14 @@ def _sharpened(rows: HeadRows, power: float) -> Tensor:
 
 @functional("mean_logp")
 def mean_logp(rows: HeadRows) -> Tensor:
-    """The mean of log π over the vocabulary: at most −log V, attained only by the uniform distribution.
+    """The mean of log π over the V tokens that could be drawn: at most −log V, attained only by the uniform one.
 
     Its negative is the self-certainty of the distribution, KL(uniform ‖ π) + log V.
     """
-    return rows.logits.mean(-1) - rows.logits.logsumexp(-1)
+    if rows.allowed is None:
+        return rows.logits.mean(-1) - rows.logits.logsumexp(-1)
+    total = rows.logits.where(rows.allowed, 0).sum(-1)
+    return total / rows.allowed.sum(-1) - rows.logits.logsumexp(-1)
 
 
 @functional("logit")
@@ -303,7 +326,7 @@ def evaluate_functionals(
 
 def _readable(rows: HeadRows, wanted: Wanted) -> bool:
     """Whether a functional needs no logits: log-probability and entropy, if the rows have `read`."""
-    return rows.read is not None and wanted in (("logp", ()), ("entropy", ()))
+    return rows.read is not None and rows.sets is None and wanted in (("logp", ()), ("entropy", ()))
 
 
 def _read(rows: HeadRows, wanted: Sequence[tuple[Wanted, bool]]) -> list[Tensor]:
@@ -327,7 +350,8 @@ def _recomputed(rows: HeadRows, wanted: Sequence[tuple[Wanted, bool]]) -> list[T
     """Functionals of rows, recomputed in the backward pass so that no logits are kept for it."""
 
     def run(hidden: Tensor, ids: Tensor) -> tuple[Tensor, ...]:
-        again = HeadRows(hidden, ids, rows._head, rows.temperature, rows._value_head, columns=rows.columns)
+        settings: dict[str, Any] = {"columns": rows.columns, "sets": rows.sets}
+        again = HeadRows(hidden, ids, rows._head, rows.temperature, rows._value_head, **settings)
         return tuple(_values(again, wanted))
 
     if rows._logits is None and torch.is_grad_enabled() and any(grad for _, grad in wanted):

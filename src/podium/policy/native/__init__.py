@@ -47,7 +47,7 @@ Attend = _structure(
     "scale",
 )
 Draw = _structure(
-    "Draw", "logits uniform temperature top_k top_p min_p token logp entropy work mass order", "rows vocabulary"
+    "Draw", "logits uniform temperature top_k top_p min_p token logp entropy work mass order kept", "rows vocabulary"
 )
 Span = _structure(
     "Span",

@@ -67,6 +67,7 @@ typedef struct { /* the first token whose cumulative probability exceeds the row
     float *work;                /* [3, vocabulary] */
     double *mass;               /* [vocabulary / BLOCK] */
     int64_t *order;             /* [vocabulary] */
+    uint8_t *kept;              /* [rows, vocabulary] 1 at first; 0 at tokens that truncation drops; or none */
     int64_t rows, vocabulary;
 } Draw;
 

@@ -484,6 +484,8 @@ static void NAME(draw)(const Draw *t) {
         }
         if (t->top_k && (t->top_k[i] > 0 || t->top_p[i] < 1.0f || t->min_p[i] > 0.0f)) {
             NAME(truncate)(t, t->top_k[i], t->top_p[i], t->min_p[i], total);
+            if (t->kept)
+                for (int64_t j = 0; j < width; j++) t->kept[i * width + j] = p[j] > 0;
             total = moment = 0;
             for (int64_t b = 0; b < blocks; b++) {
                 int64_t first = b * BLOCK, end = first + BLOCK < width ? first + BLOCK : width;
