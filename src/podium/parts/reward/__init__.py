@@ -16,9 +16,12 @@ from podium.parts.reward.contrast import ColumnBonus, ContrastiveFeature, Weight
 from podium.parts.reward.difficulty_entropy import WindowReward
 from podium.parts.reward.directional import DirectionalReward
 from podium.parts.reward.flow import FlowReward
+from podium.parts.reward.gated import GatedMix
 from podium.parts.reward.guided import GuidedBonus
 from podium.parts.reward.hybrid import HybridReward
 from podium.parts.reward.information import InformationReward, PhrasingStability
+from podium.parts.reward.judged import JudgedSearch
+from podium.parts.reward.knowledge import KnowledgeBoundary
 from podium.parts.reward.length import LengthBonus, LengthLimit, Overlong, WithinLength
 from podium.parts.reward.likelihood import AnswerLikelihood
 from podium.parts.reward.log_ratio import LogRatio
@@ -39,6 +42,7 @@ from podium.parts.reward.step_rewards import StepRewards
 from podium.parts.reward.structure import BrevityBonus, RankTruncated
 from podium.parts.reward.text_diversity import TextDiversity
 from podium.parts.reward.tool_use import ToolUse
+from podium.parts.reward.tried_tools import TriedTools
 from podium.parts.reward.turn_rewards import ProgressReward, TurnPenalties
 from podium.parts.reward.vote import AnswerEntropy, Majority, PseudoLabel, VoteShare
 
@@ -56,9 +60,12 @@ __all__ = [
     "ContrastiveFeature",
     "DirectionalReward",
     "FlowReward",
+    "GatedMix",
     "GuidedBonus",
     "HybridReward",
     "InformationReward",
+    "JudgedSearch",
+    "KnowledgeBoundary",
     "LengthBonus",
     "LengthLimit",
     "LogRatio",
@@ -88,6 +95,7 @@ __all__ = [
     "TextDiversity",
     "TokenReward",
     "ToolUse",
+    "TriedTools",
     "TurnPenalties",
     "VoteShare",
     "WeightedSum",
