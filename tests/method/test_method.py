@@ -271,7 +271,7 @@ def findings(method: Method, *columns: str, **settings: Any) -> list[str]:
 SPECIAL = (
     *("gigpo", "hgpo", "salt", "mars", "slea-rl", "infopo", "hiper", "archer", "mapo", "srgpo", "rlvmr"),
     *("matchtir", "pivotrl", "think-rm", "arenarl", "dr-kernel", "spear", "vspo-prs", "earl-rtl"),
-    *("clinical-r1", "info-consistent-grpo", "cpl"),
+    *("clinical-r1", "info-consistent-grpo", "cpl", "ikea", "carr", "reseek", "nous"),
 )
 
 

@@ -111,3 +111,31 @@ def reseek(case: Case) -> dict[str, Any]:
         "judge_rewards": found["turn.reward.judged"][:-1],
         "rollout_return": found["rollout.reward"][0],
     }
+
+
+@adapter("nous")
+def nous(case: Case) -> dict[str, Any]:
+    method = methods.nous(outcome=0.0, **case.given(epsilon="epsilon"))
+    (part,) = method.reward
+    if "prior_per_attribute" in case:
+        prior = case["prior_per_attribute"]
+        answers = [{int(k): kept for k, kept in said.items()} for said in case["answers_per_turn"]]
+        entropies, belief = part.path(prior, answers)
+        return {
+            "entropy": entropies,
+            "information_gain": part.replace(unit="bits").gains(prior, answers),
+            "turn_rewards": part.gains(prior, answers),
+            "final_belief": [list(values) for values in belief],
+        }
+    prior = [[1 / size] * size for size in case["attribute_domain_sizes"]]
+    rollouts = [
+        Rollout(
+            0,
+            [Turn((), columns={"allowed": [(a, (0,)) for a in resolved], "asked": "x", "state": "s"})],
+            columns={"reward": 0.0, "belief": prior},
+        )
+        for resolved in case["attributes_resolved_by_question"]
+    ]
+    bits = method.set("reward.BeliefGain.unit", "bits")
+    batch = credited(bits, Batch.from_rollouts(rollouts, dtype=torch.float64))
+    return {"information_gain": batch["turn.reward.gain"], "advantages": batch["step.advantage"]}

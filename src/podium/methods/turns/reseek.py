@@ -47,7 +47,7 @@ def reseek(
     mini_batches: int = 4,
 ) -> Method:
     """After each search the agent writes `judge: yes` or `judge: no`. R = Σ gamma^(t − 1) r_t over its judgements and
-    the answer: a judgement earns `match` if it is the ideal one (`yes` where the result's utility exceeds the threshold),
+    the answer: a judgement earns `match` if it is the ideal one (`yes` where a result's utility exceeds the threshold),
     loses `accepted` for `yes` to a useless result and `rejected` for `no` to a useful one; the answer earns 1 if right.
     GRPO's advantage on all that the agent wrote.
 

@@ -51,10 +51,8 @@ class EvidenceRubrics(Annotate):
         """For each rollout, which rubrics it meets."""
         rows = zip(*(batch[name] for name in EvidenceRubrics.needs), strict=True)
         return [
-            rubric_scores(rubrics, dict(entities), supported, self.answer, self.connect)
-            if cited
-            else [0] * len(rubrics)
-            for rubrics, entities, supported, cited in rows
+            rubric_scores(rubrics, dict(entities), held if cited else [False] * len(held), self.answer, self.connect)
+            for rubrics, entities, held, cited in rows
         ]
 
     def __call__(self, batch: Batch) -> Columns:

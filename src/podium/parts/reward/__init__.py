@@ -7,6 +7,7 @@ the terms of a total can be told apart in the logs.
 """
 
 from podium.parts.reward.answer_gain import AnswerGain
+from podium.parts.reward.belief import BeliefGain
 from podium.parts.reward.call_bonus import CallBonus
 from podium.parts.reward.calls import MatchCalls
 from podium.parts.reward.cascade import Cascade, RandomReward
@@ -51,6 +52,7 @@ __all__ = [
     "AnswerEntropy",
     "AnswerGain",
     "AnswerLikelihood",
+    "BeliefGain",
     "BrevityBonus",
     "CallBonus",
     "Cascade",
