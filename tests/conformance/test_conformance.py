@@ -211,6 +211,7 @@ def test_the_tolerances_of_the_references_here() -> None:
         ("gigpo", "advantage"),
         ("gigpo", "episode_advantage"),
         ("gigpo", "step_return"),
+        ("grpo-tcr", "overlong"),
         ("hgpo", "advantage"),
         ("hgpo", "step_return"),
         ("hill", "hint_reward_non_deg"),

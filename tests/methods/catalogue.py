@@ -81,6 +81,7 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "spear": {"count": 2, "calls": "turn.valid", "replay_over": 2},
     "spae": {"after": "\n", "boxed": False, "imitate": 0},  # steps are lines
     # At 0.6 nearly all are right.
+    "grpo-tcr": {"max_length": 48, "buffer": 16},
     "spo": {"branches": (2, 2), "window": 6, "probes": 2, "temperature": 1.0, "mini_batches": 1},
     "inspo": {"start": ((),), "every": 2.0},  # podium/tiny knows no advice
     "sparkle": {"first": 1},

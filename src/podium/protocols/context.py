@@ -6,6 +6,7 @@ tokens stay as they were sampled.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from podium.core.errors import within
 from podium.core.value import Value
 from podium.protocols.pieces import joined
 
-__all__ = ["Context", "Exchange", "Full", "History", "Latest", "Message", "Rebuild", "Window", "Wrote"]
+__all__ = ["Context", "Exchange", "Forget", "Full", "History", "Latest", "Message", "Rebuild", "Window", "Wrote"]
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,22 @@ class Latest(Context):
 
     def __call__(self, history: History) -> Sequence[Message]:
         return [history.exchanges[-1].observation if history.exchanges else history.prompt]
+
+
+class Forget(Context):
+    """The whole episode, without the observations that the model rejected: those before a turn whose action is
+    `verdict`, in whose place `instead` stands."""
+
+    verdict: str = "judge: no"
+    instead: str = "left out"
+
+    def __call__(self, history: History) -> Sequence[Message]:
+        after = [x.action.strip() == self.verdict for x in history.exchanges[1:]]
+        shown = [
+            dataclasses.replace(x, observation=self.instead) if rejected else x
+            for x, rejected in zip(history.exchanges, [*after, False], strict=False)
+        ]
+        return [history.prompt, *_messages(shown)]
 
 
 class Rebuild(Context):

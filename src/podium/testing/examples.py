@@ -80,6 +80,7 @@ EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
     "MatchTrajectories": ({"warmup": 9, "tau": 0.0, "top": 0.5},),  # synthetic curves have nine entries
     "Monitor": ({"metric": "pass@1", "start": 0.5, "high": 0.9},),
     "RouteByOrigin": ({"origins": ("hint",)},),
+    "JudgedSearch": ({"gamma": 0.9},),
     "Updates": ({"epochs": 2, "mini_batches": 3},),
 }
 

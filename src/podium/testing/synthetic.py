@@ -186,6 +186,20 @@ KINDS: SceneRules = {
     "reply": lambda d, name, n: tuple(REPLIES[k] for k in d.integers(name, n, len(REPLIES)).tolist()),
     "letter": lambda d, name, n: tuple("AB"[k] for k in d.integers(name, n, 2).tolist()),
     "pair": lambda d, name, n: d.integers(name, n, 2),
+    "searches": lambda d, name, n: d.integers(name, n, 5),
+    "messages": lambda d, name, n: 2 * d.integers(name, n, 5),
+    **dict.fromkeys(("matched", "searched", "formed"), lambda d, name, n: d.coin(name, n, 0.7)),
+    "useful": SceneDraw.uniform,
+    "judged": lambda d, name, n: tuple(("", "yes", "no", "unclear")[k] for k in d.integers(name, n, 4).tolist()),
+    **dict.fromkeys(("cited", "evidence"), lambda d, name, n: tuple((1,) * k for k in d.integers(name, n, 3).tolist())),
+    "rubrics": lambda d, name, n: (("<E0> of <E1>", "<E1> of <E2>"),) * n,
+    "entities": lambda d, name, n: (tuple((f"E{k}", "x") for k in range(3)),) * n,
+    "supported": lambda d, name, n: tuple((k > 1, k > 0) for k in d.integers(name, n, 3).tolist()),
+    "belief": lambda d, name, n: (((0.4, 0.4, 0.2), (0.5, 0.5)),) * n,
+    "allowed": lambda d, name, n: tuple(
+        ((0, tuple(range(k))),)[: k + 1 if k else 0] for k in d.integers(name, n, 4).tolist()
+    ),
+    "asked": lambda d, name, n: tuple("size"[: 4 * k] for k in d.integers(name, n, 2).tolist()),
     "hints": lambda d, name, n: tuple((f"hint {k}",) * k for k in d.integers(name, n, 3).tolist()),
     "edits": lambda d, name, n: ('[{"operation": "ADD", "content": "text"}]',) * n,  # one plan for the batch
     "instruction": lambda d, name, n: torch.zeros(n),  # there is one at first

@@ -36,6 +36,8 @@ KNOWN = {
 }
 CIRCLE = 5  # people in a task
 WAIT, ELSEWHERE, GIVE_UP = "wait", "search: weather", f"{ANSWER_MARK} unknown"  # actions that do not help
+SOURCES = ("rollout.rubrics", "rollout.entities", "rollout.supported")
+FAVOURITES = ("leo", "cuba")  # the person and the country that are answers more often than others, with `guess`
 
 
 class Lookup(Quest):
@@ -54,21 +56,30 @@ class Lookup(Quest):
         *("turn.searched", "turn.useful", "turn.judged", "rollout.cited", "rollout.evidence"),
     )
     blank = {**Quest.blank, "searched": False, "useful": False, "judged": "", "cited": (), "evidence": ()}
+    blank |= {"rubrics": (), "entities": (), "supported": ()}
     max_tokens = 40
     known: float = 0.5  # share of questions that end in a capital
     distractors: int = 2  # snippets besides the one searched for
     miss: float = 0.0  # the probability that the first search for a fact fails; the second one succeeds
     judge: bool = False  # whether `judge: yes` and `judge: no` say if the last snippets helped
+    guess: float = 0.0  # the probability that the answer is the favourite of its kind, so that guessing it pays
+    # Whether answers are held to the facts that they follow from: `rollout.rubrics`, with a slot for each entity that
+    # the question hides; `rollout.entities`, those that the answer names; `rollout.supported`, whether it cites, by [3]
+    # or `cite: 3`, a snippet that was shown and says so.
+    sources: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         within(self, "known", 0, 1)
         within(self, "distractors", 0, 6)
         within(self, "miss", 0, 1)
+        within(self, "guess", 0, 1)
+        if self.sources:
+            object.__setattr__(self, "provides", (*self.provides, *SOURCES))
 
     @property
     def family(self) -> str:
-        return f"{super().family}-{self.known:g}"
+        return f"{super().family}-{self.known:g}" + (f"-{self.guess:g}" if self.guess else "")
 
     def explain(self) -> str:
         judged = " After a search, `judge: yes` or `judge: no` says whether it helped." if self.judge else ""
@@ -94,6 +105,9 @@ class Lookup(Quest):
         order = list(facts)
         rng.shuffle(order)  # the numbers of snippets tell nothing
         hops = _hops(facts, relations, start)
+        if self.guess and rng.random() < self.guess:
+            _favour(facts, people, hops)
+            hops = _hops(facts, relations, start)
         data = {"people": people, "facts": facts, "order": order, "relations": relations, "start": start, "hops": hops}
         domain = "known" if relations[0] == CAPITAL else "unknown"
         answer = facts[hops[-1]]
@@ -180,7 +194,8 @@ class _Search(QuestStep):
 
     def _judge(self, verdict: str) -> Feedback:
         if self.helped is None or verdict not in ("yes", "no"):
-            return self.say("error: after a search, say judge: yes or judge: no", valid=False)
+            unclear = "" if self.helped is None else "unclear"
+            return self.say("error: after a search, say judge: yes or judge: no", valid=False, judged=unclear)
         useful, self.helped = self.helped, None
         return self.say("noted", judged=verdict, useful=useful)
 
@@ -229,12 +244,44 @@ class _Search(QuestStep):
         cited = action(text, ("cite",))
         numbers = tuple(int(n) for n in re.findall(r"[0-9]{1,3}", cited[1])) if cited else ()
         correct, self.ended = self.right(answer), True
-        return self.say("", done=True, reward=float(correct), correct=correct, answer=answer, cited=numbers)
+        shown: dict[str, Any] = {}
+        if self.lookup.sources:
+            numbers = (*numbers, *(int(n) for n in re.findall(r"\[([0-9]{1,3})\]", text)))
+            shown = self._sources(answer, text, numbers)
+        return self.say("", done=True, reward=float(correct), correct=correct, answer=answer, cited=numbers, **shown)
+
+    def _sources(self, answer: str, text: str, cited: tuple[int, ...]) -> dict[str, Any]:
+        """Which hidden entities an answer names, and which facts the snippets that it cites support."""
+        facts, order, hops = (self.task.data[name] for name in ("facts", "order", "hops"))
+        words = set(re.findall(r"\w+", text.casefold()))
+        between = [facts[hop] for hop in reversed(hops[:-1])]
+        named = (answer or None, *(name if name in words else None for name in between))
+        support = tuple(order.index(hop) + 1 in cited and hop in self.seen for hop in hops)
+        return {"entities": tuple((f"E{n}", name) for n, name in enumerate(named)), "supported": support}
 
     def columns(self) -> dict[str, Any]:
         """The snippets that the answer follows from, without facts that hold in every task."""
         unknown = [hop for hop in self.task.data["hops"] if not hop.startswith(CAPITAL)]
-        return {"evidence": tuple(self.task.data["order"].index(hop) + 1 for hop in unknown)}
+        found = {"evidence": tuple(self.task.data["order"].index(hop) + 1 for hop in unknown)}
+        if not self.lookup.sources:
+            return found
+        relations, count = self.task.data["relations"], len(self.task.data["hops"])
+        ends = [self.task.data["start"], *(f"<E{n}>" for n in reversed(range(count)))]
+        steps = zip(reversed(relations), ends, ends[1:], strict=False)
+        rubrics = tuple(f"{right} is the {relation} of {left}" for relation, left, right in steps)
+        return found | {"rubrics": rubrics, "entities": (), "supported": (False,) * count}
+
+
+def _favour(facts: dict[str, str], people: list[str], hops: list[str]) -> None:
+    """Let the last fact that is drawn anew be the favourite of its kind, unless another hop rests on it."""
+    last = hops[-2] if hops[-1].startswith(CAPITAL) and len(hops) > 1 else hops[-1]
+    relation, _, at = last.partition(" of ")
+    person, country = FAVOURITES
+    if relation == CAPITAL or hops.count(last) > 1 or at == person:
+        return
+    facts[last] = country if relation == HOME else person
+    if facts[last] == person and person not in people:
+        people.append(person)
 
 
 def _other(task: Task, at: str, rng: Random) -> str:

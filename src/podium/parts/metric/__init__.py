@@ -9,6 +9,7 @@ from podium.parts.metric.clip_bias import ClipBias
 from podium.parts.metric.diversity import Diversity
 from podium.parts.metric.entropies import EntropyPair, EntropyProfile, SemanticEntropy
 from podium.parts.metric.label_auc import LabelAUC
+from podium.parts.metric.needless import NeedlessSearches
 from podium.parts.metric.potential import PotentialWatch
 from podium.parts.metric.process import BestOfN, PairwiseAccuracy
 from podium.parts.metric.proxy_gap import ProxyGap
@@ -29,6 +30,7 @@ __all__ = [
     "Diversity",
     "EntropyPair",
     "EntropyProfile",
+    "NeedlessSearches",
     "PairwiseAccuracy",
     "PotentialWatch",
     "ProxyGap",

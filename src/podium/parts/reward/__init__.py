@@ -7,6 +7,7 @@ the terms of a total can be told apart in the logs.
 """
 
 from podium.parts.reward.answer_gain import AnswerGain
+from podium.parts.reward.belief import BeliefGain
 from podium.parts.reward.call_bonus import CallBonus
 from podium.parts.reward.calls import MatchCalls
 from podium.parts.reward.cascade import Cascade, RandomReward
@@ -16,11 +17,14 @@ from podium.parts.reward.contrast import ColumnBonus, ContrastiveFeature, Weight
 from podium.parts.reward.difficulty_entropy import WindowReward
 from podium.parts.reward.directional import DirectionalReward
 from podium.parts.reward.flow import FlowReward
+from podium.parts.reward.gated import GatedMix
 from podium.parts.reward.guided import GuidedBonus
 from podium.parts.reward.hierarchical_reward import HierarchicalReward
 from podium.parts.reward.hybrid import HybridReward
 from podium.parts.reward.information import InformationReward, PhrasingStability
 from podium.parts.reward.intrinsic import Intrinsic
+from podium.parts.reward.judged import JudgedSearch
+from podium.parts.reward.knowledge import KnowledgeBoundary
 from podium.parts.reward.length import LengthBonus, LengthLimit, Overlong, WithinLength
 from podium.parts.reward.likelihood import AnswerLikelihood
 from podium.parts.reward.log_ratio import LogRatio
@@ -42,6 +46,7 @@ from podium.parts.reward.structure import BrevityBonus, RankTruncated
 from podium.parts.reward.team import TeamReward
 from podium.parts.reward.text_diversity import TextDiversity
 from podium.parts.reward.tool_use import ToolUse
+from podium.parts.reward.tried_tools import TriedTools
 from podium.parts.reward.turn_rewards import ProgressReward, TurnPenalties
 from podium.parts.reward.verdict import VerdictReward
 from podium.parts.reward.vote import AnswerEntropy, Majority, PseudoLabel, VoteShare
@@ -52,6 +57,7 @@ __all__ = [
     "AnswerEntropy",
     "AnswerGain",
     "AnswerLikelihood",
+    "BeliefGain",
     "BrevityBonus",
     "CallBonus",
     "Cascade",
@@ -61,10 +67,13 @@ __all__ = [
     "ContrastiveFeature",
     "DirectionalReward",
     "FlowReward",
+    "GatedMix",
     "GuidedBonus",
     "HybridReward",
     "InformationReward",
     "Intrinsic",
+    "JudgedSearch",
+    "KnowledgeBoundary",
     "LengthBonus",
     "LengthLimit",
     "LogRatio",
@@ -95,6 +104,7 @@ __all__ = [
     "TextDiversity",
     "TokenReward",
     "ToolUse",
+    "TriedTools",
     "TurnPenalties",
     "VerdictReward",
     "VoteShare",

@@ -9,7 +9,7 @@ from random import Random
 
 from podium.protocols.answer_text import ANSWER_MARK, final_answer
 from podium.protocols.world import Task, World
-from podium.worlds.clarify import ANY, SLOTS, Clarify
+from podium.worlds.clarify import ANY, SLOTS, Clarify, halved, question_of
 from podium.worlds.lookup import Lookup
 from podium.worlds.quest import action
 from podium.worlds.texts.exercise import Exercise, Response, any_other, asked_once, last_line_after
@@ -97,14 +97,11 @@ def chained(rng: Random, level: int, split: str = "train") -> Exercise:
 def compound_reply(task: Task, text: str) -> str:
     """A user's reply to `ask: size colour`, or to `ask: size small or large`, which is yes or no."""
     _, rest = action(text, ("ask",)) or ("", "")
-    words = rest.casefold().split()
-    wish = task.data["wish"]
-    if words and all(word in SLOTS for word in words):
-        return "; ".join(f"{slot}: {wish.get(slot, ANY)}" for slot in dict.fromkeys(words))
-    slot, *values = [word for word in words if word != "or"] or [""]
-    if slot in SLOTS and values and all(value in (*SLOTS[slot], ANY) for value in values):
-        return "yes" if wish.get(slot, ANY) in values else "no"
-    return f"error: ask for {' or '.join(SLOTS)}"
+    wish, question = task.data["wish"], question_of(rest)
+    if not question:
+        return f"error: ask for {' or '.join(SLOTS)}"
+    replies = [("yes" if wish.get(s, ANY) in v else "no") if v else f"{s}: {wish.get(s, ANY)}" for s, v in question]
+    return "; ".join(replies)
 
 
 def compound_asked(rng: Random, level: int, split: str = "train") -> Exercise:
@@ -125,7 +122,7 @@ def compound_asked(rng: Random, level: int, split: str = "train") -> Exercise:
                 known |= {slot: wish[slot] for slot in asked if slot in wish}
             else:
                 slot = unknown.pop()
-                turns += _halved(slot, wish.get(slot, ANY))
+                turns += halved(slot, wish.get(slot, ANY))
                 known |= {slot: wish[slot]} if slot in wish else {}
         if rng.random() >= right:
             slot = rng.choice(hidden)
@@ -140,17 +137,6 @@ def compound_asked(rng: Random, level: int, split: str = "train") -> Exercise:
         return Response(compound_reply(task, turns[-1]), False)
 
     return Exercise(f"{task.prompt}\nask for several at once", demonstrate, respond)
-
-
-def _halved(slot: str, value: str) -> list[str]:
-    """Questions that halve what is possible until one value is left."""
-    left = [*SLOTS[slot], ANY]
-    turns = []
-    while len(left) > 1:
-        half = left[: (len(left) + 1) // 2]
-        turns.append(f"ask: {slot} {' or '.join(half)}")
-        left = half if value in half else left[len(half) :]
-    return turns
 
 
 # A refiner
