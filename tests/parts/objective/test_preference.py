@@ -11,6 +11,7 @@ from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
+from podium.core.columns import Purpose
 from podium.core.errors import PodiumError
 from podium.parts.annotate import MismatchedAnswers, MismatchedKL
 from podium.parts.objective import Preference, Quality
@@ -200,6 +201,9 @@ def test_the_reference_point_reads_answers_after_the_prompt_of_another_group() -
     assert point["batch.mismatched_kl"].tolist() == pytest.approx([3.5 / 3 / 2])
     falling = batch.with_columns({"rollout.mismatched": torch.tensor([-3.0, 1.0, 1.0])})
     assert MismatchedKL()(falling)["batch.mismatched_kl"].tolist() == [0.0]
+    # Given answers, as all of a file or a world are, count here although they count in no other statistic.
+    given = batch.with_columns({**moved, "rollout.purpose": torch.full((3,), int(Purpose.demo))})
+    assert MismatchedKL(temperature=2.0)(given)["batch.mismatched_kl"].tolist() == pytest.approx([3.5 / 3 / 2])
 
 
 def test_a_single_group_has_no_other_prompt() -> None:

@@ -46,7 +46,7 @@ AUTHORS = {"lr": 1e-4, "batch": 256, "width": 64, "extrinsic": 0.1}
         weight_decay=0.0,
         source="facebookresearch/oni, scripts/main.py; its policy is a network for NetHack",
     ),
-    home=Home("keydoor", level=2, dials={"progress": True}, iterations=8, tasks=16, pool=16),
+    home=Home("keydoor", level=2, dials={"progress": True}, iterations=5, tasks=16, pool=16),
 )
 def oni(
     n: int = 4,
