@@ -13,7 +13,8 @@ import pytest
 from podium.core.build import Rollout, Turn
 from podium.core.columns import Purpose
 from podium.core.streams import key
-from podium.protocols.sampling import Completion
+from podium.protocols.context import Full
+from podium.protocols.sampling import Completion, Stop
 from podium.protocols.world import Criterion
 from podium.strategies import (
     Allocated,
@@ -21,6 +22,8 @@ from podium.strategies import (
     BudgetedTurns,
     Continuations,
     Contrasted,
+    Demonstrate,
+    Draw,
     Grow,
     HintPrefix,
     HintReward,
@@ -28,10 +31,12 @@ from podium.strategies import (
     LearnToHint,
     NextTurn,
     Prune,
+    ReadInChunks,
     ReplayAndReflect,
     RubricShown,
     Sample,
     SampleAdvised,
+    SampleAndRevisit,
     SampleBlueprints,
     SampleMore,
     SecondWave,
@@ -450,3 +455,34 @@ def test_every_rollout_comes_back() -> None:
     assert len(collected(Augmented(n=3), played())) == 3
     alone = Allocated(n=3, least=1, most=3, rate="group.value")  # one task has the whole budget
     assert [r.columns["budget"] for r in collected(alone, played(), recalled={"group.value": 0.5})] == [3.0] * 3
+
+
+def test_demonstrations_take_turns_with_styles_and_are_numbered_across_ways() -> None:
+    strategy = Demonstrate(n=3, styles=("short", "long"), others=(Draw(context=Full()),))
+    asked = next(strategy.plan(asking({})))
+    assert [r.style for r in asked if isinstance(r, Recite)] == ["short", "long", "short"] * 2
+    assert [r.index for r in asked if isinstance(r, Recite)] == list(range(6))
+
+
+def test_memorised_text_is_read_in_one_turn_more_than_it_has_chunks() -> None:
+    (play,) = next(ReadInChunks(n=2, chunks=4).plan(asking({})))
+    assert isinstance(play, Play)
+    assert (play.n, play.max_turns) == (2, 5)
+
+
+def test_actions_at_stored_contexts_follow_the_sampled_rollouts() -> None:
+    request = asking({"group.revisits": ((1, 2), (3,))})
+    plan = SampleAndRevisit(n=2).plan(request)
+    (play,) = next(plan)
+    assert isinstance(play, Play)
+    played = made(play, [1.0, 0.0])
+    wave = plan.send([played])
+    assert [(g.context, g.n, g.stream[-2:]) for g in wave if isinstance(g, Generate)] == [
+        ((1, 2), 1, (1, 0)),
+        ((3,), 1, (1, 1)),
+    ]
+    with pytest.raises(StopIteration) as end:
+        plan.send([[Completion((7,), (-0.5,), Stop.end)], [Completion((8, 9), (-1.0, -2.0), Stop.end)]])
+    rollouts = end.value.value
+    assert [r.columns["index"] for r in rollouts[2:]] == [2, 3]
+    assert [tuple(r.turns[0].ids) for r in rollouts[2:]] == [(7,), (8, 9)]

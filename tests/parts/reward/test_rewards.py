@@ -328,3 +328,10 @@ def test_a_reward_model_of_several_heads_is_asked_for_one() -> None:
     assert ModelReward(head=1)(batch)["rollout.reward"].tolist() == [2.0]
     with pytest.raises(PodiumError, match=r"set ModelReward\.head, 0 to 1"):
         ModelReward()(batch)
+
+
+def test_the_outcome_of_tokens_is_beside_a_baseline() -> None:
+    batch = spoken([[0.0, 0.0], [0.0]], [1.0, 0.0])
+    batch = batch.with_columns({"group.baseline": torch.tensor([0.25, 0.5], dtype=torch.float64)})
+    found = TokenReward(baseline="group.baseline")(batch)["token.reward"]
+    assert found.tolist() == [0.0, 0.75, -0.5]

@@ -53,3 +53,8 @@ def test_one_kind_fills_the_batch_where_the_other_is_missing() -> None:
 def test_shares_are_shares() -> None:
     with pytest.raises(PodiumError, match="share"):
         HardMix(share=1.5)
+
+
+def test_weights_are_probabilities_where_one_kind_is_missing() -> None:
+    assert HardMix()(measured(0.0, 0.0)).tolist() == pytest.approx([0.5, 0.5])
+    assert HardMix()(measured(1.0, 0.9, 0.8, 0.7)).tolist() == pytest.approx([0.25] * 4)

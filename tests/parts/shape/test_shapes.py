@@ -23,6 +23,7 @@ from podium.parts.shape import (
     EntropyGate,
     HeterogeneousTokens,
     KeepSign,
+    MarkNear,
     MatchTrajectories,
     Novelty,
     PlanCredit,
@@ -333,3 +334,14 @@ def test_a_curve_of_means_is_compared_with_those_of_labelled_tasks() -> None:
     found = MatchTrajectories(tau=0.9, top=0.0, warmup=3)(batch.with_columns(columns))
     # (0, ¼, ½) against (0, 1, 1): the cosine of (−1, 0, 1) and (−2, 1, 1), 3 / √12.
     assert found["group.similarity"].tolist() == listed([3 / math.sqrt(12), 0.0])
+
+
+def test_only_rollouts_that_went_wrong_and_far_are_masked() -> None:
+    """Advantage and mean log(π_old / π) of each: (0, 1), (−1, 0.1), (−1, 0.2)."""
+    gone, advantage = [1.0, 0.1, 0.2], [0.0, -1.0, -1.0]
+    batch = spoken([[0.0]] * 3, [0.0] * 3)
+    columns = {"now": torch.zeros(3).double(), "old": torch.tensor(gone).double()}
+    batch = batch.with_columns({Signal("logp", of=of): x for of, x in columns.items()})
+    batch = batch.with_columns({"token.advantage": torch.tensor(advantage).double()})
+    near = MarkNear(delta=float(torch.tensor(0.1).double()))(batch)["rollout.near"]
+    assert near.tolist() == [True, True, False]
