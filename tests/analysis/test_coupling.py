@@ -67,4 +67,4 @@ def test_bad_input_is_refused() -> None:
     with pytest.raises(PodiumError, match="negative"):
         coupling.blocks_within(P, -1.0)
     with pytest.raises(PodiumError, match="has probability 0"):
-        coupling.belief_after(np.array([[0.5, 0.0], [0.5, 0.0]]), 1)
+        coupling.posterior_after(np.array([[0.5, 0.0], [0.5, 0.0]]), 1)

@@ -14,8 +14,8 @@ import torch
 from podium import methods, worlds
 from podium import policy as policies
 from podium.core.errors import PodiumError
-from podium.method import Method
-from podium.methods.catalogue import RECIPES
+from podium.method import Home, Method
+from podium.methods.catalogue import RECIPES, home_of
 from podium.policy import Policy
 from podium.sessions.train import configure
 from podium.strategies import SolutionShares
@@ -153,9 +153,10 @@ def errors(method: Method, world: World) -> list[str]:
 
 def fitting(method: Method, others: Iterable[World] = ()) -> World | None:
     """The first world in which the method can run: sums, on a level that a small model half knows, one of these
-    others, or another embedded one."""
+    others, another embedded one, or its home with its dials."""
     embedded = (worlds.get(name) for name in worlds.EMBEDDED if name != "sums")
-    known = (worlds.get("sums", level=2), *others, *embedded)
+    home = home_of(method.name) if method.name.partition("@")[0] in RECIPES else Home()
+    known = (worlds.get("sums", level=2), *others, *embedded, worlds.get(home.world, **home.world_settings))
     return next((world for world in known if not errors(method, world)), None)
 
 

@@ -96,7 +96,7 @@ def test_a_turn_alone_with_its_game_and_agent_gets_nothing() -> None:
 
 
 def test_the_paper_sums_first_and_then_centres() -> None:
-    part = methods.get("mars@paper").advantage
+    part = methods.get("mars@paper", agent="rollout.agent").advantage
     assert isinstance(part, SeatReturns)
     batch = seats([0, 0], [[0.0, 1.0], [0.0, 0.0]])
     # The returns 1, 1, 0, 0 have the distinct values 0 and 1.

@@ -43,7 +43,7 @@ def test_hostile_answers_are_wrong_and_quick(name: str) -> None:
         feedback = world.reset(task).act(f"answer: {text}")
         assert time.perf_counter() - began < 0.2
         assert feedback.reward == 0
-        assert len(feedback.info["answer"]) <= 1000
+        assert len(feedback.info.get("answer", "")) <= 1000  # an agent that only attacks gives none
 
 
 @pytest.mark.parametrize("text", HOSTILE)

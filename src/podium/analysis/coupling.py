@@ -17,7 +17,7 @@ from podium.core.errors import PodiumError
 
 __all__ = [
     "action_law",
-    "belief_after",
+    "posterior_after",
     "bits",
     "blocks_within",
     "bottleneck",
@@ -152,7 +152,7 @@ def action_law(joint: Floats, message: int) -> Floats:
     return np.asarray(row / row.sum())
 
 
-def belief_after(joint: Floats, action: int) -> Floats:
+def posterior_after(joint: Floats, action: int) -> Floats:
     """The receiver's belief over messages after an action drawn from a message's row of the joint distribution."""
     column = joint[:, action]
     if column.sum() <= 0:

@@ -29,6 +29,7 @@ GAMES = {1: "ipd", 2: "split", 3: "trust-and-split"}  # by level
 FIRST, SECOND = "ann", "bob"
 # Rivals that the world plays itself: what they do in a round, given what the learner did in the one before.
 RIVALS = ("defect", "cooperate", "tit_for_tat")
+LONGEST = 100  # characters of an answer that are kept
 NEARLY = 0.9  # of the most that both can earn together
 
 
@@ -110,7 +111,7 @@ class _Game(TableEpisode):
         return f"{agent}/{self.played}/{stage}/{self.view(agent)}"
 
     def judge(self, agent: str, text: str) -> Mapping[str, Any]:
-        return {"valid": self._read(text) is not None, "answer": text.strip()}
+        return {"valid": self._read(text) is not None, "answer": text.strip()[:LONGEST]}
 
     def _read(self, text: str) -> Any:
         """The move in a text; None: it cannot be read."""

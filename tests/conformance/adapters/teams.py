@@ -19,7 +19,7 @@ from tests.conformance.helpers import credited
 from tests.conformance.registry import adapter
 
 
-@adapter("read")
+@adapter("read", aside=("sum_of_local",))
 def read(case: Case) -> dict[str, Any]:
     method = methods.read(
         imitate=0,
@@ -39,7 +39,6 @@ def read(case: Case) -> dict[str, Any]:
     local = batch["turn.advantage"]
     return {
         "local_advantages": local,
-        "sum_of_local": batch.reduce(local, "turn", "rollout", "sum")[0],
         "value": filtering.value(q[0]),
         "joint_advantage": filtering.joint_advantage(q[-1], q[0]),
         "accepted": [filtering.accepts(score, filtering.threshold) for score in local.tolist()],

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from podium.analysis.coupling import (
     Blocks,
     action_law,
-    belief_after,
     bits,
     blocks_within,
+    posterior_after,
     quantised,
     through_blocks,
 )
@@ -86,7 +86,7 @@ def played(policy: Floats, code: Code, rate: float, messages: int, rng: np.rando
     for step in range(LONGEST):
         joint = through_blocks(belief, policy[state], code(belief, rate))
         action = int(rng.choice(len(MOVES), p=action_law(joint, message)))
-        belief = belief_after(joint, action)
+        belief = posterior_after(joint, action)
         state = int(rng.choice(SIDE * SIDE, p=chance[state, action]))
         earned += DISCOUNT**step * reward[state]
         if reward[state]:

@@ -14,7 +14,7 @@ from podium.strategies import AdvantageFilter
 from podium.worlds import Carry
 from podium.worlds.oracle import END
 
-__all__ = ["STUDY", "walked"]
+__all__ = ["STUDY", "delivered"]
 
 WORLD = Carry(level=1, rounds=30)
 STRENGTH = 0.5  # of the planner, which prefers moves that lead nearer to the end: 0 is uniform
@@ -26,14 +26,14 @@ TURNS = Quantity("turns", "actions in an episode")
 REGRETTED = Quantity("regretted", "actions taken with A < 0 although one with A > 0 was proposed")
 
 
-class Walks(StudySize):
+class Deliveries(StudySize):
     """How many episodes each seed has."""
 
     seeds: int = 8
     tasks: int = 32
 
 
-def walked(how: str, seed: int, size: Walks) -> Mapping[str, ArrayLike]:
+def delivered(how: str, seed: int, size: Deliveries) -> Mapping[str, ArrayLike]:
     """An episode of each task. Both arms ask the same planner: `filter` takes the first action with A > 0, or else the
     best of its tries; `random` asks again with probability 1/2, and takes the last."""
     rule = AdvantageFilter(tries=TRIES, gamma=DISCOUNT)
@@ -66,7 +66,7 @@ def walked(how: str, seed: int, size: Walks) -> Mapping[str, ArrayLike]:
 STUDY = Trial(
     "read",
     "Does an exact advantage, asked before acting, save queries and steps beside random re-planning?",
-    arms={"filter": partial(walked, "filter"), "random": partial(walked, "random")},
+    arms={"filter": partial(delivered, "filter"), "random": partial(delivered, "random")},
     claims=(
         Claim("the filter needs fewer queries", QUERIES, "random", "filter"),
         Claim("it needs fewer steps", TURNS, "random", "filter"),
@@ -74,6 +74,6 @@ STUDY = Trial(
         Claim("it takes fewer bad actions although a good one was proposed", REGRETTED, "random", "filter"),
     ),
     readings=(SOLVED, QUERIES, TURNS, REGRETTED),
-    size=Walks(),
-    quick=Walks(seeds=3, tasks=8),
+    size=Deliveries(),
+    quick=Deliveries(seeds=3, tasks=8),
 )

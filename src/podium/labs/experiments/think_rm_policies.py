@@ -17,7 +17,7 @@ __all__ = ["STUDY"]
 QUALITY = Logged("watched.quality", "hidden quality")
 
 
-def credited(credit: str) -> Method:
+def by_credit(credit: str) -> Method:
     """Every pair of a group is judged once; credit by pairs or by points."""
     return get("think-rm", n=8, credit=credit) | ReportMean("rollout.quality")
 
@@ -25,7 +25,7 @@ def credited(credit: str) -> Method:
 STUDY = Lab(
     "think-rm-policies",
     "Does credit straight from pairwise verdicts train a better policy than win rates do?",
-    arms={"pairs": partial(credited, "pairs"), "points": partial(credited, "points")},
+    arms={"pairs": partial(by_credit, "pairs"), "points": partial(by_credit, "points")},
     claims=(
         Claim("more of the held-out plans are good with pairs", PassAt(1), "pairs", "points"),
         Claim("the hidden quality is higher with pairs", QUALITY, "pairs", "points"),

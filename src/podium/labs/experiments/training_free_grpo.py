@@ -25,7 +25,7 @@ STUDY = Lab(
     claims=(Claim("held-out success rises above the bare frozen model's", PassAt(1), "experiences", "frozen"),),
     readings=(PassAt(1), TEXTS),
     charts=(along(PassAt(1)), along(TEXTS)),
-    size=LabSize(iterations=6, points=3, eval_tasks=128, samples=8),
-    quick=QUICK.replace(iterations=4, samples=4),
-    settings={"world": "sums", "level": 2, "tasks": 80, "model": "podium/tiny2"},
+    size=LabSize(iterations=6, tasks=80, points=3, eval_tasks=128, samples=8),
+    quick=QUICK.replace(iterations=4, tasks=80, samples=4),
+    settings={"world": "sums", "level": 2, "model": "podium/tiny2"},
 )

@@ -28,7 +28,7 @@ AUTHORS = {"lr": 1e-4, "batch": 256, "width": 64, "extrinsic": 0.1}
     summary="Captions of turns are labelled online by a language model; the labels become an intrinsic reward.",
     citation="Zheng et al. 2024, Online Intrinsic Rewards for Decision Making Agents from Large Language Model "
     "Feedback, https://arxiv.org/abs/2410.23022",
-    tags=("intrinsic reward", "exploration", "annotator", "multi-turn", "sparse rewards", "reward model", "critic"),
+    tags=("intrinsic reward", "exploration", "annotator", "multi-turn", "sparse rewards", "reward model"),
     presets={
         "classification": {"form": "classification"},
         "ranking": {"form": "ranking"},

@@ -13,8 +13,7 @@ __all__ = ["adalign_llm"]
 
 
 @recipe(
-    summary="Advantage alignment: self-play in social dilemmas that rewards what is good for the other after a good "
-    "past, so that agents cooperate and are not exploited.",
+    summary="Advantage alignment in self-play: after a good past, what is good for the other agent is reinforced.",
     citation="Learning Robust Social Strategies with Large Language Models, https://github.com/dereckpiche/AdAlignLLM",
     tags=("self-play", "multi-agent", "multi-turn", "opponent shaping", "turn-level"),
     presets={

@@ -22,7 +22,7 @@ __all__ = ["carr"]
 @recipe(
     summary="Rubrics of single hops: entities named, sources cited, all connected to the answer; only if it is right.",
     citation="CaRR: Citation-aware Rubric Rewards for Deep Search Agents, https://github.com/THUDM/CaRR",
-    tags=("search", "agents", "rubrics", "citations", "process reward", "shortcuts", "multi-turn"),
+    tags=("search", "agents", "rubrics", "citations", "process reward", "multi-turn"),
     presets={"release": {"normalize": False}, "no-chain": {"connect": False}, "paper": {"mini_batches": 1}},
     protocol=ADAMW.replace(
         model="Qwen3-4B-Thinking-2507",

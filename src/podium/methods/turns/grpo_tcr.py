@@ -22,7 +22,7 @@ __all__ = ["grpo_tcr"]
 @recipe(
     summary="Token-level loss, clip-higher, overlong shaping for tool use; wrong answers that tried tools lose less.",
     citation="Demystifying Reinforcement Learning in Agentic Reasoning, https://github.com/Gen-Verse/Open-AgentRL",
-    tags=("tool use", "agents", "clipping", "token-level", "overlong", "exploration", "multi-turn"),
+    tags=("tool use", "agents", "clipping", "token-level", "overlong", "multi-turn"),
     presets={"paper": {"n": 16, "max_length": 20480, "buffer": 4096}, "weak": {"clip_high": 0.315}},
     protocol=ADAMW.replace(
         model="Qwen3-4B-Instruct-2507",

@@ -8,7 +8,7 @@ from podium.core.batch import Batch
 from podium.core.errors import within
 from podium.core.part import Annotate, Columns
 from podium.core.schedule import Number
-from podium.parts.objective.turn_critic import HEADS, OLD, REFERENCE, TARGET, bootstrapped, read, targets
+from podium.parts.objective.turn_critic import HEADS, OLD, REFERENCE, TARGET, bootstrapped, targets, turn_values
 
 __all__ = ["TurnCritic"]
 
@@ -35,5 +35,5 @@ class TurnCritic(Annotate):
         return bootstrapped(batch, after, float(self.gamma))
 
     def __call__(self, batch: Batch) -> Columns:
-        values = {f"turn.{name}": value for name, value in read(batch, OLD, batch.action).items()}
+        values = {f"turn.{name}": value for name, value in turn_values(batch, OLD, batch.action).items()}
         return values | {f"turn.{name}.target": x for name, x in targets(batch, float(self.gamma)).items()}

@@ -42,7 +42,7 @@ BASELINE_LATEST = Signal("value", of="now", role="critic", head=4)
 REVISITED = "rollout.revisited"  # a single action at the context of an earlier turn: nothing follows it
 
 
-def read(batch: Batch, heads: dict[str, Signal], tokens: Tensor) -> dict[str, Tensor]:
+def turn_values(batch: Batch, heads: dict[str, Signal], tokens: Tensor) -> dict[str, Tensor]:
     """[turn] the value of each head: Q at the turn's last token, which has seen the action, V at its first."""
     first, last = (f("token", "turn", where=tokens) for f in (batch.first, batch.last))
     places = {name: last if name.startswith("q") else first for name in HEADS}
@@ -56,7 +56,7 @@ def bootstrapped(batch: Batch, after: Tensor, gamma: float) -> Tensor:
 
 def targets(batch: Batch, gamma: float, of: dict[str, Signal] = TARGET) -> dict[str, Tensor]:
     """[turn] the regression target of each head: y_j for Q_j and Q̄_j for V_j, from the target network."""
-    slow = {name: stop_gradient(value) for name, value in read(batch, of, batch.action).items()}
+    slow = {name: stop_gradient(value) for name, value in turn_values(batch, of, batch.action).items()}
     bellman = {f"q{j}": bootstrapped(batch, batch.shift(slow[f"v{j}"], "turn", by=-1), gamma) for j in (1, 2)}
     return bellman | {f"v{j}": slow[f"q{j}"] for j in (1, 2)}
 
@@ -103,7 +103,7 @@ class TurnCriticLoss(Term):
 
     def errors(self, batch: Batch) -> dict[str, Tensor]:
         """[turn] the squared error of each head."""
-        targets_of, values = self.targets(batch), read(batch, NOW, batch.trained("token"))
+        targets_of, values = self.targets(batch), turn_values(batch, NOW, batch.trained("token"))
         errors = {name: (value - targets_of[name]).square() for name, value in values.items()}
         if self.gamma is None:
             return errors

@@ -6,7 +6,7 @@ import torch
 
 from podium.core.batch import Batch
 from podium.core.part import Columns, Shape, stop_gradient
-from podium.parts.objective.turn_critic import LATEST, REFERENCE, read
+from podium.parts.objective.turn_critic import LATEST, REFERENCE, turn_values
 
 __all__ = ["LatestTurnQ"]
 
@@ -24,6 +24,6 @@ class LatestTurnQ(Shape):
     provides = ("turn.advantage",)
 
     def __call__(self, batch: Batch) -> Columns:
-        values = read(batch, LATEST, batch.action)
+        values = turn_values(batch, LATEST, batch.action)
         q, v = (torch.minimum(values[f"{x}1"], values[f"{x}2"]) for x in ("q", "v"))
         return {"turn.advantage": stop_gradient(q - v)}

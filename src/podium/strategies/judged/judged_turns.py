@@ -11,6 +11,7 @@ from podium.core.errors import PodiumError, within
 from podium.core.part import Need, Strategy
 from podium.core.streams import key
 from podium.strategies.draw import Draw
+from podium.strategies.judged.judges import OptionJudge
 from podium.strategies.requests import JudgeScores, PairJudge, Plan, Rate, TaskRequest, Wave, rollouts_of
 
 __all__ = ["JudgedTurns"]
@@ -30,7 +31,7 @@ class JudgedTurns(Strategy):
 
     reference = "MAPO, https://github.com/2200xiaohu/MAPO"
     n: int = 8
-    judge: PairJudge | None = None  # must be given: one that asks a role or a server
+    judge: PairJudge = OptionJudge()  # one that asks a role or a server
     draw: Draw = Draw()
 
     needs: tuple[Need, ...] = ("turn.action", "turn.observation")
