@@ -95,7 +95,7 @@ def _stored(library: Any, place: Path | None) -> Any:
     if place is None or not place.is_dir():
         return None
     try:
-        return library.BM25.load(str(place), show_progress=False)
+        return library.BM25.load(str(place))
     except Exception:  # whatever a damaged file makes of the package
         shutil.rmtree(place, ignore_errors=True)
         return None
@@ -106,7 +106,7 @@ def _store(index: Any, place: Path) -> None:
     with suppress(OSError):
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=place.parent) as part:
-            index.save(f"{part}/index", show_progress=False)
+            index.save(f"{part}/index")
             os.rename(f"{part}/index", place)
         for other in place.parent.glob(f"{place.name.partition('-')[0]}-*"):
             if other != place:
