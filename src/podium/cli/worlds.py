@@ -21,7 +21,7 @@ app = typer.Typer(
     invoke_without_command=True,
 )
 
-Name = Annotated[str, typer.Argument(help="A world: sums, jsonl:FILE, gym:NAME, textworld:NAME, file.py:MyWorld.")]
+Name = Annotated[str, typer.Argument(help="A world: sums, jsonl:FILE, lookup:FOLDER, gym:NAME, file.py:MyWorld.")]
 
 
 @app.callback()
@@ -58,7 +58,9 @@ def check(name: Name) -> None:
     from podium import worlds
 
     with closing(worlds.get(name)) as world:
-        findings = worlds.check_world(world)
+        findings, remarks = worlds.check_world(world), world.remarks()
+    for remark in remarks:
+        line(remark)
     for finding in findings:
         line(f"- {finding}")
     if findings:

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import re
+import string
 from collections import Counter, deque
 
-__all__ = ["ANSWER_MARK", "answer_place", "boxed", "enclosed", "final_answer", "plain", "stated_answer", "word_f1"]
+__all__ = [
+    "ANSWER_MARK",
+    "answer_place",
+    "bare_answer",
+    "boxed",
+    "enclosed",
+    "final_answer",
+    "plain",
+    "stated_answer",
+    "word_f1",
+]
 
 ANSWER_MARK = "answer:"
 LONGEST, LONGEST_BLOCK = 1_000, 20_000  # characters of an answer that are read: of one line, of several
 OPEN, CLOSE = "<answer>", "</answer>"
 WORDS, ARTICLES = re.compile(r"\w+"), re.compile(r"\b(?:a|an|the)\b")
+PUNCTUATION = str.maketrans("", "", string.punctuation)
 WORD = re.compile(r"\banswer\b", re.IGNORECASE)
 STATED = re.compile(r"[^.=:]*?(?:\bis\b:?|:)", re.IGNORECASE)  # what follows it in "The final answer to it is"
 
@@ -92,6 +104,11 @@ def answer_place(text: str) -> int | None:
 def plain(text: str) -> str:
     """Text in the form in which answers are compared: single spaces, lower case, no final full stop."""
     return re.sub(r"\s+", " ", text).strip().removesuffix(".").casefold()
+
+
+def bare_answer(text: str) -> str:
+    """Text in the form of SQuAD's exact match: lower case, without punctuation, articles and repeated spaces."""
+    return " ".join(ARTICLES.sub(" ", text.lower().translate(PUNCTUATION)).split())
 
 
 def word_f1(answer: str, reference: str) -> float:

@@ -140,6 +140,10 @@ class World(Value):
     def close(self) -> None:
         """Stop its processes, such as those of a bridge. The next use starts them again."""
 
+    def remarks(self) -> tuple[str, ...]:
+        """What a person should know of its tasks before a run, a sentence each."""
+        return ()
+
     def size(self, split: str = "train") -> int | None:
         """How many tasks there are; None: unlimited."""
         return None

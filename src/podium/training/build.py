@@ -63,7 +63,7 @@ def _build(config: Config, world: World, stage: Stage) -> Run:
     frozen = frozen_models(models, trained, config)
     longest = min(prompt + config.max_tokens, policy.context_length)
     memory = plan_memory([x.policy for x in trained.values()], config.micro_tokens, longest, config.checkpointing)
-    policy.notes = (*warned, *policy.notes, *memory.notes, *notes, *prompt_notes)
+    policy.notes = (*warned, *policy.notes, *memory.notes, *world.remarks(), *notes, *prompt_notes)
     for learner in trained.values():
         learner.policy.checkpoint_activations(memory.checkpointing)
     trainer = _trainer(config, trained, frozen, memory.micro_tokens)

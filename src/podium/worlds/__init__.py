@@ -25,6 +25,7 @@ from podium.worlds.jsonl import Jsonl
 from podium.worlds.judge import Judged
 from podium.worlds.keydoor import KeyDoor
 from podium.worlds.lookup import Lookup
+from podium.worlds.lookup_folder import LookupFolder
 from podium.worlds.mix import Mix
 from podium.worlds.names import BRIDGES, EMBEDDED, FORMS, get
 from podium.worlds.opinions import Opinions
@@ -72,6 +73,7 @@ __all__ = [
     "KeyDoor",
     "Latest",
     "Lookup",
+    "LookupFolder",
     "Mix",
     "Opinions",
     "Picture",

@@ -69,6 +69,9 @@ class Mix(World):
         for part in self.parts:
             part.close()
 
+    def remarks(self) -> tuple[str, ...]:
+        return tuple(remark for part in self.parts for remark in part.remarks())
+
     def size(self, split: str = "train") -> int | None:
         """As many tasks of each world as the smallest one has."""
         sizes = [size for part in self.parts if (size := part.size(split)) is not None]

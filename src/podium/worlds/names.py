@@ -24,6 +24,7 @@ from podium.worlds.jsonl import Jsonl
 from podium.worlds.judge import Judged
 from podium.worlds.keydoor import KeyDoor
 from podium.worlds.lookup import Lookup
+from podium.worlds.lookup_folder import LookupFolder
 from podium.worlds.mix import Mix
 from podium.worlds.opinions import Opinions
 from podium.worlds.picture import Codebook
@@ -46,43 +47,31 @@ EMBEDDED: dict[str, type[World]] = {
     world.name: world
     for world in (
         *(Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Trips, Code, KeyDoor, Lookup, Tools, Clarify),
-        *(Scenes, Zoom, Digits, Badges, Clips, Dilemma),
-        *(
-            Echo,
-            Sums,
-            Countdown,
-            Rules,
-            Cases,
-            Opinions,
-            Shop,
-            Trips,
-            Code,
-            KeyDoor,
-            Lookup,
-            Tools,
-            Clarify,
-            Carry,
-            Vault,
-        ),
-        *(Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Trips, Verdicts, Code, KeyDoor, Lookup, Tools, Clarify),
-        *(Scenes, Zoom, Digits, Badges, Clips),
-        *(Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Trips, Verdicts, Code, KeyDoor, Lookup, Tools, Clarify),
-        *(Scenes, Zoom, Digits, Badges, Clips, Dilemma),
+        *(Scenes, Zoom, Digits, Badges, Clips, Dilemma, Carry, Vault, Verdicts),
     )
 }
 BRIDGES: dict[str, type[Gym | TextWorld | ScienceWorld | Spiel]] = {
     w.name: w for w in (Gym, TextWorld, ScienceWorld, Spiel)
 }
-FILES: dict[str, type[World]] = {"jsonl": Jsonl, "code": CodeFile}
+# Worlds of data of your own, each with the setting that says where that is.
+FILES: dict[str, tuple[type[World], str]] = {
+    "jsonl": (Jsonl, "file"),
+    "code": (CodeFile, "file"),
+    "lookup": (LookupFolder, "folder"),
+}
 # The other names that `get` accepts.
-FORMS = ("jsonl:FILE", "code:FILE", "mix:NAME,NAME", *(f"{name}:NAME" for name in BRIDGES), "my_file.py:MyWorld")
+FORMS = (
+    *(f"{name}:{setting.upper()}" for name, (_, setting) in FILES.items()),
+    *("mix:NAME,NAME", *(f"{name}:NAME" for name in BRIDGES), "my_file.py:MyWorld"),
+)
 
 
 def get(name: str | World, **settings: Any) -> World:
     """The world of this name with these settings.
 
     Examples: `get("countdown", level=2)`, `get("jsonl:questions.jsonl")`, `get("code:problems.jsonl")`,
-    `get("gym:chain_sum", min_terms=2)`, `get("textworld:coin", level=5)`, `get("my_file.py:MyWorld")`,
+    `get("lookup:wiki", results=5)`, `get("gym:chain_sum", min_terms=2)`, `get("textworld:coin", level=5)`,
+    `get("my_file.py:MyWorld")`,
     `get("mix:sums,rules", level=2, **{"rules.domain": "lamps"})`.
     """
     if isinstance(name, World):
@@ -93,8 +82,9 @@ def get(name: str | World, **settings: Any) -> World:
     if kind == Mix.name and ":" in name:
         return _mixed(rest, settings)
     if kind in FILES:
-        world = _checked(_make(FILES[kind], {"file": rest, **settings}, name))
-        world.size()  # reads the file, so that errors in it are reported now
+        of_data, setting = FILES[kind]
+        world = _checked(_make(of_data, {setting: rest, **settings}, name))
+        world.size()  # reads the data, so that errors in them are reported now
         return world
     if kind in BRIDGES and ":" in name:
         names = BRIDGES[kind].field_names()

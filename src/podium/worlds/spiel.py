@@ -48,7 +48,7 @@ class Spiel(World):
         try:
             import pyspiel
         except ImportError as error:
-            raise PodiumError("spiel:NAME needs the package open_spiel: pip install 'podium[games]'.") from error
+            raise PodiumError("spiel:NAME needs the package open_spiel: pip install 'podium-rl[games]'.") from error
         known = pyspiel.registered_names()
         if self.task_name not in known:
             raise PodiumError(f"OpenSpiel has no game {self.task_name!r}. {nearest(self.task_name, known)}")

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-import string
 
 import torch
 
 from podium.core.batch import Batch
 from podium.core.part import Annotate, Columns
+from podium.protocols.answer_text import bare_answer
 
 __all__ = ["CountSearches", "ReadSearchTags", "exact_match"]
 
-ARTICLES = re.compile(r"\b(a|an|the)\b")
 ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 NAMES = ("think", "search", "answer", "information")
 SLIPS = [f"{left}{slash}{name}" for name in NAMES for slash in ("", "/") for left in "(["]
@@ -21,12 +20,7 @@ SLIPS += [f"{name}{right}" for name in NAMES for right in ")]"]
 
 def exact_match(answer: str, reference: str) -> bool:
     """Whether two answers are the same without case, punctuation, articles and repeated spaces."""
-    return _bare(answer) == _bare(reference)
-
-
-def _bare(text: str) -> str:
-    lowered = "".join(c for c in text.lower() if c not in string.punctuation)
-    return " ".join(ARTICLES.sub(" ", lowered).split())
+    return bare_answer(answer) == bare_answer(reference)
 
 
 class CountSearches(Annotate):

@@ -127,7 +127,7 @@ class AdvantageFilter(Strategy):
             wave += 1
             scores = yield from self._scores(task, live, proposals)
             for walk, rollout, score in zip(live, proposals, scores, strict=True):
-                self._judge(walk, rollout, score, limit, agents)
+                self._judge(walk, rollout, score, limit)
         return [_finished(walk) for walk in walks]
 
     def _ask(self, task: TaskRequest, walk: _Walk, agents: int, limit: int, wave: int) -> Resume:
@@ -168,7 +168,7 @@ class AdvantageFilter(Strategy):
         context = turn.context if turn.train_context is None else turn.train_context
         return Score(tuple(context or ()), tuple(turn.ids), name="value", role=self.critic)
 
-    def _judge(self, walk: _Walk, rollout: Rollout, score: float, limit: int, agents: int) -> None:
+    def _judge(self, walk: _Walk, rollout: Rollout, score: float, limit: int) -> None:
         """Take a proposal, or ask again."""
         walk.threshold /= 2
         walk.asked += 1
