@@ -57,6 +57,20 @@ class Spiel(World):
         except pyspiel.SpielError as error:
             raise PodiumError(f"The game {self.task_name!r} cannot be loaded: {error}.") from error
 
+    def legal(self, state: Any, player: int) -> dict[str, int]:
+        """The moves that a player may make in a state of the game, by their names in lower case."""
+        return {state.action_to_string(player, move).lower(): move for move in state.legal_actions(player)}
+
+    def view(self, state: Any, player: int) -> str:
+        """What a player reads in a state of the game: all that it knows, where the game can say so."""
+        kind, knows = state.get_game().get_type(), ""
+        if kind.provides_information_state_string:
+            knows = state.information_state_string(player)
+        elif kind.provides_observation_string:
+            knows = state.observation_string(player)
+        known = f"{self.task_name}, {self.agents[player]}: {knows.strip()[:SEEN] or 'start'}"
+        return f"{known}\nlegal: {', '.join(self.legal(state, player))}\nmove?"
+
     def task(self, index: int, split: str = "train") -> Task:
         key = f"{self.task_name}/{split}/{index}"
         return Task(key, self.reset(Task(key, "", domain=self.task_name)).observation, domain=self.task_name)
@@ -96,20 +110,8 @@ class _SpielGame(TableEpisode):
             movers = [self.at.current_player()]
         return tuple(self.world.agents[player] for player in movers)
 
-    def legal(self, agent: str) -> dict[str, int]:
-        """The moves that an agent may make, by their names in lower case."""
-        player = self._number(agent)
-        return {self.at.action_to_string(player, a).lower(): a for a in self.at.legal_actions(player)}
-
     def view(self, agent: str) -> str:
-        player, kind = self._number(agent), self.game.get_type()
-        knows = ""
-        if kind.provides_information_state_string:
-            knows = self.at.information_state_string(player)
-        elif kind.provides_observation_string:
-            knows = self.at.observation_string(player)
-        known = f"{self.world.task_name}, {agent}: {knows.strip()[:SEEN] or 'start'}"
-        return f"{known}\nlegal: {', '.join(self.legal(agent))}\nmove?"
+        return self.world.view(self.at, self._number(agent))
 
     def key(self, agent: str) -> str:
         return self.view(agent)
@@ -121,7 +123,7 @@ class _SpielGame(TableEpisode):
     def _move(self, agent: str, text: str) -> int | None:
         """The legal move in a text; None: there is none."""
         said = last_line_after(text, "move:")
-        return None if said is None else self.legal(agent).get(said.lower())
+        return None if said is None else self.world.legal(self.at, self._number(agent)).get(said.lower())
 
     def resolve(self, moves: Mapping[str, str]) -> MoveOutcome:
         chosen = {agent: self._move(agent, text) for agent, text in moves.items()}
