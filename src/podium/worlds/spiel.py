@@ -7,14 +7,31 @@ from dataclasses import field
 from random import Random
 from typing import Any, ClassVar
 
-from podium.core.errors import PodiumError, nearest
+from podium.core.errors import PodiumError, nearest, one_of
+from podium.protocols.context import History
+from podium.protocols.seats import Player
 from podium.protocols.world import Episode, Task, World
 from podium.worlds.table import MoveOutcome, TableEpisode
 from podium.worlds.texts.exercise import last_line_after
 
-__all__ = ["Spiel"]
+__all__ = ["LegalMove", "Spiel"]
 
 SEEN = 4096  # characters of a game's description of what a player knows
+
+
+class LegalMove(Player):
+    """Makes a random one of the legal moves that it reads, or always the first or the last."""
+
+    which: str = "random"  # random, first or last
+
+    def __post_init__(self) -> None:
+        one_of(self, "which", ("random", "first", "last"))
+
+    def __call__(self, history: History, seed: int) -> str:
+        seen = history.exchanges[-1].observation if history.exchanges else history.prompt
+        moves = seen.rpartition("\nlegal: ")[2].partition("\n")[0].split(", ")
+        chosen = {"random": Random(seed).randrange(len(moves)), "first": 0, "last": -1}[self.which]
+        return f"move: {moves[chosen]}"
 
 
 class Spiel(World):
@@ -34,8 +51,10 @@ class Spiel(World):
         *("turn.agent", "turn.reward", "turn.state", "turn.next_state", "turn.action", "turn.valid"),
     )
     blank: ClassVar[Mapping[str, Any]] = {"valid": False}
+    players: ClassVar[Mapping[str, Player]] = {which: LegalMove(which) for which in ("random", "first", "last")}
 
     task_name: str = "kuhn_poker"
+    form: float = 0.0  # what each legal move earns besides, such as the 0.05 of MARS
     config: dict[str, Any] = field(default_factory=dict)  # parameters of the game
 
     def __post_init__(self) -> None:
@@ -131,14 +150,19 @@ class _SpielGame(TableEpisode):
         if lost:
             least, others = self.game.min_utility(), max(len(self.world.agents) - len(lost), 1)
             share = -least * len(lost) / others
-            paid = {agent: least if agent in lost else share for agent in self.acted}
-            return MoveOutcome(paid, True, {"correct": False})
+            earned = {agent: least if agent in lost else share for agent in self.acted}
+            return MoveOutcome(self._with_form(earned, chosen), True, {"correct": False})
         if self.at.is_simultaneous_node():
             self.at.apply_actions([chosen.get(agent, 0) for agent in self.world.agents])
         else:
             (move,) = chosen.values()
             self.at.apply_action(move)
         self._draw_chance()
-        done, earned = self.at.is_terminal(), self.at.rewards()
-        paid = {agent: earned[self._number(agent)] for agent in self.world.agents if agent in self.acted}
-        return MoveOutcome(paid, done, {"correct": bool(done and self.at.returns()[0] > 0)})
+        done, rewards = self.at.is_terminal(), self.at.rewards()
+        earned = {agent: rewards[self._number(agent)] for agent in self.world.agents if agent in self.acted}
+        won = bool(done and self.at.returns()[0] > 0)
+        return MoveOutcome(self._with_form(earned, chosen), done, {"correct": won})
+
+    def _with_form(self, earned: Mapping[str, float], chosen: Mapping[str, int | None]) -> dict[str, float]:
+        """What agents have earned, with the reward of those who have made a legal move."""
+        return {agent: x + self.world.form * (chosen.get(agent) is not None) for agent, x in earned.items()}

@@ -16,7 +16,7 @@ from podium.labs.charts import traced
 from podium.labs.findings import Claim, StudySize
 from podium.labs.trial import Quantity, Trial
 from podium.methods import get
-from podium.policy import Policy, load
+from podium.policy import Policy
 from podium.protocols.context import Latest
 from podium.protocols.grammar import Pattern
 from podium.protocols.sampling import Generate, Sampling
@@ -113,7 +113,7 @@ def _self_play(seed: int, size: KuhnSize) -> list[Table]:
         world = Spiel(task_name=GAME)
     except PodiumError as error:
         raise PodiumError(f"The trial kuhn-poker plays a game of OpenSpiel. {error}") from error
-    tables = [sampled_policy(load(MODEL, device="cpu"), world, size.moves, seed)]
+    tables: list[Table] = []
 
     def watch(run: Any, metrics: Mapping[str, Any]) -> None:
         model = run.trainer.learners["policy"].policy
