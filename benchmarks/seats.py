@@ -60,7 +60,7 @@ class _Walk(Episode):
 
 
 def seconds(world: World, folder: Path) -> tuple[float, int]:
-    """The processor time of sampling and training, without the first iterations, and the tokens of them."""
+    """The processor time of sampling and training, without the first iteration, and the tokens of them."""
     n = 8 if world.agents else 16
     method = methods.get("mars", n=n, kl=0.0, agent="turn.agent" if world.agents else None, mini_batches=2)
     clock: list[float] = []
@@ -75,7 +75,7 @@ def seconds(world: World, folder: Path) -> tuple[float, int]:
         out=folder,
         progress=lambda run, line: clock.append(time.process_time()),
     )
-    return clock[-1] - clock[1], sum(line["tokens"] for line in result.metrics[-2:])
+    return clock[-1] - clock[1], sum(line["tokens"] for line in result.metrics[-3:])
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from podium import worlds
 from podium.core.errors import PodiumError
-from podium.labs.experiments.kuhn_poker import averaged, scores
+from podium.labs.experiments.kuhn_poker import averaged, equilibrium_gap
 from podium.protocols.context import History
 from podium.sessions.play_against import play_against
 from podium.worlds.checker import check_world
@@ -102,7 +102,7 @@ def test_an_equilibrium_has_no_nash_conv_and_the_known_value() -> None:
     world, a = Spiel(task_name="kuhn_poker"), 0.2
     bets = {"0": a, "1": 0, "2": 3 * a, "0pb": 0, "1pb": a + 1 / 3, "2pb": 1}
     bets |= {"0p": 1 / 3, "1p": 0, "2p": 1, "0b": 0, "1b": 1 / 3, "2b": 1}
-    found = scores(world, averaged(world, [{key: [1 - bet, bet] for key, bet in bets.items()}]))
+    found = equilibrium_gap(world, averaged(world, [{key: [1 - bet, bet] for key, bet in bets.items()}]))
     assert found == {"nash_conv": pytest.approx(0, abs=1e-12), "off_value": pytest.approx(0, abs=1e-12)}
-    uniform = scores(world, averaged(world, [{key: [0.5, 0.5] for key in bets}]))
+    uniform = equilibrium_gap(world, averaged(world, [{key: [0.5, 0.5] for key in bets}]))
     assert uniform["nash_conv"] == pytest.approx(11 / 12)

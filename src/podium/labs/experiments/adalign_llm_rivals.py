@@ -39,8 +39,8 @@ def _trained(method: str, seed: int, size: RivalsSize, out: Path) -> Path:
 
 
 def faced(method: str, seed: int, size: RivalsSize) -> Mapping[str, float]:
-    """What a policy earns as an agent of the iterated prisoner's dilemma against three rivals: two by rule, and one that
-    was trained naively in self-play of its own; no method: the model that they start from."""
+    """What a policy earns in the iterated prisoner's dilemma against three rivals: two by rule, and one that was
+    trained naively in self-play of its own; no method: the model that they start from."""
     with TemporaryDirectory() as folder:
         own: str | Path = _trained(method, seed, size, Path(folder) / "own") if method else MODEL
         rival = _trained("adalign-llm@naive", seed + ANOTHER, size, Path(folder) / "rival")

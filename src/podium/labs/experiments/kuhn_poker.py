@@ -25,7 +25,7 @@ from podium.sessions.train import train
 from podium.strategies import Draw, Sample
 from podium.worlds.spiel import Spiel
 
-__all__ = ["STUDY", "KuhnSize", "averaged", "known_value", "sampled_policy", "scores"]
+__all__ = ["STUDY", "KuhnSize", "averaged", "equilibrium_gap", "known_value", "sampled_policy"]
 
 GAME, MODEL = "kuhn_poker", "podium/tiny2"
 SPOKEN = Pattern("move: (pass|bet)")  # both moves are legal in every state
@@ -97,7 +97,7 @@ def averaged(world: Spiel, tables: Sequence[Table]) -> Any:
     return PolicyAggregator(world.game()).aggregate(players, [policies] * 2, [weights] * 2)
 
 
-def scores(world: Spiel, policy: Any) -> dict[str, float]:
+def equilibrium_gap(world: Spiel, policy: Any) -> dict[str, float]:
     """NashConv of a policy for both players, and how far it is from the known value of the game."""
     from open_spiel.python.algorithms import expected_game_score, exploitability
 
@@ -137,32 +137,32 @@ def _self_play(seed: int, size: KuhnSize) -> list[Table]:
     return tables
 
 
-def start(seed: int, size: KuhnSize) -> Mapping[str, ArrayLike]:
+def start_policy(seed: int, size: KuhnSize) -> Mapping[str, ArrayLike]:
     """The model before training, which writes a legal move because it must."""
     world = Spiel(task_name=GAME)
-    return scores(world, averaged(world, _self_play(seed, size)[:1]))
+    return equilibrium_gap(world, averaged(world, _self_play(seed, size)[:1]))
 
 
-def halfway(seed: int, size: KuhnSize) -> Mapping[str, ArrayLike]:
+def halfway_policy(seed: int, size: KuhnSize) -> Mapping[str, ArrayLike]:
     """The average over the first half of the iterations."""
     world = Spiel(task_name=GAME)
-    return scores(world, averaged(world, _self_play(seed, size)[1 : 1 + size.iterations // 2]))
+    return equilibrium_gap(world, averaged(world, _self_play(seed, size)[1 : 1 + size.iterations // 2]))
 
 
-def last(seed: int, size: KuhnSize) -> Mapping[str, ArrayLike]:
+def last_policy(seed: int, size: KuhnSize) -> Mapping[str, ArrayLike]:
     """The policy of the last iteration alone."""
     world = Spiel(task_name=GAME)
     tables = _self_play(seed, size)
-    each = [scores(world, averaged(world, [table]))["nash_conv"] for table in tables[1:]]
-    return {**scores(world, averaged(world, tables[-1:])), "along": each, "iteration": _iterations(size)}
+    each = [equilibrium_gap(world, averaged(world, [table]))["nash_conv"] for table in tables[1:]]
+    return {**equilibrium_gap(world, averaged(world, tables[-1:])), "along": each, "iteration": _iterations(size)}
 
 
-def average(seed: int, size: KuhnSize) -> Mapping[str, ArrayLike]:
+def average_policy(seed: int, size: KuhnSize) -> Mapping[str, ArrayLike]:
     """The average over all iterations."""
     world = Spiel(task_name=GAME)
     tables = _self_play(seed, size)[1:]
-    each = [scores(world, averaged(world, tables[: count + 1]))["nash_conv"] for count in range(len(tables))]
-    return {**scores(world, averaged(world, tables)), "along": each, "iteration": _iterations(size)}
+    each = [equilibrium_gap(world, averaged(world, tables[: count + 1]))["nash_conv"] for count in range(len(tables))]
+    return {**equilibrium_gap(world, averaged(world, tables)), "along": each, "iteration": _iterations(size)}
 
 
 def _iterations(size: KuhnSize) -> ArrayLike:
@@ -172,7 +172,12 @@ def _iterations(size: KuhnSize) -> ArrayLike:
 STUDY = Trial(
     "kuhn-poker",
     "Kuhn poker in self-play: does the averaged policy come near an equilibrium?",
-    arms={"start": start, "averaged, first half": halfway, "last": last, "averaged": average},
+    arms={
+        "start": start_policy,
+        "averaged, first half": halfway_policy,
+        "last": last_policy,
+        "averaged": average_policy,
+    },
     claims=(
         Claim("self-play lowers NashConv of the averaged policy", NASH_CONV, "start", "averaged"),
         Claim("it goes on to fall", NASH_CONV, "averaged, first half", "averaged"),
