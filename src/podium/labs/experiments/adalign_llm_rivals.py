@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from podium.labs.findings import Claim, StudySize
 from podium.labs.trial import Quantity, Trial
@@ -33,8 +34,8 @@ class RivalsSize(StudySize):
 
 
 def _trained(method: str, seed: int, size: RivalsSize, out: Path) -> Path:
-    settings = {"world": "dilemma", "level": LEVEL, "model": MODEL, "iterations": size.iterations, "tasks": size.tasks}
-    train(method, out=out, seed=seed, eval_every=0, eval_tasks=1, eval_samples=1, **settings)
+    settings: dict[str, Any] = {"iterations": size.iterations, "tasks": size.tasks, "eval_every": 0, "eval_tasks": 1}
+    train(method, out=out, seed=seed, world="dilemma", level=LEVEL, model=MODEL, eval_samples=1, **settings)
     return out
 
 
@@ -44,7 +45,7 @@ def faced(method: str, seed: int, size: RivalsSize) -> Mapping[str, float]:
     with TemporaryDirectory() as folder:
         own: str | Path = _trained(method, seed, size, Path(folder) / "own") if method else MODEL
         rival = _trained("adalign-llm@naive", seed + ANOTHER, size, Path(folder) / "rival")
-        where = {"world": "dilemma", "level": LEVEL, "tasks": size.held_out, "samples": size.games}
+        where: dict[str, Any] = {"world": "dilemma", "level": LEVEL, "tasks": size.held_out, "samples": size.games}
         by_rule = {name: evaluate(own, ks=(1,), rival=name, **where) for name in ("defect", "tit_for_tat")}
         found = {name: measures["reward"].mean for name, measures in by_rule.items()}
         return {**found, "naive": play_against(own, [str(rival)], **where)[str(rival)]["reward"].mean}
