@@ -14,7 +14,7 @@ from podium.core.batch import Batch
 from podium.core.build import Rollout
 from podium.core.columns import Origin
 from podium.core.errors import PodiumError
-from podium.method import Method, Role
+from podium.method import Method, Phases, Role
 from podium.parts.objective import PolicyGradient
 from podium.protocols.context import History
 from podium.protocols.sampling import Sampling
@@ -251,6 +251,21 @@ def test_past_selves_are_the_last_policies_and_resume_exactly(tmp_path: Path, mo
     assert of(last, "past") == of(last, "policy")
     assert of(last, "past.1") == of(before, "policy")
     assert of(last, "past") != of(last, "past.1")
+
+
+def test_a_past_self_is_made_when_a_phase_begins_and_not_between(tmp_path: Path) -> None:
+    course = Phases(league("phase").until(2), league("phase"))
+    train(course, out=tmp_path / "run", iterations=4, lr=3e-4, checkpoint_every=1, keep_checkpoints=9, **RUN)
+    saved = {int(path.name.split("-")[-1]): path for path in RunDirectory(tmp_path / "run").checkpoints()}
+
+    def of(iteration: int, role: str) -> bytes:
+        return (saved[iteration] / role / "model.safetensors").read_bytes()
+
+    assert of(1, "past") == of(1, "past.1")  # both are the first weights
+    assert of(1, "past") != of(1, "policy")
+    for iteration in (3, 4):
+        assert of(iteration, "past") == of(2, "policy")
+        assert of(iteration, "past.1") == of(1, "past")
 
 
 def test_each_group_meets_one_past_self_drawn_from_its_stream() -> None:

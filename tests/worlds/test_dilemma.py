@@ -6,8 +6,10 @@ import pytest
 
 from podium import worlds
 from podium.core.errors import PodiumError
+from podium.protocols.context import Exchange, Full, History, Since, Wrote
 from podium.protocols.world import Feedback
 from podium.worlds.checker import check_world
+from podium.worlds.texts.dilemmas import split_prompt, split_reply
 
 
 def play(level: int, *texts: str, **settings: object) -> list[Feedback]:
@@ -63,3 +65,25 @@ def test_a_rival_mirrors_the_last_move() -> None:
     assert rewards == [5.0, 1.0, 0.0]
     with pytest.raises(PodiumError, match="rival"):
         worlds.get("dilemma", rival="nobody")
+
+
+@pytest.mark.parametrize("level", [2, 3])
+def test_each_round_of_coins_reads_like_the_first_unless_agents_recall(level: int) -> None:
+    talk = ["message: 10", "message: 1"] if level == 3 else []
+    texts = [*talk, "take: 5", "take: 4"]
+    world = worlds.get("dilemma", level=level)
+    worth = world.task(0).data["worths"][1][0]
+    assert play(level, *texts)[-1].observation == split_prompt(worth, message=level == 3)
+    told = play(level, *texts, recall=True)[-1].observation
+    assert told == f"you took 5, other took 4\n{split_prompt(worth, message=level == 3)}"
+
+
+def test_agents_see_the_round_that_is_told_anew() -> None:
+    wrote = [Wrote((number,)) for number in range(3)]
+    seen = [split_reply("1"), split_prompt(10, message=True), split_reply("10")]
+    history = History(
+        split_prompt(1, message=True),
+        tuple(Exchange(own, "", text) for own, text in zip(wrote, seen, strict=True)),
+    )
+    assert Since("split:")(history) == [seen[1], wrote[2], seen[2]]
+    assert Since("dilemma: 9")(history) == Full()(history)

@@ -71,6 +71,13 @@ def evaluate(
             "better is known: by the probability of `options`, or as it has `written` a verdict; alone: options."
         ),
     ] = None,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="In a world of several agents, play each of them in turn against this opponent: a player of the "
+            "world (random), a run or a model, or base, the model that the run started from. May be repeated."
+        ),
+    ] = None,
     retries: Annotated[int, typer.Option(help="How often a judge may try again to write a verdict.")] = 2,
     trust: Trust = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
@@ -80,7 +87,8 @@ def evaluate(
     Reports pass@k, avg@k, maj@k, length, entropy and distinct correct answers; with --compare, what training has gained
     and lost; with --thinking, how accuracy grows with thinking; with --frontier, how much reward training gives for its
     divergence from the base; with --judge, how good it is as a judge (on the world verdicts, unless you name another):
-    accuracy, agreement of both orders, bias to what stands first and to length, nonsense, and calibration.
+    accuracy, agreement of both orders, bias to what stands first and to length, nonsense, and calibration; with
+    --against, what it earns against opponents, and how often it wins.
     """
     settings: dict[str, Any] = {path.removeprefix("world."): value for path, value in map(split_change, changes or [])}
     settings |= {} if level is None else {"level": level}
@@ -101,6 +109,10 @@ def evaluate(
         warmth = settings.pop("temperature")
         settings["temperature"] = 0.6 if warmth == 1.0 else warmth
         _show(try_judge(target, way=judge, retries=retries, **settings), json)
+    elif against:
+        from podium.sessions.play_against import play_against
+
+        _show_matches(play_against(target, against, samples=samples or 1, **settings), json)
     elif frontier:
         if temperature != 1.0:
             raise PodiumError("--frontier compares models as they were trained: at temperature 1.")
@@ -133,6 +145,18 @@ def _show(measures: Mapping[str, Measure], json: bool) -> None:
     else:
         cells = [[n, f"{m.mean:.3f}", f"[{m.low:.3f}, {m.high:.3f}]"] for n, m in measures.items()]
         table(["measure", "mean", "95 % interval"], cells)
+
+
+def _show_matches(found: Mapping[str, Mapping[str, Measure]], json: bool) -> None:
+    if json:
+        line(dumps({who: {name: m.as_dict() for name, m in measures.items()} for who, measures in found.items()}))
+    else:
+        names = list(next(iter(found.values())))
+        cells = [
+            [who, *(f"{m.mean:.3f} [{m.low:.3f}, {m.high:.3f}]" for m in measures.values())]
+            for who, measures in found.items()
+        ]
+        table(["against", *names], cells)
 
 
 def expand_options(arguments: Sequence[str]) -> list[str]:

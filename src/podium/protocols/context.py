@@ -14,7 +14,19 @@ from podium.core.errors import within
 from podium.core.value import Value
 from podium.protocols.pieces import joined
 
-__all__ = ["Context", "Exchange", "Forget", "Full", "History", "Latest", "Message", "Rebuild", "Window", "Wrote"]
+__all__ = [
+    "Context",
+    "Exchange",
+    "Forget",
+    "Full",
+    "History",
+    "Latest",
+    "Message",
+    "Rebuild",
+    "Since",
+    "Window",
+    "Wrote",
+]
 
 
 @dataclass(frozen=True)
@@ -90,6 +102,20 @@ class Latest(Context):
 
     def __call__(self, history: History) -> Sequence[Message]:
         return [history.exchanges[-1].observation if history.exchanges else history.prompt]
+
+
+class Since(Context):
+    """The episode from the last observation on that begins with `opening`, for rounds that are told anew each time; all
+    of it where none does."""
+
+    opening: str
+
+    def __call__(self, history: History) -> Sequence[Message]:
+        messages = Full()(history)
+        begun = [
+            place for place, text in enumerate(messages) if isinstance(text, str) and text.startswith(self.opening)
+        ]
+        return messages[begun[-1] :] if begun else messages
 
 
 class Forget(Context):

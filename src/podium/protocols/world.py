@@ -15,6 +15,7 @@ from podium.core.errors import PodiumError
 from podium.core.value import Value
 from podium.protocols.answer_text import final_answer
 from podium.protocols.context import Context, Full
+from podium.protocols.seats import Player
 
 if TYPE_CHECKING:
     from podium.worlds.oracle import Dynamics
@@ -119,6 +120,7 @@ class World(Value):
     act_limit_s: ClassVar[float] = 10.0  # seconds for an action, unless the run says otherwise
     margin_s: ClassVar[float] = 0.0  # seconds to wait beyond that, where the world keeps the limit itself
     agents: ClassVar[tuple[str, ...]] = ()  # names of the agents, where there are several
+    players: ClassVar[Mapping[str, Player]] = {}  # by name, opponents by rule that a model can be measured against
     context: ClassVar[Context] = Full()  # what the model sees of an episode, unless the strategy says otherwise
     styles: ClassVar[tuple[str, ...]] = ("short",)  # of the solutions that it can write
 

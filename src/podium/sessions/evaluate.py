@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -38,7 +38,17 @@ from podium.training.config import Config
 from podium.training.run import SHOWN
 from podium.training.stored_config import stored_config
 
-__all__ = ["BASE_MODEL", "contrast", "driver_for", "evaluate", "frontier", "load_target", "thinking"]
+__all__ = [
+    "BASE_MODEL",
+    "EvaluationSetting",
+    "contrast",
+    "driver_for",
+    "evaluate",
+    "frontier",
+    "load_target",
+    "run_config",
+    "thinking",
+]
 
 LOGP = Signal("logp")
 BASE_MODEL = "base"  # in place of a model: the one that the run started from
@@ -66,7 +76,7 @@ def evaluate(
     """
     wanted = max(ks, default=1) if samples is None else samples
     _check_counts(ks, tasks, wanted)
-    setting = _Setting.of(target, world, world_settings, max_tokens, trust)
+    setting = EvaluationSetting.of(target, world, world_settings, max_tokens, trust)
     groups = setting.sample(target, device, tasks=tasks, samples=wanted, seed=seed, temperature=temperature)
     return measure(groups, ks)
 
@@ -91,7 +101,7 @@ def thinking(
     A run whose method has a format is asked for it, read in it, and forced to answer in it.
     """
     _check_counts((), tasks, samples)
-    setting = _Setting.of(target, world, world_settings, max_tokens, trust)
+    setting = EvaluationSetting.of(target, world, world_settings, max_tokens, trust)
     driver = setting.driver(target, device)
     strategy = formatted_strategy(setting.method)
     format = None if strategy is None else strategy.format
@@ -123,7 +133,7 @@ def contrast(
     """
     wanted = max(ks, default=1) if samples is None else samples
     _check_counts(ks, tasks, wanted)
-    base, setting = _Setting.of_both(target, base, world, world_settings, max_tokens, trust)
+    base, setting = EvaluationSetting.of_both(target, base, world, world_settings, max_tokens, trust)
     counts = {"tasks": tasks, "samples": wanted, "seed": seed, "temperature": temperature}
     before, after = (tally(setting.sample(model, device, **counts)) for model in (base, target))
     return PairedComparison(before, after, tuple(ks))
@@ -145,7 +155,7 @@ def frontier(
     """Reward and KL divergence of a run or model against the model that it started from, or another, beside what the
     tilts of that model and the best of several of its answers would have. Both answer at temperature 1."""
     _check_counts((), tasks, samples)
-    base, setting = _Setting.of_both(target, base, world, world_settings, max_tokens, trust)
+    base, setting = EvaluationSetting.of_both(target, base, world, world_settings, max_tokens, trust)
     before, after = (setting.sample(model, device, tasks=tasks, samples=samples, seed=seed) for model in (base, target))
     batch = Batch.from_rollouts(rollout for group in after for rollout in group)
     both = [load_target(model, device) for model in (target, base)]
@@ -160,9 +170,13 @@ def _rewards(groups: Sequence[Sequence[Rollout]]) -> Array:
 
 
 def driver_for(
-    policy: policies.Policy, world: World, isolation: str | None = None, act_limit_s: float | None = None
+    policy: policies.Policy,
+    world: World,
+    isolation: str | None = None,
+    act_limit_s: float | None = None,
+    others: Mapping[str, policies.Policy] | None = None,
 ) -> Driver:
-    """A driver that samples from a policy in a world."""
+    """A driver that samples from a policy in a world, and from further ones by role."""
     return Driver(
         LocalSampler(policy),
         world,
@@ -172,11 +186,12 @@ def driver_for(
         score=policy.score,
         act_limit_s=act_limit_s,
         isolation=isolation,
+        others={role: LocalSampler(other) for role, other in (others or {}).items()},
     )
 
 
 @dataclass(frozen=True)
-class _Setting:
+class EvaluationSetting:
     """The world in which a model is measured, and its limits."""
 
     world: World
@@ -193,9 +208,9 @@ class _Setting:
         settings: dict[str, Any],
         max_tokens: int | None,
         trust: bool,
-    ) -> _Setting:
+    ) -> EvaluationSetting:
         """As `find`, with an error where there is no world."""
-        setting = cls.find(world, settings, _config(target, world, trust), max_tokens)
+        setting = cls.find(world, settings, run_config(target, world, trust), max_tokens)
         if setting is None:
             _check_there(Path(target))
             there = Path(target).exists() or str(target).startswith(EMBEDDED)
@@ -212,9 +227,9 @@ class _Setting:
         settings: dict[str, Any],
         max_tokens: int | None,
         trust: bool,
-    ) -> tuple[str | Path, _Setting]:
+    ) -> tuple[str | Path, EvaluationSetting]:
         """The model that a run is held against, and where both are measured."""
-        config = _config(target, world, trust)
+        config = run_config(target, world, trust)
         if base == BASE_MODEL:
             if config is None:
                 _check_there(Path(target))
@@ -222,7 +237,7 @@ class _Setting:
                     f"{target} is a model, which did not start from another: name one with --compare MODEL."
                 )
             base = config.model
-        setting = cls.find(world, settings, config or _config(base, world, trust), max_tokens)
+        setting = cls.find(world, settings, config or run_config(base, world, trust), max_tokens)
         if setting is None:
             _check_there(Path(target))
             raise PodiumError(f"{target} and {base} are models and have no world of their own: name one with --world.")
@@ -231,7 +246,7 @@ class _Setting:
     @classmethod
     def find(
         cls, world: str | World | None, settings: dict[str, Any], config: Config | None, max_tokens: int | None
-    ) -> _Setting | None:
+    ) -> EvaluationSetting | None:
         """With the world that was named, or the run's with these changes; None: there is neither."""
         if world is None and config is None:
             return None
@@ -254,17 +269,20 @@ class _Setting:
             raise PodiumError(f"Nothing can be measured: the world failed in every rollout: {failure_note(groups)}.")
         return groups
 
-    def driver(self, target: str | Path, device: str) -> Driver:
-        """A driver that samples from a run's last checkpoint, or from a model."""
-        _check_there(Path(target))
+    def driver(self, target: str | Path, device: str, others: Mapping[str, str | Path] | None = None) -> Driver:
+        """A driver that samples from a run's last checkpoint, or from a model, and from others of them by role."""
+        for path in (target, *(others or {}).values()):
+            _check_there(Path(path))
         policy = load_target(target, device)
-        driver = driver_for(policy, self.world, self.isolation, self.act_limit_s)  # it may add notes to the policy's
+        loaded = {role: load_target(other, device) for role, other in (others or {}).items()}
+        # It may add notes to the policy's.
+        driver = driver_for(policy, self.world, self.isolation, self.act_limit_s, loaded)
         for note in policy.notes:
             warnings.warn(note, stacklevel=2)
         return driver
 
 
-def _config(target: str | Path, world: str | World | None, trust: bool) -> Config | None:
+def run_config(target: str | Path, world: str | World | None, trust: bool) -> Config | None:
     """What measuring takes of the configuration of a run, its world only if no other is named; None for a model."""
     if not (Path(target) / "config.yaml").is_file():
         return None

@@ -7,6 +7,7 @@ from random import Random
 from typing import Any, ClassVar
 
 from podium.core.errors import one_of, within
+from podium.protocols.context import Since
 from podium.protocols.world import Episode, Task, World
 from podium.worlds.table import MoveOutcome, TableEpisode
 from podium.worlds.texts.dilemmas import (
@@ -40,6 +41,8 @@ class Dilemma(World):
     or 10 to each; if they ask for more than there are, they get shares of what they asked for. At level 3 each says
     first what a coin is worth to it, truly or not. `rollout.cooperation` is what both have earned, as a share of the
     most that they can. With `rival` the world plays the second agent by a rule.
+
+    Each round of coins is told anew, and agents see that round alone, unless `recall` tells them what both took before.
     """
 
     name = "dilemma"
@@ -47,6 +50,7 @@ class Dilemma(World):
     isolation = "inline"
     levels = (1, 2, 3)
     agents = (FIRST, SECOND)
+    context = Since("split:")
     max_tokens = 12
     max_turns = 40
     provides = (
@@ -64,6 +68,7 @@ class Dilemma(World):
     blank: ClassVar[Mapping[str, Any]] = {"valid": False, "cooperation": 0.0}
 
     rounds: int = 5
+    recall: bool = False  # show the earlier rounds at levels 2 and 3, and what both took
     rival: str = ""  # defect, cooperate or tit_for_tat: who plays the second agent; empty: a seat of the method
 
     def __post_init__(self) -> None:
@@ -103,7 +108,7 @@ class _Game(TableEpisode):
         if self.messages:
             return split_reply(self.messages[other])
         worth = self.worths[len(self.played)][agent]
-        before = f"you took {last[agent]}, other took {last[other]}\n" if last else ""
+        before = f"you took {last[agent]}, other took {last[other]}\n" if last and self.world.recall else ""
         return before + split_prompt(worth, message=self.game != "split")
 
     def key(self, agent: str) -> str:

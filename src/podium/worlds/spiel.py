@@ -7,14 +7,31 @@ from dataclasses import field
 from random import Random
 from typing import Any, ClassVar
 
-from podium.core.errors import PodiumError, nearest
+from podium.core.errors import PodiumError, nearest, one_of
+from podium.protocols.context import History
+from podium.protocols.seats import Player
 from podium.protocols.world import Episode, Task, World
 from podium.worlds.table import MoveOutcome, TableEpisode
 from podium.worlds.texts.exercise import last_line_after
 
-__all__ = ["Spiel"]
+__all__ = ["LegalMove", "Spiel"]
 
 SEEN = 4096  # characters of a game's description of what a player knows
+
+
+class LegalMove(Player):
+    """Makes a random one of the legal moves that it reads, or always the first or the last."""
+
+    which: str = "random"  # random, first or last
+
+    def __post_init__(self) -> None:
+        one_of(self, "which", ("random", "first", "last"))
+
+    def __call__(self, history: History, seed: int) -> str:
+        seen = history.exchanges[-1].observation if history.exchanges else history.prompt
+        moves = seen.rpartition("\nlegal: ")[2].partition("\n")[0].split(", ")
+        chosen = {"random": Random(seed).randrange(len(moves)), "first": 0, "last": -1}[self.which]
+        return f"move: {moves[chosen]}"
 
 
 class Spiel(World):
@@ -34,8 +51,10 @@ class Spiel(World):
         *("turn.agent", "turn.reward", "turn.state", "turn.next_state", "turn.action", "turn.valid"),
     )
     blank: ClassVar[Mapping[str, Any]] = {"valid": False}
+    players: ClassVar[Mapping[str, Player]] = {which: LegalMove(which) for which in ("random", "first", "last")}
 
     task_name: str = "kuhn_poker"
+    form: float = 0.0  # what each legal move earns besides, such as the 0.05 of MARS
     config: dict[str, Any] = field(default_factory=dict)  # parameters of the game
 
     def __post_init__(self) -> None:
@@ -56,6 +75,20 @@ class Spiel(World):
             return pyspiel.load_game(self.task_name, self.config)
         except pyspiel.SpielError as error:
             raise PodiumError(f"The game {self.task_name!r} cannot be loaded: {error}.") from error
+
+    def legal(self, state: Any, player: int) -> dict[str, int]:
+        """The moves that a player may make in a state of the game, by their names in lower case."""
+        return {state.action_to_string(player, move).lower(): move for move in state.legal_actions(player)}
+
+    def view(self, state: Any, player: int) -> str:
+        """What a player reads in a state of the game: all that it knows, where the game can say so."""
+        kind, knows = state.get_game().get_type(), ""
+        if kind.provides_information_state_string:
+            knows = state.information_state_string(player)
+        elif kind.provides_observation_string:
+            knows = state.observation_string(player)
+        known = f"{self.task_name}, {self.agents[player]}: {knows.strip()[:SEEN] or 'start'}"
+        return f"{known}\nlegal: {', '.join(self.legal(state, player))}\nmove?"
 
     def task(self, index: int, split: str = "train") -> Task:
         key = f"{self.task_name}/{split}/{index}"
@@ -96,20 +129,8 @@ class _SpielGame(TableEpisode):
             movers = [self.at.current_player()]
         return tuple(self.world.agents[player] for player in movers)
 
-    def legal(self, agent: str) -> dict[str, int]:
-        """The moves that an agent may make, by their names in lower case."""
-        player = self._number(agent)
-        return {self.at.action_to_string(player, a).lower(): a for a in self.at.legal_actions(player)}
-
     def view(self, agent: str) -> str:
-        player, kind = self._number(agent), self.game.get_type()
-        knows = ""
-        if kind.provides_information_state_string:
-            knows = self.at.information_state_string(player)
-        elif kind.provides_observation_string:
-            knows = self.at.observation_string(player)
-        known = f"{self.world.task_name}, {agent}: {knows.strip()[:SEEN] or 'start'}"
-        return f"{known}\nlegal: {', '.join(self.legal(agent))}\nmove?"
+        return self.world.view(self.at, self._number(agent))
 
     def key(self, agent: str) -> str:
         return self.view(agent)
@@ -121,7 +142,7 @@ class _SpielGame(TableEpisode):
     def _move(self, agent: str, text: str) -> int | None:
         """The legal move in a text; None: there is none."""
         said = last_line_after(text, "move:")
-        return None if said is None else self.legal(agent).get(said.lower())
+        return None if said is None else self.world.legal(self.at, self._number(agent)).get(said.lower())
 
     def resolve(self, moves: Mapping[str, str]) -> MoveOutcome:
         chosen = {agent: self._move(agent, text) for agent, text in moves.items()}
@@ -129,14 +150,19 @@ class _SpielGame(TableEpisode):
         if lost:
             least, others = self.game.min_utility(), max(len(self.world.agents) - len(lost), 1)
             share = -least * len(lost) / others
-            paid = {agent: least if agent in lost else share for agent in self.acted}
-            return MoveOutcome(paid, True, {"correct": False})
+            earned = {agent: least if agent in lost else share for agent in self.acted}
+            return MoveOutcome(self._with_form(earned, chosen), True, {"correct": False})
         if self.at.is_simultaneous_node():
             self.at.apply_actions([chosen.get(agent, 0) for agent in self.world.agents])
         else:
             (move,) = chosen.values()
             self.at.apply_action(move)
         self._draw_chance()
-        done, earned = self.at.is_terminal(), self.at.rewards()
-        paid = {agent: earned[self._number(agent)] for agent in self.world.agents if agent in self.acted}
-        return MoveOutcome(paid, done, {"correct": bool(done and self.at.returns()[0] > 0)})
+        done, rewards = self.at.is_terminal(), self.at.rewards()
+        earned = {agent: rewards[self._number(agent)] for agent in self.world.agents if agent in self.acted}
+        won = bool(done and self.at.returns()[0] > 0)
+        return MoveOutcome(self._with_form(earned, chosen), done, {"correct": won})
+
+    def _with_form(self, earned: Mapping[str, float], chosen: Mapping[str, int | None]) -> dict[str, float]:
+        """What agents have earned, with the reward of those who have made a legal move."""
+        return {agent: x + self.world.form * (chosen.get(agent) is not None) for agent, x in earned.items()}
