@@ -25,9 +25,7 @@ class ToolActions(Format):
     def __post_init__(self) -> None:
         for token, word in self.words.items():
             if not token or not word.strip():
-                raise PodiumError(
-                    f"ToolActions.words has {token!r}: {word!r}. Give a token and a word for each tool."
-                )
+                raise PodiumError(f"ToolActions.words has {token!r}: {word!r}. Give a token and a word for each tool.")
 
     @property
     def spelled(self) -> Mapping[str, str]:

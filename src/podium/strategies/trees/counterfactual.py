@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -86,30 +86,40 @@ class Counterfactual(Strategy):
             return [_marked(r) for r in group]
         tool = int(task.recalled["group.tool"])
         token, word = list(self.spelled.items())[tool]
-        places = []
-        for rollout in group:
-            scores = yield from self._scores(rollout, token, word)
-            u = (key(0, (*task.stream, 1, rollout.columns["index"])) >> 11) * 2.0**-53
-            drawn = draw_place(list(scores.values()), u, self.top_k, self.top_p) if scores else None
-            places.append((0, 0) if drawn is None else list(scores)[drawn])
+        scored = yield from self._scores(group, token, word)
+        places = [self._place(task, r, scores) for r, scores in zip(group, scored, strict=True)]
         answers = yield [self._resumed(task, r, place, token) for r, place in zip(group, places, strict=True)]
         pairs = zip(rollouts_of(answers), group, strict=True)
         rewritten = [_marked(new, before=old.columns["reward"], tool=tool) for new, old in pairs]
         return [*rewritten, *(_marked(r, purpose=Purpose.replaced) for r in group)]
 
-    def _scores(self, rollout: Rollout, token: str, word: str) -> SubPlan:
-        """By place, the score of a call there."""
-        read = yield [Read(tuple(turn.ids)) for turn in rollout.turns]
-        places = [(n, at) for n, texts in enumerate(read) for at in _outside(texts)]
+    def _scores(self, group: Sequence[Rollout], token: str, word: str) -> SubPlan:
+        """For each rollout, by place, the score of a call there."""
+        turns = [(member, n, turn) for member, r in enumerate(group) for n, turn in enumerate(r.turns)]
+        read = (yield [Read(tuple(turn.ids)) for *_, turn in turns]) if turns else []
+        found: list[dict[Place, float]] = [{} for _ in group]
+        places = [
+            (member, (n, at), (*turn.context, *turn.ids[:at]))
+            for (member, n, turn), texts in zip(turns, read, strict=True)
+            for at in _outside(texts)
+        ]
         if not places:
-            return {}
-        before = [(*rollout.turns[n].context, *rollout.turns[n].ids[:at]) for n, at in places]
-        words: list[list[float]] = yield [Score(context, word) for context in before]
+            return found
+        words: list[list[float]] = yield [Score(context, word) for *_, context in places]
         likely = [sum(values) for values in words]
         if len(words[0]) == 1:
-            own = yield [Score(context, Pieces(ModelTokens(token))) for context in before]
+            own = yield [Score(context, Pieces(ModelTokens(token))) for *_, context in places]
             likely = [max(x, values[0]) for x, values in zip(likely, own, strict=True)]
-        return {place: x / self.softness for place, x in zip(places, likely, strict=True)}
+        for (member, place, _), x in zip(places, likely, strict=True):
+            found[member][place] = x / self.softness
+        return found
+
+    def _place(self, task: TaskRequest, rollout: Rollout, scores: Mapping[Place, float]) -> Place:
+        """The place that is drawn for a rollout; the first one where there is no other."""
+        if not scores:
+            return 0, 0
+        u = (key(0, (*task.stream, 1, rollout.columns["index"])) >> 11) * 2.0**-53
+        return list(scores)[draw_place(list(scores.values()), u, self.top_k, self.top_p)]
 
     def _resumed(self, task: TaskRequest, rollout: Rollout, place: Place, token: str) -> Resume:
         """A request for the rollout with a call at a place."""
