@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from podium.core.batch import Batch
-from podium.core.part import Columns, Need
-from podium.parts.advantage.normalize import Normalize
+from podium.core.normalize import Normalizer
+from podium.core.part import Advantage, Columns
 
 __all__ = ["CounterfactualGain"]
 
 
-class CounterfactualGain(Normalize):
+class CounterfactualGain(Advantage, Normalizer):
     """A = R′ − R for a rollout that was rewritten, R′ its reward and R that before; else GRPO's (R − mean) / (std + ε).
 
     The gain is neither centred nor divided. Without rewritten rollouts it is `Normalize`, number for number.
@@ -17,11 +17,15 @@ class CounterfactualGain(Normalize):
 
     reference = "EARL, https://github.com/yue-zhongqi/earl"
 
+    needs = ("rollout.reward", "rollout.rewritten", "rollout.reward_before")
+    provides = ("rollout.advantage",)
+
     @property
-    def needs(self) -> tuple[Need, ...]:
-        return (*super().needs, "rollout.rewritten", "rollout.reward_before")
+    def normalizes(self) -> bool:
+        return self.scale != "none"
 
     def __call__(self, batch: Batch) -> Columns:
-        gain = batch["rollout.reward"] - batch["rollout.reward_before"]
-        advantage = super().__call__(batch)["rollout.advantage"]
-        return {"rollout.advantage": gain.to(advantage.dtype).where(batch["rollout.rewritten"].bool(), advantage)}
+        reward = batch["rollout.reward"]
+        advantage = self.normalized(batch.by("rollout", "group"), reward)
+        gain = (reward - batch["rollout.reward_before"]).to(advantage.dtype)
+        return {"rollout.advantage": gain.where(batch["rollout.rewritten"].bool(), advantage)}
