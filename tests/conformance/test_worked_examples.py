@@ -379,3 +379,12 @@ def test_guru_pass_at_k_and_its_filter() -> None:
     rates = {"weak_pass_rate": [0.9375, 0.5, 0.5], "strong_pass_rate": [1.0, 0.0, 0.25]}
     kept = results("guru", rates, drop_if_weak_at_least=0.9375, drop_if_strong_at_most=0.0)["keep"]
     assert kept.tolist() == [False, False, True]
+
+
+def test_earl_credits_a_rewritten_group_by_its_gain_and_draws_tools_by_theirs() -> None:
+    inputs = {"rewards": [0.0] * 4 + [1.0, 0, 1, 0], "counterfactual_rewards": [1.0, 0, 0, 1, 0, 0, 0, 0]}
+    found = results("earl", inputs | {"group": [0] * 4 + [1] * 4}, epsilon=1e-6, divide_by_std=True)
+    assert found["rewrite_mask"].tolist() == [True] * 4 + [False] * 4
+    assert close(found["rollout_advantages"], [1.0, 0, 0, 1, 0.866024, -0.866024, 0.866024, -0.866024])
+    gains = {"average_counterfactual_gain": {"calc": 0.2, "sort": 0.05}, "tools": ["calc", "sort"]}
+    assert close(results("earl", gains)["tool_probabilities"], [0.679179, 0.320821])

@@ -1,4 +1,4 @@
-"""Worlds of several turns in which one finds out before one answers: lookup, tools, clarify."""
+"""Worlds of several turns in which one finds out before one answers: lookup, tools, clarify, sorting, calculator."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def said(world: Quest, task: Task, *texts: str, seed: int = 0) -> Feedback:
     return feedback
 
 
-def test_there_are_three() -> None:
-    assert {"lookup", "tools", "clarify"} <= set(QUESTS)
+def test_there_are_five() -> None:
+    assert {"lookup", "tools", "clarify", "sorting", "calculator"} <= set(QUESTS)
 
 
 @each_level
@@ -139,7 +139,7 @@ def test_equal_states_have_equal_keys_and_actions_that_change_nothing_keep_them(
 
 @each_world
 def test_a_recap_tells_what_the_last_observation_does_not(name: str) -> None:
-    world = quest(name, level=4)
+    world = quest(name, level=QUESTS[name].levels[-1])
     task = world.task(2)
     episode = world.reset(task)
     seen = [episode.act(text).observation for text in world.demonstrate(task)[:2]]

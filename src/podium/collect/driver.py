@@ -24,6 +24,8 @@ from podium.core.build import Rollout
 from podium.core.errors import PodiumError, nearest
 from podium.policy.forward.pack import common_prefix
 from podium.protocols.context import Message, Wrote
+from podium.protocols.format import Format
+from podium.protocols.pieces import ModelTokens, Pieces
 from podium.protocols.sampling import Completion, Generate, Sampler
 from podium.protocols.world import World, isolation_of
 from podium.strategies.ask import Ask, ChatServer, Reply
@@ -251,6 +253,17 @@ class Driver:
         if self._written is None:
             raise PodiumError("A given text is to stand in a rollout, but there is no way to encode it.")
         return self._written(text, ended)
+
+    def text(self, ids: Sequence[int], format: Format | None) -> str:
+        """The text of a turn, in which special tokens that the format reads stand by their names."""
+        if format is None or not format.spelled:
+            return self.sampler.text(ids)
+        names = {self.written(Pieces(ModelTokens(name)), False)[0]: name for name in format.spelled}
+        text, begin = "", 0
+        for place in (*(n for n, token in enumerate(ids) if token in names), len(ids)):
+            text += self.sampler.text(ids[begin:place]) + names.get(next(iter(ids[place : place + 1]), -1), "")
+            begin = place + 1
+        return text
 
     @cached_property
     def _closing(self) -> tuple[int, ...]:

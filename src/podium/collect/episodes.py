@@ -163,11 +163,11 @@ class Episodes:
 
     def _pause(self, row: EpisodeState, completion: Completion, turn: int) -> None:
         """Record a turn that a window has stopped: its world does not see it yet."""
-        text = self.driver.sampler.text(completion.ids)
+        text = self.driver.text(completion.ids, self.format)
         self._record_and_continue(row, completion, turn, text, self._reading(text), Feedback(), "")
 
     def _act(self, row: EpisodeState, completion: Completion, turn: int) -> None:
-        text = self.driver.sampler.text(completion.ids)
+        text = self.driver.text(completion.ids, self.format)
         reading = self._reading(text)
 
         def acted(feedback: Feedback, failure: str) -> None:

@@ -18,7 +18,7 @@ NO_PREFIX = Completion((), (), Stop.length)
 
 def prefix_completion(driver: Driver, prefix: Written, context: tuple[int, ...], task: str) -> Completion:
     """A prefix as a completion, as if it had been sampled."""
-    ids = driver.written(prefix.text, False) if prefix.text else prefix.ids
+    ids = (*prefix.ids, *(driver.written(prefix.text, False) if prefix.text else ()))
     if len(context) + len(ids) > driver.context_length:
         raise PodiumError(
             f"A rollout of {task!r} is to begin with {len(ids)} tokens after a context of {len(context)}, more than "

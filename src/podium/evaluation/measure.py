@@ -40,13 +40,15 @@ def held_out(
 ) -> list[list[Rollout]]:
     """`samples` rollouts of each of the first `tasks` tasks of the world's test split.
 
-    A policy that `method` trains in a format is asked for it here, and sees what its turns are trained after. `shown`
-    are the texts above and below each question that a method has learnt in place of weights, or beside them.
+    A policy that `method` trains in a format is asked for it here, within its grammar, and sees what its turns are
+    trained after. `shown` are the texts above and below each question that a method has learnt in
+    place of weights, or beside them.
     """
     strategy = formatted_strategy(method)
     format = None if strategy is None else strategy.format
     limit = turn_limit(driver.world, format) if max_tokens is None else max_tokens
-    sampling = Sampling(max_tokens=limit, temperature=temperature)
+    grammar = None if strategy is None else getattr(strategy.draw, "grammar", None)
+    sampling = Sampling(max_tokens=limit, temperature=temperature, grammar=grammar)
     requests = held_out_requests(driver.world, tasks, sampling, seed, format)
     context = getattr(strategy.draw, "context", None) if strategy is not None else None
     if any(shown):

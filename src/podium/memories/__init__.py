@@ -38,6 +38,7 @@ from podium.memories.solved_texts import SolvedTexts
 from podium.memories.stored_rollouts import StoredRollouts
 from podium.memories.success import StoredResponses, SuccessPrior, SuccessTracker
 from podium.memories.task_difficulty import RightTexts, TaskDifficulty
+from podium.memories.tool_gains import ToolGains
 from podium.memories.trajectories import Trajectories
 from podium.memories.transitions import Transitions
 from podium.memories.turn_counts import TurnCounts
@@ -84,6 +85,7 @@ __all__ = [
     "SuccessTracker",
     "Sweeps",
     "TaskDifficulty",
+    "ToolGains",
     "Trajectories",
     "Transitions",
     "TurnCounts",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -92,6 +92,11 @@ class Format(Value):
 
     ask: str = ""  # the instruction below the task
     tokens: int = 0  # added to the world's usual limit of a turn: what the format costs beside the action
+
+    @property
+    def spelled(self) -> Mapping[str, str]:
+        """Special tokens whose names stand in the texts that it reads, each with the word that describes it."""
+        return {}
 
     @property
     def opening(self) -> str:

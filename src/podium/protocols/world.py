@@ -119,6 +119,7 @@ class World(Value):
     costly: ClassVar[bool] = False  # making a task is slow, so tasks are made only when needed
     act_limit_s: ClassVar[float] = 10.0  # seconds for an action, unless the run says otherwise
     margin_s: ClassVar[float] = 0.0  # seconds to wait beyond that, where the world keeps the limit itself
+    hides: ClassVar[bool] = False  # tasks differ in what the prompt does not show, so that prompts may be alike
     agents: ClassVar[tuple[str, ...]] = ()  # names of the agents, where there are several
     players: ClassVar[Mapping[str, Player]] = {}  # by name, opponents by rule that a model can be measured against
     context: ClassVar[Context] = Full()  # what the model sees of an episode, unless the strategy says otherwise

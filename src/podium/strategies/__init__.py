@@ -49,6 +49,7 @@ from podium.strategies.teachers.reflect import ReplayAndReflect
 from podium.strategies.teachers.step_scores import JudgedSteps, RuledSteps, StepScorer, ValuedSteps
 from podium.strategies.teachers.teachers import Rectified, Stored, Teachers
 from podium.strategies.trees.branching import Branching
+from podium.strategies.trees.counterfactual import Counterfactual
 from podium.strategies.trees.fork import Fork, Grow
 from podium.strategies.trees.fork_points import CriticalToken, Cutpoints, TopEntropy
 from podium.strategies.trees.search import Search
@@ -76,6 +77,7 @@ __all__ = [
     "BudgetedTurns",
     "Continuations",
     "Contrasted",
+    "Counterfactual",
     "CriticalToken",
     "Cutpoints",
     "Demonstrate",

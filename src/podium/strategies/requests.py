@@ -72,7 +72,7 @@ class Written:
     ids: tuple[int, ...] = ()
     logp: tuple[float, ...] | None = None  # log-probabilities under the sampler; None: 0, or computed where `scored`
     captured: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # further signals by name, such as entropy
-    text: str = ""  # instead of `ids`: encoded as the model would have written it
+    text: str = ""  # after the `ids`, if there are any: encoded as the model would have written it
     origin: Origin = Origin.copied  # copied: by the policy, in another rollout; given, hint, expert: by others
     trained: bool = True  # False: `token.keep.begun` masks it in the loss
     scored: bool = False  # compute the log-probabilities of these tokens under the model (at temperature 1)

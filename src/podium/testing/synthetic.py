@@ -251,7 +251,7 @@ KINDS: SceneRules = {
     "rates": lambda d, name, n: d.integers(name, 3 * n, 4).double().reshape(n, 3) - 1,  # with some unknown
     "phase": lambda d, name, n: d.integers(name, n, 3),
     "spread": SceneDraw.uniform,
-    **dict.fromkeys(("guided", "plain", "hinted", "replayed", "fresh"), SceneDraw.coin),
+    **dict.fromkeys(("guided", "plain", "rewritten", "hinted", "replayed", "fresh"), SceneDraw.coin),
     "labelled": lambda d, name, n: torch.arange(n) >= n - max(n // 2, 1),
     "points": lambda d, name, n: tuple((1.0, 2.0, -1.0)[: 1 + k] for k in d.integers("criteria", n, 3).tolist()),
     "met": lambda d, name, n: tuple(

@@ -13,6 +13,7 @@ from podium.core.signal import Signal
 from podium.method import Role
 from podium.policy import Policy
 from podium.policy.model import device as devices
+from podium.policy.model.action_tokens import start_actions
 from podium.policy.model.load import DTYPES
 from podium.store.run_directory import RunDirectory
 from podium.store.sound_checkpoint import newest_sound
@@ -34,6 +35,9 @@ def load_models(config: Config) -> dict[str, Policy]:
     exact = "float32" if lora is None else dtype
     policy = policies.load(config.model, dtype=exact, device=config.device, lora=lora)
     _limit_threads(policy)
+    formats = [m.rollout.format for m in method.leaves() if m.rollout is not None and m.rollout.format is not None]
+    if spelled := {token: word for format in formats for token, word in format.spelled.items()}:
+        start_actions(policy, spelled)
     # Roles are made before the first update: the reference is the policy as it was.
     models = {role.name: _model(policy, role, config) for role in method.roles if role.source != "critic"}
     models |= {role.name: models["critic"].frozen_copy() for role in method.roles if role.source == "critic"}

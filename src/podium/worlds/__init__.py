@@ -8,6 +8,7 @@ from podium.protocols.context import Context, Full, History, Latest, Rebuild, Wi
 from podium.protocols.pieces import ModelTokens, Picture, Pieces
 from podium.protocols.world import Answer, Episode, Feedback, Task, World
 from podium.worlds.badges import Badges
+from podium.worlds.calculator import Calculator
 from podium.worlds.carry import Carry
 from podium.worlds.cases import Cases
 from podium.worlds.checker import check_world
@@ -37,6 +38,7 @@ from podium.worlds.scenes import Scenes
 from podium.worlds.scienceworld import ScienceWorld
 from podium.worlds.sheet import Sheet
 from podium.worlds.shop import Shop
+from podium.worlds.sorting import Sorting
 from podium.worlds.sums import Sums
 from podium.worlds.textworld import TextWorld
 from podium.worlds.tools import Tools
@@ -52,6 +54,7 @@ __all__ = [
     "Answer",
     "Cases",
     "Badges",
+    "Calculator",
     "Carry",
     "Clarify",
     "Clips",
@@ -88,6 +91,7 @@ __all__ = [
     "Sheet",
     "Shop",
     "Slip",
+    "Sorting",
     "Sums",
     "Task",
     "TextWorld",

@@ -46,7 +46,9 @@ def check_world(world: World, *, tasks: int = 20, turns: int = 200) -> list[str]
             except Exception as error:
                 say(f"{where}: {type(error).__name__}: {error}")
     shared = prompts.get("train", set()) & prompts.get("test", set())
-    if shared and not world.agents:  # a game may begin alike for all: its players make the difference
+    if (
+        shared and not world.agents and not world.hides
+    ):  # a game may begin alike for all: its players make the difference
         say(f"{len(shared)} of the held-out prompts occur in training, such as {sorted(shared)[0]!r}.")
     return list(findings)
 

@@ -9,6 +9,7 @@ from podium.core.errors import PodiumError, nearest
 from podium.core.serial import load_class
 from podium.protocols.world import World
 from podium.worlds.badges import Badges
+from podium.worlds.calculator import Calculator
 from podium.worlds.carry import Carry
 from podium.worlds.cases import Cases
 from podium.worlds.clarify import Clarify
@@ -32,6 +33,7 @@ from podium.worlds.rules import Rules
 from podium.worlds.scenes import Scenes
 from podium.worlds.scienceworld import ScienceWorld
 from podium.worlds.shop import Shop
+from podium.worlds.sorting import Sorting
 from podium.worlds.spiel import Spiel
 from podium.worlds.sums import Sums
 from podium.worlds.textworld import TextWorld
@@ -48,6 +50,8 @@ EMBEDDED: dict[str, type[World]] = {
     for world in (
         *(Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Trips, Code, KeyDoor, Lookup, Tools, Clarify),
         *(Scenes, Zoom, Digits, Badges, Clips, Dilemma, Carry, Vault, Verdicts),
+        *(Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Trips, Verdicts, Code, KeyDoor, Lookup, Tools, Clarify),
+        *(Scenes, Zoom, Digits, Badges, Clips, Dilemma, Carry, Vault, Sorting, Calculator),
     )
 }
 BRIDGES: dict[str, type[Gym | TextWorld | ScienceWorld | Spiel]] = {

@@ -6,6 +6,7 @@ which the method credits; parts with a critic also write the returns that it lea
 
 from podium.parts.advantage.aligned import AlignedReturns
 from podium.parts.advantage.bundles import RiskBundles
+from podium.parts.advantage.counterfactual import CounterfactualGain
 from podium.parts.advantage.halves import SplitHalves
 from podium.parts.advantage.hierarchical import HierarchicalGAE
 from podium.parts.advantage.information_gain import GainReturns, GatedGain
@@ -35,6 +36,7 @@ from podium.parts.advantage.turn_q import TurnQ
 __all__ = [
     "AlignedReturns",
     "BoundaryDifference",
+    "CounterfactualGain",
     "DampReplayed",
     "FinalBaseline",
     "GAE",

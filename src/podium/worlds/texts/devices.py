@@ -15,7 +15,7 @@ __all__ = ["calculated", "calculation_prompt", "calculator_reply", "sorted_out",
 SORTED = f"{ANSWER_MARK} sorted"
 NUMBERS = {1: 2, 2: 3, 3: 4}  # by level: how many are to be sorted
 PAIR = re.compile(r"(\d) (\d)")
-PRODUCT = re.compile(r"(\d{1,4})([*+-])(\d{1,6})")
+PRODUCT = re.compile(r"(\d{1,6})([*+-])(\d{1,6})")
 
 
 def sorting_prompt(count: int) -> str:

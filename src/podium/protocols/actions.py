@@ -1,0 +1,42 @@
+"""Actions beyond language: tokens of the model that stand for calls of a tool, and mean nothing as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+
+from podium.core.errors import PodiumError
+from podium.protocols.format import Format, ReadTurn
+
+__all__ = ["ToolActions"]
+
+
+class ToolActions(Format):
+    """A tool is called by a token of its own, and by nothing that is written as text.
+
+    `<|reserved_28|> 12*34` is read as the action `calc: 12*34` if the token stands for `calc:`. A line that begins with
+    that word in letters is no action, and the turn is not well-formed. A run begins with the token's row of the
+    embedding and of the head at the mean of the rows of its word's tokens.
+    """
+
+    # By the name of a special token, the word that its action begins with.
+    words: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for token, word in self.words.items():
+            if not token or not word.strip():
+                raise PodiumError(f"ToolActions.words has {token!r}: {word!r}. Give a token and a word for each tool.")
+
+    @property
+    def spelled(self) -> Mapping[str, str]:
+        return self.words
+
+    def read(self, text: str) -> ReadTurn:
+        called = {text.rfind(token): token for token in self.words if token in text}
+        if called:
+            token = called[max(called)]
+            return ReadTurn(f"{self.words[token]}{text.rpartition(token)[2]}", form=token)
+        lines = [line.lstrip().casefold() for line in text.splitlines()]
+        if any(line.startswith(word) for line in lines for word in self.words.values()):
+            return ReadTurn("", well_formed=False)
+        return ReadTurn(text)
