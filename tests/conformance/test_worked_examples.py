@@ -379,3 +379,12 @@ def test_guru_pass_at_k_and_its_filter() -> None:
     rates = {"weak_pass_rate": [0.9375, 0.5, 0.5], "strong_pass_rate": [1.0, 0.0, 0.25]}
     kept = results("guru", rates, drop_if_weak_at_least=0.9375, drop_if_strong_at_most=0.0)["keep"]
     assert kept.tolist() == [False, False, True]
+
+
+def test_knowrl_six_of_eight_say_feasible() -> None:
+    votes = [["feasible"] * 6 + ["infeasible"] * 2] * 2
+    found = results("knowrl", {"declared": ["feasible", "infeasible"], "votes": votes}, k=8, keep_threshold=0.75)
+    assert close(found["consensus"], [0.75, 0.75])
+    assert close(found["agreement_with_declared"], [0.75, 0.25])
+    assert found["majority"] == ["feasible", "feasible"]
+    assert found["keep_as_seed"] == [True, False]

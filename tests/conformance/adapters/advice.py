@@ -67,7 +67,7 @@ def knowrl(case: Case) -> dict[str, Any]:
         **dict.fromkeys(("rollout.written", "rollout.fresh"), torch.tensor([True] * len(declared))),
         **{
             f"rollout.votes.{name}": torch.tensor([getattr(count, name) for count in counts], dtype=torch.float64)
-            for name in ("feasible", "infeasible", "asked")
+            for name in ("feasible", "infeasible", "total")
         },
     }
     groups = list(range(len(declared)))

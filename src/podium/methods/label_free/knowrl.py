@@ -46,7 +46,7 @@ def knowrl(
     threshold: float = 0.875,
     alike: float = 0.9,
     shots: int = 4,
-    probes: int = 4,
+    trials: int = 4,
     tokens: int = 8,
     kl: float = 0.001,
     clip: float = 0.2,
@@ -66,7 +66,7 @@ def knowrl(
     two labels would skip all of high consensus: left out. A tie counts as feasible; a vote that cannot be read agrees
     with no label. Trivial tasks earn full reward: watch `self.distinct` and `self.feasible`.
 
-    Nothing is learnt from the tasks of the world: each is tried `probes` times and asked about k times, to compare what
+    Nothing is learnt from the tasks of the world: each is tried `trials` times and asked about k times, to compare what
     the policy claims with what it can do (`self.auc`, `self.f1`).
 
     Args:
@@ -77,14 +77,14 @@ def knowrl(
         threshold: Consensus from which a task becomes an example.
         alike: ROUGE-L above which a task is no new one and is dropped.
         shots: Examples in the prompt.
-        probes: Trials of each task of the world; 0: none, and no comparison with what the policy can do.
+        trials: Trials of each task of the world; 0: none, and no comparison with what the policy can do.
         tokens: Token limit of a vote.
         kl: Coefficient of the KL penalty to the reference; 0 loads no reference model.
         clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
         mini_batches: Optimiser steps per batch.
         seeds: The first examples of both labels.
     """
-    strategy = Introspect(n=n, k=k, trained=trained, shots=shots, probes=probes, alike=alike, tokens=tokens)
+    strategy = Introspect(n=n, k=k, trained=trained, shots=shots, trials=trials, alike=alike, tokens=tokens)
     method = Method(
         rollout=strategy,
         reward=(SelfAgreement(of=reward),),
@@ -92,7 +92,7 @@ def knowrl(
         objective=(PolicyGradient(clip=clip_for(mini_batches, clip, clip)),),
         updates=Updates(mini_batches=mini_batches),
         memories=(seeds.replace(threshold=threshold, alike=alike),),
-        metric=(SelfKnowledge(measured=probes > 0),),
+        metric=(SelfKnowledge(measured=trials > 0),),
     )
     if trained == "tasks":
         return anchored(method, KL("k3", coefficient=kl))

@@ -38,7 +38,7 @@ class SelfKnowledge(Metric):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        own = ("declared", "majority", "written", "fresh", "votes.feasible", "votes.asked")
+        own = ("declared", "majority", "written", "fresh", "votes.feasible", "votes.total")
         tried = ("able.claim", "able.rate") if self.measured else ()
         return tuple(f"rollout.{name}" for name in (*own, *tried))
 
@@ -51,7 +51,7 @@ class SelfKnowledge(Metric):
         written = batch["rollout.written"].bool()
         fresh = written & batch["rollout.fresh"].bool()
         agree = batch["rollout.declared"].bool() == batch["rollout.majority"].bool()
-        asked, feasible = (batch[f"rollout.votes.{name}"].to(batch.dtype)[fresh] for name in ("asked", "feasible"))
+        asked, feasible = (batch[f"rollout.votes.{name}"].to(batch.dtype)[fresh] for name in ("total", "feasible"))
         values = [
             agree[fresh].sum() / fresh.sum().clamp(min=1),
             fresh.sum() / written.sum().clamp(min=1),

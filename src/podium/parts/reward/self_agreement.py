@@ -47,11 +47,11 @@ class SelfAgreement(Reward):
     @property
     def needs(self) -> tuple[Need, ...]:
         own = ("rollout.vote",) if self.of == "vote" else ()
-        return ("rollout.declared", *(f"rollout.votes.{name}" for name in ("feasible", "infeasible", "asked")), *own)
+        return ("rollout.declared", *(f"rollout.votes.{name}" for name in ("feasible", "infeasible", "total")), *own)
 
     def __call__(self, batch: Batch) -> Columns:
         declared = batch["rollout.declared"].bool()
-        votes = tuple(batch[f"rollout.votes.{name}"].to(batch.dtype) for name in ("feasible", "infeasible", "asked"))
+        votes = tuple(batch[f"rollout.votes.{name}"].to(batch.dtype) for name in ("feasible", "infeasible", "total"))
         majority = majority_feasible(votes[0], votes[1])
         agreement, consensus = agreement_share(declared, *votes), consensus_share(*votes)
         if self.of == "vote":

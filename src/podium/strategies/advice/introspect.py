@@ -31,7 +31,7 @@ class VoteCount:
 
     feasible: float = 0.0
     infeasible: float = 0.0
-    asked: float = 0.0
+    total: float = 0.0
 
     @classmethod
     def of(cls, votes: Sequence[bool | None]) -> VoteCount:
@@ -57,7 +57,7 @@ class Introspect(Strategy):
     A text that is empty, or whose ROUGE-L with a seed or an earlier one of the batch exceeds `alike`, is dropped.
     trained = "tasks": the rollouts are the tasks, with the numbers of votes in `rollout.votes.NAME`; "votes": they are
     the answers to the question, one group for each new task, with `rollout.vote` 1, 0, or −1 where one cannot be read.
-    `rollout.declared` is whether a feasible task was wanted. With `probes` each task of the world is tried so often and
+    `rollout.declared` is whether a feasible task was wanted. With `trials` each task of the world is tried so often and
     asked about, too: `rollout.able.rate` is its pass rate and `rollout.able.claim` the share of "feasible", of which
     nothing is trained.
     """
@@ -67,7 +67,7 @@ class Introspect(Strategy):
     k: int = 8  # votes on each
     trained: str = "tasks"  # or votes
     shots: int = 4  # examples, half of each label as far as there are
-    probes: int = 4  # trials of each task of the world; 0: none
+    trials: int = 4  # trials of each task of the world; 0: none
     alike: float = 0.9  # ROUGE-L above which a task is no new one
     tokens: int = 8  # of a vote
     names: tuple[str, str] = ("can", "cannot")  # of the labels in a prompt
@@ -82,7 +82,7 @@ class Introspect(Strategy):
         for name in ("n", "k", "tokens"):
             within(self, name, 1)
         within(self, "shots", 2)
-        within(self, "probes", 0)
+        within(self, "trials", 0)
         within(self, "alike", 0, 1)
         one_of(self, "trained", ("tasks", "votes"))
         for name, field in (("wanted", "{label}"), ("question", "{task}")):
@@ -96,8 +96,8 @@ class Introspect(Strategy):
 
     @property
     def provides(self) -> tuple[str, ...]:
-        votes = ("vote", "votes.feasible", "votes.infeasible", "votes.asked")
-        tried = ("able.rate", "able.claim") if self.probes else ()
+        votes = ("vote", "votes.feasible", "votes.infeasible", "votes.total")
+        tried = ("able.rate", "able.claim") if self.trials else ()
         return tuple(f"rollout.{name}" for name in ("written", "fresh", "declared", *votes, *tried, "purpose"))
 
     def read(self, text: str) -> bool | None:
@@ -137,7 +137,7 @@ class Introspect(Strategy):
         for candidate in candidates:
             number = numbers.get(id(candidate), -1)
             rollouts += self._rollouts(candidate, said.get(number, []), number)
-        return self._tried(tasks, answers[len(tasks) :], rollouts) if self.probes else rollouts
+        return self._tried(tasks, answers[len(tasks) :], rollouts) if self.trials else rollouts
 
     def _writing(self, task: TaskRequest, seeds: SeedPool) -> Play:
         prompt = self.prompt(seeds, _wants_feasible(task), task.stream)
@@ -190,9 +190,9 @@ class Introspect(Strategy):
 
     def _trial(self, task: TaskRequest) -> list[Request]:
         """The requests that say whether a task of the world can be done, and whether the policy thinks so."""
-        if not self.probes:
+        if not self.trials:
             return []
-        play = self.draw.play(task, self.probes, purpose=Purpose.probe)
+        play = self.draw.play(task, self.trials, purpose=Purpose.probe)
         return [play, *self._asks(task, str(task.task.prompt), (8,))]
 
     def _tried(
@@ -231,7 +231,7 @@ def _columns(
         "vote": -1.0 if vote is None else float(vote),
         "votes.feasible": count.feasible,
         "votes.infeasible": count.infeasible,
-        "votes.asked": count.asked,
+        "votes.total": count.total,
     }
 
 
