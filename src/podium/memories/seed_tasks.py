@@ -82,7 +82,8 @@ class SeedTasks(Memory):
 
     def observe(self, state: State, batch: Batch) -> State:
         declared, joins = batch["rollout.declared"].bool().tolist(), self.joins(batch)
-        found = sorted({(str(batch["rollout.text"][i]).strip(), declared[i]) for i in range(len(batch)) if joins[i]})
+        texts = batch["rollout.text"]
+        found = sorted({(str(texts[i]).strip(), declared[i]) for i in range(len(batch)) if joins[i]})
         pool = {name: list(state[name]) for name in ("feasible", "infeasible")}
         new: dict[str, list[str]] = {name: [] for name in pool}
         for text, label in found:

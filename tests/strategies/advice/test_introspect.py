@@ -154,11 +154,11 @@ def test_new_tasks_of_high_consensus_come_first_and_the_oldest_leave() -> None:
 
 def test_claims_against_pass_rates_by_hand() -> None:
     batch = _batch(
-        declared=[True, True, False, True],
-        majority=[True, False, False, True],
-        fresh=[True, True, True, False],
-        **_votes([8.0, 2.0, 0.0, 0.0], [0.0] * 4, [8.0, 8.0, 8.0, 0.0]),
-        **{"able.claim": [0.75, 0.5, 0.5, float("nan")], "able.rate": [1.0, 0.5, 0.0, float("nan")]},
+        declared=[True, True, False],
+        majority=[True, False, False],
+        distinct=[0.75] * 3,
+        **_votes([8.0, 2.0, 0.0], [0.0] * 3, [8.0] * 3),
+        **{"able.claim": [0.75, 0.5, 0.5], "able.rate": [1.0, 0.5, 0.0]},
     )
     found = {name.removeprefix("batch.self."): value.item() for name, value in SelfKnowledge()(batch).items()}
     # Claims of the two that can be done against the one that cannot: ahead, tied. Claimed: all three.

@@ -38,7 +38,7 @@ class SelfKnowledge(Metric):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        own = ("declared", "majority", "written", "fresh", "votes.feasible", "votes.total")
+        own = ("declared", "majority", "distinct", "votes.feasible", "votes.total")
         tried = ("able.claim", "able.rate") if self.measured else ()
         return tuple(f"rollout.{name}" for name in (*own, *tried))
 
@@ -48,19 +48,19 @@ class SelfKnowledge(Metric):
         return tuple(f"batch.self.{name}" for name in names)
 
     def __call__(self, batch: Batch) -> Columns:
-        written = batch["rollout.written"].bool()
-        fresh = written & batch["rollout.fresh"].bool()
+        rollouts, groups = batch.by("rollout", "batch").agg, batch.by("rollout", "group").agg
         agree = batch["rollout.declared"].bool() == batch["rollout.majority"].bool()
-        asked, feasible = (batch[f"rollout.votes.{name}"].to(batch.dtype)[fresh] for name in ("total", "feasible"))
+        feasible, total, distinct = (
+            batch[f"rollout.{name}"].to(batch.dtype) for name in ("votes.feasible", "votes.total", "distinct")
+        )
         values = [
-            agree[fresh].sum() / fresh.sum().clamp(min=1),
-            fresh.sum() / written.sum().clamp(min=1),
-            feasible.sum() / asked.sum().clamp(min=1),
+            rollouts.mean(agree.to(batch.dtype)),
+            rollouts.mean(distinct),
+            rollouts.sum(feasible) / rollouts.sum(total).clamp(min=1),
         ]
         if self.measured:
-            groups = batch.partition("rollout", "group").agg
-            claim, rate = (groups.first(batch[f"rollout.able.{name}"].to(batch.dtype)) for name in ("claim", "rate"))
-            known = ~(claim.isnan() | rate.isnan())  # groups that are no task of the world have neither
-            claim, able = claim[known], rate[known] >= 0.5
+            there = groups.count() > 0  # some of what was written for the task is new
+            claim, rate = (groups.max(batch[f"rollout.able.{name}"].to(batch.dtype)) for name in ("claim", "rate"))
+            claim, able = claim[there], rate[there] >= 0.5
             values += [claim_auc(claim, able), claim_f1(claim, able)]
         return {name: value.to(batch.dtype).reshape(1) for name, value in zip(self.provides, values, strict=True)}

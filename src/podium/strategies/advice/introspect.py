@@ -22,8 +22,6 @@ from podium.strategies.requests import Plan, Play, Request, TaskRequest
 
 __all__ = ["Introspect", "VoteCount"]
 
-NAN = float("nan")
-
 
 @dataclasses.dataclass(frozen=True)
 class VoteCount:
@@ -57,9 +55,9 @@ class Introspect(Strategy):
     A text that is empty, or whose ROUGE-L with a seed or an earlier one of the batch exceeds `alike`, is dropped.
     trained = "tasks": the rollouts are the tasks, with the numbers of votes in `rollout.votes.NAME`; "votes": they are
     the answers to the question, one group for each new task, with `rollout.vote` 1, 0, or −1 where one cannot be read.
-    `rollout.declared` is whether a feasible task was wanted. With `trials` each task of the world is tried so often and
-    asked about, too: `rollout.able.rate` is its pass rate and `rollout.able.claim` the share of "feasible", of which
-    nothing is trained.
+    `rollout.distinct` is the share of all written texts that are new, `rollout.declared` whether a feasible task was
+    wanted. With `trials` each task of the world is tried so often and asked about, too: `rollout.able.rate` is its pass
+    rate and `rollout.able.claim` the share of "feasible", of which nothing is trained.
     """
 
     reference = "KnowRL: Teaching Language Models to Know What They Know, arXiv 2510.11407"
@@ -98,7 +96,9 @@ class Introspect(Strategy):
     def provides(self) -> tuple[str, ...]:
         votes = ("vote", "votes.feasible", "votes.infeasible", "votes.total")
         tried = ("able.rate", "able.claim") if self.trials else ()
-        return tuple(f"rollout.{name}" for name in ("written", "fresh", "declared", *votes, *tried, "purpose"))
+        return tuple(
+            f"rollout.{name}" for name in ("written", "fresh", "distinct", "declared", *votes, *tried, "purpose")
+        )
 
     def read(self, text: str) -> bool | None:
         """What a vote says; None where it cannot be read."""
@@ -137,7 +137,10 @@ class Introspect(Strategy):
         for candidate in candidates:
             number = numbers.get(id(candidate), -1)
             rollouts += self._rollouts(candidate, said.get(number, []), number)
-        return self._tried(tasks, answers[len(tasks) :], rollouts) if self.trials else rollouts
+        if self.trials:
+            rollouts = self._tried(tasks, answers[len(tasks) :], rollouts)
+        share = len(fresh) / max(len(candidates), 1)
+        return [_with(rollout, {"distinct": share}) for rollout in rollouts]
 
     def _writing(self, task: TaskRequest, seeds: SeedPool) -> Play:
         prompt = self.prompt(seeds, _wants_feasible(task), task.stream)
@@ -198,18 +201,17 @@ class Introspect(Strategy):
     def _tried(
         self, tasks: Sequence[TaskRequest], answers: Sequence[Any], rollouts: Sequence[Rollout]
     ) -> list[Rollout]:
-        """The rollouts and the trials, with the columns of their task; votes, in groups of their own, have none."""
+        """The rollouts and the trials, with the columns of their task."""
         able: dict[Any, dict[str, float]] = {}
         trials: list[Rollout] = []
         for place, task in enumerate(tasks):
             played, *said = answers[place * (1 + self.k) : (place + 1) * (1 + self.k)]
             claims = [self.read(reply.text) is True for (reply,) in said]
             solved = [float(rollout.columns["reward"]) > 0.5 for rollout in played]
-            rate = sum(solved) / len(solved) if solved else NAN
-            able[task.group] = {"able.rate": rate, "able.claim": sum(claims) / self.k}
+            rate = sum(solved) / max(len(solved), 1)
+            able[task.task.key] = {"able.rate": rate, "able.claim": sum(claims) / self.k}
             trials += [_with(rollout, _columns(_wants_feasible(task), VoteCount())) for rollout in played]
-        nothing = {"able.rate": NAN, "able.claim": NAN}
-        return [_with(rollout, able.get(rollout.group, nothing)) for rollout in (*rollouts, *trials)]
+        return [_with(rollout, able[rollout.task]) for rollout in (*rollouts, *trials)]
 
 
 def _wants_feasible(task: TaskRequest) -> bool:
