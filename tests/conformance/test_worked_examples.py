@@ -388,3 +388,12 @@ def test_earl_credits_a_rewritten_group_by_its_gain_and_draws_tools_by_theirs() 
     assert close(found["rollout_advantages"], [1.0, 0, 0, 1, 0.866024, -0.866024, 0.866024, -0.866024])
     gains = {"average_counterfactual_gain": {"calc": 0.2, "sort": 0.05}, "tools": ["calc", "sort"]}
     assert close(results("earl", gains)["tool_probabilities"], [0.679179, 0.320821])
+
+
+def test_knowrl_six_of_eight_say_feasible() -> None:
+    votes = [["feasible"] * 6 + ["infeasible"] * 2] * 2
+    found = results("knowrl", {"declared": ["feasible", "infeasible"], "votes": votes}, k=8, keep_threshold=0.75)
+    assert close(found["consensus"], [0.75, 0.75])
+    assert close(found["agreement_with_declared"], [0.75, 0.25])
+    assert found["majority"] == ["feasible", "feasible"]
+    assert found["keep_as_seed"] == [True, False]

@@ -17,7 +17,9 @@ ECHO, HARDER = worlds.get("echo", level=2), worlds.get("echo", level=3)
 # What is not meant to raise this reward: it learns from texts, from coins, for several rewards, from a reward
 # model (which a single iteration of feedback has not taught yet), in words that podium/tiny does not know, or it is a
 # measurement.
-ELSEWHERE = {"refine", "clip-bias-spurious", "invisible-leash", "sft", "dpa", "causalrm", "training-free-grpo"}
+ELSEWHERE = {
+    *("refine", "clip-bias-spurious", "invisible-leash", "sft", "dpa", "causalrm", "training-free-grpo", "knowrl"),
+}
 # Those whose signal is weak or whose updates are many get more rollouts and smaller steps.
 GENTLE: Mapping[str, Any] = {"tasks": 32, "lr": 1e-4, "iterations": 20}
 BRISK: Mapping[str, Any] = {"tasks": 12, "lr": 3e-4, "iterations": 12}

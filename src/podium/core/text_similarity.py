@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 
-__all__ = ["clusters", "similarity_ratio"]
+__all__ = ["clusters", "rouge_l", "similarity_ratio"]
 
 LONGEST = 4_000  # characters, which take at most about 0.2 s
 
@@ -34,3 +34,15 @@ def clusters(texts: Sequence[str], threshold: float) -> list[int]:
             if cluster[text] == len(first):
                 first.append(text)
     return [cluster[text] for text in texts]
+
+
+def rouge_l(a: str, b: str) -> float:
+    """ROUGE-L of two texts, in [0, 1]: 2 L / (m + n) for the longest common subsequence L of their m and n words."""
+    left, right = a.split(), b.split()
+    row = [0] * (len(right) + 1)  # lengths of common subsequences with the words of `a` so far
+    for word in left:
+        before = row
+        row = [0]
+        for place, other in enumerate(right):
+            row.append(before[place] + 1 if word == other else max(before[place + 1], row[-1]))
+    return 2 * row[-1] / (len(left) + len(right)) if left or right else 1.0

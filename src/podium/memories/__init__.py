@@ -31,6 +31,7 @@ from podium.memories.reward_shift import RewardShift
 from podium.memories.reward_statistics import RewardStatistics
 from podium.memories.score_bins import ScoreBins
 from podium.memories.score_history import ScoreHistory
+from podium.memories.seed_tasks import SeedTasks
 from podium.memories.segments import WaitingSegments
 from podium.memories.similar_scores import SimilarScores
 from podium.memories.solved_tasks import SolvedTasks
@@ -45,6 +46,7 @@ from podium.memories.turn_counts import TurnCounts
 from podium.memories.turn_entropies import TurnEntropies
 
 __all__ = [
+    "SeedTasks",
     "PairLabels",
     "AsymmetricKL",
     "BetaBeliefs",

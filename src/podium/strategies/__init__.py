@@ -2,6 +2,7 @@
 
 from podium.strategies.advice.experienced import Experienced
 from podium.strategies.advice.instructed import Instructed
+from podium.strategies.advice.introspect import Introspect
 from podium.strategies.advice.proposers import AdviceMutator, InstructionWriter, ModelProposer
 from podium.strategies.advice.writers import AdviceWriter, ModelWriter, RuleMiner
 from podium.strategies.agents.advantage_filter import AdvantageFilter
@@ -56,6 +57,7 @@ from podium.strategies.trees.search import Search
 from podium.strategies.trees.tree import Tree
 
 __all__ = [
+    "Introspect",
     "AdvantageFilter",
     "Scaffolded",
     "AdviceMutator",

@@ -12,6 +12,7 @@ from podium.core.batch import Batch
 from podium.memories.instructions import credited, selection_probabilities, strongest
 from podium.memories.text_edits import Experience, apply_edits, read_edits
 from podium.strategies.advice.experienced import group_is_used
+from podium.strategies.advice.introspect import VoteCount
 from podium.strategies.hints.segments_of_solution import prefixes_of
 from tests.conformance.case import Case
 from tests.conformance.registry import adapter
@@ -52,3 +53,31 @@ def sparkle(case: Case) -> dict[str, Any]:
     batch = Batch.from_rewards(torch.zeros(len(case["correct"])), [0] * len(case["correct"]), columns)
     reward = part.replace(formatted="rollout.formatted")(batch)["rollout.reward"]
     return {"segments": segments, "prefixes": prefixes_of(segments), "reward": reward}
+
+
+@adapter("knowrl")
+def knowrl(case: Case) -> dict[str, Any]:
+    method = methods.knowrl(k=case.hyper["k"], threshold=case.hyper["keep_threshold"])
+    labels = {"feasible": "yes", "infeasible": "no"}
+    strategy, (reward,), (memory,) = method.rollout, method.reward, method.memories
+    counts = [VoteCount.of([strategy.read(labels[vote]) for vote in votes]) for votes in case["votes"]]
+    declared = [label == "feasible" for label in case["declared"]]
+    columns = {
+        "rollout.declared": torch.tensor(declared),
+        **dict.fromkeys(("rollout.written", "rollout.fresh"), torch.tensor([True] * len(declared))),
+        **{
+            f"rollout.votes.{name}": torch.tensor([getattr(count, name) for count in counts], dtype=torch.float64)
+            for name in ("feasible", "infeasible", "total")
+        },
+    }
+    groups = list(range(len(declared)))
+    batch = Batch.from_rewards(torch.zeros(len(declared), dtype=torch.float64), groups, columns)
+    batch = batch.with_columns(reward(batch))
+    batch = batch.with_columns(method.advantage(batch))
+    return {
+        "majority": ["feasible" if said else "infeasible" for said in batch["rollout.majority"].tolist()],
+        "consensus": batch["rollout.consensus"],
+        "agreement_with_declared": batch["rollout.agreement"],
+        "keep_as_seed": memory.joins(batch),
+        "advantages": batch["rollout.advantage"],
+    }

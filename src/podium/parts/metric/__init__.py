@@ -16,6 +16,7 @@ from podium.parts.metric.proxy_gap import ProxyGap
 from podium.parts.metric.rank_agreement import RankAgreement
 from podium.parts.metric.report_mean import ReportMean
 from podium.parts.metric.reward_ties import RewardTies
+from podium.parts.metric.self_knowledge import SelfKnowledge
 from podium.parts.metric.states_visited import StatesVisited
 from podium.parts.metric.steering import Steering
 from podium.parts.metric.turn_cost import TurnCost
@@ -23,6 +24,7 @@ from podium.parts.metric.votes import VoteQuality, WeightedVote
 from podium.parts.metric.wins import ReferenceWins
 
 __all__ = [
+    "SelfKnowledge",
     "LabelAUC",
     "AnswerPerplexity",
     "BestOfN",

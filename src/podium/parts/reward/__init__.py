@@ -39,6 +39,7 @@ from podium.parts.reward.rank_discount import RankDiscount
 from podium.parts.reward.rubric import Rubric
 from podium.parts.reward.running import RunningNormalize
 from podium.parts.reward.search import SearchScore
+from podium.parts.reward.self_agreement import SelfAgreement
 from podium.parts.reward.speed import Speedup
 from podium.parts.reward.stages import AnswerBleu, ProgressiveReward
 from podium.parts.reward.step_rewards import StepRewards
@@ -52,6 +53,7 @@ from podium.parts.reward.verdict import VerdictReward
 from podium.parts.reward.vote import AnswerEntropy, Majority, PseudoLabel, VoteShare
 
 __all__ = [
+    "SelfAgreement",
     "HierarchicalReward",
     "AnswerBleu",
     "AnswerEntropy",
