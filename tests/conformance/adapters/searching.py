@@ -146,8 +146,9 @@ def nous(case: Case) -> dict[str, Any]:
 @adapter("search-r2")
 def search_r2(case: Case) -> dict[str, Any]:
     if "accept_probability" in case:
-        names = ("trajectory_probability", "accept_probability", "cut_distribution", "prefix_value")
-        found = refiner_gain(*(case[name] for name in names), case["trajectory_reward"])
+        probability, accept = case["trajectory_probability"], case["accept_probability"]
+        cuts, values = case["cut_distribution"], case["prefix_value"]
+        found = refiner_gain(probability, accept, cuts, values, case["trajectory_reward"])
         return {
             "regenerated_value": found.regenerated,
             "selection_precision": found.precision,
