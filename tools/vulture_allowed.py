@@ -8,6 +8,7 @@ Each line uses a name, which is how vulture's allowlists work; this file is neve
 __getattr__  # function in __init__.py
 __dir__  # function in __init__.py
 token_entropy  # variable in analysis/paired_models.py
+regenerated  # variable in analysis/refinement.py
 forced  # variable in core/columns.py
 _.ignore_aliases  # method in core/yaml_text.py
 _.capped  # method in parts/objective/clip.py

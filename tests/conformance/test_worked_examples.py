@@ -397,3 +397,22 @@ def test_knowrl_six_of_eight_say_feasible() -> None:
     assert close(found["agreement_with_declared"], [0.75, 0.25])
     assert found["majority"] == ["feasible", "feasible"]
     assert found["keep_as_seed"] == [True, False]
+
+
+def test_search_r2_rewards_useful_searches_of_right_answers() -> None:
+    inputs = {"outcome": [1.0, 0, 1, 0], "search_useful": [[1, 0], [1, 1, 1, 0], [], [0]]}
+    found = results("search-r2", inputs, epsilon=1e-6)
+    assert close(found["process"], [0.5, 0.75, 0, 0])
+    assert close(found["rewards"], [1.5, 0, 1, 0])
+    assert close(found["grpo_advantages"], [1.166665, -0.833332, 0.499999, -0.833332])
+
+
+def test_search_r2_gains_by_precision_volume_and_skill() -> None:
+    inputs = {"trajectory_probability": [0.5, 0.5], "trajectory_reward": [1.0, 0], "accept_probability": [0.9, 0.2]}
+    inputs |= {"cut_distribution": [[0.5, 0.5], [1.0, 0]], "prefix_value": [[0.5, 0.2], [0.6, 0.1]]}
+    found = results("search-r2", inputs)
+    assert close(found["regenerated_value"], [0.35, 0.6])
+    assert close(
+        [found[name] for name in ("selection_precision", "intervention_volume", "trimming_skill", "gain")],
+        [0.21875, 0.45, -0.025, 0.2075],
+    )

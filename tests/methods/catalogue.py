@@ -86,6 +86,7 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "inspo": {"start": ((),), "every": 2.0},  # podium/tiny knows no advice
     "sparkle": {"first": 1},
     "knowrl": {"n": 2, "k": 4, "trials": 2},
+    "search-r2": {"n": 3},
     "tppo": {"n": 4, "window": 24},  # some answers end in it, others take two iterations
 }
 

@@ -32,6 +32,7 @@ from podium.strategies.ask import Ask, ChatServer, Reply
 from podium.strategies.requests import (
     Compare,
     Embed,
+    Encode,
     Ends,
     Interrupt,
     Meets,
@@ -174,6 +175,8 @@ class Driver:
                 probe_steps(self, request, receiver(place))
             elif isinstance(request, Read):
                 receiver(place)(list(map(self._word, request.ids)))
+            elif isinstance(request, Encode):
+                receiver(place)(list(self.written(request.text)))
             elif isinstance(request, Ends):
                 receiver(place)(self.ends(request.ids))
             elif isinstance(request, (Compare, Rate, Meets)):

@@ -19,7 +19,7 @@ from torch import Tensor
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
 
-__all__ = ["CODES", "SETS", "TokenSets", "set_codes", "token_sets"]
+__all__ = ["CODES", "SETS", "TokenSets", "set_codes", "set_of", "token_sets"]
 
 CODES, SETS = "token.allowed", "rollout.allowed"
 SURROGATES = 0xD800, 0x800  # the first code point that is no character, and how many there are
@@ -35,6 +35,11 @@ def token_sets(mask: NDArray[np.bool_]) -> list[str]:
         f"+{text[a:b]}" if 2 * (b - a) <= size else f"-{_characters(np.flatnonzero(~row))}"
         for row, (a, b) in zip(mask, pairwise(ends), strict=True)
     ]
+
+
+def set_of(ids: Iterable[int]) -> str:
+    """The text of the set of these tokens."""
+    return f"+{_characters(np.array(sorted(set(ids)), dtype=np.int64))}"
 
 
 def _characters(ids: NDArray[np.int64]) -> str:

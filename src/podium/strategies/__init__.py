@@ -38,6 +38,7 @@ from podium.strategies.sample.directed import Directed
 from podium.strategies.sample.lessons import SampleAdvised
 from podium.strategies.sample.phrased import Phrased
 from podium.strategies.sample.read_in_chunks import ReadInChunks
+from podium.strategies.sample.refiner import Refiner
 from podium.strategies.sample.revisit import SampleAndRevisit
 from podium.strategies.sample.sample import Sample
 from podium.strategies.sample.self_play import SelfPlay
@@ -69,6 +70,7 @@ __all__ = [
     "ModelProposer",
     "ModelWriter",
     "RuleMiner",
+    "Refiner",
     "WalkedSegments",
     "Allocated",
     "Arena",

@@ -26,6 +26,7 @@ from podium.strategies.ask import Ask, Reply
 __all__ = [
     "Compare",
     "Embed",
+    "Encode",
     "Ends",
     "Interrupt",
     "Interrupted",
@@ -301,6 +302,13 @@ class Read:
 
 
 @dataclass(frozen=True)
+class Encode:
+    """Encode a text as a whole turn of the model. Answered by its tokens, the one that ends the turn included."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class Ends:
     """Measure where each token ends in the decoded text. Answered by the number of characters up to each token."""
 
@@ -308,11 +316,25 @@ class Ends:
 
 
 Request = (
-    Play | Resume | Recite | Replay | Interrupt | Score | Embed | Read | Ends | Compare | Rate | Meets | Ask | Generate
+    Play
+    | Resume
+    | Recite
+    | Replay
+    | Interrupt
+    | Score
+    | Embed
+    | Read
+    | Encode
+    | Ends
+    | Compare
+    | Rate
+    | Meets
+    | Ask
+    | Generate
 )
 Wave = list[Request]
-# Rollouts for Play, Resume, Recite and Replay; completions for Generate; steps for Interrupt; numbers for Score, Embed
-# and Ends; texts for Read; a judgement for Compare, Rate and Meets; a reply for Ask.
+# Rollouts for Play, Resume, Recite and Replay; completions for Generate; steps for Interrupt; numbers for Score, Embed,
+# Encode and Ends; texts for Read; a judgement for Compare, Rate and Meets; a reply for Ask.
 Answers = list[
     list[Rollout] | list[Completion] | list[Interrupted] | list[float] | list[str] | list[JudgeScores] | list[Reply]
 ]

@@ -7,8 +7,10 @@ from typing import Any
 import torch
 
 from podium import methods
+from podium.analysis.refinement import refiner_gain
 from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
+from podium.core.columns import Purpose
 from tests.conformance.case import Case
 from tests.conformance.helpers import LOSS_SETTINGS as CLIPS
 from tests.conformance.helpers import aggregate, configured, credited, differentiate
@@ -139,3 +141,32 @@ def nous(case: Case) -> dict[str, Any]:
     bits = method.set("reward.BeliefGain.unit", "bits")
     batch = credited(bits, Batch.from_rollouts(rollouts, dtype=torch.float64))
     return {"information_gain": batch["turn.reward.gain"], "advantages": batch["step.advantage"]}
+
+
+@adapter("search-r2")
+def search_r2(case: Case) -> dict[str, Any]:
+    if "accept_probability" in case:
+        probability, accept = case["trajectory_probability"], case["accept_probability"]
+        cuts, values = case["cut_distribution"], case["prefix_value"]
+        found = refiner_gain(probability, accept, cuts, values, case["trajectory_reward"])
+        return {
+            "regenerated_value": found.regenerated,
+            "selection_precision": found.precision,
+            "intervention_volume": found.volume,
+            "trimming_skill": found.skill,
+            "gain": found.gain,
+        }
+    answer = Turn((), columns={"searched": False, "useful": 0.0, "state": "known", "next_state": "answered"})
+    rollouts = []
+    for index, (outcome, bits) in enumerate(zip(case["outcome"], case["search_useful"], strict=True)):
+        found_out = {"searched": True, "state": "before", "next_state": "after"}
+        turns = [Turn((), columns={**found_out, "useful": float(bit)}) for bit in bits]
+        columns = {"reward": float(outcome), "index": index, "parent": -1, "purpose": int(Purpose.train)}
+        rollouts.append(Rollout(0, [*turns, answer], columns=columns))
+    method = methods.search_r2(**case.given(epsilon="epsilon"))
+    batch = credited(method, Batch.from_rollouts(rollouts, dtype=torch.float64))
+    return {
+        "process": batch["rollout.search_use"],
+        "rewards": batch["rollout.reward"],
+        "grpo_advantages": batch["rollout.advantage"],
+    }

@@ -18,6 +18,7 @@ from podium.parts.shape.elastic import ElasticClip
 from podium.parts.shape.entropy_change import DropDisruptive, SpareEntropy
 from podium.parts.shape.heterogeneous import HeterogeneousTokens
 from podium.parts.shape.hints import BySetting, HintConsistency
+from podium.parts.shape.inherited import FromParent
 from podium.parts.shape.latest_turn_q import LatestTurnQ
 from podium.parts.shape.modulation import EntropyModulation
 from podium.parts.shape.novelty import Novelty
@@ -39,6 +40,7 @@ from podium.parts.shape.variance import KeepSpread
 from podium.parts.shape.winners import MarkWinners
 
 __all__ = [
+    "FromParent",
     "AdvantageWeights",
     "MarkWinners",
     "LatestTurnQ",

@@ -8,6 +8,7 @@ from functools import lru_cache
 from random import Random
 
 from podium.protocols.answer_text import ANSWER_MARK, final_answer
+from podium.protocols.refiner_text import ACCEPT, CUT_QUESTION, REJECT, VERDICT_QUESTION, cut_text, refiner_prompt
 from podium.protocols.world import Task, World
 from podium.worlds.clarify import ANY, SLOTS, Clarify, halved, question_of
 from podium.worlds.lookup import Lookup
@@ -15,7 +16,7 @@ from podium.worlds.quest import action
 from podium.worlds.texts.exercise import Exercise, Response, any_other, asked_once, last_line_after
 
 __all__ = [
-    *("accepted", "chained", "compound_asked", "compound_reply", "cut_named", "judged_search", "refiner_prompt"),
+    *("accepted", "chained", "compound_asked", "compound_reply", "cut_named", "judged_search"),
     *("chain_of",),
 ]
 
@@ -142,14 +143,6 @@ def compound_asked(rng: Random, level: int, split: str = "train") -> Exercise:
 # A refiner
 
 
-def refiner_prompt(prompt: str, turns: Sequence[str], replies: Sequence[str], ask: str) -> str:
-    """A trajectory by numbered steps, and what is asked about it: `accept or reject?` or `cut where?`."""
-    lines = [prompt]
-    for number, text in enumerate(turns, 1):
-        lines += [f"step {number}: {text}", *replies[number - 1 : number]]
-    return "\n".join([*(line for line in lines if line), ask])
-
-
 def _trajectory(rng: Random, level: int, split: str, good: bool) -> tuple[str, list[str], list[str], int]:
     """The prompt, turns and replies of a trajectory, and the number of its first wrong step; 0: none is wrong."""
     world = _lookup(level, False, 0.0)
@@ -170,10 +163,10 @@ def accepted(rng: Random, level: int, split: str = "train") -> Exercise:
     prompt, turns, replies, _ = _trajectory(rng, level, split, good)
 
     def write(rng: Random, right: float) -> str:
-        return "accept" if good == (rng.random() < right) else "reject"
+        return ACCEPT if good == (rng.random() < right) else REJECT
 
-    asked = refiner_prompt(prompt, turns, replies, "accept or reject?")
-    return asked_once(asked, write, lambda text: text.strip() == ("accept" if good else "reject"))
+    asked = refiner_prompt(prompt, turns, replies, VERDICT_QUESTION)
+    return asked_once(asked, write, lambda text: text.strip() == (ACCEPT if good else REJECT))
 
 
 def cut_named(rng: Random, level: int, split: str = "train") -> Exercise:
@@ -182,7 +175,7 @@ def cut_named(rng: Random, level: int, split: str = "train") -> Exercise:
 
     def write(rng: Random, right: float) -> str:
         said = wrong if rng.random() < right else any_other(rng, range(1, len(turns) + 1), wrong)
-        return f"cut: {said}"
+        return cut_text(said)
 
-    asked = refiner_prompt(prompt, turns, replies, "cut where?")
+    asked = refiner_prompt(prompt, turns, replies, CUT_QUESTION)
     return asked_once(asked, write, lambda text: last_line_after(text, "cut:") == str(wrong))
