@@ -129,7 +129,7 @@ def nous(case: Case) -> dict[str, Any]:
             "turn_rewards": part.gains(prior, answers),
             "final_belief": [list(values) for values in belief],
         }
-    prior = [[1 / size] * size for size in case["attribute_domain_sizes"]]
+    prior = [torch.zeros(size, dtype=torch.float64).softmax(0).tolist() for size in case["attribute_domain_sizes"]]
     rollouts = [
         Rollout(
             0,
