@@ -85,7 +85,8 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "spo": {"branches": (2, 2), "window": 6, "probes": 2, "temperature": 1.0, "mini_batches": 1},
     "inspo": {"start": ((),), "every": 2.0},  # podium/tiny knows no advice
     "sparkle": {"first": 1},
-    "knowrl": {"n": 2, "k": 4, "trials": 2},
+    # podium/tiny does not say yes or no, but its last line may be an answer.
+    "knowrl": {"n": 2, "k": 4, "trials": 2, "tokens": 24, "replies": ("answer", "no")},
     "tppo": {"n": 4, "window": 24},  # some answers end in it, others take two iterations
 }
 
