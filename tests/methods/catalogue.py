@@ -87,6 +87,8 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "sparkle": {"first": 1},
     # podium/tiny does not say yes or no, but its last line may be an answer.
     "knowrl": {"n": 2, "k": 4, "trials": 2, "tokens": 24, "replies": ("answer", "no")},
+    "knowrl@paper": {"k": 4, "trials": 2, "alike": 1.0, "tokens": 12, "replies": ("answer", "no")},
+    "knowrl@votes": {"k": 4, "trials": 2, "tokens": 12, "replies": ("answer", "no")},
     "tppo": {"n": 4, "window": 24},  # some answers end in it, others take two iterations
 }
 
