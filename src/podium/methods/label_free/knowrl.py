@@ -48,6 +48,7 @@ def knowrl(
     shots: int = 4,
     trials: int = 4,
     tokens: int = 8,
+    replies: tuple[str, str] = ("yes", "no"),
     kl: float = 0.001,
     clip: float = 0.2,
     mini_batches: int = 2,
@@ -79,12 +80,15 @@ def knowrl(
         shots: Examples in the prompt.
         trials: Trials of each task of the world; 0: none, and no comparison with what the policy can do.
         tokens: Token limit of a vote.
+        replies: The words for "feasible" and "infeasible" with which the last line of a vote begins.
         kl: Coefficient of the KL penalty to the reference; 0 loads no reference model.
         clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
         mini_batches: Optimiser steps per batch.
         seeds: The first examples of both labels.
     """
-    strategy = Introspect(n=n, k=k, trained=trained, shots=shots, trials=trials, alike=alike, tokens=tokens)
+    strategy = Introspect(n=n, k=k, trained=trained, shots=shots, trials=trials, alike=alike).replace(
+        tokens=tokens, replies=replies
+    )
     method = Method(
         rollout=strategy,
         reward=(SelfAgreement(of=reward),),
