@@ -85,15 +85,11 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "spo": {"branches": (2, 2), "window": 6, "probes": 2, "temperature": 1.0, "mini_batches": 1},
     "inspo": {"start": ((),), "every": 2.0},  # podium/tiny knows no advice
     "sparkle": {"first": 1},
-<<<<<<< HEAD
-    "knowrl": {"n": 2, "k": 4, "trials": 2},
     "search-r2": {"n": 3},
-=======
     # podium/tiny does not say yes or no, but its last line may be an answer.
     "knowrl": {"n": 2, "k": 4, "trials": 2, "tokens": 24, "replies": ("answer", "no")},
     "knowrl@paper": {"k": 4, "trials": 2, "alike": 1.0, "tokens": 12, "replies": ("answer", "no")},
     "knowrl@votes": {"k": 4, "trials": 2, "tokens": 12, "replies": ("answer", "no")},
->>>>>>> 252b94ead5dffa5988d7ba8c416c4dee1bde71b0
     "tppo": {"n": 4, "window": 24},  # some answers end in it, others take two iterations
 }
 
