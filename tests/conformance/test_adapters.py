@@ -155,6 +155,7 @@ WITHOUT_RECIPE = {
     **{f"parl {n}": "podium.analysis, of tables" for n in range(3)},
     **{f"policy-cliff {n}": "a metric that any run may report" for n in range(3)},
     **{f"prefix-grouper {n}": "podium.policy.forward: how a forward pass is laid out" for n in range(3)},
+    **{f"search-r2 {n}": "podium.analysis, of tables" for n in (3, 4)},
     "rose 5": "the functional of the head that its signal names",
     "rose 6": "the functional of the head that its signal names",
     **{f"slea-rl {n}": "the library that its memory holds" for n in (2, 3, 4)},

@@ -62,7 +62,7 @@ def test_places_are_drawn_among_the_likeliest() -> None:
 
 
 def test_a_call_is_read_from_its_token_and_not_from_text() -> None:
-    format = ToolActions(words={TOKEN: "calc:"})
+    format = ToolActions(words=((TOKEN, "calc:"),))
     assert format.read(f"so {TOKEN} 12*34").action == "calc: 12*34"
     assert format.read("answer: 408").action == "answer: 408"
     assert (format.read("calc: 12*34").action, format.read("calc: 12*34").well_formed) == ("", False)
@@ -142,4 +142,4 @@ def test_a_strategy_without_tools_and_a_model_without_the_token_are_refused() ->
     with pytest.raises(PodiumError, match="has no token"):
         start_actions(load("podium/tiny2"), {"<|call|>": "calc:"})
     with pytest.raises(PodiumError, match="a token and a word"):
-        ToolActions(words={TOKEN: " "})
+        ToolActions(words=((TOKEN, " "),))

@@ -14,7 +14,7 @@ from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
 from podium.core.errors import PodiumError
 from podium.core.signal import Signal
-from podium.labs.experiments.read import Walks, walked
+from podium.labs.experiments.read import Deliveries, delivered
 from podium.method import Method
 from podium.parts.advantage import PrefixCredit, TeamBaseline
 from podium.parts.objective import PrefixValueLoss
@@ -97,8 +97,8 @@ def test_refused_actions_stand_below_the_last_message() -> None:
 
 
 def test_by_exact_values_no_bad_action_is_taken_where_a_good_one_was_proposed() -> None:
-    size = Walks(seeds=1, tasks=3)
-    found, random = walked("filter", 0, size), walked("random", 0, size)
+    size = Deliveries(seeds=1, tasks=3)
+    found, random = delivered("filter", 0, size), delivered("random", 0, size)
     assert list(found["regretted"]) == [0.0] * 3  # type: ignore[call-overload]
     assert sum(found["queries"]) < sum(random["queries"])  # type: ignore[arg-type]
 

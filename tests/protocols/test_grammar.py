@@ -48,13 +48,13 @@ def test_what_cannot_be_finished_in_these_tokens_is_not_begun() -> None:
 
 
 def test_a_special_token_opens_a_device() -> None:
-    table = Routed({"<open>": "1|12"}).table(WORDS)
+    table = Routed((("<open>", "1|12"),)).table(WORDS)
     assert allowed(table, 0) == list(range(9))
     assert set(table[0, 1:].tolist()) == {0}
     assert allowed(table, int(table[0, 0])) == [5, 6]
     assert allowed(table, int(table[int(table[0, 0]), 6])) == [1]
     with pytest.raises(PodiumError, match="no special token of this name"):
-        Routed({"<shut>": "1"}).table(WORDS)
+        Routed((("<shut>", "1"),)).table(WORDS)
 
 
 def test_calls_of_tools_are_json() -> None:

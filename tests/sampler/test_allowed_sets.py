@@ -29,7 +29,7 @@ DRAWS: dict[str, dict[str, Any]] = {
     "pattern": {"grammar": Pattern(r"[1-9][0-9]{0,2}(\+[1-9][0-9]?)?")},
     "pattern and top-p": {"grammar": Pattern("(answer|calc): [0-9+]+"), "top_p": 0.7, "temperature": 1.5},
     "json": {"grammar": CALL},
-    "device": {"grammar": Routed({"<|reserved_28|>": " [1-9]"}), "temperature": 2.0},
+    "device": {"grammar": Routed((("<|reserved_28|>", " [1-9]"),)), "temperature": 2.0},
 }
 
 

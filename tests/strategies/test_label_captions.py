@@ -26,7 +26,7 @@ def played(strategy: LabelCaptions, memory: Captions, progress: list[float], sco
         Turn([0], columns={"action": f"go {place}", "observation": "a room.", "progress": x})
         for place, x in enumerate(progress)
     ]
-    (plan,) = strategy.plans([request])
+    plan = strategy.plan(request)
     next(plan)
     answers: Any = [[Rollout("one", turns, columns={"index": 0})]]
     try:

@@ -18,7 +18,7 @@ from podium.core.serial import decode, encode
 from podium.protocols.answer_text import bare_answer
 from podium.sessions.train import configure, train
 from podium.worlds import LookupFolder
-from podium.worlds.documents import cut_text, read_passages
+from podium.worlds.documents import passages_of, read_passages
 
 needs_bm25 = pytest.mark.skipif(importlib.util.find_spec("bm25s") is None, reason="needs the extra `search`")
 
@@ -218,10 +218,10 @@ def test_stop_words_are_of_a_language_or_none(tmp_path: Path) -> None:
 
 
 def test_passages_end_with_a_sentence_or_a_word() -> None:
-    assert cut_text("One two. Three four!\n\nFive six seven.", 20) == ["One two. Three four!", "Five six seven."]
-    assert cut_text("one two three", 7) == ["one two", "three"]
-    assert cut_text("x" * 25, 10) == ["x" * 10, "x" * 10, "x" * 5]
-    assert cut_text(" \n ", 10) == []
+    assert passages_of("One two. Three four!\n\nFive six seven.", 20) == ["One two. Three four!", "Five six seven."]
+    assert passages_of("one two three", 7) == ["one two", "three"]
+    assert passages_of("x" * 25, 10) == ["x" * 10, "x" * 10, "x" * 5]
+    assert passages_of(" \n ", 10) == []
 
 
 def test_documents_have_titles(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 
 from podium.core.errors import PodiumError
 from podium.protocols.format import Format, ReadTurn
@@ -19,24 +18,23 @@ class ToolActions(Format):
     embedding and of the head at the mean of the rows of its word's tokens.
     """
 
-    # By the name of a special token, the word that its action begins with.
-    words: Mapping[str, str] = field(default_factory=dict)
+    words: tuple[tuple[str, str], ...] = ()  # names of special tokens, and the word that the action of each begins with
 
     def __post_init__(self) -> None:
-        for token, word in self.words.items():
+        for token, word in self.words:
             if not token or not word.strip():
                 raise PodiumError(f"ToolActions.words has {token!r}: {word!r}. Give a token and a word for each tool.")
 
     @property
     def spelled(self) -> Mapping[str, str]:
-        return self.words
+        return dict(self.words)
 
     def read(self, text: str) -> ReadTurn:
-        called = {text.rfind(token): token for token in self.words if token in text}
+        called = {text.rfind(token): (token, word) for token, word in self.words if token in text}
         if called:
-            token = called[max(called)]
-            return ReadTurn(f"{self.words[token]}{text.rpartition(token)[2]}", form=token)
+            token, word = called[max(called)]
+            return ReadTurn(f"{word}{text.rpartition(token)[2]}", form=token)
         lines = [line.lstrip().casefold() for line in text.splitlines()]
-        if any(line.startswith(word) for line in lines for word in self.words.values()):
+        if any(line.startswith(word) for line in lines for _, word in self.words):
             return ReadTurn("", well_formed=False)
         return ReadTurn(text)

@@ -60,15 +60,15 @@ class Routed(Grammar):
     What a device accepts ends the turn. In free text all tokens are allowed.
     """
 
-    devices: Mapping[str, str]  # by the name of the special token, the expression that follows it
+    devices: tuple[tuple[str, str], ...]  # names of special tokens, and the expression that follows each
 
     def __post_init__(self) -> None:
-        for pattern in self.devices.values():
+        for _, pattern in self.devices:
             compiled(pattern)
 
     def table(self, vocabulary: Vocabulary) -> Table:
         tables: list[Table] = [np.zeros((1, vocabulary.size), dtype=np.int32)]
-        for token, pattern in self.devices.items():
+        for token, pattern in self.devices:
             if token not in vocabulary.special:
                 raise PodiumError(f"{token!r} opens a device, but the model has no special token of this name.")
             inside, begin = _lifted(compiled(pattern), vocabulary, f"the device of {token!r}"), sum(map(len, tables))

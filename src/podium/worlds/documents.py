@@ -11,7 +11,7 @@ from pathlib import Path
 from podium.core.errors import PodiumError
 from podium.store.json_lines import objects, text_of
 
-__all__ = ["Passage", "cut_text", "read_passages"]
+__all__ = ["Passage", "passages_of", "read_passages"]
 
 SUFFIXES = (".txt", ".md", ".jsonl")
 TEXTS = ("text", "contents")  # the field of a row with the text of a document
@@ -61,12 +61,12 @@ def read_passages(folder: Path, longest: int, apart: Path) -> list[Passage]:
             first[document.name] = document.where
             if not re.search(r"\w", document.text):
                 raise PodiumError(f"{document.where}: the document has no words. Fill it, or leave it out.")
-            title = next(iter(cut_text(document.title, TITLE)), "")
-            passages += [Passage(title, text) for text in cut_text(document.text, longest)]
+            title = next(iter(passages_of(document.title, TITLE)), "")
+            passages += [Passage(title, text) for text in passages_of(document.text, longest)]
     return passages
 
 
-def cut_text(text: str, longest: int) -> list[str]:
+def passages_of(text: str, longest: int) -> list[str]:
     """A text as pieces of up to `longest` characters that end with a sentence where they can, else with a word."""
     pieces: list[str] = []
     for sentence in SENTENCE.split(text):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import torch
@@ -129,7 +130,7 @@ def nous(case: Case) -> dict[str, Any]:
             "turn_rewards": part.gains(prior, answers),
             "final_belief": [list(values) for values in belief],
         }
-    prior = [torch.zeros(size).double().softmax(0).tolist() for size in case["attribute_domain_sizes"]]
+    prior = [[float(Fraction(1, size))] * size for size in case["attribute_domain_sizes"]]
     rollouts = [
         Rollout(
             0,

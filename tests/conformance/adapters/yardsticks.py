@@ -7,13 +7,13 @@ from typing import Any
 from podium.analysis.bilevel import RewardDesign
 from podium.analysis.coupling import (
     action_law,
-    belief_after,
     bits,
     blocks_within,
     bottleneck,
     code_mass,
     coupled,
     mutual_information,
+    posterior_after,
 )
 from podium.analysis.dense_rewards import (
     discounted_return,
@@ -66,7 +66,7 @@ def mec_b(case: Case) -> dict[str, Any]:
         for policy, action in zip(case["policy_per_step"], case["actions"], strict=True):
             joint = bottleneck(belief, policy, rate)
             rows.append(action_law(joint, case["message"]).tolist())
-            belief = belief_after(joint, action)
+            belief = posterior_after(joint, action)
             beliefs.append(belief.tolist())
         return {"action_probabilities_given_message": rows, "belief_per_step": beliefs}
     blocks = blocks_within(case["p"], rate)

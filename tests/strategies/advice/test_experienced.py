@@ -174,3 +174,4 @@ def test_a_plan_shows_variants_and_writes_one_plan_of_edits() -> None:
         plan.send(answers)
     edits = {rollout.columns["edits"] for rollout in end.value.value}
     assert [read_edits(text) for text in edits] == [[Edit("ADD", "a", votes=2.0)]]
+    assert next(strategy.plan(tasks[1])) == wave[2:]

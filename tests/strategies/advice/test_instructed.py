@@ -39,5 +39,5 @@ def test_a_group_shares_an_instruction_and_candidates_are_probes() -> None:
 
 def test_without_lines_the_question_stands_alone() -> None:
     population = Population((Instruction(()),), (1.0,))
-    (plan,) = Instructed(n=2).plans(_tasks(population, 1))
+    plan = Instructed(n=2).plan(*_tasks(population, 1))
     assert [play.context for play in next(plan)] == [None]

@@ -93,7 +93,7 @@ def _plan(trained: str, texts: list[list[str]]) -> tuple[list[Any], list[Rollout
     tasks = [
         TaskRequest(Task(f"t{g}", "q"), g, Sampling(), (0, 0, g), {"group.seeds": SEEDS}) for g in range(len(texts))
     ]
-    (plan,) = strategy.plans(tasks)
+    (plan,) = strategy.plans(tasks) if len(tasks) > 1 else [strategy.plan(tasks[0])]
     wave = next(plan)
     written = [[_said(play, text, i) for i, text in enumerate(own)] for play, own in zip(wave, texts, strict=True)]
     try:

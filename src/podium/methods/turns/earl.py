@@ -86,8 +86,8 @@ def earl(
         raise PodiumError(f"earl: tools = {tools!r} need a token each, and have {len(tokens)}: name each tool once.")
     named = dict(zip(tokens, tools, strict=False))
     draw = Draw(
-        grammar=Routed({token: DEVICES[tool] for token, tool in named.items()}),
-        format=ToolActions(words={token: f"{tool}:" for token, tool in named.items()}),
+        grammar=Routed(tuple((token, DEVICES[tool]) for token, tool in named.items())),
+        format=ToolActions(words=tuple((token, f"{tool}:") for token, tool in named.items())),
     )
     method = Method(
         rollout=Counterfactual(n=n, softness=softness, top_k=top_k, top_p=top_p, draw=draw),
