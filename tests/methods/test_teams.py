@@ -77,7 +77,7 @@ def test_the_threshold_halves_with_each_proposal_and_doubles_with_each_round() -
     proposal = Rollout(0, [Turn([0], columns={"action": "wait"})], columns={"stop": "turns"})
     thresholds = []
     for score in (0.3, 0.15, 0.2):
-        rule._judge(walk, proposal, score, 10, 2)
+        rule._judge(walk, proposal, score, 10)
         thresholds.append(walk.threshold)
     assert thresholds == pytest.approx([0.4, 0.2, 0.1])
     assert (walk.tries, walk.scores, walk.queries) == ([3], [0.2], 3)
@@ -86,7 +86,7 @@ def test_the_threshold_halves_with_each_proposal_and_doubles_with_each_round() -
 def test_the_best_of_the_refused_is_taken_when_the_tries_are_exhausted() -> None:
     rule, walk = AdvantageFilter(n=1, tries=2), _Walk(0, 0.0)
     for action, score in (("take", -0.1), ("wait", -0.2)):
-        rule._judge(walk, Rollout(0, [Turn([0], columns={"action": action})], columns={"stop": "turns"}), score, 10, 2)
+        rule._judge(walk, Rollout(0, [Turn([0], columns={"action": action})], columns={"stop": "turns"}), score, 10)
     assert [turn.columns["action"] for turn in walk.turns] == ["take"]
 
 
