@@ -34,6 +34,7 @@ PLAIN = small("grpo")
 # Presets whose small runs with podium/tiny carry no signal, and why.
 WITHOUT_SIGNAL = {
     "ikea@paper": "podium/tiny writes no tags, so that every rollout has the reward of a wrong format",
+    **dict.fromkeys(("knowrl@paper", "knowrl@votes"), "most votes of podium/tiny cannot be read, the others are alike"),
     "oni@reward-free": "captions are labelled once they were seen, and three iterations bring too few of them back",
     "read@filter": "the policy stays as it is, and its critic sees no reward in three iterations",
     "read@paper": "podium/tiny delivers no box in three iterations",
