@@ -44,4 +44,4 @@ def test_mapo_and_agentflow_take_a_judge() -> None:
     with pytest.raises(PodiumError, match="leave judge out"):
         methods.mapo(judge="world")
     with pytest.raises(PodiumError, match="must be a judge"):
-        JudgedTurns()
+        JudgedTurns(judge="world")  # type: ignore[arg-type]
