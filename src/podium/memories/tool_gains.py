@@ -59,7 +59,8 @@ class ToolGains(Memory):
 
     def observe(self, state: State, batch: Batch) -> State:
         gain = (batch["rollout.reward"] - batch["rollout.reward_before"]).double()
-        rewritten, tool = batch["rollout.rewritten"].bool(), batch["rollout.tool"]
+        rewritten, tool, counted = batch["rollout.rewritten"].bool(), batch["rollout.tool"], batch.counted("rollout")
+        rewritten = rewritten if counted is None else rewritten & counted
         gains = list(state["gains"])
         for number in range(self.tools):
             own = gain[rewritten & (tool == number)]
