@@ -49,9 +49,7 @@ EMBEDDED: dict[str, type[World]] = {
     world.name: world
     for world in (
         *(Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Trips, Code, KeyDoor, Lookup, Tools, Clarify),
-        *(Scenes, Zoom, Digits, Badges, Clips, Dilemma, Carry, Vault, Verdicts),
-        *(Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Trips, Verdicts, Code, KeyDoor, Lookup, Tools, Clarify),
-        *(Scenes, Zoom, Digits, Badges, Clips, Dilemma, Carry, Vault, Sorting, Calculator),
+        *(Scenes, Zoom, Digits, Badges, Clips, Dilemma, Carry, Vault, Verdicts, Sorting, Calculator),
     )
 }
 BRIDGES: dict[str, type[Gym | TextWorld | ScienceWorld | Spiel]] = {

@@ -11,7 +11,7 @@ from itertools import pairwise
 from podium.core.build import Rollout
 from podium.core.errors import PodiumError, within
 from podium.core.part import Strategy
-from podium.protocols.context import Context, History, Message
+from podium.protocols.context import Latest
 from podium.protocols.world import Episode, Feedback
 from podium.strategies.draw import Draw, refuse_settings
 from podium.strategies.requests import Plan, TaskRequest, rollouts_of
@@ -75,15 +75,8 @@ class ReadInChunks(Strategy):
         return sum(len(rollout.turns) > 1 for rollout in rollouts)
 
     def plan(self, task: TaskRequest) -> Plan:
-        play = self.draw.play(task, self.n, max_turns=self.chunks + 1, context=_Latest())
+        play = self.draw.play(task, self.n, max_turns=self.chunks + 1, context=Latest())
         return rollouts_of((yield [replace(play, wrap=partial(_Reading, strategy=self))]))
-
-
-class _Latest(Context):
-    """The last observation alone."""
-
-    def __call__(self, history: History) -> Sequence[Message]:
-        return [history.exchanges[-1].observation if history.exchanges else history.prompt]
 
 
 class _Reading(Episode):
