@@ -14,6 +14,17 @@ _.ignore_aliases  # method in core/yaml_text.py
 _.capped  # method in parts/objective/clip.py
 _.variance_reduction  # method in parts/select/belief.py
 _.icepop  # method in parts/shape/correction.py
+budget_left  # variable in tables/allocation.py
+fairness_before  # variable in tables/distraction.py
+fairness_after  # variable in tables/distraction.py
+global_disparity  # variable in tables/information.py
+local_disparity  # variable in tables/information.py
+redundant_minus_masked  # variable in tables/information.py
+global_parity  # variable in tables/information.py
+local_parity  # variable in tables/information.py
+redundant  # variable in tables/information.py
+unique_client  # variable in tables/information.py
+k_min  # variable in tables/random_values.py
 _.hf_quantizer  # attribute in policy/model/load.py
 _.is_quantized  # attribute in policy/model/load.py
 _.argtypes  # attribute in policy/native/__init__.py

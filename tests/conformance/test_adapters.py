@@ -138,9 +138,20 @@ def test_layout_is_not_arithmetic(text: str) -> None:
     assert not list(computed(ast.parse(text)))
 
 
+# Far from language models, and how many cases each has.
+TABLES = {
+    **{"squarecb": 6, "one-sided-feedback": 5, "groupwise-regret": 3, "adaptive-equitable-sampling": 3},
+    **{"action-grouping": 5, "aranyani": 5, "distraction-fairness": 5, "pid-federated-fairness": 5},
+    **{"llm-tabular-fairness": 5, "sharpe-ratio-at-k": 4, "sqirl": 5, "ota": 5, "a2pr": 3},
+}
 # Cases of what no method value holds, and why.
 WITHOUT_RECIPE = {
     **{f"alignment-asymptotics {n}": "a metric of finished runs" for n in range(4)},
+    **{
+        f"{slug} {n}": "podium.tables, of tables and not of runs"
+        for slug, cases in TABLES.items()
+        for n in range(cases)
+    },
     "clip-bias-spurious 3": "podium.analysis, of groups and not of runs",
     "confucius3-math 4": "podium.training: which of the groups that wait are trained first",
     **{f"dense-reward-proposal {n}": "podium.analysis, of coalitions, graphs and tables" for n in range(5)},
