@@ -26,6 +26,7 @@ WITHOUT_VALUE = {
     "--compare": "base",
     "--thinking": "auto",
     "--judge": "options",
+    "--interventions": "plan,knowledge,subproblems",
 }  # what an option means when no value follows it
 
 
@@ -64,6 +65,13 @@ def evaluate(
             "optimum.",
         ),
     ] = False,
+    interventions: Annotated[
+        str | None,
+        typer.Option(
+            help="Report what help from the world is worth to the run and to its base (or --compare MODEL): "
+            "plan,knowledge,subproblems; alone: all of them."
+        ),
+    ] = None,
     judge: Annotated[
         str | None,
         typer.Option(
@@ -86,9 +94,10 @@ def evaluate(
 
     Reports pass@k, avg@k, maj@k, length, entropy and distinct correct answers; with --compare, what training has gained
     and lost; with --thinking, how accuracy grows with thinking; with --frontier, how much reward training gives for its
-    divergence from the base; with --judge, how good it is as a judge (on the world verdicts, unless you name another):
-    accuracy, agreement of both orders, bias to what stands first and to length, nonsense, and calibration; with
-    --against, what it earns against opponents, and how often it wins.
+    divergence from the base; with --interventions, what help is worth before and after training; with --judge, how good
+    it is as a judge (on the world verdicts, unless you name another): accuracy, agreement of both orders, bias to what
+    stands first and to length, nonsense, and calibration; with --against, what it earns against opponents, and how
+    often it wins.
     """
     settings: dict[str, Any] = {path.removeprefix("world."): value for path, value in map(split_change, changes or [])}
     settings |= {} if level is None else {"level": level}
@@ -97,7 +106,7 @@ def evaluate(
     ks = _parse_numbers(k or ["1,8" if compare is None else "1,8,64" if samples is None else f"1,{samples}"])
     budgets = None if thinking in (None, "auto") else _parse_numbers([thinking], "--thinking 0,16,64")
     check_world_file(world)
-    from podium.cli.model_comparison import show_comparison
+    from podium.cli.model_comparison import show_comparison, show_measures
     from podium.cli.reward_frontier import show_frontier
     from podium.cli.thinking_curve import show_curve
     from podium.sessions import evaluate as session
@@ -113,6 +122,15 @@ def evaluate(
         from podium.sessions.play_against import play_against
 
         _show_matches(play_against(target, against, samples=samples or 1, **settings), json)
+    elif interventions is not None:
+        axes = list(dict.fromkeys(filter(None, (axis.strip() for axis in interventions.split(",")))))
+        aided = session.interventions(
+            target, compare or session.BASE_MODEL, axes=axes, samples=samples or 1, **settings
+        )
+        if json:
+            line(dumps(aided.as_dict()))
+        else:
+            show_measures(aided.measures())
     elif frontier:
         if temperature != 1.0:
             raise PodiumError("--frontier compares models as they were trained: at temperature 1.")
@@ -161,7 +179,7 @@ def _show_matches(found: Mapping[str, Mapping[str, Measure]], json: bool) -> Non
 
 def expand_options(arguments: Sequence[str]) -> list[str]:
     """The arguments as the parser takes them: `--k 1 8 64` becomes `--k 1 --k 8 --k 64`, and `--compare`,
-    `--thinking` and `--judge` get the value that they stand for when none follows."""
+    `--thinking`, `--judge` and `--interventions` get the value that they stand for when none follows."""
     expanded: list[str] = []
     for number, word in enumerate(arguments):
         # A number continues the list if everything between it and its --k is a number too.

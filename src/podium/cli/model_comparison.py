@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import isnan
+
 from podium.analysis.paired_models import PairedComparison
 from podium.cli.console import line, table
 from podium.evaluation.resample import Measure
 
-__all__ = ["crossing_sentence", "show_comparison"]
+__all__ = ["crossing_sentence", "show_comparison", "show_measures"]
 
 NAMES = {
     "retention": "retention SRR",
@@ -18,8 +21,7 @@ NAMES = {
 
 def show_comparison(pair: PairedComparison) -> None:
     """Measures of both models, where their pass@k curves cross, and what became of the base model's support."""
-    rows = [[name, str(a), str(b), _signed(c)] for name, (a, b, c) in pair.measures().items()]
-    table(["measure", "base", "trained", "difference"], rows)
+    show_measures(pair.measures())
     line(crossing_sentence(pair))
     line()
     rare = f"{pair.detectability:.2g}"
@@ -36,6 +38,12 @@ def show_comparison(pair: PairedComparison) -> None:
             line(f"{change}: {', '.join(keys[:6])}{', …' if len(keys) > 6 else ''}")
 
 
+def show_measures(measures: Mapping[str, tuple[Measure, Measure, Measure]]) -> None:
+    """One row per measure: of the base, of the trained model, and their difference."""
+    rows = [[name, _shown(a), _shown(b), _signed(c)] for name, (a, b, c) in measures.items()]
+    table(["measure", "base", "trained", "difference"], rows)
+
+
 def crossing_sentence(pair: PairedComparison) -> str:
     """Which pass@k curve is higher, and from which k on."""
     crossings = pair.crossings
@@ -48,5 +56,9 @@ def crossing_sentence(pair: PairedComparison) -> str:
     return f"The pass@k curves cross: {', '.join(intervals)}."
 
 
+def _shown(m: Measure) -> str:
+    return "undefined" if isnan(m.mean) else str(m)
+
+
 def _signed(m: Measure) -> str:
-    return f"{m.mean:+.3f} [{m.low:+.3f}, {m.high:+.3f}]"
+    return "undefined" if isnan(m.mean) else f"{m.mean:+.3f} [{m.low:+.3f}, {m.high:+.3f}]"

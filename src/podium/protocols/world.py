@@ -106,7 +106,8 @@ class World(Value):
     levels: ClassVar[tuple[int, ...]] = (1,)  # of difficulty
     # Columns besides the reward. `task.solution` says that it can write solutions, `task.criteria` that it has rubrics,
     # `task.steps` that it can say where a solution goes wrong, `task.phrasings` that a task has several wordings,
-    # `task.compare` and `task.rate` that it judges answers, `task.dynamics` that its exact values are known.
+    # `task.compare` and `task.rate` that it judges answers, `task.dynamics` that its exact values are known,
+    # `task.plan`, `task.knowledge` and `task.subproblems` that it can write these.
     provides: ClassVar[tuple[str, ...]] = ("rollout.correct", "rollout.answer")
     blank: ClassVar[Mapping[str, Any]] = {}  # values of these columns where the world has failed
     max_tokens: ClassVar[int] = 64  # enough tokens for a turn of a model that solves it
@@ -170,6 +171,19 @@ class World(Value):
     def reference(self, task: Task) -> str:
         """A correct answer without reasoning, where the world can write one."""
         return final_answer(self.solve(task)) or ""
+
+    def plan(self, task: Task) -> str:
+        """The steps of a solution without their results, where the world can write them."""
+        raise PodiumError(f"The world {self.name!r} cannot write plans.")
+
+    def knowledge(self, task: Task) -> str:
+        """The facts or rules that a solution needs, where the world can write them."""
+        raise PodiumError(f"The world {self.name!r} cannot write down what its tasks need to be known.")
+
+    def subproblems(self, task: Task) -> tuple[Task, ...]:
+        """The steps of a solution as tasks of this world, each of which has the right answers of those before it in its
+        question, where the world can write them; the answer to the last is the answer to the task."""
+        raise PodiumError(f"The world {self.name!r} does not divide its tasks into subproblems.")
 
     def phrasings(self, task: Task) -> tuple[Task, ...]:
         """The task in each of its equivalent wordings, where the world has several."""

@@ -23,6 +23,7 @@ from podium.core.build import Rollout
 from podium.core.errors import PodiumError, nearest
 from podium.core.signal import Signal
 from podium.evaluation.frontier import Frontier
+from podium.evaluation.interventions import AXES, Interventions, answers, check_axes
 from podium.evaluation.measure import failure_note, formatted_strategy, held_out, held_out_requests, measure
 from podium.evaluation.resample import Array, Measure
 from podium.method import Method
@@ -45,6 +46,7 @@ __all__ = [
     "driver_for",
     "evaluate",
     "frontier",
+    "interventions",
     "load_target",
     "run_config",
     "thinking",
@@ -162,6 +164,37 @@ def frontier(
     logp = [policy.signals(batch, [LOGP])[LOGP].where(batch.action, 0) for policy in both]
     ratio = batch.reduce(logp[0] - logp[1], "token", "rollout", "sum").double()
     return Frontier(_rewards(before), _rewards(after), ratio.reshape(len(after), samples).numpy())
+
+
+def interventions(
+    target: str | Path,
+    base: str | Path = BASE_MODEL,
+    *,
+    axes: Sequence[str] = AXES,
+    world: str | World | None = None,
+    tasks: int = 128,
+    samples: int = 1,
+    seed: int = 0,
+    temperature: float = 1.0,
+    max_tokens: int | None = None,
+    device: str = "cpu",
+    trust: bool = False,
+    **world_settings: Any,
+) -> Interventions:
+    """What a plan, the needed knowledge and subproblems are worth to a run or model, and to the one that it started
+    from or another, on the same held-out tasks and random streams."""
+    _check_counts((), tasks, samples)
+    base, setting = EvaluationSetting.of_both(target, base, world, world_settings, max_tokens, trust)
+    check_axes(axes, setting.world)
+    strategy = formatted_strategy(setting.method)
+    format = None if strategy is None else strategy.format
+    limit = setting.max_tokens or turn_limit(setting.world, format)
+    requests = held_out_requests(
+        setting.world, tasks, Sampling(max_tokens=limit, temperature=temperature), seed, format
+    )
+    with closing(setting.world):
+        before, after = (answers(setting.driver(m, device), requests, axes, samples) for m in (base, target))
+    return Interventions(before, after)
 
 
 def _rewards(groups: Sequence[Sequence[Rollout]]) -> Array:

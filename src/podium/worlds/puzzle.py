@@ -114,6 +114,10 @@ class Puzzle(Procedural, Graded):
         """A written attempt that is right with probability `right`; every step has the same probability of failure."""
         return self._attempt(self.write, task, style, seed, right)
 
+    def part(self, task: Task, number: int, draft: Draft) -> Task:
+        """A subproblem of a task."""
+        return Task(f"{task.key}/part-{number}", self.prompt(draft), task.level, draft.domain, draft.data)
+
     # -- checklists and steps --------------------------------------------------------------------------------------
 
     def criteria(self, task: Task) -> tuple[Criterion, ...]:

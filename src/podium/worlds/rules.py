@@ -22,6 +22,7 @@ LAMPS = ("a", "b", "c", "d", "e")
 class Domain:
     """One kind of deduction: a question, its explanation, its answer as words, and written solutions."""
 
+    steps = ""  # of a solution, in words, without their results
     ordered = True  # whether the order of the words in an answer matters
     guessable = False  # whether a guess is often correct
 
@@ -36,9 +37,16 @@ class Domain:
         """Lines of reasoning, and the words of the answer."""
         raise NotImplementedError
 
+    def parts(self, data: Any) -> list[tuple[str, dict[str, Any], list[str]]]:
+        """The steps of a solution as questions of this kind, each with its data and the words of its answer. What was
+        answered before stands in the question."""
+        raise NotImplementedError
+
 
 class Order(Domain):
     """Order people in a line from comparisons of neighbours."""
+
+    steps = "find who is first, then who is next, until all are in line"
 
     def draft(self, size: int, rng: Random) -> tuple[str, str, dict[str, Any], list[str]]:
         line = rng.sample(NAMES, size)
@@ -66,10 +74,18 @@ class Order(Domain):
             return [f"first {order[0]}", *pairs, f"last {order[-1]}"], order
         return [f"so {' > '.join(order)}"], order
 
+    def parts(self, data: Any) -> list[tuple[str, dict[str, Any], list[str]]]:
+        """One more person at a time; those in line already stand in order."""
+        lines = [data["line"][:count] for count in range(2, len(data["line"]) + 1)]
+        return [
+            (f"order: {', '.join(f'{a} > {b}' for a, b in pairwise(line))}", {"line": line}, line) for line in lines
+        ]
+
 
 class Paint(Domain):
     """Repaint a wall several times by rules from colour to colour."""
 
+    steps = "start with its colour, take the rule of the colour that it has, count each time"
     guessable = True
 
     def draft(self, size: int, rng: Random) -> tuple[str, str, dict[str, Any], list[str]]:
@@ -77,8 +93,7 @@ class Paint(Domain):
         rules = list(zip(round_, [*round_[1:], round_[0]], strict=True))
         rng.shuffle(rules)
         start, times = rng.randrange(len(round_)), size - 1
-        listed = ", ".join(f"{a} to {b}" for a, b in rules)
-        question = f"paint: {listed}; {round_[start]} {times} times"
+        question = self._question(rules, round_[start], times)
         identity = f"{sorted(rules)} {round_[start]} {times}"
         data = {"becomes": dict(rules), "start": round_[start], "times": times}
         return question, identity, data, [round_[(start + times) % len(round_)]]
@@ -103,10 +118,25 @@ class Paint(Domain):
             return [f"{i}: {a} to {b}" for i, (a, b) in enumerate(pairwise(seen), 1)], seen[-1:]
         return [f"so {' to '.join(seen)}"], seen[-1:]
 
+    def parts(self, data: Any) -> list[tuple[str, dict[str, Any], list[str]]]:
+        """Once more, from the colour that it has then."""
+        becomes, colour = data["becomes"], data["start"]
+        found = []
+        for _ in range(data["times"]):
+            question = self._question(list(becomes.items()), colour, 1)
+            found.append((question, {**data, "start": colour, "times": 1}, [becomes[colour]]))
+            colour = becomes[colour]
+        return found
+
+    @staticmethod
+    def _question(rules: list[tuple[str, str]], start: str, times: int) -> str:
+        return f"paint: {', '.join(f'{a} to {b}' for a, b in rules)}; {start} {times} times"
+
 
 class Lamps(Domain):
     """Which lamps are on after some switches were pressed."""
 
+    steps = "go through the presses one by one, say each time which lamps are on"
     guessable = True
     ordered = False
 
@@ -139,17 +169,27 @@ class Lamps(Domain):
             return lines, sorted(lit)
         return [f"on {'; '.join(states)}"], sorted(lit)
 
+    def parts(self, data: Any) -> list[tuple[str, dict[str, Any], list[str]]]:
+        """One more press, after those that turn on what is on."""
+        lit: set[str] = set()
+        found = []
+        for lamp in data["presses"]:
+            presses = [*sorted(lit), lamp]
+            lit ^= {lamp}
+            found.append((f"lamps: {' '.join(presses)}", {"presses": presses}, sorted(lit)))
+        return found
+
 
 class Liars(Domain):
     """Find the liars, where each person speaks about the next and liars' statements are false."""
+
+    steps = "decide who lies one after another, from what the one before says"
 
     def draft(self, size: int, rng: Random) -> tuple[str, str, dict[str, Any], list[str]]:
         people = rng.sample(NAMES, size)
         lies = [rng.random() < 0.5 for _ in people]
         says = [a != b for a, b in pairwise(lies)]  # whether the next one is called a liar
-        parts = [f"{people[0]} {_truth(lies[0])}"]
-        parts += [f"{a} says {b} {_truth(s)}" for a, b, s in zip(people, people[1:], says, strict=False)]
-        question = f"liars: {', '.join(parts)}"
+        question = self._question(people, lies[0], says)
         data = {"people": people, "lies": lies[0], "says": says}
         return question, question, data, [p for p, liar in zip(people, lies, strict=True) if liar]
 
@@ -172,6 +212,23 @@ class Liars(Domain):
             return [f"so {p} {_truth(liar)}" for p, liar in zip(people, lies, strict=True)], liars
         return [f"so {', '.join(f'{p} {_truth(liar)}' for p, liar in zip(people, lies, strict=True))}"], liars
 
+    def parts(self, data: Any) -> list[tuple[str, dict[str, Any], list[str]]]:
+        """Two people each time, of whom it is known about the first, and all of them at last."""
+        people, lies = data["people"], [data["lies"]]
+        found = []
+        for (a, b), called in zip(pairwise(people), data["says"], strict=True):
+            lies.append(lies[-1] != called)
+            part = {"people": [a, b], "lies": lies[-2], "says": [called]}
+            found.append((self._question(**part), part, [p for p, liar in zip((a, b), lies[-2:], strict=True) if liar]))
+        known = ", ".join(f"{p} {_truth(liar)}" for p, liar in zip(people, lies, strict=True))
+        return [*found, (f"liars: {known}", data, [p for p, liar in zip(people, lies, strict=True) if liar])]
+
+    @staticmethod
+    def _question(people: list[str], lies: bool, says: list[bool]) -> str:
+        parts = [f"{people[0]} {_truth(lies)}"]
+        parts += [f"{a} says {b} {_truth(s)}" for a, b, s in zip(people, people[1:], says, strict=False)]
+        return f"liars: {', '.join(parts)}"
+
 
 DOMAINS: dict[str, Domain] = {"order": Order(), "paint": Paint(), "lamps": Lamps(), "liars": Liars()}
 
@@ -184,6 +241,7 @@ class Rules(Puzzle):
     levels = (1, 2, 3, 4, 5)
     styles = ("short", "long", "alternative")
     max_tokens = 80
+    provides = (*Puzzle.provides, "task.plan", "task.knowledge", "task.subproblems")
     domain: str = "all"
 
     def __post_init__(self) -> None:
@@ -212,6 +270,17 @@ class Rules(Puzzle):
     def write(self, task: Task, style: str, rng: Random, slip: Slip) -> str:
         lines, answer = DOMAINS[task.domain].write(task.data, style, rng, slip)
         return answered(lines, _words(answer))
+
+    def plan(self, task: Task) -> str:
+        return DOMAINS[task.domain].steps
+
+    def knowledge(self, task: Task) -> str:
+        return DOMAINS[task.domain].explain(task.data)
+
+    def subproblems(self, task: Task) -> tuple[Task, ...]:
+        parts = DOMAINS[task.domain].parts(task.data)
+        drafts = [Draft(q, q, {**data, "answer": _words(answer)}, task.domain) for q, data, answer in parts]
+        return tuple(self.part(task, number, draft) for number, draft in enumerate(drafts))
 
 
 def _words(words: list[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import zip_longest
 from random import Random
 
 from podium.protocols.answer_text import plain
@@ -23,6 +24,7 @@ class Sums(Puzzle):
     levels = tuple(TERMS)
     styles = ("short", "long", "grouped", "columns")
     max_tokens = 80
+    provides = (*Puzzle.provides, "task.plan", "task.knowledge", "task.subproblems")
 
     def draft(self, rng: Random) -> Draft:
         count, largest = TERMS[self.level]
@@ -31,8 +33,7 @@ class Sums(Puzzle):
             terms = [rng.randint(smallest, largest)]
             terms += [rng.choice((-1, 1)) * rng.randint(smallest, largest) for _ in range(count - 1)]
             if all(sum(terms[:i]) >= 0 for i in range(2, count + 1)):  # no negative totals on the way
-                chain = _chain(terms)
-                return Draft(f"sum: {chain}", chain, {"terms": terms, "answer": sum(terms)})
+                return _draft(terms)
 
     def explain(self, task: Draft) -> str:
         return f"Compute {task.identity}."
@@ -54,6 +55,30 @@ class Sums(Puzzle):
         else:
             total = pen.chain(terms, wordy=style == "long")
         return answered(pen.lines, total)
+
+    def plan(self, task: Task) -> str:
+        first, *rest = task.data["terms"]
+        return ", ".join([f"start {first}", *(f"add {t}" if t >= 0 else f"take {-t}" for t in rest)])
+
+    def knowledge(self, task: Task) -> str:
+        """What the digits in the same place give, in each step of the short solution."""
+        facts: dict[str, None] = {}
+        total, *rest = task.data["terms"]
+        for term in rest:
+            sign = "+" if term >= 0 else "-"
+            for a, b in zip_longest(str(total)[::-1], str(abs(term))[::-1], fillvalue="0"):
+                high = int(a) + 10 if sign == "-" and a < b else int(a)  # borrowed from the next place
+                facts[f"{high}{sign}{b}={high + int(b) if sign == '+' else high - int(b)}"] = None
+            total += term
+        return ", ".join(facts)
+
+    def subproblems(self, task: Task) -> tuple[Task, ...]:
+        total, *rest = task.data["terms"]
+        parts = []
+        for number, term in enumerate(rest):
+            parts.append(self.part(task, number, _draft([total, term])))
+            total += term
+        return tuple(parts)
 
 
 class _Pen:
@@ -80,6 +105,11 @@ class _Pen:
             lead = (f"add {term}: " if term >= 0 else f"take {-term}: ") if wordy else ""
             total = self.equation([total, term], lead)
         return total
+
+
+def _draft(terms: list[int]) -> Draft:
+    chain = _chain(terms)
+    return Draft(f"sum: {chain}", chain, {"terms": terms, "answer": sum(terms)})
 
 
 def _grouped(pen: _Pen, terms: list[int]) -> int:
