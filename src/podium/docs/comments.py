@@ -1,4 +1,4 @@
-"""The trailing comments of the fields of a value class, from its source."""
+"""The comments of the fields of a value class, from its source."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 import functools
 import inspect
 import io
+import itertools
 import textwrap
 import tokenize
 from typing import Any
@@ -15,17 +16,18 @@ from podium.core.value import Value
 __all__ = ["field_comments"]
 
 
-def field_comments(cls: type[Value]) -> dict[str, str]:
-    """Field name → its trailing comment; a subclass that only changes a default inherits the comment."""
+def field_comments(cls: type[Value], above: bool = False) -> dict[str, str]:
+    """Field name → its trailing comment; a subclass that only changes a default inherits the comment. With `above`, a
+    field without one has the comment of the lines right above it."""
     comments: dict[str, str] = {}
     bases: list[Any] = [base for base in cls.__mro__ if issubclass(base, Value) and base is not Value]
     for base in reversed(bases):
-        comments |= _declared_comments(base)
+        comments |= _declared_comments(base, above)
     return comments
 
 
 @functools.cache
-def _declared_comments(cls: Any) -> dict[str, str]:
+def _declared_comments(cls: Any, above: bool) -> dict[str, str]:
     """The comments of the fields that the class itself declares."""
     try:
         source = textwrap.dedent(inspect.getsource(cls))
@@ -38,8 +40,19 @@ def _declared_comments(cls: Any) -> dict[str, str]:
     }
     body = ast.parse(source).body[0]
     assert isinstance(body, ast.ClassDef)
-    return {
-        node.target.id: comments[node.end_lineno]
+    fields = {
+        node.target.id: node
         for node in body.body
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.end_lineno in comments
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     }
+    trailing = {name: comments[node.end_lineno] for name, node in fields.items() if node.end_lineno in comments}
+    if not above:
+        return trailing
+    lines = source.splitlines()
+    return {name: _block_above(lines, node.lineno) for name, node in fields.items()} | trailing
+
+
+def _block_above(lines: list[str], line: int) -> str:
+    """The comment that fills the lines right above a line (numbered from 1), as one sentence."""
+    block = itertools.takewhile(lambda text: text.lstrip().startswith("#"), reversed(lines[: line - 1]))
+    return " ".join(text.strip("# ").strip() for text in reversed(list(block)))

@@ -22,9 +22,9 @@ __all__ = ["USUAL", "Config", "Optimizer"]
 class Optimizer(Value):
     """AdamW with a warm-up and a schedule of the learning rate. What is None is as the method's protocol says."""
 
-    lr: Number = None
-    betas: tuple[float, float] | None = None
-    weight_decay: Number = None
+    lr: Number = None  # learning rate
+    betas: tuple[float, float] | None = None  # decay rates of the running means of gradients and of their squares
+    weight_decay: Number = None  # decoupled, as AdamW has it
     warmup: Count = None  # updates
     schedule: str | None = None  # constant, linear or cosine decay over the run
     final: Number = None  # where the decay ends, as a share of `lr`
@@ -50,30 +50,30 @@ class Config(Value):
     """A re-runnable description of a run. `podium.training.resolve` fills in what is None, so that the config.yaml of a
     run is complete."""
 
-    method: Method
+    method: Method  # a slug of the catalogue, a combination, or a value
     world: str | World = "sums"  # by name, or the value itself
     world_settings: dict[str, Any] | None = None  # level and dials
-    model: str = "podium/tiny"
+    model: str = "podium/tiny"  # an embedded model, a Hugging Face directory or name, or a GGUF file
     iterations: Count = None  # None: as an exact protocol says, else 60
     token_budget: int | None = None  # stop after this many sampled tokens, whatever `iterations` says
     tasks: Count = None  # per iteration; None: as an exact protocol says, else 16
     # Distinct training tasks of an endless world, so that tasks come back; None: so few that they do where the method
     # remembers tasks, else no end of them.
     pool: int | None = None
-    seed: int = 0
+    seed: int = 0  # of all random numbers of the run
     max_tokens: Count = None  # per turn; None: as an exact protocol says, else the world's
     max_turns: int | None = None  # of an episode; None: as an exact protocol says, else the world's
-    optimizer: Optimizer = Optimizer()
+    optimizer: Optimizer = Optimizer()  # its settings: below
     micro_tokens: int | None = None  # tokens in one forward pass of training; None: 16384, on a GPU what fits
     checkpointing: bool = False  # recompute activations in the backward pass: less memory, more time
-    device: str = "cpu"
+    device: str = "cpu"  # cpu, cuda or cuda:N
     dtype: str | None = None  # of the computation; None: bfloat16 on a GPU that supports it, float32 elsewhere
     lora: int | None = None  # rank; None: all weights are trained
     eval_every: int = 20  # iterations; 0: only before and after
-    eval_tasks: int = 128
-    eval_samples: int = 2
+    eval_tasks: int = 128  # held-out tasks of one evaluation
+    eval_samples: int = 2  # answers to each of them
     checkpoint_every: int = 25  # iterations; 0: only at the end
-    keep_checkpoints: int = 2
+    keep_checkpoints: int = 2  # the newest ones
     keep_rollouts_gb: float | None = 2.0  # of whole rollouts, those of the newest iterations; None: all of them
     keep_examples: int = 8  # rollouts of each older iteration that keep their text
     # Seconds between SIGTERM or SIGUSR1 and the end of the process: an iteration under way may use them to end.
