@@ -17,8 +17,8 @@ from podium.core.columns import Origin, Purpose
 from podium.core.errors import PodiumError
 from podium.method import Method
 from podium.protocols.world import Criterion
-from podium.strategies import Judge, JudgedSteps, Refine, RubricShown, Sample, ValuedSteps
-from podium.strategies.requests import Ends, Play, Recite, Request, Score
+from podium.strategies import Judge, JudgedSteps, OptionJudge, Refine, RubricShown, Sample, ValuedSteps
+from podium.strategies.requests import Ends, JudgeScores, Meets, Play, Recite, Request, Score
 from podium.worlds import Jsonl, Sums, Task, World
 from tests.conformance.plans import collected, made
 from tests.methods.catalogue import errors, finite, lines
@@ -31,31 +31,24 @@ class Two(World):
         return Criterion("polite"), Criterion("short", 3.0)
 
 
-def said(request: Score, yes: float) -> list[float]:
-    """The log-probability of a judge's word, in two tokens."""
-    assert request.name == "logp"
-    p = yes if request.ids == " yes" else 1 - yes
-    return [math.log(p), -0.5]
-
-
 def test_a_criterion_is_met_where_yes_is_likelier_than_no() -> None:
-    """p = 0.6 for `polite` and 0.3 for `short`; the second token of both words has the same probability."""
-    asked: list[Score] = []
+    """p = 0.6 for `polite` and 0.3 for `short`."""
+    asked: list[Meets] = []
 
     def answers(request: Request) -> Sequence[Any]:
-        if isinstance(request, Score):
+        if isinstance(request, Meets):
             asked.append(request)
-            return said(request, 0.6 if "polite" in str(request.context) else 0.3)
+            return [JudgeScores((0.6 if request.criterion == "polite" else 0.3,), calls=1)]
         assert isinstance(request, Play)
         return made(request, [0.0] * request.n)
 
-    group = collected(RubricShown(n=2, fade=0.0, judge=Judge()), answers, Two())
+    group = collected(RubricShown(n=2, fade=0.0, judge=OptionJudge()), answers, Two())
     assert [r.columns["met"] for r in group] == [(True, False)] * 2
     assert [r.columns["points"] for r in group] == [(1.0, 3.0)] * 2
-    assert {request.role for request in asked} == {"judge"}
-    assert len(asked) == 2 * 2 * 2  # rollouts, criteria, words
-    assert "rollout 1" in str(asked[-1].context)
-    assert "question" in str(asked[-1].context)
+    assert [r.columns["judged.calls"] for r in group] == [2.0] * 2
+    assert [(request.text, request.criterion) for request in asked] == [
+        (text, criterion) for text in ("rollout 0", "rollout 1") for criterion in ("polite", "short")
+    ]
 
 
 def test_the_probability_is_that_of_yes_against_no() -> None:
@@ -70,15 +63,15 @@ def test_a_refinement_is_valued_by_the_judge() -> None:
     """Nobody meets `short` but the rewrite, rollout 2: it joins the group."""
 
     def answers(request: Request) -> Sequence[Any]:
-        if isinstance(request, Score):
-            short = "criterion: short" in str(request.context)
-            return said(request, 0.9 if not short or "rollout 2" in str(request.context) else 0.1)
+        if isinstance(request, Meets):
+            met = request.criterion != "short" or "rollout 2" in request.text
+            return [JudgeScores((0.9 if met else 0.1,), calls=1)]
         assert isinstance(request, Play)
         if request.wave:
             assert request.context.hint == "short"  # type: ignore[union-attr]
         return made(request, [0.0] * request.n)
 
-    group = collected(Refine(n=2, judge=Judge()), answers, Two())
+    group = collected(Refine(n=2, judge=OptionJudge()), answers, Two())
     assert [(r.columns["index"], r.columns["guided"]) for r in group if r.columns["purpose"] == Purpose.train] == [
         (0, False),
         (1, False),
@@ -92,7 +85,7 @@ def test_a_question_to_a_judge_names_what_it_may() -> None:
 
 
 def test_a_judge_must_be_a_role() -> None:
-    method = methods.ruscarl().set("rollout.judge", Judge())
+    method = methods.ruscarl().set("rollout.judge", OptionJudge())
     assert any("'judge'" in message for message in errors(method, Sums(level=2)))
     assert not errors(methods.ruscarl(judge="podium/tiny"), Sums(level=2))
 
@@ -184,6 +177,7 @@ def test_models_in_these_roles_train(critic: str) -> None:
         (methods.scope(n=4, prefix=0.0, prm=critic, guide="podium/tiny"), "watched.guided"),
         (methods.ruscarl(n=4, judge="podium/tiny"), "watched.perfect"),
         (methods.rgr_grpo(n=4, judge="podium/tiny"), "watched.perfect"),
+        (methods.ruscarl(n=4, judge="podium/tiny", way="written"), "judge.calls"),
         (methods.srpo(n=4, teacher="podium/tiny"), "watched.distilled"),
     ]
     for method, watched in runs:

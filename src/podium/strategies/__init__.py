@@ -27,7 +27,7 @@ from podium.strategies.hints.scaffolded import Scaffolded
 from podium.strategies.judged.arena import Arena
 from podium.strategies.judged.judged_rollouts import JudgedRollouts
 from podium.strategies.judged.judged_turns import JudgedTurns
-from podium.strategies.judged.judges import OptionJudge, WrittenJudge, judge_named
+from podium.strategies.judged.judges import OptionJudge, WrittenJudge, criteria_judge, judge_named
 from podium.strategies.judged.label_captions import LabelCaptions
 from podium.strategies.pairs.attempted_pairs import AttemptedPairs
 from podium.strategies.pairs.recorded_pairs import RecordedPairs
@@ -137,5 +137,6 @@ __all__ = [
     "WorkedExamples",
     "OptionJudge",
     "WrittenJudge",
+    "criteria_judge",
     "judge_named",
 ]

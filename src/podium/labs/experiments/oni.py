@@ -33,6 +33,6 @@ STUDY = Lab(
     readings=(PassAt(1), STATES),
     charts=(along(PassAt(1)), along(STATES)),
     size=LabSize(iterations=24, points=3, samples=16),
-    quick=QUICK.replace(iterations=6, samples=8),
+    quick=QUICK.replace(iterations=3, tasks=4, seeds=2, eval_tasks=8, samples=4),
     settings={"world": "keydoor", "level": 4, "world_settings": {"progress": True}, "pool": 16},
 )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from podium.core.updates import Updates
-from podium.method import Home, Method, Protocol, Role
+from podium.method import Home, Method, Protocol
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.metric.report_mean import ReportMean
 from podium.parts.objective import Clip, PolicyGradient, Shaped
 from podium.parts.reward import Rubric
-from podium.strategies import Judge, Refine
+from podium.strategies import Refine, criteria_judge
 
 __all__ = ["rgr_grpo"]
 
@@ -20,6 +20,7 @@ __all__ = ["rgr_grpo"]
     tags=("rubric", "reflection", "hints", "off-policy", "reward shaping"),
     protocol=Protocol(model="Qwen2.5-7B", iterations=400, source="notes on arXiv 2511.12344"),
     home=Home("countdown", level=2),
+    presets={"judge": {"judge": "podium/tiny2"}},
 )
 def rgr_grpo(
     n: int = 8,
@@ -29,6 +30,7 @@ def rgr_grpo(
     clip: float = 0.2,
     mini_batches: int = 4,
     judge: str = "",
+    way: str = "options",
 ) -> Method:
     """R = Σ points of the criteria met / Σ of all points. Unless some rollout meets all, the policy is shown the best
     one with the criteria that it misses, and rewrites it; a rewrite that is better joins the group. A = (R − mean) /
@@ -46,10 +48,13 @@ def rgr_grpo(
         epsilon: Added to the standard deviation.
         clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
         mini_batches: Optimiser steps per batch.
-        judge: Who decides which criteria are met: the path of a model with the policy's tokenizer; empty: the world.
+        judge: Who decides which criteria are met: `policy`, a model or a run's folder, or the address of a server on
+            this machine; empty: the world.
+        way: How a model judges: by the probabilities of `options`, or by a `written` verdict.
     """
+    asked, roles = criteria_judge(judge, way)
     return Method(
-        rollout=Refine(n=n, tries=rewrites, judge=Judge() if judge else None),
+        rollout=Refine(n=n, tries=rewrites, judge=asked),
         reward=(Rubric(),),
         advantage=Normalize(epsilon=epsilon),
         objective=(
@@ -58,5 +63,5 @@ def rgr_grpo(
         ),
         updates=Updates(mini_batches=mini_batches),
         metric=(ReportMean("rollout.guided"), ReportMean("rollout.perfect")),
-        roles=(Role("judge", source=judge),) if judge else (),
+        roles=roles,
     )

@@ -6,14 +6,14 @@ from podium.core.errors import PodiumError
 from podium.core.schedule import Count, Power, Schedule, Sigmoid
 from podium.core.shares import ShareOfRun
 from podium.core.updates import Updates
-from podium.method import Home, Method, Role
+from podium.method import Home, Method
 from podium.methods._shared import ADAMW, anchored
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import Normalize
 from podium.parts.metric.report_mean import ReportMean
 from podium.parts.objective import KL, Clip, PolicyGradient
 from podium.parts.reward import Rubric
-from podium.strategies import Draw, Judge, RubricShown
+from podium.strategies import Draw, RubricShown, criteria_judge
 
 __all__ = ["ruscarl"]
 
@@ -32,7 +32,7 @@ __all__ = ["ruscarl"]
         source="IANNXANG/RuscaRL RuscaRL_example/Qwen2.5-7B-Instruct/healthbench_RuscaRL.sh",
     ),
     home=Home("sums", level=2),
-    presets={"paper": {"steps": 350}},
+    presets={"paper": {"steps": 350}, "judge": {"judge": "podium/tiny2"}},
 )
 def ruscarl(
     n: int = 8,
@@ -52,6 +52,7 @@ def ruscarl(
     top_k: int = 20,
     mini_batches: int = 2,
     judge: str = "",
+    way: str = "options",
 ) -> Method:
     """Member i = 0 … n − 1 of a group sees a random share (n − 1 − i)/(n − 1) · s(t) of the criteria, s(t) = 1/(1 +
     e^{steepness (x − midpoint)}), x the share of `steps` that is over; training sees the bare question. R = Σ points of
@@ -78,15 +79,18 @@ def ruscarl(
         top_p: Nucleus sampling: the probability mass that is sampled from.
         top_k: Sample from this many likeliest tokens.
         mini_batches: Optimiser steps per batch.
-        judge: Who decides which criteria are met: the path of a model with the policy's tokenizer; empty: the world.
+        judge: Who decides which criteria are met: `policy`, a model or a run's folder, or the address of a server on
+            this machine; empty: the world.
+        way: How a model judges: by the probabilities of `options`, or by a `written` verdict.
     """
+    asked, roles = criteria_judge(judge, way)
     strategy = RubricShown(
         n=n,
         fade=_fade(fade, steps, midpoint, steepness, power),
         binary=full,
         scaffold=scaffold,
         draw=Draw(temperature=temperature, top_p=top_p, top_k=top_k),
-        judge=Judge() if judge else None,
+        judge=asked,
     )
     method = Method(
         rollout=strategy,
@@ -95,7 +99,7 @@ def ruscarl(
         objective=(PolicyGradient(clip=Clip(clip, clip, dual=dual)),),
         updates=Updates(mini_batches=mini_batches),
         metric=(ReportMean("rollout.guided"), ReportMean("rollout.perfect")),
-        roles=(Role("judge", source=judge),) if judge else (),
+        roles=roles,
     )
     return anchored(method, KL("k3", coefficient=kl))
 

@@ -18,9 +18,9 @@ from podium.core.streams import key
 from podium.protocols.scaffold import Scaffold
 from podium.strategies.draw import Draw
 from podium.strategies.hints.help import Help, WorkedExamples
-from podium.strategies.hints.judge import Judge
 from podium.strategies.hints.repair import MARKS, helped, marked
-from podium.strategies.requests import Plan, Play, TaskRequest, Wave, rollouts_of
+from podium.strategies.judged.judged_rollouts import criteria_judged
+from podium.strategies.requests import PairJudge, Plan, Play, TaskRequest, Wave, rollouts_of
 
 __all__ = ["BARE", "Assigned", "Assigning", "Contrasted", "Guided", "RubricShown", "sample_assigned"]
 
@@ -167,7 +167,7 @@ class RubricShown(Strategy):
     note: str = ""  # stands below the criteria, for example that the answer must not mention them
     scaffold: str = "removed"  # whether rollouts are trained with the criteria in the prompt: kept or removed
     draw: Draw = Draw()
-    judge: Judge | None = None  # who decides which criteria are met; None: the world's rules
+    judge: PairJudge | None = None  # who decides which criteria are met; None: the world's rules
 
     needs = ("task.criteria",)
     provides = MARKS
@@ -180,7 +180,11 @@ class RubricShown(Strategy):
 
     @property
     def roles_asked(self) -> tuple[str, ...]:
-        return () if self.judge is None else (self.judge.role,)
+        return () if self.judge is None else self.judge.roles
+
+    @property
+    def writers(self) -> tuple[str, ...]:
+        return () if self.judge is None else self.judge.writers
 
     @property
     def neutral(self) -> RubricShown:
@@ -212,7 +216,7 @@ class RubricShown(Strategy):
             scaffolds.append(Scaffold("\n".join([*include, *avoid]), below=self.note) if chosen else BARE)
         assigned = Assigned(scaffolds, [float(s != BARE) for s in scaffolds])
         group = yield from sample_assigned(task, self.draw, assigned, scaffold=self.scaffold)
-        return group if self.judge is None else (yield from self.judge.verdicts(task, group))
+        return group if self.judge is None else (yield from criteria_judged(task, group, self.judge))
 
 
 class Contrasted(Strategy):

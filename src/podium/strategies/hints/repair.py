@@ -15,8 +15,8 @@ from podium.protocols.scaffold import Scaffold
 from podium.strategies.draw import Draw
 from podium.strategies.hints.checklist import BestAttempt, failed, rubric_share
 from podium.strategies.hints.help import Help, Offer, SolutionShares
-from podium.strategies.hints.judge import Judge
-from podium.strategies.requests import Plan, Play, TaskRequest, Wave, rollouts_of
+from podium.strategies.judged.judged_rollouts import criteria_judged
+from podium.strategies.requests import PairJudge, Plan, Play, TaskRequest, Wave, rollouts_of
 
 __all__ = ["MARKS", "Refine", "Repair", "helped", "marked", "play_under", "under_level"]
 
@@ -186,16 +186,20 @@ class Refine(Repair):
     search: str = "at once"
     take: str = "add"
     scaffold: str = "removed"
-    judge: Judge | None = None  # None: the world's rules
+    judge: PairJudge | None = None  # None: the world's rules
 
     @property
     def roles_asked(self) -> tuple[str, ...]:
-        return (*super().roles_asked, *(() if self.judge is None else (self.judge.role,)))
+        return (*super().roles_asked, *(() if self.judge is None else self.judge.roles))
+
+    @property
+    def writers(self) -> tuple[str, ...]:
+        return (*super().writers, *(() if self.judge is None else self.judge.writers))
 
     def assessed(self, task: TaskRequest, rollouts: Sequence[Rollout]) -> Plan:
         if self.judge is None:
             return (yield from super().assessed(task, rollouts))
-        return (yield from self.judge.verdicts(task, rollouts))
+        return (yield from criteria_judged(task, rollouts, self.judge))
 
     def value(self, task: TaskRequest, rollout: Rollout) -> float:
         return rubric_share(task, rollout) if failed(task, rollout) else 1.0

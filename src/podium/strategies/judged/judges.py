@@ -25,7 +25,7 @@ from podium.protocols.verdict_text import (
 from podium.strategies.ask import Ask, ChatServer, Reply
 from podium.strategies.requests import Opinion, PairJudge, Score, TaskRequest, Wave
 
-__all__ = ["OptionJudge", "WrittenJudge", "judge_named"]
+__all__ = ["OptionJudge", "WrittenJudge", "criteria_judge", "judge_named"]
 
 Asking = Generator[Wave, Any, Opinion]
 Reader = Callable[[str], str | None]
@@ -190,6 +190,16 @@ def judge_named(name: str, way: str = "options", **settings: Any) -> tuple[str |
     if way == "written":
         return WrittenJudge(asks=role, **settings), roles
     return OptionJudge(role=role, **settings), roles
+
+
+def criteria_judge(name: str, way: str = "options") -> tuple[PairJudge | None, tuple[Role, ...]]:
+    """A judge of criteria by name, as in `judge_named`, and its roles; without a name, the world's rules decide."""
+    if not name:
+        return None, ()
+    judge, roles = judge_named(name, way)
+    if isinstance(judge, str):
+        raise PodiumError(f"judge = {name!r}: leave judge out, and the world's rules decide which criteria are met.")
+    return judge, roles
 
 
 def _of_letter(said: str) -> tuple[float, float]:
