@@ -38,7 +38,7 @@ WITHOUT_SIGNAL = {
     "oni@reward-free": "captions are labelled once they were seen, and three iterations bring too few of them back",
     "read@filter": "the policy stays as it is, and its critic sees no reward in three iterations",
     "read@paper": "podium/tiny delivers no box in three iterations",
-    "rgr-grpo@judge": "of so few answers to a task, podium/tiny2 says the same of all; at home three groups of four differ",
+    "rgr-grpo@judge": "podium/tiny2 says the same of so few answers; at home three groups of four differ",
 }
 TURNS = Laps(level=2)  # for methods that need what no embedded world has: several turns, and states
 
