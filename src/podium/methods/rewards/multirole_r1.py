@@ -29,7 +29,7 @@ COLD_START = 20.0  # of the imitation's learning rate to that of the reinforceme
         max_tokens=4096,
         source="arXiv 2507.20187: GRPO in TRL, after imitation with LoRA of rank 8",
     ),
-    home=Home("opinions", level=1, iterations=10),
+    home=Home("opinions", level=1, iterations=10, model="podium/tiny2"),
     presets={"printed-yule": {"yule_scale": 1.0}, "paper": {"imitate": 0}},
 )
 def multirole_r1(
