@@ -1,5 +1,5 @@
 """Three judges of pairs whose lengths are crossed with rightness: one that reasons, one that does not, and a reward
-model. Each learns from as many pairs, judges the same held-out ones, and trains a policy on puzzles of the same kind."""
+model. Each learns from as many pairs, judges the same held-out ones, and trains a policy on puzzles of that kind."""
 
 from __future__ import annotations
 
