@@ -56,7 +56,7 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     **{slug: {"imitate": 0} for slug in ("hiper", "rlvmr", "iterresearch-eapo", "pear")},
     **{slug: {"imitate": 0} for slug in ("clinical-r1", "multirole-r1", "info-consistent-grpo", "advevo-marl")},
     "read": {"imitate": 0, "n": 2, "warmup": 0, "epochs": 1},
-    "fleming-r1": {"imitate": 0, "first": 1, "rounds": (1, 1)},
+    "fleming-r1": {"imitate": 1, "first": 1, "rounds": (1, 1)},  # podium/tiny knows no tags
     "guru": {"measure": 0},
     "arpo": {"imitate": 0, "tools": None},
     "bpo": {"epochs": 1, "mini_batches": 4},
