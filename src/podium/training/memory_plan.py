@@ -144,8 +144,10 @@ def _plain_bytes(policy: Policy) -> int:
 
 def _copies(learners: Sequence[Policy]) -> int:
     """Bytes of the copies of weights in a lower precision that the first pass will make."""
-    decoders = [x.decoder for x in learners if x.decoder is not None and x.decoder.lower is not None]
-    return sum(p.numel() * d.dtype.itemsize for d in decoders if d.layout == 0 for p in d.model.parameters())
+    decoders = [x.decoder for x in learners if x.decoder is not None and x.decoder.layout == 0]
+    copied = [p for d in decoders if d.lower is not None for p in d.model.parameters()]
+    folded = [b.weight for d in decoders if d.folds for layer in d.layers for b in layer.bases]
+    return sum(p.numel() for p in (*copied, *folded)) * 2
 
 
 def _refusal(policy: Policy, needs: MemoryNeeds, smaller: MemoryNeeds, free: int, total: int, longest: int) -> str:
@@ -194,10 +196,10 @@ def _otherwise(policy: Policy, free: int, longest: int) -> list[str]:
     if exact and modern and MemoryNeeds.of(policy, weights, 2 * weights, fused=True).free(longest) <= free:
         advice.append("use dtype='bfloat16'")
     layers = [m for m in policy.model.modules() if isinstance(m, nn.Linear)]
-    needs = MemoryNeeds.of(policy, 16 * sum(m.in_features + m.out_features for m in layers), fused=False)
-    if needs.free(longest) <= free:
+    adapters = 16 * sum(m.in_features + m.out_features for m in layers)
+    if MemoryNeeds.of(policy, adapters, fused=False).free(longest) <= free:
         advice.append("train adapters (lora=16)")
-    elif modern and needs.free(longest) <= free + 2 * weights:
+    elif modern and MemoryNeeds.of(policy, adapters, 2 * weights, fused=True).free(longest) <= free + 2 * weights:
         advice.append("train adapters beside rounded weights (lora=16, dtype='bfloat16')")
     return advice
 
