@@ -47,7 +47,7 @@ def test_shrinking_moves_a_rare_edge_towards_the_mean_reward() -> None:
 
 
 def test_graph_grpo_learns_which_agents_should_talk(tmp_path: Path) -> None:
-    result = podium.train("graph-grpo", out=tmp_path / "run", iterations=14, **FEW)
+    result = podium.train("graph-grpo", out=tmp_path / "run", **FEW)
     before, after = (line["eval.pass@1"] for line in (result.evaluations[0], result.evaluations[-1]))
     assert after > before + 0.4
     assert min(result.metrics[-1]["acted"].values()) > 0

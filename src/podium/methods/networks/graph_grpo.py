@@ -20,7 +20,7 @@ OF_GRAPHS = Aggregate("token sum, rollout mean")
     tags=("multi-agent", "topology", "chooser", "group-relative", "credit assignment"),
     presets={"paper": {}, "graph": {"credit": "graph"}},
     protocol=Protocol(model="a graph attention network over frozen GPT-3.5-Turbo agents", lr=1e-4, source="Graph-GRPO"),
-    home=Home("team", level=2, iterations=24, tasks=12, model="podium/chooser"),
+    home=Home("team", level=2, iterations=12, tasks=16, model="podium/chooser"),
 )
 def graph_grpo(n: int = 16, credit: str = "edge", kl: float = 0.01, epsilon: float = 1e-6) -> Method:
     """n graphs are drawn for each query, every edge by yes or no with probability p = σ(h_i W h_jᵀ). An edge's score S
