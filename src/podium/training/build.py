@@ -62,7 +62,9 @@ def _build(config: Config, world: World, stage: Stage) -> Run:
     trained = learners(models, config)
     frozen = frozen_models(models, trained, config)
     longest = min(prompt + config.max_tokens, policy.context_length)
-    memory = plan_memory([x.policy for x in trained.values()], config.micro_tokens, longest, config.checkpointing)
+    memory = plan_memory(
+        [x.policy for x in trained.values()], config.micro_tokens, longest, config.checkpointing, config.moments
+    )
     policy.notes = (*warned, *policy.notes, *memory.notes, *world.remarks(), *notes, *prompt_notes)
     for learner in trained.values():
         learner.policy.checkpoint_activations(memory.checkpointing)
