@@ -175,6 +175,12 @@ def tiny() -> Policy:
 
 
 @cache
+def chooser() -> Policy:
+    """The embedded policy for worlds that offer options."""
+    return policies.load("podium/chooser")
+
+
+@cache
 def silent() -> Policy:
     """The same with the end of the answer as by far the likeliest token after a question."""
     policy = tiny().copy()
@@ -216,7 +222,7 @@ def lines(
     method: Method, world: World, iterations: int = 1, policy: Policy | None = None, **settings: Any
 ) -> list[dict[str, Any]]:
     """The metrics of a few iterations, without evaluations or a run directory."""
-    source = policy or tiny()
+    source = policy or (chooser() if "task.options" in world.provides else tiny())
     sizes = {"tasks": 2, "iterations": iterations, "max_tokens": world.max_tokens}  # also of exact protocols
     with patch.object(policies, "load", lambda *_, **__: source.copy()):
         run = build_run(configure(method, **{"world": world, **sizes, **settings}))
