@@ -96,9 +96,9 @@ def _opponent(named: str | Player, world: World, target: str | Path, trust: bool
 
 def _drawn(method: Method | None, draw: Draw | None) -> tuple[Context | None, Grammar | None]:
     """What the policy of a run sees, and what it may write."""
-    strategy = None if method is None or draw is not None else method.main().rollout
-    draw = draw if strategy is None else strategy.draw
-    return getattr(draw, "context", None), getattr(draw, "grammar", None)
+    strategy = None if method is None else method.main().rollout
+    drawn = draw or (None if strategy is None else strategy.draw)
+    return getattr(drawn, "context", None), getattr(drawn, "grammar", None)
 
 
 def _matches(

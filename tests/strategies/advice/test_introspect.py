@@ -202,7 +202,8 @@ def test_a_resumed_run_goes_on_exactly(slug: str, tmp_path: Path) -> None:
 
 
 def test_votes_of_every_task_of_a_batch_are_trained() -> None:
-    run = build_run(configure(methods.get("knowrl@votes", n=2, k=4, trials=1), **SMALL, iterations=1))
+    method = methods.get("knowrl@votes", n=2, k=4, trials=1, mini_batches=1)
+    run = build_run(configure(method, **SMALL, iterations=1))
     before = [parameter.clone() for parameter in run.policy.parameters()]
     batch, line = iterate(run)
     votes = batch["rollout.purpose"] == Purpose.train

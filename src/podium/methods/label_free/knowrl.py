@@ -32,8 +32,8 @@ __all__ = ["knowrl"]
     home=Home(
         "mix:sums,rules",
         dials={"sums.level": 1, "rules.level": 5, "rules.domain": "lamps"},
-        iterations=30,
-        tasks=32,
+        iterations=12,
+        tasks=64,
         model="podium/tiny2",
     ),
     presets={
@@ -54,7 +54,7 @@ def knowrl(
     replies: tuple[str, str] = ("yes", "no"),
     kl: float = 0.001,
     clip: float = 0.2,
-    mini_batches: int = 1,
+    mini_batches: int = 4,
     seeds: SeedTasks = SeedTasks(),
 ) -> Method:
     """With example tasks in the prompt, the policy writes tasks x for a wanted label d (feasible, infeasible, in turn).
