@@ -38,6 +38,7 @@ FAMILIES = {
     "selection": "Data selection, curricula and rollout budgets",
     "preference": "Preferences and reward models",
     "study": "Experiments and metrics of studies, rather than methods",
+    "tables": "Bandits, fairness, offline learning and off-policy evaluation, on tables",
 }
 P = ParamSpec("P")
 
