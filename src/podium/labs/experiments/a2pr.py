@@ -247,8 +247,8 @@ STUDY = Trial(
         for name, how in (("TD3", "td3"), ("TD3+BC", "td3_bc"), ("A2PR", "a2pr"))
     },
     claims=(
-        Claim("on the pendulum it is above TD3+BC", RETURN, "pendulum, A2PR", "pendulum, TD3+BC"),
-        Claim("in the field it is above TD3+BC", RETURN, "field, A2PR", "field, TD3+BC"),
+        Claim("on the pendulum A2PR is above TD3+BC", RETURN, "pendulum, A2PR", "pendulum, TD3+BC"),
+        Claim("in the field A2PR is above TD3+BC", RETURN, "field, A2PR", "field, TD3+BC"),
         Claim("in the field TD3+BC is above TD3", RETURN, "field, TD3+BC", "field, TD3"),
     ),
     readings=(RETURN,),

@@ -111,7 +111,7 @@ STUDY = Trial(
             f"{FEW} samples, single actions",
             f"{FEW} samples, 8 groups",
         ),
-        Claim("and less than one group", LOSS, f"{FEW} samples, one group", f"{FEW} samples, 8 groups"),
+        Claim("it loses less than one group", LOSS, f"{FEW} samples, one group", f"{FEW} samples, 8 groups"),
         Claim(
             "more samples allow more groups",
             GROUPS,

@@ -159,8 +159,8 @@ STUDY = Trial(
     },
     claims=(
         Claim("its error is below that of equal numbers", ERROR, "equal numbers", "adaptive"),
-        Claim("and of a representative sample", ERROR, "representative", "adaptive"),
-        Claim("and of equal spending", ERROR, "equal spending", "adaptive"),
+        Claim("its error is below that of a representative sample", ERROR, "representative", "adaptive"),
+        Claim("its error is below that of equal spending", ERROR, "equal spending", "adaptive"),
         Claim("the worst ancestry fares better than in a representative sample", WORST, "representative", "adaptive"),
     ),
     readings=(ERROR, WORST),

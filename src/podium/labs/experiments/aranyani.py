@@ -153,7 +153,7 @@ STUDY = Trial(
             "network, two stored people",
             FOREST,
         ),
-        Claim("and below that of a network that stores people", GAP, NETWORK, FOREST),
+        Claim("it is below that of a network that stores people", GAP, NETWORK, FOREST),
         Claim("it is more accurate there than the majority", ACCURACY, FOREST, MAJORITY),
     ),
     readings=(GAP, ACCURACY, PLAIN_GAP),

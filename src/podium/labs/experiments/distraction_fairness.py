@@ -145,9 +145,9 @@ STUDY = Trial(
     arms={how: partial(_arm, how) for how in ("plain", "alternating", "released", "joint")},
     claims=(
         Claim("the gap is below that of plain training", GAP, "plain", "alternating"),
-        Claim("at a loss of accuracy of no more than two points", KEPT, "alternating", "plain"),
+        Claim("accuracy falls by no more than two points", KEPT, "alternating", "plain"),
         Claim("the gap is below that of a weighted sum of both losses", GAP, "joint", "alternating"),
-        Claim("the release, too, is below plain training", GAP, "plain", "released"),
+        Claim("the gap of the release is below that of plain training", GAP, "plain", "released"),
     ),
     readings=(GAP, ACCURACY, KEPT),
     charts=(traced("curve", over="threshold", title="parity gap of decisions", x_label="threshold of the decision"),),

@@ -137,8 +137,8 @@ STUDY = Trial(
     claims=(
         Claim("the group that fares worst fares better", WORST, "people, one", "people, groupwise"),
         Claim("groups fare better on average", MEAN, "people, one", "people, groupwise"),
-        Claim("both on real data: the worst group", WORST, "diabetes, one", "diabetes, groupwise"),
-        Claim("and the average group", MEAN, "diabetes, one", "diabetes, groupwise"),
+        Claim("on real data, too, the worst group fares better", WORST, "diabetes, one", "diabetes, groupwise"),
+        Claim("on real data, too, groups fare better on average", MEAN, "diabetes, one", "diabetes, groupwise"),
     ),
     readings=(WORST, MEAN),
     charts=(traced("curve", over="round", title="error of the worst group so far", x_label="round", log_x=True),),

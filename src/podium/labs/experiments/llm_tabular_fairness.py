@@ -174,8 +174,8 @@ STUDY = Trial(
         NETWORK: partial(_classic, "network"),
     },
     claims=(
-        Claim("its gap is above that of a random forest", PARITY, ZERO, FOREST),
-        Claim("and stays above it after fine-tuning", PARITY, TUNED, FOREST),
+        Claim("the gap of a language model is above that of a random forest", PARITY, ZERO, FOREST),
+        Claim("it stays above it after fine-tuning", PARITY, TUNED, FOREST),
         Claim("examples in the prompt lower it", PARITY, ZERO, SHOWN_ARM),
         Claim("fine-tuning lowers it", PARITY, ZERO, TUNED),
         Claim("flipping the labels of the examples lowers it further", PARITY, SHOWN_ARM, FLIPPED),

@@ -140,7 +140,7 @@ STUDY = Trial(
             "with a panel",
         ),
         Claim(
-            "and so does the share of unfair rounds", UNFAIR, "with a panel, an eighth of the rounds", "with a panel"
+            "the share of unfair rounds falls with it", UNFAIR, "with a panel, an eighth of the rounds", "with a panel"
         ),
         Claim("the reports of the panel are what makes it fair", UNFAIR, "without a panel", "with a panel"),
         Claim(

@@ -153,8 +153,8 @@ STUDY = Trial(
         Claim(
             "self-normalising lowers the risk of importance sampling", SHARPE, "self-normalised", "importance sampling"
         ),
-        Claim("so does weighing per decision", SHARPE, "per decision", "importance sampling"),
-        Claim("so does a model in addition", SHARPE, "doubly robust", "per decision"),
+        Claim("weighing per decision lowers it, too", SHARPE, "per decision", "importance sampling"),
+        Claim("a model in addition lowers it further", SHARPE, "doubly robust", "per decision"),
         Claim("importance sampling lets worse policies in", WORST, "doubly robust", "importance sampling"),
     ),
     readings=(SHARPE, REGRET, RANK, ERROR, WORST),

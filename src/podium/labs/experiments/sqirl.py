@@ -319,9 +319,14 @@ STUDY = Trial(
         "states × actions": partial(_arm, _pairs),
     },
     claims=(
-        Claim("it predicts Q-learning better than the horizon does", TO_Q, EFFECTIVE, "horizon"),
-        Claim("and better than the size of the table", TO_Q, EFFECTIVE, "states × actions"),
-        Claim("it predicts SQIRL better than the horizon does", TO_SQIRL, EFFECTIVE, "horizon"),
+        Claim(
+            "the effective horizon predicts the episodes of Q-learning better than the horizon does",
+            TO_Q,
+            EFFECTIVE,
+            "horizon",
+        ),
+        Claim("it predicts them better than the size of the table does", TO_Q, EFFECTIVE, "states × actions"),
+        Claim("it predicts the episodes of SQIRL better than the horizon does", TO_SQIRL, EFFECTIVE, "horizon"),
     ),
     readings=(TO_Q, TO_SQIRL),
     charts=(_scatter,),
