@@ -38,6 +38,9 @@ DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 SHAPES: dict[str, dict[str, int]] = {
     "135M": {"layers": 30, "width": 576, "heads": 9, "kv": 3, "inside": 1536, "vocabulary": 49152},
     "0.5B": {"layers": 24, "width": 896, "heads": 14, "kv": 2, "inside": 4864, "vocabulary": 151936},
+    "1.5B": {"layers": 28, "width": 1536, "heads": 12, "kv": 2, "inside": 8960, "vocabulary": 151936},
+    "3B": {"layers": 36, "width": 2048, "heads": 16, "kv": 2, "inside": 11008, "vocabulary": 151936},
+    "7B": {"layers": 28, "width": 3584, "heads": 28, "kv": 4, "inside": 18944, "vocabulary": 152064},
     "small": {"layers": 2, "width": 128, "heads": 4, "kv": 2, "inside": 256, "vocabulary": 1024},
 }
 
@@ -53,12 +56,13 @@ def policy(name: str, dtype: torch.dtype = torch.bfloat16, device: torch.device 
         "intermediate_size": s["inside"],
         "vocab_size": s["vocabulary"],
         "max_position_embeddings": 8192,
-        "tie_word_embeddings": True,
+        "tie_word_embeddings": name != "7B",
         "pad_token_id": None,
     }
     torch.manual_seed(seed)
     with device if name != "small" else nullcontext():  # the small one is the same everywhere
-        made = Qwen2ForCausalLM(Qwen2Config(**shape)) if name == "0.5B" else LlamaForCausalLM(LlamaConfig(**shape))
+        llama = name in ("135M", "small")
+        made = LlamaForCausalLM(LlamaConfig(**shape)) if llama else Qwen2ForCausalLM(Qwen2Config(**shape))
     tokenizer = AutoTokenizer.from_pretrained(ROOT / "src/podium/models/tiny")
     return Policy(made.to(device=device, dtype=dtype), tokenizer, name=name)
 

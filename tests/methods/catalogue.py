@@ -55,9 +55,11 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     # Without the imitation before it, so that a few iterations reach what follows.
     **{slug: {"imitate": 0} for slug in ("hiper", "rlvmr", "iterresearch-eapo", "pear")},
     **{slug: {"imitate": 0} for slug in ("clinical-r1", "multirole-r1", "info-consistent-grpo", "advevo-marl")},
+    **{slug: {"imitate": 0} for slug in ("earl-video",)},
     "read": {"imitate": 0, "n": 2, "warmup": 0, "epochs": 1},
     "fleming-r1": {"imitate": 0, "first": 1, "rounds": (1, 1)},
     "guru": {"measure": 0},
+    "ap-grpo": {"first": 1, "whole": ""},
     "arpo": {"imitate": 0, "tools": None},
     "bpo": {"epochs": 1, "mini_batches": 4},
     "spo-single-stream": {"offline": 0},  # no measuring phase before it, and no warm start
@@ -175,6 +177,12 @@ def tiny() -> Policy:
 
 
 @cache
+def chooser() -> Policy:
+    """The embedded policy for worlds that offer options."""
+    return policies.load("podium/chooser")
+
+
+@cache
 def silent() -> Policy:
     """The same with the end of the answer as by far the likeliest token after a question."""
     policy = tiny().copy()
@@ -216,7 +224,7 @@ def lines(
     method: Method, world: World, iterations: int = 1, policy: Policy | None = None, **settings: Any
 ) -> list[dict[str, Any]]:
     """The metrics of a few iterations, without evaluations or a run directory."""
-    source = policy or tiny()
+    source = policy or (chooser() if "task.options" in world.provides else tiny())
     sizes = {"tasks": 2, "iterations": iterations, "max_tokens": world.max_tokens}  # also of exact protocols
     with patch.object(policies, "load", lambda *_, **__: source.copy()):
         run = build_run(configure(method, **{"world": world, **sizes, **settings}))

@@ -212,7 +212,8 @@ def test_adapters_are_named_where_they_fit(monkeypatch: pytest.MonkeyPatch) -> N
     policy = on_cuda(monkeypatch)
     monkeypatch.setattr(room, "CHUNK", 0)
     Card(monkeypatch, free=REFUSED, total=REFUSED)
-    assert "Train adapters (lora=16)" in refused(policy, 8)
+    assert "Keep the optimiser's moments in 8 bits (moments='8bit'); or train adapters (lora=16)." in refused(policy, 8)
+    assert room.plan_memory([policy], longest=8, moments="8bit").micro_tokens >= 8
     for name, parameter in policy.named_parameters():  # about as many as adapters have
         parameter.requires_grad_("down_proj" in name)
     assert room.plan_memory([policy], longest=8).micro_tokens >= 8

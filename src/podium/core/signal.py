@@ -16,6 +16,7 @@ SIGNALS = {
     "expected_discriminator",
     "flow_error",
     "flow_score",
+    "log_odds",
     "logit",
     "logp",
     "logp_of",

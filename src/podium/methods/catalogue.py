@@ -37,6 +37,7 @@ FAMILIES = {
     "replay": "Replay of earlier rollouts",
     "selection": "Data selection, curricula and rollout budgets",
     "preference": "Preferences and reward models",
+    "networks": "Policies that write no text: choosers among options, and flows that draw",
     "study": "Experiments and metrics of studies, rather than methods",
 }
 P = ParamSpec("P")

@@ -2,11 +2,12 @@
 
 Start with `policy.py` (`Policy`). `model` loads and saves, `forward` passes packed or padded batches through the model,
 `head` turns logits and hidden states into signals, `roles` holds critics and other models beside the policy; `native`
-and `cuda` hold kernels.
+and `cuda` hold kernels. `network_policy.py` and `choose` are policies that write no text.
 """
 
 from collections.abc import Callable
 
+from podium.policy.choose.chooser import Chooser
 from podium.policy.head.divergence import divergence as divergence
 from podium.policy.head.draw_shift import draw_shift as draw_shift
 from podium.policy.head.effective_rank import rank_dynamics as rank_dynamics
@@ -22,6 +23,7 @@ from podium.policy.roles.reader import has_head, read_critic, scores_of, values_
 __all__ = [
     "FUNCTIONALS",
     "NETWORKS",
+    "Chooser",
     "Critic",
     "Flow",
     "Policy",

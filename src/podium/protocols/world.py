@@ -106,8 +106,9 @@ class World(Value):
     levels: ClassVar[tuple[int, ...]] = (1,)  # of difficulty
     # Columns besides the reward. `task.solution` says that it can write solutions, `task.criteria` that it has rubrics,
     # `task.steps` that it can say where a solution goes wrong, `task.phrasings` that a task has several wordings,
-    # `task.compare` and `task.rate` that it judges answers, `task.dynamics` that its exact values are known,
-    # `task.plan`, `task.knowledge` and `task.subproblems` that it can write these.
+    # `task.compare` and `task.rate` that it judges answers,
+    # `task.options` that its observations are sets of options (`podium.protocols.option_set`), `task.dynamics` that its
+    # exact values are known, `task.plan`, `task.knowledge` and `task.subproblems` that it can write these.
     provides: ClassVar[tuple[str, ...]] = ("rollout.correct", "rollout.answer")
     blank: ClassVar[Mapping[str, Any]] = {}  # values of these columns where the world has failed
     max_tokens: ClassVar[int] = 64  # enough tokens for a turn of a model that solves it

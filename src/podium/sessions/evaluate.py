@@ -32,7 +32,7 @@ from podium.policy.model.load import EMBEDDED
 from podium.protocols.format import turn_limit
 from podium.protocols.sampling import Sampling
 from podium.protocols.world import World
-from podium.sampler.local import LocalSampler
+from podium.sampler.of_policy import sampler_of
 from podium.store.run_directory import RunDirectory
 from podium.store.sound_checkpoint import newest_sound
 from podium.training.config import Config
@@ -211,7 +211,7 @@ def driver_for(
 ) -> Driver:
     """A driver that samples from a policy in a world, and from further ones by role."""
     return Driver(
-        LocalSampler(policy),
+        sampler_of(policy),
         world,
         follow_up=policy.follow_up,
         written=policy.written,
@@ -219,7 +219,7 @@ def driver_for(
         score=policy.score,
         act_limit_s=act_limit_s,
         isolation=isolation,
-        others={role: LocalSampler(other) for role, other in (others or {}).items()},
+        others={role: sampler_of(other) for role, other in (others or {}).items()},
     )
 
 

@@ -33,6 +33,7 @@ from podium.strategies.pairs.attempted_pairs import AttemptedPairs
 from podium.strategies.pairs.recorded_pairs import RecordedPairs
 from podium.strategies.pairs.walked_segments import WalkedSegments
 from podium.strategies.sample.blueprint import SampleBlueprints
+from podium.strategies.sample.choose import Choose
 from podium.strategies.sample.continuations import Continuations
 from podium.strategies.sample.directed import Directed
 from podium.strategies.sample.lessons import SampleAdvised
@@ -79,6 +80,7 @@ __all__ = [
     "BestAttempt",
     "Branching",
     "BudgetedTurns",
+    "Choose",
     "Continuations",
     "Contrasted",
     "Counterfactual",

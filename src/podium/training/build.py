@@ -15,7 +15,7 @@ from podium.policy import Policy, embed
 from podium.policy.model.chat import PROMPT
 from podium.protocols.sampling import ALLOWED
 from podium.protocols.world import World, task_of
-from podium.sampler.local import LocalSampler
+from podium.sampler.of_policy import sampler_of
 from podium.training.config import Config
 from podium.training.memory_plan import MemoryPlan, plan_memory
 from podium.training.models import frozen_models, learners, load_models
@@ -62,7 +62,9 @@ def _build(config: Config, world: World, stage: Stage) -> Run:
     trained = learners(models, config)
     frozen = frozen_models(models, trained, config)
     longest = min(prompt + config.max_tokens, policy.context_length)
-    memory = plan_memory([x.policy for x in trained.values()], config.micro_tokens, longest, config.checkpointing)
+    memory = plan_memory(
+        [x.policy for x in trained.values()], config.micro_tokens, longest, config.checkpointing, config.moments
+    )
     policy.notes = (*warned, *policy.notes, *memory.notes, *world.remarks(), *notes, *prompt_notes)
     for learner in trained.values():
         learner.policy.checkpoint_activations(memory.checkpointing)
@@ -123,7 +125,7 @@ def _driver(config: Config, world: World, models: Mapping[str, Policy], memory: 
     writers = [name for role in _writers(config.method) for name in (pasts[role].copies if role in pasts else (role,))]
     each = None if memory.sampler is None else memory.sampler // (1 + len(writers))
     return Driver(
-        LocalSampler(policy, memory=each),
+        sampler_of(policy, each),
         world,
         capture=_captured(config.method),
         follow_up=policy.follow_up,
@@ -134,7 +136,7 @@ def _driver(config: Config, world: World, models: Mapping[str, Policy], memory: 
         act_limit_s=config.act_limit_s,
         isolation=config.isolation,
         max_turns=config.max_turns,
-        others={name: LocalSampler(models[name], memory=each) for name in writers},
+        others={name: sampler_of(models[name], each) for name in writers},
         trained=tuple(trainer.learners),
         copies=lambda role: pasts[role].copies[: pasts[role].filled] if role in pasts else (role,),
     )

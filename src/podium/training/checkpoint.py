@@ -20,6 +20,7 @@ from podium.policy.model.finite import NonFiniteWeights
 from podium.store.json_lines import read_object
 from podium.store.manifest import DamagedCheckpoint, check_manifest
 from podium.store.tables import read_tensors
+from podium.training.quantized_adam import state_shapes
 from podium.training.trainer import Learner, Trainer
 
 __all__ = ["Position", "check_memories", "load_checkpoint", "save_checkpoint"]
@@ -142,13 +143,10 @@ def _load_optimizer(learner: Learner, file: Path) -> None:
         number, _, key = name.partition(".")
         state.setdefault(int(number), {})[key] = value
     trained = [p for group in learner.optimizer.param_groups for p in group["params"]]
-    whole = state.keys() == set(range(len(trained))) and all(_fits(state[i], p) for i, p in enumerate(trained))
+    whole = state.keys() == set(range(len(trained))) and all(
+        {name: value.shape for name, value in state[i].items()} == state_shapes(learner.optimizer, p)
+        for i, p in enumerate(trained)
+    )
     if state and not whole:
         raise PodiumError(f"{file} does not fit the model: its tensors are of other weights")
     learner.optimizer.load_state_dict({"state": state, "param_groups": full["param_groups"]})
-
-
-def _fits(entry: Mapping[str, torch.Tensor], parameter: torch.Tensor) -> bool:
-    """Whether an optimiser's state is that of a parameter of this shape."""
-    shapes = {"step": torch.Size(()), "exp_avg": parameter.shape, "exp_avg_sq": parameter.shape}
-    return {name: value.shape for name, value in entry.items()} == shapes

@@ -14,9 +14,14 @@ from podium.method import DEFAULTS, SCHEDULES, Method
 from podium.policy.model.device import usual_dtype
 from podium.protocols.world import ISOLATIONS, World
 from podium.store.run_directory import RunDirectory
+from podium.training.quantized_adam import BLOCK
 from podium.worlds.names import world_code
 
-__all__ = ["USUAL", "Config", "Optimizer"]
+__all__ = ["MOMENTS", "USUAL", "Config", "Optimizer"]
+
+
+# Bytes of a trained weight's gradient and of the optimiser's two running means, by their precision.
+MOMENTS = {"float32": 4 + 8, "8bit": 4 + 2 * (1 + 4 / BLOCK)}
 
 
 class Optimizer(Value):
@@ -69,6 +74,7 @@ class Config(Value):
     device: str = "cpu"  # cpu, cuda or cuda:N
     dtype: str | None = None  # of the computation; None: bfloat16 on a GPU that supports it, float32 elsewhere
     lora: int | None = None  # rank; None: all weights are trained
+    moments: str = "float32"  # precision of the optimiser's running means: float32, or 8bit, a quarter of the memory
     eval_every: int = 20  # iterations; 0: only before and after
     eval_tasks: int = 128  # held-out tasks of one evaluation
     eval_samples: int = 2  # answers to each of them
@@ -100,6 +106,7 @@ class Config(Value):
             one_of(self, "isolation", ISOLATIONS)
         if self.dtype is not None:
             one_of(self, "dtype", ("float32", "bfloat16"))
+        one_of(self, "moments", tuple(MOMENTS))
 
     @property
     def precision(self) -> str:

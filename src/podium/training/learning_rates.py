@@ -16,6 +16,7 @@ __all__ = ["learning_rate"]
 
 # By the largest number of parameters: the learning rate for at most so many updates per batch.
 TABLE: tuple[tuple[float, tuple[tuple[float, float], ...]], ...] = (
+    (2e5, ((1, 1e-3), (8, 5e-4), (math.inf, 2e-4))),
     (2e7, ((1, 2e-4), (8, 1e-4), (math.inf, 5e-5))),
     (4e8, ((1, 2e-5), (math.inf, 1e-5))),
     (math.inf, ((math.inf, 1e-6),)),

@@ -22,6 +22,7 @@ from podium.policy.forward.decoder import Decoder
 from podium.policy.head.functionals import CHUNK as PART
 from podium.policy.model.device import GIB, elsewhere, free_bytes, held_by_others, host_bytes, out_of_memory
 from podium.policy.model.lora import attached
+from podium.training.config import MOMENTS
 
 __all__ = ["MICRO_TOKENS", "MemoryNeeds", "MemoryPlan", "plan_memory", "suggest_settings", "token_bytes"]
 
@@ -59,22 +60,28 @@ def token_bytes(decoder: Decoder, checkpointing: bool, fused: bool | None = None
 
 
 def plan_memory(
-    learners: Sequence[Policy], wanted: int | None = None, longest: int = 1, checkpointing: bool = False
+    learners: Sequence[Policy],
+    wanted: int | None = None,
+    longest: int = 1,
+    checkpointing: bool = False,
+    moments: str = "float32",
 ) -> MemoryPlan:
-    """How to use the memory of the learners' device, for rollouts of up to `longest` tokens."""
+    """How to use the memory of the learners' device, for rollouts of up to `longest` tokens, with the optimiser's
+    running means in the precision `moments`."""
     policy = learners[0]
     kind = policy.device.type
     tokens = wanted or MICRO_TOKENS.get(kind, MICRO_TOKENS["cpu"])
     trained = sum(p.numel() for learner in learners for p in learner.parameters() if p.requires_grad)
     if kind != "cuda":
-        _check_host(policy, 12 * trained)
+        _check_host(policy, int(MOMENTS[moments] * trained))
         return MemoryPlan(tokens, checkpointing)
     free, total = free_bytes(policy.device)
     others = held_by_others(policy.device)
-    needs = MemoryNeeds.of(policy, trained, _copies(learners))
+    needs = MemoryNeeds.of(policy, trained, _copies(learners), moments=moments)
     recompute = checkpointing or needs.tokens(free, False) < min(longest, tokens)
     if needs.tokens(free, recompute) < longest:
-        raise PodiumError(_refusal(policy, needs, free, total, longest))
+        smaller = MemoryNeeds.of(policy, trained, _copies(learners), moments="8bit")
+        raise PodiumError(_refusal(policy, needs, smaller, free, total, longest))
     chosen = min(tokens, needs.tokens(free, recompute))
     notes = []
     if others > total // 8:
@@ -91,8 +98,8 @@ def _check_host(policy: Policy, needed: int) -> None:
     if left is not None and needed > left:
         raise PodiumError(
             f"Training {policy.name or 'this model'} does not fit in this machine's memory: beside the weights, "
-            f"gradients and optimiser need {needed / GIB:.1f} GiB, and {left / GIB:.1f} GiB are left. Train adapters "
-            "(lora=16), or a smaller model."
+            f"gradients and optimiser need {needed / GIB:.1f} GiB, and {left / GIB:.1f} GiB are left. Keep the "
+            "optimiser's moments in 8 bits (moments='8bit'), train adapters (lora=16), or a smaller model."
         )
 
 
@@ -104,16 +111,16 @@ class MemoryNeeds:
     token: tuple[int, int]  # per token that goes through the model: with activations kept, and recomputed
 
     @classmethod
-    def of(cls, policy: Policy, trained: int, copies: int = 0, fused: bool | None = None) -> MemoryNeeds:
+    def of(
+        cls, policy: Policy, trained: int, copies: int = 0, fused: bool | None = None, moments: str = "float32"
+    ) -> MemoryNeeds:
         """Those of a policy that trains so many weights; of its own passes, or as if they were fused or not."""
-        decoder = policy.decoder
+        decoder, learning = policy.decoder, int(MOMENTS[moments] * trained)
         if decoder is None:  # logits in chunks of CHUNK numbers or of one text, each recomputed
             each = _plain_bytes(policy)
-            return cls(12 * trained + 16 * PART, (each, each))
+            return cls(learning + 16 * PART, (each, each))
         logits = 6 * CHUNK + 8 * policy.vocabulary * decoder.width
-        return cls(
-            12 * trained + copies + logits, (token_bytes(decoder, False, fused), token_bytes(decoder, True, fused))
-        )
+        return cls(learning + copies + logits, (token_bytes(decoder, False, fused), token_bytes(decoder, True, fused)))
 
     def left(self, free: int) -> int:
         """Of so many free bytes, those for activations and for sampling."""
@@ -137,12 +144,14 @@ def _plain_bytes(policy: Policy) -> int:
 
 def _copies(learners: Sequence[Policy]) -> int:
     """Bytes of the copies of weights in a lower precision that the first pass will make."""
-    decoders = [x.decoder for x in learners if x.decoder is not None and x.decoder.lower is not None]
-    return sum(p.numel() * d.dtype.itemsize for d in decoders if d.layout == 0 for p in d.model.parameters())
+    decoders = [x.decoder for x in learners if x.decoder is not None and x.decoder.layout == 0]
+    copied = [p for d in decoders if d.lower is not None for p in d.model.parameters()]
+    folded = [b.weight for d in decoders if d.folds for layer in d.layers for b in layer.bases]
+    return sum(p.numel() for p in (*copied, *folded)) * 2
 
 
-def _refusal(policy: Policy, needs: MemoryNeeds, free: int, total: int, longest: int) -> str:
-    """Why a run does not fit, and the nearest that does."""
+def _refusal(policy: Policy, needs: MemoryNeeds, smaller: MemoryNeeds, free: int, total: int, longest: int) -> str:
+    """Why a run does not fit, and the nearest that does; `smaller`: its needs with 8-bit moments."""
     place, others = policy.device, held_by_others(policy.device)
     shared = f" (other programs hold {others / GIB:.1f})" if others > total // 8 else ""
     reason = (
@@ -153,6 +162,8 @@ def _refusal(policy: Policy, needs: MemoryNeeds, free: int, total: int, longest:
     advice = [a for a in (_elsewhere(policy, needs, longest), _shorter(needs, free, longest)) if a]
     if needs.free(longest) <= free + others:
         advice.append("wait until the other programs have ended")
+    if needs.free(longest) > free >= smaller.free(longest):
+        advice.append("keep the optimiser's moments in 8 bits (moments='8bit')")
     advice += _otherwise(policy, free, longest)
     # Weights, gradients and averages in float32, copies in half of that.
     largest = int((free + torch.cuda.memory_allocated(place)) * (1 - SPARE) * (1 - SAMPLER)) / 18e9
@@ -185,10 +196,10 @@ def _otherwise(policy: Policy, free: int, longest: int) -> list[str]:
     if exact and modern and MemoryNeeds.of(policy, weights, 2 * weights, fused=True).free(longest) <= free:
         advice.append("use dtype='bfloat16'")
     layers = [m for m in policy.model.modules() if isinstance(m, nn.Linear)]
-    needs = MemoryNeeds.of(policy, 16 * sum(m.in_features + m.out_features for m in layers), fused=False)
-    if needs.free(longest) <= free:
+    adapters = 16 * sum(m.in_features + m.out_features for m in layers)
+    if MemoryNeeds.of(policy, adapters, fused=False).free(longest) <= free:
         advice.append("train adapters (lora=16)")
-    elif modern and needs.free(longest) <= free + 2 * weights:
+    elif modern and MemoryNeeds.of(policy, adapters, 2 * weights, fused=True).free(longest) <= free + 2 * weights:
         advice.append("train adapters beside rounded weights (lora=16, dtype='bfloat16')")
     return advice
 

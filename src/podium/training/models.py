@@ -54,7 +54,9 @@ def learners(models: Mapping[str, Policy], config: Config) -> dict[str, Learner]
         lr = config.optimizer.lr * role.lr_ratio if role.lr is None else role.lr
         settings[role.name] = config.optimizer.replace(lr=lr)
     lower = DTYPES[config.precision]
-    return {name: Learner(model, settings[name], lower) for name, model in models.items() if name in trained}
+    return {
+        name: Learner(model, settings[name], lower, config.moments) for name, model in models.items() if name in trained
+    }
 
 
 def frozen_models(models: Mapping[str, Policy], trained: Mapping[str, Learner], config: Config) -> dict[str, Policy]:

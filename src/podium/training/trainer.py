@@ -25,6 +25,7 @@ from podium.policy.head.passage import passage_of, passage_signal
 from podium.policy.model.device import out_of_memory
 from podium.training.config import USUAL, Optimizer
 from podium.training.non_finite import cause
+from podium.training.quantized_adam import QuantizedAdamW
 
 __all__ = ["Learner", "PastSelves", "Trainer"]
 
@@ -39,6 +40,7 @@ class Learner:
     policy: Policy
     settings: Optimizer
     lower: torch.dtype | None = None  # the precision to compute in; None: that of the weights
+    moments: str = "float32"  # the precision of the optimiser's running means: float32 or 8bit
     updates: int = 0
     since: int = 0  # the update at which its optimiser was new
     optimizer: torch.optim.Optimizer = field(init=False)
@@ -49,7 +51,12 @@ class Learner:
         trained = [p for p in self.policy.parameters() if p.requires_grad]
         s, fused = self.settings, True if self.policy.device.type == "cuda" else None
         assert s.betas is not None
-        self.optimizer = torch.optim.AdamW(trained, lr=s.lr, betas=s.betas, weight_decay=s.weight_decay, fused=fused)
+        usual = {"lr": s.lr, "betas": s.betas, "weight_decay": s.weight_decay}
+        self.optimizer = (
+            QuantizedAdamW(trained, **usual)
+            if self.moments == "8bit"
+            else torch.optim.AdamW(trained, **usual, fused=fused)
+        )
 
     def step(
         self,
@@ -78,8 +85,8 @@ class Learner:
                 self.optimizer.step()
             except torch.OutOfMemoryError as error:
                 raise PodiumError(
-                    "The optimiser's moments do not fit in the GPU's memory: train adapters (lora=16), "
-                    "or use a smaller model."
+                    "The optimiser's moments do not fit in the GPU's memory: keep them in 8 bits (moments='8bit'), "
+                    "train adapters (lora=16), or use a smaller model."
                 ) from error
         self.optimizer.zero_grad(set_to_none=True)
         self.updates += 1

@@ -40,6 +40,7 @@ from podium.worlds.shop import Shop
 from podium.worlds.sorting import Sorting
 from podium.worlds.spiel import Spiel
 from podium.worlds.sums import Sums
+from podium.worlds.team import TeamWorld
 from podium.worlds.textworld import TextWorld
 from podium.worlds.tools import Tools
 from podium.worlds.trips import Trips
@@ -54,6 +55,7 @@ EMBEDDED: dict[str, type[World]] = {
     for world in (
         *(Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Trips, Code, KeyDoor, Lookup, Tools, Clarify),
         *(Scenes, Zoom, Digits, Badges, Clips, Dilemma, Carry, Vault, Verdicts, Sorting, Calculator),
+        *(TeamWorld,),
     )
 }
 BRIDGES: dict[str, type[Gym | TextWorld | ScienceWorld | Spiel]] = {

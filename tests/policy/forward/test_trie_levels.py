@@ -10,12 +10,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
+from torch import Tensor, nn
 
 from podium.policy.cuda import head
 from podium.policy.cuda.attention import attend, attention
 from podium.policy.forward.decoder import Decoder
 from podium.policy.forward.pack import Packed, pack
+from podium.policy.model import lora
 from tests.policy import tiny
 from tests.policy.forward.test_decoder import texts
 
@@ -112,7 +113,7 @@ class Wide(Decoder):
     """Fused blocks in the precision of the parameters."""
 
     @property
-    def fused(self) -> bool:
+    def _fusible(self) -> bool:
         return True
 
 
@@ -133,6 +134,70 @@ def test_fused_blocks_give_the_models_own_numbers_and_gradients(family: str, che
     for (name, mine), theirs in zip(model.named_parameters(), exact.parameters(), strict=True):
         scale = float(theirs.grad.abs().max())
         torch.testing.assert_close(mine.grad, theirs.grad, atol=2e-5 * scale, rtol=1e-4, msg=name)
+
+
+def adapted(model: nn.Module, targets: str | list[str] = "all-linear") -> nn.Module:
+    """The model with adapters that change what it computes."""
+    pytest.importorskip("peft")
+    changed = lora.attach(model, {"r": 3, "target_modules": targets}).double()
+    generator = torch.Generator().manual_seed(5)
+    with torch.no_grad():
+        for name, p in changed.named_parameters():
+            if "lora_B" in name:
+                p.copy_(torch.randn(p.shape, generator=generator) * 0.1)
+    return changed
+
+
+@pytest.mark.parametrize("family", tiny.FAMILIES)
+@pytest.mark.parametrize("targets", ["all-linear", ["q_proj", "down_proj"]])
+def test_adapters_folded_into_the_weights_give_the_models_own_numbers_and_gradients(
+    family: str, targets: str | list[str]
+) -> None:
+    model, sequences = adapted(tiny.model(family), targets), grouped()
+    exact = copy.deepcopy(model)
+    slopes = [torch.randn(len(s), tiny.VOCABULARY, dtype=torch.float64) for s in sequences]
+    own = [exact(torch.tensor([s])).logits[0] for s in sequences]
+    sum((x * g).sum() for x, g in zip(own, slopes, strict=True)).backward()
+    decoder, packed = Wide(model), pack(sequences, least=8)
+    assert decoder.folds
+    assert decoder.fused
+    logits = decoder.logits(decoder.encode(packed)[0])
+    for x, nodes in zip(own, packed.nodes, strict=True):
+        torch.testing.assert_close(logits[nodes], x, atol=2e-5, rtol=2e-5)  # its norms and angles are float32
+    sum((logits[nodes] * g).sum() for nodes, g in zip(packed.nodes, slopes, strict=True)).backward()
+    trained = [n for n, p in model.named_parameters() if p.grad is not None]
+    assert trained == [n for n, _ in model.named_parameters() if "lora_" in n]
+    for (name, mine), theirs in zip(model.named_parameters(), exact.parameters(), strict=True):
+        if theirs.grad is not None:
+            scale = float(theirs.grad.abs().max())
+            torch.testing.assert_close(mine.grad, theirs.grad, atol=2e-5 * scale, rtol=1e-4, msg=name)
+
+
+def test_folded_weights_follow_the_adapters_in_place_and_the_base_stays() -> None:
+    model = adapted(tiny.model("llama-grouped")).bfloat16()
+    decoder, packed = Decoder(model), pack(texts())
+    decoder.lower = torch.bfloat16
+    base = {n: p.clone() for n, p in model.named_parameters() if "lora_" not in n}
+    with torch.no_grad():
+        before = decoder.encode(packed)[0]
+        weights = decoder.weights
+        assert weights is not None
+        place = weights.layers[1].gate_up.data_ptr()
+        for name, p in model.named_parameters():
+            if "lora_A" in name:
+                p.mul_(3)
+        after = decoder.encode(packed)[0]
+    assert not torch.equal(before, after)
+    assert decoder.weights is weights
+    assert weights.layers[1].gate_up.data_ptr() == place
+    assert all(torch.equal(p, base[n]) for n, p in model.named_parameters() if n in base)
+
+
+@pytest.mark.parametrize("kind", [{"use_dora": True}, {"use_rslora": True}])
+def test_adapters_that_are_no_sum_run_by_themselves(kind: dict[str, bool]) -> None:
+    pytest.importorskip("peft")
+    decoder = Wide(lora.attach(tiny.model(), {"r": 3, **kind}))
+    assert decoder.folds == ("use_dora" not in kind)
 
 
 @pytest.mark.parametrize("family", tiny.FAMILIES)

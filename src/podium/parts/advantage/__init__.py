@@ -7,6 +7,7 @@ which the method credits; parts with a critic also write the returns that it lea
 from podium.parts.advantage.aligned import AlignedReturns
 from podium.parts.advantage.bundles import RiskBundles
 from podium.parts.advantage.counterfactual import CounterfactualGain
+from podium.parts.advantage.edge_success import EdgeSuccess
 from podium.parts.advantage.halves import SplitHalves
 from podium.parts.advantage.hierarchical import HierarchicalGAE
 from podium.parts.advantage.information_gain import GainReturns, GatedGain
@@ -38,6 +39,7 @@ __all__ = [
     "BoundaryDifference",
     "CounterfactualGain",
     "DampReplayed",
+    "EdgeSuccess",
     "FinalBaseline",
     "GAE",
     "GainReturns",

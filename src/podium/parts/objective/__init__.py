@@ -21,11 +21,13 @@ from podium.parts.objective.shaped import Shaped
 from podium.parts.objective.soft_region import DivergenceMask, SoftGate
 from podium.parts.objective.surrogate import PolicyGradient
 from podium.parts.objective.turn_critic import TokenBaselineLoss, TurnCriticLoss
+from podium.parts.objective.yes_no import BernoulliKL
 
 __all__ = [
     "AnswerValueLoss",
     "BandPenalty",
     "BellmanRegression",
+    "BernoulliKL",
     "Clip",
     "CovarianceEntropy",
     "DirectLikelihood",

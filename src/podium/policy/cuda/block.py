@@ -21,6 +21,7 @@ from podium.policy.cuda import ops
 from podium.policy.cuda.attention import attend, attend_back
 from podium.policy.forward.trie_levels import TrieLevels
 from podium.policy.model.compute_weights import LayerWeights
+from podium.policy.model.lora import Adapter
 
 __all__ = ["BlockShape", "block", "block_kept", "embedded", "final"]
 
@@ -121,10 +122,11 @@ def _fed_back(
     scale, both = kept
     low = g.to(s.dtype)
     slope, inside = ops.gate_back(low @ w.down, both)
-    by_down = [ops.product(low.t(), inside), *([] if w.down_bias is None else [g.sum(0)])]
+    by_down = _matrix_back(low, inside, [len(w.down)], w.down_bias is not None, w.adapters.get("down"), g)
     del inside, low
     gx, low, by_norm, y = ops.norm_back(slope @ w.gate_up, x, scale, w.norm_out, g)
-    by_gate = _joint_back(slope, y, [len(w.gate_up) // 2] * 2, w.gate_up_bias is not None)
+    sizes = [len(w.gate_up) // 2] * 2
+    by_gate = _matrix_back(slope, y, sizes, w.gate_up_bias is not None, w.adapters.get("gate_up"))
     return gx, low, by_norm, [*by_gate, *by_down]
 
 
@@ -133,7 +135,7 @@ def _attended_back(
 ) -> tuple[Tensor, Tensor, list[Tensor]]:
     """The gradients of x; of the norm; of the heads' norms, the matrices and biases in their order."""
     scale, qkv, out, total, raw, head_scales = kept
-    by_out = [ops.product(low.t(), out.flatten(1)), *([] if w.out_bias is None else [g.sum(0)])]
+    by_out = _matrix_back(low, out.flatten(1), [len(w.out)], w.out_bias is not None, w.adapters.get("out"), g)
     slope = (low @ w.out).view_as(out)
     parts = attend_back(slope, *_split(qkv, s), out, total, s.levels, s.size**-0.5)
     joint = torch.cat(parts, 1)
@@ -148,15 +150,36 @@ def _attended_back(
     flat = joint.flatten(1)
     gx, _, by_norm, y = ops.norm_back(flat @ w.qkv, x, scale, w.norm_in, g)
     sizes = [s.heads * s.size, s.kv_heads * s.size, s.kv_heads * s.size]
-    by_qkv = _joint_back(flat, y, sizes, w.qkv_bias is not None)
+    by_qkv = _matrix_back(flat, y, sizes, w.qkv_bias is not None, w.adapters.get("qkv"))
     return gx, by_norm, [*by_heads, *by_qkv, *by_out]
 
 
-def _joint_back(g: Tensor, y: Tensor, sizes: list[int], bias: bool) -> list[Tensor]:
-    """The gradients of weights that are parts of one matrix, then of their biases."""
+def _matrix_back(
+    g: Tensor,
+    y: Tensor,
+    sizes: list[int],
+    bias: bool,
+    adapters: tuple[Adapter | None, ...] | None,
+    exact: Tensor | None = None,
+) -> list[Tensor]:
+    """The gradients of weights that are parts of one matrix, then of their biases; or of the parts' adapters.
+
+    `exact` is the gradient of the outputs in float32, where it is at hand.
+    """
+    if adapters is not None:
+        parts = zip(torch.split(g, sizes, 1), adapters, strict=True)
+        return [by for part, adapter in parts if adapter is not None for by in _adapter_back(part, y, adapter)]
     weights = torch.split(ops.product(g.t(), y), sizes)
+    if not bias:
+        return list(weights)
     wide = torch.promote_types(g.dtype, torch.float32)
-    return [*weights, *(torch.split(g.sum(0, dtype=wide), sizes) if bias else ())]
+    return [*weights, *torch.split((g if exact is None else exact).sum(0, dtype=wide), sizes)]
+
+
+def _adapter_back(g: Tensor, y: Tensor, adapter: Adapter) -> tuple[Tensor, Tensor]:
+    """The gradients of both matrices of an adapter, by products of its rank instead of the gradient of a weight."""
+    down, up = adapter.down.to(y.dtype), adapter.up.to(y.dtype)
+    return adapter.scale * ops.product((g @ up).t(), y), adapter.scale * ops.product(g.t(), y @ down.t())
 
 
 def block(x: Tensor, w: LayerWeights, s: BlockShape) -> Tensor:

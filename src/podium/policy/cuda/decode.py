@@ -31,7 +31,7 @@ def unusable(decoder: Decoder) -> str | None:
         return "it is not on a GPU"
     if decoder.dtype == torch.bfloat16 and torch.cuda.get_device_capability(decoder.device) < (8, 0):
         return "this GPU does not compute in bfloat16: use dtype=float32"
-    if not decoder.plain:
+    if not (decoder.plain or decoder.folds):
         return "its layers have adapters"
     if decoder.head_size not in (16, 32, 64, 128, 256):
         return f"its heads are of size {decoder.head_size}"

@@ -92,12 +92,21 @@ class Decoder:
         return all(layer.plain for layer in self.layers) and type(self.head) is nn.Linear
 
     @property
+    def folds(self) -> bool:
+        """Whether passes compute with weights to which the adapters are added: wherever blocks can be fused."""
+        return not self.plain and self._fusible and all(layer.foldable for layer in self.layers)
+
+    @property
     def fused(self) -> bool:
         """Whether passes use fused blocks: in a low precision on a GPU, or with low-precision copies on any device."""
-        low = self.dtype in (torch.bfloat16, torch.float16)
+        return self._fusible and (self.plain or self.folds)
+
+    @property
+    def _fusible(self) -> bool:
+        low = self.dtype in (torch.bfloat16, torch.float16) and (self.lower is not None or self.device.type == "cuda")
         sizes = self.head_size, self.width, self.config.intermediate_size
-        fit = self.plain and self.head.bias is None and all(size % 8 == 0 for size in sizes)
-        return fit and low and (self.lower is not None or self.device.type == "cuda")
+        fit = type(self.head) is nn.Linear and self.head.bias is None and all(size % 8 == 0 for size in sizes)
+        return fit and low
 
     @property
     def least(self) -> int:
@@ -106,8 +115,8 @@ class Decoder:
 
     @property
     def weights(self) -> ComputeWeights | None:
-        """The weights that passes compute with, up to date; None if there are adapters."""
-        if not self.plain:
+        """The weights that passes compute with, up to date; None if there are adapters that run by themselves."""
+        if not (self.plain or self.folds):
             return None
         self.sync()
         return self._compute_weights
@@ -127,7 +136,7 @@ class Decoder:
             self.layout += 1
             self._transposed.clear()
             whole = (self.layers, self.embedding, self.norm, self.head)
-            self._compute_weights = ComputeWeights(*whole, self.dtype) if self.plain else None
+            self._compute_weights = ComputeWeights(*whole, self.dtype) if self.plain or self.folds else None
         elif (self.stale or written != self._written) and self._compute_weights is not None:
             self._compute_weights.refresh()
         self.stale = False

@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from podium.policy.model.lora import base_of
+
 __all__ = ["PaddedNorm", "JoinedLinear", "Layer", "gated", "normed"]
 
 
@@ -173,3 +175,17 @@ class Layer:
     def plain(self) -> bool:
         """Whether all linear layers are plain `nn.Linear`, without adapters."""
         return self.qkv.plain and self.gate_up.plain and type(self.out) is type(self.down) is nn.Linear
+
+    @property
+    def foldable(self) -> bool:
+        """Whether all linear layers are plain, or plain ones with an adapter that can be added to their weights."""
+        return all(base_of(module) is not None for module in self._linear)
+
+    @property
+    def bases(self) -> list[nn.Linear]:
+        """The linear layers without their adapters."""
+        return [base for base, _ in filter(None, map(base_of, self._linear))]
+
+    @property
+    def _linear(self) -> tuple[nn.Module, ...]:
+        return (*self.qkv.modules, self.out, *self.gate_up.modules, self.down)

@@ -17,9 +17,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from podium.core.errors import PodiumError, nearest
+from podium.policy.choose.chooser import Chooser
 from podium.policy.model import device as devices
 from podium.policy.model import lora as adapters
 from podium.policy.model.finite import check_finite
+from podium.policy.network_policy import NetworkPolicy
 from podium.policy.policy import Policy
 from podium.store.json_lines import read_object
 from podium.store.manifest import check_manifest, is_checkpoint
@@ -27,6 +29,7 @@ from podium.store.manifest import check_manifest, is_checkpoint
 __all__ = ["load"]
 
 EMBEDDED = "podium/"
+NETWORKS: dict[str, type[NetworkPolicy]] = {kind.kind: kind for kind in (Chooser,)}
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 CONNECT_S = 5.0  # seconds; enough for a slow network to connect
 HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
@@ -40,6 +43,8 @@ def load(
         raise PodiumError(f"dtype = {dtype!r} is not one of {', '.join(map(repr, DTYPES))}.")
     place = devices.find_device(device, DTYPES[dtype])
     source, options, shown = _source(name)
+    if own := _own_kind(Path(source)):
+        return _network(own, Path(source), shown, place, lora)
     devices.check_host(shown, _weights(Path(source)), DTYPES[dtype])
     # The progress bar of the GGUF reader cannot be turned off.
     with _quiet(), redirect_stderr(io.StringIO()) if "gguf_file" in options else nullcontext():
@@ -55,6 +60,23 @@ def load(
         model = adapters.attach(model, lora)
     devices.check_model_fits(shown, sum(p.numel() for p in model.parameters()), DTYPES[dtype], place, lora is not None)
     return Policy(model.to(place), tokenizer, name=shown)
+
+
+def _own_kind(path: Path) -> type[NetworkPolicy] | None:
+    """The class of a policy that is a network of Podium's own; None: it is a language model."""
+    config = path / "config.json"
+    kind = read_object(config).get("model_type") if config.is_file() else None
+    return NETWORKS.get(kind) if isinstance(kind, str) else None
+
+
+def _network(
+    own: type[NetworkPolicy], path: Path, shown: str, place: torch.device, lora: Mapping[str, Any] | None
+) -> Policy:
+    if lora is not None:
+        raise PodiumError(f"{shown} is a {own.kind}, of which all weights are trained: leave lora out.")
+    policy = own.from_directory(path, shown)
+    policy.model.to(place)
+    return policy
 
 
 def _source(name: str | Path) -> tuple[str, dict[str, Any], str]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from podium.core.errors import PodiumError
 
-__all__ = ["attach", "attached", "split"]
+__all__ = ["Adapter", "attach", "attached", "base_of", "split"]
 
 DEFAULTS: dict[str, Any] = {"r": 8, "target_modules": "all-linear"}
 
@@ -35,6 +37,37 @@ def attach(model: nn.Module, settings: Mapping[str, Any]) -> nn.Module:
     for name, parameter in adapted.named_parameters():
         parameter.requires_grad_("lora_" in name)
     return adapted
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """A low-rank matrix that is added to a weight: W + scale · up · down."""
+
+    down: nn.Parameter  # [rank, inputs]
+    up: nn.Parameter  # [outputs, rank]
+    scale: float
+
+    def folded(self, weight: Tensor) -> Tensor:
+        """The weight with the adapter added, in float32 or the weight's own higher precision."""
+        wide = torch.promote_types(weight.dtype, torch.float32)
+        return torch.addmm(weight.to(wide), self.up.to(wide), self.down.to(wide), alpha=self.scale)
+
+
+def base_of(module: nn.Module) -> tuple[nn.Linear, Adapter | None] | None:
+    """The plain linear layer of a module, and its adapter; None where the two are not simply a sum of products."""
+    if type(module) is nn.Linear:
+        return module, None
+    layer: Any = module
+    base: Any = getattr(layer, "base_layer", None)
+    active: list[str] = list(getattr(layer, "active_adapters", ()))
+    if type(base) is not nn.Linear or len(active) != 1 or active[0] not in getattr(layer, "lora_A", {}):
+        return None
+    name = active[0]
+    down, up = layer.lora_A[name], layer.lora_B[name]
+    variants = getattr(layer, "lora_variant", {})  # such as DoRA
+    if name in variants or down.bias is not None or up.bias is not None or layer.merged:
+        return None
+    return base, Adapter(down.weight, up.weight, float(layer.scaling[name]))
 
 
 def attached(model: nn.Module) -> bool:

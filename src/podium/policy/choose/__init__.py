@@ -1,0 +1,1 @@
+"""Choosers: policies that score a set of options and choose among them."""

@@ -1,0 +1,15 @@
+"""The sampler of a policy, whatever its kind."""
+
+from __future__ import annotations
+
+from podium.policy import Chooser, Policy
+from podium.protocols.sampling import Sampler
+from podium.sampler.choices import ChoiceSampler
+from podium.sampler.local import LocalSampler
+
+__all__ = ["sampler_of"]
+
+
+def sampler_of(policy: Policy, memory: int | None = None) -> Sampler:
+    """A sampler of the policy's own weights; `memory` bounds the bytes of a KV cache."""
+    return ChoiceSampler(policy) if isinstance(policy, Chooser) else LocalSampler(policy, memory=memory)

@@ -1,0 +1,84 @@
+"""Methods whose policies write no text: they learn, every part acts, and their runs resume to the bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import podium
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
+from podium.core.errors import PodiumError
+from podium.parts.advantage import EdgeSuccess
+from podium.sessions.train import configure, resume, train
+from podium.training.preemption import StopRequest
+from tests.methods.support import credit
+from tests.sessions.test_preemption import signalled
+from tests.sessions.test_train import numbers, weights
+
+FEW = {"eval_tasks": 16, "eval_samples": 1, "eval_every": 0}
+
+
+def graphs(edges: list[list[int]], rewards: list[float]) -> Batch:
+    rollouts = [Rollout(0, [Turn(z)], columns={"reward": r}) for z, r in zip(edges, rewards, strict=True)]
+    return Batch.from_rollouts(rollouts, dtype=torch.float64)
+
+
+def test_an_edge_is_credited_by_the_success_of_its_graphs() -> None:
+    """The card's worked example, and one more edge that no graph has."""
+    batch = graphs([[1, 0, 1, 0], [1, 1, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]], [1.0, 1.0, 0.0, 0.0])
+    found = EdgeSuccess()(batch)
+    assert found["token.success"][:3].tolist() == [1.0, 0.5, 0.5]
+    assert found["token.advantage"][:4].tolist() == pytest.approx([1.154697, -0.577348, -0.577348, 0.0], abs=1e-6)
+    assert credit(methods.graph_grpo(credit="graph"), batch).tolist() == pytest.approx([0.866024] * 2 + [-0.866024] * 2)
+
+
+def test_equal_rewards_and_a_single_edge_give_no_signal() -> None:
+    for batch in (graphs([[1, 0], [1, 1]], [1.0, 1.0]), graphs([[1, 0], [0, 0]], [1.0, 0.0])):
+        assert EdgeSuccess()(batch)["token.advantage"].abs().max() == 0
+
+
+def test_shrinking_moves_a_rare_edge_towards_the_mean_reward() -> None:
+    batch = graphs([[1, 1], [1, 0], [1, 0], [1, 0]], [1.0, 0.0, 0.0, 0.0])
+    assert EdgeSuccess(shrink=1.0)(batch)["token.success"][:2].tolist() == pytest.approx([0.25, (1 + 0.25) / 2])
+
+
+def test_graph_grpo_learns_which_agents_should_talk(tmp_path: Path) -> None:
+    result = podium.train("graph-grpo", out=tmp_path / "run", **FEW)
+    before, after = (line["eval.pass@1"] for line in (result.evaluations[0], result.evaluations[-1]))
+    assert after > before + 0.4
+    assert min(result.metrics[-1]["acted"].values()) > 0
+
+
+@pytest.mark.parametrize("slug", ["graph-grpo"])
+def test_a_run_without_text_resumes_to_the_bit(slug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = configure(slug, **FEW).replace(iterations=3, tasks=2)
+    train(config, out=tmp_path / "whole")
+    with monkeypatch.context() as patched:
+        signalled(patched, StopRequest, "forbid", 4)  # in the second iteration, before its first update
+        assert train(config, out=tmp_path / "cut").saved == 1
+    resume(tmp_path / "cut")
+    assert numbers(tmp_path / "cut") == numbers(tmp_path / "whole")
+    whole = weights(tmp_path / "whole")
+    assert all(torch.equal(x, whole[name]) for name, x in weights(tmp_path / "cut").items())
+
+
+def test_a_chooser_and_a_world_of_texts_do_not_fit(tmp_path: Path) -> None:
+    with pytest.raises(PodiumError, match=r"no set of options\. Take a world that offers options"):
+        podium.train("grpo", world="sums", model="podium/chooser", out=tmp_path / "a")
+    with pytest.raises(PodiumError, match="sets of options to choose from"):
+        podium.train("graph-grpo", world="sums", out=tmp_path / "b")
+    assert not list(tmp_path.iterdir())
+
+
+def test_other_methods_train_a_chooser_too(tmp_path: Path) -> None:
+    result = podium.train("grpo", world="team", model="podium/chooser", out=tmp_path, iterations=2, tasks=4, **FEW)
+    assert result.finished
+
+
+def test_a_language_model_does_not_compute_what_a_chooser_does(tmp_path: Path) -> None:
+    with pytest.raises(PodiumError, match="log_odds"):
+        podium.train("graph-grpo", world="team", model="podium/tiny", out=tmp_path, iterations=1, tasks=2, **FEW)
