@@ -18,6 +18,7 @@ from podium import __version__
 from podium.cli import (
     bench,
     compare,
+    data,
     doctor,
     evaluate,
     lab,
@@ -62,6 +63,7 @@ app.command()(values.values)
 app.command()(merge.merge)
 app.add_typer(methods.app, name="methods")
 app.add_typer(worlds.app, name="worlds")
+app.add_typer(data.app, name="data")
 app.add_typer(rewards.app, name="rewards")
 app.add_typer(bench.app, name="bench")
 

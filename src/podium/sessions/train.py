@@ -34,6 +34,7 @@ from podium.training.run import Run, is_due
 from podium.training.stored_config import differing_settings, stored_config
 from podium.training.trackers import Trackers, require
 from podium.worlds import World
+from podium.worlds.rewarding import reward_names
 
 __all__ = ["Progress", "Result", "ShowsStages", "configure", "resume", "train"]
 
@@ -67,6 +68,7 @@ class Result:
 def configure(method: str | Method = "grpo", **settings: Any) -> Config:
     """A configuration from a method and loose settings: those of `Config`, of `Optimizer`, and of the world."""
     value = method if isinstance(method, Method) else get(method)
+    settings = own_data(settings)
     if isinstance(method, str) and "world" not in settings:
         settings = at_home(method, settings)
     of_optimizer = {k: settings.pop(k) for k in list(settings) if k in Optimizer.field_names()}
@@ -77,6 +79,19 @@ def configure(method: str | Method = "grpo", **settings: Any) -> Config:
         _check_loose(settings, of_run.get("world", Config.world), value)
         of_run["world_settings"] = {**(of_run.get("world_settings") or {}), **settings}
     return Config(method=value, **of_run)
+
+
+def own_data(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings in which `data` names the world and `reward` its reward functions."""
+    changed = dict(settings)
+    if "data" in changed:
+        if "world" in changed:
+            raise PodiumError("data names the tasks: leave out world.")
+        changed["world"] = f"data:{changed.pop('data')}"
+    reward = changed.get("reward")
+    if reward is not None and not (isinstance(reward, str) and ":" not in reward):  # else a setting of the world `code`
+        changed["reward_functions"] = reward_names(changed.pop("reward"))
+    return changed
 
 
 def at_home(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
