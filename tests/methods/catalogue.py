@@ -55,9 +55,11 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     # Without the imitation before it, so that a few iterations reach what follows.
     **{slug: {"imitate": 0} for slug in ("hiper", "rlvmr", "iterresearch-eapo", "pear")},
     **{slug: {"imitate": 0} for slug in ("clinical-r1", "multirole-r1", "info-consistent-grpo", "advevo-marl")},
+    **{slug: {"imitate": 0} for slug in ("earl-video",)},
     "read": {"imitate": 0, "n": 2, "warmup": 0, "epochs": 1},
     "fleming-r1": {"imitate": 0, "first": 1, "rounds": (1, 1)},
     "guru": {"measure": 0},
+    "ap-grpo": {"first": 1, "whole": ""},
     "arpo": {"imitate": 0, "tools": None},
     "bpo": {"epochs": 1, "mini_batches": 4},
     "spo-single-stream": {"offline": 0},  # no measuring phase before it, and no warm start

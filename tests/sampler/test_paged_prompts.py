@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 import torch
 
+from podium.policy import Policy
 from podium.policy.cuda.decode import PagedRead
 from podium.policy.forward.decoder import Decoder
+from podium.policy.model import lora
 from podium.sampler import Generate, Sampling
+from tests.policy import tiny
 from tests.sampler.test_local import contexts, rescored
 from tests.sampler.test_paged import DEVICE, FAMILY, WHOLE, paged, policy, texts
 
@@ -133,5 +136,25 @@ def test_in_a_low_precision_a_conversation_is_encoded_as_it_is_trained(
     gaps = [
         (torch.tensor(c.logp) - rescored(model, request, c).float().cpu()).abs()
         for request, (c,) in zip(told, further, strict=True)
+    ]
+    assert float(torch.cat(gaps).mean()) < 1e-5
+
+
+@pytest.mark.parametrize("family", ["llama-grouped", "qwen3"])
+def test_with_adapters_the_sampler_has_the_trainer_s_numbers_as_without(family: str) -> None:
+    pytest.importorskip("peft")
+    adapted = lora.attach(policy(family).model.bfloat16(), {"r": 4})
+    model = Policy(adapted, tiny.tokenizer())
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "lora_" in name:
+                parameter.data = torch.randn(parameter.shape, device=DEVICE) * 0.1
+    assert model.decoder is not None
+    model.chat.end_ids, model.decoder.lower = (), torch.bfloat16  # as in training on a GPU
+    asked = groups((40, 3), (20, 2))
+    gaps = [
+        (torch.tensor(c.logp) - rescored(model, request, c).float().cpu()).abs()
+        for request, group in zip(asked, paged(model).generate(asked), strict=True)
+        for c in group
     ]
     assert float(torch.cat(gaps).mean()) < 1e-5

@@ -138,6 +138,11 @@ class SceneDraw:
         return self.uniform("logp", n).clamp(min=1e-3).log() - 0.1 + self.scene.log_ratio * self.normal(name, n)
 
 
+def _first(count: int) -> tuple[int, ...]:
+    """So many ids: none, or the first ones."""
+    return tuple(range(1, count + 1))
+
+
 SceneRules = Mapping[str, Callable[[SceneDraw, str, int], Any]]  # how to draw a column of n values, by name
 
 # By the last word of the column's name; anything else is standard normal.
@@ -200,7 +205,10 @@ KINDS: SceneRules = {
     **dict.fromkeys(("matched", "searched", "formed"), lambda d, name, n: d.coin(name, n, 0.7)),
     "useful": SceneDraw.uniform,
     "judged": lambda d, name, n: tuple(("", "yes", "no", "unclear")[k] for k in d.integers(name, n, 4).tolist()),
-    **dict.fromkeys(("cited", "evidence"), lambda d, name, n: tuple((1,) * k for k in d.integers(name, n, 3).tolist())),
+    "cited": lambda d, name, n: tuple((1,) * k for k in d.integers(name, n, 3).tolist()),
+    **dict.fromkeys(("picked", "evidence"), lambda d, name, n: tuple(map(_first, d.integers(name, n, 4).tolist()))),
+    **dict.fromkeys(("overlap", "covered"), SceneDraw.uniform),
+    "looked": SceneDraw.coin,
     "rubrics": lambda d, name, n: (("<E0> of <E1>", "<E1> of <E2>"),) * n,
     "entities": lambda d, name, n: (tuple((f"E{k}", "x") for k in range(3)),) * n,
     "supported": lambda d, name, n: tuple((k > 1, k > 0) for k in d.integers(name, n, 3).tolist()),

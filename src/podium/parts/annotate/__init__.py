@@ -17,6 +17,7 @@ from podium.parts.annotate.messages import CountMessages
 from podium.parts.annotate.mismatched import MismatchedAnswers, MismatchedKL
 from podium.parts.annotate.model_scores import ModelScores
 from podium.parts.annotate.noise_anchors import NoiseAnchors
+from podium.parts.annotate.overlap import EvidenceOverlap
 from podium.parts.annotate.parsed import MarkParsed
 from podium.parts.annotate.plan_values import PlanValues
 from podium.parts.annotate.random_blocks import RandomBlocks
@@ -33,6 +34,7 @@ __all__ = [
     "AnswerValue",
     "CountMessages",
     "CountSearches",
+    "EvidenceOverlap",
     "EvidenceRubrics",
     "FeedbackGain",
     "FormsUsed",

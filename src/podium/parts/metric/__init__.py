@@ -8,6 +8,7 @@ from podium.parts.metric.answer_perplexity import AnswerPerplexity
 from podium.parts.metric.clip_bias import ClipBias
 from podium.parts.metric.diversity import Diversity
 from podium.parts.metric.entropies import EntropyPair, EntropyProfile, SemanticEntropy
+from podium.parts.metric.evidence_coverage import EvidenceCoverage
 from podium.parts.metric.label_auc import LabelAUC
 from podium.parts.metric.needless import NeedlessSearches
 from podium.parts.metric.potential import PotentialWatch
@@ -32,6 +33,7 @@ __all__ = [
     "Diversity",
     "EntropyPair",
     "EntropyProfile",
+    "EvidenceCoverage",
     "NeedlessSearches",
     "PairwiseAccuracy",
     "PotentialWatch",

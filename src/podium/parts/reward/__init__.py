@@ -16,6 +16,7 @@ from podium.parts.reward.continuation import ContinuationReward
 from podium.parts.reward.contrast import ColumnBonus, ContrastiveFeature, WeightedSum
 from podium.parts.reward.difficulty_entropy import WindowReward
 from podium.parts.reward.directional import DirectionalReward
+from podium.parts.reward.evidence_purity import EvidencePurity
 from podium.parts.reward.flow import FlowReward
 from podium.parts.reward.gated import GatedMix
 from podium.parts.reward.guided import GuidedBonus
@@ -71,6 +72,7 @@ __all__ = [
     "ContinuationReward",
     "ContrastiveFeature",
     "DirectionalReward",
+    "EvidencePurity",
     "FlowReward",
     "GatedMix",
     "GuidedBonus",

@@ -253,7 +253,9 @@ class Work:
 
     def __init__(self, decoder: Decoder, rows: int, kernels: Any, logits: bool = True) -> None:
         d, low = decoder, decoder.dtype
-        inner = d.layers[0].gate_up.weight.shape[0] // 2
+        assert d.weights is not None
+        layer = d.weights.layers[0]
+        inner = layer.gate_up.shape[0] // 2
         vocabulary = d.head.weight.shape[0] if logits else 0
 
         def new(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -267,8 +269,7 @@ class Work:
         def parts(weight: Tensor) -> Tensor:
             return torch.zeros((kernels.cut(weight)[1], rows, d.width), device=d.device)
 
-        layer: Any = d.layers[0]
-        self.out_parts, self.down_parts = parts(layer.out.weight), parts(layer.down.weight)
+        self.out_parts, self.down_parts = parts(layer.out), parts(layer.down)
         self.no_parts = self.out_parts[:0]
         self.logits, self.temperature = new(vocabulary), new() + 1.0
         tiles = -(-vocabulary // kernels.VOCABULARY_TILE)

@@ -1,0 +1,70 @@
+"""Methods on pictures: evidence that was picked, readers and listeners, decisions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from podium import methods
+from podium.core.batch import Batch
+from podium.core.shares import ShareOfRun, scaled
+from podium.core.value import Clock
+from podium.method import Method
+from tests.conformance.case import Case
+from tests.conformance.helpers import credited, differentiate, padded
+from tests.conformance.registry import adapter
+
+STEPS = 1_000_000  # iterations of a run in which every progress of a case is a whole number of them
+
+
+def in_group(columns: dict[str, Any], count: int) -> Batch:
+    """A group of so many rollouts."""
+    return Batch.from_rewards(torch.zeros(count, dtype=torch.float64), [0] * count, columns)
+
+
+@adapter("earl-video")
+def earl_video(case: Case) -> dict[str, Any]:
+    hyper = case.hyper
+    weights = {
+        name: (hyper[f"{x}_early"], hyper[f"{x}_late"]) for name, x in (("action", "alpha"), ("relevance", "beta"))
+    }
+    given = case.given(threshold="iou_threshold", epsilon="eps")
+    method = methods.earl_video(imitate=0, switch=ShareOfRun(hyper["switch"]), **weights, **given)
+    method = scaled(method, {"iterations": STEPS}).at(Clock(max(case["progress"] * STEPS - 1, 0)))
+    columns = {
+        "rollout.picked": [tuple(ids) for ids in case["selected"]],
+        "rollout.evidence": [tuple(ids) for ids in case["gold"]],
+        "rollout.correct": torch.tensor(case["correct"]),
+    }
+    batch = credited(method, in_group(columns, len(case["correct"])))
+    return {
+        "iou": batch["rollout.overlap"],
+        "action_reward": batch["rollout.looked"],
+        "correct_reward": batch["rollout.reward.outcome"],
+        "reward": batch["rollout.reward"],
+        "advantage": batch["rollout.advantage"],
+    }
+
+
+def phase(method: Method, number: int) -> Method:
+    """One of the methods of a recipe that trains in phases."""
+    return list(scaled(method, {"iterations": STEPS}).leaves())[number]
+
+
+@adapter("ap-grpo")
+def ap_grpo(case: Case) -> dict[str, Any]:
+    method = phase(methods.ap_grpo(**case.given(strength="k", kl="beta", epsilon="eps")), 0)
+    columns = {"token.now.logp": "logp", "token.old.logp": "old_logp", "token.ref.logp": "ref_logp"}
+    batch = padded(case, columns | {"rollout.reward": "reward"}, group=[0] * len(case["reward"]))
+    assert method.advantage is not None
+    for part in (method.advantage, *method.shape):
+        batch = batch.with_columns(part(batch))
+    outcome = differentiate(method.objective, batch)
+    return {
+        "advantage": batch["rollout.advantage"],
+        "mu1": batch["rollout.policy_weight"],
+        "mu2": batch["rollout.kl_weight"],
+        "loss": outcome.step.loss,
+        "grad_logp": batch.to_padded(outcome.grad_logp),
+    }
