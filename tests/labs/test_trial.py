@@ -171,3 +171,11 @@ TRIALS: Mapping[str, Trial] = {slug: study for slug, study in LABS.items() if is
 @pytest.mark.parametrize("slug", TRIALS)
 def test_the_file_of_a_study_is_its_slug(slug: str) -> None:
     assert TRIALS[slug].slug == slug
+
+
+def test_processes_share_the_seeds_of_a_study(tmp_path: Path) -> None:
+    shared = podium.lab("policy-cliff", out=tmp_path / "shared", quick=True, seeds=2, jobs=2)
+    alone = podium.lab("policy-cliff", out=tmp_path / "alone", quick=True, seeds=2)
+    assert shared.as_dict() == alone.as_dict()
+    with pytest.raises(podium.PodiumError, match="a study that is named"):
+        podium.lab(MEANS, out=tmp_path / "own", jobs=2)

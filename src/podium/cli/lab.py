@@ -21,6 +21,7 @@ def lab(
     quick: Annotated[
         bool, typer.Option("--quick", help="Run a small version: about a minute, with wide intervals.")
     ] = False,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes that share the seeds.")] = 1,
 ) -> None:
     """Run the controlled experiment of a study.
 
@@ -32,7 +33,7 @@ def lab(
     if slug is None:
         table(["lab", "question"], [[name, study.question] for name, study in labs.LABS.items()])
         return
-    outcome = labs.lab(slug, out=out, seeds=seeds, quick=quick, progress=line)
+    outcome = labs.lab(slug, out=out, seeds=seeds, quick=quick, jobs=jobs, progress=line)
     line()
     header = ["arm", *(outcome.label(reading) for reading in outcome.study.readings)]
     table(header, [[arm, *("" if m is None else str(m) for m in row)] for arm, row in outcome.table()])

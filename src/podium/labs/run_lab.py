@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from podium.analysis.paired_models import tally
 from podium.core.errors import PodiumError, nearest
 from podium.evaluation.measure import held_out
-from podium.labs.findings import Findings
+from podium.labs.findings import Findings, StudySize
 from podium.labs.lab import Lab, LabFindings, LabSize
 from podium.labs.lab_page import write_page
 from podium.labs.reading import Snapshot
@@ -24,7 +27,7 @@ from podium.store.files import atomic_text, explained
 from podium.store.run_directory import RunDirectory
 from podium.training.run import Run
 
-__all__ = ["lab"]
+__all__ = ["lab", "measure_seed"]
 
 
 def lab(
@@ -34,29 +37,53 @@ def lab(
     seeds: int | None = None,
     quick: bool = False,
     progress: Callable[[str], None] | None = None,
+    jobs: int = 1,
     **size: int,
 ) -> Findings[Any]:
     """Run a study, or go on with it, and write `lab.json` and `lab.html`; `size` changes fields of its size, and
-    `progress` is told what is done."""
+    `progress` is told what is done. With `jobs`, so many processes share the seeds of a study of the catalogue."""
     if isinstance(study, str):
         if study not in LABS:
             raise PodiumError(f"There is no lab {study!r}. {nearest(study, LABS)}")
         study = LABS[study]
+    elif jobs > 1:
+        raise PodiumError(f"jobs = {jobs}: processes share the seeds of a study that is named, such as 'mec-b'.")
     given = size if seeds is None else {**size, "seeds": seeds}
+    sized = (study.quick if quick else study.size).replace(**given)
     path = Path(out) if out is not None else Path("runs") / f"lab-{study.slug}{'-quick' if quick else ''}"
     with explained(path):
         path.mkdir(parents=True, exist_ok=True)
-    findings: Findings[Any]
-    if isinstance(study, Trial):
-        findings = run_trial(study, (study.quick if quick else study.size).replace(**given), path, progress)
-    else:
-        findings = _train_arms(study, (study.quick if quick else study.size).replace(**given), path, progress)
+    if jobs > 1:
+        with ProcessPoolExecutor(min(jobs, sized.seeds), multiprocessing.get_context("spawn")) as pool:
+            shares = {pool.submit(measure_seed, study.slug, path, sized, seed): seed for seed in range(sized.seeds)}
+            for share in as_completed(shares):
+                share.result()
+                if progress is not None:
+                    progress(f"seed {shares[share]}: done")
+        progress = None  # what follows is read from disk
+    findings = _measured(study, sized, path, progress)
     atomic_text(path / "lab.json", json.dumps(findings.as_dict(), indent=1))
     write_page(findings)
     return findings
 
 
-def _train_arms(study: Lab, size: LabSize, path: Path, progress: Callable[[str], None] | None) -> LabFindings:
+def measure_seed(slug: str, path: Path, size: StudySize, seed: int) -> None:
+    """One seed of a study of the catalogue, in a process of its own."""
+    torch.set_num_threads(1)
+    _measured(LABS[slug], size, path, None, seed)
+
+
+def _measured(
+    study: Lab | Trial, size: Any, path: Path, progress: Callable[[str], None] | None, only: int | None = None
+) -> Findings[Any]:
+    measure: Any = run_trial if isinstance(study, Trial) else _train_arms
+    findings: Findings[Any] = measure(study, size, path, progress, only)
+    return findings
+
+
+def _train_arms(
+    study: Lab, size: LabSize, path: Path, progress: Callable[[str], None] | None, only: int | None = None
+) -> LabFindings:
     """Train the arms, and measure them along the way."""
     bench: dict[int, Snapshot] = {}  # the model before training, which all arms of a seed share
     watchers: dict[tuple[str, int], _Watcher] = {}
@@ -78,11 +105,13 @@ def _train_arms(study: Lab, size: LabSize, path: Path, progress: Callable[[str],
         out=path,
         progress=trained,
         watch=watch,
+        only=only,
         iterations=size.iterations,
         tasks=size.tasks,
         **settings,
     )
-    points = {name: [watchers[name, seed].points for seed in range(size.seeds)] for name in study.arms}
+    seeds = range(size.seeds) if only is None else (only,)
+    points = {name: [watchers[name, seed].points for seed in seeds] for name in study.arms}
     return LabFindings(study, size, path, points)
 
 

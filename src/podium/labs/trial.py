@@ -76,10 +76,16 @@ class TrialFindings(Findings[Quantity]):
         return [estimate(counted(column)[:, None]) for column in by_seed.T]
 
 
-def run_trial(trial: Trial, size: StudySize, path: Path, progress: Callable[[str], None] | None) -> TrialFindings:
-    """Run every arm with every seed, or read what it returned when it was run before."""
+def run_trial(
+    trial: Trial,
+    size: StudySize,
+    path: Path,
+    progress: Callable[[str], None] | None,
+    only: int | None = None,
+) -> TrialFindings:
+    """Run every arm with every seed, or with `only` one, or read what it returned when it was run before."""
     values: dict[str, list[Mapping[str, Array]]] = {arm: [] for arm in trial.arms}
-    for seed in range(size.seeds):
+    for seed in range(size.seeds) if only is None else (only,):
         store = _Store(path / f"seed-{seed}.json", trial.slug, size)
         for name, arm in trial.arms.items():
             if name not in store.values:

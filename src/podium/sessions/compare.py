@@ -85,6 +85,7 @@ def compare(
     out: str | Path = "runs/compare",
     progress: Callable[[str, int, Result], None] | None = None,
     watch: Callable[[str, int, Path], Progress] | None = None,
+    only: int | None = None,
     **settings: Any,
 ) -> Comparison:
     """Train each method with each seed. The first one's sampled tokens are the budget of the others.
@@ -92,7 +93,8 @@ def compare(
     All methods sample `n` rollouts per task, so that iteration t of seed s has the same tasks and the same random
     numbers in all of them until their policies differ; updates per batch and learning rates are their own. `progress`
     is called with each run when it is done, and what `watch` returns for a method, a seed and the run's directory after
-    each iteration. A comparison that was interrupted continues when it is called again.
+    each iteration. A comparison that was interrupted continues when it is called again; `only` trains one of its seeds,
+    for processes that share the work.
     """
     if len(methods) < 2:
         raise PodiumError("A comparison needs at least two methods.")
@@ -118,7 +120,7 @@ def compare(
     # Stages are as long for all, whatever limit a method has.
     values = [scaled(v, {"iterations": iterations}) for v in values]
     results: dict[str, list[Result]] = {name: [] for name in names}
-    for seed in range(seeds):
+    for seed in range(seeds) if only is None else (only,):
         budget: int | None = None
         for method in values:
             # A method that samples shorter answers gets more iterations out of the same tokens, within reason.

@@ -22,6 +22,7 @@ from podium.protocols.sampling import Sampling
 from podium.protocols.seats import Player, Seat
 from podium.protocols.world import World
 from podium.sessions.evaluate import BASE_MODEL, EvaluationSetting, run_config
+from podium.strategies.draw import Draw
 from podium.strategies.requests import Plan, Play, Request, TaskRequest, rollouts_of
 
 __all__ = ["play_against"]
@@ -41,13 +42,15 @@ def play_against(
     max_tokens: int | None = None,
     device: str = "cpu",
     trust: bool = False,
+    draw: Draw | None = None,
     **world_settings: Any,
 ) -> dict[str, dict[str, Measure]]:
     """By opponent, what a run or a model earns and how often it wins, on held-out tasks.
 
     An opponent is a player of the world by name (`random`), a run or a model, `base` for the one that the run started
     from, or a `Player`. The target plays each agent of each task `samples` times, and the opponent all others. Both see
-    and write what the strategy of the run lets its policy see and write: its context, and its grammar.
+    and write what `draw` says, without one what the strategy of the run lets its policy see and write: its context, and
+    its grammar.
     """
     if min(tasks, samples) < 1:
         raise PodiumError("tasks and samples must be at least 1.")
@@ -57,7 +60,7 @@ def play_against(
         with closing(setting.world):
             by = _opponent(opponent, setting.world, target, trust)
             driver = setting.driver(target, device, {} if isinstance(by, Player) else {OPPONENT: by})
-            context, grammar = _drawn(setting.method)
+            context, grammar = _drawn(setting.method, draw)
             limit = setting.world.max_tokens if setting.max_tokens is None else setting.max_tokens
             sampling = Sampling(max_tokens=limit, temperature=temperature, grammar=grammar)
             requests = held_out_requests(setting.world, tasks, sampling, seed)
@@ -91,11 +94,11 @@ def _opponent(named: str | Player, world: World, target: str | Path, trust: bool
     )
 
 
-def _drawn(method: Method | None) -> tuple[Context | None, Grammar | None]:
+def _drawn(method: Method | None, draw: Draw | None) -> tuple[Context | None, Grammar | None]:
     """What the policy of a run sees, and what it may write."""
     strategy = None if method is None else method.main().rollout
-    draw = None if strategy is None else strategy.draw
-    return getattr(draw, "context", None), getattr(draw, "grammar", None)
+    drawn = draw or (None if strategy is None else strategy.draw)
+    return getattr(drawn, "context", None), getattr(drawn, "grammar", None)
 
 
 def _matches(

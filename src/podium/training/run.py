@@ -212,7 +212,7 @@ class Run:
         plans = strategy.plans(requests)
         groups = self.driver.collect(plans)
         if len(plans) == 1 < len(requests):  # one plan for all of them
-            groups = [[r for r in groups[0] if r.group == request.group] for request in requests]
+            groups = _by_request(requests, groups[0])
         context = AnnotationContext(self.policy, self.world)
         for annotate in annotations_of(method):
             pairs = zip(requests, groups, strict=True)
@@ -243,6 +243,17 @@ class Run:
             return 0, 0
         self.dropped.append(batch.take("group", groups))
         return self.dropped[-1].size("group"), self.dropped[-1].size("token")
+
+
+def _by_request(requests: Sequence[TaskRequest], rollouts: Sequence[Rollout]) -> list[list[Rollout]]:
+    """The rollouts of one plan for all tasks. What a strategy has put into a group of its own, such as votes on a text
+    that was written for a task, goes with its task."""
+    places = {request.group: place for place, request in enumerate(requests)}
+    tasks = {request.task.key: place for place, request in enumerate(requests)}
+    found: list[list[Rollout]] = [[] for _ in requests]
+    for rollout in rollouts:
+        found[places[rollout.group] if rollout.group in places else tasks[rollout.task]].append(rollout)
+    return found
 
 
 def is_due(iteration: int, every: int) -> bool:

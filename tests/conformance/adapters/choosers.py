@@ -23,7 +23,7 @@ def graph_grpo(case: Case) -> dict[str, Any]:
         for edges, reward in zip(graphs, case["rewards"], strict=True)
     ]
     batch = Batch.from_rollouts(rollouts, dtype=torch.float64)
-    logits = {name: case.tensor(name).repeat(len(graphs)) for name in ("edge_logits", "initial_edge_logits")}
+    logits = {name: torch.cat([case.tensor(name)] * len(graphs)) for name in ("edge_logits", "initial_edge_logits")}
     batch = batch.with_columns(
         {
             "token.now.log_odds": logits["edge_logits"],

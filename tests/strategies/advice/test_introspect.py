@@ -156,13 +156,15 @@ def test_claims_against_pass_rates_by_hand() -> None:
     batch = _batch(
         declared=[True, True, False],
         majority=[True, False, False],
+        consensus=[1.0, 0.25, 0.25],
         distinct=[0.75] * 3,
         **_votes([8.0, 2.0, 0.0], [0.0] * 3, [8.0] * 3),
         **{"able.claim": [0.75, 0.5, 0.5], "able.rate": [1.0, 0.5, 0.0]},
     )
     found = {name.removeprefix("batch.self."): value.item() for name, value in SelfKnowledge()(batch).items()}
     # Claims of the two that can be done against the one that cannot: ahead, tied. Claimed: all three.
-    assert found == pytest.approx({"intrinsic": 2 / 3, "distinct": 0.75, "feasible": 10 / 24, "auc": 0.75, "f1": 0.8})
+    own = {"intrinsic": 2 / 3, "consensus": 0.5, "distinct": 0.75, "feasible": 10 / 24}
+    assert found == pytest.approx({**own, "auc": 0.75, "f1": 0.8})
 
 
 @pytest.mark.parametrize(
@@ -197,3 +199,15 @@ def test_a_resumed_run_goes_on_exactly(slug: str, tmp_path: Path) -> None:
     assert again.memories.states == whole.memories.states != first
     for one, other in zip(again.policy.parameters(), whole.policy.parameters(), strict=True):
         assert torch.equal(one, other)
+
+
+def test_votes_of_every_task_of_a_batch_are_trained() -> None:
+    method = methods.get("knowrl@votes", n=2, k=4, trials=1, mini_batches=1)
+    run = build_run(configure(method, **SMALL, iterations=1))
+    before = [parameter.clone() for parameter in run.policy.parameters()]
+    batch, line = iterate(run)
+    votes = batch["rollout.purpose"] == Purpose.train
+    assert votes.sum() == 4 * int(batch["rollout.fresh"].sum()) > 0  # k for each new task
+    assert 0 < line["self.consensus"] <= 1
+    assert line["updates"] == 1
+    assert any(not torch.equal(one, other) for one, other in zip(before, run.policy.parameters(), strict=True))

@@ -17,6 +17,8 @@ __all__ = ["STUDY"]
 INTRINSIC = Logged("self.intrinsic", "intrinsic accuracy")
 AUC = Logged("self.auc", "AUC of its claims against its pass rates")
 F1 = Logged("self.f1", "F1 of its claims against its pass rates")
+CONSENSUS = Logged("self.consensus", "consensus of its votes")
+FEASIBLE = Logged("self.feasible", "votes for feasible")
 DISTINCT = Logged("self.distinct", "share of new tasks")
 
 
@@ -36,9 +38,9 @@ STUDY = Lab(
         Claim("its claims tell better what it can do", AUC, "agreement", "coins"),
         Claim("its claims tell better what it can do where the votes are trained", AUC, "votes", "coins"),
     ),
-    readings=(INTRINSIC, AUC, F1, DISTINCT),
+    readings=(INTRINSIC, CONSENSUS, AUC, F1, FEASIBLE, DISTINCT),
     charts=(along(INTRINSIC), along(AUC)),
-    size=LabSize(iterations=24, points=3, eval_tasks=64, samples=4),
+    size=LabSize(iterations=30, points=3, eval_tasks=16, samples=2),
     quick=QUICK.replace(iterations=8, samples=4),
     settings={
         "world": "mix:sums,rules",

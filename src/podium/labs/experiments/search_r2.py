@@ -23,6 +23,7 @@ STUDY = Lab(
         REFINED: partial(get, "search-r2"),
         # Even if every trajectory is revised from its middle, three rollouts more cost as many tokens.
         ACTOR: partial(get, "search-r2@actor", n=8),
+        "drawn verdicts": partial(get, "search-r2@drawn"),
         "Search-R1": partial(get, "search-r2@search-r1", n=8),
     },
     claims=(Claim("accuracy is above that of the same reward with more rollouts", PassAt(1), REFINED, ACTOR),),

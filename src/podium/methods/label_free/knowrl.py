@@ -33,10 +33,13 @@ __all__ = ["knowrl"]
         "mix:sums,rules",
         dials={"sums.level": 1, "rules.level": 5, "rules.domain": "lamps"},
         iterations=12,
-        tasks=16,
+        tasks=64,
         model="podium/tiny2",
     ),
-    presets={"paper": {"trained": "votes", "alike": 0.7, "shots": 8, "tokens": 1024}, "votes": {"trained": "votes"}},
+    presets={
+        "paper": {"trained": "votes", "alike": 0.7, "shots": 8, "tokens": 1024, "mini_batches": 8},
+        "votes": {"trained": "votes"},
+    },
 )
 def knowrl(
     trained: str = "tasks",
@@ -51,7 +54,7 @@ def knowrl(
     replies: tuple[str, str] = ("yes", "no"),
     kl: float = 0.001,
     clip: float = 0.2,
-    mini_batches: int = 2,
+    mini_batches: int = 4,
     seeds: SeedTasks = SeedTasks(),
 ) -> Method:
     """With example tasks in the prompt, the policy writes tasks x for a wanted label d (feasible, infeasible, in turn).
@@ -83,7 +86,7 @@ def knowrl(
         replies: The words for "feasible" and "infeasible" with which the last line of a vote begins.
         kl: Coefficient of the KL penalty to the reference; 0 loads no reference model.
         clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
-        mini_batches: Optimiser steps per batch.
+        mini_batches: Optimiser steps per batch; the authors' batches of 128 votes are 8 steps of 16.
         seeds: The first examples of both labels.
     """
     strategy = Introspect(n=n, k=k, trained=trained, shots=shots, trials=trials, alike=alike).replace(

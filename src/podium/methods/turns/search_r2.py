@@ -20,7 +20,12 @@ __all__ = ["search_r2"]
     summary="The policy accepts its search trajectories, or cuts them at the first wrong step and goes on from there.",
     citation="Search-R2: Enhancing Search-Integrated Reasoning via Actor-Refiner Collaboration, arXiv:2602.03647",
     tags=("search", "agents", "self-correction", "revision", "process reward", "multi-turn"),
-    presets={"search-r1": {"revisions": 0, "process": 0.0}, "actor": {"revisions": 0}, "paper": {"mini_batches": 1}},
+    presets={
+        "search-r1": {"revisions": 0, "process": 0.0},
+        "actor": {"revisions": 0},
+        "drawn": {"threshold": None},
+        "paper": {"mini_batches": 1},
+    },
     protocol=Protocol(
         model="Qwen2.5-7B",
         source="the paper, through a reading note with its equations; learning rate and batch were not found",
@@ -30,7 +35,7 @@ __all__ = ["search_r2"]
 def search_r2(
     n: int = 5,
     revisions: int = 1,
-    threshold: float = 0.5,
+    threshold: float | None = 0.5,
     process: float = 1.0,
     clip: float = 0.2,
     kl: float = 0.001,
@@ -47,13 +52,17 @@ def search_r2(
     (`search-r2@actor`). The gain over the actor is Cov(a, R − U) + (1 − E a) · E[U − R], U the value of going on from
     a cut (`podium.analysis.refinement`). A revision that fails again is kept. Evaluation samples the actor alone. A
     right answer without a search earns 1, with useful searches up to 2, so searches pay even where they are not needed.
+    The verdict is the likelier word, so the other one is never tried and its worth never seen. A rejected trajectory is
+    mostly a bad one, and stays below the mean of its group even where the revision improves it: rejecting is
+    unlearnt, and at home the refiner soon accepts everything. `search-r2@drawn` draws the verdict, as the gain above
+    assumes, which makes its gradient that of the expected reward.
     The authors' language model that judges searches is the world here (`lookup`); a search that repeats what is known
     is useless. Clip, KL penalty and mini-batches are those of Search-R1.
 
     Args:
         n: Rollouts per task (the group size).
         revisions: Revisions of a trajectory at most; 0 is no refiner.
-        threshold: Probability of `accept` from which a trajectory is accepted.
+        threshold: Probability of `accept` from which a trajectory is accepted; None: accepted with this probability.
         process: Weight of the share of useful searches.
         clip: Clip range of the importance ratio, [1 − clip, 1 + clip].
         kl: Coefficient of the KL penalty (k3) to the reference; 0 loads no reference model.

@@ -27,8 +27,9 @@ def claim_f1(claim: Tensor, able: Tensor) -> Tensor:
 class SelfKnowledge(Metric):
     """Reports what a policy knows about what it can do, from the tasks that it wrote and those of the world.
 
-    `batch.self.intrinsic`: the share of new tasks whose majority label is the declared one; `batch.self.distinct`: the
-    share of written tasks that are new; `batch.self.feasible`: the share of votes for "feasible". Where the world's
+    `batch.self.intrinsic`: the share of new tasks whose majority label is the declared one; `batch.self.consensus`: the
+    mean share of votes for the majority label; `batch.self.distinct`: the share of written tasks that are new;
+    `batch.self.feasible`: the share of votes for "feasible". Where the world's
     tasks are tried (`measured`), `batch.self.auc` and `batch.self.f1`: how well the share of "feasible" for each of
     them tells those with a pass rate of at least 1/2 from the others.
     """
@@ -38,13 +39,13 @@ class SelfKnowledge(Metric):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        own = ("declared", "majority", "distinct", "votes.feasible", "votes.total")
+        own = ("declared", "majority", "consensus", "distinct", "votes.feasible", "votes.total")
         tried = ("able.claim", "able.rate") if self.measured else ()
         return tuple(f"rollout.{name}" for name in (*own, *tried))
 
     @property
     def provides(self) -> tuple[str, ...]:
-        names = ("intrinsic", "distinct", "feasible", *(("auc", "f1") if self.measured else ()))
+        names = ("intrinsic", "consensus", "distinct", "feasible", *(("auc", "f1") if self.measured else ()))
         return tuple(f"batch.self.{name}" for name in names)
 
     def __call__(self, batch: Batch) -> Columns:
@@ -55,6 +56,7 @@ class SelfKnowledge(Metric):
         )
         values = [
             rollouts.mean(agree.to(batch.dtype)),
+            rollouts.mean(batch["rollout.consensus"].to(batch.dtype)),
             rollouts.mean(distinct),
             rollouts.sum(feasible) / rollouts.sum(total).clamp(min=1),
         ]

@@ -29,7 +29,7 @@ from podium.strategies.requests import Encode, Plan, Recite, Resume, Score, Task
 
 __all__ = ["Refiner"]
 
-CUTTING = 1 << 22  # names the random streams of cuts
+CUTTING, JUDGING = 1 << 22, 1 << 23  # name the random streams of cuts and verdicts
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class _Trajectory:
 class Refiner(Strategy):
     """`n` trajectories of each task; the policy itself judges each, and revises those that it rejects.
 
-        a = π(accept | accept or reject),  accepted where a ≥ `threshold`
+        a = π(accept | accept or reject),  accepted where a ≥ `threshold`; threshold = None: with probability a
         otherwise a cut k is drawn by π(cut: k | any cut) over its steps, the first k − 1 steps are kept, and the rest
         is sampled anew; at most `revisions` times
 
@@ -75,7 +75,7 @@ class Refiner(Strategy):
     reference = "Search-R2: Enhancing Search-Integrated Reasoning via Actor-Refiner Collaboration"
     n: int = 5
     revisions: int = 1  # of a trajectory at most; 0: no refiner
-    threshold: float = 0.5  # a probability; 0: accept all
+    threshold: float | None = 0.5  # a probability; 0: accept all; None: the verdict is drawn
     draw: Draw = Draw()
 
     provides = (
@@ -86,7 +86,8 @@ class Refiner(Strategy):
     def __post_init__(self) -> None:
         within(self, "n", 1)
         within(self, "revisions", 0)
-        within(self, "threshold", 0, 1)
+        if self.threshold is not None:
+            within(self, "threshold", 0, 1)
 
     @property
     def neutral(self) -> Refiner:
@@ -99,7 +100,7 @@ class Refiner(Strategy):
         rows = [_Trajectory(r, r) for r in rollouts_of((yield [self.draw.play(task, self.n)]))]
         looked_at = list(enumerate(rows))
         for revision in range(1, self.revisions + 1):
-            looked_at = yield from self._rejected(looked_at)
+            looked_at = yield from self._rejected(task, looked_at, revision)
             if not looked_at:
                 break
             cuts = yield from self._cuts(task, looked_at, revision)
@@ -120,7 +121,9 @@ class Refiner(Strategy):
         replaced = [_marked(r, row, purpose=Purpose.replaced) for row in rows for r in row.replaced]
         return [*final, *spoken, *replaced]
 
-    def _rejected(self, rows: Sequence[tuple[int, _Trajectory]]) -> Generator[Wave, Any, list[tuple[int, _Trajectory]]]:
+    def _rejected(
+        self, task: TaskRequest, rows: Sequence[tuple[int, _Trajectory]], revision: int
+    ) -> Generator[Wave, Any, list[tuple[int, _Trajectory]]]:
         """The trajectories that the policy rejects; all get their verdicts."""
         asked = [row.asked(VERDICT_QUESTION) for _, row in rows]
         verdicts = yield from _answers(asked, [(ACCEPT, REJECT)] * len(rows))
@@ -130,7 +133,10 @@ class Refiner(Strategy):
                 continue
             accept, reject = options
             row.accepted = accept.probability
-            passed = row.accepted >= self.threshold
+            if self.threshold is None:
+                passed = _uniform(task, JUDGING, revision, index) < row.accepted
+            else:
+                passed = row.accepted >= self.threshold
             row.said.append(_Said(question, accept if passed else reject))
             if not passed:
                 rejected.append((index, row))
@@ -147,7 +153,7 @@ class Refiner(Strategy):
         for (index, row), question, options in zip(rows, asked, named, strict=True):
             cut = 0
             if options:  # otherwise it is too long to be read, and starts again
-                u = (key(0, (*task.stream, CUTTING, revision, index)) >> 11) * 2.0**-53
+                u = _uniform(task, CUTTING, revision, index)
                 below = [upper <= u for upper in accumulate(option.probability for option in options)]
                 cut = min(sum(below), len(below) - 1)
                 row.said.append(_Said(question, options[cut]))
@@ -180,6 +186,11 @@ class Refiner(Strategy):
             drawn = dataclasses.replace(rollout, turns=[dataclasses.replace(turn, tokens=tokens)])
             spoken.append(_marked(drawn, row, purpose=Purpose.demo, parent=int(row.now.columns["index"])))
         return spoken
+
+
+def _uniform(task: TaskRequest, *stream: int) -> float:
+    """In [0, 1), by the task's stream."""
+    return (key(0, (*task.stream, *stream)) >> 11) * 2.0**-53
 
 
 def _answers(asked: Sequence[str], texts: Sequence[Sequence[str]]) -> Generator[Wave, Any, list[list[Option]]]:
