@@ -43,10 +43,9 @@ def listener_reward(
     probabilities of the options under a frozen listener that sees the task and the reasoning up to the answer, divided
     by their sum. GRPO otherwise.
 
-    weight = 0 is GRPO on accuracy and format. Among right answers those with convincing reasoning are preferred, also
-    where all are right. Without reasoning or an answer the listener sees the task alone: its prior. Reasoning that
-    states the answer in words convinces, which is intended. `disagrees` is the share of rollouts whose answer is not
-    the listener's. `listener-reward@gated`, which the paper does not have, pays the listener for right answers only.
+    weight = 0 is GRPO on accuracy and format. Among right answers convincing ones are preferred, also where all are
+    right. Without reasoning or an answer the listener sees the task alone. Reasoning that states the answer convinces,
+    which is intended. `listener-reward@gated`, which is ours, pays the listener for right answers only.
 
     Args:
         n: Rollouts per task (the group size).
