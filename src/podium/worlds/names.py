@@ -49,8 +49,7 @@ from podium.worlds.vault import Vault
 from podium.worlds.verdicts import Verdicts
 from podium.worlds.zoom import Zoom
 
-__all__ = ["BRIDGES", "EMBEDDED", "FORMS", "world_code", "codebook_of", "get", "names_code"]
-__all__ = ["BRIDGES", "EMBEDDED", "FORMS", "codebook_of", "drawn_side_of", "get", "names_code"]
+__all__ = ["BRIDGES", "EMBEDDED", "FORMS", "codebook_of", "drawn_side_of", "get", "names_code", "world_code"]
 
 EMBEDDED: dict[str, type[World]] = {
     world.name: world
