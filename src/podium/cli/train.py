@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from podium.cli.console import line
-from podium.cli.options import Device, Level, Model, Trust, World
+from podium.cli.options import AnswerField, Data, Device, Level, Model, PromptField, Reward, Trust, World, data_settings
 from podium.cli.overrides import load, read_file, split_change, split_changes, with_parts
 from podium.cli.preflight import check_config, check_setting_names, check_typed
 from podium.core.errors import PodiumError, Unfinished
@@ -30,6 +30,10 @@ def train(
     ] = None,
     world: World = None,
     level: Level = None,
+    data: Data = None,
+    prompt_field: PromptField = None,
+    answer_field: AnswerField = None,
+    reward: Reward = None,
     model: Model = None,
     iterations: Annotated[
         int | None, typer.Option(help="Iterations of the training loop. [default: those of its home, or 60]")
@@ -73,10 +77,13 @@ def train(
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
     """Train a model. Without arguments, GRPO teaches podium/tiny to add, in about a minute on a laptop."""
+    world, of_world = data_settings(world, data, prompt_field, answer_field, reward)
     typed = {"world": world, "model": model, "iterations": iterations, "seed": seed, "device": device, "grace_s": grace}
-    settings = {k: v for k, v in typed.items() if v is not None}
+    settings: dict[str, Any] = {k: v for k, v in typed.items() if v is not None}
     if level is not None:
-        settings["level"] = level
+        of_world["level"] = level
+    if of_world:
+        settings["of_world"] = of_world
     if resume is not None:
         if method or settings.keys() - {"device", "grace_s"} or changes or config or parts:
             raise PodiumError(
@@ -208,9 +215,9 @@ def _configure(
             config = config.replace(**_home(method).run_settings)
     else:
         config = read_file(file, partial(Config.from_yaml, trust=trust, run=_run_of(file)))
-    level = {"level": settings.pop("level")} if "level" in settings else {}
-    if level or world:
-        settings["world_settings"] = {**(config.world_settings or {}), **level, **world}
+    world = {**settings.pop("of_world", {}), **world}
+    if world:
+        settings["world_settings"] = {**(config.world_settings or {}), **world}
     if optimizer:
         settings["optimizer"] = config.optimizer.replace(**optimizer)
     config = config.replace(**settings, **run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from podium.method import Method
 from podium.method.check import Finding
 from podium.methods import get
 from podium.methods.catalogue import home_of
+from podium.sessions.doctor import Watch
 from podium.sessions.recover import recover
 from podium.store.run_directory import RunDirectory
 from podium.training.build import build_run
@@ -32,6 +34,7 @@ from podium.training.run import Run, is_due
 from podium.training.stored_config import differing_settings, stored_config
 from podium.training.trackers import Trackers, require
 from podium.worlds import World
+from podium.worlds.rewarding import reward_names
 
 __all__ = ["Progress", "Result", "ShowsStages", "configure", "resume", "train"]
 
@@ -65,6 +68,7 @@ class Result:
 def configure(method: str | Method = "grpo", **settings: Any) -> Config:
     """A configuration from a method and loose settings: those of `Config`, of `Optimizer`, and of the world."""
     value = method if isinstance(method, Method) else get(method)
+    settings = own_data(settings)
     if isinstance(method, str) and "world" not in settings:
         settings = at_home(method, settings)
     of_optimizer = {k: settings.pop(k) for k in list(settings) if k in Optimizer.field_names()}
@@ -75,6 +79,19 @@ def configure(method: str | Method = "grpo", **settings: Any) -> Config:
         _check_loose(settings, of_run.get("world", Config.world), value)
         of_run["world_settings"] = {**(of_run.get("world_settings") or {}), **settings}
     return Config(method=value, **of_run)
+
+
+def own_data(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings in which `data` names the world and `reward` its reward functions."""
+    changed = dict(settings)
+    if "data" in changed:
+        if "world" in changed:
+            raise PodiumError("data names the tasks: leave out world.")
+        changed["world"] = f"data:{changed.pop('data')}"
+    reward = changed.get("reward")
+    if reward is not None and not (isinstance(reward, str) and ":" not in reward):  # else a setting of the world `code`
+        changed["reward_functions"] = reward_names(changed.pop("reward"))
+    return changed
 
 
 def at_home(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -175,6 +192,10 @@ def resume(
     return _result(directory, run, stop)
 
 
+def _warn(note: str) -> None:
+    warnings.warn(note, stacklevel=2)
+
+
 def _stage(progress: Progress | None) -> Tell:
     return progress.stage if isinstance(progress, ShowsStages) else lambda text: None
 
@@ -205,7 +226,8 @@ def _run_to_end(
         _reproducible(run.policy.device),
         stop.on_interrupt(),
     ):
-        watchers: list[Progress] = [tracked] if progress is None else [progress, tracked]
+        watch = Watch(config, directory.path, directory.metrics(), tell or _warn)
+        watchers: list[Progress] = [*([] if progress is None else [progress]), tracked, lambda _, line: watch(line)]
         if run.iteration == 0 and not directory.metrics():
             _stage(progress)(_first_evaluation(run))
             with stop.allowed():
