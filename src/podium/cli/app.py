@@ -15,7 +15,21 @@ from typing import Annotated, Any
 import typer
 
 from podium import __version__
-from podium.cli import bench, compare, data, evaluate, lab, merge, methods, rewards, rollouts, train, values, worlds
+from podium.cli import (
+    bench,
+    compare,
+    data,
+    evaluate,
+    export,
+    lab,
+    merge,
+    methods,
+    rewards,
+    rollouts,
+    train,
+    values,
+    worlds,
+)
 from podium.cli.commands import RootCommands
 from podium.cli.console import error, line, warning
 from podium.core.errors import PodiumError, Unfinished
@@ -41,6 +55,7 @@ app.command()(rollouts.rollouts)
 app.command()(lab.lab)
 app.command()(values.values)
 app.command()(merge.merge)
+app.command()(export.export)
 app.add_typer(methods.app, name="methods")
 app.add_typer(worlds.app, name="worlds")
 app.add_typer(data.app, name="data")
