@@ -15,7 +15,7 @@ from podium.evaluation.passk import share_interval
 from podium.policy import load
 from podium.sessions.evaluate import evaluate
 from podium.sessions.export_run import export_run
-from podium.sessions.train import resume, train, weights_of
+from podium.sessions.train import resume, starting_weights, train
 from podium.store.run_directory import RunDirectory
 from podium.training.config import Config
 from tests.sessions.test_train import numbers, small, weights
@@ -42,14 +42,14 @@ def test_a_finished_run_goes_on_as_if_it_had_been_longer(run: Path, tmp_path: Pa
     assert resume(short).finished  # the number is kept
 
 
-def test_a_run_starts_from_the_newest_weights_of_another(run: Path, tmp_path: Path) -> None:
+def test_a_run_starts_from_the_newest_starting_weights_another(run: Path, tmp_path: Path) -> None:
     second = tmp_path / "second"
     train(small(iterations=1, model=str(run)), out=second)
     start = load(Config.from_yaml((second / "config.yaml").read_text()).model)
     assert start.name.endswith("first/checkpoints/iteration-000002/policy")
     stored = weights(run)
     assert all(torch.equal(p, stored[name]) for name, p in start.named_parameters() if name in stored)
-    assert weights_of("podium/tiny") == "podium/tiny"
+    assert starting_weights("podium/tiny") == "podium/tiny"
 
 
 def test_transformers_reads_an_exported_model(run: Path, tmp_path: Path) -> None:
@@ -102,4 +102,4 @@ def test_a_directory_that_is_no_run_yet_is_refused_as_a_model(tmp_path: Path) ->
     (tmp_path / "config.yaml").write_text(json.dumps({}))
     assert RunDirectory(tmp_path).checkpoints() == []
     with pytest.raises(PodiumError, match="has no checkpoint yet"):
-        weights_of(str(tmp_path))
+        starting_weights(str(tmp_path))

@@ -145,7 +145,7 @@ def train(
     path = Path(out) if out is not None else _fresh_path(config)
     check_resources(out=path, device=config.device, model=config.model)
     check_fresh(path)
-    config = save_code(config.replace(model=weights_of(config.model)), path)
+    config = save_code(config.replace(model=starting_weights(config.model)), path)
     directory = RunDirectory(path)
     run, stop = None, StopRequest(config.grace_s, tell)
     with suppress(Preempted), stop.on_preemption(), suggest_settings():
@@ -203,7 +203,7 @@ def resume(
     return _result(directory, run, stop)
 
 
-def weights_of(model: str) -> str:
+def starting_weights(model: str) -> str:
     """A model by name; of the directory of a run, that of its newest sound checkpoint, which stays what it is while the
     run goes on."""
     checkpoints = [] if model.startswith(EMBEDDED) else RunDirectory(model).checkpoints()
