@@ -29,6 +29,7 @@ from podium.strategies.judged.judged_rollouts import JudgedRollouts
 from podium.strategies.judged.judged_turns import JudgedTurns
 from podium.strategies.judged.judges import OptionJudge, WrittenJudge, criteria_judge, judge_named
 from podium.strategies.judged.label_captions import LabelCaptions
+from podium.strategies.judged.option_scores import OptionScores
 from podium.strategies.pairs.attempted_pairs import AttemptedPairs
 from podium.strategies.pairs.recorded_pairs import RecordedPairs
 from podium.strategies.pairs.walked_segments import WalkedSegments
@@ -102,6 +103,7 @@ __all__ = [
     "ItemResponse",
     "Judge",
     "JudgedRollouts",
+    "OptionScores",
     "JudgedSteps",
     "JudgedTurns",
     "LabelCaptions",

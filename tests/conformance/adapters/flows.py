@@ -28,7 +28,7 @@ def _drawn(scores: Sequence[Sequence[float]], groups: Sequence[Any], starts: Seq
 
 def _by_step(batch: Batch, x: Tensor) -> Tensor:
     """[picture, step] of pictures with equally many steps."""
-    return x.view(len(batch), -1)
+    return x.reshape(len(batch), -1)
 
 
 @adapter("tp-grpo")
