@@ -20,7 +20,9 @@ OF_ACTIONS = Aggregate("token mean, turn mean, rollout mean")
     citation="MASHost: Autonomous Multi-Agent System Directed by Reinforcement Learning",
     tags=("multi-agent", "topology", "chooser", "group-relative", "turn-level"),
     presets={"outcome": {"weight": 0.0}},
-    protocol=Protocol(model="two policy networks over frozen GPT-4o-mini agents", source="MASHost, which gives no rate"),
+    protocol=Protocol(
+        model="two policy networks over frozen GPT-4o-mini agents", source="MASHost, which gives no rate"
+    ),
     home=Home("team", level=1, dials={"build": True}, iterations=12, tasks=12, model="podium/chooser"),
 )
 def mashost(
