@@ -40,7 +40,7 @@ class Scenes(ShiftedPictures, Puzzle):
     summary = "questions about coloured things in a picture: " + ", ".join(QUESTIONS)
     levels = tuple(GRIDS)
     styles = ("short", "long", "focus")
-    provides = (*Puzzle.provides, "task.choices")
+    provides = (*Puzzle.provides, "task.choices", "task.context")
     max_tokens = 128
     codebook = SCENERY
     ask: str = "all"  # colour, thing, count, beside, choice
@@ -69,7 +69,7 @@ class Scenes(ShiftedPictures, Puzzle):
             query = self._query(asked, rng.choice(scenes), rng)
             answer = _concluded(scenes, query)
         data = {"scenes": tuple(scenes), "query": query, "answer": answer, "reference_answer": answer}
-        data["choices"] = NUMBERS if asked == "choice" else ()
+        data |= {"choices": NUMBERS if asked == "choice" else (), "context": self._shown(scenes)}
         return Draft(joined("\n", (self._shown(scenes), _wording(query))), f"{scenes} {query}", data, asked)
 
     def _scene(self, rng: Random) -> Scene:
@@ -93,7 +93,8 @@ class Scenes(ShiftedPictures, Puzzle):
 
     def pictures(self, task: Task) -> str:
         """The pictures of a task without its question."""
-        return self._shown(task.data["scenes"])
+        shown: str = task.data["context"]
+        return shown
 
     def describe(self, task: Task, style: str = "short") -> str:
         """What the pictures of a task show, whatever is asked: `short`, everything in a line; `long`, row by row."""
