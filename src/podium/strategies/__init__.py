@@ -38,6 +38,7 @@ from podium.strategies.sample.blueprint import SampleBlueprints
 from podium.strategies.sample.choose import Choose
 from podium.strategies.sample.continuations import Continuations
 from podium.strategies.sample.directed import Directed
+from podium.strategies.sample.draw_pictures import DrawPictures
 from podium.strategies.sample.lessons import SampleAdvised
 from podium.strategies.sample.phrased import Phrased
 from podium.strategies.sample.read_in_chunks import ReadInChunks
@@ -91,6 +92,7 @@ __all__ = [
     "Demonstrate",
     "Directed",
     "Draw",
+    "DrawPictures",
     "Fork",
     "Grow",
     "Guided",

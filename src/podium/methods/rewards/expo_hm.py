@@ -62,9 +62,10 @@ def expo_hm(
     labels in common. c rewards being sure when right and unsure when wrong (`DecisiveReward`). Three stages: imitation
     of fine-grained labels, GRPO on them, GRPO on the binary question, each with its first policy as the reference.
 
-    weight = 0 is GRPO on accuracy and format. Any right answer with reasoning earns more than a wrong one. The release
-    looks for yes and no among the 50 likeliest tokens; here they are found whatever their rank. `expo-hm@defaults` has
-    the settings of its function instead of its launch script, `expo-hm@binary` the last stage alone.
+    weight = 0 is GRPO on accuracy and format. Any right answer with reasoning earns more than any wrong one. The
+    release looks for yes and no among the 50 likeliest tokens; here they are found whatever their rank.
+    `expo-hm@defaults` has the settings of its function instead of its launch script, `expo-hm@binary` the last stage
+    alone.
 
     Args:
         n: Rollouts per task (the group size).

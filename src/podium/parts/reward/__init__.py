@@ -52,6 +52,7 @@ from podium.parts.reward.text_diversity import TextDiversity
 from podium.parts.reward.tool_use import ToolUse
 from podium.parts.reward.tried_tools import TriedTools
 from podium.parts.reward.turn_rewards import ProgressReward, TurnPenalties
+from podium.parts.reward.turning_points import TurningPoints
 from podium.parts.reward.useful_searches import UsefulSearches
 from podium.parts.reward.verdict import VerdictReward
 from podium.parts.reward.vote import AnswerEntropy, Majority, PseudoLabel, VoteShare
@@ -116,6 +117,7 @@ __all__ = [
     "ToolUse",
     "TriedTools",
     "TurnPenalties",
+    "TurningPoints",
     "VerdictReward",
     "VoteShare",
     "WeightedSum",
