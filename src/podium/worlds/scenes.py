@@ -69,7 +69,7 @@ class Scenes(ShiftedPictures, Puzzle):
             query = self._query(asked, rng.choice(scenes), rng)
             answer = _concluded(scenes, query)
         data = {"scenes": tuple(scenes), "query": query, "answer": answer, "reference_answer": answer}
-        data |= {"choices": NUMBERS if asked == "choice" else (), "context": self._shown(scenes)}
+        data["choices"] = NUMBERS if asked == "choice" else ()
         return Draft(joined("\n", (self._shown(scenes), _wording(query))), f"{scenes} {query}", data, asked)
 
     def _scene(self, rng: Random) -> Scene:
@@ -91,10 +91,8 @@ class Scenes(ShiftedPictures, Puzzle):
             return asked, str(_seen(scene).count((colour, thing))), colour, thing
         return asked, rng.choice(list(SIDES)), colour, thing
 
-    def pictures(self, task: Task) -> str:
-        """The pictures of a task without its question."""
-        shown: str = task.data["context"]
-        return shown
+    def unasked(self, task: Task) -> str:
+        return self._shown(task.data["scenes"])
 
     def describe(self, task: Task, style: str = "short") -> str:
         """What the pictures of a task show, whatever is asked: `short`, everything in a line; `long`, row by row."""

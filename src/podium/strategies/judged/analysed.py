@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 from podium.core.build import Rollout
 from podium.core.columns import Purpose
-from podium.core.errors import PodiumError, within
+from podium.core.errors import within
 from podium.core.part import Strategy
 from podium.protocols.pieces import joined
 from podium.protocols.scaffold import Scaffold
@@ -53,9 +54,8 @@ class Analysed(Strategy):
         return (self.role,)
 
     def plan(self, task: TaskRequest) -> Plan:
-        context = task.task.data.get("context")
-        if not context:
-            raise PodiumError(f"The task {task.task.key} has no context that could be shown without its question.")
+        assert task.world is not None
+        context = task.world.unasked(task.task)
         shown = joined("\n", [context, self.ask]) if self.ask else context
         writing = write_text(task, shown, None, 0, self.n)
         sampling = self.draw.sampling(task.sampling)
@@ -74,7 +74,7 @@ class Analysed(Strategy):
             )
             for number, analysis in enumerate(analyses)
         ]
-        solved = yield wave
+        solved: Any = yield wave
         return [self._read(analysis, answers) for analysis, answers in zip(analyses, solved, strict=True)]
 
     def _read(self, analysis: Rollout, answers: Sequence[Rollout]) -> Rollout:
