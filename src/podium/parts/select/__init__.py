@@ -10,6 +10,7 @@ from podium.parts.select.domains import ByDomain
 from podium.parts.select.history import HardFocus, MixedOutcomes, NotMastered, Ranked
 from podium.parts.select.resume_first import ResumeFirst
 from podium.parts.select.scored import Balanced, Uncertain
+from podium.parts.select.sometimes_solved import SometimesSolved
 from podium.parts.select.still_hard import StillHard
 from podium.parts.select.tiers import EasierTiers, HardMix
 
@@ -25,6 +26,7 @@ __all__ = [
     "NotMastered",
     "Ranked",
     "ResumeFirst",
+    "SometimesSolved",
     "StillHard",
     "Thompson",
     "Uncertain",
