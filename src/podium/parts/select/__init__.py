@@ -8,6 +8,8 @@ the tasks of a batch itself. It never reads rollouts.
 from podium.parts.select.belief import InformationGain, LeastKnown, Thompson
 from podium.parts.select.domains import ByDomain
 from podium.parts.select.history import HardFocus, MixedOutcomes, NotMastered, Ranked
+from podium.parts.select.inverse_gap import InverseGap
+from podium.parts.select.marginal_gain import MarginalGain
 from podium.parts.select.resume_first import ResumeFirst
 from podium.parts.select.scored import Balanced, Uncertain
 from podium.parts.select.sometimes_solved import SometimesSolved
@@ -21,7 +23,9 @@ __all__ = [
     "HardFocus",
     "HardMix",
     "InformationGain",
+    "InverseGap",
     "LeastKnown",
+    "MarginalGain",
     "MixedOutcomes",
     "NotMastered",
     "Ranked",
