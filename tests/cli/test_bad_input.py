@@ -229,9 +229,9 @@ def test_a_resume_of_nothing(capsys: Capture, tmp_path: Path) -> None:
     assert main(["train", "--resume", str(tmp_path / "none")]) == 2
     assert "is not a run: it has no config.yaml" in capsys.readouterr().err
     assert main(["train", "--resume", str(tmp_path), "--set", "tasks=3"]) == 2
-    assert "of the other options, only --device, --grace, --track" in capsys.readouterr().err
+    assert "of the other options, only --iterations, --device, --grace, --track" in capsys.readouterr().err
     assert main(["train", "dapo", "--resume", str(tmp_path)]) == 2
-    assert "of the other options, only --device, --grace, --track" in capsys.readouterr().err
+    assert "of the other options, only --iterations, --device, --grace, --track" in capsys.readouterr().err
 
 
 def test_a_resume_of_a_finished_run_says_so_and_changes_nothing(capsys: Capture, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from podium.cli import (
     data,
     doctor,
     evaluate,
+    export,
     lab,
     merge,
     methods,
@@ -61,6 +62,7 @@ app.command()(xray.xray)
 app.command()(lab.lab)
 app.command()(values.values)
 app.command()(merge.merge)
+app.command()(export.export)
 app.add_typer(methods.app, name="methods")
 app.add_typer(worlds.app, name="worlds")
 app.add_typer(data.app, name="data")

@@ -33,7 +33,8 @@ Level = Annotated[int | None, typer.Option(help="The difficulty of the world's t
 Model = Annotated[
     str | None,
     typer.Option(
-        help="podium/tiny or podium/tiny2, a Hugging Face directory or name, or a GGUF file. [default: podium/tiny]"
+        help="podium/tiny or podium/tiny2, a Hugging Face directory or name, a GGUF file, or a run, for its newest "
+        "weights. [default: podium/tiny]"
     ),
 ]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N. [default: cpu]")]

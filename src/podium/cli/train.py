@@ -64,7 +64,8 @@ def train(
     ] = None,
     resume: Annotated[Path | None, typer.Option(help="Continue the run in this directory.")] = None,
     track: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Also log to tensorboard or wandb. May be repeated.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Also log to tensorboard, wandb, trackio or mlflow. May be repeated."),
     ] = None,
     trust: Trust = False,
     grace: Annotated[
@@ -85,12 +86,13 @@ def train(
     if of_world:
         settings["of_world"] = of_world
     if resume is not None:
-        if method or settings.keys() - {"device", "grace_s"} or changes or config or parts:
+        if method or settings.keys() - {"device", "grace_s", "iterations"} or changes or config or parts:
             raise PodiumError(
-                "--resume continues the run as it was configured: of the other options, only --device, --grace, "
-                "--track, --trust and --quiet may be given."
+                "--resume continues the run as it was configured: of the other options, only --iterations, --device, "
+                "--grace, --track, --trust and --quiet may be given."
             )
-        result = _resume(resume, device, grace, track or (), trust, quiet)
+        how = {"device": device, "iterations": iterations, "grace_s": grace, "track": track or (), "trust": trust}
+        result = _resume(resume, how, quiet)
     else:
         if method and config:
             raise PodiumError("--config contains a method: leave out the name of the method.")
@@ -126,9 +128,7 @@ def _start(config: Config, out: Path | None, track: Sequence[str], quiet: bool, 
         return session.train(config, out=out, progress=live, track=track, tell=live.tell)
 
 
-def _resume(
-    path: Path, device: str | None, grace: float | None, track: Sequence[str], trust: bool, quiet: bool
-) -> Result:
+def _resume(path: Path, how: Mapping[str, Any], quiet: bool) -> Result:
     if not (path / "config.yaml").is_file():
         raise PodiumError(f"{path} is not a run: it has no config.yaml.")
     from rich.console import Console
@@ -137,14 +137,12 @@ def _resume(
     from podium.sessions import train as session
 
     if quiet:
-        return session.resume(path, device=device, grace_s=grace, track=track, trust=trust)
+        return session.resume(path, **how)
     with Live(Console()) as live:
         live.stage(f"Loading the last checkpoint of {path}")
-        result = session.resume(
-            path, device=device, grace_s=grace, progress=live, track=track, tell=live.tell, trust=trust
-        )
+        result = session.resume(path, **how, progress=live, tell=live.tell)
     if result.finished and live.begun is None:  # no iteration was shown
-        line("The run had already finished: there was nothing left to do.")
+        line("The run had already finished: --iterations lets it go on.")
     return result
 
 

@@ -80,7 +80,7 @@ def _is_several(reward: Any) -> bool:
 def _function_name(function: Any) -> str:
     """The name under which another process finds a function."""
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
-    if not callable(function) or not module or not name.isidentifier() or module == "__main__":
+    if not callable(function) or not module or not name.isidentifier():
         raise PodiumError(
             f"{function!r} cannot be a reward: other processes must find it by name. Define it with `def` at the top "
             "level of a file, and name it: reward='my_rewards.py:my_function'."
