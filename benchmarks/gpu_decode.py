@@ -30,6 +30,10 @@ TRIED: dict[str, list[tuple[int, ...]]] = {
     "product, large": [(128, 64, 64, 4, 7, 1216), (64, 64, 128, 4, 4, 2432)],
     "gate": [(64, 32, 64, 4, 6), (64, 32, 128, 4, 4)],
     "gate, large": [(64, 64, 64, 4, 3), (128, 64, 64, 8, 3, 0, 0)],
+    "project, huge": [(64, 0, 128, 4, 4), (128, 0, 64, 8, 4)],
+    "product, huge": [(128, 64, 64, 4, 5, 1216), (128, 128, 64, 8, 3, 2432)],
+    "product, vast": [(128, 128, 64, 8, 4, 4736, 0), (128, 128, 64, 8, 4, 2432, 0)],
+    "gate, vast": [(64, 64, 64, 4, 3, 0, 0), (128, 64, 64, 4, 4, 0, 0)],
     "score": [(128, 128, 64, 4, 2, 0, 0), (256, 128, 64, 8, 3, 0, 0)],
 }  # fmt: skip
 
@@ -108,7 +112,7 @@ class Bench:
         if kernel == "attend":
             do.divide(n, self.position, s.parts, s.chunks)
         for pool, layer in zip(self.cache.pool, s.weights.layers, strict=True):
-            if kernel == "project":
+            if kernel.startswith("project"):
                 at = (s.rope, self.position, self.cache.front, pool)
                 do.project(n, w.y, layer.qkv, layer.qkv_bias, None, *at, w.q, self.d.eps)
             elif kernel == "attend":
@@ -124,7 +128,8 @@ class Bench:
     def has(self, kernel: str) -> bool:
         """Whether this kernel of this shape is part of the step."""
         layer = self.step.weights.layers[0]
-        asked = {"gate": [layer.gate_up], "product": [layer.out, layer.down]}.get(kernel.split(",")[0])
+        matrices = {"gate": [layer.gate_up], "product": [layer.out, layer.down], "project": [layer.qkv]}
+        asked = matrices.get(kernel.split(",")[0])
         name = kernel.split(",")[0]
         return asked is None or any(self.launch._shape(name, w) is self.launch.SHAPES[kernel] for w in asked)
 

@@ -1,6 +1,6 @@
 """Whole GRPO steps of larger models on one GPU: seconds, where they go, peak memory, and the sampler's gap.
 
-    python benchmarks/gpu_larger.py [1.5B 3B 7B 7B:moments=8bit 7B:lora=16] [--steps 3] [--small]
+    python benchmarks/gpu_larger.py [1.5B 3B 7B 7B:moments=8bit 7B:lora=16,micro_tokens=2048] [--steps 3] [--small]
 
 256 rollouts of 128 + 256 tokens, 8 to a prompt, one update, no KL penalty, in bfloat16; models of Qwen2.5's shapes with
 random weights. After a colon come settings of the run. Each model runs in a process of its own.
@@ -20,7 +20,7 @@ import torch
 from gpu_step import _memory, _synchronise, sizes
 from gpu_update import DEVICE, policy
 
-ALL = ("1.5B", "3B", "7B:moments=8bit", "7B:lora=16")
+ALL = ("1.5B", "3B", "7B:moments=8bit", "7B:lora=16", "7B:lora=16,micro_tokens=2048")
 WARM = 2  # iterations that compile kernels and capture graphs
 
 
@@ -34,12 +34,12 @@ def measure(case: str, steps: int, small: bool) -> dict[str, Any]:
     from podium.training.loop import iterate
 
     name, _, given = case.partition(":")
-    settings: dict[str, Any] = dict(pair.split("=") for pair in given.split(",") if pair)
-    rank = int(settings["lora"]) if "lora" in settings else None
+    pairs = (pair.split("=") for pair in given.split(",") if pair)
+    settings: dict[str, Any] = {name: int(value) if value.isdecimal() else value for name, value in pairs}
+    rank = settings.get("lora")
     low = rank is not None and DEVICE.type == "cuda"
     made = policy(name, torch.bfloat16 if low else torch.float32)
     if rank is not None:
-        settings["lora"] = rank
         made = type(made)(lora.attach(made.model, {"r": rank}), made.tokenizer, name=name)
     policies.load = lambda *_, **__: made  # type: ignore[assignment]
     prompts, copies, limit, _ = sizes(small)

@@ -60,7 +60,7 @@ def test_the_picture_of_a_scene_shows_it() -> None:
     assert codes is not None
     assert (codes == scene_codes(task.data["scenes"][0])).all()
     assert scene_codes(SCENE)[0].tolist() == [code_of("red", "box"), code_of("blue", "tree"), 0]
-    assert world.pictures(task) + "\n" + task.prompt.splitlines()[-1] == task.prompt
+    assert world.unasked(task) + "\n" + task.prompt.splitlines()[-1] == task.prompt
     assert world.describe(task) == world.solve(task).splitlines()[0]
     assert len(world.describe(task, "long").splitlines()) > 1
 
@@ -103,7 +103,7 @@ def test_a_look_shows_regions_in_full_and_the_question_once() -> None:
     assert wanted <= set(np.concatenate(shown).flat)
     assert [codes.shape for codes in shown] == [(2, 2), (2, 2)]
     assert seen.observation.endswith(task.data["words"])
-    assert seen.info["selected"] == seen.info["evidence"] == task.data["evidence"]
+    assert seen.info["picked"] == seen.info["evidence"] == task.data["evidence"]
     assert episode.copy().act(first).info["valid"] is False  # once only
     assert episode.act(last).info["correct"]
     whole = Zoom(level=4, whole=True).reset(task).act(first)
@@ -227,15 +227,15 @@ def test_who_picks_less_sees_more() -> None:
     name = f"<|reserved_{code_of(colour, thing)}|>"
     assert name in pure.observation
     assert name not in broad.observation
-    assert pure.info["selected"] == pure.info["evidence"] == (frame,)
-    assert set(broad.info["selected"]) == {frame, *other}
+    assert pure.info["picked"] == pure.info["evidence"] == (frame,)
+    assert set(broad.info["picked"]) == {frame, *other}
 
 
 def test_a_second_pick_counts_as_the_nearest_coarse_frame_and_a_third_is_refused() -> None:
     world = Clips(level=1)
     episode = world.reset(world.task(0))
     episode.act("pick: 3")  # moments 9 to 15
-    assert episode.act("pick: 1 7").info["selected"] == (2, 3, 4)
+    assert episode.act("pick: 1 7").info["picked"] == (2, 3, 4)
     third = episode.act("pick: 1")
     assert third.observation == "error: no more picks, say answer:"
     assert third.info["valid"] is False

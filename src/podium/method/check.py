@@ -71,6 +71,9 @@ ABILITIES = {
     "task.steps": "a world that can say where a solution goes wrong: take an embedded puzzle, such as sums",
     "task.dynamics": "a world that is a finite decision process, with exact values: take keydoor or lookup",
     "task.compare": "a judge that compares answers, which the world is not: take the world trips, or another judge",
+    "task.context": "tasks that can be shown without their question, which the world cannot do: take scenes",
+    "task.drawing": "pictures to draw, which the world does not ask for: take the world drawing",
+    "task.choices": "tasks with a few answers to choose from, of which the world has none: take badges or scenes",
     "task.options": "sets of options to choose from, which the world does not offer: take the world team",
     "task.rate": "a judge that rates answers, which the world is not: take the world trips, or another judge",
 }
@@ -88,6 +91,7 @@ REMEDIES = {
     **{name: _STEPS.format(name) for name in ("state", "next_state", "action", "valid", "calls")},
     "progress": "Take a world that measures progress: keydoor, lookup, tools or clarify with progress=True.",
     **{name: _PROFILED.format(name) for name in ("completed", "speedup")},
+    **dict.fromkeys(("picked", "evidence"), "Take a world with evidence to pick, such as clips or zoom."),
     "coverage": "Take a world that runs and profiles what is written, such as code with profile=True.",
     **dict.fromkeys(("parses", "interface_matches", "passed"), "Take a world that runs what is written, such as code."),
     "step.reward": _STEPS.format("reward"),

@@ -138,6 +138,11 @@ class SceneDraw:
         return self.uniform("logp", n).clamp(min=1e-3).log() - 0.1 + self.scene.log_ratio * self.normal(name, n)
 
 
+def _first(count: int) -> tuple[int, ...]:
+    """So many ids: none, or the first ones."""
+    return tuple(range(1, count + 1))
+
+
 SceneRules = Mapping[str, Callable[[SceneDraw, str, int], Any]]  # how to draw a column of n values, by name
 
 # By the last word of the column's name; anything else is standard normal.
@@ -200,7 +205,14 @@ KINDS: SceneRules = {
     **dict.fromkeys(("matched", "searched", "formed"), lambda d, name, n: d.coin(name, n, 0.7)),
     "useful": SceneDraw.uniform,
     "judged": lambda d, name, n: tuple(("", "yes", "no", "unclear")[k] for k in d.integers(name, n, 4).tolist()),
-    **dict.fromkeys(("cited", "evidence"), lambda d, name, n: tuple((1,) * k for k in d.integers(name, n, 3).tolist())),
+    "cited": lambda d, name, n: tuple((1,) * k for k in d.integers(name, n, 3).tolist()),
+    **dict.fromkeys(("picked", "evidence"), lambda d, name, n: tuple(map(_first, d.integers(name, n, 4).tolist()))),
+    **dict.fromkeys(("overlap", "covered"), SceneDraw.uniform),
+    **dict.fromkeys(("looked", "decided", "explained", "decision"), SceneDraw.coin),
+    "options": lambda d, name, n: tuple(
+        tuple((f"reference_answer {k}", x) for k, x in enumerate(row))
+        for row in d.normal(name, 2 * n).reshape(n, 2).tolist()
+    ),
     "rubrics": lambda d, name, n: (("<E0> of <E1>", "<E1> of <E2>"),) * n,
     "entities": lambda d, name, n: (tuple((f"E{k}", "x") for k in range(3)),) * n,
     "supported": lambda d, name, n: tuple((k > 1, k > 0) for k in d.integers(name, n, 3).tolist()),
@@ -217,21 +229,14 @@ KINDS: SceneRules = {
     "train_context": lambda d, name, n: tuple((k, 1) for k in d.integers(name, n, VOCABULARY).tolist()),
     "prior": lambda d, name, n: d.uniform(name, n, -1.0, 1.0),
     "confidence": SceneDraw.uniform,
-    "selected": SceneDraw.coin,
-    "informed": SceneDraw.coin,
+    **dict.fromkeys(("selected", "informed", "well_formed", "reworded", "all_tools"), SceneDraw.coin),
+    **dict.fromkeys(("switch", "done", "planning", "trigger"), SceneDraw.coin),
     **dict.fromkeys(("plan_action", "plan_subgoal", "plan_switch", "plan_low"), SceneDraw.coin),
-    "well_formed": SceneDraw.coin,
     "form": lambda d, name, n: tuple(FORMS[k] for k in d.integers(name, n, len(FORMS)).tolist()),
-    "reworded": SceneDraw.coin,
-    "all_tools": SceneDraw.coin,
-    "switch": SceneDraw.coin,
-    "done": SceneDraw.coin,
     "turn_entropy": lambda d, name, n: d.uniform(name, 3, 0.5, 1.5).expand(n, -1),
     "low": lambda d, name, n: d.uniform(name, n, 0.2, 0.8),
     "high": lambda d, name, n: d.uniform(name, n, 1.0, 1.8),
     "centre": lambda d, name, n: d.uniform(name, n, 0.8, 1.0),
-    "planning": SceneDraw.coin,
-    "trigger": SceneDraw.coin,
     "difficulty": lambda d, name, n: d.integers(name, n, 3),
     "alpha": lambda d, name, n: d.uniform(name, 3, 0.1, 1.0).expand(n, -1),
     "beta": lambda d, name, n: d.uniform(name, 3, 0.5, 2.0).expand(n, -1),

@@ -56,8 +56,8 @@ class Clips(ShiftedPictures, Quest):
     summary = "pick frames of a short film, look closer, say what passed"
     levels = tuple(SIZES)
     styles = ("short", "long", "plain")
-    provides = (*Quest.provides, "rollout.selected", "rollout.evidence")
-    blank = {**Quest.blank, "selected": (), "evidence": ()}
+    provides = (*Quest.provides, "rollout.picked", "rollout.evidence")
+    blank = {**Quest.blank, "picked": (), "evidence": ()}
     max_tokens = 40
     max_turns = 6
     codebook = SCENERY
@@ -139,7 +139,7 @@ class _Watching(QuestStep):
         super().__init__(world, task)
         self.clips = world
         self.moments = tuple(frame * STEPS for frame in range(1, SIZES[task.level].frames + 1))
-        self.selected: frozenset[int] = frozenset()  # coarse frames
+        self.picked: frozenset[int] = frozenset()  # coarse frames
         self.seen: frozenset[int] = frozenset(self.moments)
         self.picks = 0
 
@@ -153,12 +153,12 @@ class _Watching(QuestStep):
         self.picks += 1
         chosen = [self.moments[number - 1] for number in numbers]
         last = SIZES[self.task.level].frames
-        self.selected |= {
+        self.picked |= {
             min(max((moment + 1) // STEPS, 1), last) for moment in chosen
         }  # the nearest, or the earlier one
         self.moments = refined(self.moments, chosen, self.clips.finer)
         self.seen |= set(self.moments)
-        self.recap = f"picked {' '.join(map(str, sorted(self.selected)))}"
+        self.recap = f"picked {' '.join(map(str, sorted(self.picked)))}"
         return self.say(self.clips.view(self.task.data, self.moments))
 
     def reached(self) -> str:
@@ -171,7 +171,7 @@ class _Watching(QuestStep):
         return int(not all(_clear(event, self.seen) for event in asked))
 
     def columns(self) -> dict[str, Any]:
-        return {"selected": tuple(sorted(self.selected)), "evidence": self.task.data["evidence"]}
+        return {"picked": tuple(sorted(self.picked)), "evidence": self.task.data["evidence"]}
 
 
 def frame_codes(data: Any, moment: int) -> Codes:

@@ -30,15 +30,15 @@ class Zoom(ShiftedPictures, Quest):
 
     The task shows a thumbnail of the picture, whose regions are numbered row by row. `look: 6 11` shows up to `most` of
     them in full, once, and the question again, so that this observation is enough to answer from; with `whole` it shows
-    the whole picture instead.
+    the whole picture instead. An answer without a look is wrong, whatever it says.
     """
 
     name = "zoom"
     summary = "look closer at regions of a picture, then say what is there"
     levels = tuple(SIZES)
     styles = ("short", "long", "plain")
-    provides = (*Quest.provides, "rollout.selected", "rollout.evidence")
-    blank = {**Quest.blank, "selected": (), "evidence": ()}
+    provides = (*Quest.provides, "rollout.picked", "rollout.evidence")
+    blank = {**Quest.blank, "picked": (), "evidence": ()}
     max_tokens = 40
     max_turns = 6
     codebook = SCENERY
@@ -122,27 +122,30 @@ class _Looking(QuestStep):
     def __init__(self, world: Zoom, task: Task) -> None:
         super().__init__(world, task)
         self.zoom = world
-        self.selected: tuple[int, ...] = ()
+        self.picked: tuple[int, ...] = ()
 
     def do(self, verb: str, rest: str, text: str) -> Feedback:
         count = SIZES[self.task.level][0] ** 2
         numbers = sorted({int(number) for number in re.findall(r"[0-9]{1,3}", rest)})
-        if self.selected:
+        if self.picked:
             return self.say(f"error: you have looked, say {ANSWER_MARK}", valid=False)
         if not numbers or numbers[0] < 1 or numbers[-1] > count or len(numbers) > self.zoom.most:
             return self.say(f"error: look at 1 to {self.zoom.most} of the regions 1 to {count}", valid=False)
-        self.selected = tuple(numbers)
+        self.picked = tuple(numbers)
         self.recap = f"looked at {' '.join(map(str, numbers))}"
         return self.say(self.zoom.looked(self.task, numbers))
 
     def reached(self) -> str:
-        return ",".join(map(str, self.selected))
+        return ",".join(map(str, self.picked))
 
     def missing(self) -> int:
-        return int(not self.selected)
+        return int(not self.picked)
+
+    def right(self, answer: str) -> bool:
+        return bool(self.picked) and super().right(answer)
 
     def columns(self) -> dict[str, Any]:
-        return {"selected": self.selected, "evidence": self.task.data["evidence"]}
+        return {"picked": self.picked, "evidence": self.task.data["evidence"]}
 
 
 def region_codes(codes: Codes, region: int) -> Codes:

@@ -16,7 +16,13 @@ __all__ = ["ttrv"]
     extends="ttrl",
     tags=("test-time training", "label-free", "self-consistency", "entropy", "multimodal"),
     protocol=Protocol(source="Akshit21112002/TTRV, a fork of TTRL whose scripts we could not read"),
-    home=Home("sums", level=2, tasks=8, iterations=8),
+    home=Home(
+        *("digits", 1),
+        dials={"shift": "noise", "strength": 0.3, "unlabelled": True, "images": 20},
+        iterations=8,
+        tasks=8,
+        model="podium/tiny2",
+    ),
     presets={"paper": {"trained": 32}, "own": {"entropy_of": "own"}},
 )
 def ttrv(

@@ -6,6 +6,7 @@ reward.
 """
 
 from podium.parts.annotate.answer_value import AnswerValue
+from podium.parts.annotate.decision import FirstTokenEntropy, OptionEntropy
 from podium.parts.annotate.degenerate import MarkDegenerate, MarkTrailingText
 from podium.parts.annotate.evidence import EvidenceRubrics
 from podium.parts.annotate.feedback_gain import FeedbackGain
@@ -17,6 +18,7 @@ from podium.parts.annotate.messages import CountMessages
 from podium.parts.annotate.mismatched import MismatchedAnswers, MismatchedKL
 from podium.parts.annotate.model_scores import ModelScores
 from podium.parts.annotate.noise_anchors import NoiseAnchors
+from podium.parts.annotate.overlap import EvidenceOverlap
 from podium.parts.annotate.parsed import MarkParsed
 from podium.parts.annotate.plan_values import PlanValues
 from podium.parts.annotate.random_blocks import RandomBlocks
@@ -33,8 +35,10 @@ __all__ = [
     "AnswerValue",
     "CountMessages",
     "CountSearches",
+    "EvidenceOverlap",
     "EvidenceRubrics",
     "FeedbackGain",
+    "FirstTokenEntropy",
     "FormsUsed",
     "GreedyBaseline",
     "MarkDegenerate",
@@ -47,6 +51,7 @@ __all__ = [
     "NoiseAnchors",
     "MismatchedAnswers",
     "MismatchedKL",
+    "OptionEntropy",
     "PlanValues",
     "RandomBlocks",
     "ReadSearchTags",

@@ -6,8 +6,10 @@ policy. What it writes is averaged into the metrics of the iteration; nothing is
 
 from podium.parts.metric.answer_perplexity import AnswerPerplexity
 from podium.parts.metric.clip_bias import ClipBias
+from podium.parts.metric.decision_certainty import DecisionCertainty
 from podium.parts.metric.diversity import Diversity
 from podium.parts.metric.entropies import EntropyPair, EntropyProfile, SemanticEntropy
+from podium.parts.metric.evidence_coverage import EvidenceCoverage
 from podium.parts.metric.label_auc import LabelAUC
 from podium.parts.metric.needless import NeedlessSearches
 from podium.parts.metric.potential import PotentialWatch
@@ -29,9 +31,11 @@ __all__ = [
     "AnswerPerplexity",
     "BestOfN",
     "ClipBias",
+    "DecisionCertainty",
     "Diversity",
     "EntropyPair",
     "EntropyProfile",
+    "EvidenceCoverage",
     "NeedlessSearches",
     "PairwiseAccuracy",
     "PotentialWatch",

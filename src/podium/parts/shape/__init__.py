@@ -24,6 +24,7 @@ from podium.parts.shape.modulation import EntropyModulation
 from podium.parts.shape.novelty import Novelty
 from podium.parts.shape.pivot import DropPivot
 from podium.parts.shape.plan_credit import PlanCredit
+from podium.parts.shape.preference_weights import PreferenceWeights
 from podium.parts.shape.rank import RankBonus
 from podium.parts.shape.rejection import MarkNear, RejectFar, RejectLazy, RejectMismatch, WholeShares
 from podium.parts.shape.rescale import Rescale, Whiten
@@ -75,6 +76,7 @@ __all__ = [
     "MatchTrajectories",
     "Novelty",
     "OverconfidentErrors",
+    "PreferenceWeights",
     "PerplexityFactor",
     "PlanCredit",
     "PositionBonus",

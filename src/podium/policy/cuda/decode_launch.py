@@ -48,25 +48,35 @@ class LaunchShape:
     fetch: bool = True  # prefetch weights while the previous kernel still runs
 
 
-# Measured on an H200, with 256 rows of models of 135M and 0.5B weights.
+# Measured on an H200, with 256 rows of models of 135M, 0.5B, 1.5B, 3B and 7B weights.
 SHAPES = {
     "project": LaunchShape(64, 0, 128, 4, 4),
+    "project, huge": LaunchShape(128, 0, 64, 8, 5, fetch=False),
     "product": LaunchShape(64, 32, 128, 4, 5),
     "product, long": LaunchShape(64, 64, 128, 4, 4, cut=1024),
     "product, large": LaunchShape(128, 64, 64, 4, 5, cut=1216),
+    "product, huge": LaunchShape(128, 128, 64, 8, 4, cut=2432, fetch=False),
+    "product, vast": LaunchShape(128, 256, 64, 8, 3, cut=2432, fetch=False),
     "gate": LaunchShape(64, 32, 128, 4, 3),
     "gate, large": LaunchShape(64, 64, 64, 4, 3, fetch=False),
+    "gate, vast": LaunchShape(128, 128, 64, 8, 3, fetch=False),
     "score": LaunchShape(128, VOCABULARY_TILE, 64, 4, 3, fetch=False),
     "attend": LaunchShape(LANES, 0, 0, 2, 3, fetch=False),
 }
-LARGE = 1 << 21  # weights of a matrix
+# From how many weights of a matrix on a kernel has another shape.
+TIERS = {
+    "project": {"huge": 10 << 20},
+    "product": {"large": 1 << 21, "huge": 10 << 20, "vast": 20 << 20},
+    "gate": {"large": 1 << 21, "vast": 64 << 20},
+}
 LONG = 1536  # terms of a sum
 OVERLAP = os.environ.get("PODIUM_CUDA_OVERLAP", "1") != "0"  # a kernel launches while its predecessor ends
 
 
 def _shape(kernel: str, weight: Tensor) -> LaunchShape:
-    if weight.numel() > LARGE:
-        return SHAPES[f"{kernel}, large"]
+    reached = [tier for tier, least in TIERS[kernel].items() if weight.numel() > least]
+    if reached:
+        return SHAPES[f"{kernel}, {reached[-1]}"]
     return SHAPES["product, long" if kernel == "product" and weight.shape[1] >= LONG else kernel]
 
 
@@ -156,7 +166,7 @@ def project(
 ) -> None:
     """q [row, heads · size] of normalised rows; their keys and values go to pool [2, pages, kv, page, size]."""
     _, count, kv, page, size = pool.shape
-    width, shape = y.shape[1], SHAPES["project"]
+    width, shape = y.shape[1], _shape("project", weight)
     heads = q.shape[1] // size
     q_norm, k_norm = head_norms or (y, y)
     decode_kernels.project[(triton.cdiv(rows, shape.m), heads + 2 * kv)](
@@ -190,7 +200,8 @@ def attend(
     head = size * q.element_size()  # bytes
     options["num_warps"] *= max(1, head // 128)
     room = fast_memory(q) - 2 * LANES * (head + 4 * BLOCK)  # besides the queries and their weights
-    options["num_stages"] = max(1, min(options["num_stages"], 1 + room // (2 * BLOCK * head)))
+    wanted = options["num_stages"] - (head > 128)  # with heads of size 128 one stage less is faster
+    options["num_stages"] = max(1, min(wanted, 1 + room // (2 * BLOCK * head)))
     decode_attention.attend[(rows * chunks * kv,)](
         *(q, pool, pages, out, *parts[:-1], size**-0.5 / math.log(2.0)),
         *(pages.shape[1], count, kv, group, chunks),
