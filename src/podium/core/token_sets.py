@@ -29,12 +29,12 @@ def token_sets(mask: NDArray[np.bool_]) -> list[str]:
     """The texts of sets of tokens [n, V]."""
     size = mask.shape[1]
     flat = np.flatnonzero(mask)
-    ends = np.searchsorted(flat, size * np.arange(len(mask) + 1)).tolist()
+    ends = np.searchsorted(flat, size * np.arange(len(mask) + 1))
     text = _characters(flat % size)
-    return [
-        f"+{text[a:b]}" if 2 * (b - a) <= size else f"-{_characters(np.flatnonzero(~row))}"
-        for row, (a, b) in zip(mask, pairwise(ends), strict=True)
-    ]
+    sets = ["+" + text[a:b] for a, b in pairwise(ends.tolist())]
+    for row in np.flatnonzero(2 * np.diff(ends) > size).tolist():
+        sets[row] = f"-{_characters(np.flatnonzero(~mask[row]))}"
+    return sets
 
 
 def set_of(ids: Iterable[int]) -> str:
@@ -44,7 +44,8 @@ def set_of(ids: Iterable[int]) -> str:
 
 def _characters(ids: NDArray[np.int64]) -> str:
     first, gap = SURROGATES
-    return np.where(ids < first, ids, ids + gap).astype("<u4").tobytes().decode("utf-32-le")
+    points = ids if not len(ids) or ids.max() < first else np.where(ids < first, ids, ids + gap)
+    return points.astype("<u4").tobytes().decode("utf-32-le")
 
 
 def set_codes(sets: Iterable[str | float | None]) -> tuple[list[int], tuple[str, ...]]:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from podium.core.errors import PodiumError
 from podium.core.token_sets import token_sets
+from podium.policy.head.functionals import EXCLUDED
 from podium.policy.policy import Policy
 from podium.protocols.grammar import Grammar, Vocabulary
 from podium.sampler.stops import Stops
@@ -22,6 +23,7 @@ class Grammars:
     def __init__(self, policy: Policy, stops: Stops) -> None:
         self.policy, self.stops = policy, stops
         self.table = torch.zeros((1, policy.vocabulary), dtype=torch.int32, device=policy.device)  # next states
+        self.forbidden = self.table < 0  # a byte per token, which is what each step reads
         self._starts: dict[str, int] = {}  # by what a grammar prints as
         self._sets: dict[int, str | None] = {0: None}
 
@@ -35,6 +37,7 @@ class Grammars:
             own = torch.from_numpy(grammar.table(words)).to(self.table.device)
             self._starts[name] = len(self.table)
             self.table = torch.cat([self.table, own.where(own < 0, own + len(self.table))])
+            self.forbidden = self.table < 0
         state = self._starts[name]
         for token in prefix:
             state = int(self.table[state, token])
@@ -43,9 +46,9 @@ class Grammars:
                 raise PodiumError(f"A turn begins with {text!r}, which its grammar does not allow: change one of them.")
         return state
 
-    def mask(self, states: Tensor) -> Tensor:
-        """[n, V] the tokens that states allow."""
-        return self.table.index_select(0, states) >= 0
+    def exclude(self, logits: Tensor, states: Tensor) -> Tensor:
+        """Logits [n, V] without the tokens that states forbid."""
+        return logits.masked_fill_(self.forbidden.index_select(0, states), EXCLUDED)
 
     def after(self, states: Tensor, tokens: Tensor) -> Tensor:
         """[n] the states after these tokens."""

@@ -231,7 +231,7 @@ class PagedRowState(RowState):
         n, row = step.rows, self.lane_ints[-1, : step.rows]
         self._lane_states[:n] = self.states[row]  # −1, no row, is the last state, which is nobody's
         logits, (peak, *weights) = step.work.logits[:n], step.work.statistics
-        logits.masked_fill_(~self.grammars.mask(self._lane_states[:n]), EXCLUDED)
+        self.grammars.exclude(logits, self._lane_states[:n])
         z = plain._tiled(logits / self.lane_numbers[TEMPERATURE, :n, None])
         peak[:n] = z.amax(-1)
         for out, value in zip(weights, plain._weighed(z, peak[:n]), strict=True):

@@ -17,7 +17,6 @@ from torch import Tensor
 
 from podium.core import streams
 from podium.core.token_sets import token_sets
-from podium.policy.head.functionals import EXCLUDED
 from podium.policy.policy import Policy
 from podium.protocols.sampling import ALLOWED, Sampling
 from podium.sampler.capture import Capture, capture
@@ -171,7 +170,8 @@ class RowState(ABC):
                 self.drawn_from[at // width][at % width] = own
         mask = kept()
         if mask is not None:
-            for at, left in zip(flat[filtered].tolist(), token_sets(mask[filtered].cpu().numpy()), strict=True):
+            rows, sets = flat[filtered].tolist(), token_sets(mask[filtered].cpu().numpy())
+            for at, left in zip(rows, sets, strict=True):
                 self.drawn_from[at // width][at % width] = left
 
     def sets(self, slot: int, count: int) -> tuple[str | None, ...]:
@@ -240,7 +240,7 @@ class SteppedRowState(RowState):
         warmth = numbers[WARMTH:] if marks["warmth"] else None
         states, recorded = self.states[:n], marks.get(f"capture {ALLOWED}", 0) > 0
         if marks["grammar"]:
-            logits = logits.masked_fill(~self.grammars.mask(states), EXCLUDED)
+            logits = self.grammars.exclude(logits, states)
         drawn = draw(logits, uniform, temperature, filters, warmth, recorded)
         if recorded and (filters is not None or marks["grammar"]):
             truncated = (top_k > 0) | (numbers[TOP_P] < 1.0) | (numbers[MIN_P] > 0.0)

@@ -57,6 +57,8 @@ def mars(
     returns; `mars@paper` sums first and centres the returns of each agent. The release's distinct values include
     rounding differences, which are merged here. Its reward of 0.05 for each well-formed turn is the world's to pay:
     `form=0.05` in the games of OpenSpiel, where a turn without a legal move loses at once.
+    What both seats earn in self-play tells nothing of strength, in dilemmas it falls: measure by `podium eval RUN
+    --against base`, or against the players of the world.
 
     Args:
         n: Rollouts per task (the group size).

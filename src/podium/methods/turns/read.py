@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from podium.core.schedule import Count, Steps
+from podium.core.schedule import Count
 from podium.core.updates import Updates
-from podium.method import Home, Method, Protocol, Role
+from podium.method import Home, Method, Phases, Protocol, Role
 from podium.methods._taught import taught
 from podium.methods.catalogue import recipe
 from podium.parts.advantage import PrefixCredit
@@ -15,6 +15,8 @@ from podium.strategies import AdvantageFilter, Draw
 
 __all__ = ["read"]
 
+OFFLINE = {"warmup": 0, "epochs": 1, "mini_batches": 1}
+IMITATION = 5e-3  # learning rate of imitation beside the critic's 1e-3
 TOLD = "{action} was refused: its advantage is {score:.2f}"
 
 
@@ -28,15 +30,15 @@ TOLD = "{action} was refused: its advantage is {score:.2f}"
         max_turns=45,
         source="the paper, version 2: learning rate of the critic; 15 rounds of at most three robots",
     ),
-    home=Home("carry", level=1, dials={"boxes": 1}, iterations=8, tasks=8, model="podium/tiny2"),
+    home=Home("carry", level=1, dials={"boxes": 1, "rounds": 18}, iterations=12, tasks=12, model="podium/tiny2"),
     presets={
         "joint": {"mode": "J"},
         "filter": {"train_policy": False},
-        "paper": {"imitate": 0, "train_policy": False, "tries": 15, "told": TOLD, "warmup": 0, "epochs": 1},
+        "paper": {"imitate": 0, "train_policy": False, "tries": 15, "told": TOLD, **OFFLINE},
     },
 )
 def read(
-    n: int = 4,
+    n: int = 3,
     mode: str = "S",
     tries: int = 3,
     threshold: float = 0.0,
@@ -45,10 +47,11 @@ def read(
     most: float = 20.0,
     told: str = "",
     train_policy: bool = True,
-    warmup: int = 2,
+    warmup: int = 3,
     epochs: int = 4,
+    mini_batches: int = 4,
     lr_ratio: float = 10.0,
-    imitate: Count = 1,
+    imitate: Count = 6,
 ) -> Method:
     """A^i = Q(s, a^1 … a^i) − Q(s, a^1 … a^(i−1)) for agent i of a round, Q a critic that learns (Q − R)² on the team's
     discounted return R, for every prefix of the joint action. An action with A^i ≤ threshold is asked for again, at
@@ -74,21 +77,21 @@ def read(
         train_policy: Train the policy; False: the critic alone, which filters what the policy proposes.
         warmup: Iterations in which the critic learns and nothing is refused yet.
         epochs: Passes over each batch.
+        mini_batches: Optimiser steps per pass.
         lr_ratio: How many times the policy's learning rate the critic has.
         imitate: Iterations that imitate the world's solutions first; 0: none, for a model that can plan.
     """
-    filtering = AdvantageFilter(
-        n, mode, Steps((1, tries), (0, warmup)) if warmup else tries, threshold, gamma, told=told
-    )
-    awr = Likelihood(weight="turn.awr")
-    imitation = (awr.replace(coefficient=Steps((0.0, 1.0), (0, warmup))) if warmup else awr,) if train_policy else ()
-    method = Method(
-        rollout=filtering,
-        advantage=PrefixCredit(),
-        shape=(AdvantageWeights(temperature, most),) if train_policy else (),
-        objective=(*imitation, PrefixValueLoss(gamma)),
-        updates=Updates(epochs=epochs),
+    filtering = AdvantageFilter(n, mode, tries, threshold, gamma, told=told)
+    critic = Method(
+        "critic",
+        rollout=filtering.replace(tries=1),
+        objective=(PrefixValueLoss(gamma),),
+        updates=Updates(epochs=epochs, mini_batches=mini_batches),
         metric=(ReportMean("rollout.queries"), ReportMean("rollout.rounds"), ReportMean("turn.score")),
         roles=(Role("critic", lr_ratio=lr_ratio),),
     )
-    return taught(method, imitate, Draw(), lr=1e-3)
+    method = critic.with_(rollout=filtering, advantage=PrefixCredit()).replace(name="")
+    if train_policy:
+        terms = (Likelihood(weight="turn.awr"), *method.objective)
+        method = method.with_(shape=(AdvantageWeights(temperature, most),), objective=terms)
+    return taught(Phases(critic.until(warmup), method) if warmup else method, imitate, Draw(), lr=IMITATION)
