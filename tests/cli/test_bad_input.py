@@ -269,7 +269,7 @@ def test_an_out_that_is_a_file(capsys: Capture, tmp_path: Path) -> None:
         ("bench creidt", "There is no command 'creidt'. Did you mean 'credit'?"),
         ("methods shwo", "There is no command 'shwo'. Did you mean 'show'?"),
         ("worlds paly", "There is no command 'paly'. Did you mean 'play'?"),
-        ("lab lite-pppo", "There is no lab 'lite-pppo'. Did you mean 'lite-ppo'?"),
+        ("lab lite-pppo", "There is no lab 'lite-pppo'. Did you mean 'lite-ppo'"),
         ("compare grpo", "A comparison needs at least two methods."),
         ("compare grpo rloo --seeds 0", "seeds = 0: a comparison needs at least one."),
         ("compare grpo rloo --set advantage.scale=none", "a method that you changed comes as a YAML file."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -10,15 +11,18 @@ from podium.core.errors import PodiumError
 
 __all__ = [
     "AnswerField",
+    "At",
     "Data",
     "Device",
     "Level",
+    "Methods",
     "Model",
     "PromptField",
     "Reward",
     "Trust",
     "World",
     "data_settings",
+    "expand_lists",
 ]
 
 World = Annotated[
@@ -61,6 +65,31 @@ Reward = Annotated[
         help="Grade answers with your own function; FILE.py:FUNCTION=0.2 gives it a weight. May be repeated.",
     ),
 ]
+Methods = Annotated[
+    list[str] | None,
+    typer.Option("--methods", help="Methods to apply, such as --methods grpo gspo cispo. [default: that of the run]"),
+]
+At = Annotated[
+    str,
+    typer.Option(
+        "--at",
+        help="The current policy: sampled (the one that wrote the rollouts, every importance ratio is 1) or checkpoint "
+        "(the newest one, which has moved since).",
+    ),
+]
+
+
+def expand_lists(arguments: Sequence[str], name: str) -> list[str]:
+    """The arguments as the parser takes them: `--methods a b` becomes `--methods a --methods b`."""
+    expanded: list[str] = []
+    within = False
+    for number, word in enumerate(arguments):
+        if word.startswith("-"):
+            within = word == name
+        elif within and arguments[number - 1] != name:
+            expanded.append(name)
+        expanded.append(word)
+    return expanded
 
 
 def data_settings(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from podium.method.check import Finding
 from podium.methods import get
 from podium.methods.catalogue import home_of
 from podium.policy.model.load import EMBEDDED
+from podium.sessions.doctor import Watch
 from podium.sessions.recover import recover
 from podium.store.manifest import check_manifest
 from podium.store.run_directory import RunDirectory
@@ -215,6 +217,10 @@ def starting_weights(model: str) -> str:
     return str(sound.checkpoint / "policy")
 
 
+def _warn(note: str) -> None:
+    warnings.warn(note, stacklevel=2)
+
+
 def _stage(progress: Progress | None) -> Tell:
     return progress.stage if isinstance(progress, ShowsStages) else lambda text: None
 
@@ -245,7 +251,8 @@ def _run_to_end(
         _reproducible(run.policy.device),
         stop.on_interrupt(),
     ):
-        watchers: list[Progress] = [tracked] if progress is None else [progress, tracked]
+        watch = Watch(config, directory.path, directory.metrics(), tell or _warn)
+        watchers: list[Progress] = [*([] if progress is None else [progress]), tracked, lambda _, line: watch(line)]
         if run.iteration == 0 and not directory.metrics():
             _stage(progress)(_first_evaluation(run))
             with stop.allowed():

@@ -21,6 +21,7 @@ from podium.worlds.countdown import Countdown
 from podium.worlds.dataset import Dataset
 from podium.worlds.digits import Digits
 from podium.worlds.dilemma import Dilemma
+from podium.worlds.drawing import Drawing
 from podium.worlds.echo import Echo
 from podium.worlds.graded import Graded
 from podium.worlds.gym import Gym
@@ -48,14 +49,14 @@ from podium.worlds.vault import Vault
 from podium.worlds.verdicts import Verdicts
 from podium.worlds.zoom import Zoom
 
-__all__ = ["BRIDGES", "EMBEDDED", "FORMS", "world_code", "codebook_of", "get", "names_code"]
+__all__ = ["BRIDGES", "EMBEDDED", "FORMS", "codebook_of", "drawn_side_of", "get", "names_code", "world_code"]
 
 EMBEDDED: dict[str, type[World]] = {
     world.name: world
     for world in (
         *(Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Trips, Code, KeyDoor, Lookup, Tools, Clarify),
         *(Scenes, Zoom, Digits, Badges, Clips, Dilemma, Carry, Vault, Verdicts, Sorting, Calculator),
-        *(TeamWorld,),
+        *(TeamWorld, Drawing),
     )
 }
 BRIDGES: dict[str, type[Gym | TextWorld | ScienceWorld | Spiel]] = {
@@ -117,6 +118,11 @@ def get(name: str | World, **settings: Any) -> World:
 def codebook_of(key: str) -> Codebook | None:
     """The codebook of the embedded world whose task has this key, where its tasks have pictures."""
     return getattr(EMBEDDED.get(key.partition("-")[0]), "codebook", None)
+
+
+def drawn_side_of(key: str) -> int | None:
+    """How many rows the pictures have that are drawn in the embedded world whose task has this key; None: none are."""
+    return getattr(EMBEDDED.get(key.partition("-")[0]), "side", None)
 
 
 def names_code(name: str) -> bool:
