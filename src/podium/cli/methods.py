@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -142,6 +143,27 @@ def show(
         unbroken(method.to_yaml())
     else:
         show_method(method.name, method.summary, method.citation, method_text(method), entry, full)
+
+
+@app.command()
+def export(
+    name: Name,
+    changes: Changes = None,
+    out: Annotated[Path | None, typer.Option(help="The file to write. [default: print it]")] = None,
+    trust: Trust = False,
+) -> None:
+    """Write a method as one readable Python file that needs torch alone: advantage, loss, updates on a batch."""
+    catalogue_entry(name)
+    from podium.methods.standalone import standalone
+
+    text = standalone(load(name, changes or (), trust=trust), name)
+    if out is None:
+        unbroken(text)
+        return
+    if out.exists():
+        raise PodiumError(f"{out} exists already: choose another file.")
+    out.write_text(text, "utf-8")
+    line(f"{out}: try it with python {out}")
 
 
 @app.command()
