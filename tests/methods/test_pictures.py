@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
 from podium import methods, worlds
 from podium.core.errors import PodiumError
@@ -37,3 +38,38 @@ def test_fine_tuning_shows_the_whole_picture() -> None:
 def test_a_world_without_the_whole_picture_refuses_it_before_anything_is_sampled(tmp_path: Path) -> None:
     with pytest.raises(PodiumError, match="whole"):
         short_run(methods.ap_grpo(n=2), tmp_path / "run", world="clips", model="podium/tiny2")
+
+
+BADGES = {"world": "badges", "world_settings": {"level": 2, "ask": "banned"}, "model": "podium/tiny2", "tasks": 4}
+
+
+def test_a_listener_sees_the_reasoning_and_not_the_answer() -> None:
+    """Its probabilities are those of the options after the task and the reasoning, by the model's own forward."""
+    run = build_run(configure(methods.listener_reward(n=2), iterations=1, **BADGES))
+    listener = run.policy.copy()
+    batch, _ = iterate(run)
+    tokenizer = run.policy.tokenizer
+    contexts = batch["turn.context"]
+    checked = 0
+    for context, text, found in zip(contexts, batch["rollout.text"], batch["rollout.options"], strict=True):
+        reasoning, mark, _ = text.rpartition("\nanswer:")
+        if not mark:
+            continue
+        scores = []
+        for option, _ in found:
+            rest = tokenizer.encode(f"{reasoning}\nanswer: {option}", add_special_tokens=False)
+            with torch.no_grad():
+                logits = listener.model(torch.tensor([[*context, *rest]])).logits[0].log_softmax(-1)
+            own = [float(logits[len(context) + i - 1, token]) for i, token in enumerate(rest)]
+            scores.append(sum(own))
+        assert scores[0] - scores[1] == pytest.approx(found[0][1] - found[1][1], abs=1e-3)
+        checked += 1
+    assert checked
+
+
+def test_tasks_without_a_choice_are_not_put_to_the_listener() -> None:
+    settings = {**BADGES, "world_settings": {"level": 2, "ask": "labels"}}
+    run = build_run(configure(methods.listener_reward(n=2), iterations=1, **settings))
+    batch, _ = iterate(run)
+    assert batch["rollout.options"] == ((),) * len(batch)
+    assert batch["rollout.heard"].tolist() == [0.0] * len(batch)

@@ -18,8 +18,10 @@ from podium import __version__
 from podium.cli import (
     bench,
     compare,
+    data,
     doctor,
     evaluate,
+    export,
     lab,
     merge,
     methods,
@@ -62,8 +64,10 @@ app.command()(view.view)
 app.command()(lab.lab)
 app.command()(values.values)
 app.command()(merge.merge)
+app.command()(export.export)
 app.add_typer(methods.app, name="methods")
 app.add_typer(worlds.app, name="worlds")
+app.add_typer(data.app, name="data")
 app.add_typer(rewards.app, name="rewards")
 app.add_typer(bench.app, name="bench")
 

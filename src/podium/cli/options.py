@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-__all__ = ["At", "Device", "Level", "Methods", "Model", "Trust", "World", "expand_lists"]
+from podium.core.errors import PodiumError
+
+__all__ = [
+    "AnswerField",
+    "At",
+    "Data",
+    "Device",
+    "Level",
+    "Methods",
+    "Model",
+    "PromptField",
+    "Reward",
+    "Trust",
+    "World",
+    "data_settings",
+    "expand_lists",
+]
 
 World = Annotated[
     str | None,
@@ -17,7 +33,8 @@ Level = Annotated[int | None, typer.Option(help="The difficulty of the world's t
 Model = Annotated[
     str | None,
     typer.Option(
-        help="podium/tiny or podium/tiny2, a Hugging Face directory or name, or a GGUF file. [default: podium/tiny]"
+        help="podium/tiny or podium/tiny2, a Hugging Face directory or name, a GGUF file, or a run, for its newest "
+        "weights. [default: podium/tiny]"
     ),
 ]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N. [default: cpu]")]
@@ -26,6 +43,26 @@ Trust = Annotated[
     typer.Option(
         "--trust",
         help="Run code that a file names (file.py:Class, package.module:Class) wherever it is, not only here.",
+    ),
+]
+Data = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Your own questions: JSON lines, CSV, parquet, a saved Hugging Face data set, or OWNER/NAME of the hub.",
+    ),
+]
+PromptField = Annotated[
+    str | None, typer.Option(metavar="FIELD", help="The field of the data that holds the prompt. [default: found]")
+]
+AnswerField = Annotated[
+    str | None, typer.Option(metavar="FIELD", help="The field of the data that holds the answer. [default: found]")
+]
+Reward = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FILE.py:FUNCTION",
+        help="Grade answers with your own function; FILE.py:FUNCTION=0.2 gives it a weight. May be repeated.",
     ),
 ]
 Methods = Annotated[
@@ -53,3 +90,17 @@ def expand_lists(arguments: Sequence[str], name: str) -> list[str]:
             expanded.append(name)
         expanded.append(word)
     return expanded
+
+
+def data_settings(
+    world: str | None, data: str | None, prompt_field: str | None, answer_field: str | None, reward: list[str] | None
+) -> tuple[str | None, dict[str, Any]]:
+    """The world that is meant, and its settings, where data or rewards of one's own are named."""
+    if data is not None and world is not None:
+        raise PodiumError("--data names the tasks: leave out --world.")
+    fields = {"prompt_field": prompt_field, "answer_field": answer_field}
+    named = {name: field for name, field in fields.items() if field is not None}
+    if named and data is None:
+        option = f"--{next(iter(named)).replace('_', '-')}"
+        raise PodiumError(f"{option} names a field of your own data: name the file with --data.")
+    return (world if data is None else f"data:{data}"), named | ({"reward_functions": reward} if reward else {})

@@ -107,6 +107,7 @@ class World(Value):
     # Columns besides the reward. `task.solution` says that it can write solutions, `task.criteria` that it has rubrics,
     # `task.steps` that it can say where a solution goes wrong, `task.phrasings` that a task has several wordings,
     # `task.compare` and `task.rate` that it judges answers,
+    # `task.choices` that some tasks list their answers in `data["choices"]`,
     # `task.options` that its observations are sets of options (`podium.protocols.option_set`), `task.dynamics` that its
     # exact values are known, `task.plan`, `task.knowledge` and `task.subproblems` that it can write these.
     provides: ClassVar[tuple[str, ...]] = ("rollout.correct", "rollout.answer")

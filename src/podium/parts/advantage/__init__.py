@@ -33,6 +33,7 @@ from podium.parts.advantage.tree_differences import (
     PositionDifference,
 )
 from podium.parts.advantage.turn_q import TurnQ
+from podium.parts.advantage.value_anchored import ValueAnchored
 
 __all__ = [
     "AlignedReturns",
@@ -67,4 +68,5 @@ __all__ = [
     "TokenWeighted",
     "TurnQ",
     "TwoSources",
+    "ValueAnchored",
 ]
