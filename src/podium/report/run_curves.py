@@ -62,10 +62,10 @@ def curve_charts(metrics: Sequence[Mapping[str, Any]]) -> str:
     for title, name, is_share in CURVES:
         found = [(line["iteration"], value) for line in metrics if (value := _value(line, name)) is not None]
         if found:
-            x, y = zip(*found, strict=True)
-            top = max(y) if not (name == "reward" and min(y) >= 0 and max(y) <= 1) else 1.0
-            within = (0.0, 1.0) if is_share else (min(0.0, *y), max(top, 0.0))
-            drawn.append(chart(title, [Series(title, x, y)], within=within))
+            values = [value for _, value in found]
+            as_share = is_share or (name == "reward" and min(values) >= 0 and max(values) <= 1)
+            within = (0.0, 1.0) if as_share else (min(0.0, *values), max(0.0, *values))
+            drawn.append(chart(title, [Series(title, [place for place, _ in found], values)], within=within))
     return "".join(f"<div>{svg}</div>" for svg in drawn if svg)
 
 
