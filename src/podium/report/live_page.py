@@ -73,6 +73,9 @@ def live_app(browser: RunBrowser, token: str, host: str = HOST) -> Any:
             return Response("There is no such file.", 404, HEADERS)
         return Response(page_file(name), media_type=KINDS[name.rpartition(".")[2]], headers=HEADERS)
 
+    async def no_icon(request: Request) -> Response:
+        return Response(status_code=204, headers=HEADERS)  # browsers ask for one whatever they were answered
+
     def whole(request: Request, name: str) -> int | None:
         text = request.query_params.get(name, "")
         if text and not text.lstrip("-").isdigit():
@@ -92,7 +95,7 @@ def live_app(browser: RunBrowser, token: str, host: str = HOST) -> Any:
         "xray": lambda request: browser.xray(run_of(request), whole(request, "iteration"), methods(request)),
         "doctor": lambda request: browser.findings(request.query_params.get("runs", "").splitlines()),
     }
-    routes = [Route("/", index), Route("/static/{name}", static)]
+    routes = [Route("/", index), Route("/static/{name}", static), Route("/favicon.ico", no_icon)]
     return Starlette(routes=[*routes, *(Route(f"/api/{name}", data(answer)) for name, answer in answers.items())])
 
 
