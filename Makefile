@@ -5,7 +5,7 @@ STAMP := .venv/.installed
 # Pinned: a range would let pip take another build of torch, which may be gigabytes.
 TORCH := torch==2.13.0
 
-.PHONY: help demo test test-fast check format slow mutate gpu bench docs site parity dist lock
+.PHONY: help demo test test-fast check format slow mutate gpu bench docs site browser parity dist lock
 
 help:
 	@echo "make demo       a small language model learns to add, in about a minute"
@@ -18,6 +18,7 @@ help:
 	@echo "make gpu        what needs a GPU; writes checks/gpu.md"
 	@echo "make docs       write the index and the page of each method"
 	@echo "make site       build the documentation site into .cache/site; a dead link fails"
+	@echo "make browser    install Chromium, and try the live page and reports in it"
 	@echo "make parity     compare numbers with trl and verl, in environments of their own"
 	@echo "make bench      time against verl's own functions, once make parity has installed it"
 	@echo "make dist       build the wheel and the sdist, and try them outside the checkout"
@@ -64,6 +65,9 @@ site: $(STAMP)
 	@$(PYTHON) -m pip install -qq --disable-pip-version-check $(TORCH) --editable '.[site]'
 	$(PYTHON) -m mkdocs build --strict --quiet
 	@echo "The site is in .cache/site: open .cache/site/index.html, or run $(PYTHON) -m mkdocs serve"
+
+browser: $(STAMP)
+	@$(PYTHON) -m tools.browser
 
 parity: $(STAMP)
 	$(PYTHON) tests/parity/run.py

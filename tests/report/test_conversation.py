@@ -13,6 +13,7 @@ import podium
 from podium.cli import main
 from podium.report.conversation import conversation, conversation_page, conversation_text, read_rollouts
 from podium.report.run_page import write_report
+from podium.store.held_out import held_out_examples
 
 SMALL = {"tasks": 2, "eval_tasks": 2, "eval_samples": 1, "eval_every": 0}
 
@@ -46,7 +47,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_report_shows_what_the_world_answered_in_every_turn(run: Path) -> None:
-    (first, *_) = pq.read_table(run / "rollouts" / "iteration-000001.parquet").to_pylist()
+    (first, *_) = held_out_examples(run)[1]
     text = write_report(run).read_text()
     assert len(first["turn.observation"]) == len(first["turn.length"]) > 1
     for action, answer in zip(first["turn.action"], first["turn.observation"], strict=True):

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-import podium
 from podium.analysis.health import Course, diagnose
 from podium.cli import main
 from podium.cli.train import _configure
+from podium.sessions import train as session
 from podium.sessions.doctor import Watch, examine_runs, history_of, machine_of
 from podium.training.config import Config
 from tests.analysis.health.planted import PLANTED
@@ -23,8 +23,11 @@ from tests.analysis.health.recorded_runs import course_of, recorded
 def cut(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run whose answers are all cut off."""
     path = tmp_path_factory.mktemp("doctor") / "run"
-    with pytest.warns(UserWarning, match=r"Iteration 5, truncation: 100 % of the answers were cut at max_tokens = 4"):
-        podium.train("grpo", world="sums", level=2, iterations=6, tasks=2, max_tokens=4, eval_tasks=2, out=path)
+    told: list[str] = []
+    settings = {"world": "sums", "level": 2, "iterations": 6, "tasks": 2, "max_tokens": 4, "eval_tasks": 2}
+    session.train("grpo", out=path, tell=told.append, **settings)
+    (note,) = (note for note in told if note.startswith("Iteration"))
+    assert note.startswith("Iteration 5, truncation: 100 % of the answers were cut at max_tokens = 4")
     return path
 
 

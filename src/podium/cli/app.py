@@ -30,6 +30,7 @@ from podium.cli import (
     rollouts,
     train,
     values,
+    view,
     worlds,
     xray,
 )
@@ -59,6 +60,7 @@ app.command()(rollouts.rollouts)
 app.command()(doctor.doctor)
 app.command()(replay_batches.replay)
 app.command()(xray.xray)
+app.command()(view.view)
 app.command()(lab.lab)
 app.command()(values.values)
 app.command()(merge.merge)

@@ -32,6 +32,7 @@ def xray(
     ] = "push",
     count: Annotated[int, typer.Option(help="The largest number of rollouts to print.")] = 2,
     at: At = "checkpoint",
+    html: Annotated[Path | None, typer.Option(help="Write a page to this file instead.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole view as JSON.")] = False,
     trust: Trust = False,
 ) -> None:
@@ -46,6 +47,11 @@ def xray(
     view = session(run, methods or [], iteration=iteration, task=task, at=at, trust=trust)
     if as_json:
         line(json.dumps(view))
+        return
+    if html is not None:
+        from podium.report.xray_page import write_xray
+
+        line(f"X-ray: {write_xray(view, html)}")
         return
     for shown in chosen_rollouts(view, count):
         _show(shown, view["methods"], by)

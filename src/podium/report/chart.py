@@ -31,14 +31,21 @@ class Series:
 
 
 def chart(
-    title: str, series: Sequence[Series], *, x_label: str = "iteration", log_x: bool = False, log_y: bool = False
+    title: str,
+    series: Sequence[Series],
+    *,
+    x_label: str = "iteration",
+    log_x: bool = False,
+    log_y: bool = False,
+    within: tuple[float, float] | None = None,
 ) -> str:
-    """One chart with one curve per series; values that are not finite are left out."""
+    """One chart with one curve per series; values that are not finite are left out. The axis includes `within`."""
     drawn = [s for s in series if any(math.isfinite(v) for v in s.y)]
     if not drawn:
         return ""
     xs = [v for s in drawn for v in s.x]
     ys = [v for s in drawn for v in (*s.y, *(s.low or ()), *(s.high or ())) if math.isfinite(v)]
+    ys += within or ()
     x0, x1 = min(xs), max(xs)
     ticks = _doublings(min(ys), max(ys)) if log_y else _ticks(min(ys), max(ys))
 

@@ -6,20 +6,25 @@ import html
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from importlib import resources
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from podium.analysis.health import diagnose
 from podium.core import serial
 from podium.core.activity import activity
 from podium.core.errors import PodiumError
 from podium.core.named_code import would_execute
 from podium.core.yaml_text import dump
-from podium.report.chart import Series, chart
-from podium.report.conversation import Conversation, conversation_page, read_rollouts
+from podium.report.conversation import Conversation, conversation, conversation_page, read_rollouts
+from podium.report.inline import data_block, page_style, script_block
 from podium.report.outcomes import section
 from podium.report.rollout_tree import forest
+from podium.report.run_curves import curve_charts, curve_data, measured_lines
+from podium.sessions.doctor import history_of
+from podium.sessions.xray import recorded_view
 from podium.store.files import atomic_text
+from podium.store.held_out import held_out_examples
 from podium.store.metrics_log import read_log
 from podium.store.retention import kept_text
 from podium.store.run_directory import RunDirectory
@@ -29,32 +34,15 @@ from podium.training.stored_config import StoredConfig, stored_config
 
 __all__ = ["document", "write_report"]
 
-# What is drawn, where a run has it: (title, metric).
-CURVES = (
-    ("reward", "reward"),
-    ("entropy", "entropy"),
-    ("length (tokens)", "length"),
-    ("turns", "turns"),
-    ("actions that are not valid", "invalid"),
-    ("groups without signal", "flat_groups"),
-    ("clipped tokens", "clip_fraction"),
-    ("gradient norm", "grad_norm.policy"),
-    ("tasks with several best answers", "ties.share"),
-    ("gap of the best to the second best answer", "ties.gap"),
-    ("optimal policy moved by the extra reward", "ties.hard_tv"),
-    ("correlation of reward and outcome", "proxy.correlation"),
-)
-
-PASS = ("eval.pass@1", "eval.pass@1.low", "eval.pass@1.high")
+TOKEN_GROUPS, TOKEN_ROLLOUTS = 3, 8  # whose tokens are in the report: a group costs some ten kilobytes
 
 
 def document(title: str, body: str) -> str:
     """A whole page, with its style inside."""
-    style = resources.files("podium.report").joinpath("style.css").read_text(encoding="utf-8")
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
-        f"<title>{html.escape(title)}</title><style>{style}</style></head><body>{body}</body></html>"
+        f"<title>{html.escape(title)}</title><style>{page_style()}</style></head><body>{body}</body></html>"
     )
 
 
@@ -102,18 +90,18 @@ def _body(directory: RunDirectory, stored: StoredConfig, method: str) -> str:
         _damage([log.note(directory.metrics_file)] if log.damaged else []),
         _lead(metrics, config),
         _unchanged(metrics),
-        f'<h2>Curves</h2><div class="charts">{_charts(metrics)}</div>',
+        _findings(directory),
+        f'<h2>Curves</h2><div class="charts" id="curves">{curve_charts(metrics)}</div>',
+        data_block("metrics", curve_data(metrics)),
         _or_damage(lambda: section(directory, metrics)),
-        "<h2>Rollouts before and after</h2>",
-        "<p>The first and the last iteration of training, one answer per task.</p>"
-        f'<p>{html.escape(_kept(directory))}</p><div class="columns">',
-        f"<div><h3>before</h3>{_or_damage(lambda: _rollouts(directory, first=True))}</div>",
-        f"<div><h3>after</h3>{_or_damage(lambda: _rollouts(directory, first=False))}</div></div>",
+        _or_damage(lambda: _before_and_after(directory)),
         _or_damage(lambda: _trees(directory)),
+        _tokens(directory),
         _activity(metrics),
         f'<h2>Method</h2><pre class="code">{html.escape(method)}</pre>',
         "<details><summary>config.yaml</summary>",
         f'<pre class="code">{html.escape(stored.text)}</pre></details>',
+        script_block("charts.js", "xray.js", "report.js", call="drawReport();"),
     ]
     return "".join(parts)
 
@@ -134,7 +122,7 @@ def _damage(notes: Sequence[str]) -> str:
 
 
 def _lead(metrics: Sequence[Mapping[str, Any]], config: Config) -> str:
-    measured = _measured(metrics)
+    measured = measured_lines(metrics)
     if not measured:
         return ""
     first, last = measured[0], measured[-1]
@@ -150,24 +138,6 @@ def _lead(metrics: Sequence[Mapping[str, Any]], config: Config) -> str:
         f"{html.escape(config.model)}, "
         f"seed {config.seed}; 95 % intervals over {config.eval_tasks} tasks).</p>"
     )
-
-
-def _measured(metrics: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The lines with a held-out evaluation."""
-    return [m for m in metrics if all(isinstance(m.get(k), (int, float)) for k in PASS)]
-
-
-def _charts(metrics: Sequence[Mapping[str, Any]]) -> str:
-    drawn = []
-    measured = _measured(metrics)
-    if measured:
-        y, low, high = ([m[k] for m in measured] for k in PASS)
-        drawn.append(chart("held-out pass@1", [Series("pass@1", [m["iteration"] for m in measured], y, low, high)]))
-    for title, key in CURVES:
-        rows = [m for m in metrics if isinstance(m.get(key), (int, float))]
-        if rows:
-            drawn.append(chart(title, [Series(title, [m["iteration"] for m in rows], [float(m[key]) for m in rows])]))
-    return "".join(f"<div>{svg}</div>" for svg in drawn if svg)
 
 
 def _activity(metrics: Sequence[Mapping[str, Any]]) -> str:
@@ -190,19 +160,62 @@ def _activity(metrics: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
+def _findings(directory: RunDirectory) -> str:
+    """What the doctor finds; nothing where nothing is wrong."""
+    found = diagnose(history_of(directory.path))
+    shown = "".join(
+        f'<div class="finding"><b>{html.escape(each.rule)}</b><p>{html.escape(each.seen)}</p>'
+        f'<p class="muted">{html.escape(each.matters)}</p><code>{html.escape(each.mend)}</code></div>'
+        for each in found
+    )
+    return f"<h2>To be mended</h2>{shown}" if found else ""
+
+
+def _before_and_after(directory: RunDirectory) -> str:
+    """The same held-out tasks before and after training, or else rollouts of the first and last iteration."""
+    measured = held_out_examples(directory.path)
+    if len(measured) > 1:
+        numbers = (min(measured), max(measured))
+        pages = [[conversation_page(conversation(row)) for row in measured[number]] for number in numbers]
+        what = f"The same held-out tasks, one answer each, before training and after iteration {numbers[1]}."
+    else:
+        pages = [_rollouts(directory, first=True), _rollouts(directory, first=False)]
+        what = f"The first and the last iteration of training, one answer per task. {_kept(directory)}"
+    rows = "".join(f"<div>{a}</div><div>{b}</div>" for a, b in zip_longest(*pages, fillvalue=""))
+    return (
+        f"<h2>Rollouts before and after</h2><p>{html.escape(what)}</p>"
+        f'<div class="columns"><h3>before</h3><h3>after</h3>{rows}</div>'
+    )
+
+
 def _kept(directory: RunDirectory) -> str:
     """A sentence on which rollouts the run has kept."""
     return f"Rollouts that are kept: {kept_text(rollout_files(directory.path))}."
 
 
-def _rollouts(directory: RunDirectory, *, first: bool, count: int = 6) -> str:
+def _rollouts(directory: RunDirectory, *, first: bool, count: int = 6) -> list[str]:
     files = rollout_files(directory.path)
     if not files:
-        return "<p>None.</p>"
+        return ["<p>None.</p>"]
     chosen: dict[str, Conversation] = {}
-    for conversation in read_rollouts(files[min(files) if first else max(files)]):
-        chosen.setdefault(conversation.task, conversation)
-    return "".join(map(conversation_page, list(chosen.values())[:count]))
+    for shown in read_rollouts(files[min(files) if first else max(files)]):
+        chosen.setdefault(shown.task, shown)
+    return [conversation_page(shown) for shown in list(chosen.values())[:count]]
+
+
+def _tokens(directory: RunDirectory) -> str:
+    """Some groups of the last whole iteration, token by token."""
+    try:
+        view = recorded_view(directory.path, groups=TOKEN_GROUPS)
+    except (PodiumError, KeyError, TypeError, ValueError, IndexError):  # nothing whole is kept, or it is damaged
+        return ""
+    for group in view["groups"]:
+        group["rollouts"] = group["rollouts"][:TOKEN_ROLLOUTS]
+    return (
+        f"<h2>Token by token</h2><p>Iteration {view['iteration']}: the credit of each token, and what else is recorded "
+        'of it. <code>podium xray</code> shows what other methods would do with it.</p><div id="tokens"></div>'
+        f"{data_block('xray', view)}"
+    )
 
 
 def _trees(directory: RunDirectory) -> str:

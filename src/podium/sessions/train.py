@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -23,6 +24,7 @@ from podium.methods.catalogue import home_of
 from podium.policy.model.load import EMBEDDED
 from podium.sessions.doctor import Watch
 from podium.sessions.recover import recover
+from podium.store.held_out import example_rows, write_held_out
 from podium.store.manifest import check_manifest
 from podium.store.run_directory import RunDirectory
 from podium.store.sound_checkpoint import newest_sound
@@ -256,7 +258,7 @@ def _run_to_end(
         if run.iteration == 0 and not directory.metrics():
             _stage(progress)(_first_evaluation(run))
             with stop.allowed():
-                before = {"iteration": 0, **_evaluation(run)}
+                before = {"iteration": 0, **_evaluation(directory, run)}
             run.measured(before)
             _report(run, directory, before, watchers)
         while run.pending is not None or not run.finished:
@@ -275,8 +277,8 @@ def _advance(run: Run, directory: RunDirectory) -> dict[str, Any] | None:
     it was before the iteration, or before the evaluation."""
     try:
         if run.pending is not None:
-            return run.complete(_evaluation)
-        _, metrics = iterate(run, _evaluation, directory.write_rollouts)
+            return run.complete(partial(_evaluation, directory))
+        _, metrics = iterate(run, partial(_evaluation, directory), directory.write_rollouts)
         directory.thin_rollouts(run.config.keep_rollouts_gb, run.config.keep_examples)
         return metrics
     except Preempted:
@@ -329,8 +331,8 @@ def _first_evaluation(run: Run) -> str:
     return f"Evaluating {run.config.model} on {run.config.eval_tasks} held-out tasks before training{compiled}"
 
 
-def _evaluation(run: Run) -> dict[str, Any]:
-    """The metrics of the policy on held-out tasks."""
+def _evaluation(directory: RunDirectory, run: Run) -> dict[str, Any]:
+    """The metrics of the policy on held-out tasks; a few of its answers are written."""
     config = run.config
     groups = held_out(
         run.driver,
@@ -341,6 +343,7 @@ def _evaluation(run: Run) -> dict[str, Any]:
         method=config.method,
         shown=run.shown,
     )
+    write_held_out(directory.path, run.iteration, example_rows(groups))
     measures = measure(groups, ks=(1,))
     metrics: dict[str, Any] = {f"eval.{name}": m.mean for name, m in measures.items()}
     if "failed" in measures:

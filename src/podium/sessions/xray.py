@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from podium import policy as policies
 from podium.analysis.token_view import Read, method_view, recorded_effects, token_groups
 from podium.core.errors import PodiumError, nearest
-from podium.policy import Policy
+from podium.policy.model.load import load_tokenizer
 from podium.sessions.replay_batches import open_replay
 from podium.store.retention import examples_kept
 from podium.store.run_directory import RunDirectory
@@ -19,7 +17,7 @@ from podium.training.stored_config import stored_config
 
 __all__ = ["reader_of", "recorded_view", "xray"]
 
-Rows = list[dict[str, Any]]
+BEFORE = 8  # tokens that are decoded with one, since its text may depend on them
 
 
 def xray(
@@ -47,13 +45,11 @@ def xray(
             except PodiumError as problem:
                 raise PodiumError(f"{each.name} cannot be applied to iteration {number}: {problem}") from problem
             views[each.name] = method_view(effects, trained, rows)
-        groups = token_groups(rows, views, reader_of(opened.methods[0].run.policy))
+        groups = token_groups(rows, views, reader_of(opened.methods[0].run.policy.tokenizer))
     return _view(path, number, list(views), groups, task)
 
 
-def recorded_view(
-    path: Path | str, *, iteration: int | None = None, groups: int | None = None, read: Read | None = None
-) -> dict[str, Any]:
+def recorded_view(path: Path | str, *, iteration: int | None = None, groups: int | None = None) -> dict[str, Any]:
     """The same with what was recorded alone: no method is applied, and no code that the run names is executed."""
     directory = RunDirectory(path)
     files = {n: f for n, f in rollout_files(directory.path).items() if examples_kept(f) is None}
@@ -62,14 +58,17 @@ def recorded_view(
     shown = list(dict.fromkeys(row["group"] for row in rows))[:groups]
     rows = [row for row in rows if row["group"] in shown]
     config = stored_config(directory, leave_out=("method", "world")).config
-    read = read or reader_of(_tokenizer(directory, config.model))
+    read = reader_of(_tokenizer(directory, config.model))
     name = config.method.name
     return _view(path, number, [name], token_groups(rows, {name: [recorded_effects(row) for row in rows]}, read), None)
 
 
-def _tokenizer(directory: RunDirectory, model: str) -> Policy:
-    checkpoints = directory.checkpoints()
-    return policies.load(str(checkpoints[-1] / "policy") if checkpoints else model)
+def _tokenizer(directory: RunDirectory, model: str) -> Any:
+    """Of the newest checkpoint, or of the model that the run starts from."""
+    for checkpoint in reversed(directory.checkpoints()):
+        if (checkpoint / "policy" / "tokenizer_config.json").is_file():
+            return load_tokenizer(checkpoint / "policy")
+    return load_tokenizer(model)
 
 
 def _iteration(path: Path | str, files: Mapping[int, Path], wanted: int | None) -> int:
@@ -89,14 +88,20 @@ def _view(path: Path | str, number: int, methods: list[str], groups: list[Any], 
     return {"run": str(path), "iteration": number, "methods": methods, "groups": groups}
 
 
-def reader_of(policy: Policy) -> Read:
-    """What shows each token as its own text; special tokens by name."""
-    tokenizer = policy.tokenizer
+def reader_of(tokenizer: Any) -> Read:
+    """What shows each token as its own text, and special tokens by name. A character of several tokens is shown at its
+    last one."""
+
+    def text(ids: Sequence[int]) -> str:
+        decoded: str = tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return decoded.rstrip("\ufffd")
 
     def read(ids: Sequence[int]) -> list[str]:
-        text, ends = policy.read(list(ids))
-        pieces = [text[a:b] for a, b in pairwise([0, *ends])]
-        names = tokenizer.convert_ids_to_tokens(list(ids))
-        return [piece or f"⟨{name}⟩" for piece, name in zip(pieces, names, strict=True)]
+        pieces = []
+        for place, name in enumerate(tokenizer.convert_ids_to_tokens(list(ids))):
+            begin = max(0, place - BEFORE)
+            before, whole = text(ids[begin:place]), text(ids[begin : place + 1])
+            pieces.append(whole[len(before) :] or f"⟨{name}⟩")
+        return pieces
 
     return read

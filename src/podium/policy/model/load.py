@@ -27,7 +27,7 @@ from podium.policy.policy import Policy
 from podium.store.json_lines import read_object
 from podium.store.manifest import check_manifest, is_checkpoint
 
-__all__ = ["load"]
+__all__ = ["load", "load_tokenizer"]
 
 EMBEDDED = "podium/"
 NETWORKS: dict[str, type[NetworkPolicy]] = {kind.kind: kind for kind in (Chooser, FlowPolicy)}
@@ -189,7 +189,7 @@ def _weights(path: Path) -> int:
 
 
 def _read(source: str, options: dict[str, Any], shown: str, dtype: torch.dtype) -> tuple[Any, Any]:
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM
 
     reader: Any = AutoModelForCausalLM
     try:
@@ -214,11 +214,23 @@ def _read(source: str, options: dict[str, Any], shown: str, dtype: torch.dtype) 
         )
     if "gguf_file" in options:
         _forget_quantization(model)
+    return model, _tokenizer(source, options, shown)
+
+
+def load_tokenizer(name: str | Path) -> Any:
+    """The tokenizer of a model alone, without its weights."""
+    source, options, shown = _source(name)
+    with _quiet():
+        return _tokenizer(source, options, shown)
+
+
+def _tokenizer(source: str, options: dict[str, Any], shown: str) -> Any:
+    from transformers import AutoTokenizer
+
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **options)
+        return AutoTokenizer.from_pretrained(source, trust_remote_code=False, **options)
     except Exception as error:
         raise PodiumError(f"The tokenizer of {shown} cannot be loaded: {_reason(error)}") from error
-    return model, tokenizer
 
 
 def _forget_quantization(model: Any) -> None:
