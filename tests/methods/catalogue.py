@@ -55,10 +55,11 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     # Without the imitation before it, so that a few iterations reach what follows.
     **{slug: {"imitate": 0} for slug in ("hiper", "rlvmr", "iterresearch-eapo", "pear")},
     **{slug: {"imitate": 0} for slug in ("clinical-r1", "multirole-r1", "info-consistent-grpo", "advevo-marl")},
+    "doge": {"n": 2, "answers": 2, "cycles": 1, "first": 1},
     "earl-video": {"imitate": 0},
     "expo-hm": {"imitate": 1, "first": 1},
     "read": {"imitate": 0, "n": 2, "warmup": 0, "epochs": 1},
-    "fleming-r1": {"imitate": 0, "first": 1, "rounds": (1, 1)},
+    "fleming-r1": {"imitate": 1, "first": 1, "rounds": (1, 1)},  # podium/tiny knows no tags
     "guru": {"measure": 0},
     "ap-grpo": {"first": 1, "whole": ""},
     "arpo": {"imitate": 0, "tools": None},

@@ -24,6 +24,7 @@ from podium.strategies.hints.judge import Judge
 from podium.strategies.hints.learn_to_hint import LearnToHint
 from podium.strategies.hints.repair import Refine, Repair
 from podium.strategies.hints.scaffolded import Scaffolded
+from podium.strategies.judged.analysed import Analysed
 from podium.strategies.judged.arena import Arena
 from podium.strategies.judged.judged_rollouts import JudgedRollouts
 from podium.strategies.judged.judged_turns import JudgedTurns
@@ -102,6 +103,7 @@ __all__ = [
     "HintTiers",
     "ItemResponse",
     "Judge",
+    "Analysed",
     "JudgedRollouts",
     "OptionScores",
     "JudgedSteps",

@@ -40,7 +40,7 @@ class Scenes(ShiftedPictures, Puzzle):
     summary = "questions about coloured things in a picture: " + ", ".join(QUESTIONS)
     levels = tuple(GRIDS)
     styles = ("short", "long", "focus")
-    provides = (*Puzzle.provides, "task.choices")
+    provides = (*Puzzle.provides, "task.choices", "task.context")
     max_tokens = 128
     codebook = SCENERY
     ask: str = "all"  # colour, thing, count, beside, choice
@@ -91,8 +91,7 @@ class Scenes(ShiftedPictures, Puzzle):
             return asked, str(_seen(scene).count((colour, thing))), colour, thing
         return asked, rng.choice(list(SIDES)), colour, thing
 
-    def pictures(self, task: Task) -> str:
-        """The pictures of a task without its question."""
+    def unasked(self, task: Task) -> str:
         return self._shown(task.data["scenes"])
 
     def describe(self, task: Task, style: str = "short") -> str:

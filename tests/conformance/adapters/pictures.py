@@ -11,6 +11,8 @@ from podium.core.batch import Batch
 from podium.core.shares import ShareOfRun, scaled
 from podium.core.value import Clock
 from podium.method import Method
+from podium.parts.select import SometimesSolved
+from podium.strategies.judged.analysed import solved_share
 from tests.conformance.case import Case
 from tests.conformance.helpers import credited, differentiate, padded
 from tests.conformance.registry import adapter
@@ -113,4 +115,24 @@ def expo_hm(case: Case) -> dict[str, Any]:
         "normalized_entropy": batch["rollout.decision.entropy"],
         "cde_reward": batch["rollout.reward.decision"],
         "reward": batch["rollout.reward"],
+    }
+
+
+@adapter("doge")
+def doge(case: Case) -> dict[str, Any]:
+    method = methods.doge(**case.given(format="format_weight", low="pool_low", high="pool_high", epsilon="eps"))
+    first, second = phase(method, 0), phase(method, 1)
+    columns = {
+        "rollout.solver.rate": torch.tensor([solved_share(row) for row in case["solver_correct"]], dtype=torch.float64),
+        "rollout.formed": torch.tensor(case["format_ok"]).bool(),
+    }
+    batch = in_group(columns, len(case["format_ok"]))
+    assert first.advantage is not None
+    assert isinstance(second.select, SometimesSolved)
+    for part in (*first.reward, first.advantage):
+        batch = batch.with_columns(part(batch))
+    return {
+        "reward": batch["rollout.reward"],
+        "advantage": batch["rollout.advantage"],
+        "pool_keep": second.select.pool(case.tensor("pool_pass_rate")),
     }
