@@ -22,5 +22,7 @@ entry(
     The code's: BROJA by `dit`, AGLFOP by SLSQP from one random start; splits of the clients: even, by group (92 %
     to 8 %), and by whether the label is the group. Ours: gradients, several starts, FedAvg of a small network on
     people with a known causal model instead of Adult.
+
+    `podium eval RUN --dependence COLUMN` prints the same quantities for any run, beside a permutation baseline.
     """,
 )
