@@ -41,12 +41,28 @@ def test_a_table_gives_labels_and_what_has_none_waits() -> None:
     assert memory.recall(state, ["one"])["batch.captions.helpful"].tolist() == [0.5]
 
 
+def test_the_share_of_helpful_captions_is_that_of_all_labels() -> None:
+    memory = Captions()
+
+    def helpful(labels: dict[tuple[str, ...], float]) -> list[float]:
+        found = memory.recall(seen(memory, memory.initial(), [], labels), ["one"])["batch.captions.helpful"]
+        return [round(x, 6) for x in found.tolist()]
+
+    assert helpful({}) == [0.0]
+    assert helpful({("gold",): 1.0}) == [1.0]
+    assert helpful({("gold",): 1.0, ("key",): 1.0, ("hit",): 0.0}) == [0.666667]
+
+
 def test_labels_that_come_late_count_later() -> None:
     memory = Captions(delay=1)
     state = seen(memory, memory.initial(), ["gold"], {("gold",): 1.0})
     assert known(memory, state).scores(["gold"]) == [0.0]
     assert ("gold",) in known(memory, state).asked()
-    assert known(memory, seen(memory, state, [], {})).scores(["gold"]) == [1.0]
+    assert state["late"] == [(2, {("gold",): 1.0})]
+    later = seen(memory, state, [], {})
+    assert known(memory, later).scores(["gold"]) == [1.0]
+    assert later["late"] == []
+    assert later["iteration"] == 2
 
 
 def test_the_oldest_of_too_many_that_wait_make_room() -> None:

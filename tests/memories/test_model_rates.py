@@ -22,6 +22,11 @@ def test_the_first_visit_is_the_weak_models() -> None:
     assert recalled["group.rate.strong"].tolist() == [1.0, 1.0, 1.0]
 
 
+def test_rates_from_logs_stay_as_they_are() -> None:
+    state = {"weak": {"a": 0.5}, "strong": {}}
+    assert ModelRates(weak="runs/weak").observe(state, sampled([1.0, 1.0], [0, 0], ["a"])) == state
+
+
 def test_a_directory_without_rollouts_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PodiumError, match="no logged rollouts"):
         ModelRates(strong=str(tmp_path)).initial()

@@ -44,6 +44,9 @@ def test_answers_to_tasks_that_were_hard_in_a_round_are_known_in_the_next() -> N
     assert second["done"] == 2
     assert second["seen"] == {}
     assert second["solved"] == {"a": ((1,), (5,))}
+    assert memory.recall(second, ["b", "a"])["group.solved"] == ((), ((1,), (5,)))
+    once = memory.observe(first, written(("d", [7], 1.0), ("d", [8], 0.0)))
+    assert once["solved"] == {"a": ((1,),), "d": ((7,),)}  # one of two is enough, and is at most half
     measuring = written(("a", [1], 1.0), purpose=int(Purpose.vote))
     assert memory.observe(first, measuring) == first
 
@@ -99,6 +102,36 @@ def test_lessons_are_shown_once_there_are_enough() -> None:
     assert sum(len(rows) for rows in more["levels"].values()) > 3
 
 
+def test_known_observations_are_counted_and_further_successes_are_examined_up_to_a_number() -> None:
+    def acted(*episodes: list[str]) -> Batch:
+        rollouts = [
+            Rollout(
+                0,
+                [Turn((1,), columns={"action": a, "state": f"at {a}", "observation": f"at {a}"}) for a in actions],
+                columns={"reward": 1.0, "prompt": "a house"},
+            )
+            for actions in episodes
+        ]
+        return Batch.from_rollouts(rollouts, dtype=torch.float64)
+
+    memory = LessonLibrary()
+    assert memory.recall(memory.initial(), ["a"])["batch.lessons.found"].tolist() == [0.0]
+    state = memory.observe(memory.initial(), acted(["go", "look"]))
+    assert state["found"] == 0.0
+    later = memory.observe(state, acted(["go", "go", "look", "sing"]))
+    assert later["found"] == 0.75  # three of four observations were met before
+    assert memory.recall(later, ["a"])["batch.lessons.found"].tolist() == [0.75]
+    assert memory.observe(state, acted(["look"]))["found"] == 1.0
+
+    def lessons(new_golden: int) -> int:
+        few = memory.replace(new_golden=new_golden)
+        found = few.observe(few.initial(), acted(["go", "look"], ["dig here", "lift stone", "open box"]))
+        return sum(len(rows) for rows in found["levels"].values())
+
+    assert lessons(3) == 3  # a success teaches three
+    assert lessons(4) > 3
+
+
 def test_transitions_keep_the_newest_turns() -> None:
     memory = Transitions(turns=2)
     first = memory.observe(memory.initial(), written(("a", [1], 1.0), ("a", [2], 0.0)))
@@ -129,6 +162,9 @@ def test_unfinished_rollouts_wait_unless_they_are_probes() -> None:
 
     state = memory.observe(memory.initial(), batch([True, False], 0))
     assert state["tasks"] == {"a": (((1,), (-1.0,), (0.5,)),)}
+    recalled = memory.recall(state, ["b", "a"])
+    assert recalled["group.in_flight"] == ((), (((1,), (-1.0,), (0.5,)),))
+    assert recalled["group.in_flight.count"].tolist() == [0.0, 1.0]
     assert memory.observe(memory.initial(), batch([True, False], int(Purpose.probe)))["tasks"] == {}
     plain = batch([True, False], 0).without(["rollout.purpose"])
     assert memory.observe(memory.initial(), plain) == state
@@ -152,6 +188,42 @@ def test_what_is_stored_is_counted() -> None:
     known = memory.recall({"rollouts": {}, "counts": {"a": (1, 4)}}, ["a", "b"])
     assert known["group.stored"] == ((), ())
     assert known["group.stored.mean"].tolist() == [0.25, 1.0]
+
+
+def test_fresh_rollouts_that_count_are_stored_and_counted_by_task() -> None:
+    def batch(*rows: tuple[str, float, bool, int]) -> Batch:
+        rollouts = [
+            Rollout(
+                task,
+                [Turn([n], context=[9], tokens={"sampler.logp": [-1.0], "sampler.entropy": [0.5]})],
+                columns={
+                    "reward": reward,
+                    "correct": reward > 0,
+                    "text": f"text {n}",
+                    "answer": "",
+                    "truncated": False,
+                    "fresh": fresh,
+                    "index": n,
+                    "purpose": purpose,
+                },
+            )
+            for n, (task, reward, fresh, purpose) in enumerate(rows)
+        ]
+        return Batch.from_rollouts(rollouts, dtype=torch.float64)
+
+    probe = int(Purpose.probe)
+    memory = StoredRollouts(most=1)
+    rows = [("a", 1.0, True, 0), ("a", 0.0, True, 0), ("b", 1.0, False, 0), ("b", 1.0, True, probe)]
+    first = memory.observe(memory.initial(), batch(*rows))
+    assert first["counts"] == {"a": (1, 2)}
+    assert [kept["text"] for kept in first["rollouts"]["a"]] == ["text 0", "text 1"]
+    second = memory.observe(first, batch(("c", 1.0, True, 0), ("a", 0.0, True, 0), ("a", 1.0, True, 0)))
+    assert second["counts"] == {"a": (2, 4), "c": (1, 1)}
+    assert [kept["text"] for kept in second["rollouts"]["a"]] == ["text 2", "text 1"]  # the newest of each
+    assert [kept["ids"] for kept in second["rollouts"]["a"][0]["turns"]] == [(2,)]
+    assert memory.recall(second, ["a", "c", "b"])["group.stored.mean"].tolist() == [0.5, 1.0, 1.0]
+    plain = batch(*rows[:3]).without(["rollout.purpose"])
+    assert memory.observe(memory.initial(), plain)["counts"] == {"a": (1, 2)}
 
 
 def test_the_means_of_groups_are_remembered_up_to_a_number() -> None:

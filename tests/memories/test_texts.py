@@ -110,6 +110,31 @@ def test_candidates_at_or_above_the_lowest_survivor_join() -> None:
     assert after["buffer"] == [["failed", ["a"], 0.0]]
 
 
+def test_a_population_evolves_every_other_iteration_and_half_of_it_rounded_up_stays() -> None:
+    memory = Instructions(start=(("a",), ("b",), ("c",)), every=2, rate=0.0)
+    state = {**memory.initial(), "members": [[["a"], 0.5], [["b"], 0.2], [["c"], 0.9]]}
+    evolves, kept = {}, {}
+    for iterations in range(5):
+        (population,) = memory.recall({**state, "iterations": iterations}, [None])["group.instructions"]
+        evolves[iterations], kept[iterations] = population.evolves, population.kept
+    assert evolves == {0: False, 1: False, 2: True, 3: False, 4: True}
+    assert kept[1] == (0, 1, 2)
+    assert kept[2] == (0, 2)  # two of three
+    candidate: dict[str, object] = {"instruction": -1.0, "candidate": "new", "reward": 1.0, "purpose": Purpose.probe}
+    for iterations, lines in ((0, ["a", "b", "c"]), (1, ["a", "b", "c"]), (2, ["a", "c", "new"])):
+        after = memory.observe({**state, "iterations": iterations}, _batch([candidate]))
+        assert [member[0] for member in after["members"]] == [[line] for line in lines]
+        assert after["iterations"] == iterations + 1
+
+
+def test_the_probability_of_the_best_instruction_is_reported() -> None:
+    memory = Instructions(start=(("a",), ("b",)), temperature=0.2)
+    state = {**memory.initial(), "members": [[["a"], 0.2], [["b"], 0.0]]}
+    recalled = memory.recall(state, [None])
+    assert recalled["batch.instructions"].tolist() == [2.0]
+    assert recalled["batch.instructions.best"].item() == pytest.approx(0.731059, abs=1e-6)  # e / (1 + e)
+
+
 def test_equal_instructions_are_refused() -> None:
     with pytest.raises(PodiumError, match="none twice"):
         Instructions(start=(("a",), ("a",)))

@@ -8,7 +8,7 @@ import os
 import pytest
 import torch
 
-from podium import methods
+from podium import methods, worlds
 from podium.analysis.probe import parent, relative_distance, replacements
 from podium.core.memory import Memory
 from podium.core.part import Part
@@ -19,6 +19,7 @@ from podium.parts.objective import Clip, Entropy, PolicyGradient
 from podium.parts.shape import Whiten
 from podium.sessions.probe import probe
 from podium.strategies import Sample
+from podium.training.preflight import columns_of
 from tools.checks.probes import names, small_probes, small_run
 
 PLAIN = Method("plain", rollout=Sample(n=4), advantage=Normalize(), objective=(PolicyGradient(),))
@@ -52,6 +53,13 @@ def test_a_part_is_replaced_by_its_neutral_form_or_left_out() -> None:
     assert found["shape.Whiten"] == clipped.with_(shape=())
     assert found["objective.PolicyGradient"] == clipped.with_(objective=(PolicyGradient(), clipped.objective[1]))
     assert found["objective.Entropy"] == clipped.with_(objective=clipped.objective[:1])
+
+
+@pytest.mark.parametrize(("slug", "world"), [("advevo-marl", "vault"), ("mars", "vault"), ("causalrm", "countdown")])
+def test_every_part_can_be_replaced_in_the_world_of_the_method(slug: str, world: str) -> None:
+    found = list(replacements(methods.get(slug), columns_of(worlds.get(world))))
+    assert found
+    assert [row.part for row in found if row.method is None] == []
 
 
 @pytest.mark.parametrize("slug", list(RECIPES))

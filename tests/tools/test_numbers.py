@@ -16,7 +16,7 @@ from podium.core.memory import Table
 from podium.parts.advantage import Normalize
 from podium.parts.reward import BrevityBonus
 from tests.batches import sampled
-from tools.numbers.__main__ import LISTED, REASONS
+from tools.numbers.__main__ import LISTED, REASONS, _Bend
 from tools.numbers.entry_points import NAMES, Subject, entry_points
 from tools.numbers.mutants import BENT, bent, mutants
 
@@ -97,7 +97,17 @@ def test_reasons_are_of_mutants_that_exist() -> None:
     for row in json.loads(REASONS.read_text("utf-8")):
         assert row["reason"], row
         assert row["subject"] in known, row["subject"]
-        assert row["change"] in {mutant.change for mutant in mutants(known[row["subject"]])}, row
+        found = {(mutant.at, mutant.change) for mutant in mutants(known[row["subject"]])}
+        assert (row["at"], row["change"]) in found, row
+
+
+def test_a_result_that_cannot_be_bent_is_no_mutant() -> None:
+    bend = _Bend()
+    plan = (x for x in ())
+    assert bend(plan) is plan
+    assert (bend.met, bend.changed) == (True, False)
+    bend(1.0)
+    assert bend.changed
 
 
 def test_normalize_is_an_entry_point_with_mutants() -> None:

@@ -15,6 +15,7 @@ import resource
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -90,35 +91,58 @@ def _mutate(checks: list[Check], given: argparse.Namespace) -> int:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     chosen = [*entry_points(), *(helpers() if given.helpers else ())]
     chosen = [s for s in chosen if not given.files or s.file.startswith(tuple(given.files))]
-    again = {(x["subject"], x["change"]) for x in json.loads(given.again.read_text("utf-8"))} if given.again else None
-    chosen = [s for s in chosen if again is None or str(s) in {subject for subject, _ in again}]
+    again = set(map(_key, json.loads(given.again.read_text("utf-8")))) if given.again else None
+    chosen = [s for s in chosen if again is None or str(s) in {subject for subject, _, _ in again}]
     recording = record(checks, chosen)
     start, total, survivors = time.monotonic(), 0, []
     for subject in chosen:
         for mutant in mutants(subject):
-            if again is not None and (str(subject), mutant.change) not in again:
+            row = {"subject": str(subject), "at": mutant.at, "change": mutant.change}
+            if again is not None and _key(row) not in again:
                 continue
-            total += 1
-            if not noticed(subject, mutant, recording):
-                survivors.append({"subject": str(subject), "line": mutant.line, "change": mutant.change})
+            seen = noticed(subject, mutant, recording)
+            total += seen is not None
+            if seen is False:
+                survivors.append(row)
                 print(f"survives: {subject.file}:{mutant.line} {subject.name}: {mutant.change}", flush=True)
-    reasons = {(row["subject"], row["change"]) for row in json.loads(REASONS.read_text("utf-8"))}
-    unexplained = [x for x in survivors if (x["subject"], x["change"]) not in reasons]
+    reasons = set(map(_key, json.loads(REASONS.read_text("utf-8"))))
+    unexplained = [row for row in survivors if _key(row) not in reasons]
     share = 1 - len(survivors) / max(total, 1)
     if given.json:
         given.json.write_text(json.dumps(survivors, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    print(f"{len(survivors) - len(unexplained)} of the others have a reason in {REASONS.name}")
+    for row in unexplained:
+        print(f"without a reason: {row['subject']}: {row['change']}, in {row['at']}")
+    print(f"{len(survivors) - len(unexplained)} of the {len(survivors)} others have a reason in {REASONS.name}")
     print(f"{total - len(survivors)} of {total} mutants are noticed ({share:.1%}), in {time.monotonic() - start:.0f} s")
-    return 0 if share >= LEAST else 1
+    return 0 if share >= LEAST and not unexplained else 1
 
 
-def noticed(subject: Subject, mutant: Mutant, recording: Recording) -> bool:
-    """Whether any check that runs the function fails with the mutant in its place."""
-    own = subject.function.__code__
-    subject.function.__globals__[BENT] = bent
+def _key(row: Mapping[str, str]) -> tuple[str, str, str]:
+    """What names a mutant, wherever its line has moved to."""
+    return row["subject"], row["at"], row["change"]
+
+
+class _Bend:
+    """`bent`, and whether there was anything to bend."""
+
+    def __init__(self) -> None:
+        self.met = self.changed = False
+
+    def __call__(self, value: Any) -> Any:
+        other = bent(value)
+        self.met, self.changed = True, self.changed or other is not value
+        return other
+
+
+def noticed(subject: Subject, mutant: Mutant, recording: Recording) -> bool | None:
+    """Whether any check that runs the function fails with the mutant in its place; None where the result is a plan or
+    another object that `bent` leaves as it is, so that there is no mutant."""
+    own, bend = subject.function.__code__, _Bend()
+    subject.function.__globals__[BENT] = bend
     subject.function.__code__ = mutant.code
     try:
-        return any(_fails(check) for check in recording.by_subject[str(subject)])
+        seen = any(_fails(check) for check in recording.by_subject[str(subject)])
+        return None if bend.met and not bend.changed and not seen else seen
     finally:
         subject.function.__code__ = own
         del subject.function.__globals__[BENT]

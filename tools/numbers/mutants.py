@@ -43,13 +43,14 @@ class Mutant:
     """What was changed where, and the code to put in place of the function's own."""
 
     line: int
+    at: str  # what stands in that line
     change: str
     code: CodeType
 
 
 def mutants(subject: Subject) -> Iterator[Mutant]:
     """Every mutant of a function."""
-    tree = _alone(subject)
+    tree, lines = _alone(subject), _source(subject.file).splitlines()
     places = len(list(_nodes(tree)))
     for place in range(places):
         for kind in range(3):
@@ -60,7 +61,7 @@ def mutants(subject: Subject) -> Iterator[Mutant]:
                 break
             words, change = changes[kind]
             replace(change())
-            yield Mutant(node.lineno, words, _code(copied, subject))
+            yield Mutant(node.lineno, lines[node.lineno - 1].strip(), words, _code(copied, subject))
 
 
 # -- what is changed ---------------------------------------------------------------------------------------------------

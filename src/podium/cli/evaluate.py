@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from podium.cli.console import line, table
-from podium.cli.options import Device, Level, Trust, World
+from podium.cli.options import AnswerField, Data, Device, Level, PromptField, Reward, Trust, World, data_settings
 from podium.cli.overrides import split_change
 from podium.cli.preflight import check_world_file
 from podium.core.errors import PodiumError
@@ -34,6 +34,10 @@ def evaluate(
     target: Annotated[str, typer.Argument(help="The directory of a run, or a model.")],
     world: World = None,
     level: Level = None,
+    data: Data = None,
+    prompt_field: PromptField = None,
+    answer_field: AnswerField = None,
+    reward: Reward = None,
     k: Annotated[
         list[str] | None,
         typer.Option("--k", metavar="K", help="Report pass@k for these k: --k 1 8 64, or --k 1,8,64. [default: 1 8]"),
@@ -111,7 +115,8 @@ def evaluate(
     often it wins; with --gaps, how success differs by a column; with --dependence, what it tells about one.
     """
     settings: dict[str, Any] = {path.removeprefix("world."): value for path, value in map(split_change, changes or [])}
-    settings |= {} if level is None else {"level": level}
+    world, of_world = data_settings(world, data, prompt_field, answer_field, reward)
+    settings |= of_world | ({} if level is None else {"level": level})
     settings |= {"world": world, "tasks": tasks, "seed": seed, "temperature": temperature, "device": device or "cpu"}
     settings["trust"] = trust
     ks = _parse_numbers(k or ["1,8" if compare is None else "1,8,64" if samples is None else f"1,{samples}"])

@@ -19,6 +19,7 @@ from podium.sessions.train import configure
 from podium.training.build import build_run
 from podium.training.config import Config
 from podium.training.loop import iterate
+from podium.training.preflight import columns_of
 
 __all__ = ["APART", "ProbeRow", "probe"]
 
@@ -97,7 +98,7 @@ def probe(
 
 def _listed(config: Config) -> Iterator[Replacement]:
     with closing(worlds.isolated(config.world, config.world_settings, isolation=config.isolation)) as world:
-        columns = tuple(world.provides)
+        columns = columns_of(world)
     slug = config.method.name.partition("@")[0]
     extends = RECIPES[slug].extends if slug in RECIPES else "grpo"
     yield Replacement("everything", "plain GRPO" if extends == "grpo" else extends, parent(config.method, extends))

@@ -22,6 +22,7 @@ from podium.policy.forward.decoder import Decoder
 from podium.policy.head.functionals import CHUNK as PART
 from podium.policy.model.device import GIB, elsewhere, free_bytes, held_by_others, host_bytes, out_of_memory
 from podium.policy.model.lora import attached
+from podium.policy.network_policy import NetworkPolicy
 from podium.training.config import MOMENTS
 
 __all__ = ["MICRO_TOKENS", "MemoryNeeds", "MemoryPlan", "plan_memory", "suggest_settings", "token_bytes"]
@@ -72,7 +73,7 @@ def plan_memory(
     kind = policy.device.type
     tokens = wanted or MICRO_TOKENS.get(kind, MICRO_TOKENS["cpu"])
     trained = sum(p.numel() for learner in learners for p in learner.parameters() if p.requires_grad)
-    if kind != "cuda":
+    if kind != "cuda" or isinstance(policy, NetworkPolicy):  # a small network leaves nothing to plan
         _check_host(policy, int(MOMENTS[moments] * trained))
         return MemoryPlan(tokens, checkpointing)
     free, total = free_bytes(policy.device)

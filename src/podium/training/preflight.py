@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from podium.method import Method
     from podium.protocols.world import World
 
-__all__ = ["check_fit", "check_fresh", "check_resources"]
+__all__ = ["check_fit", "check_fresh", "check_resources", "columns_of"]
 
 DEVICE = re.compile(r"(cpu|cuda)(:\d+)?")
 GPU_DRIVERS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")  # of NVIDIA, of AMD, and of either under Windows' Linux
@@ -55,7 +55,7 @@ def _check_device(name: str) -> None:
 def check_fit(method: Method, world: World, name: str, facts: RunFacts | None = None) -> list[str]:
     """Refuse a method that cannot work on a world. Returns warnings: with the `facts` of a run, also of what cannot act
     in it."""
-    findings = method.check((*world.provides, *_of_agents(world)), facts=facts)
+    findings = method.check(columns_of(world), facts=facts)
     errors = [finding.message for finding in findings if finding.kind == "error"]
     errors += _unseated(method, world)
     if errors:
@@ -63,12 +63,12 @@ def check_fit(method: Method, world: World, name: str, facts: RunFacts | None = 
     return [str(finding) for finding in findings]
 
 
-def _of_agents(world: World) -> tuple[str, ...]:
-    """The columns that rollouts have in a world of several agents."""
+def columns_of(world: World) -> tuple[str, ...]:
+    """The columns that rollouts have in a world: those that it writes, and in one of several agents who wrote what."""
     if not world.agents:
-        return ()
+        return tuple(world.provides)
     earned = (f"rollout.reward.{agent}" for agent in world.agents)
-    return ("turn.agent", "turn.role", "turn.reward", "turn.by.policy", "rollout.idle", *earned)
+    return (*world.provides, "turn.agent", "turn.role", "turn.reward", "turn.by.policy", "rollout.idle", *earned)
 
 
 def _unseated(method: Method, world: World) -> list[str]:

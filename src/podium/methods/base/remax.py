@@ -34,7 +34,7 @@ BASELINE, PENALTY = "group.baseline", "token.reward.kl"
         max_turns=1,
         source="liziniu/ReMax, step3_rlhf_finetuning/training_scripts/llama2/run_llama2_7b.sh: 1 task per GPU",
     ),
-    home=Home(level=2, tasks=64),
+    home=Home(level=1, tasks=64),
     presets={
         "paper": {"top_p": 0.9},
         "verl": {"n": 4, "kl": 0.001, "gamma": 1.0, "limit": None, "sum_kl": True, "mini_batches": 4},

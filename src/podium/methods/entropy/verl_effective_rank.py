@@ -30,7 +30,7 @@ __all__ = ["verl_effective_rank"]
         max_turns=1,
         source="hf618/VERL: train.sh, train_grpo_math_tune_ray.sh",
     ),
-    home=Home("rules"),
+    home=Home("rules", tasks=32),
     presets={
         "paper": {"stride": 40, "window": 512},
         "yaml": {"stride": 20, "window": 512, "rate": 0.7, "gain": 1.5},

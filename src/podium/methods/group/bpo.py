@@ -32,7 +32,7 @@ __all__ = ["bpo"]
         max_tokens=3072,
         source="bounded-ratio-rl/bounded_ratio_rl ttrl/Qwen2.5-Math/math.sh",
     ),
-    home=Home("sums", level=2, tasks=32, iterations=6),
+    home=Home("countdown", level=1, tasks=32),
     presets={
         "paper": {"n": 32},
         "mean": {"threshold": "mean", "kl": 0.0},

@@ -41,7 +41,7 @@ MATH = DAPO_MATH.replace(
     citation="RiskPO, https://github.com/RTkenny/RiskPO",
     tags=("risk", "difficulty", "exploration", "advantage estimation"),
     protocol=DAPO_MATH,
-    home=Home("sums", level=2),
+    home=Home("sums", level=1, tasks=32),
     presets={
         "math": {
             "n": 5,

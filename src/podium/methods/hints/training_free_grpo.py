@@ -22,7 +22,7 @@ __all__ = ["training_free_grpo"]
         pool=100,
         source="TencentCloudADP/youtu-agent, configuration for math: 1 epoch of 100 problems of DAPO-Math",
     ),
-    home=Home("sums", level=2, iterations=6, tasks=80, model="podium/tiny2"),
+    home=Home("sums", level=1, iterations=6, tasks=80, model="podium/tiny2"),
     presets={"paper": {"critic": ModelWriter(count=1)}},
 )
 def training_free_grpo(

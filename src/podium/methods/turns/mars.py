@@ -35,7 +35,7 @@ __all__ = ["mars"]
         max_turns=50,
         source="MARS examples/multi_games/agentic_val_multi_games_selfplay.yaml",
     ),
-    home=Home("dilemma", level=1, iterations=8, tasks=8, model="podium/tiny2"),
+    home=Home("vault", level=1, iterations=8, tasks=8, model="podium/tiny2"),
 )
 def mars(
     n: int = 8,

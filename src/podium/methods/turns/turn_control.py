@@ -22,7 +22,7 @@ __all__ = ["turn_control"]
     citation="More with Less: An Empirical Study of Turn-Control Strategies for Efficient Coding Agents",
     tags=("agents", "efficiency", "rollout budget", "multi-turn", "code"),
     presets={"fixed": {"start": 75}},
-    home=Home("lookup", level=3, iterations=8, tasks=8),
+    home=Home("keydoor", level=1, iterations=8, tasks=8),
 )
 def turn_control(n: int = 8, start: int = 50, cap: int = 75, step: int = 10, clip: float = 0.2) -> Method:
     """The limit starts at the percentile `start` of the turns that the rollouts of the last iterations took, and is

@@ -34,6 +34,10 @@ class NoiseAnchors(Annotate):
     def needs(self) -> tuple[Need, ...]:
         return (head_of("proxy", self.role, grad=False),)
 
+    @property
+    def neutral(self) -> NoiseAnchors:
+        return self.replace(most=0.0)  # feedback is taken at its word
+
     def __call__(self, batch: Batch) -> Columns:
         rates = noise_rates(last_value(batch, head_of("proxy", self.role, grad=False)).sigmoid())
         total = sum(rates)

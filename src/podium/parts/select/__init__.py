@@ -12,6 +12,7 @@ from podium.parts.select.inverse_gap import InverseGap
 from podium.parts.select.marginal_gain import MarginalGain
 from podium.parts.select.resume_first import ResumeFirst
 from podium.parts.select.scored import Balanced, Uncertain
+from podium.parts.select.sometimes_solved import SometimesSolved
 from podium.parts.select.still_hard import StillHard
 from podium.parts.select.tiers import EasierTiers, HardMix
 
@@ -29,6 +30,7 @@ __all__ = [
     "NotMastered",
     "Ranked",
     "ResumeFirst",
+    "SometimesSolved",
     "StillHard",
     "Thompson",
     "Uncertain",
