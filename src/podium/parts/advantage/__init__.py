@@ -38,11 +38,8 @@ from podium.parts.advantage.turn_q import TurnQ
 from podium.parts.advantage.value_anchored import ValueAnchored
 
 __all__ = [
-<<<<<<< HEAD
     "OptionTarget",
-=======
     "ActionRewards",
->>>>>>> main
     "AlignedReturns",
     "BoundaryDifference",
     "CounterfactualGain",
