@@ -22,5 +22,7 @@ entry(
     text was not read: the formula is our concrete form of what its abstract describes. Ours: genomes of three
     ancestries (frequencies, linkage, partly shared effects, costs), ridge scores per ancestry, and curves from
     splits of what was bought.
+
+    In training runs the select part `MarginalGain` divides a batch among domains in this way.
     """,
 )

@@ -20,5 +20,8 @@ entry(
     The paper's: lower error on all groups at once than one online regression; no code was found. Ours: recursive
     ridge regressions on people whose target differs by group and client, and on scikit-learn's diabetes patients;
     regret is against each group's best linear predictor in hindsight.
+
+    In training runs the memory `GroupExperts` predicts the success rate of a task from overlapping groups, as a
+    baseline: `podium train spo-single-stream@groups`.
     """,
 )

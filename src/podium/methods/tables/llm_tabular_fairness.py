@@ -22,5 +22,7 @@ entry(
     the labels of the examples shrinks them. Adult, German Credit and COMPAS must be downloaded, so the lab has
     people whose group says nothing about their merit, and podium/tiny2, whose pretraining text has a planted prior
     of 1.5 log-odds against one group.
+
+    `podium eval RUN --gaps COLUMN` prints success rates of any run for each value of a column.
     """,
 )

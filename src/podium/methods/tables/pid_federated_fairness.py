@@ -16,11 +16,13 @@ entry(
     notes="""
     Global disparity I(Z; Ŷ) = unique + redundant; local disparity I(Z; Ŷ | S) = unique + masked, exactly. The
     unique part is the least I_Q(Z; Ŷ | S) over joints with the same margins (z, ŷ) and (z, s): a convex program,
-    solved by SLSQP from the independent table and checked against a grid search and against cvxpy. The best
-    accuracy under bounds on both disparities (AGLFOP) is a second one.
+    solved by SLSQP from the independent table and checked against a grid search. The best accuracy under bounds on
+    both disparities (AGLFOP) is a second one.
 
     The code's: BROJA by `dit`, AGLFOP by SLSQP from one random start; splits of the clients: even, by group (92 %
     to 8 %), and by whether the label is the group. Ours: gradients, several starts, FedAvg of a small network on
     people with a known causal model instead of Adult.
+
+    `podium eval RUN --dependence COLUMN` prints the same quantities for any run, beside a permutation baseline.
     """,
 )

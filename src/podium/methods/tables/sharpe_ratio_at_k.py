@@ -23,5 +23,8 @@ entry(
 
     `podium.tables.logged` has the estimators: direct method, importance sampling of whole rollouts and per
     decision, both self-normalised, and doubly robust.
+
+    `podium bench selection RUN` holds them against each other on the checkpoints of a run, from the rollouts that
+    it logged with their exact probabilities.
     """,
 )

@@ -23,5 +23,7 @@ entry(
     boosting, and scikit-learn's digits as a bandit; γ of epochs, √(K · n).
 
     `podium.tables.inverse_gap` has the functions.
+
+    In training runs the select part `InverseGap` draws the domains of tasks in this way, and logs the propensities.
     """,
 )

@@ -16,6 +16,7 @@ from podium.parts.advantage.jensen import JensenGap
 from podium.parts.advantage.mixture import Mixture, MixtureComponent
 from podium.parts.advantage.normalize import Normalize
 from podium.parts.advantage.normalize_each import NormalizeEach
+from podium.parts.advantage.option_target import OptionTarget
 from podium.parts.advantage.pairwise import PairwiseDifferences
 from podium.parts.advantage.potential import PotentialCredit
 from podium.parts.advantage.prefix_credit import PrefixCredit
@@ -37,6 +38,7 @@ from podium.parts.advantage.turn_q import TurnQ
 from podium.parts.advantage.value_anchored import ValueAnchored
 
 __all__ = [
+    "OptionTarget",
     "ActionRewards",
     "AlignedReturns",
     "BoundaryDifference",
