@@ -23,7 +23,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 ELSEWHERE = {"rollout": "podium.strategies."}
 # Several implementations of one interface have the same names: kernels, their launches and their references in plain
 # torch; the packed and the padded pass through a model. Commands are functions named after what people type.
-SAME_BY_DESIGN = ("policy/cuda/", "policy/native/", "policy/forward/pa", "cli/", "__main__.py")
+SAME_BY_DESIGN = ("policy/cuda/", "policy/native/", "policy/forward/pa", "cli/", "__main__.py", "api.py")
 # What every registry and every module with float64 arrays calls it.
 IDIOMS = {"get", "Array"}
 

@@ -33,8 +33,9 @@ from podium.strategies.hints.learn_to_hint import LearnToHint, leaks
 from podium.worlds import EMBEDDED
 from podium.worlds.adventure import command_of
 from podium.worlds.expression import parse
+from podium.worlds.grading import canonical, grade_answer
 from podium.worlds.gym import _equations
-from podium.worlds.jsonl import _normal, _without_calculations
+from podium.worlds.jsonl import _without_calculations
 from podium.worlds.keydoor import action_of
 from podium.worlds.player import tidy
 from podium.worlds.quest import action
@@ -71,7 +72,24 @@ READERS: dict[str, tuple[Reader, tuple[str, ...]]] = {
     "plain": (answer_text.plain, (" .", "\t\n", ". ")),
     "enclosed": (lambda text: answer_text.enclosed(text, "<a>", "</a>"), ("<a>", "</a>", "<a")),
     "calculations": (_without_calculations, ("<<", ">>", "<<a>>", "<", "<<\n", ">><<")),
-    "normal": (_normal, ("1", "1,", ",111", "$", "\\$", ".", "−", "1.1")),
+    "canonical": (canonical, ("1", "1,", ",111", "$", "\\$", ".", "−", "1.1", "\\text{", "\\frac{", "\\left", "**")),
+    "grader": (
+        lambda text: [grade_answer(gold, text) for gold in ("5", "B", "Paris", "yes", "x^2")],
+        (
+            "the answer is ",
+            "answer",
+            "####",
+            "<answer>",
+            "\\boxed{",
+            "\\boxed ",
+            "option A ",
+            "</think>",
+            "1,",
+            "/1",
+            "$",
+            "=",
+        ),
+    ),
     "calls": (calls_in, ("call: {", 'call: {"name": "x"}\n', "call:\n", "call: [", '{"a":')),
     "action": (lambda text: action(text, ("search", "answer")), ("search: ", "search:\n", ":", "`#")),
     "action_of": (action_of, ("action:", "action: go\n", "!", '"')),

@@ -24,7 +24,10 @@ __all__ = ["api_page", "cli_page", "on_files", "on_page_markdown", "settings_pag
 ROOT = Path(__file__).parent.parent
 TOP_PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 API = {
-    "training": ("podium.sessions.train.train", "podium.sessions.evaluate.evaluate", "podium.sessions.compare.compare"),
+    "training": (
+        *("podium.api.train", "podium.api.resume"),
+        *("podium.sessions.evaluate.evaluate", "podium.sessions.compare.compare"),
+    ),
     "batches": ("podium.core.Batch",),
     "methods": ("podium.method.Method", "podium.core.Part", "podium.method.Phases", "podium.method.Alternate"),
 }

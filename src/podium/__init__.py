@@ -12,6 +12,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 if TYPE_CHECKING:
     from podium import memories, methods, strategies
+    from podium.api import resume, train
     from podium.core import (
         Advantage,
         Annotate,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from podium.parts import advantage, annotate, keep, metric, objective, reward, select, shape, updates
     from podium.sessions.compare import compare
     from podium.sessions.evaluate import evaluate
-    from podium.sessions.train import resume, train
 
 __version__ = "0.1.0"
 
@@ -104,8 +104,8 @@ _MODULE_OF = {
     "compare": "podium.sessions.compare",
     "evaluate": "podium.sessions.evaluate",
     "lab": "podium.labs",
-    "resume": "podium.sessions.train",
-    "train": "podium.sessions.train",
+    "resume": "podium.api",
+    "train": "podium.api",
 }
 
 

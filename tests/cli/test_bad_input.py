@@ -229,9 +229,9 @@ def test_a_resume_of_nothing(capsys: Capture, tmp_path: Path) -> None:
     assert main(["train", "--resume", str(tmp_path / "none")]) == 2
     assert "is not a run: it has no config.yaml" in capsys.readouterr().err
     assert main(["train", "--resume", str(tmp_path), "--set", "tasks=3"]) == 2
-    assert "of the other options, only --device, --grace, --track" in capsys.readouterr().err
+    assert "of the other options, only --iterations, --device, --grace, --track" in capsys.readouterr().err
     assert main(["train", "dapo", "--resume", str(tmp_path)]) == 2
-    assert "of the other options, only --device, --grace, --track" in capsys.readouterr().err
+    assert "of the other options, only --iterations, --device, --grace, --track" in capsys.readouterr().err
 
 
 def test_a_resume_of_a_finished_run_says_so_and_changes_nothing(capsys: Capture, tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def test_an_out_that_is_a_file(capsys: Capture, tmp_path: Path) -> None:
         ("bench creidt", "There is no command 'creidt'. Did you mean 'credit'?"),
         ("methods shwo", "There is no command 'shwo'. Did you mean 'show'?"),
         ("worlds paly", "There is no command 'paly'. Did you mean 'play'?"),
-        ("lab lite-pppo", "There is no lab 'lite-pppo'. Did you mean 'lite-ppo'?"),
+        ("lab lite-pppo", "There is no lab 'lite-pppo'. Did you mean 'lite-ppo'"),
         ("compare grpo", "A comparison needs at least two methods."),
         ("compare grpo rloo --seeds 0", "seeds = 0: a comparison needs at least one."),
         ("compare grpo rloo --set advantage.scale=none", "a method that you changed comes as a YAML file."),

@@ -208,6 +208,7 @@ def test_the_tolerances_of_the_references_here() -> None:
         ("entropy-discriminator-clip", "fraction_clipped"),
         ("epo", "mean_penalty"),
         ("epo", "penalty_per_token"),
+        ("expo-hm", "entropy_nats"),
         ("gigpo", "advantage"),
         ("gigpo", "episode_advantage"),
         ("gigpo", "step_return"),

@@ -55,9 +55,11 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     # Without the imitation before it, so that a few iterations reach what follows.
     **{slug: {"imitate": 0} for slug in ("hiper", "rlvmr", "iterresearch-eapo", "pear")},
     **{slug: {"imitate": 0} for slug in ("clinical-r1", "multirole-r1", "info-consistent-grpo", "advevo-marl")},
-    **{slug: {"imitate": 0} for slug in ("earl-video",)},
+    "doge": {"n": 2, "answers": 2, "cycles": 1, "first": 1},
+    "earl-video": {"imitate": 0},
+    "expo-hm": {"imitate": 1, "first": 1},
     "read": {"imitate": 0, "n": 2, "warmup": 0, "epochs": 1},
-    "fleming-r1": {"imitate": 0, "first": 1, "rounds": (1, 1)},
+    "fleming-r1": {"imitate": 1, "first": 1, "rounds": (1, 1)},  # podium/tiny knows no tags
     "guru": {"measure": 0},
     "ap-grpo": {"first": 1, "whole": ""},
     "arpo": {"imitate": 0, "tools": None},
@@ -176,10 +178,16 @@ def tiny() -> Policy:
     return policies.load("podium/tiny")
 
 
+def _for(world: World) -> Policy:
+    """The embedded model that plays in a world: one that chooses, one that draws, or the one that writes."""
+    kinds = {"task.options": "podium/chooser", "task.drawing": "podium/flow"}
+    name = next((model for ability, model in kinds.items() if ability in world.provides), None)
+    return tiny() if name is None else _network(name)
+
+
 @cache
-def chooser() -> Policy:
-    """The embedded policy for worlds that offer options."""
-    return policies.load("podium/chooser")
+def _network(name: str) -> Policy:
+    return policies.load(name)
 
 
 @cache
@@ -224,7 +232,7 @@ def lines(
     method: Method, world: World, iterations: int = 1, policy: Policy | None = None, **settings: Any
 ) -> list[dict[str, Any]]:
     """The metrics of a few iterations, without evaluations or a run directory."""
-    source = policy or (chooser() if "task.options" in world.provides else tiny())
+    source = policy or _for(world)
     sizes = {"tasks": 2, "iterations": iterations, "max_tokens": world.max_tokens}  # also of exact protocols
     with patch.object(policies, "load", lambda *_, **__: source.copy()):
         run = build_run(configure(method, **{"world": world, **sizes, **settings}))

@@ -12,7 +12,10 @@ from podium import methods
 from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
 from podium.core.errors import PodiumError
-from podium.parts.advantage import EdgeSuccess
+from podium.parts.advantage import ActionRewards, EdgeSuccess, ValueAnchored
+from podium.parts.objective import PolicyGradient
+from podium.parts.reward import TurningPoints
+from podium.report.run_page import write_report
 from podium.sessions.train import configure, resume, train
 from podium.training.preemption import StopRequest
 from tests.methods.support import credit
@@ -53,7 +56,7 @@ def test_graph_grpo_learns_which_agents_should_talk(tmp_path: Path) -> None:
     assert min(result.metrics[-1]["acted"].values()) > 0
 
 
-@pytest.mark.parametrize("slug", ["graph-grpo"])
+@pytest.mark.parametrize("slug", ["graph-grpo", "mashost", "tp-grpo"])
 def test_a_run_without_text_resumes_to_the_bit(slug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = configure(slug, **FEW).replace(iterations=3, tasks=2)
     train(config, out=tmp_path / "whole")
@@ -82,3 +85,73 @@ def test_other_methods_train_a_chooser_too(tmp_path: Path) -> None:
 def test_a_language_model_does_not_compute_what_a_chooser_does(tmp_path: Path) -> None:
     with pytest.raises(PodiumError, match="log_odds"):
         podium.train("graph-grpo", world="team", model="podium/tiny", out=tmp_path, iterations=1, tasks=2, **FEW)
+
+
+# -- flows -------------------------------------------------------------------------------------------------------------
+
+
+def test_tp_grpo_learns_to_draw_what_is_asked_and_reports_show_it(tmp_path: Path) -> None:
+    result = podium.train("tp-grpo", out=tmp_path, iterations=26, tasks=8, **{**FEW, "eval_tasks": 60})
+    before, after = (line["eval.reward"] for line in (result.evaluations[0], result.evaluations[-1]))
+    assert after > before + 0.1
+    assert '<img alt="picture of 8 x 8 pixels"' in write_report(tmp_path).read_text()
+
+
+@pytest.mark.parametrize("slug", ["flow-grpo", "mashost", "tp-grpo", "vgpo"])
+def test_every_part_of_a_method_acts(slug: str, tmp_path: Path) -> None:
+    result = podium.train(slug, out=tmp_path, iterations=2, tasks=2, **FEW)
+    assert min(result.metrics[-1]["acted"].values()) > 0
+
+
+def test_a_first_step_that_decides_the_end_earns_more_as_a_turning_point() -> None:
+    scores = [[0.1, 0.6, 0.7, 0.9], [0.5, 0.45, 0.4, 0.2]]
+    turn = [Turn(range(3), tokens={"score": row[1:]}) for row in scores]
+    rollouts = [Rollout(0, [t], columns={"score": row[0]}) for t, row in zip(turn, scores, strict=True)]
+    batch = Batch.from_rollouts(rollouts, dtype=torch.float64)
+    turned, plain = (TurningPoints(turning=on, balance=False)(batch) for on in (True, False))
+    assert turned["token.reward.step"].tolist() == pytest.approx([0.8, 0.1, 0.2, -0.3, -0.05, -0.2])
+    assert plain["token.reward.step"][:3].sum() == pytest.approx(0.8)  # telescopes to the end minus the start
+
+
+def test_the_signal_of_values_lives_in_a_group_without_spread_iff_there_is_an_absolute_term() -> None:
+    turns = [Turn(range(3), tokens={"score": [0.2, 0.4, 0.8]}) for _ in range(2)]
+    batch = Batch.from_rollouts([Rollout(0, [turn]) for turn in turns], dtype=torch.float64)
+    assert ValueAnchored(k=0.0)(batch)["token.advantage"].abs().max() == 0
+    found = ValueAnchored(k=0.1)(batch)["token.advantage"][:3]
+    assert found.tolist() == pytest.approx([0.13995, 0.12031, 0.06138], abs=1e-5)
+
+
+def test_values_of_the_last_score_alone_are_grpo() -> None:
+    turns = [Turn(range(2), tokens={"score": [0.0, r]}) for r in (0.2, 0.9, 0.4)]
+    batch = Batch.from_rollouts([Rollout(0, [turn]) for turn in turns], dtype=torch.float64)
+    found = ValueAnchored(gamma=1.0, k=0.0)(batch)["token.advantage"]
+    reward = torch.tensor([0.2, 0.9, 0.4], dtype=torch.float64)
+    expected = (reward - reward.mean()) / (reward.std(unbiased=False) + 1e-4)
+    assert torch.allclose(found, expected.repeat_interleave(2))
+
+
+# -- hosts -------------------------------------------------------------------------------------------------------------
+
+
+def test_an_action_that_costs_something_is_credited_less_even_in_a_team_that_succeeds() -> None:
+    """The card's worked example."""
+    worth = [[0.5, -1.0], [0.0, 0.0], [0.0, 0.5], [0.0, 0.0]]
+    turns = [[Turn([0], columns={"action_reward": x}) for x in row] for row in worth]
+    rollouts = [Rollout(0, t, columns={"reward": r}) for t, r in zip(turns, [1.0, 0.0, 1.0, 0.0], strict=True)]
+    found = ActionRewards()(Batch.from_rollouts(rollouts, dtype=torch.float64))["turn.advantage"]
+    expected = [1.116024, 0.366024, -0.866024, -0.866024, 0.866024, 1.116024, -0.866024, -0.866024]
+    assert found.tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_ratio_of_an_action_is_that_of_its_joint_probability() -> None:
+    turns = [Turn([0, 1, 1]), Turn([2])]
+    batch = Batch.from_rollouts([Rollout(0, turns)], dtype=torch.float64).with_columns(
+        {
+            "token.now.logp": torch.tensor([-0.5, -1.0, -0.2, -0.1], dtype=torch.float64),
+            "token.old.logp": torch.tensor([-0.6, -0.8, -0.5, -0.3], dtype=torch.float64),
+        }
+    )
+    gradient = methods.mashost().objective[0]
+    assert gradient.span_log_ratio(batch).tolist() == pytest.approx([0.1 - 0.2 + 0.3, 0.2])
+    with pytest.raises(PodiumError, match="no spans of which a ratio could be joint"):
+        PolicyGradient(joint=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from itertools import accumulate
+from collections import Counter
+from itertools import accumulate, product
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,20 @@ def test_a_world_writes_attempts_of_both_kinds() -> None:
     assert {answer.ratings for answer in steps} == {(0.0,), (1.0,)}
     with pytest.raises(PodiumError, match="not by 'style'"):
         read_world(worlds.get("sums"), tasks=1, names=("style",))
+
+
+def test_the_style_of_an_attempt_does_not_tell_whether_it_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or a model learns styles: then SCOPE's process reward model trusts all lines of one and none of another."""
+    world = worlds.get("sums", level=2)
+    meant: Counter[tuple[str, bool]] = Counter()
+
+    def attempt(task: Any, style: str, seed: int, right: float) -> str:
+        meant[style, right == 1] += 1
+        return "answer: 1"
+
+    monkeypatch.setattr(type(world), "attempt", staticmethod(attempt))
+    read_world(world, tasks=2 * len(world.styles))
+    assert meant == dict.fromkeys(product(world.styles, (True, False)), 4)
 
 
 def test_conversations_of_files_are_read(tmp_path: Path) -> None:

@@ -49,7 +49,8 @@ def test_gsm8k_is_recognised(tmp_path: Path) -> None:
     assert world.grade(task, "answer: $1,072.00").reward == 1
     assert world.grade(task, "it is \\boxed{1072}").reward == 1
     assert world.grade(task, "answer: 1073").reward == 0
-    assert world.grade(task, "1072").reward == 0
+    assert world.grade(task, "1072").reward == 1
+    assert world.why(task, "1073") == "read '1073', expected '1,072'"
 
 
 def test_a_share_of_the_rows_is_held_out_by_its_question(tmp_path: Path) -> None:
@@ -154,7 +155,7 @@ def test_a_system_that_cannot_confine_math_verify_is_refused(tmp_path: Path, mon
 
 def test_exact_grading_needs_no_package(tmp_path: Path) -> None:
     world = get(write(tmp_path, {"question": "?", "answer": "\\frac{1}{2}"}), held_out=0, grader="exact")
-    assert world.grade(world.task(0), "answer: 0.5").reward == 0
+    assert world.grade(world.task(0), "answer: 0.25 + 0.25").reward == 0
     assert world.grade(world.task(0), "answer: \\frac{1}{2}.").reward == 1
 
 

@@ -60,7 +60,7 @@ def test_the_picture_of_a_scene_shows_it() -> None:
     assert codes is not None
     assert (codes == scene_codes(task.data["scenes"][0])).all()
     assert scene_codes(SCENE)[0].tolist() == [code_of("red", "box"), code_of("blue", "tree"), 0]
-    assert world.pictures(task) + "\n" + task.prompt.splitlines()[-1] == task.prompt
+    assert world.unasked(task) + "\n" + task.prompt.splitlines()[-1] == task.prompt
     assert world.describe(task) == world.solve(task).splitlines()[0]
     assert len(world.describe(task, "long").splitlines()) > 1
 

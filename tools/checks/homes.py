@@ -24,7 +24,6 @@ LONGEST = 60.0  # seconds of CPU that a home run may take
 GUARDS = {
     ("cispo", "objective.clip"): "weights above 5 are rare at small learning rates",
     ("scalerl", "objective.clip"): "weights above 5 are rare at small learning rates",
-    ("kto", "annotate.MismatchedKL"): "on sums answers to other questions become less likely, so that it is 0",
     ("light-if", "objective.clip"): "ratios reach 0 or 2 only at large learning rates",
     ("agentflow", "shape.DropLongContexts"): "no embedded world has such long contexts",
     ("iterresearch-eapo", "objective.clip"): "one ratio per round, a mean over its tokens, stays within the bounds",

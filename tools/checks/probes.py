@@ -58,7 +58,6 @@ EXCEPT: Mapping[str, str] = {
     "ttrv reward.AnswerEntropy": "one number per group, as released, which the baseline of the group cancels",
     "arrol objective.KL": "a coefficient of 0.001 acts over more updates than a home has",
     "likelihood-reward objective.KL": "a token mean with a coefficient of 0.001 beside sums over whole answers",
-    "kto annotate.MismatchedKL": "on sums answers to other questions become less likely, so that it is 0",
     "spo shape.RejectFar": "a guard against mean ratios above 10, which do not occur in a sound run",
     "dars keep.KeepMixed": "the groups that it drops have advantages of 0: it saves time",
     "dars objective.Entropy": "a coefficient of 0.001 beside a sum over all tokens of the batch",

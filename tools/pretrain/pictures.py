@@ -70,7 +70,7 @@ def picture_examples(world: World, dial: Dial, index: int, rng: Random) -> list[
     assert isinstance(world, Puzzle)
     if isinstance(world, Scenes) and rng.random() < DESCRIBED:
         said = world.describe(task, rng.choice(("short", "long")))
-        return [Example((Message(world.pictures(task), False), Message(said, True)))]
+        return [Example((Message(world.unasked(task), False), Message(said, True)))]
     form = rng.random()
     if form < HINTED:
         prompt, solution = hinted(world, task, style, max(right, HELPED), rng)

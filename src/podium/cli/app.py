@@ -15,9 +15,27 @@ from typing import Annotated, Any
 import typer
 
 from podium import __version__
-from podium.cli import bench, compare, evaluate, lab, merge, methods, rewards, rollouts, train, values, worlds
+from podium.cli import (
+    bench,
+    compare,
+    data,
+    doctor,
+    evaluate,
+    export,
+    lab,
+    merge,
+    methods,
+    replay_batches,
+    rewards,
+    rollouts,
+    train,
+    values,
+    worlds,
+    xray,
+)
 from podium.cli.commands import RootCommands
 from podium.cli.console import error, line, warning
+from podium.cli.options import expand_lists
 from podium.core.errors import PodiumError, Unfinished
 from podium.core.printable import printable
 
@@ -38,11 +56,16 @@ app.command()(train.train)
 app.command("eval")(evaluate.evaluate)
 app.command()(compare.compare)
 app.command()(rollouts.rollouts)
+app.command()(doctor.doctor)
+app.command()(replay_batches.replay)
+app.command()(xray.xray)
 app.command()(lab.lab)
 app.command()(values.values)
 app.command()(merge.merge)
+app.command()(export.export)
 app.add_typer(methods.app, name="methods")
 app.add_typer(worlds.app, name="worlds")
+app.add_typer(data.app, name="data")
 app.add_typer(rewards.app, name="rewards")
 app.add_typer(bench.app, name="bench")
 
@@ -64,6 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     typed = list(sys.argv[1:] if arguments is None else arguments)
     if typed[:1] == ["eval"]:
         typed = evaluate.expand_options(typed)
+    if typed[:1] in (["replay"], ["xray"]):
+        typed = expand_lists(typed, "--methods")
     with _short_warnings():
         try:
             code: int = app(typed, prog_name="podium", standalone_mode=False) or 0

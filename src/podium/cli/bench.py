@@ -1,7 +1,8 @@
-"""`podium bench`: the accuracy of estimators where the exact value is known, and transfer between domains."""
+"""`podium bench`: how accurate estimators are, what domains give each other, and how well checkpoints are chosen."""
 
 from __future__ import annotations
 
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 
 from podium.cli.commands import Commands
 from podium.cli.console import line, table
-from podium.cli.options import Trust
+from podium.cli.options import Device, Trust
 from podium.cli.overrides import catalogue_entry, load, split_change
 from podium.core.errors import PodiumError
 
@@ -21,7 +22,7 @@ __all__ = ["app"]
 app = typer.Typer(
     cls=Commands,
     rich_markup_mode=None,
-    help="Measure how accurate estimators are, and what domains give each other.",
+    help="Measure how accurate estimators are, what domains give each other, and how well checkpoints are chosen.",
     invoke_without_command=True,
 )
 
@@ -30,7 +31,7 @@ COMPARED = ("grpo", "rloo", "reinforce", "ppo")  # in addition to every method o
 
 @app.callback()
 def root(context: typer.Context) -> None:
-    """Measure how accurate estimators are, and what domains give each other."""
+    """Measure how accurate estimators are, what domains give each other, and how well checkpoints are chosen."""
     if context.invoked_subcommand is None:
         line(context.get_help())
 
@@ -146,6 +147,45 @@ def transfer(
     if outcome.study.claims:
         line(outcome.agreement())
     line(f"Figure: {outcome.path / 'lab.html'}")
+
+
+@app.command()
+def selection(
+    runs: Annotated[
+        list[str], typer.Argument(metavar="RUN...", help="Runs of one world, whose checkpoints are chosen among.")
+    ],
+    k: Annotated[int, typer.Option("--k", help="How many checkpoints are chosen.", min=2)] = 3,
+    rollouts: Annotated[int, typer.Option(help="How many logged rollouts the estimates are made from.", min=2)] = 256,
+    samples: Annotated[int, typer.Option(help="Fresh rollouts per task, which are the truth.", min=1)] = 4,
+    seed: Annotated[int, typer.Option(help="The seed of the random numbers.")] = 0,
+    device: Device = None,
+    trust: Trust = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+) -> None:
+    """Choose among the checkpoints of runs by off-policy estimates, and compare with what they are worth.
+
+    The estimates come from rollouts that the runs logged while they trained, whose probabilities are known exactly:
+    importance sampling of whole rollouts and turn by turn, both self-normalised, and doubly robust.
+    """
+    from podium.sessions.checkpoint_selection import select_checkpoints
+
+    told = None if json else line
+    found = select_checkpoints(
+        runs, rollouts=rollouts, samples=samples, seed=seed, device=device or "cpu", trust=trust, progress=told
+    )
+    if json:
+        line(dumps(found.as_dict(k)))
+        return
+    line()
+    rows = [
+        [name, f"{true:.3f}", *(f"{x[n]:.3f}" for x in found.estimates.values()), f"{found.sample_size[n]:.1f}"]
+        for n, (name, true) in enumerate(zip(found.candidates, found.true, strict=True))
+    ]
+    table(["checkpoint", "true", *found.estimates, "effective sample size"], rows)
+    line()
+    header = ["estimator", "normalised error", "rank correlation", f"regret@{k}", f"worst@{k}", f"SharpeRatio@{k}"]
+    table(header, [[name, *(f"{x:.3f}" for x in found.quality(name, k).values())] for name in found.estimates])
+    line(f"{found.rollouts} logged rollouts, of mean reward {found.behaviour:.3f}.")
 
 
 def _exact_world(name: str, **settings: Any) -> World:

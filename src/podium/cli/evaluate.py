@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from podium.cli.console import line, table
-from podium.cli.options import Device, Level, Trust, World
+from podium.cli.options import AnswerField, Data, Device, Level, PromptField, Reward, Trust, World, data_settings
 from podium.cli.overrides import split_change
 from podium.cli.preflight import check_world_file
 from podium.core.errors import PodiumError
@@ -34,6 +34,10 @@ def evaluate(
     target: Annotated[str, typer.Argument(help="The directory of a run, or a model.")],
     world: World = None,
     level: Level = None,
+    data: Data = None,
+    prompt_field: PromptField = None,
+    answer_field: AnswerField = None,
+    reward: Reward = None,
     k: Annotated[
         list[str] | None,
         typer.Option("--k", metavar="K", help="Report pass@k for these k: --k 1 8 64, or --k 1,8,64. [default: 1 8]"),
@@ -72,6 +76,17 @@ def evaluate(
             "plan,knowledge,subproblems; alone: all of them."
         ),
     ] = None,
+    gaps: Annotated[
+        str | None,
+        typer.Option(help="Report success for each value of this column: domain, level, length, …", metavar="COLUMN"),
+    ] = None,
+    dependence: Annotated[
+        str | None,
+        typer.Option(
+            help="Report, in bits, what success tells about this column, overall and within domains.",
+            metavar="COLUMN",
+        ),
+    ] = None,
     judge: Annotated[
         str | None,
         typer.Option(
@@ -97,10 +112,11 @@ def evaluate(
     divergence from the base; with --interventions, what help is worth before and after training; with --judge, how good
     it is as a judge (on the world verdicts, unless you name another): accuracy, agreement of both orders, bias to what
     stands first and to length, nonsense, and calibration; with --against, what it earns against opponents, and how
-    often it wins.
+    often it wins; with --gaps, how success differs by a column; with --dependence, what it tells about one.
     """
     settings: dict[str, Any] = {path.removeprefix("world."): value for path, value in map(split_change, changes or [])}
-    settings |= {} if level is None else {"level": level}
+    world, of_world = data_settings(world, data, prompt_field, answer_field, reward)
+    settings |= of_world | ({} if level is None else {"level": level})
     settings |= {"world": world, "tasks": tasks, "seed": seed, "temperature": temperature, "device": device or "cpu"}
     settings["trust"] = trust
     ks = _parse_numbers(k or ["1,8" if compare is None else "1,8,64" if samples is None else f"1,{samples}"])
@@ -122,6 +138,8 @@ def evaluate(
         from podium.sessions.play_against import play_against
 
         _show_matches(play_against(target, against, samples=samples or 1, **settings), json)
+    elif gaps is not None or dependence is not None:
+        _show_columns(target, gaps, dependence, json, samples=samples or 8, **settings)
     elif interventions is not None:
         axes = list(dict.fromkeys(filter(None, (axis.strip() for axis in interventions.split(",")))))
         aided = session.interventions(
@@ -163,6 +181,19 @@ def _show(measures: Mapping[str, Measure], json: bool) -> None:
     else:
         cells = [[n, f"{m.mean:.3f}", f"[{m.low:.3f}, {m.high:.3f}]"] for n, m in measures.items()]
         table(["measure", "mean", "95 % interval"], cells)
+
+
+def _show_columns(target: str, gaps: str | None, dependence: str | None, json: bool, **settings: Any) -> None:
+    """How success depends on columns."""
+    from podium.cli.column_tables import show_dependence, show_gaps
+    from podium.sessions.column_report import report_dependence, report_gaps
+
+    if gaps is not None:
+        by_value = report_gaps(target, gaps, **settings)
+        line(dumps(by_value.as_dict())) if json else show_gaps(by_value)
+    if dependence is not None:
+        bits = report_dependence(target, dependence, **settings)
+        line(dumps(bits.as_dict())) if json else show_dependence(bits)
 
 
 def _show_matches(found: Mapping[str, Mapping[str, Measure]], json: bool) -> None:

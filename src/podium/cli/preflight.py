@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_config", "check_setting_names", "check_typed", "check_world_file"]
 
+DATA_FILES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
 FIRST_ROWS = 1000  # of a file of JSON lines that are looked at before torch is imported
 
 
@@ -70,9 +71,11 @@ def check_config(config: Config) -> None:
 
 
 def check_world_file(world: str | None) -> None:
-    """Refuse `jsonl:FILE` and `FILE.py:MyWorld` if there is no such file, or if it does not begin with JSON lines."""
+    """Refuse `jsonl:FILE` and `FILE.py:MyWorld` if there is no such file, or if it does not begin with JSON lines; and
+    `data:FILE` if FILE has the name of a file and is not there."""
     kind, _, rest = (world or "").partition(":")
-    file = rest if kind == "jsonl" else kind if kind.endswith(".py") and rest else ""
+    own = kind == "jsonl" or (kind == "data" and Path(rest).suffix.lower() in DATA_FILES and not Path(rest).is_dir())
+    file = rest if own else kind if kind.endswith(".py") and rest else ""
     if file and not Path(file).is_file():
         raise PodiumError(f"There is no file {file!r} (looked in {Path.cwd()}).")
     if kind == "jsonl":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from podium.cli.console import line
-from podium.cli.options import Device, Level, Model, Trust, World
+from podium.cli.options import AnswerField, Data, Device, Level, Model, PromptField, Reward, Trust, World, data_settings
 from podium.cli.overrides import load, read_file, split_change, split_changes, with_parts
 from podium.cli.preflight import check_config, check_setting_names, check_typed
 from podium.core.errors import PodiumError, Unfinished
@@ -30,6 +30,10 @@ def train(
     ] = None,
     world: World = None,
     level: Level = None,
+    data: Data = None,
+    prompt_field: PromptField = None,
+    answer_field: AnswerField = None,
+    reward: Reward = None,
     model: Model = None,
     iterations: Annotated[
         int | None, typer.Option(help="Iterations of the training loop. [default: those of its home, or 60]")
@@ -60,7 +64,8 @@ def train(
     ] = None,
     resume: Annotated[Path | None, typer.Option(help="Continue the run in this directory.")] = None,
     track: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Also log to tensorboard or wandb. May be repeated.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Also log to tensorboard, wandb, trackio or mlflow. May be repeated."),
     ] = None,
     trust: Trust = False,
     grace: Annotated[
@@ -73,17 +78,21 @@ def train(
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
     """Train a model. Without arguments, GRPO teaches podium/tiny to add, in about a minute on a laptop."""
+    world, of_world = data_settings(world, data, prompt_field, answer_field, reward)
     typed = {"world": world, "model": model, "iterations": iterations, "seed": seed, "device": device, "grace_s": grace}
-    settings = {k: v for k, v in typed.items() if v is not None}
+    settings: dict[str, Any] = {k: v for k, v in typed.items() if v is not None}
     if level is not None:
-        settings["level"] = level
+        of_world["level"] = level
+    if of_world:
+        settings["of_world"] = of_world
     if resume is not None:
-        if method or settings.keys() - {"device", "grace_s"} or changes or config or parts:
+        if method or settings.keys() - {"device", "grace_s", "iterations"} or changes or config or parts:
             raise PodiumError(
-                "--resume continues the run as it was configured: of the other options, only --device, --grace, "
-                "--track, --trust and --quiet may be given."
+                "--resume continues the run as it was configured: of the other options, only --iterations, --device, "
+                "--grace, --track, --trust and --quiet may be given."
             )
-        result = _resume(resume, device, grace, track or (), trust, quiet)
+        how = {"device": device, "iterations": iterations, "grace_s": grace, "track": track or (), "trust": trust}
+        result = _resume(resume, how, quiet)
     else:
         if method and config:
             raise PodiumError("--config contains a method: leave out the name of the method.")
@@ -119,9 +128,7 @@ def _start(config: Config, out: Path | None, track: Sequence[str], quiet: bool, 
         return session.train(config, out=out, progress=live, track=track, tell=live.tell)
 
 
-def _resume(
-    path: Path, device: str | None, grace: float | None, track: Sequence[str], trust: bool, quiet: bool
-) -> Result:
+def _resume(path: Path, how: Mapping[str, Any], quiet: bool) -> Result:
     if not (path / "config.yaml").is_file():
         raise PodiumError(f"{path} is not a run: it has no config.yaml.")
     from rich.console import Console
@@ -130,14 +137,12 @@ def _resume(
     from podium.sessions import train as session
 
     if quiet:
-        return session.resume(path, device=device, grace_s=grace, track=track, trust=trust)
+        return session.resume(path, **how)
     with Live(Console()) as live:
         live.stage(f"Loading the last checkpoint of {path}")
-        result = session.resume(
-            path, device=device, grace_s=grace, progress=live, track=track, tell=live.tell, trust=trust
-        )
+        result = session.resume(path, **how, progress=live, tell=live.tell)
     if result.finished and live.begun is None:  # no iteration was shown
-        line("The run had already finished: there was nothing left to do.")
+        line("The run had already finished: --iterations lets it go on.")
     return result
 
 
@@ -208,9 +213,9 @@ def _configure(
             config = config.replace(**_home(method).run_settings)
     else:
         config = read_file(file, partial(Config.from_yaml, trust=trust, run=_run_of(file)))
-    level = {"level": settings.pop("level")} if "level" in settings else {}
-    if level or world:
-        settings["world_settings"] = {**(config.world_settings or {}), **level, **world}
+    world = {**settings.pop("of_world", {}), **world}
+    if world:
+        settings["world_settings"] = {**(config.world_settings or {}), **world}
     if optimizer:
         settings["optimizer"] = config.optimizer.replace(**optimizer)
     config = config.replace(**settings, **run)

@@ -167,7 +167,7 @@ class Episodes:
         self._record_and_continue(row, completion, turn, text, self._reading(text), Feedback(), "")
 
     def _act(self, row: EpisodeState, completion: Completion, turn: int) -> None:
-        text = self.driver.text(completion.ids, self.format)
+        text = self.driver.text(completion.ids, self.format) if completion.text is None else completion.text
         reading = self._reading(text)
 
         def acted(feedback: Feedback, failure: str) -> None:

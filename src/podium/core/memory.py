@@ -32,7 +32,7 @@ def keys(tasks: Sequence[Any] | Tensor) -> list[Any]:
 class Memory(Value):
     """State that outlives an iteration."""
 
-    keyed_by: ClassVar[str] = "task"  # what `recall` is asked about: task, or domain
+    keyed_by: ClassVar[str] = "task"  # what `recall` is asked about: task, domain, or card (task, domain, prompt)
     sees_dropped: ClassVar[bool] = False  # whether it observes groups that were sampled and dropped, too
 
     @property

@@ -153,6 +153,11 @@ class Select(Part):
         """[task] how likely each task is to be drawn, relative to the others; 0: not at all."""
         raise NotImplementedError
 
+    def propensities(self, columns: Mapping[str, Tensor]) -> Tensor | None:
+        """[task] the exact probability of each task in every single draw, which is logged as `rollout.propensity`; None
+        where draws depend on each other."""
+        return None
+
     def choose(self, columns: Mapping[str, Tensor], count: int) -> Tensor:
         """[count] the numbers of the tasks to sample, none twice while there are others.
 

@@ -176,6 +176,8 @@ def class_name(cls: type[Value]) -> str:
     """The name under which `load_class` finds the class again."""
     if REGISTRY.get(cls.__name__) is cls:
         return cls.__name__
+    if "__podium_source__" in vars(cls):  # a script's, of which a copy was saved
+        return f"{vars(cls)['__podium_source__']}:{cls.__qualname__}"
     module = sys.modules.get(cls.__module__)
     source = getattr(module, "__podium_file__", None)
     if cls.__module__ == "__main__":  # a script that is being run: another process finds it by its file

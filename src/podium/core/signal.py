@@ -13,7 +13,9 @@ SIGNALS = {
     "divergence",
     "draw_shift",
     "entropy",
+    "estimate",
     "expected_discriminator",
+    "finished",
     "flow_error",
     "flow_score",
     "log_odds",
@@ -24,6 +26,7 @@ SIGNALS = {
     "quality",
     "rank_dynamics",
     "similarity",
+    "step_mean",
     "top",
     "value",
 }

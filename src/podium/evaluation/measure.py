@@ -11,7 +11,7 @@ from podium.collect.driver import Driver
 from podium.core.build import Rollout
 from podium.core.errors import PodiumError
 from podium.core.part import Strategy
-from podium.evaluation.passk import bootstrap_interval, majority_at_k, pass_at_k
+from podium.evaluation.passk import bootstrap_interval, majority_at_k, pass_at_k, share_interval
 from podium.evaluation.resample import Measure
 from podium.method import Method
 from podium.protocols.context import Context
@@ -108,7 +108,13 @@ def measure(groups: Sequence[Sequence[Rollout]], ks: Sequence[int] = (1,)) -> di
     failed = [_mean([bool(r.columns.get("failure")) for r in g]) for g in groups]
     if any(failed):
         per_task["failed"] = failed
-    return {name: Measure(_mean(values), *bootstrap_interval(values)) for name, values in per_task.items()}
+    return {name: Measure(_mean(values), *_interval(name, values)) for name, values in per_task.items()}
+
+
+def _interval(name: str, values: Sequence[float]) -> tuple[float, float]:
+    """The interval of a mean over tasks."""
+    share = name.startswith(("pass@", "avg@", "maj@")) or name in ("well_formed", "failed")
+    return share_interval(values) if share else bootstrap_interval(values)
 
 
 def failure_note(groups: Sequence[Sequence[Rollout]]) -> str:

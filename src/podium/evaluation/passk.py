@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["bootstrap_interval", "majority_at_k", "pass_at_k", "pass_curve"]
+__all__ = ["bootstrap_interval", "majority_at_k", "pass_at_k", "pass_curve", "share_interval"]
 
 
 def pass_at_k(n: int, correct: int, k: int) -> float:
@@ -46,3 +47,16 @@ def bootstrap_interval(
     means = rng.choice(x, size=(draws, len(x))).mean(axis=1)
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
+
+
+def share_interval(shares: Sequence[float], level: float = 0.95) -> tuple[float, float]:
+    """An interval of the mean of shares over tasks, within [0, 1]: by bootstrap, and by Wilson's formula where all
+    tasks have the same share, of which a bootstrap would conclude that there is no doubt at all."""
+    low, high = bootstrap_interval(shares, level)
+    mean, count = float(np.mean(shares)), len(shares)
+    if low < high:
+        return min(max(low, 0.0), mean), max(min(high, 1.0), mean)
+    z2 = NormalDist().inv_cdf((1 + level) / 2) ** 2
+    centre = (mean + z2 / (2 * count)) / (1 + z2 / count)
+    half = math.sqrt(z2 * (mean * (1 - mean) / count + z2 / (4 * count**2))) / (1 + z2 / count)
+    return min(max(centre - half, 0.0), mean), max(min(centre + half, 1.0), mean)

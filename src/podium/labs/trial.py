@@ -124,6 +124,8 @@ def _returned(trial: Trial, name: str, arm: Arm, seed: int, size: StudySize) -> 
     where = f"{trial.slug}: the arm {name!r} with seed {seed}"
     try:
         returned = {key: np.asarray(x, dtype=float) for key, x in arm(seed, size).items()}
+    except PodiumError:
+        raise
     except Exception as error:
         raise PodiumError(f"{where} failed: {type(error).__name__}: {error}") from error
     for reading in trial.readings:

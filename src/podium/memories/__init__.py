@@ -6,6 +6,7 @@ At the start of an iteration a memory recalls columns for the tasks (`group.NAME
 running statistics, controllers of coefficients, replay buffers and libraries of texts.
 """
 
+from podium.memories.arm_rewards import ArmRewards, LearningCurves
 from podium.memories.beta_beliefs import BetaBeliefs
 from podium.memories.captions import Captions
 from podium.memories.difficulty_control import DifficultyControl
@@ -13,6 +14,7 @@ from podium.memories.domain_rewards import DomainRewards
 from podium.memories.entropy_scales import EntropyScales
 from podium.memories.entropy_targets import EntropyAnchor, EntropySetpoint, GateState
 from podium.memories.experiences import Experiences
+from podium.memories.group_experts import GroupExperts
 from podium.memories.hint_levels import HintLevels, LastHints
 from podium.memories.hint_rates import HintRates
 from podium.memories.in_flight import InFlight
@@ -46,6 +48,9 @@ from podium.memories.turn_counts import TurnCounts
 from podium.memories.turn_entropies import TurnEntropies
 
 __all__ = [
+    "GroupExperts",
+    "ArmRewards",
+    "LearningCurves",
     "SeedTasks",
     "PairLabels",
     "AsymmetricKL",

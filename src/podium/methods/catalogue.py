@@ -39,6 +39,7 @@ FAMILIES = {
     "preference": "Preferences and reward models",
     "networks": "Policies that write no text: choosers among options, and flows that draw",
     "study": "Experiments and metrics of studies, rather than methods",
+    "tables": "Bandits, fairness, offline learning and off-policy evaluation, on tables",
 }
 P = ParamSpec("P")
 

@@ -2,12 +2,13 @@
 
 Start with `policy.py` (`Policy`). `model` loads and saves, `forward` passes packed or padded batches through the model,
 `head` turns logits and hidden states into signals, `roles` holds critics and other models beside the policy; `native`
-and `cuda` hold kernels. `network_policy.py` and `choose` are policies that write no text.
+and `cuda` hold kernels. `network_policy.py`, `choose` and `draw` are policies that write no text.
 """
 
 from collections.abc import Callable
 
 from podium.policy.choose.chooser import Chooser
+from podium.policy.draw.flow_policy import FlowPolicy
 from podium.policy.head.divergence import divergence as divergence
 from podium.policy.head.draw_shift import draw_shift as draw_shift
 from podium.policy.head.effective_rank import rank_dynamics as rank_dynamics
@@ -26,6 +27,7 @@ __all__ = [
     "Chooser",
     "Critic",
     "Flow",
+    "FlowPolicy",
     "Policy",
     "QualityHead",
     "HeadRows",

@@ -1,4 +1,5 @@
-"""Pieces: prompts and observations that contain tokens of the model or pictures, besides text.
+"""Pieces: prompts and observations that contain tokens of the model or pictures, besides text; and prompts of several
+messages.
 
 A prompt or an observation is usually a `str`, which is data: whatever it contains, the model never reads it as one of
 its control tokens. A world that needs control tokens gives them explicitly: `Pieces("Done.", ModelTokens("<|call|>"))`.
@@ -13,7 +14,7 @@ from typing import Any, Self
 
 from podium.core.errors import PodiumError
 
-__all__ = ["Picture", "Piece", "Pieces", "ModelTokens", "filled", "joined", "pieces_of"]
+__all__ = ["Dialogue", "ModelTokens", "Picture", "Piece", "Pieces", "filled", "joined", "pieces_of"]
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -94,6 +95,49 @@ class Pieces(str):
         return f"Pieces({', '.join(map(repr, self.pieces))})"
 
 
+class Dialogue(str):
+    """A prompt of several messages, `(role, text)` each, the last of which the model answers. As a `str` it is what
+    people see.
+
+    A text that is added, such as a hint or a format to write in, becomes part of the last message.
+    """
+
+    messages: tuple[tuple[str, str], ...]
+
+    def __new__(cls, *messages: tuple[str, str]) -> Self:
+        shown = super().__new__(cls, "\n\n".join(f"[{role}]\n{text}" for role, text in messages))
+        shown.messages = tuple((role, text) for role, text in messages)
+        return shown
+
+    def __getnewargs__(self) -> tuple[Any, ...]:  # for copies and pickles
+        return self.messages
+
+    def around(self, before: str = "", after: str = "") -> Dialogue:
+        """The dialogue with texts before and after what its last message says."""
+        *rest, (role, text) = self.messages
+        return Dialogue(
+            *rest, (role, Pieces(before, text, after) if isinstance(text, Pieces) else before + text + after)
+        )
+
+    def __add__(self, other: str) -> Dialogue:
+        return self.around(after=other)
+
+    def __radd__(self, other: str) -> Dialogue:
+        return self.around(before=other)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Dialogue) and self.messages == other.messages
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self.messages)
+
+    def __repr__(self) -> str:
+        return f"Dialogue({', '.join(map(repr, self.messages))})"
+
+
 def pieces_of(content: Piece) -> tuple[Piece, ...]:
     """The pieces of a prompt or an observation: a plain text is one piece."""
     return content.pieces if isinstance(content, Pieces) else (content,)
@@ -102,6 +146,13 @@ def pieces_of(content: Piece) -> tuple[Piece, ...]:
 def joined(separator: str, contents: Iterable[str]) -> str:
     """The texts with a separator between them, like `separator.join(contents)`, with the pieces kept."""
     texts = list(contents)
+    place = next((n for n, text in enumerate(texts) if isinstance(text, Dialogue)), None)
+    if place is not None:
+        before = "".join(text + separator for text in texts[:place])
+        after = "".join(separator + text for text in texts[place + 1 :])
+        dialogue = texts[place]
+        assert isinstance(dialogue, Dialogue)
+        return dialogue.around(before, after)
     if not any(isinstance(text, Pieces) for text in texts):
         return separator.join(texts)
     return Pieces(*(part for number, text in enumerate(texts) for part in ((separator, text) if number else (text,))))

@@ -94,6 +94,7 @@ class Completion:
     stop: Stop
     # A number per token and name; for topk, (id, log-probability) pairs; for `allowed`, a set, or None for all tokens.
     captured: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    text: str | None = None  # what it hands to the world, where that is not in the ids: a picture
 
 
 class Sampler(Protocol):

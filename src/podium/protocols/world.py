@@ -107,6 +107,8 @@ class World(Value):
     # Columns besides the reward. `task.solution` says that it can write solutions, `task.criteria` that it has rubrics,
     # `task.steps` that it can say where a solution goes wrong, `task.phrasings` that a task has several wordings,
     # `task.compare` and `task.rate` that it judges answers,
+    # `task.choices` that some tasks list their answers in `data["choices"]`, `task.context` that tasks
+    # can be shown without their question,
     # `task.options` that its observations are sets of options (`podium.protocols.option_set`), `task.dynamics` that its
     # exact values are known, `task.plan`, `task.knowledge` and `task.subproblems` that it can write these.
     provides: ClassVar[tuple[str, ...]] = ("rollout.correct", "rollout.answer")
@@ -172,6 +174,10 @@ class World(Value):
     def reference(self, task: Task) -> str:
         """A correct answer without reasoning, where the world can write one."""
         return final_answer(self.solve(task)) or ""
+
+    def unasked(self, task: Task) -> str:
+        """What a task shows without its question, such as its pictures, where the two can be told apart."""
+        raise PodiumError(f"The world {self.name!r} cannot show a task without its question.")
 
     def plan(self, task: Task) -> str:
         """The steps of a solution without their results, where the world can write them."""

@@ -10,12 +10,15 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from podium.core.columns import TRAINS, Purpose
 from podium.core.errors import PodiumError
 from podium.core.printable import printable
+from podium.protocols.drawn_text import SHADES, read_picture
 from podium.store.tables import read_rows, read_schema
-from podium.worlds.names import codebook_of
-from podium.worlds.picture import Codebook, pictures_in, png, sketched
+from podium.worlds.names import codebook_of, drawn_side_of
+from podium.worlds.picture import Codebook, Pixels, pictures_in, png, sketched
 
 __all__ = ["Conversation", "ShownTurn", "conversation", "conversation_page", "read_rollouts", "conversation_text"]
 
@@ -167,7 +170,8 @@ def conversation_page(shown: Conversation) -> str:
     """The conversation as a piece of HTML; of a long one the middle is folded."""
     mark = f'<span class="{"yes" if shown.verdict == "right" else "no"}">{shown.verdict}</span>'
     codebook = codebook_of(shown.task)
-    turns = [_turn(turn, number, len(shown.exchanges), codebook) for number, turn in enumerate(shown.exchanges, 1)]
+    count, side = len(shown.exchanges), drawn_side_of(shown.task)
+    turns = [_turn(turn, number, count, codebook, side) for number, turn in enumerate(shown.exchanges, 1)]
     if len(turns) > WHOLE:
         middle = "".join(turns[EDGE:-EDGE])
         more = f"<details><summary>turns {EDGE + 1} to {len(turns) - EDGE}</summary>{middle}</details>"
@@ -177,11 +181,14 @@ def conversation_page(shown: Conversation) -> str:
     return f'<div class="rollout">{mark}{summary}{prompt}{"".join(turns)}</div>'
 
 
-def _turn(turn: ShownTurn, number: int, count: int, codebook: Codebook | None) -> str:
+def _turn(turn: ShownTurn, number: int, count: int, codebook: Codebook | None, side: int | None) -> str:
     heading = [f"turn {number}"] if count > 1 else []
     heading += [*([turn.agent] if turn.agent else []), *turn.notes]
     page = f'<div class="turn">{html.escape(" · ".join(heading))}</div>' if heading else ""
-    page += f'<pre class="wrote">{html.escape(turn.text)}</pre>'
+    shades = None if side is None else read_picture(turn.text, side)
+    drawn = None if shades is None else 1 - np.array(shades).reshape(side or 0, -1, 1) / SHADES
+    wrote = html.escape(turn.text) if drawn is None else _image(drawn)
+    page += f'<pre class="wrote">{wrote}</pre>'
     if not turn.answer:
         return page
     page += f'<div class="turn">{html.escape(turn.to)}</div>' if turn.to else ""
@@ -196,8 +203,11 @@ def _pictured(text: str, codebook: Codebook | None) -> str:
     for before, codes in pictures_in(text):
         page += html.escape(before)
         if codes is not None:
-            data = base64.b64encode(png(codebook.drawn(codes))).decode()
-            page += (
-                f'<img alt="picture of {codes.shape[0]} x {codes.shape[1]} patches" src="data:image/png;base64,{data}">'
-            )
+            page += _image(codebook.drawn(codes), f"{codes.shape[0]} x {codes.shape[1]} patches")
     return page
+
+
+def _image(pixels: Pixels, size: str = "") -> str:
+    """A picture in a page."""
+    size = size or f"{pixels.shape[0]} x {pixels.shape[1]} pixels"
+    return f'<img alt="picture of {size}" src="data:image/png;base64,{base64.b64encode(png(pixels)).decode()}">'

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from podium.policy import Chooser, Policy
+from podium.policy import Chooser, FlowPolicy, Policy
 from podium.protocols.sampling import Sampler
 from podium.sampler.choices import ChoiceSampler
+from podium.sampler.drawing import FlowSampler
 from podium.sampler.local import LocalSampler
 
 __all__ = ["sampler_of"]
@@ -12,4 +13,6 @@ __all__ = ["sampler_of"]
 
 def sampler_of(policy: Policy, memory: int | None = None) -> Sampler:
     """A sampler of the policy's own weights; `memory` bounds the bytes of a KV cache."""
-    return ChoiceSampler(policy) if isinstance(policy, Chooser) else LocalSampler(policy, memory=memory)
+    if isinstance(policy, Chooser):
+        return ChoiceSampler(policy)
+    return FlowSampler(policy) if isinstance(policy, FlowPolicy) else LocalSampler(policy, memory=memory)

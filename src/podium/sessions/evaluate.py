@@ -317,7 +317,7 @@ class EvaluationSetting:
 
 def run_config(target: str | Path, world: str | World | None, trust: bool) -> Config | None:
     """What measuring takes of the configuration of a run, its world only if no other is named; None for a model."""
-    if not (Path(target) / "config.yaml").is_file():
+    if _embedded(target) or not (Path(target) / "config.yaml").is_file():
         return None
     if not RunDirectory(target).checkpoints():
         raise PodiumError(f"The run {target} has no checkpoint yet.")
@@ -328,7 +328,7 @@ def run_config(target: str | Path, world: str | World | None, trust: bool) -> Co
 def load_target(target: str | Path, device: str) -> policies.Policy:
     """A model, or that of a run's newest sound checkpoint."""
     read = partial(policies.load, device=device, dtype=usual_dtype(device))
-    checkpoints = RunDirectory(target).checkpoints()
+    checkpoints = [] if _embedded(target) else RunDirectory(target).checkpoints()
     if not checkpoints:
         return read(str(target))
     policy, sound = newest_sound(checkpoints, lambda checkpoint: read(str(checkpoint / "policy")))
@@ -340,7 +340,7 @@ def load_target(target: str | Path, device: str) -> policies.Policy:
 
 def _shown(target: str | Path) -> tuple[str, str]:
     """The texts above and below each question that a run has learnt; empty for a model."""
-    checkpoints = RunDirectory(target).checkpoints()
+    checkpoints = [] if _embedded(target) else RunDirectory(target).checkpoints()
     if not checkpoints:
         return "", ""
 
@@ -361,8 +361,15 @@ def _check_counts(ks: Sequence[int], tasks: int, samples: int) -> None:
             raise PodiumError(f"pass@{k} needs at least {k} samples a task, not {samples}.")
 
 
+def _embedded(target: str | Path) -> bool:
+    """Whether a name is that of an embedded model, whatever folders there are here."""
+    return str(target).startswith(EMBEDDED)
+
+
 def _check_there(path: Path) -> None:
     """Refuse a local path that does not exist, without asking the hub for it, and a directory of neither kind."""
+    if _embedded(path):
+        return
     if path.is_file() and path.suffix != ".gguf":
         raise PodiumError(f"{path} is a file: name the directory of a run or of a model.")
     if path.is_dir() and not any((path / name).is_file() for name in ("config.yaml", "config.json")):

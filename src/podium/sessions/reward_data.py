@@ -115,7 +115,9 @@ def read_world(world: World, tasks: int, names: Sequence[str] = ("reward",), see
     for index in range(tasks):
         task = world.task(index)
         for number in range(ATTEMPTS):
-            style, right = world.styles[number % len(world.styles)], 1.0 if number < ATTEMPTS // 2 else WRONG
+            # Styles take turns over tasks, and each is written right and wrong: nothing but rightness tells them apart.
+            style = world.styles[(index * ATTEMPTS // 2 + number // 2) % len(world.styles)]
+            right = WRONG if number % 2 else 1.0
             text = attempt(task, style, seed * ATTEMPTS + number, right)
             if not isinstance(text, str):
                 raise PodiumError(f"The world {world.name!r} has several turns: train there, and fit to the run.")

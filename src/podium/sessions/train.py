@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -19,8 +20,12 @@ from podium.method import Method
 from podium.method.check import Finding
 from podium.methods import get
 from podium.methods.catalogue import home_of
+from podium.policy.model.load import EMBEDDED
+from podium.sessions.doctor import Watch
 from podium.sessions.recover import recover
+from podium.store.manifest import check_manifest
 from podium.store.run_directory import RunDirectory
+from podium.store.sound_checkpoint import newest_sound
 from podium.training.build import build_run
 from podium.training.config import Config, Optimizer
 from podium.training.loop import iterate
@@ -29,9 +34,11 @@ from podium.training.preemption import Preempted, StopRequest
 from podium.training.preflight import check_fresh, check_resources
 from podium.training.resolve import facts_of, fill_in, updates_per_batch
 from podium.training.run import Run, is_due
+from podium.training.saved_code import save_code
 from podium.training.stored_config import differing_settings, stored_config
 from podium.training.trackers import Trackers, require
 from podium.worlds import World
+from podium.worlds.rewarding import reward_names
 
 __all__ = ["Progress", "Result", "ShowsStages", "configure", "resume", "train"]
 
@@ -65,6 +72,7 @@ class Result:
 def configure(method: str | Method = "grpo", **settings: Any) -> Config:
     """A configuration from a method and loose settings: those of `Config`, of `Optimizer`, and of the world."""
     value = method if isinstance(method, Method) else get(method)
+    settings = own_data(settings)
     if isinstance(method, str) and "world" not in settings:
         settings = at_home(method, settings)
     of_optimizer = {k: settings.pop(k) for k in list(settings) if k in Optimizer.field_names()}
@@ -75,6 +83,19 @@ def configure(method: str | Method = "grpo", **settings: Any) -> Config:
         _check_loose(settings, of_run.get("world", Config.world), value)
         of_run["world_settings"] = {**(of_run.get("world_settings") or {}), **settings}
     return Config(method=value, **of_run)
+
+
+def own_data(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings in which `data` names the world and `reward` its reward functions."""
+    changed = dict(settings)
+    if "data" in changed:
+        if "world" in changed:
+            raise PodiumError("data names the tasks: leave out world.")
+        changed["world"] = f"data:{changed.pop('data')}"
+    reward = changed.get("reward")
+    if reward is not None and not (isinstance(reward, str) and ":" not in reward):  # else a setting of the world `code`
+        changed["reward_functions"] = reward_names(changed.pop("reward"))
+    return changed
 
 
 def at_home(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,6 +147,7 @@ def train(
     path = Path(out) if out is not None else _fresh_path(config)
     check_resources(out=path, device=config.device, model=config.model)
     check_fresh(path)
+    config = save_code(config.replace(model=starting_weights(config.model)), path)
     directory = RunDirectory(path)
     run, stop = None, StopRequest(config.grace_s, tell)
     with suppress(Preempted), stop.on_preemption(), suggest_settings():
@@ -142,6 +164,7 @@ def resume(
     *,
     config: Config | None = None,
     device: str | None = None,
+    iterations: int | None = None,
     grace_s: float | None = None,
     progress: Progress | None = None,
     track: str | Sequence[str] = (),
@@ -150,6 +173,8 @@ def resume(
 ) -> Result:
     """Continue a run from its last sound checkpoint, perhaps on another device; on a CPU bit by bit.
 
+    With `iterations`, it goes on until so many are done in all. Schedules that run over the whole run go by that number
+    from here on.
     Code that its configuration names must stand in the current project, unless `trust`.
     """
     trackers = require(track)
@@ -160,6 +185,11 @@ def resume(
             f"The run {path} was made with other settings ({', '.join(changed)}). Start a new run with --out."
         )
     config = stored.replace(device=device or stored.device, grace_s=stored.grace_s if grace_s is None else grace_s)
+    if iterations is not None:
+        done = max((line["iteration"] for line in directory.metrics()), default=0)
+        if iterations < done:
+            raise PodiumError(f"{path} has done {done} iterations already: {iterations} in all would be fewer.")
+        config = config.replace(iterations=iterations)
     if "keep_rollouts_gb:" not in text:  # written by an earlier version, which kept all
         config = config.replace(keep_rollouts_gb=None)
     check_resources(out=directory.path, device=config.device)
@@ -168,11 +198,27 @@ def resume(
         with stop.allowed():
             run = build_run(config, _stage(progress))
         with closing(run):
-            if damaged:
-                directory.write_config(stored.to_yaml())
+            if damaged or iterations is not None:
+                directory.write_config(stored.replace(iterations=config.iterations).to_yaml())
             recover(run, directory)
             _run_to_end(run, directory, progress, trackers, tell, stop)
     return _result(directory, run, stop)
+
+
+def starting_weights(model: str) -> str:
+    """A model by name; of the directory of a run, that of its newest sound checkpoint, which stays what it is while the
+    run goes on."""
+    checkpoints = [] if model.startswith(EMBEDDED) else RunDirectory(model).checkpoints()
+    if not checkpoints:
+        if (Path(model) / "config.yaml").is_file() and not (Path(model) / "config.json").is_file():
+            raise PodiumError(f"The run {model} has no checkpoint yet.")
+        return model
+    _, sound = newest_sound(checkpoints, check_manifest)
+    return str(sound.checkpoint / "policy")
+
+
+def _warn(note: str) -> None:
+    warnings.warn(note, stacklevel=2)
 
 
 def _stage(progress: Progress | None) -> Tell:
@@ -205,7 +251,8 @@ def _run_to_end(
         _reproducible(run.policy.device),
         stop.on_interrupt(),
     ):
-        watchers: list[Progress] = [tracked] if progress is None else [progress, tracked]
+        watch = Watch(config, directory.path, directory.metrics(), tell or _warn)
+        watchers: list[Progress] = [*([] if progress is None else [progress]), tracked, lambda _, line: watch(line)]
         if run.iteration == 0 and not directory.metrics():
             _stage(progress)(_first_evaluation(run))
             with stop.allowed():

@@ -24,11 +24,13 @@ from podium.strategies.hints.judge import Judge
 from podium.strategies.hints.learn_to_hint import LearnToHint
 from podium.strategies.hints.repair import Refine, Repair
 from podium.strategies.hints.scaffolded import Scaffolded
+from podium.strategies.judged.analysed import Analysed
 from podium.strategies.judged.arena import Arena
 from podium.strategies.judged.judged_rollouts import JudgedRollouts
 from podium.strategies.judged.judged_turns import JudgedTurns
 from podium.strategies.judged.judges import OptionJudge, WrittenJudge, criteria_judge, judge_named
 from podium.strategies.judged.label_captions import LabelCaptions
+from podium.strategies.judged.option_scores import OptionScores
 from podium.strategies.pairs.attempted_pairs import AttemptedPairs
 from podium.strategies.pairs.recorded_pairs import RecordedPairs
 from podium.strategies.pairs.walked_segments import WalkedSegments
@@ -36,6 +38,7 @@ from podium.strategies.sample.blueprint import SampleBlueprints
 from podium.strategies.sample.choose import Choose
 from podium.strategies.sample.continuations import Continuations
 from podium.strategies.sample.directed import Directed
+from podium.strategies.sample.draw_pictures import DrawPictures
 from podium.strategies.sample.lessons import SampleAdvised
 from podium.strategies.sample.phrased import Phrased
 from podium.strategies.sample.read_in_chunks import ReadInChunks
@@ -89,6 +92,7 @@ __all__ = [
     "Demonstrate",
     "Directed",
     "Draw",
+    "DrawPictures",
     "Fork",
     "Grow",
     "Guided",
@@ -99,7 +103,9 @@ __all__ = [
     "HintTiers",
     "ItemResponse",
     "Judge",
+    "Analysed",
     "JudgedRollouts",
+    "OptionScores",
     "JudgedSteps",
     "JudgedTurns",
     "LabelCaptions",

@@ -77,7 +77,7 @@ def practical_gamma(round: int, scale: float = 10.0, exponent: float = 0.5) -> f
     return scale * float(round) ** exponent
 
 
-def epoch_gamma(actions: int, samples: int, scale: float = 1.0) -> float:
+def epoch_gamma(actions: int, samples: float, scale: float = 1.0) -> float:
     """γ_m = scale · sqrt(K · n), n samples behind the predictor, which is held fixed within the epoch."""
     return scale * math.sqrt(actions * samples)
 

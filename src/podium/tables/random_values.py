@@ -8,7 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["EffectiveHorizon", "depth_targets", "effective_horizon", "monte_carlo_returns", "random_policy_values"]
+__all__ = [
+    "EffectiveHorizon",
+    "depth_targets",
+    "effective_horizon",
+    "monte_carlo_returns",
+    "random_policy_values",
+    "stochastic_horizon",
+]
 
 Array = np.ndarray
 
@@ -94,3 +101,48 @@ def _rollouts(
             following.update(step[state][q[t, state] >= best - precision].tolist())
         reached = following
     return most
+
+
+def stochastic_horizon(
+    transition: ArrayLike, rewards: ArrayLike, horizon: int, start: int = 0, precision: float = 1e-6
+) -> tuple[int | None, float]:
+    """The smallest k whose greedy policy is optimal, None if there is none below the horizon T, and
+    H = min(T, min_k k + log_A(1 / Δ_k²)), of transitions [state, action, state] and rewards [state, action]. Δ_k is the
+    smallest gap between the best action on Q^k and one that is not optimal, at states that greedy play can reach."""
+    p, reward = np.asarray(transition, dtype=float), np.asarray(rewards, dtype=float)
+    actions = reward.shape[1]
+
+    def improved(value: Array) -> Array:
+        """[step, state, action] the values of an action when `value` [step + 1, state] is earned behind it."""
+        return np.stack([reward + p @ value[t + 1] for t in range(horizon)])
+
+    random, optimal = np.zeros((2, horizon + 1, len(reward)))
+    q, best = np.zeros((2, horizon, *reward.shape))
+    for t in range(horizon - 1, -1, -1):
+        q[t], best[t] = reward + p @ random[t + 1], reward + p @ optimal[t + 1]
+        random[t], optimal[t] = q[t].mean(1), best[t].max(1)
+    first, shortest, k = None, float(horizon), 1
+    while k < shortest:
+        gap = _smallest_gap(q, best, p, start, precision)
+        if gap is not None:
+            first = first or k
+            shortest = min(shortest, k + max(0.0, math.log(1 / gap**2, actions)))
+        q = improved(np.concatenate([q.max(2), np.zeros((1, len(reward)))]))
+        k += 1
+    return first, shortest
+
+
+def _smallest_gap(q: Array, best: Array, p: Array, start: int, precision: float) -> float | None:
+    """Between the best action on Q and those that are not optimal, where greedy play can get; None if it may err."""
+    reached, smallest = np.zeros(len(p), dtype=bool), np.inf
+    reached[start] = True
+    for t in range(len(q)):
+        poor = best[t] < best[t].max(1, keepdims=True) - precision
+        top = q[t].max(1)
+        gap = top - np.where(poor, q[t], -np.inf).max(1)
+        smallest = min(smallest, float(gap[reached].min()))
+        if smallest <= precision:
+            return None
+        greedy = (q[t] >= top[:, None] - precision) & reached[:, None]
+        reached = (p * greedy[:, :, None]).sum((0, 1)) > 0
+    return min(smallest, 1.0)

@@ -63,6 +63,7 @@ EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
     "AlternativeAdvantage": ({"part": Normalize(centre="median", scale="none"), "name": "median"},),
     "DampClipped": ({"ratio": "token", "floor": 0.01},),  # so that what is clipped shows
     # What a few observations of a few tasks show.
+    "SometimesSolved": ({"low": 0.0, "high": 1.0},),
     "DomainRewards": ({"every": 1, "variant": "ewma"}, {"every": 1, "size": 2}),
     "SuccessReplay": ({"size": 4, "count": 3, "above": 0.1, "max_age": 1, "baselines": 4},),
     "PriorityReplay": ({"size": 6, "max_age": 1}, {"count": 3}),

@@ -15,7 +15,7 @@ from podium.policy.model.device import usual_dtype
 from podium.protocols.world import ISOLATIONS, World
 from podium.store.run_directory import RunDirectory
 from podium.training.quantized_adam import BLOCK
-from podium.worlds.names import names_code
+from podium.worlds.names import world_code
 
 __all__ = ["MOMENTS", "USUAL", "Config", "Optimizer"]
 
@@ -133,8 +133,9 @@ class Config(Value):
         if not trust:
             (settings,) = data.values()
             world = settings.get("world")
-            named = isinstance(world, str) and "world" not in leave_out and names_code(world)
-            check_code([*serial.code_names(data), *([world] if named else [])], run)
+            named = isinstance(world, str) and "world" not in leave_out
+            of_world = world_code(world, settings.get("world_settings") or {}) if named else []
+            check_code([*serial.code_names(data), *of_world], run)
         return serial.decode_as(Config, data)
 
     @classmethod

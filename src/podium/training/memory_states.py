@@ -46,7 +46,7 @@ class Memories:
             "domain": [t.domain for t in tasks],
             "prompt": [str(t.prompt) for t in tasks],  # as rollouts record it
         }
-        return self._recall(method, keys)
+        return self._recall(method, _with_cards(keys))
 
     def of_batch(self, method: Method, batch: Batch) -> Batch:
         """The batch with the columns that they recall."""
@@ -57,7 +57,7 @@ class Memories:
         """What memories are asked about: the tasks, domains and prompts of the groups."""
         first = batch.partition("rollout", "group").agg.first(torch.arange(len(batch), device=batch.device)).tolist()
         of_rollouts = {name: [batch[f"rollout.{name}"][i] for i in first] for name in ("domain", "prompt")}
-        return {"task": list(batch["group.task"]), **of_rollouts}
+        return _with_cards({"task": list(batch["group.task"]), **of_rollouts})
 
     def _recall(self, method: Method, keys: Mapping[str, Sequence[Any]]) -> Mapping[str, Any]:
         columns: dict[str, Any] = {}
@@ -140,6 +140,11 @@ class Memories:
             groups = groups.with_columns({"group.uid": names})
         drawn = self.extra_tasks + extra_tasks
         self.states["surplus"] = {"groups": groups, "drawn": drawn, "method": method.name}
+
+
+def _with_cards(keys: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """With all three of each task together, for memories that need to know more than one."""
+    return {**keys, "card": list(zip(keys["task"], keys["domain"], keys["prompt"], strict=True))}
 
 
 def _as_column(value: Any, batch: Batch) -> Any:

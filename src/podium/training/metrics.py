@@ -95,9 +95,8 @@ class Metrics:
         trained = (batch["rollout.purpose"] == Purpose.train) & ~demonstration  # which says nothing about the policy
         if "rollout.writer" in batch:  # nor does what another model wrote
             trained = trained & torch.tensor([w == "policy" for w in batch["rollout.writer"]], device=batch.device)
-        if "turn.agent" in batch:  # what each agent has earned
-            for name in (name for name in batch.columns if name.startswith("rollout.reward.")):
-                self._mean(name.removeprefix("rollout."), batch[name][trained])
+        for name in (name for name in batch.columns if name.startswith("rollout.reward.")):
+            self._mean(name.removeprefix("rollout."), batch[name][trained])  # of each agent, or of a reward function
         groups = batch.by("rollout", "group").agg
         flat = groups.max(batch["rollout.reward"]) == groups.min(batch["rollout.reward"])
         for name, values in (

@@ -6,7 +6,7 @@ import gc
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -217,6 +217,11 @@ class Run:
         for annotate in annotations_of(method):
             pairs = zip(requests, groups, strict=True)
             groups = [annotate(context, request.task, group) for request, group in pairs]
+        chances = [self.tasks.propensity.get(request.task.key) for request in requests]
+        groups = [
+            group if p is None else [replace(r, columns={**r.columns, "propensity": p}) for r in group]
+            for p, group in zip(chances, groups, strict=True)
+        ]
         rollouts = [rollout for group in groups for rollout in group]
         self.acted[label(strategy)] += strategy.acted(rollouts)
         return rollouts

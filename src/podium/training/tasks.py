@@ -24,11 +24,12 @@ class Tasks:
     def __init__(self, world: World, config: Config) -> None:
         self.world, self.config = world, config
         self._chosen: set[str] = set()  # in this iteration
+        self.propensity: dict[str, float] = {}  # of the tasks chosen in this iteration, by their keys
         self.steered = 0  # of the last tasks that a select part chose, those that equal weights would not have drawn
 
     def begin(self) -> None:
         """Start an iteration: all tasks may be chosen again."""
-        self._chosen = set()
+        self._chosen, self.propensity = set(), {}
 
     def in_turn(self, start: int, count: int) -> list[Task]:
         """The next tasks: of a finite set one shuffle after another, of an endless world fresh numbers, unless the run
@@ -62,6 +63,9 @@ class Tasks:
         by_chance = torch.argsort(numeric["group.random"], descending=True)[:count].tolist()
         self.steered = len(set(order) - set(by_chance))
         drawn = [tasks[i] for i in order]
+        chance = select.propensities(readable)
+        if chance is not None:
+            self.propensity |= {task.key: float(chance[i]) for task, i in zip(drawn, order, strict=True)}
         self._chosen |= {task.key for task in drawn}
         return drawn
 

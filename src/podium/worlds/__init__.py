@@ -17,6 +17,7 @@ from podium.worlds.clips import Clips
 from podium.worlds.code import Code
 from podium.worlds.code_file import CodeFile
 from podium.worlds.countdown import Countdown
+from podium.worlds.dataset import Dataset
 from podium.worlds.digits import Digits
 from podium.worlds.echo import Echo
 from podium.worlds.graded import Graded, Verdict
@@ -62,6 +63,7 @@ __all__ = [
     "CodeFile",
     "Context",
     "Countdown",
+    "Dataset",
     "Digits",
     "Draft",
     "Echo",

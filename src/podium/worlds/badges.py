@@ -43,6 +43,7 @@ SIZES = {1: (2, 2), 2: (2, 4), 3: (3, 6), 4: (4, 6)}  # by level: cells of a sid
 DECORATION = {1: 0, 2: 0, 3: 2, 4: 5}  # by level: cells with a smear of some colour, and at most so many fillers
 QUESTIONS = {"banned": "banned?", "labels": "whom does it hurt, how?"}
 NONE = "none"
+YES_NO = ("yes", "no")
 
 
 class Badge(NamedTuple):
@@ -67,6 +68,7 @@ class Badges(ShiftedPictures, Puzzle):
     summary = "signs with captions, banned only in combination: banned or not, and why"
     levels = tuple(SIZES)
     styles = ("short", "long", "policy")
+    provides = (*Puzzle.provides, "task.choices")
     max_tokens = 48
     codebook = SCENERY
     ask: str = "all"  # banned (yes or no), labels (target and kind, or none)
@@ -94,7 +96,10 @@ class Badges(ShiftedPictures, Puzzle):
         codes = self.seen_codes(codes, seed=codes.tolist())
         question = joined("\n", ["badge:", as_tokens(codes), f"says {' '.join(caption)}", QUESTIONS[asked]])
         answer = _answer(badge, asked)
-        data = {"badge": tuple(badge), "caption": tuple(caption), "answer": answer, "reference_answer": answer}
+        data = {
+            **{"badge": tuple(badge), "caption": tuple(caption), "answer": answer, "reference_answer": answer},
+            "choices": YES_NO if asked == "banned" else (),
+        }
         return Draft(question, f"{cells.tolist()} {caption} {asked}", data, asked)
 
     def explain(self, task: Draft) -> str:

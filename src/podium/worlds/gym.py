@@ -83,6 +83,7 @@ class Gym(Graded):
         raise PodiumError(f"gym:{self.task_name} has too few different questions to hold some out for {split}.")
 
     def close(self) -> None:
+        super().close()
         GYM.close()
 
     def read(self, text: str) -> str | None:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from podium.core.errors import PodiumError, one_of, within
-from podium.protocols.answer_text import ANSWER_MARK, boxed, final_answer, plain
+from podium.protocols.answer_forms import Stated, find_answer
+from podium.protocols.answer_text import ANSWER_MARK, boxed
 from podium.protocols.world import Criterion, Task
 from podium.sandbox import unconfinable
 from podium.sandbox.graders import MATH
 from podium.store.json_lines import objects, text_of
 from podium.worlds.file_rows import row_at, rows_by_split
 from podium.worlds.graded import FORMAT, Graded, Verdict, verdict_of
+from podium.worlds.grading import Equal, compare_answers, unstated_answer
 from podium.worlds.puzzle import task_key
 
 __all__ = ["Jsonl"]
@@ -38,6 +39,8 @@ class JsonlRow:
     hints: Mapping[str, list[str]]
     criteria: Sequence[tuple[str, float]]
     domain: str
+    columns: Mapping[str, Any]  # all of the row, for reward functions
+    choices: Mapping[str, str] = field(default_factory=dict)  # the text of each choice by its letter
 
 
 class Jsonl(Graded):
@@ -80,12 +83,16 @@ class Jsonl(Graded):
     @cached_property
     def rows(self) -> Mapping[str, Sequence[JsonlRow]]:
         """The rows of each split."""
+        self.check_grader()
+        return rows_by_split("jsonl", self._read, self.file, self.test_file, self.held_out)
+
+    def check_grader(self) -> None:
+        """Refuse math-verify on a system that cannot confine it."""
         if self._compares_mathematics and (reason := unconfinable()):
             raise PodiumError(
                 f"math-verify cannot be used on this system: it computes with what a model writes, and could not be "
                 f"confined: {reason}. Set grader = 'exact', or use Linux on x86-64 or 64-bit ARM."
             )
-        return rows_by_split("jsonl", self._read, self.file, self.test_file, self.held_out)
 
     def size(self, split: str = "train") -> int:
         task_key(self.name, split, 0)
@@ -101,22 +108,33 @@ class Jsonl(Graded):
         return Task(key, prompt, domain=row.domain, data=data)
 
     def read(self, text: str) -> str | None:
-        answer = final_answer(text)
-        return boxed(text) if answer is None else boxed(answer) or answer
+        stated = find_answer(text)
+        return None if isinstance(stated, str) else stated.answer
+
+    def decide(self, task: Task, text: str) -> tuple[Verdict, bool]:
+        answer = self.read(text)
+        if answer is None:
+            unstated = unstated_answer(task.data["answer"], text)
+            if not isinstance(unstated, Stated):
+                return Verdict(False, why=unstated), False
+            answer = unstated.answer
+        return self.verdict(task, answer), True
 
     def verdict(self, task: Task, answer: str) -> Verdict:
-        gold, given = task.data["answer"], answer[:LONGEST]
-        canonical = _normal(given)
-        correct = canonical == _normal(gold)
-        if not correct and self._compares_mathematics:
-            correct = bool(verdict_of(MATH.call(gold, given)))
-        return Verdict(correct, _normal(gold) if correct else canonical)
+        grade = compare_answers(task.data["answer"], answer, self.equal, task.data.get("choices"))
+        return Verdict(grade.correct, grade.answer, why=grade.why)
+
+    @property
+    def equal(self) -> Equal | None:
+        """What compares expressions that the grader itself cannot; None: nothing."""
+        return _equal if self._compares_mathematics else None
 
     @property
     def _compares_mathematics(self) -> bool:
         return self.grader == "math" or (self.grader == "auto" and _has_math_verify())
 
     def close(self) -> None:
+        super().close()
         MATH.close()
 
     def solve(self, task: Task, style: str = "short", seed: int = 0) -> str:
@@ -139,6 +157,14 @@ class Jsonl(Graded):
     def _row(self, data: Mapping[str, Any], where: str, line: int) -> JsonlRow:
         prompt = text_of(data, self.prompt_field, PROMPTS, "prompt_field", where)
         answer = text_of(data, self.answer_field, ANSWERS, "answer_field", where)
+        domain = next((data[name] for name in DOMAINS if isinstance(data.get(name), str)), "")
+        if self.domain_field:
+            domain = text_of(data, self.domain_field, (), "domain_field", where)
+        return self._parsed(JsonlRow(line, prompt, answer, "", {}, (), domain, data), where)
+
+    def _parsed(self, row: JsonlRow, where: str) -> JsonlRow:
+        """A row with its answer apart from its solution, and with its hints and criteria."""
+        data, answer = row.columns, row.answer
         solution = text_of(data, self.solution_field, (), "solution_field", where) if self.solution_field else ""
         if "####" in answer:
             reasoning, _, answer = answer.rpartition("####")
@@ -148,10 +174,8 @@ class Jsonl(Graded):
             raise PodiumError(f"{where}: the answer is empty.")
         hints = self._hints(data, where) if self.hints_field else {}
         criteria = self._criteria(data, where) if self.criteria_field else ()
-        domain = next((data[name] for name in DOMAINS if isinstance(data.get(name), str)), "")
-        if self.domain_field:
-            domain = text_of(data, self.domain_field, (), "domain_field", where)
-        return JsonlRow(line, prompt, answer, _without_calculations(solution).strip(), hints, criteria, domain)
+        solution = _without_calculations(solution).strip()
+        return replace(row, answer=answer, solution=solution, hints=hints, criteria=criteria)
 
     def _hints(self, data: Mapping[str, Any], where: str) -> Mapping[str, list[str]]:
         hints = data.get(self.hints_field, {})
@@ -187,17 +211,9 @@ def _without_calculations(solution: str) -> str:
     return "\n".join(re.sub(r"<<.*?>>", "", before + mark) + after for before, mark, after in lines)
 
 
-def _normal(answer: str) -> str:
-    """The canonical form of an answer for comparison: a number in its shortest form, or plain text."""
-    text = plain(answer).strip("$ ").replace("\\$", "").replace("$", "").replace("−", "-")
-    number = re.fullmatch(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?|[+-]?[0-9]{1,40}(\.[0-9]{1,40})?", text)
-    if number:
-        try:
-            value = Decimal(text.replace(",", ""))
-        except InvalidOperation:
-            return text
-        return str(int(value)) if value == int(value) else str(value.normalize())
-    return text
+def _equal(gold: str, answer: str) -> bool:
+    """Whether math-verify, in the sandbox, considers two expressions equal."""
+    return bool(verdict_of(MATH.call(gold[:LONGEST], answer[:LONGEST])))
 
 
 def _has_math_verify() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 from podium.core.errors import PodiumError, nearest
@@ -17,9 +18,12 @@ from podium.worlds.clips import Clips
 from podium.worlds.code import Code
 from podium.worlds.code_file import CodeFile
 from podium.worlds.countdown import Countdown
+from podium.worlds.dataset import Dataset
 from podium.worlds.digits import Digits
 from podium.worlds.dilemma import Dilemma
+from podium.worlds.drawing import Drawing
 from podium.worlds.echo import Echo
+from podium.worlds.graded import Graded
 from podium.worlds.gym import Gym
 from podium.worlds.jsonl import Jsonl
 from podium.worlds.judge import Judged
@@ -29,6 +33,7 @@ from podium.worlds.lookup_folder import LookupFolder
 from podium.worlds.mix import Mix
 from podium.worlds.opinions import Opinions
 from podium.worlds.picture import Codebook
+from podium.worlds.rewarding import reward_specs
 from podium.worlds.rules import Rules
 from podium.worlds.scenes import Scenes
 from podium.worlds.scienceworld import ScienceWorld
@@ -44,14 +49,14 @@ from podium.worlds.vault import Vault
 from podium.worlds.verdicts import Verdicts
 from podium.worlds.zoom import Zoom
 
-__all__ = ["BRIDGES", "EMBEDDED", "FORMS", "codebook_of", "get", "names_code"]
+__all__ = ["BRIDGES", "EMBEDDED", "FORMS", "codebook_of", "drawn_side_of", "get", "names_code", "world_code"]
 
 EMBEDDED: dict[str, type[World]] = {
     world.name: world
     for world in (
         *(Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Trips, Code, KeyDoor, Lookup, Tools, Clarify),
         *(Scenes, Zoom, Digits, Badges, Clips, Dilemma, Carry, Vault, Verdicts, Sorting, Calculator),
-        *(TeamWorld,),
+        *(TeamWorld, Drawing),
     )
 }
 BRIDGES: dict[str, type[Gym | TextWorld | ScienceWorld | Spiel]] = {
@@ -59,6 +64,7 @@ BRIDGES: dict[str, type[Gym | TextWorld | ScienceWorld | Spiel]] = {
 }
 # Worlds of data of your own, each with the setting that says where that is.
 FILES: dict[str, tuple[type[World], str]] = {
+    "data": (Dataset, "file"),
     "jsonl": (Jsonl, "file"),
     "code": (CodeFile, "file"),
     "lookup": (LookupFolder, "folder"),
@@ -73,7 +79,8 @@ FORMS = (
 def get(name: str | World, **settings: Any) -> World:
     """The world of this name with these settings.
 
-    Examples: `get("countdown", level=2)`, `get("jsonl:questions.jsonl")`, `get("code:problems.jsonl")`,
+    Examples: `get("countdown", level=2)`, `get("data:questions.csv")`, `get("jsonl:questions.jsonl")`,
+    `get("code:problems.jsonl")`,
     `get("lookup:wiki", results=5)`, `get("gym:chain_sum", min_terms=2)`, `get("textworld:coin", level=5)`,
     `get("my_file.py:MyWorld")`,
     `get("mix:sums,rules", level=2, **{"rules.domain": "lamps"})`.
@@ -97,7 +104,7 @@ def get(name: str | World, **settings: Any) -> World:
         bridge = _make(BRIDGES[kind], {"task_name": rest, "config": config, **fields}, name)
         if isinstance(bridge, Gym):
             _ = bridge.dataset  # checks its settings now
-        return bridge
+        return _checked(bridge)
     if name.endswith(".py"):
         raise PodiumError(f"{name} is a file: name the class in it too, as in {name}:MyWorld.")
     if names_code(name):
@@ -113,9 +120,20 @@ def codebook_of(key: str) -> Codebook | None:
     return getattr(EMBEDDED.get(key.partition("-")[0]), "codebook", None)
 
 
+def drawn_side_of(key: str) -> int | None:
+    """How many rows the pictures have that are drawn in the embedded world whose task has this key; None: none are."""
+    return getattr(EMBEDDED.get(key.partition("-")[0]), "side", None)
+
+
 def names_code(name: str) -> bool:
     """Whether `get` would load code by this name, `my_file.py:MyWorld` or `package.module:MyWorld`."""
     return ":" in name and name.partition(":")[0] not in (*FILES, *BRIDGES, Mix.name)
+
+
+def world_code(world: str, settings: Mapping[str, Any]) -> list[str]:
+    """The names of code that opening a world would load: its own, and that of its reward functions."""
+    rewards = [value for key, value in settings.items() if key.rpartition(".")[2] == "reward_functions" and value]
+    return [world] * names_code(world) + [spec.code for value in rewards for spec in reward_specs(value)]
 
 
 def _mixed(listed: str, settings: dict[str, Any]) -> World:
@@ -143,9 +161,11 @@ def _mixed(listed: str, settings: dict[str, Any]) -> World:
 
 
 def _checked(world: World) -> World:
-    """The world, unless it runs programs and this system cannot confine them."""
+    """The world, unless it runs programs that this system cannot confine, or its reward functions cannot be called."""
     if isinstance(world, Judged):
         world.check_system()
+    if isinstance(world, Graded):
+        world.check_rewards()
     return world
 
 

@@ -40,6 +40,7 @@ class Scenes(ShiftedPictures, Puzzle):
     summary = "questions about coloured things in a picture: " + ", ".join(QUESTIONS)
     levels = tuple(GRIDS)
     styles = ("short", "long", "focus")
+    provides = (*Puzzle.provides, "task.choices", "task.context")
     max_tokens = 128
     codebook = SCENERY
     ask: str = "all"  # colour, thing, count, beside, choice
@@ -68,6 +69,7 @@ class Scenes(ShiftedPictures, Puzzle):
             query = self._query(asked, rng.choice(scenes), rng)
             answer = _concluded(scenes, query)
         data = {"scenes": tuple(scenes), "query": query, "answer": answer, "reference_answer": answer}
+        data["choices"] = NUMBERS if asked == "choice" else ()
         return Draft(joined("\n", (self._shown(scenes), _wording(query))), f"{scenes} {query}", data, asked)
 
     def _scene(self, rng: Random) -> Scene:
@@ -89,8 +91,7 @@ class Scenes(ShiftedPictures, Puzzle):
             return asked, str(_seen(scene).count((colour, thing))), colour, thing
         return asked, rng.choice(list(SIDES)), colour, thing
 
-    def pictures(self, task: Task) -> str:
-        """The pictures of a task without its question."""
+    def unasked(self, task: Task) -> str:
         return self._shown(task.data["scenes"])
 
     def describe(self, task: Task, style: str = "short") -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from podium.protocols.pieces import ModelTokens, Picture, Pieces
+from podium.protocols.pieces import Dialogue, ModelTokens, Picture, Pieces
 
 __all__ = ["Unsendable", "from_wire", "to_wire"]
 
@@ -23,6 +23,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "pieces": lambda data: Pieces(*map(from_wire, data)),
     "tokens": lambda data: ModelTokens(*data),
     "picture": Picture,
+    "dialogue": lambda data: Dialogue(*((role, from_wire(text)) for role, text in data)),
 }
 
 
@@ -41,6 +42,8 @@ def to_wire(value: Any, name: str = "") -> Any:
         return {"pieces": [to_wire(piece, name) for piece in value.pieces]}
     if isinstance(value, ModelTokens):
         return {"tokens": list(value.tokens)}
+    if isinstance(value, Dialogue):
+        return {"dialogue": [[role, to_wire(text, name)] for role, text in value.messages]}
     if isinstance(value, Picture):
         return {"picture": value.path}
     if value is None or isinstance(value, (bool, float, str)):

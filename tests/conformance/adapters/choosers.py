@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -10,8 +11,12 @@ from podium import methods
 from podium.core.batch import Batch
 from podium.core.bernoulli import bernoulli_logp
 from podium.core.build import Rollout, Turn
+from podium.parts.objective.importance import span_log_ratio
+from podium.policy import Chooser
+from podium.policy.choose.chooser import ScoredSets
+from podium.protocols.option_set import LINKS, OptionRow, OptionSet, encode_set
 from tests.conformance.case import Case
-from tests.conformance.helpers import credited, differentiate
+from tests.conformance.helpers import by_rollout, credited, differentiate
 from tests.conformance.registry import adapter
 
 
@@ -44,3 +49,45 @@ def graph_grpo(case: Case) -> dict[str, Any]:
         "kl": divergence(by_edge),
         "loss": differentiate(method.objective, by_edge).step.loss,
     }
+
+
+@adapter("mashost")
+def mashost(case: Case) -> dict[str, Any]:
+    if "node_probabilities" in case:
+        return {"joint_logp": _joint_logp(case)}
+    rollouts, rows = [], zip(case["trajectory_rewards"], case["action_rewards"], case["action_mask"], strict=True)
+    for reward, worth, mask in rows:
+        turns = [Turn([0], columns={"action_reward": float(x)}) for x, taken in zip(worth, mask, strict=True) if taken]
+        rollouts.append(Rollout(0, turns, columns={"reward": float(reward)}))
+    batch = Batch.from_rollouts(rollouts, dtype=torch.float64)
+    epsilon = case.hyper["epsilon"]
+    by_action = credited(methods.mashost(weight=case.hyper["action_weight"], epsilon=epsilon), batch)
+    outcome = credited(methods.mashost(weight=0.0, epsilon=epsilon), batch)
+    width = len(case["action_mask"][0])
+    taken = [[*row, *[0.0] * (width - len(row))] for row in by_rollout(by_action, by_action["turn.advantage"])]
+    return {
+        "group_advantages": [row[0] for row in by_rollout(outcome, outcome["turn.advantage"])],
+        "action_advantages": taken,
+    }
+
+
+def _joint_logp(case: Case) -> Any:
+    """The log-probability of a role and its links, with probabilities in place of the network's scores."""
+    nodes, links = case["node_probabilities"], case["edge_probabilities_given_node"]
+    count, placed = len(nodes), len(links[0])
+    blank = (0.0,)
+    marks = ["option"] * count + ["source"] * placed
+    options = OptionSet(LINKS, tuple(OptionRow(f"{n}", blank, mark) for n, mark in enumerate(marks)))
+    rows = torch.zeros(1, count + placed, dtype=torch.float64)
+    pairs = torch.zeros(1, count + placed, count + placed, dtype=torch.float64)
+    for node, p in enumerate(nodes):
+        rows[0, node] = math.log(p)
+        for place, q in enumerate(links[node]):
+            pairs[0, count + place, node] = math.log(q / (1 - q))
+    allowed = torch.tensor([[mark == "option" for mark in marks]])
+    scored, context = ScoredSets(rows, pairs, allowed, torch.tensor([0])), encode_set(options)
+    ids = [case["chosen_node"], *case["chosen_edges"]]
+    chooser = Chooser({"features": 1, "width": 4, "layers": 1, "heads": 1})
+    logp = chooser.signals_of(scored, [context], [ids], 1.0)["logp"]
+    batch = Batch.from_rollouts([Rollout(0, [Turn(ids, context)])], dtype=torch.float64)
+    return span_log_ratio(batch, logp, "turn", joint=True)[0]

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from podium.core.shares import ShareOfRun
 from podium.labs.charts import along
 from podium.labs.findings import Claim
 from podium.labs.lab import Lab, LabSize
 from podium.labs.reading import Logged, Mean, PassAt
 from podium.method import Method
 from podium.methods import get
-from podium.methods._taught import taught
 from podium.parts.metric import RankAgreement, ReportMean
-from podium.strategies import Draw
 
 __all__ = ["STUDY"]
 
@@ -23,9 +20,8 @@ CALLS = Logged("judge.calls", "calls of the judge")
 
 
 def judged(topology: str, calls: int) -> Method:
-    """The same first stage, then this tournament, with so many calls for each comparison or rating."""
-    method = get("arenarl", n=8, topology=topology, calls=calls, imitate=0)
-    return taught(method | ReportMean("rollout.quality") | RankAgreement(), ShareOfRun(0.4), Draw())
+    """This tournament, with so many calls for each comparison or rating."""
+    return get("arenarl", n=8, topology=topology, calls=calls) | ReportMean("rollout.quality") | RankAgreement()
 
 
 # Groups of 8: 28 calls each, and 32 for the pointwise judge.
@@ -47,5 +43,5 @@ STUDY = Lab(
     charts=(along(QUALITY), along(PassAt(1)), along(RANKS)),
     size=LabSize(iterations=30, tasks=32, seeds=5, points=3, samples=8),
     quick=LabSize(iterations=10, tasks=16, seeds=3, points=1, eval_tasks=16, samples=8),
-    settings={"world": "trips", "level": 1},
+    settings={"world": "trips", "level": 1, "model": "podium/tiny2"},
 )

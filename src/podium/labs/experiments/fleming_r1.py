@@ -54,5 +54,5 @@ STUDY = Lab(
     charts=(along(PassAt(1)), along(HARD), along(FLAT)),
     size=LabSize(iterations=30, points=2, eval_tasks=48, samples=16),
     quick=QUICK.replace(iterations=10, eval_tasks=24, samples=8),
-    settings={"world": "cases", "level": WORLD.level, "pool": 32},
+    settings={"world": "cases", "level": WORLD.level, "pool": 32, "model": "podium/tiny2"},
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from podium.core.shares import ShareOfRun
 from podium.labs.charts import along
 from podium.labs.findings import Claim
 from podium.labs.lab import QUICK, Lab, LabSize
@@ -15,15 +14,14 @@ __all__ = ["STUDY"]
 
 GAP = Logged("phrasing_gap", "gap between phrasings (nats)")
 INFORMATION = Logged("information", "information (nats)")
-TAUGHT = partial(get, "info-consistent-grpo", imitate=ShareOfRun(0.4))  # podium/tiny does not know the world
 
 STUDY = Lab(
     "info-consistent-grpo",
     "Does a reward for equal information make answers to equivalent phrasings alike, and does its form matter?",
     arms={
-        "each pair": TAUGHT,
-        "mean of the group": partial(TAUGHT, spread="group"),
-        "no stability": partial(TAUGHT, stability=0.0),
+        "each pair": partial(get, "info-consistent-grpo"),
+        "mean of the group": partial(get, "info-consistent-grpo", spread="group"),
+        "no stability": partial(get, "info-consistent-grpo", stability=0.0),
     },
     claims=(
         Claim("rewarding stability narrows the gap between phrasings", GAP, "no stability", "each pair"),
@@ -33,5 +31,5 @@ STUDY = Lab(
     charts=(along(GAP), along(PassAt(1)), along(INFORMATION)),
     size=LabSize(iterations=24, points=3, eval_tasks=32, samples=16),
     quick=QUICK.replace(iterations=6, samples=8),
-    settings={"world": "shop", "level": 3},
+    settings={"world": "shop", "level": 3, "model": "podium/tiny2"},
 )

@@ -19,7 +19,7 @@ from podium.sessions.play_against import play_against
 from podium.sessions.train import train
 from podium.strategies import Draw, Sample
 
-__all__ = ["STUDY", "met"]
+__all__ = ["STUDY"]
 
 MODEL, FORM = "podium/tiny2", 0.05
 OPPONENTS = ("random", "first", "last")  # a random one of the legal moves, always the first, always the last
@@ -40,7 +40,7 @@ class Tournament(StudySize):
     games: int = 4
 
 
-def met(trained: bool, seed: int, size: Tournament) -> Mapping[str, ArrayLike]:
+def matched(trained: bool, seed: int, size: Tournament) -> Mapping[str, ArrayLike]:
     """What a policy earns against each of three fixed opponents, as either player: the model before training, or after
     self-play by MARS. Both write moves of the game's form and see the latest state."""
     found: dict[str, ArrayLike] = {}
@@ -80,7 +80,7 @@ def met(trained: bool, seed: int, size: Tournament) -> Mapping[str, ArrayLike]:
 STUDY = Trial(
     "mars",
     "Does self-play make a policy stronger against fixed opponents in games of OpenSpiel?",
-    arms={"start": partial(met, False), "self-play": partial(met, True)},
+    arms={"start": partial(matched, False), "self-play": partial(matched, True)},
     claims=(
         Claim("self-play earns more against fixed opponents at tic-tac-toe", TIC_TAC_TOE, "self-play", "start"),
         Claim("self-play earns more against fixed opponents at Kuhn poker", KUHN, "self-play", "start"),

@@ -30,5 +30,5 @@ STUDY = Lab(
     charts=(along(PassAt(1)), along(DIVERSITY), along(LENGTH)),
     size=LabSize(iterations=24, points=3, eval_tasks=32, samples=16),
     quick=QUICK.replace(iterations=6, samples=8),
-    settings={"world": "opinions", "level": 1},
+    settings={"world": "opinions", "level": 1, "model": "podium/tiny2"},
 )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from podium.core.errors import PodiumError
 from podium.core.shares import ShareOfRun
 from podium.core.updates import Updates
-from podium.memories import StoredResponses, SuccessTracker
+from podium.memories import GroupExperts, StoredResponses, SuccessTracker
 from podium.method import Home, Iterations, Method, Phases, Plateau
 from podium.methods._shared import ADAMW
 from podium.methods.catalogue import recipe
@@ -33,7 +34,7 @@ __all__ = ["spo_single_stream"]
         source="verl-project/verl-recipe spo/train.sh, spo/estimate_offline_values/eval.sh",
     ),
     home=Home("sums", level=2, tasks=96),
-    presets={"online": {"offline": 0}},
+    presets={"online": {"offline": 0}, "groups": {"offline": 0, "baseline": "experts"}},
 )
 def spo_single_stream(
     offline: int = 8,
@@ -45,6 +46,7 @@ def spo_single_stream(
     clip_high: float = 0.28,
     dual: float = 10.0,
     mini_batches: int = 8,
+    baseline: str = "tracker",
 ) -> Method:
     """A_i = r_i − v(task), standardised over the rollouts of the batch; v = alpha/(alpha + beta) of Beta counts that
     forget by rho = clip(2^(−D/0.06), 0.875, 0.96) as the policy moves by D; tasks are drawn with weights sqrt(v(1 − v))
@@ -56,6 +58,9 @@ def spo_single_stream(
     at the latest. In `spo-single-stream@online` counts start at 1/2 each. rho_min = rho_max forgets at a constant rate.
     With the group mean in place of v and the group's std it is GRPO.
 
+    In `spo-single-stream@groups` the baseline is what sleeping experts of overlapping groups predict (everybody, the
+    domain, the length of the prompt, the task; `GroupExperts`), so that tasks which were never seen have one, too.
+
     Args:
         offline: Samples of each task before training that set its first value; 0: none.
         half_life: Policy change D after which half of the counts is forgotten.
@@ -66,16 +71,20 @@ def spo_single_stream(
         clip_high: Upper end of the importance ratio's clip range, 1 + clip_high.
         dual: Dual clip: where the advantage is negative, the loss is at most dual · |A|.
         mini_batches: Optimiser steps per batch.
+        baseline: Of the advantage: the tracked value of the task (tracker), or that of its groups (experts).
     """
+    if baseline not in ("tracker", "experts"):
+        raise PodiumError(f"baseline must be tracker or experts, not {baseline!r}.")
+    tracked = (StoredResponses(), SuccessTracker(half_life=half_life, rho_min=rho_min, rho_max=rho_max))
     training = Method(
         "single stream",
         select=Uncertain(explore),
         rollout=Sample(n=1),
-        advantage=Normalize(baseline="group.tracker.value", key=(), scale="none"),
+        advantage=Normalize(baseline=f"group.{baseline}.value", key=(), scale="none"),
         shape=(Whiten(level="rollout", epsilon_at="outside"),),
         objective=(PolicyGradient(clip=Clip(clip_low, clip_high, dual=dual)),),
         updates=Updates(mini_batches=mini_batches),
-        memories=(StoredResponses(), SuccessTracker(half_life=half_life, rho_min=rho_min, rho_max=rho_max)),
+        memories=tracked if baseline == "tracker" else (*tracked, GroupExperts()),
     )
     if not offline:
         return training

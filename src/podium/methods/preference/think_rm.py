@@ -16,6 +16,8 @@ from podium.strategies import Arena, Draw, Sample, judge_named
 
 __all__ = ["think_rm"]
 
+# Of the kinds of puzzle, lamps are the one whose checks podium/tiny2 learns within minutes.
+JUDGE_HOME = Home("verdicts", level=1, dials={"kind": "lamps"}, tasks=32, iterations=260, model="podium/tiny2")
 SOURCE = "https://github.com/IlgeeHong/Think-RM"
 
 
@@ -29,13 +31,13 @@ SOURCE = "https://github.com/IlgeeHong/Think-RM"
         "judge": {
             "trains": "judge",
             "n": 8,
-            "home": Home("verdicts", level=1, tasks=32, model="podium/tiny2"),
+            "home": JUDGE_HOME,
         },
         "short": {
             "trains": "judge",
             "n": 8,
             "style": "short",
-            "home": Home("verdicts", level=1, tasks=32, model="podium/tiny2"),
+            "home": JUDGE_HOME,
         },
         "binary": {"scaled": False, "by_length": True},
         "points": {"credit": "points"},
@@ -52,7 +54,7 @@ def think_rm(
     judge_temperature: float = 0.6,
     judge_tokens: int | None = None,
     credit: str = "pairs",
-    imitate: Count = ShareOfRun(0.4),
+    imitate: Count = ShareOfRun(0.93),
     style: str = "long",
     clip: float = 0.2,
     kl: float = 1e-4,
@@ -104,7 +106,7 @@ def think_rm(
             updates=updates,
             roles=(Role("ref", source="phase"),),
         )
-        return taught(method, imitate, Draw(), style=style, lr=5e-6)
+        return taught(method, imitate, Draw(), style=style, lr=5e-6, updates=updates)
     settings = {"retries": retries, "temperature": judge_temperature, "tokens": judge_tokens, "by_length": by_length}
     asked, roles = judge_named(judge, way, scaled=scaled, **(settings if way == "written" else {}))
     points = credit == "points"

@@ -16,6 +16,7 @@ from podium.parts.keep import DropMeasuring
 from podium.parts.objective import PolicyGradient
 from podium.parts.reward import ColumnBonus
 from podium.parts.select import EasierTiers, HardMix
+from podium.protocols.tagged import ThinkTags
 from podium.strategies import Draw, Sample
 
 __all__ = ["fleming_r1"]
@@ -27,14 +28,14 @@ __all__ = ["fleming_r1"]
     "https://github.com/UbiquantAI/Fleming-R1",
     tags=("curriculum", "difficulty", "medicine", "data selection", "hard examples"),
     protocol=Protocol(model="Qwen2.5-7B", source="the paper in UbiquantAI/Fleming-R1; no training code is released"),
-    home=Home("cases", level=1, tasks=8, pool=16, iterations=12),
+    home=Home("cases", level=1, tasks=8, pool=16, iterations=12, model="podium/tiny2"),
     presets={"stage-1": {"rounds": ()}, "paper": {"imitate": 0}},
 )
 def fleming_r1(
     n: int = 8,
     more: int = 2,
     format: float = 0.1,
-    layout: str = r"(?m)^answer:",
+    layout: str = r"(?s)^<think>.+</think>\s*answer:",
     tiers: tuple[str, ...] = ("easy", "moderate"),
     first: Count = ShareOfRun(0.2),
     patience: Count | None = None,
@@ -42,7 +43,7 @@ def fleming_r1(
     rounds: tuple[Count, ...] = (ShareOfRun(0.15), ShareOfRun(0.15)),
     hard: float = 0.25,
     share: float = 0.75,
-    imitate: Count = ShareOfRun(0.3),
+    imitate: Count = ShareOfRun(0.15),
     mini_batches: int = 1,
 ) -> Method:
     """r = correct + format · [the layout is there], A = r − mean of the group, loss = −mean of A · Σ log π over the
@@ -72,10 +73,11 @@ def fleming_r1(
         imitate: Iterations that imitate the world's solutions, before everything else; 0: none.
         mini_batches: Optimiser steps per batch.
     """
+    draw = Draw(format=ThinkTags())
     consolidate = Method(
         "consolidate",
         select=EasierTiers(tiers),
-        rollout=Sample(n=n),
+        rollout=Sample(n=n, draw=draw),
         annotate=(MatchPatterns((("answered", layout),)),),
         reward=(ColumnBonus("rollout.answered", format),),
         advantage=Normalize(scale="none", singleton="zero"),
@@ -83,14 +85,14 @@ def fleming_r1(
         updates=Updates(mini_batches=mini_batches),
     )
     if not rounds:
-        return taught(consolidate, imitate, Draw())
+        return taught(consolidate, imitate, draw)
     mine = consolidate.with_(
         name="mine failures",
         select=HardMix(at_most=hard, share=share),
-        rollout=Sample(n=more * n),
+        rollout=Sample(n=more * n, draw=draw),
         keep=(DropMeasuring(),),
         memories=(Sweeps(iterations=rounds),),
     )
     ends = [Iterations(first), *([] if patience is None else [Plateau("reward", patience=int(patience), by=by)])]
     both = Phases(consolidate.until(*ends), mine)
-    return taught(both, imitate, Draw())
+    return taught(both, imitate, draw)

@@ -4,6 +4,7 @@ An advantage part reads rewards, and values of critics where it has any, and wri
 which the method credits; parts with a critic also write the returns that it learns from. A method has one of them.
 """
 
+from podium.parts.advantage.action_rewards import ActionRewards
 from podium.parts.advantage.aligned import AlignedReturns
 from podium.parts.advantage.bundles import RiskBundles
 from podium.parts.advantage.counterfactual import CounterfactualGain
@@ -33,8 +34,10 @@ from podium.parts.advantage.tree_differences import (
     PositionDifference,
 )
 from podium.parts.advantage.turn_q import TurnQ
+from podium.parts.advantage.value_anchored import ValueAnchored
 
 __all__ = [
+    "ActionRewards",
     "AlignedReturns",
     "BoundaryDifference",
     "CounterfactualGain",
@@ -67,4 +70,5 @@ __all__ = [
     "TokenWeighted",
     "TurnQ",
     "TwoSources",
+    "ValueAnchored",
 ]

@@ -6,6 +6,7 @@ reward.
 """
 
 from podium.parts.annotate.answer_value import AnswerValue
+from podium.parts.annotate.decision import FirstTokenEntropy, OptionEntropy
 from podium.parts.annotate.degenerate import MarkDegenerate, MarkTrailingText
 from podium.parts.annotate.evidence import EvidenceRubrics
 from podium.parts.annotate.feedback_gain import FeedbackGain
@@ -37,6 +38,7 @@ __all__ = [
     "EvidenceOverlap",
     "EvidenceRubrics",
     "FeedbackGain",
+    "FirstTokenEntropy",
     "FormsUsed",
     "GreedyBaseline",
     "MarkDegenerate",
@@ -49,6 +51,7 @@ __all__ = [
     "NoiseAnchors",
     "MismatchedAnswers",
     "MismatchedKL",
+    "OptionEntropy",
     "PlanValues",
     "RandomBlocks",
     "ReadSearchTags",

@@ -6,6 +6,7 @@ policy. What it writes is averaged into the metrics of the iteration; nothing is
 
 from podium.parts.metric.answer_perplexity import AnswerPerplexity
 from podium.parts.metric.clip_bias import ClipBias
+from podium.parts.metric.decision_certainty import DecisionCertainty
 from podium.parts.metric.diversity import Diversity
 from podium.parts.metric.entropies import EntropyPair, EntropyProfile, SemanticEntropy
 from podium.parts.metric.evidence_coverage import EvidenceCoverage
@@ -30,6 +31,7 @@ __all__ = [
     "AnswerPerplexity",
     "BestOfN",
     "ClipBias",
+    "DecisionCertainty",
     "Diversity",
     "EntropyPair",
     "EntropyProfile",

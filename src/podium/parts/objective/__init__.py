@@ -19,6 +19,7 @@ from podium.parts.objective.quality import QualityLoss
 from podium.parts.objective.regularize import KL, Likelihood, ValueLoss
 from podium.parts.objective.shaped import Shaped
 from podium.parts.objective.soft_region import DivergenceMask, SoftGate
+from podium.parts.objective.step_kl import StepKL
 from podium.parts.objective.surrogate import PolicyGradient
 from podium.parts.objective.turn_critic import TokenBaselineLoss, TurnCriticLoss
 from podium.parts.objective.yes_no import BernoulliKL
@@ -54,6 +55,7 @@ __all__ = [
     "Shaped",
     "SoftGate",
     "StayWithin",
+    "StepKL",
     "Target",
     "TokenBaselineLoss",
     "TurnCriticLoss",

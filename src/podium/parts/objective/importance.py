@@ -21,19 +21,24 @@ def token_log_ratio(now: Tensor, old: Tensor) -> Tensor:
     return now - old
 
 
-def span_log_ratio(batch: Batch, log_ratio: Tensor, span: str) -> Tensor:
-    """[span] log s = (1/|y|) Σ_t log r_t over the trained tokens of a span: its ratio, normalised by length (GSPO)."""
-    return batch.reduce(log_ratio, "token", span, "mean", where=batch.trained("token"))
+def span_log_ratio(batch: Batch, log_ratio: Tensor, span: str, joint: bool = False) -> Tensor:
+    """[span] log s = (1/|y|) Σ_t log r_t over the trained tokens of a span: its ratio, normalised by length (GSPO).
+
+    With `joint` it is the sum: the ratio of the tokens' joint probabilities.
+    """
+    return batch.reduce(log_ratio, "token", span, "sum" if joint else "mean", where=batch.trained("token"))
 
 
-def sequence_log_ratio(batch: Batch, log_ratio: Tensor, span: str = "rollout", shared: bool = False) -> Tensor:
+def sequence_log_ratio(
+    batch: Batch, log_ratio: Tensor, span: str = "rollout", shared: bool = False, joint: bool = False
+) -> Tensor:
     """[token] the log-ratio of the span that each token belongs to, from those of the tokens.
 
     Unless `shared`, it is sg[log s] + log r_t − sg[log r_t]: the same value, but the gradient of a token's loss reaches
     that token alone (GSPO-token), so tokens of one span may have different advantages. Shared, it reaches all tokens of
     the span (GSPO). The gradients agree where advantages and weights are constant over the span.
     """
-    log_s = span_log_ratio(batch, log_ratio, span)
+    log_s = span_log_ratio(batch, log_ratio, span, joint)
     if shared:
         return batch.spread(log_s, span, "token")
     return log_ratio - stop_gradient(log_ratio) + batch.spread(stop_gradient(log_s), span, "token")

@@ -40,11 +40,13 @@ class PolicyGradient(Term):
     behaviour: str = "old"  # π_old: old, sampler, or a role as it was before the updates
     clamp: float = 20.0  # log r of a token is held within ± this; that of a span from above only, by min(this, 10)
     shared: bool = False  # whether a token's loss has a gradient in all tokens of its span; for spans only
+    joint: bool = False  # whether the ratio of a span is the product of its tokens' instead; for spans only
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.shared and self.ratio in ("none", "token"):
-            raise PodiumError(f"PolicyGradient(ratio={self.ratio!r}) has no spans whose gradient could be shared.")
+        if (self.shared or self.joint) and self.ratio in ("none", "token"):
+            what = "whose gradient could be shared" if self.shared else "of which a ratio could be joint"
+            raise PodiumError(f"PolicyGradient(ratio={self.ratio!r}) has no spans {what}.")
         within(self, "clamp", 0, open_low=True)
         if self.ratio in ("group", "batch"):
             raise PodiumError(f"PolicyGradient.ratio = {self.ratio!r} is wider than a rollout: use 'sequence' at most.")
@@ -57,7 +59,7 @@ class PolicyGradient(Term):
 
     @property
     def neutral(self) -> PolicyGradient:
-        return self if self.ratio == "none" else self.replace(ratio="token", clip=None, shared=False)
+        return self if self.ratio == "none" else self.replace(ratio="token", clip=None, shared=False, joint=False)
 
     def inert(self, facts: RunFacts) -> Iterable[str]:
         if self.clip is not None and facts.updates == 1 and self.behaviour == "old":
@@ -93,7 +95,7 @@ class PolicyGradient(Term):
             return log_r
         if self.clip is not None:
             log_r = self.clip.of_tokens(batch, log_r, batch[f"token.{self.advantage}"])
-        return sequence_log_ratio(batch, log_r, self._span, self.shared)
+        return sequence_log_ratio(batch, log_r, self._span, self.shared, self.joint)
 
     def log_ratio(self, batch: Batch) -> Tensor:
         """[token] log r of the token, or of the span that it belongs to."""
@@ -101,7 +103,7 @@ class PolicyGradient(Term):
 
     def span_log_ratio(self, batch: Batch) -> Tensor:
         """[span] log r of each span."""
-        return span_log_ratio(batch, token_log_ratio(batch[NOW], batch[self._old]), self._span)
+        return span_log_ratio(batch, token_log_ratio(batch[NOW], batch[self._old]), self._span, self.joint)
 
     def loss(self, batch: Batch) -> Tensor:
         a = batch[f"token.{self.advantage}"]

@@ -14,6 +14,7 @@ from podium.parts.reward.cascade import Cascade, RandomReward
 from podium.parts.reward.choice_layout import ChoiceLayout
 from podium.parts.reward.continuation import ContinuationReward
 from podium.parts.reward.contrast import ColumnBonus, ContrastiveFeature, WeightedSum
+from podium.parts.reward.decisive import DecisiveReward
 from podium.parts.reward.difficulty_entropy import WindowReward
 from podium.parts.reward.directional import DirectionalReward
 from podium.parts.reward.evidence_purity import EvidencePurity
@@ -28,6 +29,7 @@ from podium.parts.reward.judged import JudgedSearch
 from podium.parts.reward.knowledge import KnowledgeBoundary
 from podium.parts.reward.length import LengthBonus, LengthLimit, Overlong, WithinLength
 from podium.parts.reward.likelihood import AnswerLikelihood
+from podium.parts.reward.listener import ListenerReward
 from podium.parts.reward.log_ratio import LogRatio
 from podium.parts.reward.magnify import MagnifySuccess
 from podium.parts.reward.meta_reasoning import MetaReasoning
@@ -50,6 +52,7 @@ from podium.parts.reward.text_diversity import TextDiversity
 from podium.parts.reward.tool_use import ToolUse
 from podium.parts.reward.tried_tools import TriedTools
 from podium.parts.reward.turn_rewards import ProgressReward, TurnPenalties
+from podium.parts.reward.turning_points import TurningPoints
 from podium.parts.reward.useful_searches import UsefulSearches
 from podium.parts.reward.verdict import VerdictReward
 from podium.parts.reward.vote import AnswerEntropy, Majority, PseudoLabel, VoteShare
@@ -70,6 +73,7 @@ __all__ = [
     "ColumnBonus",
     "ContinuationReward",
     "ContrastiveFeature",
+    "DecisiveReward",
     "DirectionalReward",
     "EvidencePurity",
     "FlowReward",
@@ -82,6 +86,7 @@ __all__ = [
     "KnowledgeBoundary",
     "LengthBonus",
     "LengthLimit",
+    "ListenerReward",
     "LogRatio",
     "MagnifySuccess",
     "Majority",
@@ -112,6 +117,7 @@ __all__ = [
     "ToolUse",
     "TriedTools",
     "TurnPenalties",
+    "TurningPoints",
     "VerdictReward",
     "VoteShare",
     "WeightedSum",

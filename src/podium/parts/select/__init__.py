@@ -8,8 +8,11 @@ the tasks of a batch itself. It never reads rollouts.
 from podium.parts.select.belief import InformationGain, LeastKnown, Thompson
 from podium.parts.select.domains import ByDomain
 from podium.parts.select.history import HardFocus, MixedOutcomes, NotMastered, Ranked
+from podium.parts.select.inverse_gap import InverseGap
+from podium.parts.select.marginal_gain import MarginalGain
 from podium.parts.select.resume_first import ResumeFirst
 from podium.parts.select.scored import Balanced, Uncertain
+from podium.parts.select.sometimes_solved import SometimesSolved
 from podium.parts.select.still_hard import StillHard
 from podium.parts.select.tiers import EasierTiers, HardMix
 
@@ -20,11 +23,14 @@ __all__ = [
     "HardFocus",
     "HardMix",
     "InformationGain",
+    "InverseGap",
     "LeastKnown",
+    "MarginalGain",
     "MixedOutcomes",
     "NotMastered",
     "Ranked",
     "ResumeFirst",
+    "SometimesSolved",
     "StillHard",
     "Thompson",
     "Uncertain",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from podium.core.errors import one_of, within
 from podium.core.part import Select, repeated
 from podium.core.schedule import Number
 
-__all__ = ["ByDomain", "domain_shares"]
+__all__ = ["ByDomain", "domain_means", "domain_shares", "next_of_domains", "next_weights"]
 
 
 REFERENCE = "RuleReasoner, https://github.com/bigai-nlco/RuleReasoner"
@@ -32,6 +32,29 @@ def domain_shares(weight: Tensor, count: int, least: int = 0) -> Tensor:
             n[n.argmax()] -= 1
             n[domain] += 1
     return n
+
+
+def domain_means(columns: Mapping[str, Tensor], names: Sequence[str]) -> tuple[Tensor, list[Tensor]]:
+    """[task] the number of its domain, and the means of columns over the tasks of each, [domain]."""
+    codes, domain = torch.unique(columns["group.domain.code"], return_inverse=True)
+    size = torch.bincount(domain).double()
+    zeros = torch.zeros(len(codes), dtype=torch.float64)
+    return domain, [zeros.scatter_add(0, domain, columns[name].double()) / size for name in names]
+
+
+def next_weights(columns: Mapping[str, Tensor], domain: Tensor, weight: Tensor) -> Tensor:
+    """[task] the weight of its domain, divided among those of its tasks that were visited least."""
+    visits = columns["group.visits"].double()
+    fewest = torch.full_like(weight, torch.inf).scatter_reduce(0, domain, visits, "amin")
+    is_next = visits == fewest[domain]
+    return weight[domain] * is_next / torch.bincount(domain[is_next], minlength=len(weight))[domain]
+
+
+def next_of_domains(columns: Mapping[str, Tensor], domain: Tensor, shares: Sequence[int]) -> Tensor:
+    """So many tasks of each domain, the least visited first and then in random order."""
+    order = torch.argsort(columns["group.random"], stable=True)
+    order = order[torch.argsort(columns["group.visits"][order], stable=True)]
+    return torch.cat([repeated(order[domain[order] == d], n) for d, n in enumerate(shares) if n])
 
 
 class ByDomain(Select):
@@ -75,15 +98,8 @@ class ByDomain(Select):
         return domain, self.weights(deficit)
 
     def __call__(self, columns: Mapping[str, Tensor]) -> Tensor:
-        domain, weight = self._domains(columns)
-        visits = columns["group.visits"].double()
-        fewest = torch.full_like(weight, torch.inf).scatter_reduce(0, domain, visits, "amin")
-        is_next = visits == fewest[domain]
-        return weight[domain] * is_next / torch.bincount(domain[is_next], minlength=len(weight))[domain]
+        return next_weights(columns, *self._domains(columns))
 
     def choose(self, columns: Mapping[str, Tensor], count: int) -> Tensor:
         domain, weight = self._domains(columns)
-        order = torch.argsort(columns["group.random"], stable=True)
-        order = order[torch.argsort(columns["group.visits"][order], stable=True)]
-        shares = domain_shares(weight, count, self.least).tolist()
-        return torch.cat([repeated(order[domain[order] == d], n) for d, n in enumerate(shares) if n])
+        return next_of_domains(columns, domain, domain_shares(weight, count, self.least).tolist())

@@ -12,7 +12,7 @@ from torch import nn
 
 from podium.core.errors import PodiumError
 from podium.policy.model.control_tokens import ControlTokens, Markup, random_name, token_ids
-from podium.protocols.pieces import Piece, Pieces, pieces_of
+from podium.protocols.pieces import Dialogue, Piece, Pieces, pieces_of
 
 __all__ = ["PLAIN_TEMPLATE", "PROMPT", "Chat"]
 
@@ -98,7 +98,7 @@ class Chat:
         return self._render(BEFORE, generation=False).partition(MARK)[2]
 
     def encode(self, messages: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
-        return tuple(self._encoded(messages, follows=False))
+        return tuple(self._encoded(_spread(messages), follows=False))
 
     def follow_up(self, observation: str, ended: bool = True) -> tuple[int, ...]:
         ids = self._encoded([{"role": "user", "content": observation}], follows=True)
@@ -253,6 +253,16 @@ class Chat:
         else:
             text = self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return text
+
+
+def _spread(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The messages, with those of a dialogue in the place of the one that holds it."""
+    spread: list[Mapping[str, Any]] = []
+    for message in messages:
+        content = message.get("content")
+        held = content.messages if isinstance(content, Dialogue) else None
+        spread += [message] if held is None else [{"role": role, "content": text} for role, text in held]
+    return spread
 
 
 def _has_text(message: Mapping[str, Any]) -> bool:

@@ -18,6 +18,7 @@ from safetensors import SafetensorError, safe_open
 
 from podium.core.errors import PodiumError, nearest
 from podium.policy.choose.chooser import Chooser
+from podium.policy.draw.flow_policy import FlowPolicy
 from podium.policy.model import device as devices
 from podium.policy.model import lora as adapters
 from podium.policy.model.finite import check_finite
@@ -29,7 +30,7 @@ from podium.store.manifest import check_manifest, is_checkpoint
 __all__ = ["load"]
 
 EMBEDDED = "podium/"
-NETWORKS: dict[str, type[NetworkPolicy]] = {kind.kind: kind for kind in (Chooser,)}
+NETWORKS: dict[str, type[NetworkPolicy]] = {kind.kind: kind for kind in (Chooser, FlowPolicy)}
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 CONNECT_S = 5.0  # seconds; enough for a slow network to connect
 HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")

@@ -8,11 +8,11 @@ from typing import Any
 
 from podium.core.build import Rollout
 from podium.core.errors import within
-from podium.core.part import Strategy
 from podium.memories.text_edits import Experience, numbered, write_edits
 from podium.protocols.scaffold import Scaffold
 from podium.strategies.advice.writers import AdviceWriter, Compared, RuleMiner
 from podium.strategies.draw import Draw
+from podium.strategies.joint import JointStrategy
 from podium.strategies.requests import Plan, Play, TaskRequest, rollouts_of
 
 __all__ = ["Experienced", "group_is_used"]
@@ -23,7 +23,7 @@ def group_is_used(rewards: Sequence[float], known: bool = True) -> bool:
     return not known or 0 < sum(rewards) / len(rewards) < 1
 
 
-class Experienced(Strategy):
+class Experienced(JointStrategy):
     """`n` rollouts of each task below the experiences learnt so far; `writer` compares the groups and edits the list.
 
     The list stands below the question, under `header`, one `[G0]. text` per line; a writer may let single rollouts see
@@ -64,13 +64,7 @@ class Experienced(Strategy):
     def acted(self, rollouts: Sequence[Any]) -> int:
         return sum(bool(rollout.columns["edits"]) for rollout in rollouts)
 
-    def plan(self, task: TaskRequest) -> Plan:
-        return (yield from self._batch([task]))
-
-    def plans(self, tasks: Sequence[TaskRequest]) -> list[Plan]:
-        return [self._batch(tasks)]
-
-    def _batch(self, tasks: Sequence[TaskRequest]) -> Plan:
+    def together(self, tasks: Sequence[TaskRequest]) -> Plan:
         library = numbered(tasks[0].recalled["group.experiences"])
         seen = [self.writer_of.tried(library, self.n, task.stream) for task in tasks]
         plays = [

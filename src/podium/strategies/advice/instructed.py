@@ -9,20 +9,20 @@ from typing import Any
 
 from podium.core.columns import Purpose
 from podium.core.errors import within
-from podium.core.part import Strategy
 from podium.core.streams import key, uniforms
 from podium.memories.instructions import Population
 from podium.protocols.context import Context
 from podium.protocols.scaffold import Scaffold
 from podium.strategies.advice.proposers import AdviceMutator, InstructionWriter
 from podium.strategies.draw import Draw
+from podium.strategies.joint import JointStrategy
 from podium.strategies.requests import Plan, Play, SubPlan, TaskRequest, rollouts_of
 from podium.strategies.sample.sample import Sample
 
 __all__ = ["Instructed"]
 
 
-class Instructed(Strategy):
+class Instructed(JointStrategy):
     """`n` rollouts of each task under one instruction, drawn by the group's stream from the population's softmax.
 
     All rollouts of a group share the instruction, so that its quality cancels in the group's baseline, and are trained
@@ -75,13 +75,7 @@ class Instructed(Strategy):
         edges = accumulate(population.probabilities)
         return next((j for j, edge in enumerate(edges) if u < edge), len(population.members) - 1)
 
-    def plan(self, task: TaskRequest) -> Plan:
-        return (yield from self._batch([task]))
-
-    def plans(self, tasks: Sequence[TaskRequest]) -> list[Plan]:
-        return [self._batch(tasks)]
-
-    def _batch(self, tasks: Sequence[TaskRequest]) -> Plan:
+    def together(self, tasks: Sequence[TaskRequest]) -> Plan:
         population: Population = tasks[0].recalled["group.instructions"]
         wave = []
         for task in tasks:

@@ -11,13 +11,13 @@ import numpy as np
 from podium.core.build import Rollout
 from podium.core.columns import Purpose
 from podium.core.errors import PodiumError, one_of, within
-from podium.core.part import Strategy
 from podium.core.streams import key
 from podium.memories.seed_tasks import SeedPool, alike_to_any
 from podium.protocols.sampling import Sampling
 from podium.strategies.ask import Ask, Reply
 from podium.strategies.draw import Draw
 from podium.strategies.hints.help import write_text
+from podium.strategies.joint import JointStrategy
 from podium.strategies.requests import Plan, Play, Request, TaskRequest
 
 __all__ = ["Introspect", "VoteCount"]
@@ -47,7 +47,7 @@ class _Candidate:
     fresh: bool
 
 
-class Introspect(Strategy):
+class Introspect(JointStrategy):
     """For each task of the batch the policy writes `n` tasks of its own, with examples above and a label that is
     wanted: feasible in one group, infeasible in the next. About each new one it is asked `k` times whether it can do
     it, without the label.
@@ -117,13 +117,7 @@ class Introspect(Strategy):
         lines = [shown[place] for place in rng.permutation(len(shown)).tolist()]
         return "\n".join([*lines, self.wanted.replace("{label}", self.names[0 if feasible else 1])])
 
-    def plan(self, task: TaskRequest) -> Plan:
-        return (yield from self._batch([task]))
-
-    def plans(self, tasks: Sequence[TaskRequest]) -> list[Plan]:
-        return [self._batch(tasks)]
-
-    def _batch(self, tasks: Sequence[TaskRequest]) -> Plan:
+    def together(self, tasks: Sequence[TaskRequest]) -> Plan:
         seeds: SeedPool = tasks[0].recalled["group.seeds"]
         tried = [request for task in tasks for request in self._trial(task)]
         answers: Any = yield [*(self._writing(task, seeds) for task in tasks), *tried]

@@ -11,19 +11,20 @@ from torch import Tensor
 
 from podium.core.build import Rollout
 from podium.core.errors import PodiumError, one_of, within
-from podium.core.part import Need, Strategy
+from podium.core.part import Need
 from podium.core.schedule import Number
 from podium.memories.solved_tasks import neighbours, prompt_similarity, show_examples
 from podium.protocols.scaffold import Scaffold
 from podium.strategies.budgets.allocation import allocate, exploration_bonus, half_width
 from podium.strategies.draw import Draw
+from podium.strategies.joint import JointStrategy
 from podium.strategies.requests import Embed, Plan, TaskRequest, Wave, rollouts_of
 
 __all__ = ["Allocated", "Rounds"]
 
 
-class _SharedBudget(Strategy):
-    """Strategies with one plan for all tasks of a batch."""
+class _SharedBudget(JointStrategy):
+    """The tasks of a batch share a budget of rollouts."""
 
     def acted(self, rollouts: Sequence[Any]) -> int:
         return sum(rollout.columns["budget"] != self.n for rollout in rollouts)
@@ -31,16 +32,6 @@ class _SharedBudget(Strategy):
     @property
     def provides(self) -> tuple[str, ...]:
         return ("rollout.budget",)
-
-    def plans(self, tasks: Sequence[TaskRequest]) -> list[Plan]:
-        return [self.together(tasks)]
-
-    def plan(self, task: TaskRequest) -> Plan:
-        return self.together([task])
-
-    def together(self, tasks: Sequence[TaskRequest]) -> Plan:
-        """One plan for all tasks."""
-        raise NotImplementedError
 
 
 class Rounds(_SharedBudget):

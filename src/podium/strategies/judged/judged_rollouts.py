@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 from podium.core.build import Rollout
 from podium.core.errors import PodiumError, one_of, within
-from podium.core.part import Need, Strategy
-from podium.core.schedule import Number
-from podium.core.signal import Signal
+from podium.core.part import Need
 from podium.core.streams import key
-from podium.strategies.draw import Draw
-from podium.strategies.requests import JudgeScores, Meets, PairJudge, Plan, Rate, SubPlan, TaskRequest, Wave
-from podium.strategies.sample.sample import Sample
+from podium.strategies.judged.of_rollouts import OfRollouts, with_columns
+from podium.strategies.requests import JudgeScores, Meets, PairJudge, Rate, SubPlan, TaskRequest, Wave
 
 __all__ = ["JudgedRollouts", "criteria_judged", "rated"]
 
 JUDGED = (1 << 20) + 1  # names the random streams of the judge, which no wave of rollouts and no tournament has
 
 
-class JudgedRollouts(Strategy):
+class JudgedRollouts(OfRollouts):
     """The rollouts of another strategy, each judged by itself.
 
     asks = "score": `rollout.judged.score`, in [0, 1], how good the judge finds it. asks = "criteria": the criteria of
@@ -29,7 +24,6 @@ class JudgedRollouts(Strategy):
     what that took.
     """
 
-    strategy: Strategy = Sample(n=8)
     judge: str | PairJudge = "world"  # world, or a judge that asks a role or a server
     asks: str = "score"  # or criteria
     calls: int = 1  # of the judge for each score or criterion
@@ -52,26 +46,6 @@ class JudgedRollouts(Strategy):
         return (*self.strategy.provides, *own, "rollout.judged.calls")
 
     @property
-    def n(self) -> int | None:
-        return self.strategy.n
-
-    @property
-    def draw(self) -> Draw | None:
-        return self.strategy.draw  # type: ignore[return-value]
-
-    @property
-    def temperature(self) -> Number:
-        return self.strategy.temperature
-
-    @property
-    def format(self) -> Any:
-        return self.strategy.format
-
-    @property
-    def draw_shift(self) -> Signal | None:
-        return self.strategy.draw_shift
-
-    @property
     def writers(self) -> tuple[str, ...]:
         return (*self.strategy.writers, *(self.judge.writers if isinstance(self.judge, PairJudge) else ()))
 
@@ -79,29 +53,10 @@ class JudgedRollouts(Strategy):
     def roles_asked(self) -> tuple[str, ...]:
         return (*self.strategy.roles_asked, *(self.judge.roles if isinstance(self.judge, PairJudge) else ()))
 
-    def prepare(self, world: Any = None) -> tuple[str, ...]:
-        return self.strategy.prepare(world)
-
-    def plan(self, task: TaskRequest) -> Plan:
-        return self._judging(self.strategy.plan(task), [task])
-
-    def plans(self, tasks: Sequence[TaskRequest]) -> list[Plan]:
-        plans = self.strategy.plans(tasks)
-        together = len(plans) != len(tasks)  # one plan for all tasks
-        return [self._judging(plan, tasks if together else [tasks[number]]) for number, plan in enumerate(plans)]
-
-    def _judging(self, plan: Plan, tasks: Sequence[TaskRequest]) -> Plan:
-        rollouts = yield from plan
-        result: list[Rollout] = []
-        for task in tasks:
-            own = [r for r in rollouts if len(tasks) == 1 or r.group == task.group]
-            if not own:
-                continue
-            if isinstance(self.judge, PairJudge) and self.asks == "criteria":
-                result += yield from criteria_judged(task, own, self.judge, self.calls)
-            else:
-                result += yield from rated(task, own, self.judge, self.calls)
-        return result
+    def asked(self, task: TaskRequest, rollouts: Sequence[Rollout]) -> SubPlan:
+        if isinstance(self.judge, PairJudge) and self.asks == "criteria":
+            return criteria_judged(task, rollouts, self.judge, self.calls)
+        return rated(task, rollouts, self.judge, self.calls)
 
 
 def rated(task: TaskRequest, rollouts: Sequence[Rollout], judge: str | PairJudge, calls: int = 1) -> SubPlan:
@@ -113,7 +68,7 @@ def rated(task: TaskRequest, rollouts: Sequence[Rollout], judge: str | PairJudge
     ]
     said: list[JudgeScores] = [scores for (scores,) in (yield wave)]
     return [
-        _with(rollout, {"judged.score": scores.scores[0], "judged.calls": float(scores.calls)})
+        with_columns(rollout, {"judged.score": scores.scores[0], "judged.calls": float(scores.calls)})
         for rollout, scores in zip(rollouts, said, strict=True)
     ]
 
@@ -137,13 +92,9 @@ def criteria_judged(task: TaskRequest, rollouts: Sequence[Rollout], judge: PairJ
         own: list[JudgeScores] = [next(said) for _ in points]
         met = tuple(scores.scores[0] > 0.5 for scores in own)
         spent = float(sum(scores.calls for scores in own))
-        result.append(_with(rollout, {"points": points, "met": met, "judged.calls": spent}))
+        result.append(with_columns(rollout, {"points": points, "met": met, "judged.calls": spent}))
     return result
 
 
 def _seed(task: TaskRequest, number: int) -> int:
     return key(0, (*task.stream, JUDGED, number)) % 2**31
-
-
-def _with(rollout: Rollout, columns: dict[str, Any]) -> Rollout:
-    return dataclasses.replace(rollout, columns={**rollout.columns, **columns})

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Sequence
-from typing import Any
+from collections.abc import Callable, Generator
+from typing import Any, NamedTuple
 
 from podium.core.errors import PodiumError, within
 from podium.method import Role
@@ -28,10 +28,26 @@ from podium.strategies.requests import Opinion, PairJudge, Score, TaskRequest, W
 __all__ = ["OptionJudge", "WrittenJudge", "criteria_judge", "judge_named"]
 
 Asking = Generator[Wave, Any, Opinion]
-Reader = Callable[[str], str | None]
 JUDGING = 1 << 21  # names the random streams of verdicts
 WORST, BEST = -3, 3
 WAYS = ("written", "options")
+
+
+class Question(NamedTuple):
+    """What a model is asked, the options that it has, and the scores that each of them means."""
+
+    prompt: str
+    options: tuple[str, ...]
+    score: Callable[[str], tuple[float, ...]]
+
+    def read(self, text: str) -> str | None:
+        """The option that a text names; None: there is none."""
+        return read_yes_no(text) if self.options is YES_NO else read_verdict(text, self.options)
+
+    @property
+    def written(self) -> list[str]:
+        """The options as they stand after the question."""
+        return [f" {option}" if self.options is YES_NO else f"{VERDICT} {option}" for option in self.options]
 
 
 class _ModelJudge(PairJudge):
@@ -55,25 +71,17 @@ class _ModelJudge(PairJudge):
     def compare(self, request: TaskRequest, left: str, right: str, seed: int) -> Asking:
         options, score = (SCALE, _of_scale) if self.scaled else (BETTER, _of_letter)
         prompt = self.pair_question(str(request.task.prompt), left, right)
-        return self.verdict(request, prompt, options, lambda text: read_verdict(text, options), score, seed)
+        return self.verdict(request, Question(prompt, options, score), seed)
 
     def rate(self, request: TaskRequest, text: str, seed: int) -> Asking:
         prompt = judge_prompt(self.point, question=str(request.task.prompt), answer=text)
-        return self.verdict(request, prompt, POINTS, lambda said: read_verdict(said, POINTS), _of_points, seed)
+        return self.verdict(request, Question(prompt, POINTS, _of_points), seed)
 
     def meets(self, request: TaskRequest, text: str, criterion: str, seed: int) -> Asking:
         given = {"question": str(request.task.prompt), "answer": text, "criterion": criterion}
-        return self.verdict(request, judge_prompt(self.criterion, **given), YES_NO, read_yes_no, _of_yes, seed)
+        return self.verdict(request, Question(judge_prompt(self.criterion, **given), YES_NO, _of_yes), seed)
 
-    def verdict(
-        self,
-        request: TaskRequest,
-        prompt: str,
-        options: Sequence[str],
-        read: Reader,
-        score: Callable[[str], tuple[float, ...]],
-        seed: int,
-    ) -> Asking:
+    def verdict(self, request: TaskRequest, question: Question, seed: int) -> Asking:
         """A sub-plan that returns what the model says to a question: one of the options, as scores."""
         raise NotImplementedError
 
@@ -106,28 +114,20 @@ class WrittenJudge(_ModelJudge):
     def writers(self) -> tuple[str, ...]:
         return self.roles
 
-    def verdict(
-        self,
-        request: TaskRequest,
-        prompt: str,
-        options: Sequence[str],
-        read: Reader,
-        score: Callable[[str], tuple[float, ...]],
-        seed: int,
-    ) -> Asking:
+    def verdict(self, request: TaskRequest, question: Question, seed: int) -> Asking:
         limit = request.sampling.max_tokens if self.tokens is None else self.tokens
         sampling = request.sampling.replace(temperature=self.temperature, max_tokens=limit, stop=(), warmth=None)
         calls = 0
         for attempt in range(self.retries + 1):
             stream = (*request.stream, JUDGING, attempt, seed)
-            ((reply,),) = yield [Ask(prompt, self.asks, sampling, stream)]
+            ((reply,),) = yield [Ask(question.prompt, self.asks, sampling, stream)]
             assert isinstance(reply, Reply)
             calls += reply.calls
             if reply.failure:
                 raise PodiumError(reply.failure)
-            said = read(reply.text)
+            said = question.read(reply.text)
             if said is not None:
-                return Opinion(self._shrunk(score(said), reply.text), calls)
+                return Opinion(self._shrunk(question.score(said), reply.text), calls)
         return Opinion(None, calls)
 
     def _shrunk(self, scores: tuple[float, ...], text: str) -> tuple[float, ...]:
@@ -149,23 +149,15 @@ class OptionJudge(_ModelJudge):
     def roles(self) -> tuple[str, ...]:
         return (self.role,)
 
-    def verdict(
-        self,
-        request: TaskRequest,
-        prompt: str,
-        options: Sequence[str],
-        read: Reader,
-        score: Callable[[str], tuple[float, ...]],
-        seed: int,
-    ) -> Asking:
-        begin = "" if options is YES_NO else VERDICT
-        asked: Wave = [Score(prompt, f"{begin} {option}", role=self.role, optional=True) for option in options]
-        logp = yield asked
+    def verdict(self, request: TaskRequest, question: Question, seed: int) -> Asking:
+        scored = [Score(question.prompt, text, role=self.role, optional=True) for text in question.written]
+        logp = yield list(scored)
         if not all(logp):
-            raise PodiumError(f"a question of {len(prompt):,} characters does not fit into the context of the judge")
+            size = len(question.prompt)
+            raise PodiumError(f"a question of {size:,} characters does not fit into the context of the judge")
         total = [sum(each) for each in logp]
         weights = [math.exp(x - max(total)) for x in total]
-        scores = [score(option) for option in options]
+        scores = [question.score(option) for option in question.options]
         mean = (
             sum(w * x for w, x in zip(weights, column, strict=True)) / sum(weights)
             for column in zip(*scores, strict=True)

@@ -9,13 +9,14 @@ from typing import Any
 
 from podium.core.build import Rollout
 from podium.core.errors import PodiumError, within
-from podium.core.part import Need, Strategy
+from podium.core.part import Need
 from podium.core.schedule import Number
 from podium.core.streams import key
 from podium.memories.caption_network import TIE
 from podium.memories.captions import KnownCaptions
 from podium.parts.reward.intrinsic import REFERENCE
 from podium.strategies.draw import Draw
+from podium.strategies.joint import JointStrategy
 from podium.strategies.requests import Compare, Meets, PairJudge, Plan, SubPlan, TaskRequest, Wave
 
 __all__ = ["LabelCaptions", "caption_of"]
@@ -30,7 +31,7 @@ def caption_of(action: str, observation: str) -> str:
     return f"> {action.strip()}\n{observation}"
 
 
-class LabelCaptions(Strategy):
+class LabelCaptions(JointStrategy):
     """`n` rollouts of each task, whose turns have captions; the newest of those that `Captions` does not know are put
     to an annotator, `calls` in an iteration.
 
@@ -82,13 +83,7 @@ class LabelCaptions(Strategy):
     def writers(self) -> tuple[str, ...]:
         return self.annotator.writers if isinstance(self.annotator, PairJudge) else ()
 
-    def plans(self, tasks: Sequence[TaskRequest]) -> list[Plan]:
-        return [self._all(tasks)]  # one queue for the whole batch
-
-    def plan(self, task: TaskRequest) -> Plan:
-        return self._all([task])
-
-    def _all(self, tasks: Sequence[TaskRequest]) -> Plan:
+    def together(self, tasks: Sequence[TaskRequest]) -> Plan:
         answers = yield [self.draw.play(task, self.n) for task in tasks]
         rollouts: list[Rollout] = [rollout for answer in answers for rollout in answer]  # type: ignore[misc]
         known: KnownCaptions = tasks[0].recalled["group.captions"]

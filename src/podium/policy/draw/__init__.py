@@ -1,0 +1,1 @@
+"""Flows: policies that draw, in steps from noise to a picture."""
