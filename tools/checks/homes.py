@@ -26,6 +26,7 @@ GUARDS = {
     ("scalerl", "objective.clip"): "weights above 5 are rare at small learning rates",
     ("light-if", "objective.clip"): "ratios reach 0 or 2 only at large learning rates",
     ("agentflow", "shape.DropLongContexts"): "no embedded world has such long contexts",
+    ("iterresearch-eapo", "objective.clip"): "one ratio per round, a mean over its tokens, stays within the bounds",
     ("epo", "objective.BandPenalty"): "as published, it is constant in the policy and has no gradient",
     ("pivotrl", "keep.KeepPivots"): "with a profile, only pivots are sampled",
     ("spear", "annotate.MarkDegenerate"): "podium/tiny does not repeat itself",

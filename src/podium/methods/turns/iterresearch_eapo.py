@@ -32,7 +32,7 @@ __all__ = ["iterresearch_eapo"]
         pool=4096,
         source="https://arxiv.org/abs/2511.07327, appendix B: 150 iterations after 110,000 demonstrations",
     ),
-    home=Home("lookup", level=2, tasks=32),
+    home=Home("lookup", level=2, tasks=24),
     tags=("agents", "context management", "long context", "multi-turn", "efficiency", "search"),
     presets={"paper": {"imitate": 6875}},
 )
