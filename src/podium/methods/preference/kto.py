@@ -20,7 +20,7 @@ __all__ = ["kto"]
     protocol=Protocol(
         lr=5e-7, warmup=0.1, schedule="linear", source="ContextualAI/HALOs, config/loss/kto.yaml and its README"
     ),
-    home=Home("trips", level=1, iterations=30, model="podium/tiny2"),
+    home=Home("trips", level=1, iterations=12, model="podium/tiny2"),
 )
 def kto(
     source: str = "world",
