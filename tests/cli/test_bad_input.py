@@ -372,9 +372,9 @@ def test_a_model_that_is_slower_is_said_before_anything_is_computed(
 ) -> None:
     model, real = tiny.directory(tmp_path / "gpt2", "gpt2"), session._evaluation
 
-    def evaluated(run: Run) -> dict[str, Any]:
+    def evaluated(run: Run, *rest: Any) -> dict[str, Any]:
         print("evaluated")
-        return real(run)
+        return real(run, *rest)
 
     monkeypatch.setattr(session, "_evaluation", evaluated)
     assert main(["train", "--world", "echo", "--model", str(model), "--out", str(out), *SMALL]) == 0

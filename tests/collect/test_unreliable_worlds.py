@@ -235,7 +235,8 @@ def test_a_run_whose_world_contradicts_itself_says_so_everywhere(
     ):
         assert said in out
         assert said in page
-    assert "b never acted" in page
+    assert main(["rollouts", str(tmp_path / "run")]) == 0
+    assert "b never acted" in capsys.readouterr().out
     assert "&lt;i&gt;onon" in page
     rows = pq.read_table(tmp_path / "run" / "rollouts" / "iteration-000001.parquet").to_pylist()
     assert rows[0]["turn.state"][1:] == ["(1, 'there')", "(2, 'there')"]

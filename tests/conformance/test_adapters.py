@@ -160,6 +160,7 @@ WITHOUT_RECIPE = {
     "hicra 2": "the matcher of token sequences that its annotation is checked with",
     "hicra 3": "podium.analysis, of counts",
     **{f"invisible-leash {n}": "podium.analysis, of finished runs" for n in range(4)},
+    "mashost 4": "the probability of a role and its links under a chooser",
     "oni 3": "the loss of the network that its memory trains",
     "multirole-r1 3": "the scores of the world opinions",
     **{f"mec-b {n}": "podium.analysis, of tables" for n in range(5)},

@@ -273,7 +273,7 @@ SPECIAL = (
     *("matchtir", "pivotrl", "think-rm", "arenarl", "dr-kernel", "spear", "vspo-prs", "earl-rtl"),
     *("clinical-r1", "info-consistent-grpo", "cpl", "adalign-llm", "read", "advevo-marl", "oni"),
     *("ikea", "carr", "reseek", "nous", "search-r2", "earl-video", "ap-grpo"),
-    *("listener-reward", "expo-hm", "doge"),
+    *("listener-reward", "expo-hm", "doge", "graph-grpo", "mashost", "flow-grpo", "tp-grpo", "vgpo"),
 )
 
 

@@ -59,7 +59,7 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "earl-video": {"imitate": 0},
     "expo-hm": {"imitate": 1, "first": 1},
     "read": {"imitate": 0, "n": 2, "warmup": 0, "epochs": 1},
-    "fleming-r1": {"imitate": 1, "first": 1, "rounds": (1, 1)},  # podium/tiny knows no tags
+    "fleming-r1": {"imitate": 0, "first": 1, "rounds": (1, 1)},
     "guru": {"measure": 0},
     "ap-grpo": {"first": 1, "whole": ""},
     "arpo": {"imitate": 0, "tools": None},
@@ -98,7 +98,7 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
 }
 
 # Nobody has taught a small model the tags that these ask for.
-PLAIN_TEXT = ("iterresearch-eapo", "pear")
+PLAIN_TEXT = ("iterresearch-eapo", "pear", "fleming-r1")
 
 
 # -- worlds ------------------------------------------------------------------------------------------------------------

@@ -177,7 +177,8 @@ def _before_and_after(directory: RunDirectory) -> str:
     if len(measured) > 1:
         numbers = (min(measured), max(measured))
         pages = [[conversation_page(conversation(row)) for row in measured[number]] for number in numbers]
-        what = f"The same held-out tasks, one answer each, before training and after iteration {numbers[1]}."
+        what = f"The same held-out tasks, one answer each, before training and after iteration {numbers[1]}. "
+        what += _kept(directory)
     else:
         pages = [_rollouts(directory, first=True), _rollouts(directory, first=False)]
         what = f"The first and the last iteration of training, one answer per task. {_kept(directory)}"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
+from torch.distributions import Bernoulli, Categorical
 
 from podium import methods
 from podium.core.batch import Batch
@@ -80,10 +80,8 @@ def _joint_logp(case: Case) -> Any:
     options = OptionSet(LINKS, tuple(OptionRow(f"{n}", blank, mark) for n, mark in enumerate(marks)))
     rows = torch.zeros(1, count + placed, dtype=torch.float64)
     pairs = torch.zeros(1, count + placed, count + placed, dtype=torch.float64)
-    for node, p in enumerate(nodes):
-        rows[0, node] = math.log(p)
-        for place, q in enumerate(links[node]):
-            pairs[0, count + place, node] = math.log(q / (1 - q))
+    rows[0, :count] = Categorical(probs=case.tensor("node_probabilities")).logits
+    pairs[0, count:, :count] = Bernoulli(probs=case.tensor("edge_probabilities_given_node")).logits.t()
     allowed = torch.tensor([[mark == "option" for mark in marks]])
     scored, context = ScoredSets(rows, pairs, allowed, torch.tensor([0])), encode_set(options)
     ids = [case["chosen_node"], *case["chosen_edges"]]

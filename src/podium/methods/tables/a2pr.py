@@ -12,7 +12,7 @@ entry(
     "https://arxiv.org/abs/2405.19909, code: https://github.com/ltlhuuu/A2PR",
     kind="tool",
     run="podium lab a2pr",
-    tags=("offline RL", "behaviour cloning", "advantage filter"),
+    tags=("offline rl", "behaviour cloning", "advantage filter"),
     notes="""
     The actor's loss is −λ · mean Q(s, π(s)) + mean((π(s) − a*)² · w), λ = α / mean |Q|. a* is the autoencoder's
     action if its advantage is at least that of the data's, else the data's; w is 1 where either beats the value.

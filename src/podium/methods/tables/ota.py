@@ -11,7 +11,7 @@ entry(
     "https://arxiv.org/abs/2505.12737",
     kind="tool",
     run="podium lab ota",
-    tags=("offline RL", "goal-conditioned", "options", "long horizons"),
+    tags=("offline rl", "goal-conditioned", "options", "long horizons"),
     notes="""
     An option of n steps ends at the goal or after n steps; its reward is −1 (0 at the goal) and it is discounted
     once: q = r + γ · mask · min(V₁′, V₂′) at its end, regressed by expectiles (τ = 0.7) on both heads. n = 1 is

@@ -42,7 +42,7 @@ class ValueAnchored(Advantage):
 
     @property
     def neutral(self) -> Normalize:
-        return Normalize(unbiased=False, epsilon=self.epsilon)
+        return Normalize(epsilon=self.epsilon)
 
     def __call__(self, batch: Batch) -> Columns:
         score, steps = batch["token.score"], batch.action

@@ -20,7 +20,6 @@ class StepKL(Term):
     Both have the same σ, which the noise of the step decides.
     """
 
-    overflows = "it squares the distance of means"
     holds_to_reference = True
     anchor: str = "ref"  # a role, or old
 

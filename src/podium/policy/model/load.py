@@ -123,7 +123,7 @@ def _from_hub(name: str) -> dict[str, Any]:
         if not isinstance(error, ConnectionError) and type(error).__name__ not in ("ConnectError", "ConnectTimeout"):
             return {}
         if isinstance(try_to_load_from_cache(name, "config.json"), str):
-            return {"local_files_only": True}
+            return {"local_files_only": True, "adapter_kwargs": {"local_files_only": True}}
         raise PodiumError(
             f"{name} is no directory here, and the hub cannot be reached to fetch a model of that name: "
             f"{_reason(error).rstrip('.')}. Give a directory with config.json and safetensors or a GGUF file, or "
