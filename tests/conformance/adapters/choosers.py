@@ -81,7 +81,8 @@ def _joint_logp(case: Case) -> Any:
     rows = torch.zeros(1, count + placed, dtype=torch.float64)
     pairs = torch.zeros(1, count + placed, count + placed, dtype=torch.float64)
     rows[0, :count] = Categorical(probs=case.tensor("node_probabilities")).logits
-    pairs[0, count:, :count] = Bernoulli(probs=case.tensor("edge_probabilities_given_node")).logits.t()
+    by_node = Bernoulli(probs=case.tensor("edge_probabilities_given_node")).logits
+    pairs[0, count:, :count] = torch.stack(by_node.unbind(), 1)
     allowed = torch.tensor([[mark == "option" for mark in marks]])
     scored, context = ScoredSets(rows, pairs, allowed, torch.tensor([0])), encode_set(options)
     ids = [case["chosen_node"], *case["chosen_edges"]]

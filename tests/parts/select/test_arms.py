@@ -85,6 +85,9 @@ def test_a_batch_goes_where_the_predicted_curve_falls_most() -> None:
     )
     chosen = columns["group.domain.code"][MarginalGain(least=1).choose(columns, 8)]
     assert torch.bincount(chosen, minlength=2).tolist() == [1, 7]
+    # Of 20 tasks one is of the flat domain: 1/20 and 19/20, divided among ten tasks that were never visited.
+    weight = MarginalGain(least=1)(columns | {"group.visits": torch.zeros(20, dtype=torch.float64)})
+    assert weight.tolist() == pytest.approx([0.005] * 10 + [0.095] * 10)
     alike = tasks_of([0] * 10 + [1] * 10, **{name: [x, x] for name, x in zip(names, steep, strict=True)})
     shares = torch.bincount(alike["group.domain.code"][MarginalGain().choose(alike, 8)])
     assert shares.tolist() == [4, 4]

@@ -6,8 +6,7 @@ from podium.methods.catalogue import entry
 
 entry(
     __name__,
-    summary="Spends a data budget over groups by predicted learning curves: the largest weighted improvement per "
-    "cost first.",
+    summary="Spends a data budget over groups by predicted learning curves: the largest weighted gain per cost first.",
     citation="Adaptive Sampling Strategies to Construct Equitable Training Datasets, FAccT 2022, "
     "https://arxiv.org/abs/2202.01327",
     kind="tool",

@@ -6,8 +6,7 @@ from podium.methods.catalogue import entry
 
 entry(
     __name__,
-    summary="Online group fairness without stored data: soft oblique forests with running means of node decisions "
-    "per group.",
+    summary="Online group fairness without stored data: soft oblique forests, running means of decisions per group.",
     citation="Enhancing Group Fairness in Online Settings Using Oblique Decision Forests, ICLR 2024, "
     "https://arxiv.org/abs/2310.11401, code: https://github.com/brcsomnath/Aranyani",
     kind="tool",
