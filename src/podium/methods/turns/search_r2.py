@@ -52,10 +52,9 @@ def search_r2(
     (`search-r2@actor`). The gain over the actor is Cov(a, R − U) + (1 − E a) · E[U − R], U the value of going on from
     a cut (`podium.analysis.refinement`). A revision that fails again is kept. Evaluation samples the actor alone. A
     right answer without a search earns 1, with useful searches up to 2, so searches pay even where they are not needed.
-    The verdict is the likelier word, so the other one is never tried and its worth never seen. A rejected trajectory is
-    mostly a bad one, and stays below the mean of its group even where the revision improves it: rejecting is
-    unlearnt, and at home the refiner soon accepts everything. `search-r2@drawn` draws the verdict, as the gain above
-    assumes, which makes its gradient that of the expected reward.
+    The verdict is the likelier word, so the other one is never tried. At home the refiner soon accepts everything; a
+    possible reason is that a rejected trajectory is mostly a bad one, which stays below the mean of its group even
+    where the revision improves it. `search-r2@drawn` draws the verdict, as the gain above assumes.
     The authors' language model that judges searches is the world here (`lookup`); a search that repeats what is known
     is useless. Clip, KL penalty and mini-batches are those of Search-R1.
 
