@@ -41,6 +41,7 @@ class Variant:
     n: int = 32  # rollouts a task
     tasks: int = 64  # an iteration
     lr: float = 3e-5
+    run: dict[str, Any] = field(default_factory=dict)  # settings of the run
 
     def make(self, n: int | None) -> Any:
         from podium import methods
@@ -52,7 +53,12 @@ VARIANTS = {
     "grpo": Variant("grpo", {"kl": 0.0}, n=16, lr=1e-5),  # rewards alone
     "hpt": Variant("hpt", {"gate": 2}, n=8, tasks=128, lr=3e-5),  # imitates a solution where at most 2 of 8 are right
     "hpt-fast": Variant("hpt", {"gate": 2}, n=8, tasks=128, lr=1e-4),
+    # What a smaller optimiser or adapters do to learning, beside hpt-fast:
+    "hpt-float32": Variant("hpt", {"gate": 2}, n=8, tasks=128, lr=1e-4, run={"dtype": "float32"}),
+    "hpt-8bit": Variant("hpt", {"gate": 2}, n=8, tasks=128, lr=1e-4, run={"moments": "8bit"}),
+    "hpt-lora": Variant("hpt", {"gate": 2}, n=8, tasks=128, lr=1e-3, run={"lora": 16}),
 }
+USUAL = ("grpo", "hpt", "hpt-fast")
 
 
 def train(name: str, given: argparse.Namespace) -> None:
@@ -65,9 +71,10 @@ def train(name: str, given: argparse.Namespace) -> None:
     settings: dict[str, Any] = {"world": "gym:chain_sum", "world_settings": WORLD, "max_tokens": MAX_TOKENS}
     settings |= {"model": given.model, "device": given.device, "dtype": given.dtype, "seed": given.seed}
     settings |= {"tasks": given.tasks or variant.tasks, "iterations": given.iterations, "lr": variant.lr}
+    settings |= variant.run
     run = build_run(configure(variant.make(given.n), **settings))
     found: dict[str, Any] = {"variant": name, "method": variant.method, "settings": variant.settings}
-    found |= {"n": given.n or variant.n, "tasks": run.config.tasks, "lr": variant.lr, "dtype": given.dtype}
+    found |= {"n": given.n or variant.n, "tasks": run.config.tasks, "lr": variant.lr, "dtype": run.config.dtype}
     found |= {"loading": time.monotonic() - begun, "curve": []}
     spent = {"training": 0.0, "evaluation": 0.0}
     rollouts, took = 0, list[float]()
@@ -194,7 +201,9 @@ def converted(model: str, target: Path) -> str:
 def main() -> None:
     begun = time.time()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("variants", nargs="*", metavar="VARIANT", help=f"default: {' '.join(VARIANTS)}")
+    parser.add_argument(
+        "variants", nargs="*", metavar="VARIANT", help=f"of {', '.join(VARIANTS)}; default: {' '.join(USUAL)}"
+    )
     parser.add_argument("--model", required=True)
     parser.add_argument("--out", type=Path, default=Path("runs/smol"))
     parser.add_argument("--minutes", type=float, default=8.0, help="of the whole command, loading included")
@@ -217,7 +226,7 @@ def main() -> None:
     if given.one:
         train(given.one, given)
         return
-    names = given.variants or list(VARIANTS)
+    names = given.variants or list(USUAL)
     if unknown := set(names) - set(VARIANTS):
         parser.error(f"no variant {', '.join(sorted(unknown))}: there are {', '.join(VARIANTS)}")
     with ExitStack() as stack:
