@@ -44,6 +44,8 @@ class VLLMSampler(OutsideSampler):
         usual: dict[str, Any] = {"max_model_len": policy.context_length, "disable_log_stats": True, "max_logprobs": 256}
         if policy.device.type == "cuda":
             usual["gpu_memory_utilization"] = 0.4  # beside the trainer
+        else:  # a prompt encoded in parts would need generators with an offset, which a CPU's have not
+            usual["enable_chunked_prefill"] = False
         with tempfile.TemporaryDirectory(prefix="podium-vllm-") as folder:
             policy.save(folder)
             try:

@@ -28,6 +28,7 @@ from podium.sampler.outside.outside import Ids, OutsideSampler, Place
 
 __all__ = ["ServerSampler"]
 
+PROBE = "Add 12 and 345: what is the sum?"  # a text that tokenizers read differently
 LONGEST = 1 << 28  # bytes of an answer that are read
 START_VLLM = (
     "VLLM_SERVER_DEV_MODE=1 vllm serve MODEL --logprobs-mode processed_logprobs --max-logprobs 256 "
@@ -64,7 +65,10 @@ class ServerSampler(OutsideSampler):
         self._local = threading.local()
         self._closed = threading.Event()
         self.model, self._context = self._described(model)
-        self._renewal = self._way_to_renew()
+        paths = self._call("GET", "/openapi.json", None).get("paths", {})
+        self._renewal = self._way_to_renew(paths)
+        if "/tokenize" in paths:
+            self._check_tokenizer()
         self._own_folder = None if weights else tempfile.mkdtemp(prefix="podium-weights-")
         self._folder = Path(weights or str(self._own_folder))
         self._pool = ThreadPoolExecutor(parallel, thread_name_prefix="podium-sampler")
@@ -123,8 +127,7 @@ class ServerSampler(OutsideSampler):
                 f"{len(stale) - 1} further parameters: is it serving this model?"
             )
 
-    def _way_to_renew(self) -> str:
-        paths = self._call("GET", "/openapi.json", None).get("paths", {})
+    def _way_to_renew(self, paths: Mapping[str, Any]) -> str:
         if "/collective_rpc" in paths:
             return "vllm"
         if "/update_weights_from_disk" in paths:
@@ -133,6 +136,17 @@ class ServerSampler(OutsideSampler):
             f"{self.title} has no call that gives it new weights, so it would go on sampling from the old ones. Start "
             f"vLLM with {START_VLLM}"
         )
+
+    def _check_tokenizer(self) -> None:
+        """Refuse a server whose model reads text as other tokens."""
+        asked = {"model": self.model, "prompt": PROBE, "add_special_tokens": False}
+        theirs = self._call("POST", "/tokenize", asked).get("tokens")
+        mine = self.policy.tokenizer(PROBE, add_special_tokens=False)["input_ids"]
+        if theirs is not None and list(theirs) != list(mine):
+            raise PodiumError(
+                f"{self.title} has another tokenizer than {self.policy.name or 'the model'}: it reads {PROBE!r} as "
+                f"{len(theirs)} other tokens. Let it serve the model that is trained."
+            )
 
     def _described(self, model: str | None) -> tuple[str, int]:
         """The name of the model that the server has, and the longest text that it takes."""
