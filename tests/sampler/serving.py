@@ -40,7 +40,7 @@ class Engine:
     def respond(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         self.calls.append(path)
         if path == "/openapi.json":
-            return {"paths": dict.fromkeys(self.paths, {})}
+            return {"paths": {path: {} for path in self.paths}}
         if path == "/v1/models":
             return {"data": [{"id": "served", "max_model_len": self.policy.context_length}]}
         if path == "/tokenize":

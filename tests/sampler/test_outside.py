@@ -19,7 +19,7 @@ from podium.sampler.outside import check_name
 from podium.sampler.outside.mapping import Drawn, completion, engine_settings, unmapped
 from podium.sampler.outside.server import ServerSampler
 from podium.sessions.train import train
-from tests.sampler.serving import PATHS, Engine, serving
+from tests.sampler.serving import Engine, serving
 
 END = (2,)
 TASK = {"tasks": 4, "eval_tasks": 4, "eval_every": 0, "max_tokens": 16, "level": 1}
@@ -30,7 +30,7 @@ def ask(**settings: Any) -> Generate:
     return Generate((5, 6), 2, Sampling(**settings), (7, 1), capture=capture)
 
 
-# -- translation ---------------------------------------------------------------------------------------------------------
+# -- translation -----------------------------------------------------------------------------------------------------
 
 
 def test_what_plain_sampling_asks_of_an_engine() -> None:
@@ -94,7 +94,7 @@ def test_what_an_engine_has_no_equal_of(sampling: Sampling, capture: tuple[str, 
     assert word in found if word else found == ""
 
 
-# -- weights ---------------------------------------------------------------------------------------------------------------
+# -- weights ---------------------------------------------------------------------------------------------------------
 
 
 def test_the_fingerprint_of_matrices_in_one_is_the_sum_of_theirs() -> None:
@@ -121,7 +121,7 @@ def test_one_changed_weight_is_found_and_other_layouts_are_passed_over() -> None
     assert stale_weights(mine.items(), said(packed)) == ["a.qkv_proj.weight"]
 
 
-# -- a server ----------------------------------------------------------------------------------------------------------------
+# -- a server --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_server_of_the_other_kind_is_renewed_by_its_own_call() -> None:
     assert "/update_weights_from_disk" in engine.calls
 
 
-# -- refusals ----------------------------------------------------------------------------------------------------------------
+# -- refusals --------------------------------------------------------------------------------------------------------
 
 
 def without_logprobs(path: str, found: dict[str, Any]) -> dict[str, Any]:
@@ -208,9 +208,9 @@ def other_tokens(path: str, found: dict[str, Any]) -> dict[str, Any]:
     ],
 )
 def test_a_server_that_cannot_serve_is_named(changes: dict[str, Any], settings: Any, match: str, tmp_path: Any) -> None:
+    run = {"sampler_settings": settings, "iterations": 1, "out": tmp_path / "run", "world": "sums"}
     with serving(Engine(load("podium/tiny"), **changes)) as url, pytest.raises(PodiumError, match=match):
-        run = {"sampler": f"openai:{url}", "sampler_settings": settings, "iterations": 1, "out": tmp_path / "run"}
-        train("grpo", world="sums", **run, **TASK)
+        train("grpo", sampler=f"openai:{url}", **run, **TASK)
 
 
 def test_a_server_that_is_not_there_is_named() -> None:
@@ -227,7 +227,7 @@ def test_an_address_that_is_no_server_of_this_machine_is_refused(url: str, match
 
 
 def test_a_misspelt_sampler_is_refused_with_the_list() -> None:
-    with pytest.raises(PodiumError, match="local .*vllm .*openai:URL"):
+    with pytest.raises(PodiumError, match=r"local .*vllm .*openai:URL"):
         check_name("vlm")
 
 
