@@ -78,7 +78,7 @@ def test_the_geometric_mean_does_not_grow_with_the_length() -> None:
         ({"level": "token", "cap": 3.1, "low": 0.0}, [True, True, True, True]),
         ({"level": "sequence", "cap": 5.0}, [True, True, True, True]),
         ({"level": "sequence", "cap": 4.2}, [True, True, False, False]),
-        ({"level": "geometric"}, [True, True, False, False]),
+        ({"level": "geometric", "cap": 2.05}, [True, True, False, False]),
         ({"level": "geometric", "cap": 2.2, "veto": 0.3}, [False, False, True, True]),
         ({"level": "geometric", "cap": math.inf, "low": 0.6}, [False, False, True, True]),
     ],
