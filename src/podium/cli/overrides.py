@@ -93,18 +93,22 @@ def split_changes(changes: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any
     run: dict[str, Any] = {}
     world: dict[str, Any] = {}
     optimizer: dict[str, Any] = {}
+    sampler: dict[str, Any] = {}
     method: list[str] = []
+    settings = {"world": world, "optimizer": optimizer, "sampler": sampler}
     for change in changes:
         path, value = split_change(change)
         head, _, name = path.partition(".")
         if path == "method":
             raise PodiumError("--set method: name the method by itself, as in podium train dapo.")
-        if head in ("world", "optimizer") and name:
-            (world if head == "world" else optimizer)[name] = value
+        if head in settings and name:
+            settings[head][name] = value
         elif path in Config.field_names():
             run[path] = value
         else:
             method.append(change)
+    if sampler:
+        run["sampler_settings"] = sampler
     return run, world, optimizer, method
 
 

@@ -43,6 +43,13 @@ def train(
         Path | None, typer.Option(help="The directory of the run. [default: runs/METHOD-WORLD-TIME]")
     ] = None,
     device: Device = None,
+    sampler: Annotated[
+        str | None,
+        typer.Option(
+            help="What samples: local, vllm (in this process) or openai:URL (a server on this machine). "
+            "[default: local]"
+        ),
+    ] = None,
     changes: Annotated[
         list[str] | None,
         typer.Option(
@@ -80,6 +87,7 @@ def train(
     """Train a model. Without arguments, GRPO teaches podium/tiny to add, in about a minute on a laptop."""
     world, of_world = data_settings(world, data, prompt_field, answer_field, reward)
     typed = {"world": world, "model": model, "iterations": iterations, "seed": seed, "device": device, "grace_s": grace}
+    typed["sampler"] = sampler
     settings: dict[str, Any] = {k: v for k, v in typed.items() if v is not None}
     if level is not None:
         of_world["level"] = level

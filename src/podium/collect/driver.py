@@ -109,6 +109,11 @@ class Driver:
         self._follow_up = None if follow_up is None else lru_cache(CACHED_TEXTS)(follow_up)
         self._word = cache(lambda token: sampler.text([token]))
 
+    def close(self) -> None:
+        """Give back what samplers hold outside this process."""
+        for sampler in self.samplers.values():
+            getattr(sampler, "close", lambda: None)()
+
     @property
     def spent(self) -> tuple[int, int]:
         """How many tokens all samplers have sampled so far, and how many tokens of contexts and texts were encoded."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import ipaddress
 import json
 import threading
 import urllib.error
@@ -14,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from podium.core.errors import PodiumError
+from podium.core.loopback import is_loopback
 from podium.core.printable import error_text, one_line
 from podium.strategies.ask import Ask, ChatServer, Reply
 
@@ -64,13 +64,7 @@ def check_place(server: ChatServer) -> None:
     parts = urlsplit(server.url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise PodiumError(f"ChatServer.url = {server.url!r} must look like 'http://localhost:8000/v1'.")
-    if server.elsewhere or parts.hostname == "localhost":
-        return
-    try:
-        here = ipaddress.ip_address(parts.hostname).is_loopback
-    except ValueError:
-        here = False
-    if not here:
+    if not server.elsewhere and not is_loopback(parts.hostname):
         raise PodiumError(
             f"The server {server.url} is not on this machine, and would get to see questions and answers of the run: "
             "name one on localhost, or allow it with ChatServer(elsewhere=True)."

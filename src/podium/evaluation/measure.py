@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from podium.collect.driver import Driver
-from podium.core.build import Rollout
+from podium.core.build import Rollout, Turn
 from podium.core.errors import PodiumError
 from podium.core.part import Strategy
 from podium.evaluation.passk import bootstrap_interval, majority_at_k, pass_at_k, share_interval
@@ -99,9 +99,7 @@ def measure(groups: Sequence[Sequence[Rollout]], ks: Sequence[int] = (1,)) -> di
         for group, c in zip(answers, correct, strict=True)
     ]
     per_task["length"] = [_mean([sum(len(t.ids) for t in r.turns) for r in g]) for g in groups]
-    per_task["entropy"] = [
-        _mean([h for r in g for t in r.turns for h in t.tokens.get("sampler.entropy", ())]) for g in groups
-    ]
+    per_task["entropy"] = [_mean([h for r in g for t in r.turns for h in _entropies(t)]) for g in groups]
     if any("well_formed" in r.columns for g in groups for r in g):  # the share of turns
         formed = [[float(t.columns["well_formed"]) for r in g for t in r.turns] for g in groups]
         per_task["well_formed"] = [_mean(turns) for turns in formed]
@@ -109,6 +107,12 @@ def measure(groups: Sequence[Sequence[Rollout]], ks: Sequence[int] = (1,)) -> di
     if any(failed):
         per_task["failed"] = failed
     return {name: Measure(_mean(values), *_interval(name, values)) for name, values in per_task.items()}
+
+
+def _entropies(turn: Turn) -> Sequence[float]:
+    """The entropy of what each token was drawn from, or else its -log p, whose mean is the same in expectation."""
+    tokens = turn.tokens
+    return tokens["sampler.entropy"] if "sampler.entropy" in tokens else [-p for p in tokens.get("sampler.logp", ())]
 
 
 def _interval(name: str, values: Sequence[float]) -> tuple[float, float]:

@@ -13,9 +13,11 @@ from podium.core.signal import Signal
 from podium.method import Method
 from podium.policy import Policy, embed
 from podium.policy.model.chat import PROMPT
-from podium.protocols.sampling import ALLOWED
+from podium.protocols.sampling import ALLOWED, Sampling
 from podium.protocols.world import World, task_of
 from podium.sampler.of_policy import sampler_of
+from podium.sampler.outside import LOCAL, check_engine, open_sampler
+from podium.strategies import Draw
 from podium.training.config import Config
 from podium.training.memory_plan import MemoryPlan, plan_memory
 from podium.training.models import frozen_models, learners, load_models
@@ -50,6 +52,8 @@ def _build(config: Config, world: World, stage: Stage) -> Run:
     config = fill_in(config, world)
     method = config.method
     warned = check_fit(method, world, str(config.world), facts_of(config, world))
+    if config.sampler != LOCAL:
+        _check_sampler(config)
     strategies = [leaf.rollout for leaf in method.leaves() if leaf.rollout is not None]
     notes = dict.fromkeys(note for strategy in strategies for note in strategy.prepare(world) or ())
     stage(f"Loading {config.model}")
@@ -124,10 +128,12 @@ def _driver(config: Config, world: World, models: Mapping[str, Policy], memory: 
     policy, pasts = models["policy"], trainer.pasts
     writers = [name for role in _writers(config.method) for name in (pasts[role].copies if role in pasts else (role,))]
     each = None if memory.sampler is None else memory.sampler // (1 + len(writers))
+    outside = config.sampler != LOCAL
+    settings = config.sampler_settings or {}
     return Driver(
-        sampler_of(policy, each),
+        open_sampler(config.sampler, settings, policy) if outside else sampler_of(policy, each),
         world,
-        capture=_captured(config.method),
+        capture=_captured(config.method, outside),
         follow_up=policy.follow_up,
         written=policy.written,
         ends=policy.ends,
@@ -152,10 +158,20 @@ def _writers(method: Method) -> list[str]:
     return sorted(writers - {"policy"})
 
 
-def _captured(method: Method) -> tuple[str, ...]:
-    """What the sampler must keep per token beside log-probabilities: entropies for the metrics, and what parts need."""
-    needs = [n for p in method.parts() for n in p.needs if isinstance(n, Signal) and n.of == "sampler"]
+def _check_sampler(config: Config) -> None:
+    """Refuse a method that needs of its sampler what the engine cannot give."""
+    for leaf in config.method.leaves():
+        draw = None if leaf.rollout is None else leaf.rollout.draw
+        sampling = draw.sampling(Sampling()) if isinstance(draw, Draw) else Sampling()
+        check_engine(config.sampler, sampling, _captured(config.method, outside=True))
+
+
+def _captured(method: Method, outside: bool = False) -> tuple[str, ...]:
+    """What the sampler must keep per token beside log-probabilities: entropies for the metrics, and what parts need.
+    An engine outside keeps only what strategies read between two waves of requests: the rest is the trainer's."""
+    readers = [leaf.rollout for leaf in method.leaves() if leaf.rollout is not None] if outside else method.parts()
+    needs = [n for p in readers for n in p.needs if isinstance(n, Signal) and n.of == "sampler"]
     wanted = {n.column.removeprefix(f"{n.level}.sampler.") for n in needs}
     if any(leaf.rollout is not None and leaf.rollout.restricts for leaf in method.leaves()):
         wanted.add(ALLOWED)
-    return tuple(sorted({"entropy"} | wanted - {"logp"}))
+    return tuple(sorted((set() if outside else {"entropy"}) | wanted - {"logp"}))

@@ -13,6 +13,7 @@ from podium.core.value import Value
 from podium.method import DEFAULTS, SCHEDULES, Method
 from podium.policy.model.device import usual_dtype
 from podium.protocols.world import ISOLATIONS, World
+from podium.sampler.outside import LOCAL, check_name
 from podium.store.run_directory import RunDirectory
 from podium.training.quantized_adam import BLOCK
 from podium.worlds.names import world_code
@@ -73,6 +74,8 @@ class Config(Value):
     checkpointing: bool = False  # recompute activations in the backward pass: less memory, more time
     device: str = "cpu"  # cpu, cuda or cuda:N
     dtype: str | None = None  # of the computation; None: bfloat16 on a GPU that supports it, float32 elsewhere
+    sampler: str = "local"  # what samples: local (Podium's own), vllm (in this process), or openai:URL (a server)
+    sampler_settings: dict[str, Any] | None = None  # of vLLM, or of the calls to a server
     lora: int | None = None  # rank; None: all weights are trained
     moments: str = "float32"  # precision of the optimiser's running means: float32, or 8bit, a quarter of the memory
     eval_every: int = 20  # iterations; 0: only before and after
@@ -107,6 +110,9 @@ class Config(Value):
         if self.dtype is not None:
             one_of(self, "dtype", ("float32", "bfloat16"))
         one_of(self, "moments", tuple(MOMENTS))
+        check_name(self.sampler)
+        if self.sampler == LOCAL and self.sampler_settings:
+            raise PodiumError("sampler_settings belong to vllm or to a server: name one with sampler.")
 
     @property
     def precision(self) -> str:

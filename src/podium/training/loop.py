@@ -53,6 +53,7 @@ def iterate(run: Run, evaluate: Evaluate | None = None, record: Record | None = 
         metrics.put("weights_unchanged", 1.0)
     if sentinel.count:
         metrics.put("sampler_gap", sentinel.gap)
+        run.first_gap = sentinel.gap if run.first_gap is None else run.first_gap
 
     # Remember.
     batch = without_replayed(method, batch, trained, metrics)

@@ -105,7 +105,7 @@ class Metrics:
             ("length", lengths[trained]),
             ("truncated", batch["rollout.truncated"][trained]),
             ("flat_groups", flat),
-            ("entropy", batch["token.sampler.entropy"][batch.spread(~demonstration, "rollout", "token")]),
+            ("entropy", entropies(batch)[batch.spread(~demonstration, "rollout", "token")]),
         ):
             self._mean(name, values)
 
@@ -236,3 +236,9 @@ class Metrics:
 
 def _total(batch: Batch, column: str) -> int:
     return int(batch[column].sum()) if column in batch else 0
+
+
+def entropies(batch: Batch) -> Tensor:
+    """[token] The entropy of what each token was drawn from; from a sampler that does not tell it, the token's
+    -log p, whose mean is the same in expectation."""
+    return batch["token.sampler.entropy"] if "token.sampler.entropy" in batch else -batch["token.sampler.logp"]

@@ -26,6 +26,7 @@ from podium.method import Method
 from podium.policy import Policy
 from podium.protocols.sampling import Sampling
 from podium.protocols.world import Task, World, task_of
+from podium.sampler.outside import LOCAL
 from podium.store.json_lines import read_object
 from podium.strategies import Sample
 from podium.strategies.requests import TaskRequest
@@ -42,6 +43,7 @@ __all__ = ["SHOWN", "Evaluate", "Record", "Run"]
 Evaluate = Callable[["Run"], Mapping[str, Any]]  # measures the policy on held-out tasks
 Record = Callable[[int, Batch], None]  # gets an iteration's number and its batch
 SHOWN = "shown.json"  # in a checkpoint: the texts that stand above and below every question, if there are any
+LEAST_GAP = 1e-5  # that an engine outside may have: rounding alone makes 1e-6 in float32
 PENDING = "pending.json"  # in a checkpoint: the metrics of its iteration, if the evaluation was interrupted
 
 
@@ -65,6 +67,7 @@ class Run:
     pending: dict[str, Any] | None = None  # the metrics of the last iteration until it is complete: see `complete`
     saved: int | None = None  # the iteration whose checkpoint holds the current state
     stop: StopRequest = field(default_factory=StopRequest)
+    first_gap: float | None = None  # between trainer and sampler, in the first iteration since the start
     frozen: bool = False  # whether the garbage collector ignores what existed after the first iteration
 
     def __post_init__(self) -> None:
@@ -77,6 +80,7 @@ class Run:
         """Release the world."""
         if self.frozen:
             gc.unfreeze()
+        self.driver.close()
         self.world.close()
 
     # -- iterations ------------------------------------------------------------------------------------------------
@@ -84,6 +88,15 @@ class Run:
     @property
     def clock(self) -> Clock:
         return Clock(self.iteration, self.memories.scalars(self.config.method), self.progress)
+
+    @property
+    def gap_allowed(self) -> float:
+        """The largest mean gap between the log-probabilities of sampler and trainer that the sentinel accepts. An
+        engine outside begins with the right weights: ten times the gap that it begins with means old ones."""
+        usual = self.config.gap_allowed
+        if self.config.sampler == LOCAL or self.config.sentinel is not None or self.first_gap is None:
+            return usual
+        return min(usual, max(10 * self.first_gap, LEAST_GAP))
 
     @property
     def finished(self) -> bool:

@@ -92,7 +92,7 @@ class Sentinel:
 def watch_sampler(run: Run, method: Method, live: Sequence[Shape | Metric], batch: Batch) -> Sentinel:
     """The sentinel of an iteration. If no update computes the log-probabilities under which tokens were drawn, a few
     rollouts are scored for it."""
-    sentinel = Sentinel(method, run.iteration, run.config.gap_allowed)
+    sentinel = Sentinel(method, run.iteration, run.gap_allowed)
     sentinel.check_weights(run.policy)
     restricted = method.rollout is not None and method.rollout.restricts  # checked even if no group is informative
     if (

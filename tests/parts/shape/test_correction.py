@@ -14,7 +14,7 @@ from podium.cli.overrides import load
 from podium.core.batch import Batch
 from podium.core.columns import Origin
 from podium.core.errors import PodiumError
-from podium.parts.shape import SamplerCorrection
+from podium.parts.shape import SamplerCorrection, SamplerRejection
 from podium.protocols.sampling import Warmth
 from podium.sessions.train import train
 from podium.strategies import Draw, Sample
@@ -62,6 +62,35 @@ def test_masking_takes_the_tokens_outside_the_band_out() -> None:
 def test_a_sequence_has_the_product_of_its_tokens() -> None:
     assert weights(SamplerCorrection(level="sequence", cap=math.inf)) == pytest.approx([0.25, 0.25, 4.5, 4.5])
     assert weights(SamplerCorrection(level="sequence")) == pytest.approx([0.25, 0.25, 2.0, 2.0])
+
+
+def test_the_geometric_mean_does_not_grow_with_the_length() -> None:
+    root = math.sqrt(4.5)
+    assert weights(SamplerCorrection(level="geometric", cap=math.inf)) == pytest.approx([0.5, 0.5, root, root])
+
+
+# RATIOS: tokens 0.25, 1 and 3, 1.5; products 0.25 and 4.5; geometric means 0.5 and 2.12.
+@pytest.mark.parametrize(
+    ("settings", "kept"),
+    [
+        ({"level": "token"}, [False, True, False, True]),  # the bounds are one half and 2
+        ({"level": "token", "low": 0.2}, [True, True, False, True]),
+        ({"level": "token", "cap": 3.1, "low": 0.0}, [True, True, True, True]),
+        ({"level": "sequence", "cap": 5.0}, [True, True, True, True]),
+        ({"level": "sequence", "cap": 4.2}, [True, True, False, False]),
+        ({"level": "geometric", "cap": 2.05}, [True, True, False, False]),
+        ({"level": "geometric", "cap": 2.2, "veto": 0.3}, [False, False, True, True]),
+        ({"level": "geometric", "cap": math.inf, "low": 0.6}, [False, False, True, True]),
+    ],
+)
+def test_what_rejection_leaves_out(settings: dict[str, Any], kept: list[bool]) -> None:
+    assert SamplerRejection(**settings)(batch(RATIOS))["token.keep.drift"].tolist() == kept
+
+
+def test_a_token_that_nobody_drew_vetoes_nothing() -> None:
+    origin = [Origin.expert, Origin.policy, Origin.policy, Origin.policy]
+    part = SamplerRejection(cap=math.inf, veto=0.5)
+    assert part(batch(RATIOS, origin))["token.keep.drift"].tolist() == [True] * 4
 
 
 def test_a_token_that_nobody_drew_has_the_weight_one() -> None:

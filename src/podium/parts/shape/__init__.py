@@ -8,7 +8,7 @@ from podium.parts.shape.confidence import ConfidenceShift, OverconfidentErrors
 from podium.parts.shape.consistency import ConsistencyBlend
 from podium.parts.shape.control import EntropyBand, EntropyGate
 from podium.parts.shape.copies import ReplaceFlat, SmoothCopies
-from podium.parts.shape.correction import SamplerCorrection
+from podium.parts.shape.correction import SamplerCorrection, SamplerRejection
 from podium.parts.shape.covariance import DropCovariant
 from podium.parts.shape.damping import DampClipped
 from podium.parts.shape.demonstration import AlignExpert, Contrast
@@ -88,6 +88,7 @@ __all__ = [
     "ReplaceFlat",
     "Rescale",
     "SamplerCorrection",
+    "SamplerRejection",
     "SelectTokens",
     "SelfCertainty",
     "SharedEdges",

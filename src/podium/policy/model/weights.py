@@ -17,7 +17,7 @@ from podium.store.tables import read_tensors
 if TYPE_CHECKING:
     from podium.policy.policy import Policy
 
-__all__ = ["load_weights", "save_weights"]
+__all__ = ["load_weights", "plain_weights", "save_weights"]
 
 MODEL, EXTRA = "model.safetensors", "podium.safetensors"
 
@@ -37,6 +37,11 @@ def save_weights(policy: Policy, path: Path) -> None:
         # Written directly: saving through the class refuses settings that it only warns about when loading.
         (path / "generation_config.json").write_text(model.generation_config.to_json_string())
     policy.tokenizer.save_pretrained(path)
+
+
+def plain_weights(policy: Policy) -> dict[str, Tensor]:
+    """The weights by the names that other tools use; adapters are merged."""
+    return _split(policy)[0]
 
 
 def load_weights(policy: Policy, path: Path) -> None:
