@@ -41,4 +41,5 @@ _.tempdir  # attribute in worlds/hosting.py
 _.ignore_aliases  # method in core/yaml_text.py
 prepare_sympy  # function in sandbox/graders.py
 _.redirect_request  # method in collect/servers.py
+_.podium_renew  # method in policy/engine_weights.py
 _.__podium_source__  # attribute in training/saved_code.py

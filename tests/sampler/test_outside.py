@@ -16,7 +16,7 @@ from podium.policy import load
 from podium.policy.engine_weights import fingerprint, stale_weights
 from podium.protocols.sampling import ALLOWED, Generate, Sampling, Stop, Warmth
 from podium.sampler.outside import check_name
-from podium.sampler.outside.mapping import Drawn, completion, engine_settings, unmapped
+from podium.sampler.outside.mapping import EngineAnswer, completion, engine_settings, unmapped
 from podium.sampler.outside.server import ServerSampler
 from podium.sessions.train import train
 from tests.sampler.serving import Engine, serving
@@ -62,18 +62,18 @@ def test_a_greedy_draw_is_not_truncated() -> None:
 @pytest.mark.parametrize(
     ("drawn", "room", "stop"),
     [
-        (Drawn((4, 2), (-1.0, -1.0), stopped=True), 64, Stop.end),
-        (Drawn((4, 3), (-1.0, -1.0), stopped=True), 64, Stop.text),
-        (Drawn((4, 3), (-1.0, -1.0)), 64, Stop.length),
-        (Drawn((4, 3), (-1.0, -1.0)), 2, Stop.context),
+        (EngineAnswer((4, 2), (-1.0, -1.0), stopped=True), 64, Stop.end),
+        (EngineAnswer((4, 3), (-1.0, -1.0), stopped=True), 64, Stop.text),
+        (EngineAnswer((4, 3), (-1.0, -1.0)), 64, Stop.length),
+        (EngineAnswer((4, 3), (-1.0, -1.0)), 2, Stop.context),
     ],
 )
-def test_why_a_completion_ended(drawn: Drawn, room: int, stop: Stop) -> None:
+def test_why_a_completion_ended(drawn: EngineAnswer, room: int, stop: Stop) -> None:
     assert completion(ask(max_tokens=8), drawn, room, END).stop == stop
 
 
 def test_what_top_k_kept_is_what_has_a_probability() -> None:
-    drawn = Drawn((4,), (-0.5,), [{4: -0.5, 9: -0.9, 7: -math.inf}])
+    drawn = EngineAnswer((4,), (-0.5,), [{4: -0.5, 9: -0.9, 7: -math.inf}])
     assert completion(ask(top_k=3, capture=(ALLOWED,)), drawn, 64, END).captured[ALLOWED] == (set_of([4, 9]),)
     assert completion(ask(capture=(ALLOWED,)), drawn, 64, END).captured[ALLOWED] == (None,)
 

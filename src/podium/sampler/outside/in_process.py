@@ -12,7 +12,7 @@ from podium.core.printable import error_text
 from podium.policy.engine_weights import stale_weights
 from podium.policy.model.weights import plain_weights
 from podium.policy.policy import Policy
-from podium.sampler.outside.mapping import Drawn
+from podium.sampler.outside.mapping import EngineAnswer
 from podium.sampler.outside.outside import Ids, OutsideSampler, Place
 
 __all__ = ["VLLMSampler"]
@@ -83,22 +83,22 @@ class VLLMSampler(OutsideSampler):
         parameters = SamplingParams(**settings, **final)
         self._engine.add_request("/".join(map(str, place)), {"prompt_token_ids": list(text)}, parameters)
 
-    def finished(self) -> list[tuple[Place, Drawn]]:
-        found: list[tuple[Place, Drawn]] = []
+    def finished(self) -> list[tuple[Place, EngineAnswer]]:
+        found: list[tuple[Place, EngineAnswer]] = []
         while not found:
             if not self._engine.has_unfinished_requests():
                 raise PodiumError("vLLM has dropped requests: it has no work left, but completions are missing.")
-            found = [_drawn(output) for output in self._engine.step() if output.finished]
+            found = [_answer_of(output) for output in self._engine.step() if output.finished]
         return found
 
     def close(self) -> None:
         self._engine = self.llm = None
 
 
-def _drawn(output: Any) -> tuple[Place, Drawn]:
+def _answer_of(output: Any) -> tuple[Place, EngineAnswer]:
     ticket, copy = map(int, output.request_id.split("/"))
     answer = output.outputs[0]
     ids = tuple(answer.token_ids)
     likely = [{i: entry.logprob for i, entry in row.items()} for row in answer.logprobs]
     logp = tuple(row[i] for row, i in zip(likely, ids, strict=True))
-    return (ticket, copy), Drawn(ids, logp, likely, answer.finish_reason == "stop")
+    return (ticket, copy), EngineAnswer(ids, logp, likely, answer.finish_reason == "stop")

@@ -12,13 +12,13 @@ from podium.core.errors import PodiumError
 from podium.core.token_sets import set_of
 from podium.protocols.sampling import ALLOWED, Completion, Generate, Sampling, Stop
 
-__all__ = ["MOST_RECORDED", "Drawn", "completion", "engine_settings", "unmapped"]
+__all__ = ["MOST_RECORDED", "EngineAnswer", "completion", "engine_settings", "unmapped"]
 
 MOST_RECORDED = 256  # tokens of the distribution that an engine is asked for at each position
 
 
 @dataclass(frozen=True)
-class Drawn:
+class EngineAnswer:
     """What an engine has drawn: token ids, their log-probabilities, and per token those that it lists as likely."""
 
     ids: tuple[int, ...]
@@ -64,7 +64,7 @@ def engine_settings(request: Generate, copy: int, seed: int, room: int, end_ids:
     return {**settings, "logprobs": s.top_k if records else 0}
 
 
-def completion(request: Generate, drawn: Drawn, room: int, end_ids: Sequence[int]) -> Completion:
+def completion(request: Generate, drawn: EngineAnswer, room: int, end_ids: Sequence[int]) -> Completion:
     """An engine's answer as a completion."""
     s, ids = request.sampling, drawn.ids
     if ids and ids[-1] in end_ids:

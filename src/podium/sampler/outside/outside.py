@@ -9,7 +9,7 @@ from typing import Any
 from podium.core.errors import PodiumError
 from podium.policy.policy import Policy
 from podium.protocols.sampling import Completion, Generate
-from podium.sampler.outside.mapping import Drawn, completion, engine_settings
+from podium.sampler.outside.mapping import EngineAnswer, completion, engine_settings
 from podium.sampler.row_engine import Stats
 
 __all__ = ["OutsideSampler"]
@@ -26,7 +26,6 @@ class OutsideSampler(ABC):
     def __init__(self, policy: Policy, *, seed: int = 0) -> None:
         self.policy, self.seed = policy, seed
         self.stats = Stats()
-        self.renewals = 0  # how often the engine got new weights
         self._version: int | None = None  # of the policy's weights that the engine has
         self._tickets = 0
         self._open: dict[int, tuple[Generate, list[Completion | None]]] = {}
@@ -48,7 +47,7 @@ class OutsideSampler(ABC):
         """Begin a completion of a text."""
 
     @abstractmethod
-    def finished(self) -> list[tuple[Place, Drawn]]:
+    def finished(self) -> list[tuple[Place, EngineAnswer]]:
         """Work until at least one completion has ended."""
 
     @abstractmethod
@@ -106,7 +105,6 @@ class OutsideSampler(ABC):
         if self._open:
             raise PodiumError(f"The weights have changed while {self.name} was still sampling with the old ones.")
         self.renew()
-        self.renewals += 1
         self._version = self.policy.version
 
     def _room(self, text: Ids) -> int:
@@ -120,7 +118,7 @@ class OutsideSampler(ABC):
             )
         return room
 
-    def _end(self, ticket: int, copy: int, drawn: Drawn) -> None:
+    def _end(self, ticket: int, copy: int, drawn: EngineAnswer) -> None:
         request, done = self._open[ticket]
         room = self._room((*request.context, *request.prefix))
         done[copy] = completion(request, drawn, room, self.policy.end_ids)

@@ -23,7 +23,7 @@ from podium.core.printable import error_text, one_line
 from podium.policy.engine_weights import stale_weights
 from podium.policy.model.weights import plain_weights
 from podium.policy.policy import Policy
-from podium.sampler.outside.mapping import Drawn
+from podium.sampler.outside.mapping import EngineAnswer
 from podium.sampler.outside.outside import Ids, OutsideSampler, Place
 
 __all__ = ["ServerSampler"]
@@ -72,7 +72,7 @@ class ServerSampler(OutsideSampler):
         self._own_folder = None if weights else tempfile.mkdtemp(prefix="podium-weights-")
         self._folder = Path(weights or str(self._own_folder))
         self._pool = ThreadPoolExecutor(parallel, thread_name_prefix="podium-sampler")
-        self._calls: dict[Future[Drawn], Place] = {}
+        self._calls: dict[Future[EngineAnswer], Place] = {}
 
     @property
     def context_length(self) -> int:
@@ -85,11 +85,11 @@ class ServerSampler(OutsideSampler):
         body = {"model": self.model, "prompt": list(text), **settings, **asked}
         self._calls[self._pool.submit(self._complete, body)] = place
 
-    def finished(self) -> list[tuple[Place, Drawn]]:
+    def finished(self) -> list[tuple[Place, EngineAnswer]]:
         done = wait(self._calls, return_when=FIRST_COMPLETED).done
         return [(self._calls.pop(call), call.result()) for call in [c for c in self._calls if c in done]]
 
-    def _complete(self, body: Mapping[str, Any]) -> Drawn:
+    def _complete(self, body: Mapping[str, Any]) -> EngineAnswer:
         answer = self._call("POST", self._path("completions"), body)
         try:
             return _drawn(answer["choices"][0])
@@ -226,7 +226,7 @@ def _place(url: str, elsewhere: bool) -> SplitResult:
     return parts
 
 
-def _drawn(choice: Mapping[str, Any]) -> Drawn:
+def _drawn(choice: Mapping[str, Any]) -> EngineAnswer:
     """One choice of an answer: ids from `token_ids`, or from tokens that are written as `token_id:17`."""
     listed = choice["logprobs"]
     ids = choice.get("token_ids")
@@ -235,7 +235,7 @@ def _drawn(choice: Mapping[str, Any]) -> Drawn:
     if len(ids) != len(logp):
         raise ValueError(f"{len(ids)} ids and {len(logp)} log-probabilities")
     likely = [{_id(token): float(p) for token, p in (row or {}).items()} for row in listed.get("top_logprobs") or ()]
-    return Drawn(ids, logp, likely or [{}] * len(ids), choice.get("finish_reason") == "stop")
+    return EngineAnswer(ids, logp, likely or [{}] * len(ids), choice.get("finish_reason") == "stop")
 
 
 def _id(token: str) -> int:
