@@ -5,6 +5,9 @@
 The weights must end more than 1 % of the update apart, and so must those of the method and of what it extends. What may
 do nothing is listed in `EXCEPT`, with the reason. `checks/probes.json` has the distances.
 
+With `--presets` each preset is compared with its method, and only those parts of it are left out that the method has
+not, or has with other settings: what the others do is known. `--only-presets` leaves the methods themselves out.
+
 `--small` asks how much of that shows within seconds, in an iteration of four tasks a phase: the test suite repeats a
 tenth of what it finds, in `checks/probes_small.json`.
 """
@@ -23,9 +26,10 @@ from pathlib import Path
 from typing import Any
 
 from podium import methods
+from podium.analysis.probe import added_parts
 from podium.core.errors import PodiumError
 from podium.methods.catalogue import RECIPES
-from podium.sessions.probe import ProbeRow, probe
+from podium.sessions.probe import PRESET, ProbeRow, probe
 
 __all__ = ["EXCEPT", "excused", "names", "small_probes", "small_run"]
 
@@ -75,11 +79,14 @@ def excused(name: str, part: str) -> str:
 
 def names(presets: bool = False) -> Iterator[str]:
     """All methods; with their presets, without those that have the numbers of an authors' run: these are made for
-    another model and lengths that a small run never reaches."""
+    another model and lengths that a small run never reaches. Nor those that only name what is the default."""
     for slug, entry in RECIPES.items():
         if entry.kind == "method" and not excused(slug, ""):
             yield slug
-            yield from (f"{slug}@{preset}" for preset in entry.presets if presets and preset != "paper")
+            usual = methods.get(slug)
+            for name in (f"{slug}@{preset}" for preset in entry.presets if presets and preset != "paper"):
+                if methods.get(name).replace(name=usual.name) != usual:
+                    yield name
 
 
 def small_run(name: str) -> dict[str, int]:
@@ -117,13 +124,15 @@ def measure(name: str, device: str, small: bool) -> tuple[str, dict[str, dict[st
         found[row.part] = {**known, "iterations": row.iterations, "seconds": round(time.process_time() - begun, 1)}
         begun = time.process_time()
 
+    slug, _, preset = name.partition("@")
+    only = {PRESET, *added_parts(methods.get(name), methods.get(slug))} if preset else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             if small:
                 probe(name, progress=note, device=device, only=_Hurry(SECONDS), **small_run(name))
             else:
-                probe(name, progress=note, device=device)
+                probe(name, progress=note, device=device, only=only)
         except PodiumError as problem:
             return name, found, str(problem)
         except Exception as problem:  # a fault of the method: the other runs go on
@@ -150,12 +159,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--presets", action="store_true", help="all presets, too")
+    parser.add_argument("--only-presets", action="store_true", help="the presets alone")
     parser.add_argument("--small", action="store_true", help="an iteration of four tasks a phase, for the test suite")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--device", default="cpu")
     given = parser.parse_args()
     out = CHECKS / ("probes_small.json" if given.small else "probes.json")
-    chosen = given.names or list(names(given.presets))
+    chosen = given.names or list(names(given.presets or given.only_presets))
+    if given.only_presets:
+        chosen = [name for name in chosen if "@" in name]
     known: dict[str, Any] = json.loads(out.read_text("utf-8")) if out.exists() else {}
     valid = set(names(presets=True))
     found = {name: rows for name, rows in known.items() if name in valid}
