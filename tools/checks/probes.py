@@ -28,6 +28,7 @@ from typing import Any
 from podium import methods
 from podium.analysis.probe import added_parts
 from podium.core.errors import PodiumError
+from podium.method import Method
 from podium.methods.catalogue import RECIPES
 from podium.sessions.probe import PRESET, ProbeRow, probe
 
@@ -37,6 +38,7 @@ CHECKS = Path(__file__).parents[2] / "checks"
 SECONDS = 6.0  # of CPU that the probes of one method may take with --small
 CLEARLY = 0.05  # of the update: what the test suite counts on, since other machines round otherwise
 BAND = "as published, the penalty is constant in the policy and has no gradient; that of epo@hinge has one"
+ONE_UPDATE = "one update a batch, as in that code: every ratio is 1, and no clip acts"
 MEASURED = "the first phase measures success rates and trains nothing"
 # By method, or method and part, why nothing happens without it.
 EXCEPT: Mapping[str, str] = {
@@ -66,27 +68,35 @@ EXCEPT: Mapping[str, str] = {
     "spo shape.RejectFar": "a guard against mean ratios above 10, which do not occur in a sound run",
     "dars keep.KeepMixed": "the groups that it drops have advantages of 0: it saves time",
     "dars objective.Entropy": "a coefficient of 0.001 beside a sum over all tokens of the batch",
+    "gspo@token preset": "with one advantage per rollout it is GSPO, number for number",
     "r3 advantage.DampReplayed": "the paper's factor is not known: 1, which damps nothing",
 }
 
 
 def excused(name: str, part: str) -> str:
     """Why a part of a method may do nothing; empty: it may not."""
-    slug = name.partition("@")[0]
+    slug, _, preset = name.partition("@")
     keys = (name, slug, f"{name} {part}", f"{slug} {part}")
-    return next((EXCEPT[key] for key in keys if key in EXCEPT), "")
+    listed = next((EXCEPT[key] for key in keys if key in EXCEPT), "")
+    if not listed and preset and part == "objective.PolicyGradient" and methods.get(name).main().updates.single:
+        return ONE_UPDATE
+    return listed
 
 
 def names(presets: bool = False) -> Iterator[str]:
     """All methods; with their presets, without those that have the numbers of an authors' run: these are made for
-    another model and lengths that a small run never reaches. Nor those that only name what is the default."""
+    another model and lengths that a small run never reaches. Nor those that only name what is the default, or differ
+    from it in the authors' numbers for another model."""
     for slug, entry in RECIPES.items():
         if entry.kind == "method" and not excused(slug, ""):
             yield slug
-            usual = methods.get(slug)
-            for name in (f"{slug}@{preset}" for preset in entry.presets if presets and preset != "paper"):
-                if methods.get(name).replace(name=usual.name) != usual:
-                    yield name
+            found = (f"{slug}@{preset}" for preset in entry.presets if presets and preset != "paper")
+            yield from (name for name in found if _structure(name) != _structure(slug))
+
+
+def _structure(name: str) -> Method:
+    """A method without its name and without the numbers of its authors."""
+    return methods.get(name).replace(name="").each(lambda leaf: leaf.replace(name="", protocol=None))
 
 
 def small_run(name: str) -> dict[str, int]:
@@ -130,7 +140,7 @@ def measure(name: str, device: str, small: bool) -> tuple[str, dict[str, dict[st
         warnings.simplefilter("ignore")
         try:
             if small:
-                probe(name, progress=note, device=device, only=_Hurry(SECONDS), **small_run(name))
+                probe(name, progress=note, device=device, only=only or _Hurry(SECONDS), **small_run(name))
             else:
                 probe(name, progress=note, device=device, only=only)
         except PodiumError as problem:
