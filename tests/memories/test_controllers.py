@@ -9,6 +9,7 @@ import torch
 
 from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
+from podium.core.columns import Purpose
 from podium.memories import (
     AsymmetricKL,
     DifficultyControl,
@@ -138,6 +139,11 @@ def test_entropies_of_turns_are_means_of_tokens_over_iterations() -> None:
     # An iteration with a single turn is padded with leading zeros, as released: (3 + 0) / 2, (5 + 6) / 2.
     state = memory.observe(state, Batch.from_rollouts([Rollout(0, other)], dtype=torch.float64))
     assert memory.recall(state, [])["batch.turn_entropy"].tolist() == [pytest.approx([1.5, 5.5])]
+    # A second turn of a probe is none: the first is the last that counts.
+    probe = Rollout(0, turns, columns={"purpose": int(Purpose.probe)})
+    counted = Rollout(0, other, columns={"purpose": int(Purpose.train)})
+    state = memory.observe(memory.initial(), Batch.from_rollouts([probe, counted], dtype=torch.float64))
+    assert memory.recall(state, [])["batch.turn_entropy"].tolist() == [[0.0, 6.0]]
 
 
 def test_the_rank_moves_towards_the_mean_of_the_batch() -> None:

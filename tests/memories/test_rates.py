@@ -146,6 +146,8 @@ def test_difficulty_is_the_last_mean_reward() -> None:
     unseen = memory.observe(state, sampled([1.0], [0], ["b"], (0,)))
     assert unseen["tasks"].rows["b"] == (0.0,)
     assert unseen["means"] == [1.0, 0.0]
+    solved = memory.observe(state, sampled([1.0], [0], ["b"]))
+    assert memory.observe(solved, sampled([0.0], [0], ["b"], (0,)))["tasks"].rows["b"] == (1.0,)
 
 
 def test_trajectories_grow_by_the_pass_rate_of_each_visit() -> None:

@@ -10,6 +10,7 @@ import torch
 from podium import methods, worlds
 from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
+from podium.core.columns import Purpose
 from podium.core.memory import State, decode_state, encode_state
 from podium.memories import WaitingSegments
 from podium.parts.shape import RejectFar, TakeSegments, TrainShared
@@ -91,6 +92,25 @@ def test_while_there_are_fewer_than_an_iteration_takes_nothing_waits() -> None:
     state, found = taken(memory, memory.initial(), trees(0), count=4)
     assert len(found) == 4
     assert state["rows"] is None
+    batch = trees(0).with_columns({"batch.replay.stored": torch.zeros(1)})
+    assert TakeSegments(7)(batch)["batch.segments.missing"].tolist() == [3.0]
+
+
+def test_segments_of_trained_rollouts_wait_as_many_as_there_is_room_for() -> None:
+    """Of four segments with an advantage one is taken, and three wait, each in a rollout of its own."""
+    batch = trees(0).with_columns({"batch.replay.stored": torch.zeros(1)})
+    batch = batch.with_columns(TakeSegments(1)(batch))
+    waiting = batch.partition("node", "rollout").agg.any(batch["node.waiting"])
+    assert int(waiting.sum()) == 3
+
+    def stored(size: int, batch: Batch) -> int:
+        rows = WaitingSegments(size=size).observe(WaitingSegments().initial(), batch)["rows"]
+        return 0 if rows is None else len(rows)
+
+    assert [stored(size, batch) for size in (3, 2)] == [3, 2]
+    first = int(waiting.nonzero()[0])
+    purpose = torch.zeros(len(batch), dtype=torch.long).index_fill(0, torch.tensor([first]), int(Purpose.replaced))
+    assert stored(3, batch.with_columns({"rollout.purpose": purpose})) == 2
 
 
 def test_what_is_too_old_is_forgotten() -> None:

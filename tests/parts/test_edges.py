@@ -127,6 +127,8 @@ def test_the_first_and_the_last_of_two_truncated_rollouts() -> None:
         if isinstance(need, Signal):
             batch = batch.with_columns({need: numbers(*entropies[0], *entropies[1])})
     assert part(batch)["rollout.reward"].tolist() == pytest.approx([0.5, 0.0])
+    alone = part(batch.take("rollout", torch.tensor([0])))["rollout.reward"]
+    assert alone.tolist() == pytest.approx([0.5])
 
 
 def test_a_single_sample_is_contrasted_with_the_demonstration() -> None:

@@ -87,6 +87,7 @@ def test_a_share_of_a_small_pool_is_at_least_one_task() -> None:
         "group.number": torch.arange(3),
     }
     assert HardFocus(keep=(0.1,), pool=None)(columns).tolist() == [0.0, 1.0, 0.0]
+    assert HardFocus(keep=(1,), pool=None)(columns).tolist() == [0.0, 1.0, 0.0]  # a number of tasks, not a share
 
 
 def test_a_task_that_has_reached_the_rate_is_not_drawn_again() -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from podium import methods, worlds
-from podium.analysis.probe import parent, relative_distance, replacements
+from podium.analysis.probe import added_parts, parent, relative_distance, replacements
 from podium.core.memory import Memory
 from podium.core.part import Part
 from podium.method import Method, Phases
@@ -17,10 +17,10 @@ from podium.methods.catalogue import RECIPES
 from podium.parts.advantage import Normalize
 from podium.parts.objective import Clip, Entropy, PolicyGradient
 from podium.parts.shape import Whiten
-from podium.sessions.probe import probe
+from podium.sessions.probe import PRESET, probe
 from podium.strategies import Sample
 from podium.training.preflight import columns_of
-from tools.checks.probes import names, small_probes, small_run
+from tools.checks.probes import excused, names, small_probes, small_run
 
 PLAIN = Method("plain", rollout=Sample(n=4), advantage=Normalize(), objective=(PolicyGradient(),))
 WORLD = ("rollout.correct", "rollout.answer", "task.solution", "task.criteria", "task.steps")
@@ -190,6 +190,30 @@ def test_what_does_nothing_is_found() -> None:
     assert rows["objective.Entropy"].acts
     assert rows["objective.Entropy"].iterations == 1  # as soon as the two are apart
     assert rows["objective.Entropy"].acted == (2, 2)
+
+
+def test_of_a_preset_only_its_own_parts_are_left_out() -> None:
+    """gspo@token has another ratio; cispo@trl one update a batch."""
+    assert added_parts(methods.get("gspo@token"), methods.get("gspo")) == {"objective.PolicyGradient"}
+    assert added_parts(methods.get("cispo@trl"), methods.get("cispo")) == {"updates.Updates"}
+    assert added_parts(methods.get("gspo"), methods.get("gspo")) == set()
+    assert excused("grpo@trl", "objective.PolicyGradient")
+    assert not excused("gspo@verl", "objective.PolicyGradient")
+
+
+def test_presets_of_another_model_or_of_the_default_are_not_probed() -> None:
+    probed = set(names(presets=True))
+    assert {"grpo@trl", "gspo@token", "opsd@ema"} < probed
+    assert not {"grpo@paper", "mc-grpo@7b", "drpo@7b", "gigpo@release"} & probed
+
+
+def test_a_preset_is_compared_with_its_method() -> None:
+    """Another learning rate alone is no difference of parts, and none between a method and itself."""
+    small = {"world": "sums", "level": 2, "tasks": 2, "iterations": 1}
+    (row,) = probe("mc-grpo@std", only=(PRESET,), **small)
+    assert (row.by, row.acts) == ("mc-grpo", True)
+    (row,) = probe("mc-grpo@7b", only=(PRESET,), **small)
+    assert not row.acts
 
 
 def probed() -> list[str]:

@@ -12,18 +12,22 @@ import pytest
 
 from podium.core.build import Rollout, Turn
 from podium.core.columns import Purpose
+from podium.core.errors import PodiumError
 from podium.core.streams import key
 from podium.protocols.context import Full
-from podium.protocols.sampling import Completion, Stop
+from podium.protocols.sampling import Completion, Sampling, Stop
 from podium.protocols.world import Criterion
 from podium.strategies import (
     Allocated,
     Augmented,
+    Branching,
     BudgetedTurns,
     Continuations,
     Contrasted,
+    Counterfactual,
     Demonstrate,
     Draw,
+    Fork,
     Grow,
     HintPrefix,
     HintReward,
@@ -39,11 +43,14 @@ from podium.strategies import (
     SampleAndRevisit,
     SampleBlueprints,
     SampleMore,
+    Search,
     SecondWave,
     StepProbes,
+    TopEntropy,
     Tree,
 )
-from podium.strategies.requests import Generate, Interrupt, Interrupted, Play, Recite, Request, Resume, Score
+from podium.strategies.hints.help import LAST
+from podium.strategies.requests import Generate, Interrupt, Interrupted, Play, Read, Recite, Request, Resume, Score
 from podium.worlds import Task, World
 from tests.conformance.plans import answered, asking, collected, made
 
@@ -102,6 +109,19 @@ def test_hint_rounds_begin_with_what_is_remembered() -> None:
     one = collected(HintRounds(n=1, rounds=1), scripted([[1.0]], asked, solution="alone"))
     assert shown(asked[0]) == 0
     assert [r.columns["help.level"] for r in one] == [0.0]
+    asked = []
+    recalled = {"group.hint.rate": 1.0}
+    one = collected(HintRounds(n=1, rounds=1), scripted([[1.0]], asked, solution="alone"), recalled=recalled)
+    assert shown(asked[0]) == 1
+    assert one[0].columns["help.level"] == 1.0  # the whole of one line
+    assert not one[0].columns["help.missing"]
+
+
+def test_a_round_counts_its_own_rollouts() -> None:
+    strategy = HintRounds(n=2, rounds=2)
+    group = collected(strategy, scripted([[1.0, 1.0], [0.0, 0.0]], []))
+    second = round(strategy.response.next([(0.75, 1.0)]) * 4) / 4
+    assert group[0].columns["help.next"] == pytest.approx(strategy.response.next([(0.75, 1.0), (second, 0.0)]))
 
 
 def test_a_hint_that_leaves_no_tokens_is_left_out() -> None:
@@ -198,6 +218,17 @@ def test_a_hint_without_worth_changes_nothing() -> None:
     assert [r.columns["solving"] for r in nothing] == [True, True]
     unread = collected(strategy, hinter([[0.0, 0.0]], ["no hint"], []))
     assert [r.columns["index"] for r in unread if r.columns["solving"]] == [0, 1]
+
+
+def test_a_hint_is_asked_for_with_the_first_attempt_and_held_to_its_context() -> None:
+    asked: list[Any] = []
+    strategy = LearnToHint(n=1, hints=1, ask="{question} {attempt} {solution}")
+    collected(strategy, hinter([[0.0], [1.0]], ["<hint>a</hint>"], asked))
+    (writing,) = [request for request in asked if isinstance(request, Play) and request.wrap is not None]
+    assert writing.first == LAST
+    (prompt,) = writing.wrap.args
+    assert prompt == f"question rollout 0 {SOLUTION}"
+    assert [request.context for request in asked if isinstance(request, Score)] == [(2,), (2,)]
 
 
 def test_rollouts_are_sampled_voted_and_demonstrated() -> None:
@@ -315,6 +346,11 @@ def test_a_wrong_answer_is_reflected_upon_where_few_succeed() -> None:
     assert [r.columns["reflecting"] for r in group] == [False, False, True, True]
     unknown = collected(ReplayAndReflect(n=2, tau=0.25), scripted([[1.0, 0.0]], []), recalled={"group.stored": stored})
     assert len(unknown) == 2
+    # A task without a mean counts as having 1; of several wrong answers one is shown.
+    several = {"group.stored": stored * 3}
+    asked = []
+    collected(ReplayAndReflect(n=2, tau=1.5), scripted([[1.0, 0.0], [1.0, 1.0]], asked), recalled=several)
+    assert [p.context.attempt for p in asked[1:]] == ["was wrong"]  # type: ignore[union-attr]
 
 
 def test_one_turn_of_the_expert_is_played_anew() -> None:
@@ -339,6 +375,27 @@ def test_one_turn_of_the_expert_is_played_anew() -> None:
     assert [r.columns["reward"] for r in group] == [1.0, 0.0]
     assert [r.columns["cut"] for r in group] == [float(cut)] * 2
     assert all(len(r.turns) == 1 for r in group)
+
+
+def test_an_expert_without_a_pivot_leaves_one_sample_of_its_first_turn() -> None:
+    turns = [Turn((1,), columns={"next_state": f"s{i}", "reward": 0.0, "action": f"a{i}"}) for i in range(2)]
+
+    def answers(request: Request) -> Sequence[Any]:
+        if isinstance(request, Recite):
+            return [dataclasses.replace(made(request, [1.0])[0], turns=turns)]
+        assert isinstance(request, Resume)
+        # The profiler always does as the expert does at the first turn, and never at the second.
+        cut = len(request.turns)
+        other = Turn((1,), columns={"next_state": "elsewhere", "reward": 0.0, "action": "x"})
+        own = {"failure": "", "stop": "turns"}
+        return [
+            dataclasses.replace(r, turns=[*turns[:cut], other if cut else turns[0]], columns={**r.columns, **own})
+            for r in made(request.play, [0.0] * request.play.n)
+        ]
+
+    (only,) = collected(NextTurn(n=4, profile=2), answers)
+    found = [only.columns[name] for name in ("index", "cut", "pivot", "profiled")]
+    assert found == [0, 0.0, False, 1.0]
 
 
 def test_continuations_begin_after_the_chosen_positions() -> None:
@@ -393,6 +450,69 @@ def test_rollouts_start_anew_or_fork_at_the_highest_score() -> None:
     assert [tuple(request.begun.ids) for request in asked[1:]] == [(1,), (1,)]
 
 
+def test_a_rollout_without_a_score_cannot_be_forked() -> None:
+    asked: list[Any] = []
+
+    def answers(request: Request) -> Sequence[Any]:
+        asked.append(request)
+        assert isinstance(request, Play)
+        column = Grow().score.column.removeprefix("token.")
+        return [dataclasses.replace(r, turns=[Turn([], tokens={column: []})]) for r in made(request, [1.0])]
+
+    group = collected(Grow(n=2, restart=0.0), answers)
+    assert [request.begun for request in asked] == [None, None]
+    assert [r.columns["parent"] for r in group] == [-1, -1]
+
+
+def test_bases_have_no_parent_and_fork_nowhere() -> None:
+    def answers(request: Request) -> Sequence[Any]:
+        if isinstance(request, Read):
+            return ["x"] * len(request.ids)
+        assert isinstance(request, Play)
+        turn = Turn((1, 2), context=(2,), tokens={"sampler.entropy": (0.0, 1.0), "sampler.logp": (0.0, 0.0)})
+        return [dataclasses.replace(r, turns=[turn]) for r in made(request, [1.0] * request.n)]
+
+    group = collected(Fork(n=2, fork_points=TopEntropy(1), branches=1), answers)
+    assert [r.columns["parent"] for r in group] == [-1, -1, 0, 1]
+    assert [r.columns["fork"] for r in group] == [0, 0, 1, 1]
+
+
+def test_branches_share_the_chance_of_the_rollout_that_they_leave() -> None:
+    """The second turn is surer than the first: with the chance 1 there is always a fork."""
+    resumed: list[Resume] = []
+
+    def answers(request: Request) -> Sequence[Any]:
+        play = request.play if isinstance(request, Resume) else request
+        assert isinstance(play, Play)
+        if isinstance(request, Resume):
+            resumed.append(request)
+        turns = [Turn((1,), context=(2,), tokens={"sampler.entropy": (0.5,)}) for _ in range(2)]
+        return [dataclasses.replace(r, turns=turns) for r in made(play, [1.0] * play.n)]
+
+    group = collected(Branching(n=4, initial=2, chance=1.0, log_vocabulary=1.0), answers)
+    assert [request.chance for request in resumed] == [(0, 0), (0, 1)]
+    assert [r.columns["parent"] for r in group] == [-1, -1, 0, 1]
+
+
+def test_a_group_with_a_success_stays_as_it_is() -> None:
+    group = collected(Counterfactual(n=3), lambda request: made(request, [0.0, 1.0, 0.0]))  # type: ignore[arg-type]
+    assert [r.columns["reward_before"] for r in group] == [0.0, 1.0, 0.0]
+    assert not any(r.columns["rewritten"] for r in group)
+
+
+def test_a_search_ends_with_as_many_leaves_as_it_was_asked_for() -> None:
+    def answers(request: Request) -> Sequence[Any]:
+        assert isinstance(request, Play)
+        return made(request, [1.0] * request.n, answer=["1"] * request.n, truncated=[False] * request.n)
+
+    limit = Sampling().max_tokens
+    strategy = Search(n=2, width=1, budget=limit)  # the budget of one rollout is enough
+    group = collected(strategy, answers)
+    assert [r.columns["purpose"] for r in group] == [Purpose.train] * 2
+    with pytest.raises(PodiumError, match="less than one rollout may have"):
+        collected(strategy.replace(budget=limit - 1), answers)
+
+
 def test_a_tree_grows_from_what_is_unfinished() -> None:
     asked: list[Play] = []
 
@@ -409,6 +529,18 @@ def test_a_tree_grows_from_what_is_unfinished() -> None:
     assert [(play.n, play.first, play.window) for play in asked] == [(2, 0, 1), (3, 0, None), (3, 3, None)]
     assert len(leaves) == 6
     assert all(len(leaf.turns[0].ids) == 2 for leaf in leaves)
+
+
+def test_a_segment_without_a_token_is_none() -> None:
+    def answers(request: Request) -> Sequence[Any]:
+        assert isinstance(request, Play)
+        turn = Turn((1,), context=(2,), tokens={"sampler.logp": (0.0,)})
+        ended = request.begun is not None
+        rollouts = made(request, [1.0] * request.n)
+        return [dataclasses.replace(r, turns=[turn], columns={**r.columns, "finished": ended}) for r in rollouts]
+
+    (leaf,) = collected(Tree(n=1, branches=(1,), window=1), answers)
+    assert len(leaf.nodes["key"]) == 1
 
 
 class Judged(World):

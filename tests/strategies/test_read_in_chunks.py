@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from podium.core.build import Rollout
 from podium.core.errors import PodiumError
 from podium.method import Method
 from podium.parts.advantage import Normalize
 from podium.parts.objective import PolicyGradient
 from podium.protocols.world import Episode, Feedback
 from podium.strategies import Draw, ReadInChunks, Sample
+from podium.strategies.requests import Play, Request
 from podium.strategies.sample.read_in_chunks import _Reading, in_chunks, split_question
 from podium.training.build import build_run
 from podium.training.loop import iterate
+from tests.conformance.plans import collected, made
 from tests.sessions.test_train import small
 
 PROMPT = "paint: black to grey, grey to brown, brown to green; grey 2 times"
@@ -72,3 +75,16 @@ def test_what_cannot_work_is_refused(settings: dict[str, object]) -> None:
 def test_its_neutral_form_reads_everything_at_once() -> None:
     draw = Draw(temperature=0.7)
     assert ReadInChunks(n=3, draw=draw).neutral == Sample(n=3, draw=draw)
+
+
+def test_every_rollout_that_was_played_counts() -> None:
+    asked: list[Play] = []
+
+    def answers(request: Request) -> list[Rollout]:
+        assert isinstance(request, Play)
+        asked.append(request)
+        return made(request, [1.0] * request.n)
+
+    group = collected(ReadInChunks(n=3, chunks=2), answers)
+    assert [rollout.columns["index"] for rollout in group] == [0, 1, 2]
+    assert [request.max_turns for request in asked] == [3]

@@ -5,6 +5,9 @@
 The weights must end more than 1 % of the update apart, and so must those of the method and of what it extends. What may
 do nothing is listed in `EXCEPT`, with the reason. `checks/probes.json` has the distances.
 
+With `--presets` each preset is compared with its method, and only those parts of it are left out that the method has
+not, or has with other settings: what the others do is known. `--only-presets` leaves the methods themselves out.
+
 `--small` asks how much of that shows within seconds, in an iteration of four tasks a phase: the test suite repeats a
 tenth of what it finds, in `checks/probes_small.json`.
 """
@@ -23,9 +26,11 @@ from pathlib import Path
 from typing import Any
 
 from podium import methods
+from podium.analysis.probe import added_parts
 from podium.core.errors import PodiumError
+from podium.method import Method
 from podium.methods.catalogue import RECIPES
-from podium.sessions.probe import ProbeRow, probe
+from podium.sessions.probe import PRESET, ProbeRow, probe
 
 __all__ = ["EXCEPT", "excused", "names", "small_probes", "small_run"]
 
@@ -33,6 +38,7 @@ CHECKS = Path(__file__).parents[2] / "checks"
 SECONDS = 6.0  # of CPU that the probes of one method may take with --small
 CLEARLY = 0.05  # of the update: what the test suite counts on, since other machines round otherwise
 BAND = "as published, the penalty is constant in the policy and has no gradient; that of epo@hinge has one"
+ONE_UPDATE = "one update a batch, as in that code: every ratio is 1, and no clip acts"
 MEASURED = "the first phase measures success rates and trains nothing"
 # By method, or method and part, why nothing happens without it.
 EXCEPT: Mapping[str, str] = {
@@ -62,24 +68,35 @@ EXCEPT: Mapping[str, str] = {
     "spo shape.RejectFar": "a guard against mean ratios above 10, which do not occur in a sound run",
     "dars keep.KeepMixed": "the groups that it drops have advantages of 0: it saves time",
     "dars objective.Entropy": "a coefficient of 0.001 beside a sum over all tokens of the batch",
+    "gspo@token preset": "with one advantage per rollout it is GSPO, number for number",
     "r3 advantage.DampReplayed": "the paper's factor is not known: 1, which damps nothing",
 }
 
 
 def excused(name: str, part: str) -> str:
     """Why a part of a method may do nothing; empty: it may not."""
-    slug = name.partition("@")[0]
+    slug, _, preset = name.partition("@")
     keys = (name, slug, f"{name} {part}", f"{slug} {part}")
-    return next((EXCEPT[key] for key in keys if key in EXCEPT), "")
+    listed = next((EXCEPT[key] for key in keys if key in EXCEPT), "")
+    if not listed and preset and part == "objective.PolicyGradient" and methods.get(name).main().updates.single:
+        return ONE_UPDATE
+    return listed
 
 
 def names(presets: bool = False) -> Iterator[str]:
     """All methods; with their presets, without those that have the numbers of an authors' run: these are made for
-    another model and lengths that a small run never reaches."""
+    another model and lengths that a small run never reaches. Nor those that only name what is the default, or differ
+    from it in the authors' numbers for another model."""
     for slug, entry in RECIPES.items():
         if entry.kind == "method" and not excused(slug, ""):
             yield slug
-            yield from (f"{slug}@{preset}" for preset in entry.presets if presets and preset != "paper")
+            found = (f"{slug}@{preset}" for preset in entry.presets if presets and preset != "paper")
+            yield from (name for name in found if _structure(name) != _structure(slug))
+
+
+def _structure(name: str) -> Method:
+    """A method without its name and without the numbers of its authors."""
+    return methods.get(name).replace(name="").each(lambda leaf: leaf.replace(name="", protocol=None))
 
 
 def small_run(name: str) -> dict[str, int]:
@@ -117,13 +134,15 @@ def measure(name: str, device: str, small: bool) -> tuple[str, dict[str, dict[st
         found[row.part] = {**known, "iterations": row.iterations, "seconds": round(time.process_time() - begun, 1)}
         begun = time.process_time()
 
+    slug, _, preset = name.partition("@")
+    only = {PRESET, *added_parts(methods.get(name), methods.get(slug))} if preset else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             if small:
-                probe(name, progress=note, device=device, only=_Hurry(SECONDS), **small_run(name))
+                probe(name, progress=note, device=device, only=only or _Hurry(SECONDS), **small_run(name))
             else:
-                probe(name, progress=note, device=device)
+                probe(name, progress=note, device=device, only=only)
         except PodiumError as problem:
             return name, found, str(problem)
         except Exception as problem:  # a fault of the method: the other runs go on
@@ -150,12 +169,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--presets", action="store_true", help="all presets, too")
+    parser.add_argument("--only-presets", action="store_true", help="the presets alone")
     parser.add_argument("--small", action="store_true", help="an iteration of four tasks a phase, for the test suite")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--device", default="cpu")
     given = parser.parse_args()
     out = CHECKS / ("probes_small.json" if given.small else "probes.json")
-    chosen = given.names or list(names(given.presets))
+    chosen = given.names or list(names(given.presets or given.only_presets))
+    if given.only_presets:
+        chosen = [name for name in chosen if "@" in name]
     known: dict[str, Any] = json.loads(out.read_text("utf-8")) if out.exists() else {}
     valid = set(names(presets=True))
     found = {name: rows for name, rows in known.items() if name in valid}

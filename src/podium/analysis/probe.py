@@ -32,7 +32,7 @@ from podium.parts.advantage import Normalize
 from podium.parts.objective import Clip, PolicyGradient
 from podium.strategies import Draw, Sample
 
-__all__ = ["Replacement", "parent", "relative_distance", "replacements", "weight_vector"]
+__all__ = ["Replacement", "added_parts", "parent", "relative_distance", "replacements", "weight_vector"]
 
 LEVELS = ("token", "turn", "step", "rollout", "group", "task", "batch")  # that every batch has, or may have
 
@@ -94,26 +94,37 @@ def replacements(method: Method, columns: Iterable[str]) -> Iterator[Replacement
     def refusals(changed: Method) -> list[str]:
         return [finding.message for finding in changed.check(have) if finding.kind == "error"]
 
-    leaves = list(method.leaves())
     known = set(refusals(method))
+    for name, number, leaf, item in _named(method):
+        if _without(leaf, item) is None:
+            continue
+        reason = ""
+        for way in _ways(leaf, item, have):
+            whole = _exchanged(method, number, way.method)
+            wrong = [text for text in refusals(whole) if text not in known]
+            if not wrong:
+                yield Replacement(name, way.by, whole)
+                break
+            reason = reason or wrong[0]
+        else:
+            yield Replacement(name, "–", None, reason or "another part cannot do without it")
+
+
+def added_parts(method: Method, base: Method) -> set[str]:
+    """The names of the parts that a method has and `base` has not, or not with these settings."""
+    there = [item for *_, item in _named(base)]
+    return {name for name, *_, item in _named(method) if item not in there}
+
+
+def _named(method: Method) -> Iterator[tuple[str, int, Method, Part | Memory]]:
+    """The name of each part that can be replaced, the number of its phase, its method, and the part."""
+    leaves = list(method.leaves())
     for number, leaf in enumerate(leaves):
         prefix = f"{number}." if len(leaves) > 1 else ""
         seen: Counter[str] = Counter()
         for item in _probed(leaf):
             seen[label(item)] += 1
-            name = prefix + label(item) + (f" {seen[label(item)]}" if seen[label(item)] > 1 else "")
-            if _without(leaf, item) is None:
-                continue
-            reason = ""
-            for way in _ways(leaf, item, have):
-                whole = _exchanged(method, number, way.method)
-                wrong = [text for text in refusals(whole) if text not in known]
-                if not wrong:
-                    yield Replacement(name, way.by, whole)
-                    break
-                reason = reason or wrong[0]
-            else:
-                yield Replacement(name, "–", None, reason or "another part cannot do without it")
+            yield prefix + label(item) + (f" {seen[label(item)]}" if seen[label(item)] > 1 else ""), number, leaf, item
 
 
 @dataclass(frozen=True)

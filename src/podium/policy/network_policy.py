@@ -7,39 +7,37 @@ signals of a batch. What they read and write passes as integers through the same
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from podium.core.batch import Batch
-from podium.core.errors import PodiumError, nearest
+from podium.core.errors import PodiumError
 from podium.core.signal import Signal
-from podium.policy.model.finite import check_finite
-from podium.policy.policy import Ids, Policy
+from podium.policy.policy import Ids
+from podium.policy.small_network import SmallNetwork
 from podium.store.json_lines import read_object
-from podium.store.tables import read_tensors
 
 __all__ = ["NetworkPolicy"]
 
-MODEL, CONFIG = "model.safetensors", "config.json"
+CONFIG = "config.json"
 
 
-class NetworkPolicy(Policy, ABC):
-    """A network with settings. It computes in float32 whatever the precision of the run."""
+class NetworkPolicy(SmallNetwork):
+    """A network with settings. It computes in float32 whatever the precision of the run. `kind` is the `model_type` in
+    its config.json."""
 
-    kind: ClassVar[str]  # `model_type` in its config.json, and its name in error messages
-    names: ClassVar[tuple[str, ...]]  # the signals that it computes
+    file = "model.safetensors"
 
     def __init__(self, settings: Mapping[str, int], *, name: str = "", seed: int = 0) -> None:
         self.settings = dict(settings)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.model = self.build(self.settings).eval()
+            self.model = self.own = self.build(self.settings).eval()
         self.tokenizer, self.name, self.version = None, name, 0
         self.checkpointing, self.lower, self.decoder = False, None, None
         self.context_length, self.vocabulary = 1 << 20, 1 << 20
@@ -76,20 +74,8 @@ class NetworkPolicy(Policy, ABC):
         """Nothing: it computes in float32."""
 
     def save(self, path: str | Path) -> None:
-        check_finite(self.name or f"The {self.kind}", self.named_parameters())
-        Path(path).mkdir(parents=True, exist_ok=True)
-        save_file({k: p.detach().contiguous() for k, p in self.named_parameters()}, Path(path) / MODEL)
+        super().save(path)
         (Path(path) / CONFIG).write_text(json.dumps({"model_type": self.kind, **self.settings}, indent=1) + "\n")
-
-    def load(self, path: str | Path) -> None:
-        file = Path(path) / MODEL
-        tensors = read_tensors(file)
-        check_finite(str(file), tensors.items())
-        try:
-            self.model.load_state_dict(tensors)
-        except RuntimeError as error:
-            raise PodiumError(f"{file} does not fit the {self.kind}: {' '.join(str(error).split())}") from error
-        self.bump()
 
     # -- what language models do with text ---------------------------------------------------------------------------
 
@@ -112,24 +98,17 @@ class NetworkPolicy(Policy, ABC):
     def score(self, *args: Any, **settings: Any) -> list[Tensor]:
         raise PodiumError(f"A {self.kind} cannot score texts: take a strategy that only samples, such as Sample.")
 
-    def signals(
-        self,
-        batch: Batch,
-        signals: Sequence[Signal],
-        *,
-        temperature: float = 1.0,
-        grad: bool = False,
-        where: Tensor | None = None,
+    def computes(self, signal: Signal) -> bool:
+        return super().computes(signal) and signal.level == "token" and not signal.settings
+
+    def of_tokens(
+        self, batch: Batch, signals: Sequence[Signal], temperature: float, grad: bool
     ) -> dict[Signal, Tensor]:
-        """The network's signals of the batch's tokens, differentiable with `grad` where they ask for it."""
-        for signal in signals:
-            if signal.name not in self.names or signal.level != "token" or signal.settings:
-                raise PodiumError(f"A {self.kind} does not compute {signal!r}. {nearest(signal.name, self.names)}")
         with torch.set_grad_enabled(grad and torch.is_grad_enabled()):
-            values = self.of_tokens(batch, temperature)
+            values = self.values(batch, temperature)
         values = {name: x.to(batch.device, batch.dtype) for name, x in values.items()}
         return {s: values[s.name] if s.grad else values[s.name].detach() for s in signals}
 
     @abstractmethod
-    def of_tokens(self, batch: Batch, temperature: float) -> dict[str, Tensor]:
+    def values(self, batch: Batch, temperature: float) -> dict[str, Tensor]:
         """[token] every signal by name."""

@@ -14,15 +14,16 @@ from podium.analysis.probe import Replacement, parent, relative_distance, replac
 from podium.core.activity import activity
 from podium.core.errors import PodiumError
 from podium.method import Method
-from podium.methods.catalogue import RECIPES
+from podium.methods.catalogue import RECIPES, get
 from podium.sessions.train import configure
 from podium.training.build import build_run
 from podium.training.config import Config
 from podium.training.loop import iterate
 from podium.training.preflight import columns_of
 
-__all__ = ["APART", "ProbeRow", "probe"]
+__all__ = ["APART", "PRESET", "ProbeRow", "probe"]
 
+PRESET = "preset"  # the row that compares a preset with its method
 APART = 0.01  # of the update: from this distance on a part counts as one that does something
 
 
@@ -72,7 +73,8 @@ def probe(
     progress: Callable[[ProbeRow], None] | None = None,
     **settings: Any,
 ) -> list[ProbeRow]:
-    """A row for each part that can be replaced, and first one for the whole method against what it extends.
+    """A row for each part that can be replaced, and first one for the whole method against what it extends; for a
+    preset another one against the method that it is a preset of.
 
     Each run ends once the weights are more than 1 % of the update apart, or after the iterations of the method's home;
     with `whole` the method itself is always trained to the end, so that rows say in how many iterations parts acted.
@@ -102,6 +104,8 @@ def _listed(config: Config) -> Iterator[Replacement]:
     slug = config.method.name.partition("@")[0]
     extends = RECIPES[slug].extends if slug in RECIPES else "grpo"
     yield Replacement("everything", "plain GRPO" if extends == "grpo" else extends, parent(config.method, extends))
+    if config.method.name != slug and slug in RECIPES:
+        yield Replacement(PRESET, slug, get(slug))
     yield from replacements(config.method, columns)
 
 
@@ -116,8 +120,10 @@ def _row(
     if replacement.method is None:
         return ProbeRow(replacement.part, replacement.by, None, acted=acted, reason=replacement.reason)
     distance, done, together = 0.0, 0, 0
-    # Its own numbers where the method would decide them otherwise: pool, mini-batches and learning rate stay.
-    kept = {"optimizer": course.run.config.optimizer, "pool": course.run.config.pool}
+    # Its own numbers where the method would decide them otherwise: pool, mini-batches and learning rate stay. They are
+    # part of what a preset says.
+    own = {"optimizer": course.run.config.optimizer, "pool": course.run.config.pool}
+    kept = {} if replacement.part == PRESET else own
     try:
         with closing(_Course(config.replace(method=replacement.method, **kept))) as other:
             while done < iterations and distance <= APART:

@@ -20,6 +20,7 @@ from podium.parts.advantage import (
     NestedHistories,
     NodeDifference,
     PairwiseDifferences,
+    PositionDifference,
     PotentialCredit,
     RiskBundles,
     SplitHalves,
@@ -156,6 +157,10 @@ def test_potentials_that_rise_are_credited() -> None:
     assert rising.tolist() == listed([o + g - mean for o, g in zip(outcome, gains, strict=True)])
     flat = Batch.from_rollouts([rollout([0.5, 0.5], 1.0, 0), rollout([0.5], 0.0, 1)], dtype=torch.float64)
     assert PotentialCredit(alpha=0.0, xi=1.0)(flat)["segment.advantage"].tolist() == listed([0.5, 0.5, -0.5])
+    # A rise of ¼ is the largest of the batch, and counts as 1.
+    low = Batch.from_rollouts([rollout([0.5, 0.75], 0.0, 0)], dtype=torch.float64)
+    half = (math.e - 1) / 2
+    assert PotentialCredit(alpha=0.0, xi=1.0)(low)["segment.advantage"].tolist() == listed([-half, half])
 
 
 def test_the_gain_in_the_mean_likelihood() -> None:
@@ -204,3 +209,92 @@ def test_a_shrunk_baseline_says_how_much_of_it_is_the_prior() -> None:
     assert found["group.baseline"].tolist() == [0.75]
     assert found["group.prior.weight"].tolist() == [0.25]
     assert found["rollout.advantage"].tolist() == [0.25] * 4
+
+
+def test_two_rollouts_are_compared_across_halves_of_one_each() -> None:
+    columns = {"rollout.metric": torch.tensor([1.0, 2.0], dtype=torch.float64)}
+    batch = sampled([0.0, 1.0], [0, 0], "a", **columns)
+    part = SplitHalves(metric="rollout.metric", mu=0.0)
+    assert part(batch)["rollout.advantage"].tolist() == [0.0, 0.0]  # within its half each is alone
+    assert part.replace(mu=1.0)(batch)["rollout.advantage"].tolist() == [-1.0, 1.0]
+
+
+def test_what_two_rollouts_and_what_one_add_to_a_bound() -> None:
+    scores = {"rollout.answer.score": torch.tensor([math.log(3), 0.0, -2.0], dtype=torch.float64)}
+    found = JensenGap()(sampled([0.0] * 3, [0, 0, 1], "ab", **scores))["rollout.advantage"].tolist()
+    # The log of the mean 2 of 3 and 1, less those of the other alone: ln 2 − ln 1 and ln 2 − ln 3.
+    assert found == listed([math.log(2), math.log(2) - math.log(3), -2.0])
+
+
+def test_a_rollout_that_does_not_count_is_compared_with_the_one_that_does() -> None:
+    one = Relation("rollout", torch.tensor([0]), torch.tensor([1]), {"difference": torch.tensor([3.0]).double()})
+    links = {("rollout", "group"): torch.zeros(2, dtype=torch.long)}
+    purpose = torch.tensor([int(Purpose.train), int(Purpose.probe)])
+    columns = {"rollout.reward": torch.zeros(2).double(), "rollout.purpose": purpose}
+    found = PairwiseDifferences(epsilon=0.25)(Batch(links, columns, relations={"pair": one}))["rollout.advantage"]
+    # Over a group of one: no square that counts, so that the spread is √¼.
+    assert found.tolist() == listed([0.0, -6.0])
+
+
+def test_only_forks_that_were_made_as_baselines_are_probes() -> None:
+    def row(reward: float, purpose: Purpose, parent: int, fork: int, index: int, tokens: int) -> Rollout:
+        columns = {"reward": reward, "purpose": int(purpose), "parent": parent, "fork": fork, "index": index}
+        turn = Turn([1] * tokens, tokens={"old.logp": [math.log(0.5)] * tokens})
+        return Rollout(0, [turn], columns={**columns, "truncated": False})
+
+    rows = [
+        row(1.0, Purpose.train, -1, -1, 0, 2),
+        row(0.0, Purpose.baseline, 0, 0, 1, 0),
+        row(1.0, Purpose.train, 0, 0, 2, 0),  # trained: a fork, but no probe
+        row(1.0, Purpose.baseline, -1, 0, 3, 0),  # of no rollout
+    ]
+    found = BoundaryDifference()(Batch.from_rollouts(rows, dtype=torch.float64))["token.advantage"]
+    assert found.tolist() == [1.0, 1.0]  # 1 less the value 0 of the only probe
+
+
+def test_a_fork_at_the_end_of_a_rollout_is_no_segment_of_it() -> None:
+    """The parent of two tokens is right, the fork at 2 goes on for a third and is wrong."""
+    rows = [
+        Rollout(0, [Turn([1] * size)], columns={"reward": r, "parent": p, "fork": f, "index": i})
+        for i, (size, r, p, f) in enumerate(((2, 1.0, -1, -1), (3, 0.0, 0, 2)))
+    ]
+    found = PositionDifference()(Batch.from_rollouts(rows, dtype=torch.float64))["token.advantage"]
+    # Both have the positions 0 and 2, of value ½. The parent: 1 − ½. The fork: ½ − ½ up to 2, and 0 − ½ from there.
+    assert found.tolist() == [0.5, 0.5, 0.0, 0.0, -0.5]
+
+
+def test_histories_without_a_difference_have_no_weight() -> None:
+    """From s the returns are 1, 1, 0, 0; after x and s both are 1, after y and s both 0."""
+    rows = [
+        Rollout(
+            0,
+            [Turn((1,), columns={"state": first, "reward": 0.0}), Turn((1,), columns={"state": "s", "reward": r})],
+            columns={"reward": r, "index": i},
+        )
+        for i, (first, r) in enumerate((("x", 1.0), ("x", 1.0), ("y", 0.0), ("y", 0.0)))
+    ]
+    batch = Batch.from_rollouts(rows, dtype=torch.float64)
+    part = NestedHistories(gamma=0.0, history=1, epsilon=0.0)
+    assert part(batch)["step.advantage"][1::2].tolist() == listed([1.0, 1.0, -1.0, -1.0])
+    # With them, the weights are 2 and 3.
+    kept = part.replace(drop_zero=False)(batch)["step.advantage"][1::2].tolist()
+    assert kept == listed([0.4, 0.4, -0.4, -0.4])
+    # One comparison of weight 1, with ε = ½ in both divisors: ½ / (½ + ½) / (1 + ½).
+    even = part.replace(alpha=0.0, epsilon=0.5)(batch)["step.advantage"][1::2].tolist()
+    assert even == listed([1 / 3, 1 / 3, -1 / 3, -1 / 3])
+
+
+def test_papers_of_a_bundle_are_scaled_by_their_spread_if_there_are_two() -> None:
+    columns = {
+        "batch.risk.levels": torch.tensor([[0.2, 0.8]], dtype=torch.float64),
+        "batch.risk.quantiles": torch.tensor([[0.0, 2.0]], dtype=torch.float64),
+    }
+    part = RiskBundles(tail="none", credit="uniform", natural_baseline=False, epsilon=0.4)
+    two = {"index": torch.tensor([0, 0, 1, 1]), "group.bundle": torch.tensor([0, 0]), **columns}
+    found = part(sampled([1.0, 1.0, 1.0, 0.0], [0, 1, 0, 1], "ab", **two))["rollout.advantage"].tolist()
+    # Scores 2 and 1 above the quantile 0, over 0.6 + ε, and over their std √½ + ε.
+    std = math.sqrt(0.5) + 0.4
+    assert found == listed([2 / std, 2 / std, 1 / std, 1 / std])
+    one = {"index": torch.tensor([0, 0]), "group.bundle": torch.tensor([0, 0]), **columns}
+    alone = part(sampled([1.0, 1.0], [0, 1], "ab", **one))["rollout.advantage"].tolist()
+    assert alone == listed([2 / 1.4, 2 / 1.4])

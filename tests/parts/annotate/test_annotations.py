@@ -97,6 +97,11 @@ def test_moments_are_windows_at_a_trigger_above_the_threshold() -> None:
         {**columns, "token.trigger": torch.ones(4).bool()}
     )
     assert part(short)["rollout.moments.quantile"].tolist() == pytest.approx([0.0, 3.0])
+    # Where no rollout counts there is no median, and the threshold is 0.
+    probes = spoken([[0.0, 0.5, 0.5]], [1.0], probes=(0,)).with_columns(
+        {**columns, "token.trigger": torch.ones(3).bool()}
+    )
+    assert part(probes)["rollout.moments"].tolist() == [1.0]
 
 
 def test_the_values_of_a_plan_are_read_where_their_kind_stands() -> None:

@@ -97,6 +97,9 @@ def test_perplexity_is_per_token_of_the_answer() -> None:
     assert found["group.answer.mc_logprob"].tolist() == listed([mean])
     nobody = batch.with_columns({"rollout.purpose": torch.full((3,), int(Purpose.probe))})
     assert part(nobody)["batch.answer.perplexity"].tolist() == [0.0]
+    alone = sampled([0.0], [0], "a", **{"rollout.answer.ids": [(1, 2)]})
+    alone = alone.with_columns({part.needs[0]: torch.tensor([-2.0], dtype=torch.float64)})
+    assert part(alone)["batch.answer.perplexity"].tolist() == listed([math.e])
 
 
 def test_turns_cost_what_they_read_and_write() -> None:

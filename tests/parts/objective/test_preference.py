@@ -182,6 +182,12 @@ def test_kto_weighs_right_and_wrong_against_the_reference_point() -> None:
     assert value(kto) == pytest.approx((2 * right + 0.5 * wrong) / 2)
 
 
+def test_a_reward_at_the_bound_is_not_right() -> None:
+    bound = Quality(temperature=1.0, shift=0.0, correct_above=1.0)
+    # Both are wrong: −log σ(0.15) and −log σ(0.6).
+    assert bound.loss(PAIR).tolist() == pytest.approx([softplus(-0.15), softplus(-0.6)])
+
+
 def test_the_reference_point_reads_answers_after_the_prompt_of_another_group() -> None:
     answers = (("a", (1, 2), (7, 8)), ("a", (1, 2), (9,)), ("b", (3,), (5, 6)))
     rows = [Rollout(name, [Turn(ids, context=prompt)]) for name, prompt, ids in answers]

@@ -109,12 +109,13 @@ def test_calls_are_matched_over_the_whole_rollout() -> None:
         rollout([[look, go], []], ["", "blue"], [look, go, go]),
         rollout([[look, look]], [""], [look]),
         rollout([[]], [""], []),
+        rollout([[look]], [""], [look]),
     ]
     found = MatchCalls("best", unmatched=-1.0)(Batch.from_rollouts(rollouts, dtype=torch.float64))
     # Both calls match exactly, then the answer does; of two equal calls one finds no partner.
-    assert found["step.reward"].tolist() == listed([1.0, 1.0, 0.0, 0.0])
-    assert found["rollout.reward"].tolist() == listed([2.0, 0.0, 0.0])
-    assert found["rollout.match"].tolist() == listed([2 / 3, 0.0, 0.0])
+    assert found["step.reward"].tolist() == listed([1.0, 1.0, 0.0, 0.0, 1.0])
+    assert found["rollout.reward"].tolist() == listed([2.0, 0.0, 0.0, 1.0])
+    assert found["rollout.match"].tolist() == listed([2 / 3, 0.0, 0.0, 1.0])
 
 
 def test_a_cascade_stops_at_the_first_check_that_fails() -> None:

@@ -20,6 +20,7 @@ from podium.parts.shape import (
     DropPivot,
     DropUncredited,
     ElasticClip,
+    EntropyBand,
     EntropyGate,
     HeterogeneousTokens,
     KeepSign,
@@ -28,6 +29,7 @@ from podium.parts.shape import (
     Novelty,
     PlanCredit,
     ProgressFocus,
+    RankBonus,
     RejectFar,
     RejectMismatch,
     Rescale,
@@ -102,6 +104,32 @@ def test_entropy_bands_of_turns_begin_in_the_second_half() -> None:
     early = part(batch(2))
     assert early["token.band.low"].tolist() == [-1.0, -1.0]
     assert early["token.band.centre"].tolist() == [0.0, 0.0]
+
+
+def test_a_band_lies_between_two_quantiles_and_is_empty_without_selected_tokens() -> None:
+    columns = {
+        Signal("entropy", of="now"): torch.tensor([1.0, 2.0, 3.0, 9.0, 9.0], dtype=torch.float64),
+        "token.selected": torch.tensor([True, True, True, False, False]),
+    }
+    found = EntropyBand(low=0.25, high=1.0)(spoken([[0.0] * 4, [0.0]], [1.0, 0.0]).with_columns(columns))
+    assert found["rollout.band.low"].tolist() == [1.5, 0.0]
+    assert found["rollout.band.high"].tolist() == [3.0, 0.0]
+
+
+def test_the_rank_is_shown_and_the_bonus_follows_from_it_and_its_velocity() -> None:
+    """Against means of (2, 1, 1): D = (1, ½, 0), so that β is ½ and the signal (tanh 1 + tanh ½) / 2."""
+    part = RankBonus(stride=2, window=4, kappa=1.0, epsilon=1e-12)
+    columns = {
+        part.needs[-1]: torch.tensor([[4.0, 1.5, 1.0]], dtype=torch.float64),
+        "batch.rank.averages": torch.tensor([[2.0, 1.0, 1.0]], dtype=torch.float64),
+        "rollout.advantage": torch.tensor([-2.0], dtype=torch.float64),
+    }
+    found = part(spoken([[0.0, 0.0]], [1.0]).with_columns(columns))
+    bonus = (math.tanh(1.0) + math.tanh(0.5)) / 2
+    assert found["rollout.rank"].tolist() == [4.0]
+    assert found["rollout.rank.explore"].tolist() == [0.5]
+    assert found["rollout.rank.bonus"].tolist() == listed([bonus])
+    assert found["token.advantage"].tolist() == listed([-2.0, bonus - 2.0])
 
 
 def test_certain_rollouts_count_more() -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 import pytest
 import torch
 
 from podium import methods, worlds
 from podium.core.batch import Batch
+from podium.core.build import Rollout
 from podium.core.columns import Origin
 from podium.parts.reward import HierarchicalReward
 from podium.sessions.train import configure
 from podium.strategies import Scaffolded
 from podium.strategies.hints.segments_of_solution import prefixes_of, solution_segments
+from podium.strategies.requests import Recite
 from podium.training.build import build_run
+from tests.conformance.plans import answered, asking, made
 
 
 def test_the_worked_example_of_segments() -> None:
@@ -42,6 +48,23 @@ def test_groups_begin_with_the_first_segments() -> None:
     assert bool(hinted.any())
     assert not bool((batch.trained("token") & hinted).any())
     run.close()
+
+
+@pytest.mark.parametrize(("unit", "begun"), [("lines", "one.\ntwo.\n"), ("text", "one.\n\ntwo.\n")])
+def test_segments_that_are_joined_keep_the_breaks_of_their_unit(unit: str, begun: str) -> None:
+    solution = {"lines": "one.\ntwo.", "text": "one.\n\ntwo."}[unit] + "\nanswer: 4"
+    texts = set()
+    for number in range(16):
+
+        def answers(request: Any) -> list[Rollout]:
+            if isinstance(request, Recite):
+                return made(request, [1.0], text=[solution])
+            texts.add("" if request.begun is None else request.begun.text)
+            return made(request, [1.0])
+
+        plan = Scaffolded(n=1, levels=1, unit=unit).plan(dataclasses.replace(asking({}), stream=(0, 0, number)))
+        answered(plan, answers)
+    assert texts == {"", begun}
 
 
 def test_a_world_without_reasoning_gets_a_warning() -> None:

@@ -94,11 +94,11 @@ class Course:
     def total(self, name: str) -> float:
         return sum(self.values(name))
 
-    def share(self, name: str, of: str = "rollouts") -> float:
-        """A count as a share of another one, over the newest iterations."""
+    def share(self, *names: str, of: str = "rollouts") -> float:
+        """Counts, added up, as a share of another one, over the newest iterations."""
         last = self.trained[-RECENT:]
         whole = sum(_number(line.get(of)) or 0 for line in last)
-        return sum(_number(line.get(name)) or 0 for line in last) / whole if whole else 0.0
+        return sum(_number(line.get(name)) or 0 for line in last for name in names) / whole if whole else 0.0
 
     def rise(self, name: str) -> float | None:
         """How far the mean of the second half of a metric is above that of the first, in standard errors; None: too few

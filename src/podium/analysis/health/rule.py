@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from podium.analysis.health.course import Course
 
-__all__ = ["Diagnosis", "Rule", "Verdict", "rule"]
+__all__ = ["Diagnosis", "Rule", "Verdict", "from_share", "rule"]
 
 Verdict = tuple[str, str] | None  # what was seen, and the command that mends it; None: nothing
 
@@ -41,6 +41,11 @@ class Rule:
             return None
         verdict = self.look(course)
         return None if verdict is None else Diagnosis(self.name, verdict[0], self.matters, verdict[1])
+
+
+def from_share(least: float, share: float, seen: str, mend: str) -> Verdict:
+    """What is said of a share that has reached `least`; it stands in `seen` at {share}, in per cent."""
+    return None if share < least else (seen.format(share=f"{100 * share:.0f} %"), mend)
 
 
 def rule(name: str, matters: str, *, least: int = 5) -> Callable[[Callable[[Course], Verdict]], Rule]:

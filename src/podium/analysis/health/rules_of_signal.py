@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podium.analysis.health.course import RECENT, Course
-from podium.analysis.health.rule import Verdict, rule
+from podium.analysis.health.rule import Verdict, from_share, rule
 
 __all__ = [
     "EVERYTHING_RIGHT",
@@ -105,17 +105,17 @@ def GROUPS_DROPPED(course: Course) -> Verdict:
 
 @rule("rewards-vanish", "What differs by less than the precision of training is the same reward, and teaches nothing.")
 def REWARDS_VANISH(course: Course) -> Verdict:
-    share = course.share("groups.merged", "groups") + course.share("groups.vanished", "groups")
-    if share < 0.1:
-        return None
-    seen = f"In {100 * share:.0f} % of the groups rewards differ, but by too little for their size: advantages are 0."
-    return seen, "scale the rewards to about 1, or subtract a constant from them, in the world or the reward function"
+    return from_share(
+        0.1,
+        course.share("groups.merged", "groups.vanished", of="groups"),
+        "In {share} of the groups rewards differ, but by too little for their size: advantages are 0.",
+        "scale the rewards to about 1, or subtract a constant from them, in the world or the reward function",
+    )
 
 
 @rule("verdict-and-reward", "The run is trained on the reward and measured by the verdict: they pull apart.", least=1)
 def VERDICT_AND_REWARD(course: Course) -> Verdict:
-    share = course.share("contradictions")
-    if share < 0.02:
-        return None
-    seen = f"{100 * share:.0f} % of the rollouts are right and earned nothing."
-    return seen, f"podium worlds check {course.setting.world}; podium rollouts {course.setting.run}"
+    look = f"podium worlds check {course.setting.world}; podium rollouts {course.setting.run}"
+    return from_share(
+        0.02, course.share("contradictions"), "{share} of the rollouts are right and earned nothing.", look
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podium.analysis.health.course import Course
-from podium.analysis.health.rule import Verdict, rule
+from podium.analysis.health.rule import Verdict, from_share, rule
 from podium.core.activity import activity
 
 __all__ = ["DISK", "GPU_MEMORY", "IDLE_PART", "JUDGE_FAILS", "MEMORY", "WORLD_FAILS"]
@@ -43,11 +43,12 @@ def WORLD_FAILS(course: Course) -> Verdict:
     least=1,
 )
 def JUDGE_FAILS(course: Course) -> Verdict:
-    share = course.share("judge.failures", "judge.calls") + course.share("judge.nonsense", "judge.calls")
-    if share < 0.05:
-        return None
-    seen = f"{100 * share:.0f} % of the judge's verdicts failed or could not be read."
-    return seen, "podium eval MODEL --judge (measures a judge), or another judge in the method's settings"
+    return from_share(
+        0.05,
+        course.share("judge.failures", "judge.nonsense", of="judge.calls"),
+        "{share} of the judge's verdicts failed or could not be read.",
+        "podium eval MODEL --judge (measures a judge), or another judge in the method's settings",
+    )
 
 
 @rule("disk-full", "A full disk ends the run; what was written before remains.", least=1)

@@ -8,9 +8,10 @@ from itertools import combinations
 
 import numpy as np
 
+from podium.core.build import Rollout
 from podium.evaluation.resample import Array
-from podium.labs.findings import Claim, StudySize
-from podium.labs.network_runs import held_out_rollouts, trained_run
+from podium.labs.findings import Claim
+from podium.labs.team_runs import SUCCESS, TeamSize, learned_teams, queries
 from podium.labs.trial import Quantity, Trial
 from podium.method import Method
 from podium.methods import get
@@ -18,38 +19,35 @@ from podium.worlds.team import MEMBERS, TeamWorld
 
 __all__ = ["STUDY", "GraphSize"]
 
-SUCCESS = Quantity("success", "right answers", (0.0, 1.0))
 EDGES = Quantity("edges", "links")
 LEVEL = 2
+COLUMNS = {"success": "correct", "edges": "edges"}
 
 
-class GraphSize(StudySize):
+class GraphSize(TeamSize):
     """How long graphs are learned, and on how many queries they are tried."""
 
     seeds: int = 8
-    iterations: int = 12
-    tasks: int = 8
-    eval_tasks: int = 120
 
 
 def _learned(method: Method, seed: int, size: GraphSize) -> Mapping[str, Array]:
     """Graphs of a trained policy: a link is there where its probability is above one half."""
-    sizes = {"iterations": size.iterations, "tasks": size.tasks, "level": LEVEL}
-    with trained_run(method, seed, world="team", model="podium/chooser", **sizes) as run:
-        groups = held_out_rollouts(run, size.eval_tasks, 1, temperature=0.0)
-    return {name: np.array([float(g[0].columns[of]) for g in groups]) for name, of in COLUMNS.items()}
+    readings = {name: partial(_column, of) for name, of in COLUMNS.items()}
+    return learned_teams(method, readings, seed, size, level=LEVEL)
+
+
+def _column(name: str, rollout: Rollout) -> float:
+    return float(rollout.columns[name])
 
 
 def _fixed(talks: Callable[[int, int, int], bool], seed: int, size: GraphSize) -> Mapping[str, Array]:
     """The same graph for every query."""
     world, count = TeamWorld(level=LEVEL), len(MEMBERS[LEVEL])
     text = " ".join(str(int(talks(a, b, count))) for a, b in combinations(range(count), 2))
-    tasks = [world.task(n, "test") for n in range(size.eval_tasks)]
-    info = [world.reset(task, seed * size.eval_tasks + n).act(text).info for n, task in enumerate(tasks)]
+    info = [world.reset(task, chance).act(text).info for task, chance in queries(world, seed, size)]
     return {name: np.array([float(x[of]) for x in info]) for name, of in COLUMNS.items()}
 
 
-COLUMNS = {"success": "correct", "edges": "edges"}
 EDGE, GRAPH, STAR, CHAIN, COMPLETE = "credit by edges", "credit by graphs", "star", "chain", "complete"
 
 STUDY = Trial(

@@ -77,7 +77,7 @@ class Chooser(NetworkPolicy):
         of_turn = torch.tensor([number[context] for context in contexts], dtype=torch.long, device=self.device)
         return ScoredSets(found.rows, found.pairs, allowed.to(self.device), of_turn)
 
-    def of_tokens(self, batch: Batch, temperature: float) -> dict[str, Tensor]:
+    def values(self, batch: Batch, temperature: float) -> dict[str, Tensor]:
         contexts = batch["turn.train_context"]
         lengths = batch.partition("token", "turn").lengths().tolist()
         ids = [x.tolist() for x in torch.split(batch["token.id"].cpu(), lengths)]

@@ -48,7 +48,7 @@ class FlowPolicy(NetworkPolicy):
         """A blank picture: the steps alone do not say what was drawn."""
         return picture_text([0] * self.settings["pixels"])
 
-    def of_tokens(self, batch: Batch, temperature: float) -> dict[str, Tensor]:
+    def values(self, batch: Batch, temperature: float) -> dict[str, Tensor]:
         before, after, sigma, dt, std = (batch[name].to(self.device, torch.float32) for name in STEP)
         asked = torch.tensor([context[0] for context in batch["turn.train_context"]], device=self.device)
         rows = batch.spread(asked, "turn", "token").to(self.device)

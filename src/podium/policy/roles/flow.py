@@ -88,7 +88,9 @@ class Flow(HiddenHead):
         super().__init__(base, FlowNetwork(width))
         self.layers = tuple(max(1, round(depth * blocks)) for depth in DEPTHS)
 
-    def _signals(self, batch: Batch, signals: Sequence[Signal], grad: bool) -> dict[Signal, Tensor]:
+    def of_tokens(
+        self, batch: Batch, signals: Sequence[Signal], temperature: float, grad: bool
+    ) -> dict[Signal, Tensor]:
         sides = {dict(s.settings).get("neighbour", "before") for s in signals}
         states = {side: self._neighbours(batch, side) for side in sides}
         return {s: self._signal(batch, s, states, grad).to(batch.device, batch.dtype) for s in signals}
@@ -105,7 +107,7 @@ class Flow(HiddenHead):
         depth = torch.tensor(self.layers, device=x1.device) / self.config.num_hidden_layers
         depth = depth[None, :, None].expand_as(time)
         with torch.set_grad_enabled(grad and signal.grad):
-            velocity = self.network(interpolated(x1, x0, time), time, neighbour, depth)
+            velocity = self.own(interpolated(x1, x0, time), time, neighbour, depth)
             error = deviation(velocity, x1, x0).mean(1)
             return flow_velocity_score(error, tau) if signal.name == "flow_score" else error
 

@@ -46,7 +46,7 @@ class QualityHead(HiddenHead):
         states = Policy.states(self, [(*c, *t) for c, t in zip(contexts, texts, strict=True)])
         last = torch.stack([x[-1] for x in states]).float()
         with torch.set_grad_enabled(grad):
-            log_odds: Tensor = self.network(last).squeeze(-1)
+            log_odds: Tensor = self.own(last).squeeze(-1)
             return log_odds
 
     def score(
@@ -60,10 +60,13 @@ class QualityHead(HiddenHead):
         **settings: Any,
     ) -> list[Tensor]:
         """[1] per text the predicted probability of success after its last token."""
-        self._check_name(name)
+        if name not in self.names:
+            raise self.refusal(name)
         return list(self.logits(contexts, targets, grad).sigmoid()[:, None])
 
-    def _signals(self, batch: Batch, signals: Sequence[Signal], grad: bool) -> dict[Signal, Tensor]:
+    def of_tokens(
+        self, batch: Batch, signals: Sequence[Signal], temperature: float, grad: bool
+    ) -> dict[Signal, Tensor]:
         asked = batch["token.detect"].nonzero().reshape(-1)
         turn = batch.link("token", "turn")[asked]
         lengths = (batch.position("token", "turn")[asked] + 1).tolist()

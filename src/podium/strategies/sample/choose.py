@@ -21,5 +21,9 @@ class Choose(Strategy):
     def __post_init__(self) -> None:
         within(self, "n", 1)
 
+    @property
+    def neutral(self) -> Choose:
+        return self  # plain sampling already
+
     def plan(self, task: TaskRequest) -> Plan:
         return rollouts_of((yield [self.draw.play(task, self.n)]))
