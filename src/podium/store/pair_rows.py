@@ -39,8 +39,8 @@ def read_pairs(file: str, *, label_field: str = "", skip: bool = False) -> tuple
     """The pairs of a file, and how many rows were left out.
 
     `chosen` and `rejected` are texts or lists of chat messages, with a `prompt` or with what the two have in common as
-    the prompt. Rows with a `completion` and a `label`, true (1) or false (0), are single judged answers. Rows with an empty
-    answer or two equal ones are an error, or left out where `skip` says so.
+    the prompt. Rows with a `completion` and a `label`, true (1) or false (0), are single judged answers. Rows with an
+    empty answer or two equal ones are an error, or left out where `skip` says so.
     """
     rows, left_out = [], 0
     for where, data in _rows(file):
