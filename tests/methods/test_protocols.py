@@ -16,6 +16,8 @@ from podium.training.resolve import check_context, facts_of, fill_in, updates_pe
 from tests.methods.catalogue import NAMES
 
 TINY_CONTEXT = 512
+# A judge is at chance after twelve iterations, and above it after some 260.
+LONG_HOMES = {"think-rm@judge", "think-rm@short"}
 
 
 @pytest.mark.parametrize("slug", [slug for slug, entry in RECIPES.items() if entry.protocol is not None])
@@ -34,7 +36,7 @@ def test_the_published_run_round_trips_and_is_refused_where_the_model_cannot_hol
 def test_a_method_fits_its_home(name: str) -> None:
     home, method = home_of(name), get(name)
     assert set(home.world.removeprefix("mix:").split(",")) <= set(worlds.EMBEDDED)
-    assert home.iterations <= 12
+    assert home.iterations <= 12 or name in LONG_HOMES
     with closing(worlds.get(home.world, **home.world_settings)) as world:
         # The sizes of an exact protocol are not those of its home.
         plain = method.each(lambda leaf: leaf.replace(protocol=leaf.protocol and leaf.protocol.replace(exact=False)))

@@ -71,7 +71,7 @@ def test_judged_answers_without_a_pair(tmp_path: Path) -> None:
     good, bad = read(
         tmp_path,
         {"prompt": "a", "completion": "b", "label": True},
-        {"prompt": said("a"), "completion": said("c", first="assistant"), "label": False},
+        {"prompt": said("a"), "completion": said("c", first="assistant"), "label": 0},
     )
     assert (good.chosen, good.rejected, bad.chosen, bad.rejected) == ("b", None, None, "c")
 
@@ -99,7 +99,13 @@ def test_soft_labels_are_read_where_a_field_is_named(tmp_path: Path) -> None:
         ({"chosen": said("a", "b"), "rejected": said("x", "c")}, "differ before their last message"),
         ({"chosen": said("a", "b", "c"), "rejected": said("a", "b", "d")}, "end with the assistant's"),
         ({"prompt": "a", "chosen": "b", "rejected": "c", "sure": 1.5}, "sure is 1.5; it must be the probability"),
+        ({"prompt": "a", "chosen": "b", "rejected": "c", "sure": -0.1}, "sure is -0.1; it must be the probability"),
+        ({"prompt": "a", "chosen": "b", "rejected": "c", "sure": True}, "sure is True; it must be the probability"),
         ({"prompt": "a", "chosen": "b", "rejected": "c"}, "sure is None; it must be the probability"),
+        ({"prompt": "a", "completion": "b", "label": 2}, "line 1: label is 2; it must be true for a good answer"),
+        ({"prompt": "a", "completion": "b", "label": 0.7}, "label is 0.7; it must be true for a good answer"),
+        ({"prompt": "a", "completion": "b", "label": "good"}, "label is 'good'; it must be true for a good answer"),
+        ({"prompt": "a", "completion": "b", "label": None}, "label is None; it must be true for a good answer"),
     ],
 )
 def test_a_bad_row_gets_one_sentence(tmp_path: Path, row: dict[str, Any], message: str) -> None:
@@ -123,3 +129,12 @@ def test_a_missing_file_is_named() -> None:
     for file in ("nowhere.jsonl", "nowhere.parquet"):
         with pytest.raises(PodiumError, match="There is no file 'nowhere"):
             read_pairs(file)
+
+
+def test_a_label_that_is_no_number_in_parquet_is_refused(tmp_path: Path) -> None:
+    pq.write_table(
+        pa.Table.from_pylist([{"prompt": "a", "chosen": "b", "rejected": "c", "sure": float("nan")}]),
+        tmp_path / "pairs.parquet",
+    )
+    with pytest.raises(PodiumError, match="row 1: sure is nan; it must be the probability, from 0 to 1"):
+        read_pairs(str(tmp_path / "pairs.parquet"), label_field="sure")

@@ -135,12 +135,17 @@ class Findings(ABC, Generic[R]):
     def verdicts(self) -> list[ClaimVerdict]:
         return [self._verdict(claim) for claim in self.study.claims]
 
+    def compared(self, reading: R, more: str, less: str) -> str:
+        """Two sides and their difference, in words."""
+        difference = self.difference(reading, more, less)
+        sides = [self.measure(reading, arm) for arm in (more, less)]
+        high, low = (f"{m.mean:.3g}" for m in sides if m is not None)
+        gap = f"{difference.mean:+.3g} [{difference.low:+.3g}, {difference.high:+.3g}]"
+        return f"{self.label(reading)} is {high} for {more} and {low} for {less} ({gap})"
+
     def _verdict(self, claim: Claim[R]) -> ClaimVerdict:
         difference = self.difference(claim.reading, claim.more, claim.less)
-        sides = [self.measure(claim.reading, arm) for arm in (claim.more, claim.less)]
-        more, less = (f"{m.mean:.3g}" for m in sides if m is not None)
-        gap = f"{difference.mean:+.3g} [{difference.low:+.3g}, {difference.high:+.3g}]"
-        text = f"{self.label(claim.reading)} is {more} for {claim.more} and {less} for {claim.less} ({gap})"
+        text = self.compared(claim.reading, claim.more, claim.less)
         return ClaimVerdict(claim.text, text, difference, self.size.seeds)
 
     def found(self) -> str:

@@ -12,7 +12,7 @@ from podium.analysis.paired_models import crossings
 from podium.labs.lab import LabFindings
 from podium.labs.reading import RunReading, Snapshot
 
-__all__ = ["Fit", "Note", "crossing", "exceeds", "laws", "ratio_note"]
+__all__ = ["Fit", "Note", "crossing", "differs", "exceeds", "laws", "ratio_note"]
 
 Note = Callable[[LabFindings], str]
 
@@ -64,6 +64,15 @@ def exceeds(reading: RunReading, arm: str, level: float) -> Note:
             return f"{findings.label(reading)} of {arm} was not measured"
         word = "above" if found.low > level else "below" if found.high < level else "not distinguished from"
         return f"{findings.label(reading)} of {arm} is {found}, {word} {level:g}"
+
+    return tell
+
+
+def differs(reading: RunReading, more: str, less: str) -> Note:
+    """A difference that no paper speaks of."""
+
+    def tell(findings: LabFindings) -> str:
+        return findings.compared(reading, more, less)
 
     return tell
 

@@ -145,6 +145,9 @@ def read_file(file: Path, names: Sequence[str] = ()) -> RewardData:
         where = f"{file}, line {line}"
         if "chosen" in row or "rejected" in row:
             better, worse = (_whole(row, name, where) for name in ("chosen", "rejected"))
+            for name, (_, text) in (("chosen", better), ("rejected", worse)):
+                if not text.strip():
+                    raise PodiumError(f"{where}: the {name} answer is empty. Leave the row out.")
             if better == worse:
                 raise PodiumError(f"{where}: the chosen and the rejected text are equal. Leave the row out.")
             pairs.append((len(answers), len(answers) + 1))
@@ -180,6 +183,8 @@ def _judged(row: Mapping[str, Any], names: Sequence[str], where: str) -> JudgedA
         raise PodiumError(
             f"{where}: there is neither a pair (`chosen`, `rejected`) nor a text in one of {', '.join(ANSWERS)}."
         )
+    if not answer.strip():
+        raise PodiumError(f"{where}: the answer is empty. Leave the row out.")
     if missing := [name for name in names if name not in row]:
         raise PodiumError(f"{where}: the row has no field {missing[0]!r}. {nearest(missing[0], row)}")
     given = [row[name] for name in names] or next((row[name] for name in RATINGS if name in row), [])

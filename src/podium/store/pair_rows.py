@@ -39,8 +39,8 @@ def read_pairs(file: str, *, label_field: str = "", skip: bool = False) -> tuple
     """The pairs of a file, and how many rows were left out.
 
     `chosen` and `rejected` are texts or lists of chat messages, with a `prompt` or with what the two have in common as
-    the prompt. Rows with a `completion` and a `label`, true or false, are single judged answers. Rows with an empty
-    answer or two equal ones are an error, or left out where `skip` says so.
+    the prompt. Rows with a `completion` and a `label`, true (1) or false (0), are single judged answers. Rows with an
+    empty answer or two equal ones are an error, or left out where `skip` says so.
     """
     rows, left_out = [], 0
     for where, data in _rows(file):
@@ -72,14 +72,20 @@ def _row(data: Mapping[str, Any], where: str, label_field: str) -> PairRow:
     if "chosen" in data and "rejected" in data:
         asked, replies, chosen, rejected = _pair(data, where)
         return PairRow(where, asked, replies, chosen, rejected, _label(data, label_field, where))
-    if "completion" in data and isinstance(data.get("label"), bool):
-        answer = {"chosen" if data["label"] else "rejected": data["completion"]}
+    if "completion" in data and "label" in data:
+        answer = {"chosen" if _is_good(data["label"], where) else "rejected": data["completion"]}
         asked, replies, chosen, rejected = _pair({"prompt": data.get("prompt"), **answer}, where)
         return PairRow(where, asked, replies, chosen, rejected)
     raise PodiumError(
         f"{where}: the row has the fields {', '.join(data) or 'none'}; needed are chosen and rejected, with or without "
         "prompt, or completion and label (true or false)."
     )
+
+
+def _is_good(label: Any, where: str) -> bool:
+    if isinstance(label, (bool, int, float)) and label in (0, 1):
+        return bool(label)
+    raise PodiumError(f"{where}: label is {label!r}; it must be true for a good answer, or false for a bad one.")
 
 
 def _label(data: Mapping[str, Any], name: str, where: str) -> float:

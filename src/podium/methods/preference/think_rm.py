@@ -16,8 +16,8 @@ from podium.strategies import Arena, Draw, Sample, judge_named
 
 __all__ = ["think_rm"]
 
-# Of the kinds of puzzle, lamps are the one whose checks podium/tiny2 learns within minutes.
-JUDGE_HOME = Home("verdicts", level=1, dials={"kind": "lamps"}, tasks=32, iterations=12, model="podium/tiny2")
+# Of the kinds of puzzle, lamps are the one whose checks podium/tiny2 learns within minutes, from pairs seen once each.
+JUDGE_HOME = Home("verdicts", level=1, dials={"kind": "lamps"}, tasks=32, iterations=260, model="podium/tiny2")
 SOURCE = "https://github.com/IlgeeHong/Think-RM"
 
 
@@ -69,12 +69,12 @@ def think_rm(
 
     `think-rm@judge` trains the judge: it imitates long solutions, which check both answers before the verdict, and goes
     on with GRPO whose reward is the rule of the world: 1 for the right verdict; where verdicts are −3 … 3, 0.5 for the
-    right sign; unreadable 0. `think-rm@short` imitates verdicts without reasoning. A judge above chance takes some 260
-    iterations (`--iterations 260`), many more than the home has. The judge that a policy is trained with is the world's
-    (`trips`), or a model, such as the folder of that run: `--set judge=runs/judge`, which writes its verdicts as it was
-    trained to (`scaled`: −3 … 3, else A or B). In the released code a binary verdict is divided by the number of
-    characters that the judge has written (`think-rm@binary`), so that the differences of judges who write thousands are
-    near the epsilon, and the advantages small.
+    right sign; unreadable 0. `think-rm@short` imitates verdicts without reasoning. The homes of both are longer than
+    others, 260 iterations in about two minutes: after twelve a judge is at chance. The judge that a policy is trained
+    with is the world's (`trips`), or a model, such as the folder of that run: `--set judge=runs/judge`, which writes
+    its verdicts as it was trained to (`scaled`: −3 … 3, else A or B). In the released code a binary verdict is divided
+    by the number of characters that the judge has written (`think-rm@binary`), so that the differences of judges who
+    write thousands are near the epsilon, and the advantages small.
 
     Args:
         trains: policy, from verdicts on pairs; or judge, from verdicts that are known.
