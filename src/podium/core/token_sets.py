@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,7 +20,7 @@ from torch import Tensor
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
 
-__all__ = ["CODES", "SETS", "TokenSets", "set_codes", "set_of", "token_sets"]
+__all__ = ["CODES", "SETS", "TokenSets", "listed_sets", "set_codes", "set_of", "token_sets"]
 
 CODES, SETS = "token.allowed", "rollout.allowed"
 SURROGATES = 0xD800, 0x800  # the first code point that is no character, and how many there are
@@ -27,25 +28,35 @@ SURROGATES = 0xD800, 0x800  # the first code point that is no character, and how
 
 def token_sets(mask: NDArray[np.bool_]) -> list[str]:
     """The texts of sets of tokens [n, V]."""
-    size = mask.shape[1]
-    flat = np.flatnonzero(mask)
-    ends = np.searchsorted(flat, size * np.arange(len(mask) + 1))
-    text = _characters(flat % size)
-    sets = ["+" + text[a:b] for a, b in pairwise(ends.tolist())]
-    for row in np.flatnonzero(2 * np.diff(ends) > size).tolist():
-        sets[row] = f"-{_characters(np.flatnonzero(~mask[row]))}"
+    ids = np.nonzero(mask)[1].astype(np.int32)
+    ids, ends = np.nonzero(mask)[1].astype(np.int32), [0, *mask.sum(1).cumsum().tolist()]
+    return [one or "+" for one in listed_sets(ids, ends, mask.shape[1])]
+
+
+def listed_sets(ids: NDArray[np.int32], ends: Sequence[int], vocabulary: int) -> list[str]:
+    """The texts of sets of tokens that stand one after another in `ids`, each in order; empty for a set of none.
+
+    `ends` says where each set begins, and the last ends.
+    """
+    text, half = _characters(ids[: ends[-1]], vocabulary), vocabulary // 2
+    sets = ["+" + text[a:b] if b > a else "" for a, b in pairwise(ends)]
+    if len(text) > half:
+        for row, (a, b) in enumerate(pairwise(ends)):
+            if b - a > half:
+                sets[row] = f"-{_characters(np.delete(np.arange(vocabulary), ids[a:b]), vocabulary)}"
     return sets
 
 
 def set_of(ids: Iterable[int]) -> str:
     """The text of the set of these tokens."""
-    return f"+{_characters(np.array(sorted(set(ids)), dtype=np.int64))}"
+    listed = sorted(set(ids))
+    return f"+{_characters(np.array(listed, dtype=np.int64), max(listed, default=0) + 1)}"
 
 
-def _characters(ids: NDArray[np.int64]) -> str:
+def _characters(ids: NDArray[np.integer[Any]], vocabulary: int) -> str:
     first, gap = SURROGATES
-    points = ids if not len(ids) or ids.max() < first else np.where(ids < first, ids, ids + gap)
-    return points.astype("<u4").tobytes().decode("utf-32-le")
+    points = ids if vocabulary <= first else np.where(ids < first, ids, ids + gap)
+    return points.astype("<u4", copy=False).tobytes().decode("utf-32-le")
 
 
 def set_codes(sets: Iterable[str | float | None]) -> tuple[list[int], tuple[str, ...]]:

@@ -10,15 +10,17 @@ from collections.abc import Callable
 from ctypes import byref
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, pairwise
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from podium.core.token_sets import listed_sets
 from podium.policy.head.functionals import EXCLUDED
 from podium.policy.native import Draw, library, place
 
-__all__ = ["Drawn", "Filters", "draw"]
+__all__ = ["Drawn", "Filters", "KeptTokens", "draw"]
 
 CANDIDATES = 128  # the nucleus is searched among this many most likely tokens first, then among all
 BLOCK = 32  # probabilities are summed in blocks of this many tokens: first the block is found, then the token in it
@@ -32,6 +34,34 @@ class Filters:
     top_p: Tensor  # [n] 1: all
     min_p: Tensor  # [n] 0: all
 
+    @property
+    def truncated(self) -> Tensor:
+        """[n] whether anything is filtered."""
+        return (self.top_k > 0) | (self.top_p < 1.0) | (self.min_p > 0.0)
+
+
+@dataclass(frozen=True)
+class KeptTokens:
+    """What the filters left in each row, as lists of tokens."""
+
+    ids: Tensor  # of all rows that are truncated, one row after another, each in order; what follows says nothing
+    ends: Tensor  # [n + 1] where those of each row begin, and the last end; none are of a row that is not truncated
+
+    @classmethod
+    def of(cls, mask: Tensor) -> KeptTokens:
+        """Those of a mask [n, V], which is empty in rows that are not truncated."""
+        return cls(mask.nonzero()[:, 1].to(torch.int32), F.pad(mask.sum(1).cumsum(0), (1, 0)))
+
+    def where(self, condition: Tensor, other: KeptTokens) -> KeptTokens:
+        """The rows of these where the condition holds, otherwise of the other."""
+        spans = [list(pairwise(x.ends.tolist())) for x in (other, self)]
+        rows = [(self if own else other).ids[slice(*spans[own][row])] for row, own in enumerate(condition.tolist())]
+        return KeptTokens(torch.cat(rows), torch.tensor([0, *accumulate(map(len, rows))]))
+
+    def sets(self, vocabulary: int) -> list[str]:
+        """The text of each row's set; empty for rows that are not truncated."""
+        return listed_sets(self.ids.cpu().numpy(), self.ends.tolist(), vocabulary)
+
 
 @dataclass(frozen=True)
 class Drawn:
@@ -41,7 +71,7 @@ class Drawn:
     logp: Tensor  # [n]
     distribution: Callable[[], Tensor]
     known_entropy: Tensor | None = None  # [n] if drawing computed it on the way
-    kept: Tensor | None = None  # [n, V] what the filters left, if asked for and there are any
+    kept: KeptTokens | None = None  # what the filters left, if asked for and there are any
 
     @cached_property
     def log_softmax(self) -> Tensor:
@@ -64,19 +94,19 @@ def draw(
 ) -> Drawn:
     """One token per row: the first whose cumulative probability exceeds the row's uniform number (float64)."""
     if library() is None or logits.device.type != "cpu" or logits.dtype != torch.float32:
-        return _plain(logits, uniform, temperature, filters, warmth)
+        return _plain(logits, uniform, temperature, filters, warmth, recorded)
     native = _native(logits, uniform, temperature, filters, recorded)
     if warmth is None:
         return native
     # A row's numbers must not depend on the settings of others: rows without warmth keep the native draw.
-    warmed, steady = _plain(logits, uniform, temperature, filters, warmth), warmth[0] == 0
+    warmed, steady = _plain(logits, uniform, temperature, filters, warmth, recorded), warmth[0] == 0
     assert native.known_entropy is not None
     return Drawn(
         native.token.where(steady, warmed.token),
         native.logp.where(steady, warmed.logp),
         warmed.distribution,
         native.known_entropy.where(steady, _entropy(warmed.log_softmax)),
-        None if native.kept is None or warmed.kept is None else native.kept.where(steady[:, None], warmed.kept),
+        None if native.kept is None or warmed.kept is None else native.kept.where(steady, warmed.kept),
     )
 
 
@@ -91,22 +121,29 @@ def _native(
     token, logp, entropy = torch.empty(n, dtype=torch.long), logits.new_empty(n), logits.new_empty(n)
     work, order = logits.new_empty(3 * vocabulary), torch.empty(vocabulary, dtype=torch.long)
     mass = torch.empty(vocabulary // BLOCK + 1, dtype=torch.float64)
-    left = torch.ones((n, vocabulary), dtype=torch.bool) if recorded and filters is not None else None
+    listed = None
+    if recorded and filters is not None:
+        listed = KeptTokens(torch.empty(n * vocabulary, dtype=torch.int32), torch.zeros(n + 1, dtype=torch.long))
     bounds: list[int | None] = [place(x) for x in kept] or [None] * 3
     places = [
         *map(place, inputs),
         *bounds,
         *map(place, (token, logp, entropy, work, mass, order)),
-        None if left is None else place(left),
+        *((None, None) if listed is None else (place(listed.ids), place(listed.ends))),
     ]
     kernels = library()
     assert kernels is not None
     kernels.podium_draw(byref(Draw(*places, n, vocabulary)))
-    return Drawn(token, logp, lambda: _plain(logits, uniform, temperature, filters, None).log_softmax, entropy, left)
+    return Drawn(token, logp, lambda: _plain(logits, uniform, temperature, filters, None).log_softmax, entropy, listed)
 
 
 def _plain(
-    logits: Tensor, uniform: Tensor, temperature: Tensor | None, filters: Filters | None, warmth: Tensor | None
+    logits: Tensor,
+    uniform: Tensor,
+    temperature: Tensor | None,
+    filters: Filters | None,
+    warmth: Tensor | None,
+    recorded: bool = False,
 ) -> Drawn:
     z = logits.float()
     if temperature is not None:
@@ -119,7 +156,9 @@ def _plain(
         # Rows without a filter keep their numbers to the bit.
         log_p = torch.where(kept.all(-1, keepdim=True), log_p, log_p.masked_fill(~kept, float("-inf")).log_softmax(-1))
     token = _invert(log_p.exp(), uniform[:, None])
-    left = None if filters is None else log_p > EXCLUDED * 1e-4
+    left = None
+    if recorded and filters is not None:
+        left = KeptTokens.of((log_p > EXCLUDED * 1e-4) & filters.truncated[:, None])
     return Drawn(token.squeeze(1), log_p.gather(1, token).squeeze(1), lambda: log_p, kept=left)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from ctypes import byref
 
 import torch
 from torch import Tensor
@@ -10,6 +11,7 @@ from torch import Tensor
 from podium.core.errors import PodiumError
 from podium.core.token_sets import token_sets
 from podium.policy.head.functionals import EXCLUDED
+from podium.policy.native import Exclude, library, place
 from podium.policy.policy import Policy
 from podium.protocols.grammar import Grammar, Vocabulary
 from podium.sampler.stops import Stops
@@ -23,7 +25,7 @@ class Grammars:
     def __init__(self, policy: Policy, stops: Stops) -> None:
         self.policy, self.stops = policy, stops
         self.table = torch.zeros((1, policy.vocabulary), dtype=torch.int32, device=policy.device)  # next states
-        self.forbidden = self.table < 0  # a byte per token, which is what each step reads
+        self.forbidden = self.table < 0  # a byte per token, which is what each step on a GPU reads
         self._starts: dict[str, int] = {}  # by what a grammar prints as
         self._sets: dict[int, str | None] = {0: None}
 
@@ -48,7 +50,12 @@ class Grammars:
 
     def exclude(self, logits: Tensor, states: Tensor) -> Tensor:
         """Logits [n, V] without the tokens that states forbid."""
-        return logits.masked_fill_(self.forbidden.index_select(0, states), EXCLUDED)
+        kernels = library()
+        if kernels is None or logits.device.type != "cpu" or logits.dtype != torch.float32:
+            return logits.masked_fill_(self.forbidden.index_select(0, states), EXCLUDED)
+        places = (place(x) for x in (logits, self.table, states))
+        kernels.podium_exclude(byref(Exclude(*places, *logits.shape, EXCLUDED)))
+        return logits
 
     def after(self, states: Tensor, tokens: Tensor) -> Tensor:
         """[n] the states after these tokens."""

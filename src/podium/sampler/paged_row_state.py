@@ -24,7 +24,7 @@ from podium.policy.cuda.pages import send_arrays
 from podium.policy.head.functionals import EXCLUDED
 from podium.policy.policy import Policy
 from podium.protocols.sampling import ALLOWED
-from podium.sampler.draw import Drawn
+from podium.sampler.draw import Drawn, Filters, KeptTokens
 from podium.sampler.row_state import (
     ALIVE,
     FLAT,
@@ -214,17 +214,13 @@ class PagedRowState(RowState):
         self, step: PagedStep, at: Tensor, cuts: tuple[Tensor, ...] | None, warmed: tuple[Tensor, ...] | None
     ) -> None:
         """Record the sets that a step has drawn from. The host waits for the device."""
-        live = self.lane_ints[ALIVE, : step.rows] > 0
-        temperature = self.lane_numbers[TEMPERATURE] if warmed is None else warmed[0]
-
-        def kept() -> Tensor:
-            z = step.work.logits[: step.rows] / temperature[: step.rows, None]
-            left = self._left_by_filters(z, self.kept["ids"].view(-1)[at], cuts)
-            return (left & (step.work.logits[: step.rows] > EXCLUDED * 0.5))[live]
-
-        top_k, numbers = self.lane_ints[TOP_K, : step.rows], self.lane_numbers[:, : step.rows]
-        truncated = (top_k > 0) | (numbers[TOP_P] < 1.0) | (numbers[MIN_P] > 0.0)
-        self._record_sets(at[live], self._lane_states[: step.rows][live], truncated[live], kept)
+        n, (live,) = step.rows, (self.lane_ints[ALIVE, : step.rows] > 0).nonzero(as_tuple=True)
+        logits, temperature = step.work.logits[:n], self.lane_numbers[TEMPERATURE] if warmed is None else warmed[0]
+        left = self._left_by_filters(logits / temperature[:n, None], self.kept["ids"].view(-1)[at], cuts)
+        numbers = self.lane_numbers[:, :n]
+        truncated = Filters(self.lane_ints[TOP_K, :n], numbers[TOP_P], numbers[MIN_P]).truncated
+        kept = KeptTokens.of((left & truncated[:, None] & (logits > EXCLUDED * 0.5))[live])
+        self._record_sets(at[live], self._lane_states[:n][live], kept)
 
     def _rule(self, step: PagedStep) -> None:
         """Exclude the tokens that grammars do not allow, and compute the statistics of the logits again."""

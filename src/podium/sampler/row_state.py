@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from podium.core import streams
-from podium.core.token_sets import token_sets
 from podium.policy.policy import Policy
 from podium.protocols.sampling import ALLOWED, Sampling
 from podium.sampler.capture import Capture, capture
-from podium.sampler.draw import Drawn, Filters, draw
+from podium.sampler.draw import Drawn, Filters, KeptTokens, draw
 from podium.sampler.grammars import Grammars
 from podium.sampler.row_engine import RowEngine, SteppedEngine
 from podium.sampler.stops import Stops
@@ -160,19 +159,14 @@ class RowState(ABC):
             self.kept[name] = value.new_zeros((*self.kept["ids"].shape, *value.shape[1:]))
         self.kept[name].flatten(0, 1).index_copy_(0, flat, value)
 
-    def _record_sets(self, flat: Tensor, states: Tensor, filtered: Tensor, kept: Callable[[], Tensor | None]) -> None:
-        """Record the sets that tokens at these places were drawn from: those that filters have left, `kept` [n, V], or
-        those that the states of grammars allow."""
-        width = self.kept["ids"].shape[1]
-        ruled = (states > 0) & ~filtered
-        for at, state in zip(flat[ruled].tolist(), states[ruled].tolist(), strict=True):
-            if (own := self.grammars.allowed(state)) is not None:
-                self.drawn_from[at // width][at % width] = own
-        mask = kept()
-        if mask is not None:
-            rows, sets = flat[filtered].tolist(), token_sets(mask[filtered].cpu().numpy())
-            for at, left in zip(rows, sets, strict=True):
-                self.drawn_from[at // width][at % width] = left
+    def _record_sets(self, flat: Tensor, states: Tensor, kept: KeptTokens | None) -> None:
+        """Record the sets that tokens at these places were drawn from: those that filters have left, or else those
+        that the states of grammars allow."""
+        width, places = self.kept["ids"].shape[1], flat.tolist()
+        left = [""] * len(places) if kept is None else kept.sets(self.policy.vocabulary)
+        for at, state, text in zip(places, states.tolist(), left, strict=True):
+            if one := text or self.grammars.allowed(state):
+                self.drawn_from[at // width][at % width] = one
 
     def sets(self, slot: int, count: int) -> tuple[str | None, ...]:
         """The sets that the `count` tokens of a completion were drawn from; None: the whole vocabulary."""
@@ -243,8 +237,7 @@ class SteppedRowState(RowState):
             logits = self.grammars.exclude(logits, states)
         drawn = draw(logits, uniform, temperature, filters, warmth, recorded)
         if recorded and (filters is not None or marks["grammar"]):
-            truncated = (top_k > 0) | (numbers[TOP_P] < 1.0) | (numbers[MIN_P] > 0.0)
-            self._record_sets(flat, states, truncated, lambda: drawn.kept)
+            self._record_sets(flat, states, drawn.kept)
         if marks["grammar"]:
             self.states[:n] = self.grammars.after(states, drawn.token)
         self.kept["ids"].view(-1).index_copy_(0, flat, drawn.token)

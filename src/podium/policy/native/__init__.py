@@ -17,6 +17,7 @@ __all__ = [
     "Attend",
     "Choose",
     "Draw",
+    "Exclude",
     "Gate",
     "GateBack",
     "Norm",
@@ -47,8 +48,11 @@ Attend = _structure(
     "scale",
 )
 Draw = _structure(
-    "Draw", "logits uniform temperature top_k top_p min_p token logp entropy work mass order kept", "rows vocabulary"
+    "Draw",
+    "logits uniform temperature top_k top_p min_p token logp entropy work mass order kept ends",
+    "rows vocabulary",
 )
+Exclude = _structure("Exclude", "logits next state", "rows vocabulary", "excluded")
 Span = _structure(
     "Span",
     "qkv rope position path begin first offset out turned weight heads_out slope work",
@@ -63,6 +67,7 @@ KERNELS = {
     "gate_back": GateBack,
     "attend": Attend,
     "draw": Draw,
+    "exclude": Exclude,
     "span": Span,
     "span_back": Span,
     "choose": Choose,

@@ -67,7 +67,8 @@ typedef struct { /* the first token whose cumulative probability exceeds the row
     float *work;                /* [3, vocabulary] */
     double *mass;               /* [vocabulary / BLOCK] */
     int64_t *order;             /* [vocabulary] */
-    uint8_t *kept;              /* [rows, vocabulary] 1 at first; 0 at tokens that truncation drops; or none */
+    int32_t *kept;              /* what truncation leaves, row after row, in order; or none if it is not asked for */
+    int64_t *ends;              /* [rows + 1] where those of each row begin, and the last end */
     int64_t rows, vocabulary;
 } Draw;
 
@@ -86,6 +87,14 @@ typedef struct { /* attention of nodes of a trie along their paths; a span is a 
     int64_t nodes, spans, heads, kv, size, total, longest, threads;
     float scale;
 } Span;
+
+typedef struct { /* logits without the tokens that the states of grammars forbid */
+    float *logits;         /* [rows, vocabulary] */
+    const int32_t *next;   /* [states, vocabulary] the state after each token; negative: forbidden */
+    const int64_t *state;  /* [rows] 0 forbids nothing */
+    int64_t rows, vocabulary;
+    float excluded;
+} Exclude;
 
 typedef struct { /* log-probability of a token in each row; on the way back the slope by the logits */
     const float *logits; /* [rows, vocabulary] */
@@ -130,6 +139,7 @@ EXPORT(gate, Gate)
 EXPORT(gate_back, GateBack)
 EXPORT(attend, Attend)
 EXPORT(draw, Draw)
+EXPORT(exclude, Exclude)
 EXPORT(span, Span)
 EXPORT(span_back, Span)
 EXPORT(choose, Choose)

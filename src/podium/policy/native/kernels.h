@@ -462,7 +462,7 @@ INLINE void NAME(truncate)(const Draw *t, int64_t top_k, float top_p, float min_
 }
 
 static void NAME(draw)(const Draw *t) {
-    int64_t width = t->vocabulary, blocks = (width + BLOCK - 1) / BLOCK;
+    int64_t width = t->vocabulary, blocks = (width + BLOCK - 1) / BLOCK, listed = 0;
     for (int64_t i = 0; i < t->rows; i++) {
         const float *z = t->logits + i * width;
         float *p = t->work, most = z[0], cold = 1.0f / t->temperature[i];
@@ -484,8 +484,7 @@ static void NAME(draw)(const Draw *t) {
         }
         if (t->top_k && (t->top_k[i] > 0 || t->top_p[i] < 1.0f || t->min_p[i] > 0.0f)) {
             NAME(truncate)(t, t->top_k[i], t->top_p[i], t->min_p[i], total);
-            if (t->kept)
-                for (int64_t j = 0; j < width; j++) t->kept[i * width + j] = p[j] > 0;
+            int32_t *kept = t->kept ? t->kept + listed : NULL;
             total = moment = 0;
             for (int64_t b = 0; b < blocks; b++) {
                 int64_t first = b * BLOCK, end = first + BLOCK < width ? first + BLOCK : width;
@@ -499,7 +498,11 @@ static void NAME(draw)(const Draw *t) {
                 t->mass[b] = mass;
                 total += mass;
                 moment += first_moment;
+                if (kept && mass > 0)
+                    for (int64_t j = first; j < end; j++)
+                        if (p[j] > 0) *kept++ = (int32_t)j;
             }
+            if (kept) listed = kept - t->kept;
         }
         double goal = t->uniform[i] * total, below = 0;
         int64_t b = 0, token;
@@ -517,5 +520,16 @@ static void NAME(draw)(const Draw *t) {
         t->token[i] = token;
         t->logp[i] = (float)((double)((z[token] - most) * cold) - log_total);
         t->entropy[i] = (float)(log_total - moment / total);
+        if (t->ends) t->ends[i + 1] = listed;
+    }
+}
+
+static void NAME(exclude)(const Exclude *t) {
+    for (int64_t i = 0; i < t->rows; i++) {
+        if (t->state[i] == 0) continue;
+        float *z = t->logits + i * t->vocabulary;
+        const int32_t *next = t->next + t->state[i] * t->vocabulary;
+#pragma omp simd
+        for (int64_t j = 0; j < t->vocabulary; j++) z[j] = next[j] < 0 ? t->excluded : z[j];
     }
 }
