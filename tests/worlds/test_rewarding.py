@@ -9,7 +9,7 @@ import pytest
 
 from podium import worlds
 from podium.core.errors import PodiumError
-from podium.protocols.world import FailedAction
+from podium.protocols.world import FailedAction, Feedback, completed
 from podium.sessions.train import own_data, train
 from podium.training.config import Config
 from podium.worlds.graded import Graded
@@ -33,7 +33,19 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None):
 
 async def slow(prompts, completions, **columns):
     await asyncio.sleep(0.05)
-    return [0.5]
+    return [0.5] * len(completions)
+
+def longest(prompts, completions, **columns):
+    return [float(len(c) == max(map(len, completions))) for c in completions]
+
+def some(completions, **columns):
+    return [1.0, None, float("nan")] + [0.0] * (len(completions) - 3)
+
+def one_for_all(completions, **columns):
+    return [1.0]
+
+def breaks(completions, **columns):
+    raise KeyError("score")
 
 def not_applicable(prompt, completion):
     return None
@@ -77,7 +89,7 @@ def test_all_forms_are_called_and_weighed(folder: Path) -> None:
     names = ["plain=0.1", "with_column", "trl=2", "compute_score", "slow", "not_applicable"]
     world = world_with(*(f"mine.py:{name}" for name in names))
     task = world.task(0)
-    feedback = world.grade(task, f"so {task.data['answer']}")
+    feedback = completed(world.grade(task, f"so {task.data['answer']}"))
     found = {"plain": 0.4, "with_column": 1, "trl": 1, "compute_score": 1, "slow": 0.5, "not_applicable": 0}
     assert {name: feedback.info[f"reward.{name}"] for name in found} == pytest.approx(found)
     assert feedback.reward == pytest.approx(0.04 + 1 + 2 + 1 + 0.5)
@@ -100,6 +112,60 @@ def test_every_failure_has_its_reason(folder: Path, name: str, reason: str) -> N
     with pytest.raises(FailedAction, match=reason):
         world.grade(world.task(0), "answer: 1")
     world.close()
+
+
+def graded_together(world: Graded, texts: list[str]) -> list[Feedback | FailedAction]:
+    begun = [world.grade(world.task(number), text) for number, text in enumerate(texts)]
+    later = begun[0].later
+    assert later is not None
+    return list(later.complete(begun))
+
+
+def test_functions_in_trl_s_form_see_the_whole_batch(folder: Path) -> None:
+    world = world_with("mine.py:longest", "mine.py:plain=0.1")
+    results = graded_together(world, ["one", "three", "five."])
+    assert [r.reward for r in results if isinstance(r, Feedback)] == pytest.approx([0.03, 1.05, 1.05])
+    assert [r.info["reward.longest"] for r in results if isinstance(r, Feedback)] == [0.0, 1.0, 1.0]
+    world.close()
+
+
+def test_failures_in_a_batch_are_those_of_their_completions(folder: Path) -> None:
+    world = world_with("mine.py:some")
+    paid, none, bad, zero = graded_together(world, ["a", "b", "c", "d"])
+    assert (isinstance(paid, Feedback), isinstance(zero, Feedback)) == (True, True)
+    assert "all of them returned None" in str(none)
+    assert "some returned nan" in str(bad)
+    for name, reason in (("one_for_all", "returned 1 rewards for 4 completions"), ("breaks", "raised KeyError")):
+        world = world_with(f"mine.py:{name}")
+        with pytest.raises(FailedAction, match=reason):
+            graded_together(world, ["a", "b", "c", "d"])
+        world.close()
+
+
+def test_a_run_rewards_a_batch_at_once(folder: Path) -> None:
+    """Ranks within the batch: their sum is that of 0 … n − 1, whatever was written."""
+    (folder / "rank.py").write_text(
+        "def rank(completions, prompts, task, **columns):\n"
+        "    assert [p.split() for p in prompts] and len(task) == len(completions)\n"
+        "    order = sorted(range(len(completions)), key=lambda n: len(completions[n]))\n"
+        "    return [float(order.index(n)) for n in range(len(completions))]\n\n"
+        "def groups(completions, task, **columns):\n"
+        "    return [float(task[n] == task[n - n % 8]) for n in range(len(task))]\n"
+    )
+    size = {"iterations": 2, "tasks": 4, "eval_tasks": 4, "eval_samples": 1, "eval_every": 0}
+    result = train("grpo", world="sums", reward=["rank.py:rank", "rank.py:groups"], out=folder / "run", **size)
+    last = result.metrics[-1]
+    assert last["rollouts"] == 32
+    assert last["reward.rank"] == pytest.approx(31 / 2)
+    assert last["reward.groups"] == 1.0  # the rollouts of a task stand together, 8 by 8
+    assert last["reward"] == pytest.approx(31 / 2 + 1)
+    assert "failures" not in last
+    assert result.metrics[0]["eval.reward"] == pytest.approx(3 / 2 + groups_of_one(4))
+
+
+def groups_of_one(count: int) -> float:
+    """What `groups` gives on average for tasks of one rollout each: the first of eight is its own."""
+    return sum(n % 8 == 0 for n in range(count)) / count
 
 
 def test_functions_that_cannot_be_called_are_refused_at_the_start(folder: Path) -> None:

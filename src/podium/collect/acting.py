@@ -9,14 +9,14 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from podium.core.printable import one_line
-from podium.protocols.world import Episode, FailedAction, Feedback, Task, World
+from podium.protocols.world import Episode, FailedAction, Feedback, Later, Task, World
 from podium.protocols.world_problems import (
     episode_problem,
     feedback_problem,
@@ -39,9 +39,18 @@ class _Job:
     then: Callable[[Any], None]
     late: Any  # the outcome if its time is up
     closes: bool = False  # it closes an episode, and is done even if nobody waits for it any more
+    limit_s: float | None = None  # seconds that it may take; None: as all
     started: float = 0.0  # when a thread took it; 0: still queued
     answered: bool = False
     ended: bool = False
+
+
+class _Begun(NamedTuple):
+    """A feedback that waits for the others of its batch."""
+
+    place: tuple[int, ...]
+    feedback: Feedback
+    then: Callable[[Feedback, str], None]
 
 
 class Actor:
@@ -58,6 +67,7 @@ class Actor:
         self._todo: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[tuple[_Job, Any]] = queue.SimpleQueue()
         self._open: dict[_Job, None] = {}
+        self._begun: list[_Begun] = []  # feedbacks that wait for the others of their batch
         self._threads = 0
 
     @property
@@ -104,10 +114,41 @@ class Actor:
             self._admitted += 1
             self._waiting.popleft()()
 
-    def act(self, episode: Episode, text: str, then: Callable[[Feedback, str], None]) -> None:
-        """Act, and call `then(feedback, failure)` now or from a later `deliver`."""
+    def act(
+        self, episode: Episode, text: str, then: Callable[[Feedback, str], None], place: tuple[int, ...] = ()
+    ) -> None:
+        """Act, and call `then(feedback, failure)` now or from a later `deliver`; from `complete`, if the feedback
+        depends on other actions. `place` orders the actions of a batch."""
         late = Feedback(), f"the world did not answer within {self.limit_s:g} s"
-        self._do(_Job(partial(_attempt, episode, text), lambda outcome: then(*outcome), late))
+
+        def acted(outcome: Outcome) -> None:
+            feedback, failure = outcome
+            if failure or feedback.later is None:
+                then(feedback, failure)
+            else:
+                self._begun.append(_Begun(place, feedback, then))
+
+        self._do(_Job(partial(_attempt, episode, text), acted, late))
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether feedbacks wait for `complete`."""
+        return bool(self._begun)
+
+    def complete(self) -> None:
+        """Complete the feedbacks that depend on each other: nobody acts any more before they are."""
+        begun, self._begun = sorted(self._begun, key=lambda each: each.place), []
+        batches: dict[Hashable, list[_Begun]] = {}
+        for each in begun:
+            assert each.feedback.later is not None
+            batches.setdefault(each.feedback.later.batch, []).append(each)
+        for batch in batches.values():
+            later = batch[0].feedback.later
+            assert later is not None
+            problem = f"the batch was not judged within {later.limit_s:g} s"
+            work = partial(_completed, later, [each.feedback for each in batch])
+            late = [(Feedback(), problem)] * len(batch)
+            self._do(_Job(work, partial(_pass_on, batch), late, limit_s=later.limit_s))
 
     def judge(self, ask: Callable[[], Any], count: int, then: Callable[[Any, str], None]) -> None:
         """Ask for `count` scores, and call `then(scores, failure)` now or from a later `deliver`."""
@@ -142,6 +183,7 @@ class Actor:
     def close(self) -> None:
         """Leave all episodes, and let each thread end when its world has answered. Later actions start new threads."""
         self._waiting.clear()
+        self._begun.clear()
         for episode in list(self._episodes.values()):
             self.leave(episode)
         jobs, self._admitted, self._open = list(self._open), 0, {}
@@ -165,7 +207,7 @@ class Actor:
     def _expire(self) -> bool:
         """Give up jobs past their time limit; a thread that hangs is replaced, and ends when its world answers."""
         now = time.monotonic()
-        late = [j for j in self._open if j.started and now - j.started > self.limit_s]
+        late = [j for j in self._open if j.started and now - j.started > (j.limit_s or self.limit_s)]
         for job in late:
             self._threads -= 1
             self._start_thread()
@@ -229,6 +271,26 @@ def _attempt(episode: Episode, text: str) -> Outcome:
     except (Exception, SystemExit) as error:  # a world that calls sys.exit ends only its episode
         problem = raised(error)
     return (Feedback(), one_line(problem)) if problem else (feedback, "")
+
+
+def _completed(later: Later, begun: Sequence[Feedback]) -> list[Outcome]:
+    try:
+        results = list(later.complete(begun))
+    except FailedAction as failure:
+        return [(Feedback(), one_line(str(failure)))] * len(begun)
+    except (Exception, SystemExit) as error:
+        return [(Feedback(), one_line(raised(error)))] * len(begun)
+    return [
+        (Feedback(), one_line(str(result) if isinstance(result, FailedAction) else feedback_problem(result)))
+        if isinstance(result, FailedAction) or feedback_problem(result)
+        else (result, "")
+        for result in results
+    ]
+
+
+def _pass_on(batch: Sequence[_Begun], outcomes: Sequence[Outcome]) -> None:
+    for each, outcome in zip(batch, outcomes, strict=True):
+        each.then(*outcome)
 
 
 def _judged(ask: Callable[[], Any], count: int) -> tuple[Any, str]:

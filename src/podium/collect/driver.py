@@ -129,7 +129,7 @@ class Driver:
         try:
             for number, plan in enumerate(plans):
                 self.run_plan(plan, partial(results.__setitem__, number))
-            while self._waiting or self._asked or self.actor.busy or self.servers.busy:
+            while self._waiting or self._asked or self.actor.busy or self.actor.incomplete or self.servers.busy:
                 # Texts that several plans ask about at the same time go through the model together.
                 asked, self._asked = self._asked, []
                 scored = [(r, receive) for r, receive in asked if isinstance(r, Score)]
@@ -143,6 +143,8 @@ class Driver:
                         self._waiting.pop((role, ticket))(completions)
                 self.servers.deliver(block=not (self._waiting or self._asked or self.actor.busy))
                 self.actor.deliver(block=not (self._waiting or self._asked or self.servers.busy))
+                if not (self._waiting or self._asked or self.actor.busy or self.servers.busy):
+                    self.actor.complete()
         finally:
             self.actor.close()
             self.servers.close()

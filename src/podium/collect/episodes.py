@@ -173,7 +173,8 @@ class Episodes:
         def acted(feedback: Feedback, failure: str) -> None:
             self._record_and_continue(row, completion, turn, text, reading, feedback, failure)
 
-        self.driver.actor.act(row.episode, reading.action, acted)
+        place = (*self.play.request.stream, self.play.wave, row.index, turn)
+        self.driver.actor.act(row.episode, reading.action, acted, place)
 
     def _record_and_continue(
         self,

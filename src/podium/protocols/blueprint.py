@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from podium.core.errors import PodiumError
 from podium.protocols.format import Demonstrated, Format, known_words, milestones
 from podium.protocols.pieces import Pieces, filled, joined
@@ -78,9 +79,7 @@ class PlannedEpisode(Episode):
         if self.format.done in text and accepted and self.reached + 1 < len(self.goals):
             self.reached += 1
         self.agent, self.recap = self.inner.agent, self.inner.recap
-        return Feedback(
-            feedback.reward, feedback.done, self._shown(feedback.observation), feedback.state, feedback.info
-        )
+        return replace(feedback, observation=self._shown(feedback.observation))
 
     def _shown(self, observation: str) -> str:
         if not self.goals:

@@ -7,9 +7,9 @@ answer is an episode of one turn. Everything is deterministic given the task and
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from podium.core.errors import PodiumError
 from podium.core.value import Value
@@ -27,8 +27,10 @@ __all__ = [
     "Episode",
     "FailedAction",
     "Feedback",
+    "Later",
     "Task",
     "World",
+    "completed",
     "isolation_of",
     "task_of",
 ]
@@ -62,6 +64,26 @@ class Feedback:
     info: Mapping[str, Any] = field(default_factory=dict)
     # By agent, what it earns besides `reward`. It is booked to the agent's last turn, so it must have acted before.
     rewards: Mapping[str, float] = field(default_factory=dict)
+    # What completes it once all actions of the batch are known; None: it is complete.
+    later: Later | None = field(default=None, compare=False)
+
+
+class Later(Protocol):
+    """The part of a feedback that depends on the other actions of its batch."""
+
+    @property
+    def batch(self) -> Hashable:
+        """What is equal for those that are completed together."""
+        ...
+
+    @property
+    def limit_s(self) -> float:
+        """Seconds in which a batch is completed."""
+        ...
+
+    def complete(self, begun: Sequence[Feedback]) -> Sequence[Feedback | FailedAction]:
+        """The feedbacks of a batch, complete, or why one of them has failed."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -75,6 +97,16 @@ class Criterion:
 class FailedAction(Exception):
     """An action that a world cannot answer. Its message is the reason: the rollout earns nothing more, and is counted
     and shown as failed."""
+
+
+def completed(feedback: Feedback) -> Feedback:
+    """A feedback whose batch is this action alone."""
+    if feedback.later is None:
+        return feedback
+    (result,) = feedback.later.complete([feedback])
+    if isinstance(result, FailedAction):
+        raise result
+    return result
 
 
 class Episode:

@@ -12,7 +12,7 @@ from typing import Any
 
 from podium.core.errors import PodiumError, nearest
 from podium.parts.objective.feedback import check_noise
-from podium.protocols.world import World
+from podium.protocols.world import World, completed
 from podium.store.files import atomic_text
 from podium.store.json_lines import objects
 from podium.store.tables import read_rows, rollout_files
@@ -127,7 +127,7 @@ def read_world(world: World, tasks: int, names: Sequence[str] = ("reward",), see
                 scores = world.step_scores(task, text)
                 answers += [JudgedAnswer(asked, t, (float(s),)) for t, s in zip(beginnings, scores, strict=True)]
             else:
-                measures = {"reward": world.reset(task).act(text).reward, "length": float(len(text))}
+                measures = {"reward": completed(world.reset(task).act(text)).reward, "length": float(len(text))}
                 answers.append(JudgedAnswer(asked, text, tuple(measures[name] for name in names)))
     return RewardData(world.name, tuple(answers), names=tuple(names))
 

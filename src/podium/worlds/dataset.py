@@ -14,6 +14,7 @@ from podium.protocols.world import Feedback, Task
 from podium.store.data_rows import DataRow, read_splits
 from podium.worlds.file_rows import at_least_one
 from podium.worlds.graded import FORMAT
+from podium.worlds.rewarding import Earned
 from podium.worlds.jsonl import ANSWERS, DOMAINS, PROMPTS, Jsonl, JsonlRow
 
 __all__ = ["Dataset", "Fields"]
@@ -156,9 +157,13 @@ class Dataset(Jsonl):
     def grade(self, task: Task, text: str, seed: int = 0) -> Feedback:
         if task.data["answer"]:
             return super().grade(task, text, seed)
-        earned = self.earned(task, text)
-        right = earned.total > RIGHT_ABOVE
-        return Feedback(earned.total, state=task.key, info={"correct": right, "answer": "", **earned.columns})
+        return self.rewarded(task, text, Feedback(state=task.key, info={"correct": False, "answer": ""}))
+
+    def paid(self, task: Task, feedback: Feedback, earned: Earned) -> Feedback:
+        paid = super().paid(task, feedback, earned)
+        if task.data["answer"]:
+            return paid
+        return replace(paid, info={**paid.info, "correct": earned.total > RIGHT_ABOVE})
 
     def why(self, task: Task, text: str) -> str:
         return super().why(task, text) if task.data["answer"] else f"its reward is not above {RIGHT_ABOVE}"

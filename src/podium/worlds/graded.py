@@ -6,14 +6,14 @@ import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from podium.core.errors import one_of, within
 from podium.protocols.answer_text import ANSWER_MARK, final_answer
 from podium.protocols.world import Answer, Episode, FailedAction, Feedback, Task
 from podium.sandbox import CallOutcome
-from podium.worlds.rewarding import Earned, Rewards, RewardSpec, reward_specs, rewards_of
+from podium.worlds.rewarding import Answered, Earned, Rewards, RewardSpec, reward_specs, rewards_of
 
 __all__ = ["Graded", "Verdict", "hashed_uniform", "verdict_of"]
 
@@ -68,11 +68,8 @@ class Graded(Answer):
     def grade(self, task: Task, text: str, seed: int = 0) -> Feedback:
         verdict, answered = self.decide(task, text)
         info: dict[str, Any] = {"correct": verdict.correct, "answer": verdict.answer}
-        if self.reward_functions:
-            earned = self.earned(task, text)
-            return Feedback(earned.total, state=task.key, info=info | earned.columns)
-        reward = self._reward(task, verdict, answered, text, seed)
-        return Feedback(reward, state=task.key, info=info)
+        reward = 0.0 if self.reward_functions else self._reward(task, verdict, answered, text, seed)
+        return self.rewarded(task, text, Feedback(reward, state=task.key, info=info))
 
     def decide(self, task: Task, text: str) -> tuple[Verdict, bool]:
         """The verdict on a text, and whether it states an answer."""
@@ -103,9 +100,16 @@ class Graded(Answer):
         """What reward functions may know of a task, by name."""
         return {**task.data, "task": task.key, "level": task.level, "domain": task.domain}
 
-    def earned(self, task: Task, text: str) -> Earned:
-        """What the reward functions give for a text."""
-        return self.rewards(self.reward_specs, task.prompt, text, self.columns(task))
+    def rewarded(self, task: Task, text: str, feedback: Feedback) -> Feedback:
+        """A feedback with the rewards of the reward functions, if there are any, in place of the world's own."""
+        if not self.reward_functions:
+            return feedback
+        answered = Answered(task.prompt, text, self.columns(task), partial(self.paid, task))
+        return self.rewards.begin(self.reward_specs, answered, replace(feedback, reward=0.0))
+
+    def paid(self, task: Task, feedback: Feedback, earned: Earned) -> Feedback:
+        """A feedback with what the reward functions have given."""
+        return replace(feedback, reward=earned.total, info={**feedback.info, **earned.columns}, later=None)
 
     def close(self) -> None:
         if self.reward_functions:

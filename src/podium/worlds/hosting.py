@@ -27,6 +27,7 @@ from podium.protocols.world import (
     Feedback,
     Task,
     World,
+    completed,
     isolation_of,
     task_of,
 )
@@ -119,7 +120,7 @@ class Host:
 
     def grade(self, task: Any, text: str) -> Any:
         assert isinstance(self.world, Answer)
-        feedback = self.world.grade(task_from_wire(task), text)
+        feedback = completed(self.world.grade(task_from_wire(task), text))
         return self._checked(feedback, feedback_problem(feedback))
 
     def reset(self, task: Any, seed: int) -> Any:
@@ -133,7 +134,7 @@ class Host:
         return {"observation": episode.observation, **self._status()}
 
     def act(self, text: str) -> Any:
-        feedback = self.episode.act(text)
+        feedback = completed(self.episode.act(text))
         answer = self._checked(feedback, feedback_problem(feedback) or episode_problem(self.episode))
         return {"feedback": answer, **self._status()}
 

@@ -143,7 +143,7 @@ class Judged(Graded):
         columns |= {"parses": outcome not in ("empty", "syntax"), "interface_matches": outcome not in UNWRITTEN}
         if self.profile:
             columns["coverage"] = self._coverage(task, text) if correct else 0.0
-        return Feedback(reward, state=task.key, info=columns)
+        return self.rewarded(task, text, Feedback(reward, state=task.key, info=columns))
 
     def reset(self, task: Task, seed: int = 0) -> Episode:
         return super().reset(task, seed) if self.turns == 1 else _Attempts(self, task, seed)

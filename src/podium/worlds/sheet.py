@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from podium.core.errors import within
@@ -51,4 +52,4 @@ class Sheet(Puzzle):
         faithful = len(stated & self.holds(task)) / len(stated) if stated else 1.0
         complete = len(stated & needed) / len(needed) if needed else 1.0
         info = {**feedback.info, "faithful": faithful, "complete": complete}
-        return Feedback(feedback.reward, state=feedback.state, info=info)
+        return replace(feedback, info=info)
