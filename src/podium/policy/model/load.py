@@ -24,13 +24,14 @@ from podium.policy.model import lora as adapters
 from podium.policy.model.finite import check_finite
 from podium.policy.network_policy import NetworkPolicy
 from podium.policy.policy import Policy
+from podium.policy.roles.matcher import Matcher
 from podium.store.json_lines import read_object
 from podium.store.manifest import check_manifest, is_checkpoint
 
 __all__ = ["load", "load_tokenizer"]
 
 EMBEDDED = "podium/"
-NETWORKS: dict[str, type[NetworkPolicy]] = {kind.kind: kind for kind in (Chooser, FlowPolicy)}
+NETWORKS: dict[str, type[NetworkPolicy]] = {kind.kind: kind for kind in (Chooser, FlowPolicy, Matcher)}
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 CONNECT_S = 5.0  # seconds; enough for a slow network to connect
 HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
