@@ -87,8 +87,9 @@ def adapt(
 ) -> Adapted:
     """Adapt a model to one held-out task at a time by `steps` iterations of a method that reads no labels.
 
-    `first` is the number of the first task. After each task the weights, the optimiser's state and the memories are those of before. Answers are the likeliest
-    ones: of the options where the method scores options, otherwise the model's greedy answer.
+    `first` is the number of the first task. After each task the weights, the optimiser's state and the memories are
+    those of before. Answers are the likeliest ones: of the options where the method scores options, otherwise the
+    model's greedy answer.
     """
     config = method if isinstance(method, Config) else configure(method, **settings)
     _check_unlabelled(config.method)

@@ -83,9 +83,9 @@ class Matcher(NetworkPolicy):
     def _state(self, ids: Tensor) -> Tensor:
         towers: Any = self.model
         if int(ids[0, 0]) >= CHARACTERS:
-            return towers.of_pictures(ids - CHARACTERS)  # type: ignore[no-any-return]
+            return towers.of_pictures(ids - CHARACTERS)
         padded = nn.functional.pad(ids, (0, self.settings["letters"] - ids.shape[1]))
-        return towers.of_texts(padded)  # type: ignore[no-any-return]
+        return towers.of_texts(padded)
 
     def of_tokens(self, batch: Batch, temperature: float) -> dict[str, Tensor]:
         raise PodiumError("A matcher writes nothing, so it cannot be the policy: name it as the source of a role.")
