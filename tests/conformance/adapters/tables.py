@@ -19,8 +19,8 @@ from podium.tables.inverse_gap import greedy_action, inverse_gap_probabilities
 from podium.tables.one_sided import capped_counts, exp2_round, perturbed_losses
 from podium.tables.options import goal_weight, option_end, option_loss
 from podium.tables.random_values import depth_targets, effective_horizon, monte_carlo_returns
-from podium.tables.slices import Slices, group_dro, precision_at, quantile_mask
 from podium.tables.sleeping_experts import SleepingExperts
+from podium.tables.slices import Slices, group_dro, precision_at, quantile_mask
 from podium.tables.soft_forest import GroupAverages, parity_penalty, tree_output
 from podium.tables.top_k import top_k
 from tests.conformance.case import Case
@@ -271,7 +271,9 @@ def vig_bias(case: Case) -> dict[str, Any]:
         label = None
     else:
         probabilities = [np.array(case[name]) for name in ("label_prob", "prediction_prob")]
-        mixture = Slices(*given, *probabilities, **case.given(label_weight="label_weight", prediction_weight="prediction_weight"))
+        mixture = Slices(
+            *given, *probabilities, **case.given(label_weight="label_weight", prediction_weight="prediction_weight")
+        )
         label = case["label_onehot"]
     found_slices = mixture.posterior(case["embedding"], case["prediction"], label)
     return {
