@@ -46,9 +46,7 @@ def _forward(policy: Policy, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]
     return out.logits, out.hidden_states[-1]
 
 
-def states(
-    policy: Policy, sequences: Sequence[Ids], layers: Sequence[int] | None = None
-) -> list[Tensor]:
+def states(policy: Policy, sequences: Sequence[Ids], layers: Sequence[int] | None = None) -> list[Tensor]:
     """Final hidden states of each sequence, or those after each of the blocks in `layers`."""
     whole: Any = policy.model
     given = policy.inputs(*padded(sequences, policy.device))
