@@ -1,5 +1,7 @@
 """Slices of failures: worked numbers, limits and refusals."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -55,7 +57,7 @@ def planted(seed=0, count=300):
 def test_likelihood_rises_and_the_planted_slice_is_found(full):
     e, label, prediction, slice_of = planted()
     mixture, likelihoods = fit_slices(e, label, prediction, slices=6, full=full, tolerance=1e-9)
-    assert all(b >= a - 1e-6 for a, b in zip(likelihoods, likelihoods[1:], strict=False))
+    assert all(b >= a - 1e-6 for a, b in pairwise(likelihoods))
     found = mixture.posterior(e, prediction, None if full else label)
     assert precision_at(found.responsibility, slice_of.astype(int))[1] == 1.0
     if not full:

@@ -191,6 +191,11 @@ class Policy:
         """What the model's own forward pass takes for padded texts [row, token], of which `mask` says what is real."""
         return {"input_ids": ids, "attention_mask": mask} | ({} if position is None else {"position_ids": position})
 
+    @property
+    def pictures(self) -> Mapping[str, bytes]:
+        """The pictures that it has seen, by the names under which texts show them."""
+        return {}
+
     def shifts(self, ids: Tensor, mask: Tensor) -> Tensor:
         """[row] how much further on than its number the position of the token after each text lies."""
         return torch.zeros_like(mask[:, 0])

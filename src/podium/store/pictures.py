@@ -1,9 +1,10 @@
-"""Reading pictures that may be untrusted: files and bytes, within limits that are checked before anything is decoded."""
+"""Reading pictures that may be untrusted: files and bytes, within limits that hold before anything is decoded."""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import io
 import warnings
 from importlib import import_module
@@ -12,7 +13,15 @@ from typing import Any
 
 from podium.core.errors import PodiumError
 
-__all__ = ["LARGEST_BYTES", "LARGEST_PIXELS", "decode_base64", "open_picture", "picture_bytes", "thumbnail_png"]
+__all__ = [
+    "LARGEST_BYTES",
+    "LARGEST_PIXELS",
+    "decode_base64",
+    "open_picture",
+    "picture_bytes",
+    "shown_file",
+    "thumbnail_png",
+]
 
 LARGEST_BYTES = 20_000_000  # of a file
 LARGEST_PIXELS = 40_000_000  # of a picture: a small file can unfold into gigabytes
@@ -74,6 +83,11 @@ def open_picture(data: bytes, name: str) -> Any:
         if type(error).__name__ != "UnidentifiedImageError":
             reason = str(error).strip().rstrip(".") or type(error).__name__
         raise PodiumError(f"{name} is no picture that can be read: {reason}.") from error
+
+
+def shown_file(folder: Path, name: str) -> Path:
+    """Where a run keeps the thumbnail of the picture that texts show by this name."""
+    return folder / "pictures" / f"{hashlib.sha256(name.encode()).hexdigest()[:24]}.png"
 
 
 def thumbnail_png(data: bytes, name: str) -> bytes:

@@ -16,7 +16,8 @@ entry(
     Grounding: x · [heat ≥ its τ-quantile over the picture], τ = 0.7 keeps the top 30 %; τ = 0 is the plain method.
     Slices: DOMINO's mixture over embedding, label and prediction; with a covariance of predictions in their place,
     CoSi's in FACTS. Score: precision@10, for each true group that of its best slice. Mitigation: group DRO,
-    q ← q · exp(η · loss), normalised, and a step on Σ q · loss with the new q. `podium.tables.slices` has the functions.
+    q ← q · exp(η · loss), normalised, and a step on Σ q · loss with the new q. The functions are in
+    `podium.tables.slices`.
 
     The code's: Grad-CAM of the first output, whatever the class (the arm `first output`); precision is divided by 10
     also for smaller slices. Ours: drawn digits among clutter, with a mark in a corner that agrees with the class in

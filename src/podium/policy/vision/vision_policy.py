@@ -109,6 +109,10 @@ class VisionPolicy(Policy):
         places = self.kind.positions(texts, mask, tensors)
         return given | tensors | ({} if places is None else {"position_ids": places})
 
+    @property
+    def pictures(self) -> Mapping[str, bytes]:
+        return dict(SHOWN.values())
+
     def shifts(self, ids: Tensor, mask: Tensor) -> Tensor:
         """[row] how much further on than its number the position of the token after each text lies."""
         places = self.inputs(ids, mask).get("position_ids")
