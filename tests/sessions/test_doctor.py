@@ -11,7 +11,7 @@ import pytest
 
 from podium.analysis.health import Course, diagnose
 from podium.cli import main
-from podium.cli.train import _configure
+from podium.cli.train import configured
 from podium.sessions import train as session
 from podium.sessions.doctor import Watch, examine_runs, history_of, machine_of
 from podium.training.config import Config
@@ -76,7 +76,7 @@ def test_a_remedy_that_trains_anew_can_be_typed(name: str, cut: Path) -> None:
             words = shlex.split(typed[1].split(" (")[0].split(", ")[0])
             changes = [words[place + 1] for place, word in enumerate(words) if word == "--set"]
             assert changes
-            assert _configure(Path(words[0]), "grpo", {}, changes, [], False)
+            assert configured(Path(words[0]), "grpo", {}, changes, [], False)
 
 
 def test_runs_of_several_seeds_are_compared(cut: Path, tmp_path: Path) -> None:

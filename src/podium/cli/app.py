@@ -16,6 +16,7 @@ import typer
 
 from podium import __version__
 from podium.cli import (
+    adapt,
     bench,
     compare,
     data,
@@ -61,6 +62,7 @@ app.command()(doctor.doctor)
 app.command()(replay_batches.replay)
 app.command()(xray.xray)
 app.command()(view.view)
+app.command()(adapt.adapt)
 app.command()(lab.lab)
 app.command()(values.values)
 app.command()(merge.merge)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from podium.sessions.train import Result
     from podium.training.config import Config
 
-__all__ = ["train"]
+__all__ = ["configured", "train"]
 
 
 def train(
@@ -111,7 +111,7 @@ def train(
             check_setting_names(method or "grpo", changes or [])
         if method is None and config is None:
             settings.setdefault("iterations", 60)  # the demonstration
-        complete = _configure(config, method or "grpo", settings, changes or [], parts or [], trust)
+        complete = configured(config, method or "grpo", settings, changes or [], parts or [], trust)
         check_config(complete)
         result = _start(complete, out, track or (), quiet, chosen=world is None and config is None)
     _finish(result, quiet)
@@ -205,7 +205,7 @@ def _preempted(result: Result) -> str:
     return f"Stopped by {result.preempted} {at}.{lost} To continue: podium train --resume {result.path}"
 
 
-def _configure(
+def configured(
     file: Path | None, method: str, settings: dict[str, Any], changes: Sequence[str], parts: Sequence[str], trust: bool
 ) -> Config:
     """A configuration from a file or from the name of a method, with settings, `--with` parts and `--set` changes."""

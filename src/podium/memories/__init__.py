@@ -19,6 +19,7 @@ from podium.memories.hint_levels import HintLevels, LastHints
 from podium.memories.hint_rates import HintRates
 from podium.memories.in_flight import InFlight
 from podium.memories.instructions import Instructions
+from podium.memories.kept_views import KeptViews
 from podium.memories.kl_control import AsymmetricKL, EntropyGatedKL
 from podium.memories.lesson_library import LessonLibrary
 from podium.memories.model_rates import ModelRates
@@ -66,6 +67,7 @@ __all__ = [
     "HintLevels",
     "HintRates",
     "InFlight",
+    "KeptViews",
     "LastHints",
     "Experiences",
     "Instructions",

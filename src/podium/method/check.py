@@ -71,6 +71,7 @@ ABILITIES = {
     "task.steps": "a world that can say where a solution goes wrong: take an embedded puzzle, such as sums",
     "task.dynamics": "a world that is a finite decision process, with exact values: take keydoor or lookup",
     "task.compare": "a judge that compares answers, which the world is not: take the world trips, or another judge",
+    "task.views": "several views of each picture, which the world does not have: take digits",
     "task.context": "tasks that can be shown without their question, which the world cannot do: take scenes",
     "task.drawing": "pictures to draw, which the world does not ask for: take the world drawing",
     "task.choices": "tasks with a few answers to choose from, of which the world has none: take badges or scenes",

@@ -185,6 +185,21 @@ class Policy:
         """Token ids decoded to text, without special tokens."""
         return self.chat.text(ids)
 
+    # -- the model's own forward pass --------------------------------------------------------------------------------
+
+    def inputs(self, ids: Tensor, mask: Tensor, position: Tensor | None = None) -> dict[str, Tensor]:
+        """What the model's own forward pass takes for padded texts [row, token], of which `mask` says what is real."""
+        return {"input_ids": ids, "attention_mask": mask} | ({} if position is None else {"position_ids": position})
+
+    @property
+    def pictures(self) -> Mapping[str, bytes]:
+        """The pictures that it has seen, by the names under which texts show them."""
+        return {}
+
+    def shifts(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """[row] how much further on than its number the position of the token after each text lies."""
+        return torch.zeros_like(mask[:, 0])
+
     # -- signals ---------------------------------------------------------------------------------------------------
 
     def signals(
@@ -270,7 +285,7 @@ class Policy:
         self._check_lengths(texts)
         with torch.set_grad_enabled(grad):
             if self.decoder is None:
-                return plain.states(self.model, texts, self.device, layers)
+                return plain.states(self, texts, layers)
             return packed.states(self.decoder, texts, layers)
 
     def _evaluate(

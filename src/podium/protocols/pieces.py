@@ -7,12 +7,14 @@ its control tokens. A world that needs control tokens gives them explicitly: `Pi
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from string import Formatter
 from typing import Any, Self
 
 from podium.core.errors import PodiumError
+from podium.store.pictures import picture_bytes
 
 __all__ = ["Dialogue", "ModelTokens", "Picture", "Piece", "Pieces", "filled", "joined", "pieces_of"]
 
@@ -40,12 +42,21 @@ class ModelTokens:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture, by its file. No model that Podium trains can see one yet: it is refused where it would be encoded."""
+    """A picture, by its file or its bytes. A model that cannot see refuses it where it would be encoded."""
 
-    path: str
+    path: str = ""
+    data: bytes = field(default=b"", repr=False)
+
+    def __post_init__(self) -> None:
+        if bool(self.path) == bool(self.data):
+            raise PodiumError("A Picture has a path or the bytes of a file, and not both.")
+
+    def read(self) -> bytes:
+        """The bytes of its file."""
+        return self.data or picture_bytes(self.path)
 
     def __str__(self) -> str:
-        return f"<picture {self.path}>"
+        return f"<picture {self.path or hashlib.sha256(self.data).hexdigest()[:12]}>"
 
 
 Piece = str | ModelTokens | Picture

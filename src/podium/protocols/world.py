@@ -140,7 +140,7 @@ class World(Value):
     # `task.steps` that it can say where a solution goes wrong, `task.phrasings` that a task has several wordings,
     # `task.compare` and `task.rate` that it judges answers,
     # `task.choices` that some tasks list their answers in `data["choices"]`, `task.context` that tasks
-    # can be shown without their question,
+    # can be shown without their question, `task.views` that it can show their pictures in several ways,
     # `task.options` that its observations are sets of options (`podium.protocols.option_set`), `task.dynamics` that its
     # exact values are known, `task.plan`, `task.knowledge` and `task.subproblems` that it can write these.
     provides: ClassVar[tuple[str, ...]] = ("rollout.correct", "rollout.answer")
@@ -227,6 +227,10 @@ class World(Value):
     def phrasings(self, task: Task) -> tuple[Task, ...]:
         """The task in each of its equivalent wordings, where the world has several."""
         raise PodiumError(f"The world {self.name!r} has one wording for each task.")
+
+    def views(self, task: Task, count: int) -> tuple[Task, ...]:
+        """The task as it is, and with its pictures slightly changed in `count` − 1 ways, where it has pictures."""
+        raise PodiumError(f"The world {self.name!r} does not show a task in several views.")
 
     def criteria(self, task: Task) -> tuple[Criterion, ...]:
         """The rubric of a task, where the world has one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -16,6 +17,7 @@ from podium.core.columns import TRAINS, Purpose
 from podium.core.errors import PodiumError
 from podium.core.printable import printable
 from podium.protocols.drawn_text import SHADES, read_picture
+from podium.store.pictures import shown_file
 from podium.store.tables import read_rows, read_schema
 from podium.worlds.names import codebook_of, drawn_side_of
 from podium.worlds.picture import Codebook, Pixels, pictures_in, png, sketched
@@ -39,6 +41,7 @@ ENDS = {
     "failed": "the world failed",  # where the record says no more
 }
 LAST = ("end", "text", "length")  # these say how the last turn ended; after several turns the world was done
+NAMED = re.compile(r"<picture [^<>\n]{1,4096}>")  # a picture in a text
 WHOLE, EDGE = 6, 2  # turns: so many are shown at once; of more, so many at either end
 
 
@@ -166,22 +169,22 @@ def _shifted(text: str, mark: str = "  ") -> str:
     return "\n".join(mark + line for line in text.split("\n"))
 
 
-def conversation_page(shown: Conversation) -> str:
-    """The conversation as a piece of HTML; of a long one the middle is folded."""
+def conversation_page(shown: Conversation, run: Path | None = None) -> str:
+    """The conversation as a piece of HTML; of a long one the middle is folded. `run` has thumbnails of its pictures."""
     mark = f'<span class="{"yes" if shown.verdict == "right" else "no"}">{shown.verdict}</span>'
-    codebook = codebook_of(shown.task)
+    pictures = _Pictures(codebook_of(shown.task), run)
     count, side = len(shown.exchanges), drawn_side_of(shown.task)
-    turns = [_turn(turn, number, count, codebook, side) for number, turn in enumerate(shown.exchanges, 1)]
+    turns = [_turn(turn, number, count, pictures, side) for number, turn in enumerate(shown.exchanges, 1)]
     if len(turns) > WHOLE:
         middle = "".join(turns[EDGE:-EDGE])
         more = f"<details><summary>turns {EDGE + 1} to {len(turns) - EDGE}</summary>{middle}</details>"
         turns = [*turns[:EDGE], more, *turns[-EDGE:]]
     summary = "".join(f" · {html.escape(text)}" for text in shown.summary)
-    prompt = f'<pre class="world">{_pictured(shown.prompt, codebook)}</pre>'
+    prompt = f'<pre class="world">{pictures(shown.prompt)}</pre>'
     return f'<div class="rollout">{mark}{summary}{prompt}{"".join(turns)}</div>'
 
 
-def _turn(turn: ShownTurn, number: int, count: int, codebook: Codebook | None, side: int | None) -> str:
+def _turn(turn: ShownTurn, number: int, count: int, pictures: _Pictures, side: int | None) -> str:
     heading = [f"turn {number}"] if count > 1 else []
     heading += [*([turn.agent] if turn.agent else []), *turn.notes]
     page = f'<div class="turn">{html.escape(" · ".join(heading))}</div>' if heading else ""
@@ -192,22 +195,42 @@ def _turn(turn: ShownTurn, number: int, count: int, codebook: Codebook | None, s
     if not turn.answer:
         return page
     page += f'<div class="turn">{html.escape(turn.to)}</div>' if turn.to else ""
-    return f'{page}<pre class="world">{_pictured(turn.answer, codebook)}</pre>'
+    return f'{page}<pre class="world">{pictures(turn.answer)}</pre>'
 
 
-def _pictured(text: str, codebook: Codebook | None) -> str:
-    """What the world said, with its pictures in place of their tokens."""
-    if codebook is None:
-        return html.escape(text)
-    page = ""
-    for before, codes in pictures_in(text):
-        page += html.escape(before)
-        if codes is not None:
-            page += _image(codebook.drawn(codes), f"{codes.shape[0]} x {codes.shape[1]} patches")
-    return page
+@dataclass(frozen=True)
+class _Pictures:
+    """Writes what the world said, with its pictures in place of their tokens or names."""
+
+    codebook: Codebook | None
+    run: Path | None
+
+    def __call__(self, text: str) -> str:
+        if self.codebook is None:
+            return self._named(text)
+        page = ""
+        for before, codes in pictures_in(text):
+            page += html.escape(before)
+            if codes is not None:
+                page += _image(self.codebook.drawn(codes), f"{codes.shape[0]} x {codes.shape[1]} patches")
+        return page
+
+    def _named(self, text: str) -> str:
+        """The text with the thumbnails that the run has kept."""
+        page, end = "", 0
+        for match in NAMED.finditer(text):
+            file = None if self.run is None else shown_file(self.run, match[0])
+            if file is not None and file.is_file():
+                page += html.escape(text[end : match.start()]) + _tag(file.read_bytes(), match[0])
+                end = match.end()
+        return page + html.escape(text[end:])
 
 
 def _image(pixels: Pixels, size: str = "") -> str:
     """A picture in a page."""
     size = size or f"{pixels.shape[0]} x {pixels.shape[1]} pixels"
-    return f'<img alt="picture of {size}" src="data:image/png;base64,{base64.b64encode(png(pixels)).decode()}">'
+    return _tag(png(pixels), f"picture of {size}")
+
+
+def _tag(file: bytes, what: str) -> str:
+    return f'<img alt="{html.escape(what)}" src="data:image/png;base64,{base64.b64encode(file).decode()}">'

@@ -89,4 +89,4 @@ def _failed(directory: RunDirectory, line: Mapping[str, Any] | None) -> str:
     if file is None or not file.is_file():
         return ""
     failed = [each for each in read_rollouts(file) if each.verdict == "failed"][:SHOWN]
-    return "".join(map(conversation_page, failed))
+    return "".join(conversation_page(each, directory.path) for each in failed)

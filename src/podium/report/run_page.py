@@ -176,7 +176,9 @@ def _before_and_after(directory: RunDirectory) -> str:
     measured = held_out_examples(directory.path)
     if len(measured) > 1:
         numbers = (min(measured), max(measured))
-        pages = [[conversation_page(conversation(row)) for row in measured[number]] for number in numbers]
+        pages = [
+            [conversation_page(conversation(row), directory.path) for row in measured[number]] for number in numbers
+        ]
         what = f"The same held-out tasks, one answer each, before training and after iteration {numbers[1]}. "
         what += _kept(directory)
     else:
@@ -201,7 +203,7 @@ def _rollouts(directory: RunDirectory, *, first: bool, count: int = 6) -> list[s
     chosen: dict[str, Conversation] = {}
     for shown in read_rollouts(files[min(files) if first else max(files)]):
         chosen.setdefault(shown.task, shown)
-    return [conversation_page(shown) for shown in list(chosen.values())[:count]]
+    return [conversation_page(shown, directory.path) for shown in list(chosen.values())[:count]]
 
 
 def _tokens(directory: RunDirectory) -> str:

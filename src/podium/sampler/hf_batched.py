@@ -34,6 +34,7 @@ class _Part:
     written: Tensor  # [part's row, token] after the prompts
     cache: Any = None  # a Hugging Face cache, padded on the left; None: their texts have not been encoded
     mask: Tensor | None = None  # [part's row, token] which of its tokens are real
+    shift: Tensor | None = None  # [part's row] how much further on positions are than the numbers of tokens
 
     def only(self, index: Tensor) -> _Part:
         """Some of its rows, which keep their part of the cache; this part must not be used any more."""
@@ -41,11 +42,12 @@ class _Part:
             self.cache.batch_select_indices(index)
         prompts = [self.prompts[i] for i in index.tolist()]
         mask = None if self.mask is None else self.mask.index_select(0, index)
-        return _Part(self.row[index], prompts, self.written.index_select(0, index), self.cache, mask)
+        shift = None if self.shift is None else self.shift.index_select(0, index)
+        return _Part(self.row[index], prompts, self.written.index_select(0, index), self.cache, mask, shift)
 
     def halves(self) -> list[_Part]:
         """Its rows as two parts, which encode their texts again."""
-        self.cache = self.mask = None
+        self.cache = self.mask = self.shift = None
         index = torch.arange(len(self.row), device=self.row.device)
         return [self.only(half) for half in index.tensor_split(2)]
 
@@ -126,6 +128,7 @@ class HFBatchedEngine(HFEngine):
         self.stats.encoded += int(part.mask.sum())
         logits = self._forward(part, ids, (part.mask.cumsum(1) - 1).clamp(min=0))
         index = torch.tensor([distinct[text] for text in texts], device=self.policy.device)
+        part.shift = self.policy.shifts(ids, part.mask).index_select(0, index)
         part.mask = part.mask.index_select(0, index)
         part.cache.batch_select_indices(index)
         return logits.index_select(0, index)
@@ -133,14 +136,15 @@ class HFBatchedEngine(HFEngine):
     def _continue(self, part: _Part, position: Tensor) -> Tensor:
         """Decode one more token of each row."""
         assert part.mask is not None
+        assert part.shift is not None
         part.mask = torch.cat([part.mask, torch.ones_like(part.mask[:, :1])], 1)
-        return self._forward(part, part.written[:, -1:], position[part.row, None])
+        return self._forward(part, part.written[:, -1:], (position[part.row] + part.shift)[:, None])
 
     def _forward(self, part: _Part, ids: Tensor, position: Tensor) -> Tensor:
-        places = {"position_ids": position} if self.positions else {}
-        options = {"attention_mask": part.mask, "past_key_values": part.cache, "use_cache": True, **places, **self.last}
+        assert part.mask is not None
+        given = self.policy.inputs(ids, part.mask, position if self.positions else None)
         with precision(self.policy):
-            out = self.model(input_ids=ids, **options)
+            out = self.model(**given, past_key_values=part.cache, use_cache=True, **self.last)
         part.cache = getattr(out, "past_key_values", None)
         if part.cache is None:
             raise PodiumError(f"{self.policy.name} keeps no keys and values between tokens: it cannot be sampled from.")

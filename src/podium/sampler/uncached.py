@@ -61,7 +61,7 @@ class UncachedEngine(HFEngine):
         places, at = torch.unique(position, return_inverse=True)
         kept = {"logits_to_keep": places} if self.selects_logits else {}
         with precision(self.policy):
-            out = self.model(input_ids=text, attention_mask=mask, use_cache=False, **kept)
+            out = self.model(**self.policy.inputs(text, mask), use_cache=False, **kept)
         logits: Tensor = out.logits[
             torch.arange(len(text), device=text.device), at if self.selects_logits else position
         ]

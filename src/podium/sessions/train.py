@@ -311,6 +311,7 @@ def _result(directory: RunDirectory, run: Run | None, stop: StopRequest) -> Resu
 
 def _report(run: Run, directory: RunDirectory, metrics: Mapping[str, Any], watchers: Sequence[Progress]) -> None:
     directory.append_metrics(metrics)
+    directory.write_pictures(run.policy.pictures)
     for watcher in watchers:
         watcher(run, metrics)
 

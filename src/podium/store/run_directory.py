@@ -7,6 +7,7 @@ import os
 import shutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import IO, Any
@@ -18,9 +19,10 @@ from torch import Tensor
 
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
-from podium.store.files import atomic_directory, atomic_text, explained
+from podium.store.files import atomic_directory, atomic_text, atomic_write, explained
 from podium.store.manifest import check_manifest, write_manifest
 from podium.store.metrics_log import append_line, read_log, rewind_log
+from podium.store.pictures import shown_file, thumbnail_png
 from podium.store.retention import thin_oldest, write_table
 from podium.store.tables import by_iteration, rollout_files
 
@@ -28,7 +30,7 @@ __all__ = ["RunDirectory"]
 
 CHECKPOINT = "iteration-{:06d}"
 WIDEST = 16  # numbers per token that are written, unless nothing can recompute them: a hundred per token fill the disk
-
+MOST_PICTURES = 500  # that a run keeps thumbnails of
 
 LOCKED: WeakSet[RunDirectory] = WeakSet()  # by this process
 
@@ -39,6 +41,7 @@ class RunDirectory:
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         self._lock: IO[str] | None = None
+        self._pictured: set[Path] = set()  # thumbnails that are written
         self._thinned: set[Path] = set()  # files of rollouts of which only examples are kept
 
     # -- lock ------------------------------------------------------------------------------------------------------
@@ -109,6 +112,15 @@ class RunDirectory:
         table = pa.table({name: _array(values) for name, values in rollout_columns(iteration, batch).items()})
         self._thinned.discard(self.rollouts(iteration))
         write_table(self.rollouts(iteration), table)
+
+    def write_pictures(self, pictures: Mapping[str, bytes]) -> None:
+        """Thumbnails of the pictures that prompts have shown, by the names under which texts show them."""
+        for name, data in list(pictures.items())[:MOST_PICTURES]:
+            file = shown_file(self.path, name)
+            if file not in self._pictured:
+                self._pictured.add(file)
+                file.parent.mkdir(exist_ok=True)
+                atomic_write(file, partial(_put, data=thumbnail_png(data, name)))
 
     def thin_rollouts(self, keep_gb: float | None, examples: int) -> None:
         """Keep the newest rollouts whole, up to `keep_gb` gigabytes (None: all of them), and of every older iteration
@@ -205,6 +217,10 @@ def rollout_columns(iteration: int, batch: Batch) -> dict[str, Any]:
     for name in batch.relations:
         columns |= _pairs(batch, name)
     return columns
+
+
+def _put(file: Path, data: bytes) -> None:
+    file.write_bytes(data)
 
 
 def _pairs(batch: Batch, name: str) -> dict[str, Any]:

@@ -40,6 +40,7 @@ from podium.strategies.sample.continuations import Continuations
 from podium.strategies.sample.directed import Directed
 from podium.strategies.sample.draw_pictures import DrawPictures
 from podium.strategies.sample.lessons import SampleAdvised
+from podium.strategies.sample.likeliest_options import LikeliestOptions
 from podium.strategies.sample.phrased import Phrased
 from podium.strategies.sample.read_in_chunks import ReadInChunks
 from podium.strategies.sample.refiner import Refiner
@@ -110,6 +111,7 @@ __all__ = [
     "JudgedTurns",
     "LabelCaptions",
     "LearnToHint",
+    "LikeliestOptions",
     "NextTurn",
     "Phrased",
     "Prune",

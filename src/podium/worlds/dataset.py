@@ -12,6 +12,7 @@ from podium.core.errors import PodiumError, nearest
 from podium.protocols.pieces import Dialogue, joined
 from podium.protocols.world import Feedback, Task
 from podium.store.data_rows import DataRow, read_splits
+from podium.worlds.data_pictures import pictures_of, with_pictures
 from podium.worlds.file_rows import at_least_one
 from podium.worlds.graded import FORMAT
 from podium.worlds.rewarding import Earned
@@ -32,6 +33,7 @@ TRUTH = (
 )
 SYSTEMS = ("system", "system_prompt")
 CHOICES = ("choices", "options")
+IMAGES = ("image", "images", "picture", "pictures")
 SHAREGPT = {"human": "user", "user": "user", "gpt": "assistant", "assistant": "assistant", "system": "system"}
 RIGHT_ABOVE = 0.5  # without answers, a completion with a larger reward counts as right
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -46,6 +48,7 @@ class Fields:
     system: str = ""
     choices: str = ""
     domain: str = ""
+    image: str = ""
 
     def __str__(self) -> str:
         named = [(kind, name) for kind, name in vars(self).items() if name]
@@ -64,6 +67,7 @@ class Dataset(Jsonl):
     summary = "your own questions: JSON lines, CSV, parquet, a saved data set, or the hub"
     system: str = ""  # a system prompt for every row that has none
     system_field: str = ""  # empty: system or system_prompt, if rows have one
+    image_field: str = ""  # a picture, or several: paths, base64 or bytes; empty: image, images, …, if rows have one
     choices_field: str = ""  # a list of texts to choose from; empty: choices or options, if rows have one
 
     @cached_property
@@ -80,6 +84,12 @@ class Dataset(Jsonl):
         first = next(row for rows in self.source.values() for row in rows)
         return self.find_fields(first)
 
+    @property
+    def folder(self) -> Path:
+        """Where the paths of pictures begin."""
+        source = Path(self.file).expanduser()
+        return source if source.is_dir() else source.parent
+
     def find_fields(self, row: DataRow) -> Fields:
         """The fields of a row that are read."""
         usual = (*PROMPTS, "instruction", *CHATS)
@@ -89,7 +99,7 @@ class Dataset(Jsonl):
                 f"{row.where}: no field looks like a prompt (it has {', '.join(map(str, row.data))}). Name it: "
                 "--prompt-field FIELD (prompt_field)."
             )
-        for setting in ("prompt_field", "answer_field", "system_field", "choices_field"):
+        for setting in ("prompt_field", "answer_field", "system_field", "choices_field", "image_field"):
             name = getattr(self, setting)
             if name and _at(row.data, name) is None:
                 raise PodiumError(f"{row.where}: the row has no field {name!r} ({setting}). {nearest(name, row.data)}")
@@ -103,6 +113,7 @@ class Dataset(Jsonl):
             found(self.system_field, SYSTEMS),
             found(self.choices_field, CHOICES),
             found(self.domain_field, DOMAINS),
+            found(self.image_field, IMAGES),
         )
 
     @cached_property
@@ -116,6 +127,8 @@ class Dataset(Jsonl):
         """A row as a task; an error says where it stands and what it lacks."""
         data = row.data
         prompt, said = _prompt(_at(data, fields.prompt), fields.prompt, row.where)
+        if fields.image and (value := _at(data, fields.image)) not in (None, "", []):
+            prompt = with_pictures(prompt, pictures_of(value, self.folder, row.where), row.where)
         answer = _at(data, fields.answer) if fields.answer else said
         options = _choices(_at(data, fields.choices), row.where) if fields.choices else {}
         if answer is None and not self.reward_functions:
@@ -148,7 +161,7 @@ class Dataset(Jsonl):
     def asked(self, row: JsonlRow) -> str:
         """The prompt of a row as the model sees it: a plain question with the format to answer in."""
         plain = not self.instructions or isinstance(row.prompt, Dialogue) or bool(self.reward_functions)
-        return row.prompt if plain else f"{row.prompt}\n{FORMAT}"
+        return row.prompt if plain else joined("\n", (row.prompt, FORMAT))
 
     def columns(self, task: Task) -> Mapping[str, Any]:
         truth = {"ground_truth": task.data["answer"]} if task.data["answer"] else {}

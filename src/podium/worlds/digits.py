@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 from functools import cache, lru_cache
 from random import Random
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +17,13 @@ from podium.protocols.world import Task
 from podium.worlds.codebooks import STROKES
 from podium.worlds.glyphs import INK, draw_digit
 from podium.worlds.graded import Verdict, hashed_uniform
-from podium.worlds.picture import Codes, Pixels, as_tokens
+from podium.worlds.picture import Codes, Pixels, as_tokens, shifted
 from podium.worlds.puzzle import ATTEMPTS, HELD_OUT, Draft, Puzzle, Slip, answered, task_key
 from podium.worlds.shifted import ShiftedPictures
 
 __all__ = ["Digits", "written_digits"]
 
+VIEW_NOISE = 0.1  # strength of the noise of views
 NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
@@ -34,6 +37,13 @@ def written_digits() -> tuple[NDArray[np.float64], tuple[int, ...]]:
             "digits of source 'real' are scikit-learn's: pip install 'podium-rl[pictures]', or set world.source=drawn."
         ) from None
     return np.asarray(found.images, float), tuple(map(int, found.target))
+
+
+def _moved(pixels: Pixels, rng: Random) -> Pixels:
+    """The picture moved by up to a pixel in each direction; what is uncovered is blank."""
+    down, right = rng.randint(-1, 1), rng.randint(-1, 1)
+    padded = np.pad(pixels, ((1, 1), (1, 1), (0, 0)))
+    return padded[1 - down : 1 - down + len(pixels), 1 - right : 1 - right + pixels.shape[1]]
 
 
 @cache
@@ -61,6 +71,7 @@ class Digits(ShiftedPictures, Puzzle):
     styles = ("short", "long", "named")
     max_tokens = 48
     codebook = STROKES
+    provides = (*Puzzle.provides, "task.choices", "task.views")
     source: str = "drawn"
     unlabelled: bool = False
     images: int = 0  # different tasks of the training split; 0: all
@@ -94,10 +105,35 @@ class Digits(ShiftedPictures, Puzzle):
         """The question about these pictures."""
         digits = tuple(int(picture.partition("-")[0]) for picture in pictures)
         answer = str(sum(digits))
-        data = {"digits": digits, "pictures": tuple(pictures), "answer": answer, "reference_answer": answer}
-        shown = [as_tokens(self.codes(picture)) for picture in pictures]
-        words = "which digit:" if len(digits) == 1 else "add the digits:"
-        return Draft(joined("\n", [words, *shown]), " ".join(pictures), data)
+        data: dict[str, Any] = {
+            "digits": digits,
+            "pictures": tuple(pictures),
+            "answer": answer,
+            "reference_answer": answer,
+        }
+        if len(digits) == 1:
+            data["choices"] = tuple(map(str, range(10)))
+        return Draft(self._asked([self.codes(picture) for picture in pictures]), " ".join(pictures), data)
+
+    @staticmethod
+    def _asked(pictures: list[Codes]) -> str:
+        words = "which digit:" if len(pictures) == 1 else "add the digits:"
+        return joined("\n", [words, *map(as_tokens, pictures)])
+
+    def views(self, task: Task, count: int) -> tuple[Task, ...]:
+        """The task as it is, then moved by up to a pixel and with a little noise, in ways that its key decides."""
+        shown = [task]
+        for number in range(1, count):
+            rng = Random(f"view/{task.key}/{number}")
+            pictures = [
+                STROKES.read(
+                    shifted(_moved(self.pixels(picture), rng), "noise", VIEW_NOISE, f"{task.key}/{number}/{i}")
+                )
+                for i, picture in enumerate(task.data["pictures"])
+            ]
+            draft = Draft(self._asked(pictures), "", task.data)
+            shown.append(dataclasses.replace(task, prompt=self.prompt(draft)))
+        return tuple(shown)
 
     def _picture(self, digit: int, split: str, rng: Random) -> str:
         """The name of a picture of this digit that belongs to the split."""

@@ -13,6 +13,7 @@ from typing import Any
 from podium.core.errors import PodiumError, one_of, within
 from podium.protocols.answer_forms import Stated, find_answer
 from podium.protocols.answer_text import ANSWER_MARK, boxed
+from podium.protocols.pieces import joined
 from podium.protocols.world import Criterion, Task
 from podium.sandbox import unconfinable
 from podium.sandbox.graders import MATH
@@ -101,7 +102,7 @@ class Jsonl(Graded):
     def task(self, index: int, split: str = "train") -> Task:
         key = task_key(f"{self.name}-{Path(self.file).stem}", split, index)
         row = row_at(self.rows, index, split, self.file, self.held_out)
-        prompt = f"{row.prompt}\n{FORMAT}" if self.instructions else row.prompt
+        prompt = joined("\n", (row.prompt, FORMAT)) if self.instructions else row.prompt
         data = {"answer": row.answer, "solution": row.solution, "hints": row.hints, "line": row.line}
         if self.criteria_field:
             data["criteria"] = row.criteria

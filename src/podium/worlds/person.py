@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,9 @@ from typing import TypeVar
 
 from podium.core.errors import PodiumError
 from podium.protocols.answer_text import ANSWER_MARK, final_answer
+from podium.protocols.pieces import Dialogue, Picture, pieces_of
 from podium.protocols.world import Answer, Feedback, World, task_of
+from podium.store.pictures import thumbnail_png
 from podium.worlds.picture import Codebook, pictures_in, png, sketched
 
 __all__ = ["play"]
@@ -66,15 +68,25 @@ class _Pictures:
 
     def __call__(self, observation: str) -> None:
         self.write(sketched(observation, self.codebook))
-        if self.folder is None or self.codebook is None:
+        if self.folder is None:
             return
-        self.folder.mkdir(parents=True, exist_ok=True)
-        for _, codes in pictures_in(observation):
-            if codes is not None:
-                self.count += 1
-                file = self.folder / f"{self.count}.png"
-                file.write_bytes(png(self.codebook.drawn(codes)))
-                self.write(f"Picture: {file}")
+        for data in self._files(observation):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self.count += 1
+            file = self.folder / f"{self.count}.png"
+            file.write_bytes(data)
+            self.write(f"Picture: {file}")
+
+    def _files(self, observation: str) -> Iterator[bytes]:
+        """The pictures of an observation as PNG files."""
+        texts = [text for _, text in observation.messages] if isinstance(observation, Dialogue) else [observation]
+        for piece in (piece for text in texts for piece in pieces_of(text)):
+            if isinstance(piece, Picture):
+                yield thumbnail_png(piece.read(), str(piece))
+        if self.codebook is not None:
+            for _, codes in pictures_in(observation):
+                if codes is not None:
+                    yield png(self.codebook.drawn(codes))
 
 
 def _tried(world: World, do: Callable[[], V]) -> V:

@@ -22,7 +22,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "int": lambda data: int(data, 16),
     "pieces": lambda data: Pieces(*map(from_wire, data)),
     "tokens": lambda data: ModelTokens(*data),
-    "picture": Picture,
+    "picture": lambda data: Picture(str(data[0]), bytes.fromhex(data[1])),
     "dialogue": lambda data: Dialogue(*((role, from_wire(text)) for role, text in data)),
 }
 
@@ -45,7 +45,7 @@ def to_wire(value: Any, name: str = "") -> Any:
     if isinstance(value, Dialogue):
         return {"dialogue": [[role, to_wire(text, name)] for role, text in value.messages]}
     if isinstance(value, Picture):
-        return {"picture": value.path}
+        return {"picture": [value.path, value.data.hex()]}
     if value is None or isinstance(value, (bool, float, str)):
         return value
     if isinstance(value, int):

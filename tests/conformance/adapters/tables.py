@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from statistics import fmean
 from typing import Any
 
+import numpy as np
 import torch
 
 from podium.tables.action_groups import best_grouping, lifted_process, pooled_means, spread_means
@@ -18,6 +20,7 @@ from podium.tables.one_sided import capped_counts, exp2_round, perturbed_losses
 from podium.tables.options import goal_weight, option_end, option_loss
 from podium.tables.random_values import depth_targets, effective_horizon, monte_carlo_returns
 from podium.tables.sleeping_experts import SleepingExperts
+from podium.tables.slices import Slices, group_dro, precision_at, quantile_mask
 from podium.tables.soft_forest import GroupAverages, parity_penalty, tree_output
 from podium.tables.top_k import top_k
 from tests.conformance.case import Case
@@ -245,4 +248,36 @@ def a2pr(case: Case) -> dict[str, Any]:
         "actor_loss": loss.ascent,
         "total_loss": loss.total,
         "vae_weight": filtered(q_data, value),
+    }
+
+
+@adapter("vig-bias")
+def vig_bias(case: Case) -> dict[str, Any]:
+    kind, hyper = case.hyper["kind"], case.hyper
+    if kind == "quantile_mask":
+        kept = quantile_mask(case["heatmap"], case["image"], hyper["mask_threshold"])
+        names = {"threshold": kept.threshold, "mask": kept.mask.tolist(), "kept_share": kept.kept}
+        return names | {"masked_image": kept.picture.tolist()}
+    if kind == "group_dro":
+        weights, loss = group_dro(case["weight"], case["group_loss"], hyper["step_size"])
+        return {"weights": weights.tolist(), "weighted_loss": loss}
+    if kind == "precision_at_k":
+        found = precision_at(case["responsibility"], case["group"], hyper["k"])
+        return {"precision": {str(g): x for g, x in found.items()}, "mean_precision": fmean(found.values())}
+    given = [np.array(case[name]) for name in ("weight", "mean", "variance")]
+    if kind == "cosi_posterior":
+        guessed = [np.array(case[f"prediction_{name}"]) for name in ("mean", "covariance")]
+        mixture = Slices(*given, None, *guessed, prediction_weight=hyper["prediction_weight"])
+        label = None
+    else:
+        probabilities = [np.array(case[name]) for name in ("label_prob", "prediction_prob")]
+        mixture = Slices(
+            *given, *probabilities, **case.given(label_weight="label_weight", prediction_weight="prediction_weight")
+        )
+        label = case["label_onehot"]
+    found_slices = mixture.posterior(case["embedding"], case["prediction"], label)
+    return {
+        "responsibility": found_slices.responsibility.tolist(),
+        "slice": found_slices.slice.tolist(),
+        "mean_log_likelihood": found_slices.log_likelihood,
     }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from podium.policy.forward.score_request import ScoreRequest
@@ -42,17 +42,15 @@ def _forward(policy: Policy, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]
     """Logits [B, T, V] and final hidden states [B, T, D]."""
     model: Any = policy.model
     with precision(policy):
-        out = model(input_ids=ids, attention_mask=mask, use_cache=False, output_hidden_states=True)
+        out = model(**policy.inputs(ids, mask), use_cache=False, output_hidden_states=True)
     return out.logits, out.hidden_states[-1]
 
 
-def states(
-    model: nn.Module, sequences: Sequence[Ids], device: torch.device, layers: Sequence[int] | None = None
-) -> list[Tensor]:
+def states(policy: Policy, sequences: Sequence[Ids], layers: Sequence[int] | None = None) -> list[Tensor]:
     """Final hidden states of each sequence, or those after each of the blocks in `layers`."""
-    ids, mask = padded(sequences, device)
-    whole: Any = model
-    every = whole(input_ids=ids, attention_mask=mask, use_cache=False, output_hidden_states=True).hidden_states
+    whole: Any = policy.model
+    given = policy.inputs(*padded(sequences, policy.device))
+    every = whole(**given, use_cache=False, output_hidden_states=True).hidden_states
     hidden = every[-1] if layers is None else torch.stack([every[k] for k in layers], 2)
     return [hidden[row, : len(s)] for row, s in enumerate(sequences)]
 

@@ -47,6 +47,11 @@ class Chat:
             tokenizer.chat_template = PLAIN_TEMPLATE
             note = f"The tokenizer of {self.name} has no chat template: prompts are plain text and a line break."
             self.notes = (note,)
+        self._in_parts = False  # whether the template takes contents as lists of parts, as vision-language models do
+        user = [{"role": "user", "content": MARK}]
+        if MARK not in self._render(user, generation=False):
+            self._in_parts = True
+            self._in_parts = MARK in self._render(user, generation=False)
         self.end_ids = self._end_ids(model)
         after = self._ids(self._after_turn())
         self._closing = next((i for i in after if i in self.end_ids), self.end_ids[0])
@@ -76,13 +81,19 @@ class Chat:
     def _render(self, messages: Sequence[Mapping[str, Any]], *, generation: bool) -> str:
         try:
             text: str = self.tokenizer.apply_chat_template(
-                [dict(m) for m in messages], tokenize=False, add_generation_prompt=generation
+                [self._message(m) for m in messages], tokenize=False, add_generation_prompt=generation
             )
         except Exception as error:
             # Templates are programs and can raise anything, mostly to refuse a role.
             roles = ", ".join(str(m.get("role")) for m in messages)
             raise PodiumError(f"The chat template of {self.name} refuses the roles {roles}: {error}") from error
         return text
+
+    def _message(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """A message in the form that the template takes."""
+        content = message.get("content")
+        parts = [{"type": "text", "text": content}]
+        return {**message, "content": parts} if self._in_parts and isinstance(content, str) else {**message}
 
     def _ids(self, text: str) -> list[int]:
         return token_ids(self.tokenizer, text)

@@ -20,6 +20,7 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer
 
 from podium.core.errors import PodiumError, nearest
+from podium.policy.vision.picture_ids import FIRST
 from podium.protocols.pieces import ModelTokens, Picture, Piece
 
 __all__ = ["ControlTokens", "Markup", "random_name", "token_ids"]
@@ -89,7 +90,7 @@ class ControlTokens:
             number = token if isinstance(token, int) else self.tokenizer.get_vocab().get(token)
             if number is None:
                 raise PodiumError(f"{self.name} has no token {token!r}. {nearest(str(token), self.names)}")
-            if number >= len(self.tokenizer):
+            if len(self.tokenizer) <= number < FIRST:
                 raise PodiumError(f"{self.name} has no token {number}: it has {len(self.tokenizer)}.")
             yield number
 

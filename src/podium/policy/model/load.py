@@ -24,13 +24,16 @@ from podium.policy.model import lora as adapters
 from podium.policy.model.finite import check_finite
 from podium.policy.network_policy import NetworkPolicy
 from podium.policy.policy import Policy
+from podium.policy.roles.matcher import Matcher
+from podium.policy.vision.seen import FAMILIES as VISION
+from podium.policy.vision.vision_policy import VisionPolicy
 from podium.store.json_lines import read_object
 from podium.store.manifest import check_manifest, is_checkpoint
 
 __all__ = ["load", "load_tokenizer"]
 
 EMBEDDED = "podium/"
-NETWORKS: dict[str, type[NetworkPolicy]] = {kind.kind: kind for kind in (Chooser, FlowPolicy)}
+NETWORKS: dict[str, type[NetworkPolicy]] = {kind.kind: kind for kind in (Chooser, FlowPolicy, Matcher)}
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 CONNECT_S = 5.0  # seconds; enough for a slow network to connect
 HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
@@ -60,7 +63,30 @@ def load(
     if lora is not None:
         model = adapters.attach(model, lora)
     devices.check_model_fits(shown, sum(p.numel() for p in model.parameters()), DTYPES[dtype], place, lora is not None)
+    if vision := _sees(model):
+        return VisionPolicy(model.to(place), tokenizer, _image_processor(source, options, shown, vision), name=shown)
     return Policy(model.to(place), tokenizer, name=shown)
+
+
+def _sees(model: Any) -> str:
+    """The family of a vision-language model; empty: it reads text alone."""
+    kind = str(model.config.model_type)
+    return kind if kind in VISION and hasattr(model.config, "vision_config") else ""
+
+
+def _image_processor(source: str, options: dict[str, Any], shown: str, family: str) -> Any:
+    """The model's own image processor, by Pillow and NumPy."""
+    if find_spec("PIL") is None:
+        raise PodiumError(f"{shown} sees pictures, which needs Pillow: pip install 'podium-rl[vision]'.")
+    from transformers import AutoImageProcessor
+
+    reader: Any = AutoImageProcessor
+    try:
+        return reader.from_pretrained(source, trust_remote_code=False, backend="pil", **options)
+    except Exception as error:
+        raise PodiumError(
+            f"{shown} is a vision-language model ({family}), whose image processor cannot be loaded: {_reason(error)}"
+        ) from error
 
 
 def _own_kind(path: Path) -> type[NetworkPolicy] | None:
@@ -189,9 +215,10 @@ def _weights(path: Path) -> int:
 
 
 def _read(source: str, options: dict[str, Any], shown: str, dtype: torch.dtype) -> tuple[Any, Any]:
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
-    reader: Any = AutoModelForCausalLM
+    seeing = "gguf_file" not in options and _model_type(source, options) in VISION
+    reader: Any = AutoModelForImageTextToText if seeing else AutoModelForCausalLM
     try:
         model, report = reader.from_pretrained(
             source,
@@ -215,6 +242,17 @@ def _read(source: str, options: dict[str, Any], shown: str, dtype: torch.dtype) 
     if "gguf_file" in options:
         _forget_quantization(model)
     return model, _tokenizer(source, options, shown)
+
+
+def _model_type(source: str, options: dict[str, Any]) -> str:
+    """What kind of model a directory or the hub names; empty where it does not say."""
+    from transformers import PretrainedConfig
+
+    try:
+        claims, _ = PretrainedConfig.get_config_dict(source, **options)
+    except Exception:  # the reader of the model says what is wrong
+        return ""
+    return str(claims.get("model_type", ""))
 
 
 def load_tokenizer(name: str | Path) -> Any:
