@@ -416,3 +416,11 @@ def test_search_r2_gains_by_precision_volume_and_skill() -> None:
         [found[name] for name in ("selection_precision", "intervention_volume", "trimming_skill", "gain")],
         [0.21875, 0.45, -0.025, 0.2075],
     )
+
+
+def test_debate_reward_pays_a_decision_that_wins() -> None:
+    inputs = {"env_reward": [0, -0.1, 1], "judge_score_action": [0.3, 0.2, -1], "judge_score_baseline": [0.1, 0.2, 0.5]}
+    hyper = {"lambda": 0.5, "env_multiplier": 15.0, "debate_multiplier": 10.0}
+    found = results("debate-reward", inputs, **hyper)
+    assert close(found["debate_reward"], [10.0, 0, 0], to=0.0)
+    assert close(found["reward"], [5, -0.75, 7.5], to=1e-12)

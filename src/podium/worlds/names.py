@@ -23,6 +23,7 @@ from podium.worlds.digits import Digits
 from podium.worlds.dilemma import Dilemma
 from podium.worlds.drawing import Drawing
 from podium.worlds.echo import Echo
+from podium.worlds.evidence import Evidence
 from podium.worlds.graded import Graded
 from podium.worlds.gym import Gym
 from podium.worlds.jsonl import Jsonl
@@ -56,7 +57,7 @@ EMBEDDED: dict[str, type[World]] = {
     for world in (
         *(Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Trips, Code, KeyDoor, Lookup, Tools, Clarify),
         *(Scenes, Zoom, Digits, Badges, Clips, Dilemma, Carry, Vault, Verdicts, Sorting, Calculator),
-        *(TeamWorld, Drawing),
+        *(TeamWorld, Evidence, Drawing),
     )
 }
 BRIDGES: dict[str, type[Gym | TextWorld | ScienceWorld | Spiel]] = {

@@ -15,6 +15,7 @@ from podium.parts.objective.importance import span_log_ratio
 from podium.policy import Chooser
 from podium.policy.choose.chooser import ScoredSets
 from podium.protocols.option_set import LINKS, OptionRow, OptionSet, encode_set
+from podium.tables.justified import debate_bonus, judge_loss, justified_reward
 from tests.conformance.case import Case
 from tests.conformance.helpers import by_rollout, credited, differentiate
 from tests.conformance.registry import adapter
@@ -90,3 +91,18 @@ def _joint_logp(case: Case) -> Any:
     logp = chooser.signals_of(scored, [context], [ids], 1.0)["logp"]
     batch = Batch.from_rollouts([Rollout(0, [Turn(ids, context)])], dtype=torch.float64)
     return span_log_ratio(batch, logp, "turn", joint=True)[0]
+
+
+@adapter("debate-reward")
+def debate_reward(case: Case) -> dict[str, Any]:
+    if "preferred" in case:
+        preferred = torch.tensor(case["preferred"])
+        loss, chance = judge_loss(case.tensor("judge_score_1"), case.tensor("judge_score_2"), preferred)
+        return {"judge_loss": loss, "preference_probability_1": chance}
+    scores = (case.tensor(f"judge_score_{of}") for of in ("action", "baseline"))
+    debated = debate_bonus(*scores, bonus=case.hyper["debate_multiplier"])
+    settings = {"share": case.hyper["lambda"], "scale": case.hyper["env_multiplier"]}
+    return {
+        "debate_reward": debated,
+        "reward": justified_reward(case.tensor("env_reward"), debated, **settings),
+    }
