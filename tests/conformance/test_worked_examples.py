@@ -424,3 +424,15 @@ def test_debate_reward_pays_a_decision_that_wins() -> None:
     found = results("debate-reward", inputs, **hyper)
     assert close(found["debate_reward"], [10.0, 0, 0], to=0.0)
     assert close(found["reward"], [5, -0.75, 7.5], to=1e-12)
+
+
+def test_bs_iris_pays_what_labels_became_likelier() -> None:
+    inputs = {"before": [0.5, 0.6, 0.4], "after": [0.7, 0.5, 0.2], "label": [1, 1, 0]}
+    for weight, first in ((1.0, 0.336472), (2.0, 0.672944)):
+        found = results("bs-iris", inputs | {"weight": [weight, 1, 1]}, kind="improvement_reward", clip=1e-6)
+        assert close(found["reward"], [first, -0.182322, 0.287682], to=1e-6)
+    inputs = {"start": [0.5], "action": [[0.4], [-0.2]], "label": [1], "weight": [1.0]}
+    found = results("bs-iris", inputs, kind="rollout", gamma=1.0, clip=1e-6)
+    assert close(found["reward"], [[0.587787], [-0.251314]], to=1e-6)
+    assert close(found["return_to_go"], [[0.336472], [-0.251314]], to=1e-6)
+    assert close(found["total_gain"], [0.336472], to=1e-6)

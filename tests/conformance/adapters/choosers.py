@@ -1,7 +1,8 @@
-"""Policies that choose: edges of graphs, agents of teams."""
+"""Policies that choose: edges of graphs, agents of teams, evidence, crops, tours; and voxels that refine a map."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from podium.policy import Chooser
 from podium.policy.choose.chooser import ScoredSets
 from podium.protocols.option_set import LINKS, OptionRow, OptionSet, encode_set
 from podium.tables.justified import debate_bonus, judge_loss, justified_reward
+from podium.tables.voxel_gains import boundary_weight, label_entropy, likelier_labels, refined, rewards_to_go
 from tests.conformance.case import Case
 from tests.conformance.helpers import by_rollout, credited, differentiate
 from tests.conformance.registry import adapter
@@ -105,4 +107,28 @@ def debate_reward(case: Case) -> dict[str, Any]:
     return {
         "debate_reward": debated,
         "reward": justified_reward(case.tensor("env_reward"), debated, **settings),
+    }
+
+
+@adapter("bs-iris")
+def bs_iris(case: Case) -> dict[str, Any]:
+    kind = case.hyper["kind"]
+    if kind == "boundary_weight":
+        boundary, weight = boundary_weight(torch.tensor(case["label"]), case.hyper["kappa"])
+        return {"boundary": boundary, "weight": weight}
+    label, weight, clip = torch.tensor(case["label"]), case.tensor("weight"), case.hyper["clip"]
+    if kind == "improvement_reward":
+        before, after = case.tensor("before"), case.tensor("after")
+        return {
+            "cross_entropy_before": label_entropy(before, label, clip),
+            "cross_entropy_after": label_entropy(after, label, clip),
+            "reward": likelier_labels(before, after, label, weight, clip),
+        }
+    maps = refined(case.tensor("start"), list(case.tensor("action")))
+    rewards = [likelier_labels(a, b, label, weight, clip) for a, b in pairwise(maps)]
+    return {
+        "probability": torch.stack(maps),
+        "reward": torch.stack(rewards),
+        "return_to_go": torch.stack(rewards_to_go(rewards, case.hyper["gamma"])),
+        "total_gain": likelier_labels(maps[0], maps[-1], label, weight, clip),
     }

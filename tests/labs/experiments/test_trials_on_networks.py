@@ -10,12 +10,14 @@ import torch
 
 import podium
 from podium.labs import LABS
+from podium.labs.experiments.bs_iris import SIDE, clicked, dice
 from podium.labs.experiments.debate_reward import three_steps, weighted_value
 from podium.labs.trial import TrialFindings
 from podium.worlds.patients import Cohort
 
 SMALLEST: dict[str, dict[str, int]] = {
     "debate-reward": {"patients": 30, "iterations": 1, "updates": 5, "tested": 30},
+    "bs-iris": {"scans": 4, "updates": 2, "tested": 3, "clicks": 2},
 }
 
 
@@ -44,3 +46,26 @@ def test_a_policy_like_the_records_is_worth_the_mean_of_those_that_it_repeats() 
     records = Cohort(state, np.array([[0], [0], [1], [1]]), chance, np.array([[1.0], [0.0], [-1.0], [-1.0]]))
     assert weighted_value(records, np.zeros((4, 1), dtype=int)) == pytest.approx(0.5, abs=0.01)
     assert weighted_value(records, np.ones((4, 1), dtype=int)) == pytest.approx(-1.0, abs=0.01)
+
+
+# -- bs-iris -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_user_clicks_the_supervoxel_with_the_most_wrong_voxels_until_none_is_wrong() -> None:
+    truth = torch.zeros(1, SIDE, SIDE, SIDE, dtype=torch.bool)
+    truth[0, 3:6, 3:6, 3:6] = True  # a supervoxel
+    p = torch.zeros(1, SIDE, SIDE, SIDE)
+    p[0, 0, 0, 0] = 1.0  # one voxel of another is wrong, too
+    none = torch.zeros(1, 2, SIDE, SIDE, SIDE)
+    hints = clicked(p, truth, none)
+    assert torch.equal(hints[:, 0] > 0, truth)
+    assert hints[:, 1].sum() == 0
+    again = clicked(hints[:, 0] + p, truth, hints)
+    assert again[:, 1].sum() == 27
+    assert again[0, 1, 0, 0, 0] == 1
+    assert torch.equal(clicked(truth.float(), truth, again), again)
+
+
+def test_dice_by_hand() -> None:
+    truth = torch.tensor([[True, True, False], [False, False, False]])
+    assert dice(torch.tensor([[0.9, 0.1, 0.9], [0.0, 0.0, 0.0]]), truth).tolist() == [0.5, 1.0]
