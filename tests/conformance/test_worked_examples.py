@@ -436,3 +436,17 @@ def test_bs_iris_pays_what_labels_became_likelier() -> None:
     assert close(found["reward"], [[0.587787], [-0.251314]], to=1e-6)
     assert close(found["return_to_go"], [[0.336472], [-0.251314]], to=1e-6)
     assert close(found["total_gain"], [0.336472], to=1e-6)
+
+
+def test_gf_screen_credits_what_the_segmenter_finds() -> None:
+    keep = [0.2, 0.2, -0.3, 0.05, 0.0]
+    inputs = {
+        "reward": [1.0, 0, 0, 1, 0],
+        "old_logits": [[0.0, 0.0]] * 5,
+        "new_logits": [[0.0, z] for z in keep],
+    }
+    found = results(
+        "gf-screen", inputs, std_floor=0.01, adv_clip=5.0, clip_eps=0.1, kl_coef=0.01, ratio_clamp=[0.01, 5]
+    )
+    assert close(found["advantages"], [1.09545, -0.73030, -0.73030, 1.09545, -0.73030])
+    assert close(found["loss"], -0.0273152, to=1e-7)

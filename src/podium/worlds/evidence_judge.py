@@ -38,6 +38,7 @@ def _seen(state: Numbers, revealed: Numbers, action: Picks) -> Numbers:
     return np.concatenate([state * revealed, revealed, np.eye(ACTIONS)[action]], -1)
 
 
+@torch.enable_grad()
 def fitted_judge(cohort: Cohort, seed: int, updates: int = 600) -> EvidenceJudge:
     """A judge fitted to triples of a state, the clinician's decision and a random other one; what is revealed is drawn
     anew each time."""

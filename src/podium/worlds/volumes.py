@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Scan", "lesion_scan", "organ_scan"]
+__all__ = ["Scan", "Volume", "blurred", "lesion_scan", "organ_scan"]
 
 Volume = NDArray[np.float64]
 
@@ -25,7 +25,7 @@ def _places(side: int) -> Volume:
     return np.stack(np.meshgrid(*[np.arange(side, dtype=float)] * 3, indexing="ij"), -1)
 
 
-def _blurred(volume: Volume, times: int = 1) -> Volume:
+def blurred(volume: Volume, times: int = 1) -> Volume:
     """Each voxel averaged with its neighbours along each axis."""
     for _ in range(times):
         for axis in range(3):
@@ -47,8 +47,8 @@ def organ_scan(draw: np.random.Generator, side: int = 12, contrast: float = 1.0)
     way = draw.normal(size=3)
     beside = centre + way / np.linalg.norm(way) * 0.42 * side
     neighbour = ((places - beside) ** 2).sum(-1) < (0.2 * side) ** 2
-    grey = contrast * _blurred((truth | neighbour).astype(float), 2)
-    shade = (places @ draw.normal(0, 0.25 / side, 3))[...]
+    grey = contrast * blurred((truth | neighbour).astype(float), 2)
+    shade = places @ draw.normal(0, 0.25 / side, 3)
     return Scan(grey + shade + draw.normal(0, 0.35, truth.shape), truth)
 
 
@@ -66,5 +66,5 @@ def lesion_scan(draw: np.random.Generator, side: int = 24, contrast: float = 1.0
     for _ in range(draw.integers(0, 3)):
         at, radius = draw.uniform(3, side - 3, 3), draw.uniform(1.4, 2.3)
         truth |= np.linalg.norm(places - at, axis=-1) < radius
-    grey = contrast * np.maximum(_blurred(truth.astype(float)), bright)
+    grey = contrast * np.maximum(blurred(truth.astype(float)), bright)
     return Scan(grey + draw.normal(0, 0.3, truth.shape), truth)

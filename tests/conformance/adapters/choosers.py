@@ -132,3 +132,20 @@ def bs_iris(case: Case) -> dict[str, Any]:
         "return_to_go": torch.stack(rewards_to_go(rewards, case.hyper["gamma"])),
         "total_gain": likelier_labels(maps[0], maps[-1], label, weight, clip),
     }
+
+
+@adapter("gf-screen")
+def gf_screen(case: Case) -> dict[str, Any]:
+    turns = [Turn([1], columns={"found": float(found), "lesion": 0.0}) for found in case["reward"]]
+    batch = Batch.from_rollouts([Rollout(0, turns)], dtype=torch.float64)
+    logits = case.tensor("new_logits").requires_grad_()
+    old = case.tensor("old_logits")
+    settings = case.given(floor="std_floor", limit="adv_clip", clip="clip_eps", kl="kl_coef")
+    by_crop = credited(methods.gf_screen(**settings), batch)
+    by_crop = by_crop.with_columns(
+        {"token.now.log_odds": logits.diff(dim=-1)[:, 0], "token.old.log_odds": old.diff(dim=-1)[:, 0]}
+    )
+    surrogate = methods.gf_screen(**settings).objective[0]
+    loss = surrogate.replace(ratio_limits=tuple(case.hyper["ratio_clamp"]))(by_crop)
+    (gradient,) = torch.autograd.grad(loss, logits)
+    return {"advantages": by_crop["turn.advantage"], "loss": loss, "grad_new_logits": gradient}

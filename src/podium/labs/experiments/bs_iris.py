@@ -223,5 +223,5 @@ STUDY = Trial(
     readings=(DICE, EARLY, EDGE),
     charts=(traced("curve", over="click", title="Dice on new scans", x_label="clicks of the user"),),
     size=RefiningSize(),
-    quick=RefiningSize(seeds=3, scans=30, updates=60, tested=24),
+    quick=RefiningSize(seeds=3, scans=30, updates=120, tested=24),
 )

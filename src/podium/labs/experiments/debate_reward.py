@@ -39,7 +39,7 @@ class DebateSize(StudySize):
     """How many patients are recorded, how long debaters and policies learn, and on whom they are tried."""
 
     seeds: int = 6
-    patients: int = 600
+    patients: int = 3000
     iterations: int = 30  # of the debaters
     updates: int = 1200  # of each policy
     tested: int = 1000
@@ -235,5 +235,5 @@ STUDY = Trial(
     readings=(PREFERRED, WHOLE, VALUE, WEIGHTED, NEARLY_WHOLE, KEPT),
     charts=(_over_shares,),
     size=DebateSize(),
-    quick=DebateSize(seeds=3, patients=300, iterations=6, updates=500, tested=400),
+    quick=DebateSize(seeds=3, iterations=6, tested=500),
 )
